@@ -14,19 +14,35 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from brainq.access.caller import Caller, Verb
-    from brainq.brain import Brain
-    from brainq.client.async_client import AsyncClient
+    from brainq.brain.brain import Brain, StepChoice, StepInfo
+    from brainq.client.async_client import AsyncClient, AsyncFlag, AsyncMemories, AsyncSession
     from brainq.client.async_handle import AsyncHold, AsyncTurnHandle
-    from brainq.client.async_memories import AsyncMemories
-    from brainq.client.async_session import AsyncFlag, AsyncSession
     from brainq.client.client import Client
     from brainq.client.handle import TurnHandle
     from brainq.client.hold import Flag, Hold
     from brainq.client.memories import Memories
     from brainq.client.options import Cancelled, SubmitOptions, TurnFilters, WaitFor
     from brainq.client.session import Session, WaitingTurn
-    from brainq.contracts.approval import Approval
-    from brainq.contracts.attachment import Attachment
+    from brainq.contracts.brain import (
+        Approvals,
+        Children,
+        Context,
+        Memory,
+        PromptTemplate,
+        Selection,
+        ThinkLevel,
+        ToolRanker,
+    )
+    from brainq.contracts.call import (
+        ChildTurn,
+        ToolDenied,
+        ToolFailure,
+        ToolOutcome,
+        ToolSuccess,
+        ToolTimeout,
+        ToolTraceEntry,
+        ToolUnknown,
+    )
     from brainq.contracts.callbacks import (
         Callbacks,
         Deny,
@@ -37,52 +53,32 @@ if TYPE_CHECKING:
         TurnInfo,
         UsageInfo,
     )
-    from brainq.contracts.child_turn import ChildTurn
-    from brainq.contracts.client_tool import ClientTool
-    from brainq.contracts.decision import DecisionStore, RuntimeDecisionRecord
-    from brainq.contracts.effect import Effect
-    from brainq.contracts.event import EventKind, TurnEvent
+    from brainq.contracts.evaluation import DecisionStore, Judge, JudgeCase, Judgement, RuntimeDecisionRecord
+    from brainq.contracts.event import EventKind, TimelineBar, TimelineSpan, TurnEvent, TurnTimeline
     from brainq.contracts.file import File
     from brainq.contracts.fleet import Fleet, FleetActivity
-    from brainq.contracts.history import HistoryTurn, TurnCall
-    from brainq.contracts.hold import HoldPolicy, StandingHold
+    from brainq.contracts.history import HistoryTurn, ListedSession, ListedTurn, Sort, StartedTurn, TurnCall
     from brainq.contracts.ids import full_call_id, split_call_id
-    from brainq.contracts.judgement import Judge, JudgeCase, Judgement
-    from brainq.contracts.limits import Limits
-    from brainq.contracts.listing import ListedSession, ListedTurn, Sort, StartedTurn
-    from brainq.contracts.mailbox import Receipt, TurnInput
     from brainq.contracts.memory import (
         AutonomousResearchLearner,
         MemoryExtractor,
         MemoryItem,
         MemoryRetriever,
         Observation,
+        RecordedTurn,
         RetrievedMemory,
     )
-    from brainq.contracts.message import Message, ToolCall
-    from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
-    from brainq.contracts.options import ModelOptions, OptionsFields
-    from brainq.contracts.outcome import (
-        ToolDenied,
-        ToolFailure,
-        ToolOutcome,
-        ToolSuccess,
-        ToolTimeout,
-        ToolUnknown,
-    )
-    from brainq.contracts.parts import Approvals, Children, Context, Memory, Selection, ToolRanker
-    from brainq.contracts.prompt import PromptTemplate
-    from brainq.contracts.recorded import RecordedTurn
-    from brainq.contracts.reflection import ThinkLevel
+    from brainq.contracts.message import Attachment, Message, ToolCall
+    from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, Spend, TokenUsage
+    from brainq.contracts.model_options import ModelOptions, OptionsFields
+    from brainq.contracts.people import Approval, HoldPolicy, Receipt, StandingHold, TurnInput
     from brainq.contracts.rows import MemoryRow, TurnRow
     from brainq.contracts.schedule import Missed, OnRunning, Schedule
-    from brainq.contracts.snapshot import BudgetSnapshot, TurnSnapshot
-    from brainq.contracts.status import Ending, StopReason, TraceStatus, TurnState
-    from brainq.contracts.timeline import TimelineBar, TimelineSpan, TurnTimeline
-    from brainq.contracts.tool import ToolSpec
-    from brainq.contracts.trace import ToolTraceEntry
+    from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus, TurnState
+    from brainq.contracts.tool import ClientTool, ToolSpec
     from brainq.contracts.turn import (
         Citation,
+        Limits,
         LimitsFields,
         LimitsOverride,
         OnBusy,
@@ -91,7 +87,7 @@ if TYPE_CHECKING:
         TurnRequest,
         TurnResult,
     )
-    from brainq.contracts.usage import Spend, TokenUsage
+    from brainq.contracts.view import BudgetSnapshot, TurnSnapshot
     from brainq.contracts.webhook import DeliveryRow
     from brainq.errors import (
         AlreadyRuns,
@@ -125,111 +121,89 @@ if TYPE_CHECKING:
         TurnRejected,
         Unreachable,
     )
-    from brainq.finalize.retry import Retried
-    from brainq.finalize.step import FinalStep, StepContext
+    from brainq.finalize.rerun import Retried
+    from brainq.finalize.steps import FinalStep, StepContext
+    from brainq.gates.answer_schema import OutputSchema
+    from brainq.models.asking.fallback import Fallback
+    from brainq.models.base import Provider
+    from brainq.models.scripted import ScriptedProvider
     from brainq.operator.facts import TurnFacts
     from brainq.operator.operator import Operator
     from brainq.people.outside import Taken
-    from brainq.providers.base import Provider
-    from brainq.providers.fallback import Fallback
-    from brainq.providers.scripted import ScriptedProvider
-    from brainq.settings import Settings
-    from brainq.step_choice import StepChoice, StepInfo
+    from brainq.settings.deployment import Settings
     from brainq.tools.context import RunContext
     from brainq.tools.deadline import DeadlineToken
-    from brainq.tools.errors import OutcomeUnknown, ToolError
-    from brainq.tools.mcp.oauth import McpOAuth
-    from brainq.tools.mcp.server import McpServer, McpTool
-    from brainq.tools.output import OutputSchema
-    from brainq.tools.partial import Partial
-    from brainq.tools.pending import Pending
+    from brainq.tools.mcp.server import McpOAuth, McpServer, McpTool
+    from brainq.tools.results import OutcomeUnknown, Partial, Pending, ToolError, WithFiles
     from brainq.tools.tool import Tool, make_tool
-    from brainq.tools.with_files import WithFiles
 
 __version__ = "0.1.0"
 
 _NAMES = {
     "brainq.access.caller": "Caller Verb",
-    "brainq.brain": "Brain",
-    "brainq.client.async_client": "AsyncClient",
+    "brainq.brain.brain": "Brain StepChoice StepInfo",
+    "brainq.client.async_client": "AsyncClient AsyncFlag AsyncMemories AsyncSession",
     "brainq.client.async_handle": "AsyncHold AsyncTurnHandle",
-    "brainq.client.async_memories": "AsyncMemories",
-    "brainq.client.async_session": "AsyncFlag AsyncSession",
     "brainq.client.client": "Client",
     "brainq.client.handle": "TurnHandle",
     "brainq.client.hold": "Flag Hold",
     "brainq.client.memories": "Memories",
     "brainq.client.options": "Cancelled SubmitOptions TurnFilters WaitFor",
     "brainq.client.session": "Session WaitingTurn",
-    "brainq.contracts.approval": "Approval",
-    "brainq.contracts.attachment": "Attachment",
+    "brainq.contracts.brain": (
+        "Approvals Children Context Memory PromptTemplate Selection ThinkLevel ToolRanker"
+    ),
+    "brainq.contracts.call": (
+        "ChildTurn ToolDenied ToolFailure ToolOutcome ToolSuccess ToolTimeout ToolTraceEntry ToolUnknown"
+    ),
     "brainq.contracts.callbacks": (
         "Callbacks Deny PostToolUse PreToolUse StreamChunk TurnEnd TurnInfo UsageInfo"
     ),
-    "brainq.contracts.child_turn": "ChildTurn",
-    "brainq.contracts.client_tool": "ClientTool",
-    "brainq.contracts.decision": "DecisionStore RuntimeDecisionRecord",
-    "brainq.contracts.effect": "Effect",
-    "brainq.contracts.event": "EventKind TurnEvent",
+    "brainq.contracts.evaluation": "DecisionStore Judge JudgeCase Judgement RuntimeDecisionRecord",
+    "brainq.contracts.event": "EventKind TimelineBar TimelineSpan TurnEvent TurnTimeline",
     "brainq.contracts.file": "File",
     "brainq.contracts.fleet": "Fleet FleetActivity",
-    "brainq.contracts.history": "HistoryTurn TurnCall",
-    "brainq.contracts.hold": "HoldPolicy StandingHold",
+    "brainq.contracts.history": "HistoryTurn ListedSession ListedTurn Sort StartedTurn TurnCall",
     "brainq.contracts.ids": "full_call_id split_call_id",
-    "brainq.contracts.judgement": "Judge JudgeCase Judgement",
-    "brainq.contracts.limits": "Limits",
-    "brainq.contracts.listing": "ListedSession ListedTurn Sort StartedTurn",
-    "brainq.contracts.mailbox": "Receipt TurnInput",
     "brainq.contracts.memory": (
-        "AutonomousResearchLearner MemoryExtractor MemoryItem MemoryRetriever Observation RetrievedMemory"
+        "AutonomousResearchLearner MemoryExtractor MemoryItem MemoryRetriever Observation RecordedTurn "
+        "RetrievedMemory"
     ),
-    "brainq.contracts.message": "Message ToolCall",
-    "brainq.contracts.model": "ModelChunk ModelReply ModelRequest",
-    "brainq.contracts.options": "ModelOptions OptionsFields",
-    "brainq.contracts.outcome": ("ToolDenied ToolFailure ToolOutcome ToolSuccess ToolTimeout ToolUnknown"),
-    "brainq.contracts.parts": "Approvals Children Context Memory Selection ToolRanker",
-    "brainq.contracts.prompt": "PromptTemplate",
-    "brainq.contracts.recorded": "RecordedTurn",
-    "brainq.contracts.reflection": "ThinkLevel",
+    "brainq.contracts.message": "Attachment Message ToolCall",
+    "brainq.contracts.model": "ModelChunk ModelReply ModelRequest Spend TokenUsage",
+    "brainq.contracts.model_options": "ModelOptions OptionsFields",
+    "brainq.contracts.people": "Approval HoldPolicy Receipt StandingHold TurnInput",
     "brainq.contracts.rows": "MemoryRow TurnRow",
     "brainq.contracts.schedule": "Missed OnRunning Schedule",
-    "brainq.contracts.snapshot": "BudgetSnapshot TurnSnapshot",
-    "brainq.contracts.status": "Ending StopReason TraceStatus TurnState",
-    "brainq.contracts.timeline": "TimelineBar TimelineSpan TurnTimeline",
-    "brainq.contracts.tool": "ToolSpec",
-    "brainq.contracts.trace": "ToolTraceEntry",
+    "brainq.contracts.status": "Effect Ending StopReason TraceStatus TurnState",
+    "brainq.contracts.tool": "ClientTool ToolSpec",
     "brainq.contracts.turn": (
-        "Citation LimitsFields LimitsOverride OnBusy Priority TurnKind TurnRequest TurnResult"
+        "Citation Limits LimitsFields LimitsOverride OnBusy Priority TurnKind TurnRequest TurnResult"
     ),
-    "brainq.contracts.usage": "Spend TokenUsage",
+    "brainq.contracts.view": "BudgetSnapshot TurnSnapshot",
     "brainq.contracts.webhook": "DeliveryRow",
     "brainq.errors": (
-        "AlreadyRuns ApprovalDecided ApprovalNotFound AttachmentNotFound BrainNotLoaded "
-        "BrainqError CallNotFound ContentNotKept InputNotFound InvalidInput MailboxFull "
-        "NoParsedOutput NotFound ProviderError QueueFull ResultRefused ResultTimeout "
-        "ScheduleNotFound SchedulesFull SessionBusy SetupError StaleTurn SubmitConflict "
-        "TokenRefused ToolSchemaError TurnFailed TurnNotFound TurnParked TurnRejected Unreachable"
+        "AlreadyRuns ApprovalDecided ApprovalNotFound AttachmentNotFound BrainNotLoaded BrainqError "
+        "CallNotFound ContentNotKept InputNotFound InvalidInput MailboxFull NoParsedOutput NotFound "
+        "ProviderError QueueFull ResultRefused ResultTimeout ScheduleNotFound SchedulesFull SessionBusy "
+        "SetupError StaleTurn SubmitConflict TokenRefused ToolSchemaError TurnFailed TurnNotFound "
+        "TurnParked TurnRejected Unreachable"
     ),
-    "brainq.finalize.retry": "Retried",
-    "brainq.finalize.step": "FinalStep StepContext",
+    "brainq.finalize.rerun": "Retried",
+    "brainq.finalize.steps": "FinalStep StepContext",
+    "brainq.gates.answer_schema": "OutputSchema",
+    "brainq.models.asking.fallback": "Fallback",
+    "brainq.models.base": "Provider",
+    "brainq.models.scripted": "ScriptedProvider",
     "brainq.operator.facts": "TurnFacts",
     "brainq.operator.operator": "Operator",
     "brainq.people.outside": "Taken",
-    "brainq.providers.base": "Provider",
-    "brainq.providers.fallback": "Fallback",
-    "brainq.providers.scripted": "ScriptedProvider",
     "brainq.settings": "Settings",
-    "brainq.step_choice": "StepChoice StepInfo",
     "brainq.tools.context": "RunContext",
     "brainq.tools.deadline": "DeadlineToken",
-    "brainq.tools.errors": "OutcomeUnknown ToolError",
-    "brainq.tools.mcp.oauth": "McpOAuth",
-    "brainq.tools.mcp.server": "McpServer McpTool",
-    "brainq.tools.output": "OutputSchema",
-    "brainq.tools.partial": "Partial",
-    "brainq.tools.pending": "Pending",
+    "brainq.tools.mcp.server": "McpOAuth McpServer McpTool",
+    "brainq.tools.results": "OutcomeUnknown Partial Pending ToolError WithFiles",
     "brainq.tools.tool": "Tool make_tool",
-    "brainq.tools.with_files": "WithFiles",
 }
 _WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
 _OF_THE_ENGINE = [

@@ -8,19 +8,18 @@ docs/from-a-harness.md says which of them does what a single-process harness doe
 from __future__ import annotations
 
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.client.async_state import AsyncTurnBudget, AsyncTurnRuntimeState
-from brainq.client.budget import TurnBudget
-from brainq.client.runtime_state import CitationAccumulator, RuntimeSnapshot, TurnRuntimeState
+from brainq.client.async_client import AsyncTurnBudget, AsyncTurnRuntimeState
+from brainq.client.runtime_state import CitationAccumulator, RuntimeSnapshot, TurnBudget, TurnRuntimeState
 from brainq.contracts.claim import CallClaim
 from brainq.finalize.finalizer import TurnFinalizer
-from brainq.gates.replay import ReplayControl
-from brainq.gates.validation import ToolArgValidator
-from brainq.turn.context.compaction import ContextCompactor
-from brainq.turn.context.mailbox import TurnDrain, TurnMailbox
-from brainq.turn.context.preparer import TurnPreparation, TurnPreparer
-from brainq.turn.context.reflection import ReflectionEngine
-from brainq.turn.context.selection import SemanticToolSelector
-from brainq.turn.planning.scheduler import ToolScheduler
+from brainq.gates.arguments import ToolArgValidator
+from brainq.gates.chain import ReplayControl
+from brainq.turn.plan.scheduler import ToolScheduler
+from brainq.turn.prompt.compaction import ContextCompactor
+from brainq.turn.prompt.mailbox import TurnDrain, TurnMailbox
+from brainq.turn.prompt.preparer import TurnPreparation, TurnPreparer
+from brainq.turn.prompt.tool_selection import SemanticToolSelector
+from brainq.turn.reflection import ReflectionEngine
 from brainq.turn.thinking import ThinkingManager
 
 __all__ = [

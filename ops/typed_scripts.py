@@ -8,8 +8,15 @@ import sys
 import textwrap
 from pathlib import Path
 
-from brainq.state.headers import ENUMS, LITERALS, Field, Reply, Signature, signature
 from brainq.state.keys import DERIVED, GLOBAL, OF_SESSION, OF_TURN
+from brainq.state.script_headers import (
+    ENUMS,
+    LITERALS,
+    HeaderField,
+    HeaderReply,
+    Signature,
+    parse_signature,
+)
 from brainq.state.scripts import LUA, NAMES
 
 TARGET = Path(__file__).parents[1] / "brainq/state/typed_scripts.py"
@@ -59,7 +66,7 @@ _BASES = {
 
 def generated() -> str:
     """The module's text."""
-    signatures = [signature(name, (LUA / f"{name}.lua").read_text()) for name in NAMES]
+    signatures = [parse_signature(name, (LUA / f"{name}.lua").read_text()) for name in NAMES]
     headers = {sig.name: sig.fingerprint for sig in signatures}
     replies = "\n".join(
         _reply_class(sig, reply) for sig in signatures for reply in sig.replies if _says_more(reply)
@@ -84,11 +91,11 @@ def _camel(*names: str) -> str:
     return "".join(part.capitalize() for name in names for part in name.lower().split("_"))
 
 
-def _says_more(reply: Reply) -> bool:
+def _says_more(reply: HeaderReply) -> bool:
     return bool(reply.fields or reply.rest)
 
 
-def _reply_class(sig: Signature, reply: Reply) -> str:
+def _reply_class(sig: Signature, reply: HeaderReply) -> str:
     lines = [f"    {field.name}: {_reply_type(field)}" for field in reply.fields]
     if reply.rest:
         lines.append(f"    {reply.rest.name}: tuple[{_reply_type(reply.rest)}, ...]")
@@ -96,7 +103,7 @@ def _reply_class(sig: Signature, reply: Reply) -> str:
     return "\n".join(["", "@dataclass(frozen=True, slots=True)", f"class {name}:", *lines, ""])
 
 
-def _reply_type(field: Field) -> str:
+def _reply_type(field: HeaderField) -> str:
     plain = {
         "": "str",
         "n": "int",
@@ -108,13 +115,13 @@ def _reply_type(field: Field) -> str:
     return plain[field.kind] if field.kind in plain else _closed_type(field)
 
 
-def _closed_type(field: Field) -> str:
+def _closed_type(field: HeaderField) -> str:
     names = [choice for choice in field.choices if choice in ENUMS or choice in LITERALS]
     words = [f'"{choice}"' for choice in field.choices if choice not in names]
     return " | ".join([*names, *([f"Literal[{', '.join(words)}]"] if words else [])])
 
 
-def _read(sig: Signature, field: Field, place: int) -> str:
+def _read(sig: Signature, field: HeaderField, place: int) -> str:
     """Python that reads a field of the reply."""
     said = f"reply[{place}]"
     plain = {
@@ -136,7 +143,7 @@ def _read(sig: Signature, field: Field, place: int) -> str:
     return f"{said} if {said} in {words!r} else {enums[0]}({said})" if words else f"{enums[0]}({said})"
 
 
-def _read_rest(sig: Signature, field: Field, place: int) -> str:
+def _read_rest(sig: Signature, field: HeaderField, place: int) -> str:
     if not field.choices:
         return f"tuple(reply[{place}:])"
     return f'tuple(_closed("{sig.name}", word, {field.choices!r}) for word in reply[{place}:])'
@@ -192,7 +199,7 @@ def _key(name: str) -> str:
     return f"self.keys.{GLOBAL[name]}" if name in GLOBAL else name
 
 
-def _argument_type(arg: Field) -> str:
+def _argument_type(arg: HeaderField) -> str:
     plain = {
         "": "str",
         "n": "int",
@@ -204,7 +211,7 @@ def _argument_type(arg: Field) -> str:
     return plain[arg.kind] if arg.kind in plain else _closed_type(arg)
 
 
-def _sent(arg: Field) -> str:
+def _sent(arg: HeaderField) -> str:
     name = arg.name
     if name in DERIVED:
         return DERIVED[name]

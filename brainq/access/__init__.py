@@ -1,7 +1,6 @@
 """Who may: callers, the sessions that are theirs, what they may do there, and the tokens that say so."""
 
-from brainq.access.caller import EVERYTHING, Caller, Verb, may
-from brainq.access.request_key import own_request_key
+from brainq.access.caller import ALL_VERBS, Caller, Verb, may, own_request_key
 from brainq.access.tokens import NewToken, Tokens
 
-__all__ = ["EVERYTHING", "Caller", "NewToken", "Tokens", "Verb", "may", "own_request_key"]
+__all__ = ["ALL_VERBS", "Caller", "NewToken", "Tokens", "Verb", "may", "own_request_key"]

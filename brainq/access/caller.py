@@ -1,14 +1,17 @@
-"""Who asks, and whether they may."""
+"""Callers: the sessions that are theirs, what they may do there, and their own request keys."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import cast
 
-from brainq.contracts.session_prefix import ALL, check_prefixes, is_within
+from brainq.contracts.ids import ALL_SESSIONS, check_prefixes, is_within
 from brainq.errors import InvalidInput
+
+# Who asks, and whether they may.
 
 MAX_NAME_CHARS = 100
 
@@ -62,10 +65,10 @@ class Caller:
     @property
     def prefixes(self) -> tuple[str, ...] | None:
         """What lists are filtered by, as their `sessions`; None: no filter, the caller sees all."""
-        return None if ALL in self.sessions else self.sessions
+        return None if ALL_SESSIONS in self.sessions else self.sessions
 
 
-EVERYTHING = frozenset(Verb)
+ALL_VERBS = frozenset(Verb)
 
 
 def may(caller: Caller, verb: Verb, session_id: str | None) -> bool:
@@ -73,7 +76,7 @@ def may(caller: Caller, verb: Verb, session_id: str | None) -> bool:
     if verb not in caller.verbs:
         return False
     if session_id is None:
-        return ALL in caller.sessions
+        return ALL_SESSIONS in caller.sessions
     return bool(session_id) and is_within(caller.sessions, session_id)
 
 
@@ -100,3 +103,17 @@ def check_verbs(field: str, verbs: object) -> frozenset[Verb]:
         if verb not in tuple(Verb):
             raise InvalidInput(field, f"{verb!r} is none of {known}")
     return frozenset(Verb(str(verb)) for verb in given)
+
+
+# Request keys that tenants choose, in a table where keys are unique over all of them.
+
+
+def own_request_key(caller: Caller, session_id: str, key: str) -> str:
+    """The request key to submit under: two tenants may use the same words, and neither meets the other's turn.
+
+    A caller of all sessions has its own words, by which the command line finds the turn, too. Of any other the key is
+    hashed with its session: the same words in the same session are the same turn, whatever token they come with.
+    """
+    if caller.prefixes is None:
+        return key
+    return f"k-{hashlib.sha256(f'{session_id} {key}'.encode()).hexdigest()[:40]}"  # ids have no spaces

@@ -1,8 +1,13 @@
-"""Tokens: what lets a program in that speaks HTTP."""
+"""Tokens, which authenticate programs over HTTP: their text, and how they are made, listed, revoked and
+checked.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import hmac
+import re
+import secrets
 import threading
 import time
 from collections import OrderedDict
@@ -11,21 +16,60 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from brainq.access.caller import Caller, Verb, check_name, check_verbs
-from brainq.access.token_text import TokenText
-from brainq.contracts.session_prefix import check_prefixes
-from brainq.contracts.token import TokenRow
+from brainq.contracts.ids import check_prefixes
+from brainq.contracts.rows import TokenRow
 from brainq.errors import InvalidInput, Unreachable
 from brainq.observe.logs import logger
-from brainq.store.away import is_sql_away
+from brainq.store.engine import is_sql_unavailable
 from brainq.store.repositories.tokens import USED_EVERY_S
 from brainq.store.store import Store
+
+# A token as it is written: `bq_<id>_<secret>`. The id is no secret; the secret is 256 random bits.
+
+_TEXT = re.compile(r"bq_([0-9a-f]{12})_([A-Za-z0-9_-]{43})", re.ASCII)
+
+_ID_BYTES = 6
+
+_SECRET_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class TokenText:
+    """A token's two parts. Its repr has no secret."""
+
+    token_id: str
+    secret: str = field(repr=False)
+
+    @classmethod
+    def new(cls) -> TokenText:
+        return cls(secrets.token_hex(_ID_BYTES), secrets.token_urlsafe(_SECRET_BYTES))
+
+    @classmethod
+    def read(cls, text: str) -> TokenText | None:
+        """None for what no token looks like."""
+        found = _TEXT.fullmatch(text)
+        return None if found is None else cls(found[1], found[2])
+
+    def write(self) -> str:
+        return f"bq_{self.token_id}_{self.secret}"
+
+    def hashed(self) -> str:
+        """What is kept of the secret. SHA-256, which is fast: a slow hash makes guessing dear, and 256 random bits
+        are not guessed."""
+        return hashlib.sha256(self.secret.encode()).hexdigest()
+
+
+# Tokens: what lets a program in that speaks HTTP.
 
 log = logger("brainq.access")
 
 KEPT_S = 5.0
+
 """How long a check is believed without asking SQL again: a revoked token lets nobody in after that."""
-MOST_KEPT = 10_000
-LONGEST_S = 10 * 365 * 86_400.0
+
+MAX_CACHED_TOKENS = 10_000
+
+MAX_LIFETIME_S = 10 * 365 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +81,7 @@ class NewToken:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _CheckedToken:
     secret_hash: str = field(repr=False)
     caller: Caller
     until: float
@@ -55,7 +99,7 @@ class Tokens:
         self._rows = store.tokens
         self._kept_s = kept_s
         self._lock = threading.Lock()
-        self._seen: OrderedDict[str, _Seen] = OrderedDict()
+        self._seen: OrderedDict[str, _CheckedToken] = OrderedDict()
 
     def create(
         self,
@@ -69,13 +113,13 @@ class Tokens:
         Raises InvalidInput naming the field.
         """
         check_name("name", name)
-        if expires_in_s is not None and not 0 < expires_in_s <= LONGEST_S:
+        if expires_in_s is not None and not 0 < expires_in_s <= MAX_LIFETIME_S:
             raise InvalidInput(
                 "expires_in_s", f"{expires_in_s!r} must be above 0 and at most ten years; None is for ever"
             )
         prefixes, allowed = check_prefixes("sessions", sessions), check_verbs("verbs", verbs)
         made = TokenText.new()
-        with _told_as_ours():
+        with _sql_errors():
             self._rows.add(
                 made.token_id,
                 made.hashed(),
@@ -93,7 +137,7 @@ class Tokens:
 
     def list(self) -> list[TokenRow]:
         """The newest first, with those that are expired or revoked."""
-        with _told_as_ours():
+        with _sql_errors():
             return self._rows.list()
 
     def revoke(self, token: str) -> TokenRow | None:
@@ -105,7 +149,7 @@ class Tokens:
         token_id = token if whole is None else whole.token_id
         with self._lock:
             self._seen.pop(token_id, None)
-        with _told_as_ours():
+        with _sql_errors():
             return self._rows.get(token_id) if self._rows.revoke(token_id) else None
 
     def check(self, text: str) -> Caller | None:
@@ -129,14 +173,14 @@ class Tokens:
             seen = self._seen.get(token.token_id)
         return seen is not None and hmac.compare_digest(seen.secret_hash, token.hashed())
 
-    def _believed(self, token: TokenText) -> _Seen | None:
+    def _believed(self, token: TokenText) -> _CheckedToken | None:
         with self._lock:
             seen = self._seen.get(token.token_id)
         return seen if seen is not None and time.monotonic() < seen.until else None
 
-    def _look(self, token: TokenText) -> _Seen | None:
+    def _look(self, token: TokenText) -> _CheckedToken | None:
         asked_at = time.monotonic()
-        with _told_as_ours():
+        with _sql_errors():
             row = self._rows.get(token.token_id)
             if row is None or not hmac.compare_digest(row.secret_hash, token.hashed()):
                 return (
@@ -151,11 +195,11 @@ class Tokens:
         if caller is None:
             return None
         kept_s = self._kept_s if row.left_s is None else min(self._kept_s, row.left_s)
-        seen = _Seen(row.secret_hash, caller, asked_at + kept_s)
+        seen = _CheckedToken(row.secret_hash, caller, asked_at + kept_s)
         with self._lock:
             self._seen[token.token_id] = seen
             self._seen.move_to_end(token.token_id)
-            while len(self._seen) > MOST_KEPT:
+            while len(self._seen) > MAX_CACHED_TOKENS:
                 self._seen.popitem(last=False)
         return seen
 
@@ -166,14 +210,14 @@ class Tokens:
         try:
             self._rows.used(row.token_id)
         except Exception as failure:
-            if not is_sql_away(failure):
+            if not is_sql_unavailable(failure):
                 raise
             log.warning(
                 "the use of a token was not noted", token_id=row.token_id, error=type(failure).__name__
             )
 
 
-def _caller_if_genuine(seen: _Seen | None, token: TokenText) -> Caller | None:
+def _caller_if_genuine(seen: _CheckedToken | None, token: TokenText) -> Caller | None:
     if seen is None or not hmac.compare_digest(seen.secret_hash, token.hashed()):
         return None
     return seen.caller
@@ -186,11 +230,11 @@ def _caller(row: TokenRow) -> Caller | None:
 
 
 @contextmanager
-def _told_as_ours() -> Generator[None]:
+def _sql_errors() -> Generator[None]:
     try:
         yield
     except Exception as failure:
-        if not is_sql_away(failure):
+        if not is_sql_unavailable(failure):
             raise
         raise Unreachable(
             f"SQL does not answer ({type(failure).__name__}), and tokens are there; start it, or correct BRAINQ_SQL_URL"

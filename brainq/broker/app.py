@@ -1,7 +1,8 @@
-"""The Celery app of a worker or a producer."""
+"""The Celery app of a worker or a producer, and the publishing of doorbells that scripts left in an outbox."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
@@ -12,11 +13,12 @@ from kombu.connection import Connection
 from kombu.entity import Exchange, Queue
 
 from brainq.broker import names
-from brainq.broker.poison import CHECKED_TRANSPORTS
+from brainq.broker.celery57.transport import CHECKED_TRANSPORTS
 from brainq.errors import SetupError
-from brainq.sentinel import sentinels_of
-from brainq.settings import Settings
-from brainq.sockets import KEEPALIVE
+from brainq.settings.deployment import Settings
+from brainq.settings.redis_url import KEEPALIVE_OPTIONS, parse_sentinel_url
+
+# The Celery app of a worker or a producer.
 
 # The broker's default exchange: a message goes to the queue its routing key names, with nothing to bind
 # first. A named exchange drops messages while nobody has bound its queue.
@@ -41,7 +43,7 @@ class _App(Celery):
     def task(self, *args: Any, **options: Any) -> Any:
         # Celery's default copies a task into every app of the process; a pool must serve only its own.
         options.setdefault("shared", False)
-        options.setdefault("Strategy", "brainq.broker.strategy:strategy")
+        options.setdefault("Strategy", "brainq.broker.celery57.task_execution:strategy")
         return super().task(*args, **options)
 
 
@@ -89,7 +91,7 @@ def make_app(
 def celery_url(url: str) -> str:
     """`url` as kombu writes it: a unix socket is `redis+socket://<path>?virtual_host=<db>` there, sentinels a list."""
     if url.startswith("sentinel://"):
-        return sentinels_of(url).celery_url
+        return parse_sentinel_url(url).celery_url
     if not url.startswith("unix://"):
         return url
     parts = urlsplit(url)
@@ -135,8 +137,8 @@ _FIXED: dict[str, Any] = {
         "interval_step": 0.2,
         "interval_max": 0.5,
     },
-    "worker_pool": "brainq.broker.pool:TaskPool",
-    "worker_consumer": "brainq.broker.consumer:Consumer",
+    "worker_pool": "brainq.broker.celery57.pool:TaskPool",
+    "worker_consumer": "brainq.broker.celery57.consumer:Consumer",
     "worker_detect_quorum_queues": False,
     "worker_hijack_root_logger": False,
     "worker_redirect_stdouts": False,
@@ -167,7 +169,7 @@ def _transport_options(settings: Settings, url: str) -> dict[str, Any]:
         "socket_timeout": 30,
         "socket_connect_timeout": 5,
         "socket_keepalive": True,
-        "socket_keepalive_options": KEEPALIVE,
+        "socket_keepalive_options": KEEPALIVE_OPTIONS,
         "health_check_interval": 10,
         # Two lists a queue, not four: what leads to a result, and what can wait behind it.
         "priority_steps": [0, names.LATER_PRIORITY],
@@ -176,7 +178,7 @@ def _transport_options(settings: Settings, url: str) -> dict[str, Any]:
         "client_name": "brainq",
     }
     if url.startswith("sentinel://"):
-        options["master_name"] = sentinels_of(url).master
+        options["master_name"] = parse_sentinel_url(url).master
     return options
 
 
@@ -185,3 +187,29 @@ def _keep_own_tasks(sender: Celery, **_: Any) -> None:
     # tasks of the user's own apps in this process arrive here by Celery's sharing.
     for task in [task for task in sender.tasks if not task.startswith(names.TASK_PREFIX)]:
         sender.tasks.pop(task)
+
+
+# Publishing doorbells that scripts left in an outbox, to any broker Celery can use.
+
+
+def publish_doorbell(app: Celery, text: str) -> None:
+    """Publish one whole envelope (see `broker.envelope`) as the Celery message it describes.
+
+    Raises kombu's OperationalError when the broker is away; the bell is then lost and the sweeper rings again.
+    """
+    message: dict[str, Any] = json.loads(text)
+    properties: dict[str, Any] = message["properties"]
+    with app.producer_or_acquire() as producer:
+        producer.publish(
+            message["body"],
+            exchange="",
+            routing_key=properties["delivery_info"]["routing_key"],
+            headers=message["headers"],
+            content_type=message["content-type"],
+            content_encoding=message["content-encoding"],
+            correlation_id=properties["correlation_id"],
+            delivery_mode=properties["delivery_mode"],
+            priority=properties["priority"],
+            retry=True,
+            retry_policy=app.conf.task_publish_retry_policy,
+        )

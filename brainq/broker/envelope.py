@@ -80,7 +80,7 @@ def template(task: str, queue: str, priority: int = 0) -> str:
     return _compact(message)
 
 
-def traced(text: str) -> str:
+def with_trace_header(text: str) -> str:
     """A template with room for a header `traceparent`, which instrumentations of Celery read."""
     last = '"stamps":{}'
     return text.replace(last, last + TRACE, 1)

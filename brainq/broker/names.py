@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
-from brainq.contracts.effect import Effect
-from brainq.settings import Settings
+from brainq.contracts.status import Effect
+from brainq.settings.deployment import Settings
 
 TURNS_QUEUE = "brainq.turns"
 READ_ONLY_QUEUE = "brainq.tools.read_only"
@@ -92,7 +92,7 @@ def tool_queue(effect: Effect) -> str:
     return _TOOL_QUEUES[effect]
 
 
-def served_by(queues: Iterable[str]) -> frozenset[Effect]:
+def effects_of_queues(queues: Iterable[str]) -> frozenset[Effect]:
     """The effects whose calls these queues carry."""
     return frozenset(effect for effect, queue in _TOOL_QUEUES.items() if queue in queues)
 
@@ -106,8 +106,8 @@ LATER_PRIORITY = 6
 """Celery's Redis transport keeps messages of this priority in a list of their own, read after priority 0."""
 
 _PRIORITY_SEPARATOR = "\x06\x16"
-_OURS = (0, LATER_PRIORITY)
-_ALL_OF_CELERY = tuple(range(10))
+_OWN_PRIORITIES = (0, LATER_PRIORITY)
+_ALL_PRIORITIES = tuple(range(10))
 
 
 def priorities_of(queue: str) -> tuple[int, ...]:
@@ -116,10 +116,10 @@ def priorities_of(queue: str) -> tuple[int, ...]:
     We use two. Foreign producers send to one queue, and which lists their messages reach follows from their own
     settings: all that Celery knows are read there.
     """
-    return _ALL_OF_CELERY if queue == TURNS_QUEUE else _OURS
+    return _ALL_PRIORITIES if queue == TURNS_QUEUE else _OWN_PRIORITIES
 
 
-def list_of(queue: str, priority: int) -> str:
+def list_name(queue: str, priority: int) -> str:
     """The list of a queue's messages of this priority, without the key prefix, as kombu names it."""
     return f"{queue}{_PRIORITY_SEPARATOR}{priority}" if priority else queue
 
@@ -128,14 +128,14 @@ def read_order(queues: Sequence[str]) -> list[str]:
     """The lists that a worker of these queues reads, first to last: a list of a higher priority goes before any queue's
     next one, and the queues keep their order within a priority."""
     lists = [(priority, queue) for queue in queues for priority in priorities_of(queue)]
-    return [list_of(queue, priority) for priority, queue in sorted(lists, key=itemgetter(0))]
+    return [list_name(queue, priority) for priority, queue in sorted(lists, key=itemgetter(0))]
 
 
 def later_key(settings: Settings, queue: str) -> str:
     """The Redis list of this queue's messages that wait behind its others."""
-    return settings.prefix + list_of(queue, LATER_PRIORITY)
+    return settings.prefix + list_name(queue, LATER_PRIORITY)
 
 
 def queue_keys(settings: Settings, queue: str) -> tuple[str, ...]:
     """All lists of a queue, in the order workers read them."""
-    return tuple(settings.prefix + list_of(queue, priority) for priority in priorities_of(queue))
+    return tuple(settings.prefix + list_name(queue, priority) for priority in priorities_of(queue))

@@ -12,11 +12,11 @@ from celery.schedules import BaseSchedule, ParseException, crontab, schedule
 from brainq.errors import InvalidInput
 
 MINUTE_MS = 60_000
-LEAST_S = 10.0  # a sweeper looks every few seconds
-FURTHEST_DAYS = 366 * 9  # 29 February comes within eight years, but for 2096 to 2104
+MIN_INTERVAL_S = 10.0  # a sweeper looks every few seconds
+MAX_DAYS_AHEAD = 366 * 9  # 29 February comes within eight years, but for 2096 to 2104
 
 
-def timing_of(when: object) -> str:
+def read_timing(when: object) -> str:
     """`every SECONDS` or `cron M H DOM MON DOW`, from what `app.conf.beat_schedule` takes, or a crontab's text.
 
     Raises InvalidInput.
@@ -26,15 +26,15 @@ def timing_of(when: object) -> str:
             # Their order as a crontab has it; this is what Celery itself pickles.
             minute, hour, day_of_week, day_of_month, month = when.__reduce__()[1][:5]
             fields = (minute, hour, day_of_month, month, day_of_week)
-            return _cron(" ".join(map(_field, fields)))
+            return _read_crontab(" ".join(map(_field_text, fields)))
         case schedule():
-            return _every(when.run_every)
+            return _read_interval(when.run_every)
         case BaseSchedule():
             raise InvalidInput("when", f"{type(when).__name__} is not taken; use a crontab or an interval")
         case timedelta() | int() | float():
-            return _every(when)
+            return _read_interval(when)
         case str():
-            return _cron(when)
+            return _read_crontab(when)
         case _:
             raise InvalidInput(
                 "when",
@@ -43,7 +43,7 @@ def timing_of(when: object) -> str:
             )
 
 
-def zone_of(name: str) -> ZoneInfo:
+def read_zone(name: str) -> ZoneInfo:
     """Raises InvalidInput for what is no IANA time zone."""
     try:
         return ZoneInfo(name)
@@ -68,21 +68,21 @@ def next_ms(timing: str, zone: str, start_ms: int, after_ms: int) -> int | None:
         return (
             start_ms if after_ms < start_ms else start_ms + ((after_ms - start_ms) // step_ms + 1) * step_ms
         )
-    named = _parsed(rest)
-    walk = _instants if len(named.hour) == 24 else _times_of_day
-    return next(walk(named, zone_of(zone), after_ms), None)
+    named = _parse_fields(rest)
+    walk = _minutes if len(named.hour) == 24 else _times_of_day
+    return next(walk(named, read_zone(zone), after_ms), None)
 
 
-def _instants(named: crontab, zone: ZoneInfo, after_ms: int) -> Iterator[int]:
+def _minutes(named: crontab, zone: ZoneInfo, after_ms: int) -> Iterator[int]:
     """Of a crontab for every hour: each minute as it passes, whatever the clock on the wall does."""
     at_ms = (after_ms // MINUTE_MS + 1) * MINUTE_MS
-    last_ms = at_ms + FURTHEST_DAYS * 86_400_000
+    last_ms = at_ms + MAX_DAYS_AHEAD * 86_400_000
     while at_ms < last_ms:
         wall = datetime.fromtimestamp(at_ms / 1000, zone)
-        if not _names(named, wall.date()):
+        if not _is_on_day(named, wall.date()):
             # On to midnight, or to the hour that follows it where there is none.
             midnight = datetime(wall.year, wall.month, wall.day, tzinfo=zone) + timedelta(days=1)
-            at_ms = max(at_ms + MINUTE_MS, _ms(midnight))
+            at_ms = max(at_ms + MINUTE_MS, _wall_ms(midnight))
             continue
         if wall.minute in named.minute:
             yield at_ms
@@ -92,19 +92,19 @@ def _instants(named: crontab, zone: ZoneInfo, after_ms: int) -> Iterator[int]:
 def _times_of_day(named: crontab, zone: ZoneInfo, after_ms: int) -> Iterator[int]:
     # From the day before: where the clock was put forward over midnight, its last times are due today.
     first = datetime.fromtimestamp(after_ms / 1000, zone).date() - timedelta(days=1)
-    for days in range(FURTHEST_DAYS):
+    for days in range(MAX_DAYS_AHEAD):
         day = first + timedelta(days=days)
-        if not _names(named, day):
+        if not _is_on_day(named, day):
             continue
         due = {
-            _ms(datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone))
+            _wall_ms(datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone))
             for hour in named.hour
             for minute in named.minute
         }
         yield from sorted(at_ms for at_ms in due if at_ms > after_ms)
 
 
-def _names(named: crontab, day: date) -> bool:
+def _is_on_day(named: crontab, day: date) -> bool:
     # Celery's rule, not cron's: a day has to fit both its date and its weekday.
     return (
         day.month in named.month_of_year
@@ -113,30 +113,30 @@ def _names(named: crontab, day: date) -> bool:
     )
 
 
-def _ms(at: datetime) -> int:
+def _wall_ms(at: datetime) -> int:
     """A time on the wall that does not come (fold 0) is the same span after the hour before the gap."""
     return round(at.astimezone(UTC).timestamp() * 1000)
 
 
-def _every(span: timedelta | float) -> str:
+def _read_interval(span: timedelta | float) -> str:
     seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)
-    if not LEAST_S <= seconds <= 366 * 86_400:
+    if not MIN_INTERVAL_S <= seconds <= 366 * 86_400:
         raise InvalidInput("when", f"an interval is from 10 seconds to 366 days long, not {seconds:g} s")
     return f"every {seconds:.3f}".rstrip("0").rstrip(".")
 
 
-def _cron(text: str) -> str:
+def _read_crontab(text: str) -> str:
     fields = text.split()
     if len(fields) != 5:
         raise InvalidInput(
             "when",
             f"{text!r} has {len(fields)} fields; a crontab has five: minute hour day-of-month month day-of-week",
         )
-    _parsed(" ".join(fields))
+    _parse_fields(" ".join(fields))
     return f"cron {' '.join(fields)}"
 
 
-def _parsed(fields: str) -> crontab:
+def _parse_fields(fields: str) -> crontab:
     minute, hour, day_of_month, month, day_of_week = fields.split()
     try:
         return crontab(minute, hour, day_of_week, day_of_month, month)
@@ -144,7 +144,7 @@ def _parsed(fields: str) -> crontab:
         raise InvalidInput("when", f"{fields!r} is no crontab: {error}") from None
 
 
-def _field(value: Any) -> str:
+def _field_text(value: Any) -> str:
     if isinstance(value, str | int):
         return str(value).replace(" ", "")
     return ",".join(str(each) for each in sorted(value))

@@ -1,32 +1,34 @@
-"""One call in flight: the race between its function's end and the cut."""
+"""One call in flight: the race between its function's end and the cut, the grace it has, and a thread of its
+own.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from brainq.calls.ended import Ended, plain_child
-from brainq.calls.raised import outcome_of_raise
-from brainq.calls.values import jsonable, one_line
-from brainq.contracts.child_turn import ChildTurn
-from brainq.contracts.outcome import ToolOutcome, ToolSuccess, ToolTimeout
-from brainq.contracts.server_task import ServerTask
-from brainq.observe.raises import tell_raise
+from brainq.calls.results import CallReturn, checked_child_turn, jsonable, one_line, outcome_of_raise
+from brainq.contracts.call import ChildTurn, ServerTask, ToolOutcome, ToolSuccess, ToolTimeout
+from brainq.observe.tracebacks import print_user_traceback
 from brainq.tools.context import RunContext
-from brainq.tools.errors import OutcomeUnknown, ToolError
-from brainq.tools.partial import Partial
-from brainq.tools.pending import Pending
-from brainq.tools.with_files import parted
+from brainq.tools.results import OutcomeUnknown, Partial, Pending, ToolError, split_files
+from brainq.tools.tool import Tool
+
+# One call in flight: the race between its function's end and the cut.
 
 OnCut = Callable[[ToolTimeout], object]
+
 OnLate = Callable[[ToolOutcome], object]
 
 COOPERATIVE_GRACE_S = 0.25  # for tools that take a RunContext: they can see their token
+
 GRACE_S = 0.05  # for the others: an end that fell together with the deadline
 
 _log = logging.getLogger("brainq.calls")
@@ -41,23 +43,23 @@ class Attempt:
 
     context: RunContext
     on_late: OnLate | None = None
-    ended: Ended | None = None
+    ended: CallReturn | None = None
     _started: float = field(default_factory=time.monotonic)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def returned(self, value: Any) -> Ended | None:
+    def returned(self, value: Any) -> CallReturn | None:
         """The function returned: how the call ended by it, or None if it was cut before.
 
         Called in the function's thread: making JSON of the value counts as its time.
         """
-        ended: Ended
+        ended: CallReturn
         try:
             if isinstance(value, Pending | ServerTask):
                 ended = value
             elif isinstance(value, ChildTurn):
-                ended = plain_child(value)
+                ended = checked_child_turn(value)
             else:
-                said, files = parted(value.value if isinstance(value, Partial) else value)
+                said, files = split_files(value.value if isinstance(value, Partial) else value)
                 plain = jsonable(said)
                 if files:
                     self.context.returned(files)
@@ -71,10 +73,10 @@ class Attempt:
             return self.raised(error)
         return self._end(ended)
 
-    def raised(self, error: BaseException) -> Ended | None:
+    def raised(self, error: BaseException) -> CallReturn | None:
         """The function raised; as `returned`. After the deadline that is how a tool that watches its token gives up."""
         if not isinstance(error, ToolError | OutcomeUnknown | asyncio.CancelledError):
-            tell_raise(error, f"call {self.context.call_id} of turn {self.context.turn_id} raised")
+            print_user_traceback(error, f"call {self.context.call_id} of turn {self.context.turn_id} raised")
         block_tool = self.context.outputs().block_tool
         outcome = outcome_of_raise(error, self._elapsed_ms(), block_tool=block_tool)
         if not self.context.token.is_expired or isinstance(error, ToolError | OutcomeUnknown):
@@ -88,7 +90,7 @@ class Attempt:
         """The function was not called in time, and will not be."""
         self._end(ToolTimeout(after_ms=0))
 
-    def cut(self, settle: OnCut | None = None) -> Ended:
+    def cut(self, settle: OnCut | None = None) -> CallReturn:
         """End the call now, unless it has ended: as a timeout of a function that still runs.
 
         settle   called with that timeout. The function's end waits for it, so that what is late is told after it
@@ -103,7 +105,7 @@ class Attempt:
                     settle(timeout)
             return self.ended
 
-    def _end(self, ended: Ended, if_late: ToolOutcome | None = None) -> Ended | None:
+    def _end(self, ended: CallReturn, if_late: ToolOutcome | None = None) -> CallReturn | None:
         """`if_late` is what is told of an end that comes after the cut, where that is another."""
         with self._lock:
             if self.ended is None:
@@ -121,7 +123,7 @@ class Attempt:
                 )
         return None
 
-    def _late(self, ended: Ended) -> ToolOutcome:
+    def _late(self, ended: CallReturn) -> ToolOutcome:
         # Nobody waits for an outside result of a call that was given up: that its function has ended is all.
         if isinstance(ended, Pending | ChildTurn | ServerTask):
             elapsed_ms = self._elapsed_ms()
@@ -130,3 +132,55 @@ class Attempt:
 
     def _elapsed_ms(self) -> int:
         return round((time.monotonic() - self._started) * 1000)
+
+
+# How long a call has after its token expired, before it is cut off.
+
+
+@dataclass(frozen=True, slots=True)
+class CancelGrace:
+    """After its deadline a tool that takes a RunContext has 0.25 s, another one 0.05 s. After a cancel one that takes a
+    RunContext, or that changes something, has `cancel_s`: how it ends is worth more than the wait."""
+
+    cancel_s: float = COOPERATIVE_GRACE_S
+
+    def of(self, tool: Tool, *, is_cancelled: bool) -> float:
+        """Seconds."""
+        usual = GRACE_S if tool.context_param is None else COOPERATIVE_GRACE_S
+        if is_cancelled and (tool.context_param is not None or not tool.spec.effect.is_read):
+            return max(usual, self.cancel_s)
+        return usual
+
+
+# A thread for one call, where the caller's own cannot be abandoned.
+
+Abandon = Callable[[Callable[[], str]], None]
+
+"""Answers for a call whose function keeps its thread: with what the given function, which settles the call, returns or
+raises. Called from another thread."""
+
+
+def run_in_own_thread(work: Callable[[Abandon], str]) -> str:
+    """What `work` returns or raises; or what it was abandoned with, which it is given the means for."""
+    answer: Future[str] = Future()
+    run = contextvars.copy_context().run  # spans opened here stay the parents of those opened there
+
+    def abandon(settle: Callable[[], str]) -> None:
+        _set_answer(answer, settle)
+
+    def serve() -> None:
+        _set_answer(answer, lambda: work(abandon))
+
+    threading.Thread(target=run, args=(serve,), name="brainq-call", daemon=True).start()
+    return answer.result()
+
+
+def _set_answer(answer: Future[str], work: Callable[[], str]) -> None:
+    try:
+        did = work()
+    except BaseException as error:
+        if not answer.done():
+            answer.set_exception(error)
+    else:
+        if not answer.done():  # else it was abandoned, and has ended now
+            answer.set_result(did)

@@ -5,20 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from brainq.calls.report import changes_of, sources_of
-from brainq.calls.task_watch import TaskWatch
-from brainq.calls.values import one_line
-from brainq.contracts.child_turn import ChildTurn
+from brainq.calls.report import change_rows, source_rows
+from brainq.calls.results import one_line
+from brainq.calls.server_tasks import ServerTaskWatcher
+from brainq.contracts.call import ChildTurn, ServerTask, ToolFailure, new_outside_token, parse_outside_token
 from brainq.contracts.claim import CallClaim, SettleReply
-from brainq.contracts.outcome import ToolFailure
-from brainq.contracts.outside_token import new_outside_token, ref_of_token
-from brainq.contracts.server_task import ServerTask
 from brainq.errors import SubmitConflict
-from brainq.ports.calls import Calls
-from brainq.ports.child_turns import ChildTurns
-from brainq.ports.outside import Outside
+from brainq.ports.people import ChildTurns
+from brainq.ports.redis_calls import Calls, Outside
 from brainq.tools.context import SideOutputs
-from brainq.tools.pending import Pending
+from brainq.tools.results import Pending
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +29,7 @@ class Parker:
     calls: Calls
     outside: Outside | None
     children: ChildTurns | None
-    watch: TaskWatch | None = None
+    watch: ServerTaskWatcher | None = None
 
     def park(
         self, claim: CallClaim, wish: Pending | ChildTurn | ServerTask, outputs: SideOutputs
@@ -54,10 +50,12 @@ class Parker:
         self, claim: CallClaim, pending: Pending, outputs: SideOutputs
     ) -> SettleReply | ToolFailure:
         ref = claim.ref
-        named = ref_of_token(pending.token)
+        named = parse_outside_token(pending.token)
         if named is None:
             if self.outside is None:
-                return _missing("a place to keep tokens of a tool's own; return Pending(ctx.outside_token())")
+                return _not_configured(
+                    "a place to keep tokens of a tool's own; return Pending(ctx.outside_token())"
+                )
             # Before the call parks: whoever sees it parked can complete it.
             if not self.outside.register(pending.token, ref, pending.timeout_s):
                 return _token_in_use()
@@ -69,7 +67,7 @@ class Parker:
         self, claim: CallClaim, task: ServerTask, outputs: SideOutputs
     ) -> SettleReply | ToolFailure:
         if self.watch is None:
-            return _missing("the means to ask a server for its task")
+            return _not_configured("the means to ask a server for its task")
         token = new_outside_token(claim.ref)
         watched = self.watch.put(claim, task, token)
         reply = self._park(claim, "outside", token, task.timeout_s, outputs)
@@ -83,7 +81,7 @@ class Parker:
         self, claim: CallClaim, child: ChildTurn, outputs: SideOutputs
     ) -> SettleReply | ToolFailure:
         if self.children is None:
-            return _missing("the means to start child turns")
+            return _not_configured("the means to start child turns")
         try:
             word, detail = self.children.start(claim, child)
         except (
@@ -112,9 +110,9 @@ class Parker:
             park=park,
             token=token,
             timeout_s=timeout_s,
-            sources=sources_of(outputs, claim.call_id, claim.step),
+            sources=source_rows(outputs, claim.call_id, claim.step),
             block_tool=outputs.block_tool,
-            changes=changes_of(outputs),
+            changes=change_rows(outputs),
         )
 
 
@@ -125,5 +123,5 @@ def _token_in_use() -> ToolFailure:
     )
 
 
-def _missing(what: str) -> ToolFailure:
+def _not_configured(what: str) -> ToolFailure:
     return ToolFailure(error=f"this worker has not been given {what}", error_type="SetupError")

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from brainq.contracts.claim import CallClaim
-from brainq.contracts.message import Message
-from brainq.contracts.outcome import (
+from brainq.contracts.call import (
     NOT_STARTED,
     ToolDenied,
     ToolFailure,
@@ -17,26 +15,28 @@ from brainq.contracts.outcome import (
     ToolSuccess,
     ToolTimeout,
     ToolUnknown,
-    attachments_of,
+    outcome_attachments,
 )
+from brainq.contracts.claim import CallClaim
+from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
 from brainq.tools.context import SideOutputs
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.errors import OutcomeUnknown
 from brainq.tools.outcome_text import (
     cancelled_text,
-    doubt_of,
     edited_note,
     outcome_text,
+    unknown_outcome,
     unreported_text,
 )
+from brainq.tools.results import OutcomeUnknown
 
 NEVER_STARTED = ToolFailure(
     error="never started: the call was no longer wanted when its turn came", error_type=NOT_STARTED
 )
 
 
-def _recorded(outcome: ToolOutcome) -> tuple[TraceStatus, str]:
+def _status_and_detail(outcome: ToolOutcome) -> tuple[TraceStatus, str]:
     """The status, and a few words for people, without content."""
     match outcome:
         case ToolSuccess():
@@ -54,7 +54,7 @@ def _recorded(outcome: ToolOutcome) -> tuple[TraceStatus, str]:
             assert_never(outcome)
 
 
-def message_of(claim: CallClaim, outcome: ToolOutcome) -> Message:
+def tool_message(claim: CallClaim, outcome: ToolOutcome) -> Message:
     """The tool message that answers this call."""
     text, is_error = outcome_text(outcome)
     return Message(
@@ -65,12 +65,12 @@ def message_of(claim: CallClaim, outcome: ToolOutcome) -> Message:
         is_error=is_error,
         turn=claim.turn_id,
         step=claim.step,
-        attachments=attachments_of(outcome),
+        attachments=outcome_attachments(outcome),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CallReport:
     """What is recorded of a call's end."""
 
     status: TraceStatus
@@ -79,12 +79,14 @@ class Report:
     retryable: bool = False
 
 
-def report_of(claim: CallClaim, outcome: ToolOutcome) -> Report:
-    status, detail = _recorded(outcome)
-    return Report(status, message_of(claim, outcome), detail, outcome.retryable)
+def make_report(claim: CallClaim, outcome: ToolOutcome) -> CallReport:
+    status, detail = _status_and_detail(outcome)
+    return CallReport(status, tool_message(claim, outcome), detail, outcome.retryable)
 
 
-def ending_of(claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken) -> tuple[ToolOutcome, Report]:
+def final_outcome(
+    claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken
+) -> tuple[ToolOutcome, CallReport]:
     """The outcome that is recorded, and its report.
 
     A call that returned in spite of a cancel has completed. One that was cut off is `cancelled` if it surely changed
@@ -92,9 +94,9 @@ def ending_of(claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken) -> t
     """
     if not isinstance(outcome, ToolSuccess):
         if token.is_cancelled and _is_cut(outcome):
-            return _ending_of_cancelled(claim, outcome)
-        outcome = _as_sure(claim, outcome)
-    return outcome, report_of(claim, outcome)
+            return _cancelled_outcome(claim, outcome)
+        outcome = _with_doubt(claim, outcome)
+    return outcome, make_report(claim, outcome)
 
 
 def _is_cut(outcome: ToolOutcome) -> bool:
@@ -107,22 +109,22 @@ def _is_cut(outcome: ToolOutcome) -> bool:
     )
 
 
-def _ending_of_cancelled(claim: CallClaim, outcome: ToolOutcome) -> tuple[ToolOutcome, Report]:
+def _cancelled_outcome(claim: CallClaim, outcome: ToolOutcome) -> tuple[ToolOutcome, CallReport]:
     after_ms = outcome.after_ms if isinstance(outcome, ToolTimeout) else max(1, outcome.latency_ms)
     said = cancelled_text(after_ms, is_read=claim.effect.is_read)
     if after_ms == 0:
-        return (outcome if claim.effect.is_read else NEVER_STARTED), never_started(claim)
+        return (outcome if claim.effect.is_read else NEVER_STARTED), never_started_report(claim)
     if claim.effect.is_read:
-        return outcome, _cancelled(claim, said, _recorded(outcome)[1])
+        return outcome, _cancelled_report(claim, said, _status_and_detail(outcome)[1])
     unknown = ToolUnknown(message=said, latency_ms=outcome.latency_ms)
-    return unknown, Report(TraceStatus.UNKNOWN, message_of(claim, unknown), "cancelled")
+    return unknown, CallReport(TraceStatus.UNKNOWN, tool_message(claim, unknown), "cancelled")
 
 
-def _as_sure(claim: CallClaim, outcome: ToolOutcome) -> ToolOutcome:
+def _with_doubt(claim: CallClaim, outcome: ToolOutcome) -> ToolOutcome:
     """A change that was cut off at its deadline, or gave up at it, said nothing of how it ended. One that still runs
     may say so yet: until then it has timed out."""
     if isinstance(outcome, ToolUnknown) and outcome.why == OutcomeUnknown.__name__:
-        return doubt_of(outcome, is_read=claim.effect.is_read)
+        return unknown_outcome(outcome, is_read=claim.effect.is_read)
     if claim.effect.is_read or not isinstance(outcome, ToolTimeout):
         return outcome
     if outcome.still_running or outcome.after_ms == 0:
@@ -131,17 +133,17 @@ def _as_sure(claim: CallClaim, outcome: ToolOutcome) -> ToolOutcome:
     return ToolUnknown(message=said, why="deadline", latency_ms=outcome.latency_ms)
 
 
-def never_started(claim: CallClaim) -> Report:
+def never_started_report(claim: CallClaim) -> CallReport:
     """The report of a call that a cancel reached before its function began."""
-    return _cancelled(claim, cancelled_text(0, is_read=claim.effect.is_read), "")
+    return _cancelled_report(claim, cancelled_text(0, is_read=claim.effect.is_read), "")
 
 
-def _cancelled(claim: CallClaim, said: str, detail: str) -> Report:
+def _cancelled_report(claim: CallClaim, said: str, detail: str) -> CallReport:
     # An unknown outcome's text is its message, so it serves for any text that is none of an outcome's own.
-    return Report(TraceStatus.CANCELLED, message_of(claim, ToolUnknown(message=said)), detail)
+    return CallReport(TraceStatus.CANCELLED, tool_message(claim, ToolUnknown(message=said)), detail)
 
 
-def notice_of(claim: CallClaim, outcome: ToolOutcome) -> Message | None:
+def late_notice(claim: CallClaim, outcome: ToolOutcome) -> Message | None:
     """What the model reads when a write ends after it was given up; None for an outcome that says no more."""
     if claim.effect.is_read or not isinstance(outcome, ToolSuccess | ToolFailure):
         return None
@@ -158,12 +160,12 @@ def notice_of(claim: CallClaim, outcome: ToolOutcome) -> Message | None:
     )
 
 
-def changes_of(outputs: SideOutputs) -> list[Mapping[str, str]]:
+def change_rows(outputs: SideOutputs) -> list[Mapping[str, str]]:
     """Changes as the rows kept with the turn: path, and before and after where there was something."""
     return [change.row() for change in outputs.changes]
 
 
-def sources_of(outputs: SideOutputs, call_id: str, step: int) -> list[Mapping[str, str]]:
+def source_rows(outputs: SideOutputs, call_id: str, step: int) -> list[Mapping[str, str]]:
     """Citations and rendered paths as the rows kept with the turn. Those of step 0 are marked: the model did not ask
     for them. Each names its call: which sources are kept follows the order of the calls, not of their ends."""
     cited = [("local", citation) for citation in outputs.local_citations]

@@ -1,4 +1,4 @@
-"""CallRunner.run: claim a call, start it, run it within its bounds, record how it ended."""
+"""CallRunner.run: claim a call, start it, run it within its bounds, settle it."""
 
 from __future__ import annotations
 
@@ -6,48 +6,177 @@ import itertools
 import math
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
-from brainq.beats import Beats
-from brainq.brain import Brain
-from brainq.by_brain import ByBrain
-from brainq.calls.brain_calls import BrainCalls
-from brainq.calls.call_beat import CallBeat
+from brainq.brain.brain import Brain
+from brainq.brain.brains import ByBrain
+from brainq.calls.attempt import Abandon, run_in_own_thread
+from brainq.calls.event_loop import stop_tool_loop
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.files import ResultFiles
-from brainq.calls.loop import stop_tool_loop
-from brainq.calls.memory import memory_tool
-from brainq.calls.own_thread import Abandon, in_own_thread
+from brainq.calls.intent_gate import IntentGate
 from brainq.calls.parking import Parker
-from brainq.calls.report import NEVER_STARTED, never_started, report_of
-from brainq.calls.running import RunningCall
-from brainq.calls.settle import CallSettler, did_of
-from brainq.calls.start import Starts
-from brainq.calls.task_watch import TaskWatch
-from brainq.contracts.claim import CallClaim, CallRef, Dropped
-from brainq.contracts.memory import MemoryRetriever
-from brainq.contracts.outcome import ToolFailure
-from brainq.contracts.outside_token import new_outside_token
-from brainq.observe.logs import logger
-from brainq.observe.missing_brain import MissingBrain
-from brainq.ports.brakes import Brakes
-from brainq.ports.budgets import Budgets
-from brainq.ports.call_rows import CallRows
-from brainq.ports.calls import Calls
-from brainq.ports.child_turns import ChildTurns
-from brainq.ports.holds import Holds
-from brainq.ports.lanes import Lanes
-from brainq.ports.outside import Outside
-from brainq.ports.stops import Stops
-from brainq.tools.context import RunContext
+from brainq.calls.report import NEVER_STARTED, CallReport, make_report, never_started_report
+from brainq.calls.results import CallReturn
+from brainq.calls.server_tasks import ServerTaskWatcher
+from brainq.calls.settle import CallSettler, ResultFiles, settled_as
+from brainq.contracts.call import Progress, ToolFailure, ToolOutcome, ToolTimeout, new_outside_token
+from brainq.contracts.claim import CallClaim, CallRef, NoClaim, SettleReply
+from brainq.contracts.memory import MemoryRetriever, RetrievedMemory
+from brainq.contracts.status import Effect, TraceStatus, WorkOutcome
+from brainq.leases import LeaseRenewer
+from brainq.observe import telemetry_names as names
+from brainq.observe.logs import MissingBrainLog, logger
+from brainq.observe.model_spans import excluding_content
+from brainq.observe.tracing import Span
+from brainq.observe.turn_spans import call_span, end_call
+from brainq.ports.people import Brakes, ChildTurns
+from brainq.ports.redis_calls import Calls, Holds, Lanes, Outside, StopSignals
+from brainq.ports.redis_turns import Budgets
+from brainq.ports.sql import CallRows
+from brainq.tools.context import RunContext, SideOutputs
+from brainq.tools.context_pack import MEMORY_TOOL
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.mcp.sessions import close_sessions
-from brainq.tools.tool import Tool
+from brainq.tools.mcp.session_pool import close_sessions
+from brainq.tools.tool import Tool, make_tool
+
+# The retriever as a tool, so that finding memory runs like any other read: bounded, beaten for, rescued.
+
+
+def memory_tool(retriever: MemoryRetriever) -> Tool:
+    """A READ_ONLY tool named MEMORY_TOOL; no model sees it."""
+
+    def retrieve(query: str, context: RunContext) -> dict[str, Any]:
+        found: Any = retriever.retrieve_for_context(query, context.session_id)
+        if not isinstance(found, RetrievedMemory):
+            raise TypeError(
+                f"retrieve_for_context of {type(retriever).__name__} returned a {type(found).__name__}; "
+                "it must return a RetrievedMemory"
+            )
+        return found.model_dump(mode="json")
+
+    return make_tool(
+        retrieve, effect=Effect.READ_ONLY, name=MEMORY_TOOL, description="Find what is known of the user."
+    )
+
+
+# A call's beat: it renews the lease, and tells readers how far the call is.
+
+
+@dataclass(eq=False, slots=True)
+class CallBeat:
+    """progress   gives the newest that the function said, or None"""
+
+    calls: Calls
+    claim: CallClaim
+    progress: Callable[[], Progress | None] = lambda: None
+    _telling: Progress | None = None
+    _number: int = 0
+    _is_told: bool = True
+
+    def beat(self) -> str:
+        word = self.calls.beat(self.claim)
+        if word == "OK":
+            self._tell(self.progress())
+        return word
+
+    def _tell(self, newest: Progress | None) -> None:
+        if self._is_told and newest is not self._telling:
+            self._telling, self._number, self._is_told = newest, self._number + 1, False
+        if not self._is_told and self._telling is not None:
+            # What Redis may have heard is said again under the same number.
+            self.calls.tell_progress(self.claim, self._number, self._telling)
+            self._is_told = True
+
+
+# What the calls of a brain's tools are run with.
+
+
+@dataclass(frozen=True, slots=True)
+class CallRuntime:
+    """All that differs between the calls of one brain and those of another. `memory` reads what it remembers."""
+
+    brain: Brain
+    starts: IntentGate
+    settler: CallSettler
+    memory: Tool | None
+
+    def tool(self, claim: CallClaim) -> Tool | None:
+        """What the call is of; None for a tool that the brain does not have."""
+        if claim.tool == MEMORY_TOOL and claim.step == 0:
+            return self.memory
+        return self.brain.tools.get(claim.tool)
+
+
+# A claimed call from the start of its function to its settled result.
+
+
+@dataclass(eq=False, slots=True)
+class RunningCall:
+    """One call. Where its function is cut off, it is settled in another thread, while the function has this one.
+
+    held   what goes on until the call is settled: beats for its lease, an ear for stops
+    did    what was done, in a word
+    """
+
+    claim: CallClaim
+    tool: Tool
+    context: RunContext
+    settler: CallSettler
+    beats: LeaseRenewer
+    lanes: Lanes
+    held: ExitStack
+    abandon: Abandon
+    did: str = "not settled"
+    has_ended: bool = False
+
+    def run(self, executor: BoundedToolExecutor) -> str:
+        """Call the function, settle the call, and say what was done."""
+        ended = executor.run(
+            self.tool, self.claim.arguments, self.context, on_cut=self._cut_off, on_late=self._ended_late
+        )
+        if ended is not None:
+            self._settle(ended)
+        return self.did
+
+    def run_apart(self, executor: BoundedToolExecutor) -> str:
+        """As `run`, in a process where nothing else runs."""
+        self._settle(executor.run_apart(self.tool, self.claim.arguments, self.context))
+        return self.did
+
+    def _settle(self, ended: CallReturn) -> str:
+        if isinstance(ended, ToolTimeout) and ended.still_running and self.claim.lanes:
+            self.beats.renew(self._keep_lanes, _ignore)
+        self.did = self.settler.end(self.claim, self.tool, self.context, ended)
+        return self.did
+
+    def _cut_off(self, timeout: ToolTimeout) -> None:
+        with self.held:
+            self.abandon(partial(self._settle, timeout))
+
+    def _ended_late(self, outcome: ToolOutcome) -> None:
+        try:
+            self.settler.end_late(self.claim, outcome)
+        finally:
+            self.has_ended = True
+
+    def _keep_lanes(self) -> str:
+        """A beat for the lanes of a function that was cut off, until it has ended."""
+        return "LOST" if self.has_ended else self.lanes.beat(self.claim.ref)
+
+
+def _ignore(word: str) -> None:
+    """The lanes were left, or taken from us after a freeze: there is nothing to beat for."""
+
+
+# CallRunner.run: claim a call, start it, run it within its bounds, record how it ended.
 
 log = logger("brainq.calls")
 
 NOT_STARTED = "not started"
-MOST_LOST = 2  # a call that lost so many workers runs in a process where nothing else does
+
+MAX_LOST_WORKERS = 2  # a call that lost so many workers runs in a process where nothing else does
 
 
 class CallRunner:
@@ -72,16 +201,16 @@ class CallRunner:
         lanes: Lanes,
         intents: CallRows,
         budgets: Budgets,
-        beats: Beats,
+        beats: LeaseRenewer,
         executor: BoundedToolExecutor,
         retriever: Callable[[Brain], MemoryRetriever | None] = lambda brain: None,
-        stops: Stops | None = None,
+        stops: StopSignals | None = None,
         holds: Holds | None = None,
         outside: Outside | None = None,
         children: ChildTurns | None = None,
         brakes: Brakes | None = None,
         files: ResultFiles,
-        watch: TaskWatch | None = None,
+        watch: ServerTaskWatcher | None = None,
     ) -> None:
         self._owner = owner
         self._numbers = itertools.count(1)  # each claim signs as an owner of its own, as in turn/advance.py
@@ -89,13 +218,13 @@ class CallRunner:
         self._lanes = lanes
         parker = Parker(calls, outside, children, watch)
 
-        def work_of(brain: Brain) -> BrainCalls:
-            starts, found = Starts(brain, calls, intents, brakes), retriever(brain)
+        def work_of(brain: Brain) -> CallRuntime:
+            starts, found = IntentGate(brain, calls, intents, brakes), retriever(brain)
             memory = None if found is None else memory_tool(found)
-            return BrainCalls(brain, starts, CallSettler(brain, calls, starts, parker, files), memory)
+            return CallRuntime(brain, starts, CallSettler(brain, calls, starts, parker, files), memory)
 
         self._brains = brains.each(work_of)
-        self._missing = MissingBrain()
+        self._missing = MissingBrainLog()
         self._budgets = budgets
         self._beats = beats
         self._executor = executor
@@ -122,7 +251,7 @@ class CallRunner:
                   and the call gets one of its own
         """
         if abandon is None:
-            return in_own_thread(partial(self.run, session_id, turn_id, call_id, attempt))
+            return run_in_own_thread(partial(self.run, session_id, turn_id, call_id, attempt))
         # Before the claim, so that no stop falls between the claim's look at the turn and our listening.
         token = DeadlineToken(math.inf)
         with ExitStack() as held:
@@ -130,7 +259,7 @@ class CallRunner:
                 held.enter_context(self._stops.watch(session_id, turn_id, token.cancel))
             ref = CallRef(session_id, turn_id, call_id)
             claim = self._calls.claim(ref, attempt, f"{next(self._numbers)}@{self._owner}")
-            if isinstance(claim, Dropped):
+            if isinstance(claim, NoClaim):
                 # Another pool serves the call's effect: the doorbell was forged, or put into a wrong queue.
                 tell = log.warning if claim.why == "unserved" else log.debug
                 if claim.why == "no_brain":
@@ -146,29 +275,29 @@ class CallRunner:
             beat = CallBeat(self._calls, claim)
             held.push(self._beats.renew(beat.beat, token.cancel))
             # The workers that ran it before are gone, and this call may be what killed them.
-            runs_alone = claim.attempt > MOST_LOST and tool is not work.memory
+            runs_alone = claim.attempt > MAX_LOST_WORKERS and tool is not work.memory
             # What needs Redis comes before the intent: between that and the function nothing may fail.
             context = self._context(claim, tool, token, work.brain.name, runs_alone=runs_alone)
             beat.progress = lambda: context.newest_progress
             call = RunningCall(claim, tool, context, work.settler, self._beats, self._lanes, held, abandon)
             return self._start(work, call, runs_alone=runs_alone)
 
-    def _start(self, work: BrainCalls, call: RunningCall, *, runs_alone: bool) -> str:
+    def _start(self, work: CallRuntime, call: RunningCall, *, runs_alone: bool) -> str:
         claim = call.claim
         if not claim.effect.is_read and (word := work.starts.start(claim)) != "started":
             if word == "closed":  # a turn that is being cancelled waits for its calls: this one is over
-                work.settler.settle(claim, NEVER_STARTED, never_started(claim))
+                work.settler.settle(claim, NEVER_STARTED, never_started_report(claim))
             return NOT_STARTED
         return call.run_apart(self._executor) if runs_alone else call.run(self._executor)
 
-    def _not_loaded(self, claim: CallClaim, work: BrainCalls) -> str:
+    def _not_loaded(self, claim: CallClaim, work: CallRuntime) -> str:
         outcome = ToolFailure(
             error=f"tool {claim.tool!r} is not loaded by this worker; all workers must load the same brain",
             error_type="ToolNotLoaded",
         )
-        report = report_of(claim, outcome)
+        report = make_report(claim, outcome)
         work.settler.settle(claim, outcome, report)
-        return did_of("not loaded", report)
+        return settled_as("not loaded", report)
 
     def _context(
         self, claim: CallClaim, tool: Tool, token: DeadlineToken, brain: str, *, runs_alone: bool
@@ -192,3 +321,57 @@ class CallRunner:
             outside_token=self._calls.give_token(claim, new_token) if is_apart else "",
             give_token=partial(self._calls.give_token, claim),
         )
+
+
+# Calls in a process whose spans somebody records.
+
+
+@dataclass(frozen=True, slots=True)
+class TracedSettler(CallSettler):
+    """Settles one attempt by `plain`. `span` ends when it is settled, whatever its function does then."""
+
+    plain: CallSettler
+    span: Span
+
+    def end(self, claim: CallClaim, tool: Tool, context: RunContext, ended: CallReturn) -> WorkOutcome:
+        try:
+            did = CallSettler.end(self, claim, tool, context, ended)
+            if did == TraceStatus.PARKED:
+                end_call(self.span, TraceStatus.PARKED)
+            self.span.note({names.DID: str(did)})
+            return did
+        finally:
+            self.span.end()
+
+    def end_late(self, claim: CallClaim, outcome: ToolOutcome) -> None:
+        self.plain.end_late(claim, outcome)
+
+    def settle(
+        self,
+        claim: CallClaim,
+        outcome: ToolOutcome,
+        report: CallReport,
+        outputs: SideOutputs | None = None,
+        *,
+        still_runs: bool = False,
+    ) -> SettleReply:
+        error_type = outcome.error_type if isinstance(outcome, ToolFailure) else ""
+        said = None if self.brain.redact_logs else report.message.content
+        end_call(self.span, report.status, error_type, said)
+        return self.plain.settle(claim, outcome, report, outputs, still_runs=still_runs)
+
+
+class TracedCallRunner(CallRunner):
+    """Opens a span for each attempt at a call."""
+
+    def _start(self, work: CallRuntime, call: RunningCall, *, runs_alone: bool) -> str:
+        redacts = work.brain.redact_logs
+        span, plain = call_span(call.claim, work.brain.name, content=not redacts), call.settler
+        call.settler = TracedSettler(
+            plain.brain, plain.calls, plain.starts, plain.parker, plain.files, plain, span
+        )
+        with span, excluding_content(redacts):
+            did = super()._start(work, call, runs_alone=runs_alone)
+            if did == NOT_STARTED:
+                span.note({names.DID: did})
+            return did

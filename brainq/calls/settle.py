@@ -1,32 +1,76 @@
-"""Recording how calls ended: in SQL, in Redis, and to the brain's hook."""
+"""Settling of calls: how they ended is recorded in SQL and Redis, their files are stored, and the brain's hook
+is called.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from brainq.brain import Brain
-from brainq.calls.ended import Ended
-from brainq.calls.files import ResultFiles
+from brainq.brain.brain import Brain
+from brainq.calls.intent_gate import IntentGate
 from brainq.calls.parking import Parker
-from brainq.calls.report import Report, changes_of, ending_of, notice_of, report_of, sources_of
-from brainq.calls.start import Starts
+from brainq.calls.report import (
+    CallReport,
+    change_rows,
+    final_outcome,
+    late_notice,
+    make_report,
+    source_rows,
+)
+from brainq.calls.results import CallReturn
+from brainq.contracts.call import ChildTurn, ServerTask, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.contracts.callbacks import PostToolUse
-from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.claim import CallClaim, SettleReply
-from brainq.contracts.did import OF_CALL, Did, Failed
+from brainq.contracts.file import File, FileLimits
 from brainq.contracts.message import ToolCall
-from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
-from brainq.contracts.server_task import ServerTask
-from brainq.contracts.status import TraceStatus
+from brainq.contracts.status import CALL_FAILURES, TraceStatus, WorkFailure, WorkOutcome
 from brainq.observe.logs import logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
-from brainq.ports.calls import Calls
+from brainq.ports.redis_calls import Calls
+from brainq.ports.sql import Blobs
 from brainq.tools.context import RunContext, SideOutputs
-from brainq.tools.pending import Pending
+from brainq.tools.results import Pending
 from brainq.tools.tool import Tool
 
+# Files that a tool returned: kept in SQL before the call is settled.
+
 log = logger("brainq.calls")
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFiles:
+    """Keeps the files of results. Doing it again is harmless: bytes are kept once."""
+
+    blobs: Blobs
+    limits: FileLimits
+
+    def kept(self, claim: CallClaim, outcome: ToolSuccess, files: Sequence[File]) -> ToolSuccess:
+        """The outcome with its files, or with the reason why they are missing: what was done is done.
+
+        Raises what SQL raises where nothing was changed: the call is run again.
+        """
+        why = self.limits.why_not(files)
+        if not why:
+            try:
+                self.blobs.keep(claim.session_id, claim.turn_id, files)
+            except Exception as failure:
+                if claim.effect.is_read:
+                    raise
+                log.error(
+                    "files of a result not kept",
+                    failure=failure,
+                    turn_id=claim.turn_id,
+                    call_id=claim.call_id,
+                )
+                why = "SQL could not be reached"
+        if why:
+            return outcome.model_copy(update={"files_lost": why})
+        return outcome.model_copy(update={"attachments": tuple(file.attachment for file in files)})
+
+
+# Recording how calls ended: in SQL, in Redis, and to the brain's hook.
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +79,22 @@ class CallSettler:
 
     brain: Brain
     calls: Calls
-    starts: Starts
+    starts: IntentGate
     parker: Parker
     files: ResultFiles
 
-    def end(self, claim: CallClaim, tool: Tool, context: RunContext, ended: Ended) -> Did:
+    def end(self, claim: CallClaim, tool: Tool, context: RunContext, ended: CallReturn) -> WorkOutcome:
         """Its function has ended, or was cut off. Returns what was done, in a word."""
         outputs = context.outputs()
         if isinstance(ended, Pending | ChildTurn | ServerTask):
             parked = self.parker.park(claim, ended, outputs)
             if isinstance(parked, SettleReply):
                 # A write's intent stays open: its outcome is what comes from outside.
-                return did_of(parked.word.lower(), None)
+                return settled_as(parked.word.lower(), None)
             ended = parked
         if outputs.files and isinstance(ended, ToolSuccess):
             ended = self.files.kept(claim, ended, outputs.files)
-        outcome, report = ending_of(claim, ended, context.token)
+        outcome, report = final_outcome(claim, ended, context.token)
         if not claim.effect.is_read:
             self.starts.record(claim, outcome, late=False)
         if self.brain.callbacks.on_post_tool_use is not None:
@@ -60,19 +104,19 @@ class CallSettler:
         reply = self.settle(claim, outcome, report, outputs, still_runs=still_runs)
         if reply.word == "LATE" and not claim.effect.is_read:
             self.starts.record(claim, outcome, late=True)
-        return did_of(reply.word.lower(), report)
+        return settled_as(reply.word.lower(), report)
 
     def end_late(self, claim: CallClaim, outcome: ToolOutcome) -> None:
         """A function that was cut off has ended by itself: its lanes are left, and what it did is evidence."""
         if not claim.effect.is_read:
             self.starts.record(claim, outcome, late=True)
-        self.settle(claim, outcome, report_of(claim, outcome))
+        self.settle(claim, outcome, make_report(claim, outcome))
 
     def settle(
         self,
         claim: CallClaim,
         outcome: ToolOutcome,
-        report: Report,
+        report: CallReport,
         outputs: SideOutputs | None = None,
         *,
         still_runs: bool = False,
@@ -86,10 +130,10 @@ class CallSettler:
             detail=report.detail,
             latency_ms=outcome.latency_ms,
             retryable=report.retryable,
-            sources=sources_of(outputs, claim.call_id, claim.step) if outputs else (),
+            sources=source_rows(outputs, claim.call_id, claim.step) if outputs else (),
             block_tool=asked_block or bool(outputs and outputs.block_tool),
-            notice=None if claim.effect.is_read else notice_of(claim, outcome),
-            changes=changes_of(outputs) if outputs and outputs.changes else (),
+            notice=None if claim.effect.is_read else late_notice(claim, outcome),
+            changes=change_rows(outputs) if outputs and outputs.changes else (),
             still_runs=still_runs,
         )
         if reply.word == "LATE":
@@ -110,12 +154,12 @@ class CallSettler:
             )
 
 
-def did_of(word: str, report: Report | None) -> Did:
+def settled_as(word: str, report: CallReport | None) -> WorkOutcome:
     """What was done, and whether the call's task is to be shown as failed."""
     if word == "lost":  # the sweeper showed it as failed; a success of the same task would stand in its place
-        return Did(word, Failed.CALL_LOST)
+        return WorkOutcome(word, WorkFailure.CALL_LOST)
     if report is None:
-        return Did(word)
+        return WorkOutcome(word)
     # A failure's detail begins with the name of the error's class; others may be a tool's own words.
     why = report.detail.partition(" ")[0] if report.status is TraceStatus.FAILED else ""
-    return Did(word, OF_CALL.get(report.status), why)
+    return WorkOutcome(word, CALL_FAILURES.get(report.status), why)

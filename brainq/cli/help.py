@@ -104,12 +104,12 @@ def write_parameters(parameters: Iterable[Any], ctx: Any, formatter: Any) -> Non
                 formatter.write_dl(rows)
 
 
-def group(help_text: str) -> typer.Typer:
+def command_group(help_text: str) -> typer.Typer:
     """An empty group of commands, such as `brainq db`; its commands are made with `leaf`."""
     return typer.Typer(help=help_text, rich_markup_mode=None, no_args_is_help=True, cls=HelpGroup)
 
 
-def leaf(app: typer.Typer, name: str) -> Callable[[Any], Any]:
+def subcommand(app: typer.Typer, name: str) -> Callable[[Any], Any]:
     """Decorates a function that is a command of `app`."""
     return app.command(name, cls=HelpCommand)
 

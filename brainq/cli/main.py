@@ -11,44 +11,30 @@ from typing import Annotated, Any
 
 import typer
 
-from brainq.cli import (
-    approvals,
-    brains,
-    cancel,
-    codes,
+from brainq.cli import exit_codes
+from brainq.cli.commands import (
+    control,
     db,
-    dev,
-    doctor,
+    decisions,
     finalize,
-    fleet,
-    flower,
-    init,
-    listing,
     mcp,
     memory,
-    metrics,
-    outside,
+    monitor,
+    run,
     schedule,
-    schema,
-    serve,
-    session,
-    session_verbs,
-    show,
-    steer,
+    sessions,
+    setup,
     submit,
-    tail,
     token,
-    up,
+    turns,
     webhook,
-    worker,
 )
-from brainq.cli.codes import Exit
-from brainq.cli.faults import said_of
+from brainq.cli.exit_codes import ExitCode, describe_error
 from brainq.cli.help import HelpCommand, HelpGroup
 from brainq.cli.options import App
-from brainq.environment import read_env_file
 from brainq.errors import BrainqError
-from brainq.observe.raises import TRACEBACK
+from brainq.observe.tracebacks import TRACEBACK_VARIABLE
+from brainq.settings.environment import read_env_file
 
 app = typer.Typer(
     name="brainq",
@@ -59,48 +45,48 @@ app = typer.Typer(
 )
 
 COMMANDS: dict[str, dict[str, Any]] = {
-    "Begin": {"init": init.init, "dev": dev.dev, "doctor": doctor.doctor, "brains": brains.brains},
+    "Begin": {"init": setup.init, "dev": run.dev, "doctor": setup.doctor, "brains": setup.brains},
     "Turns": {
         "submit": submit.submit,
-        "list": listing.list_turns,
-        "show": show.show,
-        "tail": tail.tail,
-        "steer": steer.steer,
-        "cancel": cancel.cancel,
+        "list": turns.list_turns,
+        "show": turns.show,
+        "tail": turns.tail,
+        "steer": control.steer,
+        "cancel": control.cancel,
         "schedule": schedule.app,
         "finalize": finalize.app,
     },
     "What people decide": {
-        "approvals": approvals.approvals,
-        "approve": approvals.approve,
-        "deny": approvals.deny,
-        "hold": steer.hold,
-        "release": steer.release,
-        "complete": outside.complete,
-        "fail": outside.fail,
+        "approvals": decisions.approvals,
+        "approve": decisions.approve,
+        "deny": decisions.deny,
+        "hold": control.hold,
+        "release": control.release,
+        "complete": decisions.complete,
+        "fail": decisions.fail,
     },
     "Sessions": {
-        "sessions": listing.list_sessions,
-        "session": session.session,
-        "history": session_verbs.history,
-        "pause": session.pause,
-        "resume": session.resume,
-        "interrupt": session_verbs.interrupt,
-        "drop": session_verbs.drop,
-        "ready": session_verbs.ready,
-        "compact": session_verbs.compact,
+        "sessions": turns.list_sessions,
+        "session": sessions.session,
+        "history": sessions.history,
+        "pause": sessions.pause,
+        "resume": sessions.resume,
+        "interrupt": sessions.interrupt,
+        "drop": sessions.drop,
+        "ready": sessions.ready,
+        "compact": sessions.compact,
         "memory": memory.app,
     },
     "Run it": {
-        "up": up.up,
-        "worker": worker.worker,
-        "serve": serve.serve,
+        "up": run.up,
+        "worker": run.worker,
+        "serve": run.serve,
         "db": db.app,
-        "fleet": fleet.fleet,
-        "metrics": metrics.metrics,
-        "flower": flower.flower,
+        "fleet": monitor.fleet,
+        "metrics": monitor.metrics,
+        "flower": monitor.flower,
     },
-    "Connect it": {"token": token.app, "mcp": mcp.app, "webhook": webhook.app, "schema": schema.schema},
+    "Connect it": {"token": token.app, "mcp": mcp.app, "webhook": webhook.app, "schema": setup.schema},
 }
 for panel, commands in COMMANDS.items():
     for name, command in commands.items():
@@ -118,7 +104,7 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True, epilog=codes.HELP)
+@app.callback(invoke_without_command=True, epilog=exit_codes.EXIT_CODE_HELP)
 def root(
     context: typer.Context,
     app: App = "",
@@ -153,26 +139,26 @@ def main() -> None:
     """The entry point: runs a command; an error is one line in red and an exit code, never a traceback."""
     try:
         read_env_file()
-        _tell_mistyped()
+        _warn_of_mistyped_settings()
         app()
     except BrainqError as error:
-        _leave(str(error), codes.of_error(error))
+        _exit_with_message(str(error), exit_codes.exit_of_error(error))
     except KeyboardInterrupt:
-        sys.exit(Exit.INTERRUPTED)
+        sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output went away, as `| head` does; Python must not complain at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(Exit.OK)
+        sys.exit(ExitCode.OK)
     except Exception as error:
-        if os.environ.get(TRACEBACK):
+        if os.environ.get(TRACEBACK_VARIABLE):
             raise
-        _leave(*said_of(error))
+        _exit_with_message(*describe_error(error))
 
 
-def _tell_mistyped() -> None:
-    from brainq.environment import TOLD, mistyped
+def _warn_of_mistyped_settings() -> None:
+    from brainq.settings.environment import WARNED_NAMES, mistyped_names
 
-    found = mistyped(os.environ)
+    found = mistyped_names(os.environ)
     if not found or "_BRAINQ_COMPLETE" in os.environ:
         return
     from brainq.cli.output import say
@@ -180,10 +166,10 @@ def _tell_mistyped() -> None:
     for name, meant in found:
         say(f"brainq: {name} is not a setting; did you mean {meant}?", style="yellow")
     # The processes that this one starts need not say it again.
-    os.environ[TOLD] = " ".join(name for name, _ in found)
+    os.environ[WARNED_NAMES] = " ".join(name for name, _ in found)
 
 
-def _leave(message: str, code: Exit) -> None:
+def _exit_with_message(message: str, code: ExitCode) -> None:
     from brainq.cli.output import say
 
     say(f"brainq: {message}", style="red")

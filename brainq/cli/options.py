@@ -1,15 +1,25 @@
-"""Options that several commands share."""
+"""Options that several commands share, and values as people type them: text, JSON, files and time spans."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import sys
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from brainq.environment import GIVEN_BY
 from brainq.errors import InvalidInput
+from brainq.settings.environment import TYPED_OPTIONS
+
+if TYPE_CHECKING:
+    from brainq.contracts.file import File
+
+
+# Options that several commands share.
 
 COMPLETED = 50  # turns the shell is offered
 
@@ -25,7 +35,7 @@ def use_app(value: str) -> str:
             meant = f"-A {module}:brain" if not colon and module.isidentifier() else "-A shop.agent:brain"
             raise InvalidInput("-A", f"{value!r} is not module:variable; write it as in {meant}")
         os.environ["BRAINQ_APP"] = value
-        GIVEN_BY["BRAINQ_APP"] = f"-A {value}"
+        TYPED_OPTIONS["BRAINQ_APP"] = f"-A {value}"
     return value
 
 
@@ -47,13 +57,14 @@ class Level(StrEnum):
 LogLevel = Annotated[
     Level, typer.Option("-l", "--log-level", case_sensitive=False, help="What the workers log.")
 ]
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
 def newest_turns(incomplete: str) -> list[str]:
     """For the shell's completion: ids of the newest turns that begin so. Nothing where there is no database."""
     try:
-        from brainq.settings import load_settings
+        from brainq.settings.deployment import load_settings
         from brainq.store.store import Store
 
         url = load_settings().sql_url.get_secret_value()
@@ -75,3 +86,66 @@ TurnArgument = Annotated[
         autocompletion=newest_turns,
     ),
 ]
+
+
+# What is given to a command as text, as `@FILE`, or on stdin (`@-`).
+
+
+def read_text(given: str, field: str) -> str:
+    """`given` itself, or what `@FILE` or stdin (`@-`) holds. Raises InvalidInput."""
+    if given == "@-":
+        return sys.stdin.read()
+    if not given.startswith("@"):
+        return given
+    try:
+        return Path(given[1:]).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            field, f"{given[1:]!r} cannot be read ({type(error).__name__}); name a text file"
+        ) from None
+
+
+def read_json(given: str, field: str) -> Any:
+    """The JSON value that `text_of` finds. Raises InvalidInput."""
+    try:
+        return json.loads(read_text(given, field))
+    except ValueError as error:
+        raise InvalidInput(
+            field, f'must be JSON ({error}); write a value such as \'{{"path": "a.md"}}\''
+        ) from None
+
+
+def read_json_object(given: str, field: str) -> dict[str, Any]:
+    """The JSON object that `text_of` finds. Raises InvalidInput."""
+    found: object = read_json(given, field)
+    if not isinstance(found, dict):
+        raise InvalidInput(field, 'must be a JSON object, such as \'{"path": "a.md"}\'')
+    return cast("dict[str, Any]", found)
+
+
+def read_files(paths: list[str]) -> list[File]:
+    """The files that `--attach` names. Raises InvalidInput."""
+    from brainq.contracts.file import File
+
+    try:
+        return [File.of(path) for path in paths]
+    except InvalidInput as refused:
+        raise InvalidInput("--attach", refused.problem) from None
+
+
+# How people write a span of time: `90m`, `12h`, `30d`, `8w`.
+
+UNIT_SECONDS = {"m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+
+_SPAN = re.compile(r"\s*(\d{1,6}(?:\.\d{1,3})?)\s*([mhdw])\s*", re.ASCII)
+
+
+def parse_span_s(option: str, value: str) -> float:
+    """Its seconds. Raises InvalidInput, naming the option, for anything else."""
+    found = _SPAN.fullmatch(value)
+    if found is None:
+        raise InvalidInput(
+            option,
+            f"{value!r} is no span of time; write a number and m, h, d or w, such as 90m, 12h, 30d or 8w",
+        )
+    return float(found[1]) * UNIT_SECONDS[found[2]]

@@ -1,12 +1,18 @@
-"""Where output goes: answers and tables to stdout, notes and errors to stderr."""
+"""Output of the command line: answers to stdout and notes to stderr, colours, durations and text that is safe
+to print.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
+
+# Where output goes: answers and tables to stdout, notes and errors to stderr.
 
 PIPED_WIDTH = 10_000  # a pipe has no width: one row a line, with all its columns
 
@@ -36,3 +42,93 @@ def _console(*, stderr: bool) -> Console:
     width = None if terminal else PIPED_WIDTH
     # emoji: `app:brain:` of a sentence, and what users write, stays as it is
     return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+
+
+# Colours, durations and safe text of everything the CLI prints.
+
+EFFECT_STYLES = {
+    "read_only": "cyan",
+    "local_write": "yellow",
+    "network": "magenta",
+    "destructive": "red",
+}
+
+STATUS_STYLES = {
+    "planned": "dim",
+    "pending": "dim",
+    "waiting": "dim",
+    "accepted": "dim",
+    "queued": "dim",
+    "parked": "blue",
+    "dispatched": "blue",
+    "running": "bold blue",
+    "active": "bold blue",
+    "closing": "blue",
+    "completed": "green",
+    "done": "green",
+    "ok": "green",
+    "intent": "bold blue",
+    "void": "dim",
+    "approved": "green",
+    "consumed": "green",
+    "bounced": "yellow",
+    "refused": "red",
+    "expired": "red",
+    "denied": "yellow",
+    "timed_out": "red",
+    "timed_out_late": "red",
+    "cancelled": "yellow",
+    "failed": "red",
+    "rejected": "red",
+    "dead": "red",
+    "unknown": "bold red",
+}
+
+
+def styled(word: str, styles: dict[str, str]) -> Text:
+    """A status or effect in its colour; a word without one is plain."""
+    return Text(word, style=styles.get(word, ""))
+
+
+def clean(text: str, *, lines: bool = True) -> str:
+    """`text` without control characters: what a model or a tool wrote must not move the cursor or ring a bell.
+
+    `lines=False` makes it one line.
+    """
+    kept = "".join(
+        char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text
+    )
+    kept = kept.expandtabs(4)
+    return kept if lines else " ".join(kept.split())
+
+
+def short(text: str, width: int) -> str:
+    """One line of at most `width` characters."""
+    line = clean(text, lines=False)
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def duration(ms: float) -> str:
+    """`45 ms`, `3.2 s`, `4 min 05 s`, `2 h 10 min` or `3 d 4 h`."""
+    if ms < 1000:
+        return f"{ms:.0f} ms"
+    if ms < 59_950:
+        return f"{ms / 1000:.1f} s"
+    total_s = round(ms / 1000)
+    if total_s < 3600:
+        minutes, rest_s = divmod(total_s, 60)
+        return f"{minutes} min {rest_s:02d} s" if rest_s else f"{minutes} min"
+    if total_s < 86_400:
+        return f"{total_s // 3600} h {total_s % 3600 // 60:02d} min"
+    return f"{total_s // 86_400} d {total_s % 86_400 // 3600} h"
+
+
+def ago(moment: datetime, now: datetime | None = None) -> str:
+    """How long ago an aware instant was, such as `3.2 s ago`."""
+    passed = (now or datetime.now(UTC)) - moment
+    return f"{duration(max(0.0, passed.total_seconds() * 1000))} ago"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1 call`, `2 calls`, `2 tries`."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"

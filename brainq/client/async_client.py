@@ -1,4 +1,4 @@
-"""AsyncClient: the same for code that runs on an event loop."""
+"""AsyncClient, AsyncSession, AsyncMemories and AsyncTurnRuntimeState: the client on an event loop."""
 
 from __future__ import annotations
 
@@ -7,22 +7,154 @@ from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
-from brainq.brains import GivenBrains
-from brainq.client import moves
+from brainq.brain.brains import BrainsArgument
+from brainq.client import progress
 from brainq.client.async_handle import AsyncTurnHandle
-from brainq.client.async_memories import AsyncMemories
-from brainq.client.async_session import AsyncSession
-from brainq.client.async_state import AsyncTurnRuntimeState
-from brainq.client.awaited import awaited, looked_up
+from brainq.client.async_verbs import VerbThreads, async_action, async_lookup
 from brainq.client.client import Client
-from brainq.client.inner import wiring_of
+from brainq.client.hold import Flag
+from brainq.client.internals import wiring_of
+from brainq.client.lists import PAGE_SIZE, iterate_pages_async
+from brainq.client.memories import Memories
 from brainq.client.options import SubmitOptions, TurnFilters
-from brainq.client.paging import A_PAGE, pages_awaited
-from brainq.client.threads import Threads
-from brainq.contracts.approval import Approval
-from brainq.contracts.listing import ListedSession, ListedTurn
+from brainq.client.runtime_state import TurnBudget, TurnRuntimeState
+from brainq.client.session import Session
+from brainq.contracts.history import ListedSession, ListedTurn
+from brainq.contracts.people import DEFAULT_HOLD_S, Approval, HoldPolicy
 from brainq.contracts.turn import TurnResult
-from brainq.settings import Settings
+from brainq.settings.deployment import Settings
+
+# AsyncMemories: the same on an event loop.
+
+
+class AsyncMemories:
+    """`Memories` whose verbs are awaited: `list`, `forget`, `forget_all`; each takes a thread while it runs."""
+
+    def __init__(self, threads: VerbThreads, memories: Memories) -> None:
+        self._threads = threads
+        self._sync = memories
+
+    list = async_lookup(Memories.list)
+    forget = async_action(Memories.forget)
+    forget_all = async_action(Memories.forget_all)
+
+
+# AsyncTurnRuntimeState and AsyncTurnBudget: a turn's shared state, on an event loop.
+
+
+class AsyncTurnBudget:
+    """A TurnBudget whose verbs are awaited; what are properties there is in `await budget.snapshot()`."""
+
+    def __init__(self, threads: VerbThreads, budget: TurnBudget) -> None:
+        self._threads = threads
+        self._sync = budget
+        self.session_id = budget.session_id
+        self.turn_id = budget.turn_id
+
+    tool_deadline = async_lookup(TurnBudget.tool_deadline)
+    per_tool_remaining_s = async_lookup(TurnBudget.per_tool_remaining_s)
+    claim_step = async_action(TurnBudget.claim_step)
+    claim_tool_call = async_action(TurnBudget.claim_tool_call)
+    claim_reflection = async_action(TurnBudget.claim_reflection)
+    add_tokens = async_action(TurnBudget.add_tokens)
+    snapshot = async_lookup(TurnBudget.snapshot)
+
+
+class AsyncTurnRuntimeState:
+    """A TurnRuntimeState whose moves are awaited; what are properties there is in `await state.snapshot()`."""
+
+    def __init__(self, threads: VerbThreads, state: TurnRuntimeState) -> None:
+        self._threads = threads
+        self._sync = state
+        self.session_id = state.session_id
+        self.turn_id = state.turn_id
+        self.budget = AsyncTurnBudget(threads, state.budget)
+
+    snapshot = async_lookup(TurnRuntimeState.snapshot)
+    add_tokens = async_action(TurnRuntimeState.add_tokens)
+    close_writes = async_action(TurnRuntimeState.close_writes)
+    set_trace_running = async_action(TurnRuntimeState.set_trace_running)
+    mark_trace_timed_out = async_action(TurnRuntimeState.mark_trace_timed_out)
+    complete_trace = async_action(TurnRuntimeState.complete_trace)
+
+
+# AsyncSession and AsyncFlag: one conversation's turns, on an event loop.
+
+
+class AsyncFlag:
+    """See `Flag`. Releases itself as an asynchronous context manager."""
+
+    def __init__(self, threads: VerbThreads, flag: Flag) -> None:
+        self._threads = threads
+        self._sync = flag
+        self.session_id = flag.session_id
+        self.id = flag.id
+
+    release = async_action(Flag.release)
+    ready = release
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.release()
+
+
+class AsyncSession:
+    """A Session whose verbs are awaited; each takes a thread while it runs.
+
+    They are `submit`, `live`, `history`, `waiting`, `drop`, `pause`, `resume`, `is_paused`, `why_paused`, `readiness`,
+    `unread_flags`, `steer`, `interrupt`, `compact`; `flag` asks nothing, and is not awaited.
+    """
+
+    def __init__(self, client: Client, threads: VerbThreads, session: Session) -> None:
+        self._client = client
+        self._threads = threads
+        self._sync = session
+        self.session_id = session.session_id
+
+    async def submit(self, user_message: str, **options: Unpack[SubmitOptions]) -> AsyncTurnHandle:
+        """See `Client.submit`."""
+        handle = await self._threads.act(self._sync.submit, user_message, **options)
+        return AsyncTurnHandle(self._client, self._threads, handle)
+
+    live = async_lookup(Session.live)
+    history = async_lookup(Session.history)
+    waiting = async_lookup(Session.waiting)
+    drop = async_action(Session.drop)
+    pause = async_action(Session.pause)
+    resume = async_action(Session.resume)
+    is_paused = async_lookup(Session.is_paused)
+    why_paused = async_lookup(Session.why_paused)
+
+    async def readiness(
+        self, reason: str = "", *, expires_in_s: float = DEFAULT_HOLD_S, on_expiry: HoldPolicy = "deny"
+    ) -> AsyncFlag:
+        """See `Session.readiness`."""
+        return AsyncFlag(
+            self._threads,
+            await self._threads.act(
+                self._sync.readiness, reason, expires_in_s=expires_in_s, on_expiry=on_expiry
+            ),
+        )
+
+    def flag(self, flag_id: str) -> AsyncFlag:
+        """See `Session.flag`."""
+        return AsyncFlag(self._threads, self._sync.flag(flag_id))
+
+    unread_flags = async_lookup(Session.unread_flags)
+    steer = async_action(Session.steer)
+    interrupt = async_action(Session.interrupt)
+
+    async def compact(self, request_key: str | None = None) -> AsyncTurnHandle:
+        """See `Session.compact`."""
+        compacting = await self._threads.act(self._sync.compact, request_key)
+        return AsyncTurnHandle(self._client, self._threads, compacting)
+
+
+# AsyncClient: the same for code that runs on an event loop.
 
 
 class AsyncClient:
@@ -45,11 +177,11 @@ class AsyncClient:
     """
 
     def __init__(
-        self, settings: Settings | None = None, brain: GivenBrains | None = None, *, redis_url: str = ""
+        self, settings: Settings | None = None, brain: BrainsArgument | None = None, *, redis_url: str = ""
     ) -> None:
         self._sync = Client(settings, brain, redis_url=redis_url)
         self._wiring = wiring_of(self._sync)
-        self._threads = Threads()
+        self._threads = VerbThreads()
 
     @property
     def brains(self) -> tuple[str, ...]:
@@ -78,9 +210,9 @@ class AsyncClient:
     ) -> TurnResult:
         """See `Client.run`."""
         handle = await self.submit(session_id, user_message, **options)
-        if await handle.wait(moves.SOMEBODYS_TURN, timeout_s) == "parked":
+        if await handle.wait(progress.NEEDS_CALLER, timeout_s) == "parked":
             seen, asked = await handle.snapshot(), await handle.approvals()
-            raise moves.parked(handle.turn_id, handle.session_id, seen, asked)
+            raise progress.turn_parked_error(handle.turn_id, handle.session_id, seen, asked)
         return await handle.result()
 
     async def handle(self, turn_id: str) -> AsyncTurnHandle:
@@ -103,16 +235,16 @@ class AsyncClient:
 
     def iterate_turns(self, **asked: Unpack[TurnFilters]) -> AsyncIterator[ListedTurn]:
         """See `Client.iterate_turns`; not awaited, but followed with `async for`."""
-        return pages_awaited(
-            lambda after: self.turns(limit=A_PAGE, after=after, **asked), lambda turn: turn.turn_id
+        return iterate_pages_async(
+            lambda after: self.turns(limit=PAGE_SIZE, after=after, **asked), lambda turn: turn.turn_id
         )
 
     def iterate_sessions(
         self, prefix: str = "", session_prefixes: Sequence[str] | None = None
     ) -> AsyncIterator[ListedSession]:
         """See `Client.iterate_sessions`; not awaited, but followed with `async for`."""
-        return pages_awaited(
-            lambda after: self.sessions(prefix, A_PAGE, session_prefixes, after=after),
+        return iterate_pages_async(
+            lambda after: self.sessions(prefix, PAGE_SIZE, session_prefixes, after=after),
             lambda session: session.last_turn.turn_id,
         )
 
@@ -123,35 +255,35 @@ class AsyncClient:
         session_prefixes: Sequence[str] | None = None,
     ) -> AsyncIterator[Approval]:
         """See `Client.iterate_approvals`; not awaited, but followed with `async for`."""
-        return pages_awaited(
-            lambda after: self.approvals(session, state, A_PAGE, session_prefixes, after=after),
+        return iterate_pages_async(
+            lambda after: self.approvals(session, state, PAGE_SIZE, session_prefixes, after=after),
             lambda approval: approval.id,
         )
 
-    turns = looked_up(Client.turns)
-    sessions = looked_up(Client.sessions)
-    fleet = looked_up(Client.fleet)
-    activity = looked_up(Client.activity)
-    metrics = looked_up(Client.metrics)
-    approvals = looked_up(Client.approvals)
-    approval = looked_up(Client.approval)
-    approve = awaited(Client.approve)
-    deny = awaited(Client.deny)
-    edit = awaited(Client.edit)
-    complete_call = awaited(Client.complete_call)
-    fail_call = awaited(Client.fail_call)
-    cancel = awaited(Client.cancel)
-    deliveries = looked_up(Client.deliveries)
-    send_again = awaited(Client.send_again)
-    begin_try = awaited(Client.begin_try)
-    end_try = awaited(Client.end_try)
-    schedule = awaited(Client.schedule)
-    schedules = looked_up(Client.schedules)
-    find_schedule = looked_up(Client.find_schedule)
-    pause_schedule = awaited(Client.pause_schedule)
-    resume_schedule = awaited(Client.resume_schedule)
-    remove_schedule = awaited(Client.remove_schedule)
-    ping = looked_up(Client.ping)
+    turns = async_lookup(Client.turns)
+    sessions = async_lookup(Client.sessions)
+    fleet = async_lookup(Client.fleet)
+    activity = async_lookup(Client.activity)
+    metrics = async_lookup(Client.metrics)
+    approvals = async_lookup(Client.approvals)
+    approval = async_lookup(Client.approval)
+    approve = async_action(Client.approve)
+    deny = async_action(Client.deny)
+    edit = async_action(Client.edit)
+    complete_call = async_action(Client.complete_call)
+    fail_call = async_action(Client.fail_call)
+    cancel = async_action(Client.cancel)
+    deliveries = async_lookup(Client.deliveries)
+    send_again = async_action(Client.send_again)
+    begin_try = async_action(Client.begin_try)
+    end_try = async_action(Client.end_try)
+    schedule = async_action(Client.schedule)
+    schedules = async_lookup(Client.schedules)
+    find_schedule = async_lookup(Client.find_schedule)
+    pause_schedule = async_action(Client.pause_schedule)
+    resume_schedule = async_action(Client.resume_schedule)
+    remove_schedule = async_action(Client.remove_schedule)
+    ping = async_lookup(Client.ping)
 
     async def close(self) -> None:
         """End what is followed on this loop, let verbs that run end, and close the connections.

@@ -9,22 +9,18 @@ from math import isinf
 from types import TracebackType
 from typing import Literal, Self, TypeVar
 
-from brainq.client import moves
-from brainq.client.awaited import awaited, looked_up
+from brainq.client import progress
+from brainq.client.async_verbs import VerbThreads, async_action, async_lookup
 from brainq.client.client import Client
-from brainq.client.ended import has_ended, kept_result
 from brainq.client.handle import ENDED_OR_PARKED, TurnHandle
 from brainq.client.hold import Hold
-from brainq.client.inner import wiring_of
-from brainq.client.moves import POLL_S
+from brainq.client.internals import translate_unreachable, wiring_of
 from brainq.client.options import WaitFor
-from brainq.client.patience import Patience
-from brainq.client.reach import told_as_ours
-from brainq.client.threads import Threads
+from brainq.client.progress import POLL_S, WaitLimits, has_ended, stored_result
 from brainq.contracts.event import TurnEvent
-from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy
+from brainq.contracts.people import DEFAULT_HOLD_S, HoldPolicy
 from brainq.contracts.turn import TurnResult
-from brainq.state.follower import Follower, Quiet
+from brainq.state.events import Follower, NoEvents
 from brainq.state.stream_reader import StreamReader
 from brainq.wiring import Wiring
 
@@ -38,14 +34,14 @@ class AsyncHold:
         ...
     """
 
-    def __init__(self, threads: Threads, hold: Hold) -> None:
+    def __init__(self, threads: VerbThreads, hold: Hold) -> None:
         self._threads = threads
         self._sync = hold
         self.session_id = hold.session_id
         self.turn_id = hold.turn_id
         self.id = hold.id
 
-    release = awaited(Hold.release)
+    release = async_action(Hold.release)
 
     async def __aenter__(self) -> Self:
         return self
@@ -64,7 +60,7 @@ class AsyncTurnHandle:
     `receipt`, `hold`, `holds`, `release`, `approvals`. `result` and `events` take no thread, however many wait.
     """
 
-    def __init__(self, client: Client, threads: Threads, handle: TurnHandle) -> None:
+    def __init__(self, client: Client, threads: VerbThreads, handle: TurnHandle) -> None:
         self._wiring = wiring_of(client)
         self._threads = threads
         self._sync = handle
@@ -79,17 +75,17 @@ class AsyncTurnHandle:
     async def result(self, timeout_s: float | None = None) -> TurnResult:
         """See `TurnHandle.result`. A connection that breaks is opened anew for 10 s before it raises Unreachable."""
         clock = asyncio.get_running_loop().time
-        patience = Patience(self.turn_id, timeout_s, None, clock())
+        patience = WaitLimits(self.turn_id, timeout_s, None, clock())
         found, after = await self._known_result()
         if found is not None:
             return found
         with self._following(after) as follower:
             while True:
                 said = await self._next(follower, patience.left_s(clock()))
-                if said is Quiet.SILENT:
+                if said is NoEvents.SILENT:
                     patience.check(clock())
                     continue
-                if isinstance(said, Quiet) or said[-1].is_final:
+                if isinstance(said, NoEvents) or said[-1].is_final:
                     found, _ = await self._known_result(self._reader.patience_s)
                     if found is not None:
                         return found
@@ -98,19 +94,19 @@ class AsyncTurnHandle:
         self, until: WaitFor | Collection[WaitFor] = ENDED_OR_PARKED, timeout_s: float | None = None
     ) -> Literal["ended", "parked"]:
         """See `TurnHandle.wait`."""
-        waits = moves.waits_for(until)
+        waits = progress.check_until(until)
         clock = asyncio.get_running_loop().time
-        patience = Patience(self.turn_id, timeout_s, None, clock())
+        patience = WaitLimits(self.turn_id, timeout_s, None, clock())
         quiet = False
         with self._following(0) as follower:
             while True:
                 if not quiet and (await self._known_result())[0] is not None:
                     return "ended"
-                if not quiet and waits and moves.is_parked(await self.snapshot(), waits):
+                if not quiet and waits and progress.is_parked(await self.snapshot(), waits):
                     return "parked"
                 said = await self._next(follower, min(POLL_S, patience.left_s(clock())))
-                quiet = not isinstance(said, Quiet) and moves.tells_nothing(said)
-                if said is Quiet.SILENT:
+                quiet = not isinstance(said, NoEvents) and progress.is_only_progress(said)
+                if said is NoEvents.SILENT:
                     patience.check(clock())
 
     async def events(
@@ -123,15 +119,15 @@ class AsyncTurnHandle:
         """
         with self._following(after) as follower:
             clock = asyncio.get_running_loop().time
-            patience = Patience(self.turn_id, timeout_s, idle_s, clock())
+            patience = WaitLimits(self.turn_id, timeout_s, idle_s, clock())
             while True:
                 said = await self._next(follower, patience.left_s(clock()))
-                if said is Quiet.SILENT:
+                if said is NoEvents.SILENT:
                     patience.check(clock())
                     continue
-                if said is Quiet.OVER:
+                if said is NoEvents.OVER:
                     return
-                if isinstance(said, Quiet):
+                if isinstance(said, NoEvents):
                     if await self._from_sql(has_ended):
                         return
                     continue
@@ -141,21 +137,21 @@ class AsyncTurnHandle:
                     return
                 patience.heard(clock())
 
-    events_so_far = looked_up(TurnHandle.events_so_far)
-    request = looked_up(TurnHandle.request)
-    snapshot = looked_up(TurnHandle.snapshot)
-    explain = looked_up(TurnHandle.explain)
-    timeline = looked_up(TurnHandle.timeline)
-    children = looked_up(TurnHandle.children)
-    transcript = looked_up(TurnHandle.transcript)
-    decision = looked_up(TurnHandle.decision)
-    calls = looked_up(TurnHandle.calls)
-    give_result = awaited(TurnHandle.give_result)
-    give_error = awaited(TurnHandle.give_error)
-    cancel = awaited(TurnHandle.cancel)
-    file = looked_up(TurnHandle.file)
-    steer = awaited(TurnHandle.steer)
-    receipt = looked_up(TurnHandle.receipt)
+    events_so_far = async_lookup(TurnHandle.events_so_far)
+    request = async_lookup(TurnHandle.request)
+    snapshot = async_lookup(TurnHandle.snapshot)
+    explain = async_lookup(TurnHandle.explain)
+    timeline = async_lookup(TurnHandle.timeline)
+    children = async_lookup(TurnHandle.children)
+    transcript = async_lookup(TurnHandle.transcript)
+    decision = async_lookup(TurnHandle.decision)
+    calls = async_lookup(TurnHandle.calls)
+    give_result = async_action(TurnHandle.give_result)
+    give_error = async_action(TurnHandle.give_error)
+    cancel = async_action(TurnHandle.cancel)
+    file = async_lookup(TurnHandle.file)
+    steer = async_action(TurnHandle.steer)
+    receipt = async_lookup(TurnHandle.receipt)
 
     async def hold(
         self, reason: str = "", *, expires_in_s: float = DEFAULT_HOLD_S, on_expiry: HoldPolicy = "deny"
@@ -166,9 +162,9 @@ class AsyncTurnHandle:
             await self._threads.act(self._sync.hold, reason, expires_in_s=expires_in_s, on_expiry=on_expiry),
         )
 
-    holds = looked_up(TurnHandle.holds)
-    release = awaited(TurnHandle.release)
-    approvals = looked_up(TurnHandle.approvals)
+    holds = async_lookup(TurnHandle.holds)
+    release = async_action(TurnHandle.release)
+    approvals = async_lookup(TurnHandle.approvals)
 
     @property
     def _reader(self) -> StreamReader:
@@ -182,18 +178,18 @@ class AsyncTurnHandle:
         finally:
             follower.part()
 
-    async def _next(self, follower: Follower, wait_s: float) -> list[TurnEvent] | Quiet:
-        with told_as_ours():
+    async def _next(self, follower: Follower, wait_s: float) -> list[TurnEvent] | NoEvents:
+        with translate_unreachable():
             return await follower.next(None if isinf(wait_s) else wait_s)
 
     async def _known_result(self, patience_s: float = 0.0) -> tuple[TurnResult | None, int]:
         """The result where it is out; and the number above which the final event comes where it is not."""
-        with told_as_ours():
+        with translate_unreachable():
             newest = await self._reader.newest(self.session_id, self.turn_id, patience_s)
         if newest.result is not None:
             return TurnResult.model_validate_json(newest.result), newest.seq
-        return None if newest.is_known else await self._from_sql(kept_result), newest.seq
+        return None if newest.is_known else await self._from_sql(stored_result), newest.seq
 
     async def _from_sql(self, asked: Callable[[Wiring, str], R]) -> R:
-        with told_as_ours():
+        with translate_unreachable():
             return await self._threads.look(asked, self._wiring, self.turn_id)

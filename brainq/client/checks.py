@@ -6,9 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import get_args
 
-from brainq.contracts.approval import ApprovalState
 from brainq.contracts.file import File
-from brainq.contracts.hold import HoldPolicy, HoldSpec
 from brainq.contracts.ids import (
     check_id,
     check_turn_id,
@@ -17,7 +15,7 @@ from brainq.contracts.ids import (
     new_turn_id,
     split_call_id,
 )
-from brainq.contracts.mailbox import TurnInput
+from brainq.contracts.people import ApprovalState, HoldPolicy, HoldSpec, TurnInput
 from brainq.contracts.turn import MAX_MESSAGE_CHARS
 from brainq.errors import InvalidInput
 
@@ -45,7 +43,7 @@ def turn_input(
             f"it is {len(text):,} characters; send at most {MAX_MESSAGE_CHARS:,}, or where to find the rest",
         )
     if text:
-        _whole("text", text)
+        _without_surrogates("text", text)
     message_id = (
         f"m-{new_turn_id()}"
         if client_message_id is None
@@ -72,20 +70,20 @@ def hold(kind: str, reason: object, expires_in_s: object, on_expiry: object) -> 
         if on_expiry == policy:
             return HoldSpec(
                 id=f"{kind}-{new_turn_id()}",
-                reason=said("reason", reason, MAX_REASON_CHARS),
+                reason=text("reason", reason, MAX_REASON_CHARS),
                 timeout_s=float(expires_in_s),
                 on_timeout=policy,
             )
     raise InvalidInput("on_expiry", f"{on_expiry!r} is none of {', '.join(policies)}")
 
 
-def said(field: str, text: object, most: int) -> str:
+def text(field: str, text: object, most: int) -> str:
     """A text of at most `most` characters; it may be empty."""
     if not isinstance(text, str):
         raise InvalidInput(field, f"must be a str, got {type(text).__name__}")
     if len(text) > most:
         raise InvalidInput(field, f"it is {len(text):,} characters; use at most {most:,}")
-    return _whole(field, text)
+    return _without_surrogates(field, text)
 
 
 def expected_turn(turn_id: object) -> str | None:
@@ -114,7 +112,7 @@ def approval(approval_id: object) -> str:
     return full_call_id(check_turn_id("id", turn_id), call_id)
 
 
-def call_of(turn_id: str, given: object) -> str:
+def call_id(turn_id: str, given: object) -> str:
     """The id in the turn of one of its calls, given as such or as the full one."""
     if isinstance(given, str) and is_call_id(given):
         return given
@@ -140,7 +138,7 @@ def after_count(count: object) -> int:
     return count
 
 
-def _whole(field: str, text: str) -> str:
+def _without_surrogates(field: str, text: str) -> str:
     """Half of a surrogate pair would fail only where it is stored."""
     try:
         text.encode()

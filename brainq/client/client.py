@@ -8,46 +8,47 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack, cast
 
-from brainq.admission import read_submit
-from brainq.brain_loading import load_brains
-from brainq.brains import GivenBrains, read_brains
-from brainq.client import checks, moves, schedules
-from brainq.client.activity import LOOKED_AT, WINDOW, activity_of
-from brainq.client.deliveries import list_deliveries
-from brainq.client.finding import find_turn
-from brainq.client.fleet import fleet_of
+from brainq.brain.brains import BrainsArgument, read_brains
+from brainq.brain.loading import load_brains
+from brainq.client import checks, progress, schedules
+from brainq.client.fleet import MAX_RECENT_TURNS, WINDOW, fleet_activity, read_fleet
 from brainq.client.handle import TurnHandle
+from brainq.client.internals import raises_unreachable, translate_unreachable
+from brainq.client.lists import (
+    PAGE_SIZE,
+    checked_filter,
+    find_turn,
+    iterate_pages,
+    list_deliveries,
+    make_turn_list,
+)
 from brainq.client.memories import Memories
-from brainq.client.metrics import metrics_of
+from brainq.client.metrics import read_metrics
 from brainq.client.options import Cancelled, SubmitOptions, TurnFilters
-from brainq.client.paging import A_PAGE, pages
-from brainq.client.reach import says_what_is_away, told_as_ours
 from brainq.client.runtime_state import TurnRuntimeState
 from brainq.client.session import Session
-from brainq.client.turn_list import checked_filter, turn_list_of
-from brainq.contracts.approval import Approval
-from brainq.contracts.client_tool import ClientTool
 from brainq.contracts.file import File
 from brainq.contracts.fleet import Fleet, FleetActivity
-from brainq.contracts.ids import check_id
-from brainq.contracts.limits import Limits
-from brainq.contracts.listing import ListedSession, ListedTurn, Sort
+from brainq.contracts.history import ListedSession, ListedTurn, Sort
+from brainq.contracts.ids import ALL_SESSIONS, check_id, check_prefixes
 from brainq.contracts.message import Message
-from brainq.contracts.options import ModelOptions, OptionsFields
+from brainq.contracts.model_options import ModelOptions, OptionsFields
+from brainq.contracts.people import Approval
 from brainq.contracts.schedule import Missed, OnRunning, Schedule
-from brainq.contracts.session_prefix import ALL, check_prefixes
-from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, Priority, TurnKind, TurnResult
+from brainq.contracts.tool import ClientTool
+from brainq.contracts.turn import Limits, LimitsFields, LimitsOverride, OnBusy, Priority, TurnKind, TurnResult
 from brainq.contracts.webhook import DeliveryRow
 from brainq.errors import InvalidInput, TurnNotFound
-from brainq.observe.submits import submitting
+from brainq.gates.answer_schema import OutputSchema
+from brainq.observe.turn_spans import submit_span
+from brainq.people.admission import read_submit
 from brainq.people.outside import Taken
-from brainq.settings import Settings, settings_here
-from brainq.tools.errors import OutcomeUnknown, ToolError
-from brainq.tools.output import OutputSchema
+from brainq.settings.deployment import Settings, settings_here
+from brainq.tools.results import OutcomeUnknown, ToolError
 from brainq.wiring import Wiring
 
 
-@says_what_is_away
+@raises_unreachable
 class Client:
     """Submits turns. Thread-safe; one a process is enough.
 
@@ -59,7 +60,7 @@ class Client:
     """
 
     def __init__(
-        self, settings: Settings | None = None, brain: GivenBrains | None = None, *, redis_url: str = ""
+        self, settings: Settings | None = None, brain: BrainsArgument | None = None, *, redis_url: str = ""
     ) -> None:
         settings = settings or settings_here()
         brains = load_brains(settings.app) if brain is None else read_brains(brain)
@@ -155,7 +156,7 @@ class Client:
                 "skill_context": skill_context,
                 "output_schema": output_schema,
                 "cwd": cwd,
-                "limits": _override(limits),
+                "limits": _limits_fields(limits),
                 "options": options,
                 "show_citations": show_citations,
                 "prompt_id": prompt_id,
@@ -175,7 +176,7 @@ class Client:
             },
             self._wiring.settings.file_limits,
         )
-        with told_as_ours(request_key=request.key), submitting(request) as request:
+        with translate_unreachable(request_key=request.key), submit_span(request) as request:
             submitted = self._wiring.people.intake.submit(request, files)
         return TurnHandle(
             self, submitted.session_id, submitted.turn_id, created=submitted.created, joined=submitted.receipt
@@ -198,8 +199,10 @@ class Client:
         whoever is not told of that would wait as long.
         """
         handle = self.submit(session_id, user_message, **options)
-        if handle.wait(moves.SOMEBODYS_TURN, timeout_s) == "parked":
-            raise moves.parked(handle.turn_id, handle.session_id, handle.snapshot(), handle.approvals())
+        if handle.wait(progress.NEEDS_CALLER, timeout_s) == "parked":
+            raise progress.turn_parked_error(
+                handle.turn_id, handle.session_id, handle.snapshot(), handle.approvals()
+            )
         return handle.result()
 
     def schedule(
@@ -231,7 +234,7 @@ class Client:
         A due instant is one turn, whoever dies: its request key is made of the schedule and the instant. Raises
         InvalidInput naming the field, and SchedulesFull where its tenant has as many as it may have.
         """
-        limits = _override(options.get("limits"))
+        limits = _limits_fields(options.get("limits"))
         asked = {**options, "limits": limits}
         row = schedules.schedule_row(
             self._wiring, name, session_id, user_message, when, at, in_s, zone, on_running, missed, asked
@@ -252,22 +255,24 @@ class Client:
         session_prefixes   only those whose session begins with one of these
         after      the last name of the page at hand
         """
-        by_name = (ALL,) if name_prefixes is None else check_prefixes("name_prefixes", name_prefixes)
+        by_name = (ALL_SESSIONS,) if name_prefixes is None else check_prefixes("name_prefixes", name_prefixes)
         by_session = (
-            (ALL,) if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes)
+            (ALL_SESSIONS,)
+            if session_prefixes is None
+            else check_prefixes("session_prefixes", session_prefixes)
         )
         rows = self._wiring.store.schedules.list(by_name, checks.limit(limit), by_session, after)
-        return tuple(schedules.schedule_of(row) for row in rows)
+        return tuple(schedules.schedule_from_row(row) for row in rows)
 
     def find_schedule(self, name: str) -> Schedule:
         """Raises ScheduleNotFound."""
-        return schedules.schedule_of(schedules.found(self._wiring, name))
+        return schedules.schedule_from_row(schedules.get_schedule(self._wiring, name))
 
     def pause_schedule(self, name: str) -> Schedule:
         """Nothing of it begins until it is resumed. Raises ScheduleNotFound."""
-        schedules.found(self._wiring, name)
+        schedules.get_schedule(self._wiring, name)
         self._wiring.store.schedules.pause(name)
-        return schedules.schedule_of(schedules.found(self._wiring, name))
+        return schedules.schedule_from_row(schedules.get_schedule(self._wiring, name))
 
     def resume_schedule(self, name: str) -> Schedule:
         """It goes on with its next due instant; what was due meanwhile is left out. Raises ScheduleNotFound."""
@@ -363,11 +368,13 @@ class Client:
             metadata=metadata,
             prompt_tags=prompt_tags,
         )
-        return turn_list_of(self._wiring).turns(asked, limit, after)
+        return make_turn_list(self._wiring).turns(asked, limit, after)
 
     def iterate_turns(self, **asked: Unpack[TurnFilters]) -> Iterator[ListedTurn]:
         """Every turn that `turns` would list, page by page as it is needed."""
-        return pages(lambda after: self.turns(limit=A_PAGE, after=after, **asked), lambda turn: turn.turn_id)
+        return iterate_pages(
+            lambda after: self.turns(limit=PAGE_SIZE, after=after, **asked), lambda turn: turn.turn_id
+        )
 
     def sessions(
         self,
@@ -386,35 +393,35 @@ class Client:
 
         A session that gets a turn meanwhile moves to the first page. Raises InvalidInput.
         """
-        return turn_list_of(self._wiring).sessions(prefix, limit, session_prefixes, after)
+        return make_turn_list(self._wiring).sessions(prefix, limit, session_prefixes, after)
 
     def iterate_sessions(
         self, prefix: str = "", session_prefixes: Sequence[str] | None = None
     ) -> Iterator[ListedSession]:
         """Every session that `sessions` would list, page by page as it is needed."""
-        return pages(
-            lambda after: self.sessions(prefix, A_PAGE, session_prefixes, after=after),
+        return iterate_pages(
+            lambda after: self.sessions(prefix, PAGE_SIZE, session_prefixes, after=after),
             lambda session: session.last_turn.turn_id,
         )
 
     def fleet(self) -> Fleet:
         """What runs turns, at this moment: workers of each pool, queues, lanes, turns by state, the sweeper, what was
         given up, and Redis. Asks no worker; docs/operations.md says of each fact where it is from."""
-        return fleet_of(self._wiring)
+        return read_fleet(self._wiring)
 
     def activity(self) -> FleetActivity:
         """What the fleet did in each minute of the last hour, from SQL: turns, failures, how long they took, costs."""
         now = datetime.now(UTC)
-        return activity_of(self._wiring.store.turn_lists.recent(now - WINDOW, LOOKED_AT), now)
+        return fleet_activity(self._wiring.store.turn_lists.recent(now - WINDOW, MAX_RECENT_TURNS), now)
 
     def metrics(self) -> str:
         """The fleet's metrics in Prometheus' text format: what all workers counted, and what Redis and SQL tell now.
 
         What is away is left out, and `brainq_up` says so. docs/metrics.md has all of them.
         """
-        from brainq.observe.metrics.exposition import text_of
+        from brainq.observe.metrics.exposition import prometheus_text
 
-        return text_of(metrics_of(self._wiring))
+        return prometheus_text(read_metrics(self._wiring))
 
     def approvals(
         self,
@@ -446,8 +453,8 @@ class Client:
         session_prefixes: Sequence[str] | None = None,
     ) -> Iterator[Approval]:
         """Every approval that `approvals` would list, page by page as it is needed."""
-        return pages(
-            lambda after: self.approvals(session, state, A_PAGE, session_prefixes, after=after),
+        return iterate_pages(
+            lambda after: self.approvals(session, state, PAGE_SIZE, session_prefixes, after=after),
             lambda approval: approval.id,
         )
 
@@ -465,16 +472,16 @@ class Client:
         """
         return self._wiring.people.approvals.approve(
             checks.approval(approval_id),
-            by=_name(by),
-            args_hash=_hash(args_hash),
+            by=_checked_name(by),
+            args_hash=_checked_hash(args_hash),
         )
 
     def deny(self, approval_id: str, reason: str = "", *, by: str = "") -> Approval:
         """Refuse a call; the model reads `reason`, and the turn goes on. Raises as `approve`."""
         return self._wiring.people.approvals.deny(
             checks.approval(approval_id),
-            reason=checks.said("reason", reason, checks.MAX_COMMENT_CHARS),
-            by=_name(by),
+            reason=checks.text("reason", reason, checks.MAX_COMMENT_CHARS),
+            by=_checked_name(by),
         )
 
     def edit(
@@ -487,7 +494,7 @@ class Client:
         Raises InvalidInput when they do not fit the tool's schema, else as `approve`.
         """
         return self._wiring.people.approvals.edit(
-            checks.approval(approval_id), arguments, by=_name(by), args_hash=_hash(args_hash)
+            checks.approval(approval_id), arguments, by=_checked_name(by), args_hash=_checked_hash(args_hash)
         )
 
     def complete_call(self, token: str, result: Any, *, partial: bool = False) -> Taken:
@@ -509,7 +516,7 @@ class Client:
 
     def cancel(self, session_id: str, turn_id: str, reason: str = "") -> Cancelled:
         """See `TurnHandle.cancel`."""
-        return moves.cancel(self._wiring, session_id, turn_id, reason)
+        return progress.cancel_turn(self._wiring, session_id, turn_id, reason)
 
     def state(self, session_id: str, turn_id: str) -> TurnRuntimeState:
         """The turn's shared state, attached to by its ids."""
@@ -572,15 +579,15 @@ class Client:
         self.close()
 
 
-def _name(by: object) -> str:
-    return checks.said("by", by, checks.MAX_NAME_CHARS)
+def _checked_name(by: object) -> str:
+    return checks.text("by", by, checks.MAX_NAME_CHARS)
 
 
-def _hash(args_hash: object) -> str | None:
-    return None if args_hash is None else checks.said("args_hash", args_hash, 200)
+def _checked_hash(args_hash: object) -> str | None:
+    return None if args_hash is None else checks.text("args_hash", args_hash, 200)
 
 
-def _override(limits: object) -> Mapping[str, Any] | None:
+def _limits_fields(limits: object) -> Mapping[str, Any] | None:
     match limits:
         case None:
             return None

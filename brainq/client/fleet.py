@@ -1,17 +1,33 @@
-"""The fleet at one moment: what Redis, SQL and the workers' own words tell of it without asking a worker."""
+"""The fleet at one moment, and its last hour minute by minute, from Redis and SQL without asking a worker."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from brainq.broker import names
-from brainq.contracts.fleet import Fleet, FleetQueue, FleetTurns, FleetWorker, GivenUp, Pool
+from brainq.contracts.fleet import (
+    Fleet,
+    FleetActivity,
+    FleetMinute,
+    FleetQueue,
+    FleetTurns,
+    FleetWorker,
+    GivenUp,
+    Pool,
+)
+from brainq.contracts.rows import RecentTurn
+from brainq.contracts.status import Ending
 from brainq.state.fleet import FleetFacts, rung_at_s
-from brainq.store.repositories.given_up import count_given_up
+from brainq.store.repositories.finalizer_steps import count_given_up
 from brainq.wiring import Wiring
 
-MOST_TURNS = 2_000  # whose states are asked for: some 20 ms
+# The fleet at one moment: what Redis, SQL and the workers' own words tell of it without asking a worker.
+
+MAX_OPEN_TURNS = 2_000  # whose states are asked for: some 20 ms
+
 POOLS = {
     "coordinator": names.COORDINATOR_QUEUES,
     "parallel": names.PARALLEL_QUEUES,
@@ -21,7 +37,7 @@ POOLS = {
 
 
 @dataclass(frozen=True, slots=True)
-class SeenInRedis:
+class RedisFleetState:
     """What Redis alone tells. `queues` and `quarantined` are told where broker and state are one Redis."""
 
     facts: FleetFacts
@@ -30,7 +46,7 @@ class SeenInRedis:
     quarantined: int
 
 
-def seen_in_redis(wiring: Wiring) -> SeenInRedis:
+def read_redis_fleet(wiring: Wiring) -> RedisFleetState:
     settings, state = wiring.settings, wiring.state
     is_here = settings.broker_url is None
     lists = (
@@ -53,16 +69,16 @@ def seen_in_redis(wiring: Wiring) -> SeenInRedis:
         if is_here
     ]
     quarantined = facts.queues[-1][0] if poison else 0
-    return SeenInRedis(facts, tuple(queues), state.workers.alive(), quarantined)
+    return RedisFleetState(facts, tuple(queues), state.workers.alive(), quarantined)
 
 
-def fleet_of(wiring: Wiring) -> Fleet:
+def read_fleet(wiring: Wiring) -> Fleet:
     """See `Client.fleet`."""
     state, store = wiring.state, wiring.store
-    seen = seen_in_redis(wiring)
-    unended = store.turns.list(None, "accepted", MOST_TURNS + 1)
+    seen = read_redis_fleet(wiring)
+    unended = store.turns.list(None, "accepted", MAX_OPEN_TURNS + 1)
     counts = count_given_up(store.database)
-    turns = [(turn.session_id, turn.turn_id) for turn in unended[:MOST_TURNS]]
+    turns = [(turn.session_id, turn.turn_id) for turn in unended[:MAX_OPEN_TURNS]]
     states = Counter(state for state, _ in state.fleet.standing(turns))
     return Fleet(
         at_ms=seen.facts.now_ms,
@@ -79,7 +95,7 @@ def fleet_of(wiring: Wiring) -> Fleet:
             active=states["active"],
             parked=states["parked"],
             closing=states["closing"],
-            is_whole=len(unended) <= MOST_TURNS,
+            is_whole=len(unended) <= MAX_OPEN_TURNS,
             approvals=counts.approvals,
         ),
         sweeper=seen.facts.sweeper,
@@ -104,4 +120,51 @@ def _queue(
         pool=pool,
         depth=waiting + sum(length for length, _ in lists),
         oldest_age_s=max(0, now_ms // 1000 - min(rung)) if rung else None,
+    )
+
+
+# What the fleet did within the last hour, minute by minute. Pure.
+
+MINUTES = 60
+
+MAX_RECENT_TURNS = 20_000
+
+"""Turns that are read at most, the newest."""
+
+WINDOW = timedelta(minutes=MINUTES)
+
+_FAILED = (Ending.FAILED.value, Ending.TIMED_OUT.value)
+
+
+def fleet_activity(turns: Sequence[RecentTurn], now: datetime) -> FleetActivity:
+    """`turns` are those that were accepted within WINDOW before `now`, at most LOOKED_AT."""
+    accepted = [0] * MINUTES
+    ended: list[list[RecentTurn]] = [[] for _ in range(MINUTES)]
+    for turn in turns:
+        begun = _minute_index(turn.accepted_at, now)
+        if begun is not None:
+            accepted[begun] += 1
+        over = None if turn.ended_at is None else _minute_index(turn.ended_at, now)
+        if over is not None and turn.state != "rejected":
+            ended[over].append(turn)
+    minutes = tuple(_fleet_minute(count, over) for count, over in zip(accepted, ended, strict=True))
+    return FleetActivity(minutes=minutes, is_whole=len(turns) < MAX_RECENT_TURNS)
+
+
+def _minute_index(at: datetime, now: datetime) -> int | None:
+    ago = int((now - at).total_seconds() // 60)
+    place = MINUTES - 1 - max(0, ago)
+    return place if place >= 0 else None
+
+
+def _fleet_minute(accepted: int, ended: Sequence[RecentTurn]) -> FleetMinute:
+    took = sorted(
+        (turn.ended_at - turn.accepted_at).total_seconds() for turn in ended if turn.ended_at is not None
+    )
+    return FleetMinute(
+        accepted=accepted,
+        ended=len(ended),
+        failed=sum(turn.state in _FAILED for turn in ended),
+        p95_s=took[min(len(took) - 1, len(took) * 95 // 100)] if took else None,
+        cost_usd=sum(turn.cost_usd or 0.0 for turn in ended),
     )

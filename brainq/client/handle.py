@@ -6,45 +6,54 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from brainq.client import checks, moves
-from brainq.client.children import started_by
-from brainq.client.ended import kept_result
-from brainq.client.explaining import what_next
-from brainq.client.history import history_of
+from brainq.client import checks, progress
+from brainq.client.history import make_history
 from brainq.client.hold import Hold
-from brainq.client.inner import wiring_of
-from brainq.client.moves import POLL_S
+from brainq.client.internals import raises_unreachable, translate_unreachable, wiring_of
 from brainq.client.options import Cancelled, WaitFor
-from brainq.client.patience import Patience
-from brainq.client.reach import says_what_is_away, told_as_ours
-from brainq.client.timelines import timeline_of
-from brainq.contracts.approval import Approval
+from brainq.client.progress import POLL_S, WaitLimits, explain_next, stored_result
+from brainq.client.timeline import read_timeline
 from brainq.contracts.claim import CallRef
-from brainq.contracts.decision import RuntimeDecisionRecord
-from brainq.contracts.event import TurnEvent
-from brainq.contracts.file import File
-from brainq.contracts.file_fields import checked_files
-from brainq.contracts.history import TurnCall
-from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy, StandingHold
-from brainq.contracts.ids import check_id
-from brainq.contracts.listing import StartedTurn
-from brainq.contracts.mailbox import Receipt
+from brainq.contracts.evaluation import RuntimeDecisionRecord
+from brainq.contracts.event import TurnEvent, TurnTimeline
+from brainq.contracts.file import File, check_files
+from brainq.contracts.history import StartedTurn, TurnCall
+from brainq.contracts.ids import check_id, child_turn_id
 from brainq.contracts.message import Message
+from brainq.contracts.people import DEFAULT_HOLD_S, Approval, HoldPolicy, Receipt, StandingHold
 from brainq.contracts.rows import TurnRow
-from brainq.contracts.snapshot import TurnSnapshot
-from brainq.contracts.timeline import TurnTimeline
 from brainq.contracts.turn import TurnRequest, TurnResult
+from brainq.contracts.view import TurnSnapshot
 from brainq.errors import AttachmentNotFound, InvalidInput, TurnNotFound
 from brainq.people.outside import Taken
-from brainq.tools.errors import OutcomeUnknown, ToolError
+from brainq.tools.results import OutcomeUnknown, ToolError
+from brainq.wiring import Wiring
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
 
+
+# Which turns the calls of a turn started.
+
+
+def child_turns(wiring: Wiring, session_id: str, turn_id: str) -> tuple[StartedTurn, ...]:
+    """In the order of its calls. A child's id follows from its call, so that nobody has to keep it."""
+    trace = wiring.state.calls.trace(session_id, turn_id) or wiring.store.traces.of(turn_id)
+    calls = {child_turn_id(turn_id, entry.call_id): entry.call_id for entry in trace}
+    found = {row.turn_id: row for row in wiring.store.turns.rows(list(calls))}
+    return tuple(
+        StartedTurn(call_id=call_id, turn_id=child, session_id=row.session_id, state=row.state)
+        for child, call_id in calls.items()
+        if (row := found.get(child)) is not None
+    )
+
+
+# TurnHandle: one submitted turn, from any process.
+
 ENDED_OR_PARKED: frozenset[WaitFor] = frozenset(("ended", "parked"))
 
 
-@says_what_is_away
+@raises_unreachable
 class TurnHandle:
     """Follows one turn, and talks to it. Make it with `client.submit(...)` or `client.handle(turn_id)`."""
 
@@ -75,7 +84,7 @@ class TurnHandle:
         Raises ResultTimeout after `timeout_s` seconds (None: no limit), TurnRejected for a refused turn, and
         TurnNotFound when neither Redis nor SQL knows it.
         """
-        patience = Patience(self.turn_id, timeout_s, None, time.monotonic())
+        patience = WaitLimits(self.turn_id, timeout_s, None, time.monotonic())
         after = 0
         while True:
             found = self._known_result()
@@ -98,18 +107,18 @@ class TurnHandle:
 
         Raises ResultTimeout, and else as `result`.
         """
-        waits = moves.waits_for(until)
-        patience = Patience(self.turn_id, timeout_s, None, time.monotonic())
+        waits = progress.check_until(until)
+        patience = WaitLimits(self.turn_id, timeout_s, None, time.monotonic())
         after, quiet = 0, False
         while True:
             if not quiet and self._known_result() is not None:
                 return "ended"
-            if not quiet and waits and moves.is_parked(self.snapshot(), waits):
+            if not quiet and waits and progress.is_parked(self.snapshot(), waits):
                 return "parked"
             patience.check(time.monotonic())
             wait_s = min(POLL_S, patience.left_s(time.monotonic()))
             batch = self._wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
-            quiet = moves.tells_nothing(batch)
+            quiet = progress.is_only_progress(batch)
             after = batch[-1].seq if batch else after
 
     def events(
@@ -123,11 +132,11 @@ class TurnHandle:
         Ends without the final event when that is not above `after`, or the turn's events have expired from Redis.
         Raises ResultTimeout when either is over, TurnNotFound when nobody knows the turn.
         """
-        patience = Patience(self.turn_id, timeout_s, idle_s, time.monotonic())
+        patience = WaitLimits(self.turn_id, timeout_s, idle_s, time.monotonic())
         while True:
             wait_s = min(POLL_S, patience.left_s(time.monotonic()))
-            with told_as_ours():
-                batch, over = moves.next_events(self._wiring, self.session_id, self.turn_id, after, wait_s)
+            with translate_unreachable():
+                batch, over = progress.next_events(self._wiring, self.session_id, self.turn_id, after, wait_s)
             yield from batch
             if over:
                 return
@@ -169,7 +178,7 @@ class TurnHandle:
         row = self._row()
         snapshot = None if row.state == "rejected" else self.snapshot()
         wiring = self._wiring
-        return what_next(row, snapshot, wiring.settings, wiring.state.workers)
+        return explain_next(row, snapshot, wiring.settings, wiring.state.workers)
 
     def timeline(self) -> TurnTimeline:
         """The turn as bars over time: steps, calls, waits, parks, holds, input, reflections, finalizer steps.
@@ -179,11 +188,11 @@ class TurnHandle:
         TurnNotFound.
         """
         wiring = self._wiring
-        return timeline_of(wiring.store, wiring.state, self._row(), self.events_so_far())
+        return read_timeline(wiring.store, wiring.state, self._row(), self.events_so_far())
 
     def children(self) -> tuple[StartedTurn, ...]:
         """The turns that calls of this one started, in the order of these calls. Empty for nearly every turn."""
-        return started_by(self._wiring, self.session_id, self.turn_id)
+        return child_turns(self._wiring, self.session_id, self.turn_id)
 
     def transcript(self, limit: int = checks.MAX_LISTED, after: int = 0) -> tuple[Message, ...]:
         """The turn's messages in order: the user's, then step by step the model's with the `calls` it made, their
@@ -198,7 +207,7 @@ class TurnHandle:
         when the turn has ended and its brain keeps content out of SQL, or a compaction took messages out of Redis
         before; InvalidInput; TurnNotFound.
         """
-        return history_of(self._wiring).transcript(
+        return make_history(self._wiring).transcript(
             self.session_id, self.turn_id, checks.limit(limit), checks.after_count(after)
         )
 
@@ -234,7 +243,7 @@ class TurnHandle:
         they have neither arguments nor results once it has ended, and say `is_kept=False`. Raises InvalidInput,
         TurnNotFound.
         """
-        return history_of(self._wiring).calls(
+        return make_history(self._wiring).calls(
             self.session_id, self.turn_id, checks.limit(limit), checks.after_call(self.turn_id, after)
         )
 
@@ -259,7 +268,7 @@ class TurnHandle:
         return self._wiring.people.outside.give_error(self._call(call_id), error)
 
     def _call(self, call_id: str) -> CallRef:
-        return CallRef(self.session_id, self.turn_id, checks.call_of(self.turn_id, call_id))
+        return CallRef(self.session_id, self.turn_id, checks.call_id(self.turn_id, call_id))
 
     def cancel(self, reason: str = "") -> Cancelled:
         """Ask for the turn to be cancelled; outlives this process and every worker.
@@ -293,10 +302,10 @@ class TurnHandle:
         the same input.
         """
         wiring = self._wiring
-        files = checked_files("attachments", attachments, wiring.settings.file_limits)
+        files = check_files("attachments", attachments, wiring.settings.file_limits)
         item = checks.turn_input(text, client_message_id, readiness, files)
         expected = checks.expected_turn(expected_turn_id)
-        with told_as_ours(client_message_id=item.client_message_id):
+        with translate_unreachable(client_message_id=item.client_message_id):
             return wiring.people.inputs.send(
                 self.session_id, self.turn_id, item, files, expected_turn_id=expected
             )
@@ -321,7 +330,7 @@ class TurnHandle:
         spec = checks.hold("hold", reason, expires_in_s, on_expiry)
         brakes = self._wiring.people.brakes
         word = brakes.hold(self.session_id, self.turn_id, spec)
-        if word == "GONE" and moves.queue_again(self._wiring, self.session_id, self.turn_id):
+        if word == "GONE" and progress.queue_again(self._wiring, self.session_id, self.turn_id):
             spec = spec.model_copy(update={"id": f"{spec.id}b"})  # the first is over
             word = brakes.hold(self.session_id, self.turn_id, spec)
         if word in ("ENDED", "GONE"):
@@ -352,4 +361,4 @@ class TurnHandle:
             return TurnResult.model_validate_json(body)
         if self._wiring.state.events.known(self.session_id, self.turn_id):
             return None
-        return kept_result(self._wiring, self.turn_id)
+        return stored_result(self._wiring, self.turn_id)

@@ -9,24 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.history import HistoryTurn, TurnCall
 from brainq.contracts.ids import full_call_id
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.rows import WholeTurn
-from brainq.contracts.trace import ToolTraceEntry
-from brainq.contracts.turn import NOT_KEPT
+from brainq.contracts.turn import CONTENT_NOT_STORED
 from brainq.errors import ContentNotKept, TurnNotFound
 from brainq.state.snapshots import RedisSnapshots
 from brainq.state.transcripts import RedisTranscripts
-from brainq.store.conversation import behind
+from brainq.store.repositories.transcripts import messages_after
 from brainq.store.store import Store
 from brainq.wiring import Wiring
 
-_OF_THE_TRACE = [name for name in ToolTraceEntry.model_fields if name in TurnCall.model_fields]
+_TRACE_FIELDS = [name for name in ToolTraceEntry.model_fields if name in TurnCall.model_fields]
 
 
 @dataclass(frozen=True, slots=True)
-class Living:
+class RedisHistory:
     """What Redis has of turns that live."""
 
     transcripts: RedisTranscripts
@@ -38,7 +38,7 @@ class History:
     """Reads pages. Without `living`, while Redis is away, what SQL knows."""
 
     store: Store
-    living: Living | None
+    living: RedisHistory | None
 
     def turns(self, session_id: str, limit: int, before: str | None) -> tuple[HistoryTurn, ...]:
         """See `Session.history`."""
@@ -52,7 +52,9 @@ class History:
         if self.living is not None:
             going_on = [turn.row.turn_id for turn in found if turn.row.ended_at is None]
             seen = self.living.snapshots.in_brief(session_id, going_on)
-        return tuple(_turn(turn, is_first and turn is oldest, seen.get(turn.row.turn_id)) for turn in found)
+        return tuple(
+            _history_turn(turn, is_first and turn is oldest, seen.get(turn.row.turn_id)) for turn in found
+        )
 
     def transcript(self, session_id: str, turn_id: str, limit: int, after: int) -> tuple[Message, ...]:
         """See `TurnHandle.transcript`."""
@@ -78,7 +80,7 @@ class History:
                 return self.transcript(session_id, turn_id, limit, after)
             over = after - in_sql
             last = self.store.transcripts.page(turn_id, 1, in_sql - 1)[1] if in_sql else None
-        left = behind(turn_id, living, last)
+        left = messages_after(turn_id, living, last)
         return (*kept, *left[over : over + limit - len(kept)])
 
     def calls(self, session_id: str, turn_id: str, limit: int, after: str | None) -> tuple[TurnCall, ...]:
@@ -95,9 +97,9 @@ class History:
             return ()
         # SQL's come last: a compaction may have left shorter results in Redis.
         kept = self.store.transcripts.of_calls(turn_id, page[0].step, page[-1].step)
-        asked, told = _by_call((*said, *kept))
+        asked, told = _calls_and_results((*said, *kept))
         return tuple(
-            _call(session_id, turn_id, entry, asked.get(entry.call_id), told.get(entry.call_id))
+            _turn_call(session_id, turn_id, entry, asked.get(entry.call_id), told.get(entry.call_id))
             for entry in page
         )
 
@@ -109,15 +111,15 @@ class History:
         return row.ended_at is not None
 
 
-def history_of(wiring: Wiring) -> History:
-    return History(wiring.store, Living(wiring.state.transcripts, wiring.state.snapshots))
+def make_history(wiring: Wiring) -> History:
+    return History(wiring.store, RedisHistory(wiring.state.transcripts, wiring.state.snapshots))
 
 
-def _turn(turn: WholeTurn, is_first: bool, seen: tuple[str, str] | None) -> HistoryTurn:
+def _history_turn(turn: WholeTurn, is_first: bool, seen: tuple[str, str] | None) -> HistoryTurn:
     """`seen`: the state and text that Redis knows of a turn that goes on."""
     row, request, result = turn.row, turn.request, turn.result
     state, text = seen or (row.state, "" if result is None else result.text)
-    is_kept = request.user_message != NOT_KEPT
+    is_kept = request.user_message != CONTENT_NOT_STORED
     return HistoryTurn(
         turn_id=row.turn_id,
         session_id=row.session_id,
@@ -136,7 +138,7 @@ def _turn(turn: WholeTurn, is_first: bool, seen: tuple[str, str] | None) -> Hist
     )
 
 
-def _by_call(messages: Iterable[Message]) -> tuple[dict[str, ToolCall], dict[str, Message]]:
+def _calls_and_results(messages: Iterable[Message]) -> tuple[dict[str, ToolCall], dict[str, Message]]:
     """What each call was asked for with, and what it gave back."""
     asked: dict[str, ToolCall] = {}
     told: dict[str, Message] = {}
@@ -147,7 +149,7 @@ def _by_call(messages: Iterable[Message]) -> tuple[dict[str, ToolCall], dict[str
     return asked, told
 
 
-def _call(
+def _turn_call(
     session_id: str, turn_id: str, entry: ToolTraceEntry, asked: ToolCall | None, told: Message | None
 ) -> TurnCall:
     # Nobody asked for a call of step 0, and its result is no part of the conversation.
@@ -156,7 +158,7 @@ def _call(
         id=full_call_id(turn_id, entry.call_id),
         session_id=session_id,
         turn_id=turn_id,
-        **{name: getattr(entry, name) for name in _OF_THE_TRACE},
+        **{name: getattr(entry, name) for name in _TRACE_FIELDS},
         arguments=asked.arguments if asked is not None and is_kept else None,
         result=told.content if told is not None and is_kept else None,
         attachments=told.attachments if told is not None and is_kept else (),

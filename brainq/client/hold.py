@@ -5,14 +5,13 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from brainq.client.inner import wiring_of
-from brainq.client.reach import says_what_is_away
+from brainq.client.internals import raises_unreachable, wiring_of
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
 
 
-@says_what_is_away
+@raises_unreachable
 class Hold:
     """A hold on a turn. While one stands, no call that changes something starts in it; reads go on.
 
@@ -45,7 +44,7 @@ class Hold:
         self.release()
 
 
-@says_what_is_away
+@raises_unreachable
 class Flag:
     """A readiness flag: the session's next turn that has none takes it, and is held until it is released.
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from brainq.brains import Brains
+from brainq.brain.brains import Brains
 from brainq.client import checks
-from brainq.client.inner import wiring_of
-from brainq.client.reach import says_what_is_away
-from brainq.contracts.ids import check_id
+from brainq.client.internals import raises_unreachable, wiring_of
+from brainq.contracts.ids import check_id, check_prefixes
 from brainq.contracts.rows import MemoryRow
-from brainq.contracts.session_prefix import check_prefixes
 from brainq.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ MAX_SCOPE_CHARS = 1_000
 MAX_ROW = 2**63 - 1
 
 
-@says_what_is_away
+@raises_unreachable
 class Memories:
     """What brains remember over turns: `client.memories`.
 
@@ -92,11 +90,11 @@ class Memories:
         if (scope is None) is (session is None):
             raise InvalidInput("scope", "give one of `scope` and `session`")
         if session is not None:
-            return scopes_of(self._wiring.brains, check_id("session", session))
-        return (checks.said("scope", scope, MAX_SCOPE_CHARS),)
+            return scopes_of_session(self._wiring.brains, check_id("session", session))
+        return (checks.text("scope", scope, MAX_SCOPE_CHARS),)
 
 
-def scopes_of(brains: Brains, session_id: str) -> tuple[str, ...]:
+def scopes_of_session(brains: Brains, session_id: str) -> tuple[str, ...]:
     """Whose memories this session reads and writes: one scope, unless brains differ. Pure.
 
     Raises InvalidInput where no brain here remembers anything.

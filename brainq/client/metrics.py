@@ -10,19 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, TypeVar
 
-from brainq.client.fleet import MOST_TURNS, POOLS, SeenInRedis, seen_in_redis
-from brainq.client.inner import wiring_of
-from brainq.contracts.fleet import FleetModel
-from brainq.contracts.sweep import TurnKey
+from brainq.client.fleet import MAX_OPEN_TURNS, POOLS, RedisFleetState, read_redis_fleet
+from brainq.client.internals import wiring_of
+from brainq.contracts.fleet import FleetModel, TurnKey
 from brainq.errors import Unreachable
 from brainq.observe.logs import logger
 from brainq.observe.metrics import catalogue as m
-from brainq.observe.metrics.counters import Cell
-from brainq.observe.metrics.names import model_name
-from brainq.observe.metrics.seen import Reading, Series, series_of
-from brainq.store.repositories.given_up import Counts, count_given_up
+from brainq.observe.metrics.counters import Cell, Reading, Series, collect_series
+from brainq.observe.metrics.recording import model_name
+from brainq.store.repositories.finalizer_steps import GivenUpCounts, count_given_up
 from brainq.wiring import Wiring
-from brainq.wiring.away import is_away
+from brainq.wiring.services import is_unavailable
 
 if TYPE_CHECKING:
     from brainq.client.async_client import AsyncClient
@@ -30,29 +28,31 @@ if TYPE_CHECKING:
 log = logger("brainq.client")
 
 T = TypeVar("T")
-STATES = ("accepted", "queued", "active", "parked", "closing")
+OPEN_STATES = ("accepted", "queued", "active", "parked", "closing")
 
 
-def metrics_of(wiring: Wiring) -> list[Series]:
+def read_metrics(wiring: Wiring) -> list[Series]:
     """See `Client.metrics`."""
-    readings, cells = _read(wiring)
-    return series_of(cells, readings)
+    readings, cells = _read_all(wiring)
+    return collect_series(cells, readings)
 
 
-def readings_of(client: AsyncClient) -> list[Series]:
+def read_gauges(client: AsyncClient) -> list[Series]:
     """What is read, without what processes counted: they send that themselves. It waits for Redis and SQL."""
-    readings, _ = _read(wiring_of(client))
-    return [series for series in series_of({}, readings) if series.metric.kind == "gauge"]
+    readings, _ = _read_all(wiring_of(client))
+    return [series for series in collect_series({}, readings) if series.metric.kind == "gauge"]
 
 
-def _read(wiring: Wiring) -> tuple[list[Reading], Mapping[Cell, float]]:
+def _read_all(wiring: Wiring) -> tuple[list[Reading], Mapping[Cell, float]]:
     """What Redis and SQL tell now, as far as they answer, and what all processes counted."""
     state = wiring.state
-    found = _if_there(lambda: (seen_in_redis(wiring), state.rates.models(), state.metrics.totals()))
-    rows = _if_there(lambda: _sql(wiring))
+    found = _unless_unreachable(
+        lambda: (read_redis_fleet(wiring), state.rates.models(), state.metrics.totals())
+    )
+    rows = _unless_unreachable(lambda: _read_sql(wiring))
     standing = None
     if found is not None and rows is not None:
-        standing = _if_there(lambda: state.fleet.standing(rows[0][:MOST_TURNS]))
+        standing = _unless_unreachable(lambda: state.fleet.standing(rows[0][:MAX_OPEN_TURNS]))
     cells: Mapping[Cell, float] = {}
     readings: list[Reading] = [
         (m.BUILD, (version("brainq"),), 1),
@@ -61,36 +61,36 @@ def _read(wiring: Wiring) -> tuple[list[Reading], Mapping[Cell, float]]:
     ]
     if found is not None:
         seen, models, cells = found
-        readings += _of_redis(seen)
-        readings += _of_models(models)
+        readings += _redis_readings(seen)
+        readings += _model_readings(models)
         if rows is not None and standing is not None:
-            readings += _of_turns(standing, seen.facts.now_ms)
-            readings.append((m.OPEN_CUT, (), len(rows[0]) > MOST_TURNS))
+            readings += _turn_readings(standing, seen.facts.now_ms)
+            readings.append((m.OPEN_CUT, (), len(rows[0]) > MAX_OPEN_TURNS))
     if rows is not None:
-        readings += _of_sql(rows[1], rows[2])
+        readings += _sql_readings(rows[1], rows[2])
     return [(metric, labels, float(value)) for metric, labels, value in readings], cells
 
 
-def _if_there(read: Callable[[], T]) -> T | None:
+def _unless_unreachable(read: Callable[[], T]) -> T | None:
     """None where the server that it reads does not answer."""
     try:
         return read()
     except Exception as failure:
-        if not isinstance(failure, Unreachable) and not is_away(failure):
+        if not isinstance(failure, Unreachable) and not is_unavailable(failure):
             raise
         log.debug("metrics without what is away", why=type(failure).__name__)
         return None
 
 
-def _sql(wiring: Wiring) -> tuple[Sequence[TurnKey], Counts, int]:
+def _read_sql(wiring: Wiring) -> tuple[Sequence[TurnKey], GivenUpCounts, int]:
     """Turns that have not ended, one more than are looked at; what was given up; deliveries that are pending."""
     store = wiring.store
-    unended = store.turns.list(None, "accepted", MOST_TURNS + 1)
+    unended = store.turns.list(None, "accepted", MAX_OPEN_TURNS + 1)
     keys = [(turn.session_id, turn.turn_id) for turn in unended]
     return keys, count_given_up(store.database), store.deliveries.unsettled()["pending"]
 
 
-def _of_redis(seen: SeenInRedis) -> list[Reading]:
+def _redis_readings(seen: RedisFleetState) -> list[Reading]:
     facts = seen.facts
     readings: list[Reading] = [(m.GIVEN_UP, ("quarantined",), seen.quarantined)]
     for queue in seen.queues:
@@ -112,11 +112,11 @@ def _of_redis(seen: SeenInRedis) -> list[Reading]:
         (m.REDIS_MEMORY, (), facts.redis.used_bytes),
     ]
     readings += [
-        (m.ROOM_LIVE, (), facts.room.live),
+        (m.CAPACITY_USED, (), facts.room.live),
         (m.TENANTS_WAITING, (), facts.room.tenants_waiting),
     ]
     if facts.room.size is not None:
-        readings.append((m.ROOM_SIZE, (), facts.room.size))
+        readings.append((m.CAPACITY_SIZE, (), facts.room.size))
     if facts.sweeper.last_round_s is not None:
         readings.append((m.SWEEP_AGE, (), facts.sweeper.last_round_s))
     if facts.redis.max_bytes is not None:
@@ -124,7 +124,7 @@ def _of_redis(seen: SeenInRedis) -> list[Reading]:
     return readings
 
 
-def _of_models(models: Sequence[FleetModel]) -> list[Reading]:
+def _model_readings(models: Sequence[FleetModel]) -> list[Reading]:
     """Those of several accounts as one."""
     waiting: Counter[str] = Counter()
     for model in models:
@@ -132,16 +132,16 @@ def _of_models(models: Sequence[FleetModel]) -> list[Reading]:
     return [(m.MODEL_WAITING, (name,), many) for name, many in waiting.items()]
 
 
-def _of_turns(standing: Sequence[tuple[str, int | None]], now_ms: int) -> list[Reading]:
+def _turn_readings(standing: Sequence[tuple[str, int | None]], now_ms: int) -> list[Reading]:
     states = Counter(state for state, _ in standing)
-    readings: list[Reading] = [(m.OPEN_TURNS, (state,), states[state]) for state in STATES]
-    for state in STATES[1:]:
+    readings: list[Reading] = [(m.OPEN_TURNS, (state,), states[state]) for state in OPEN_STATES]
+    for state in OPEN_STATES[1:]:
         since = [at for its_state, at in standing if its_state == state and at is not None]
         readings.append((m.OPEN_AGE, (state,), max(0, now_ms - min(since)) / 1000 if since else 0))
     return readings
 
 
-def _of_sql(counts: Counts, pending: int) -> list[Reading]:
+def _sql_readings(counts: GivenUpCounts, pending: int) -> list[Reading]:
     return [
         (m.APPROVALS, (), counts.approvals),
         (m.GIVEN_UP, ("finalizer_steps",), counts.finalizer_steps),

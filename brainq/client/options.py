@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict
 
-from brainq.contracts.client_tool import ClientTool
 from brainq.contracts.file import File
-from brainq.contracts.limits import Limits
-from brainq.contracts.listing import Sort
+from brainq.contracts.history import Sort
 from brainq.contracts.message import Message
-from brainq.contracts.options import ModelOptions, OptionsFields
-from brainq.contracts.turn import LimitsFields, LimitsOverride, OnBusy, Priority, TurnKind
-from brainq.tools.output import OutputSchema
+from brainq.contracts.model_options import ModelOptions, OptionsFields
+from brainq.contracts.tool import ClientTool
+from brainq.contracts.turn import Limits, LimitsFields, LimitsOverride, OnBusy, Priority, TurnKind
+from brainq.gates.answer_schema import OutputSchema
 
 Cancelled = Literal["cancelled", "requested", "ended"]
 """What a cancel did: the turn had not begun, it was asked to stop, or there was nothing to cancel."""

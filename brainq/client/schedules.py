@@ -6,18 +6,17 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from brainq.admission import read_request
-from brainq.contracts.ids import check_id, new_turn_id
+from brainq.contracts.ids import PREFIX_BOUNDARY, check_id, new_turn_id, tenant_of
 from brainq.contracts.schedule import Missed, OnRunning, Schedule, ScheduleRow
-from brainq.contracts.session_prefix import BOUNDARY, tenant_of
 from brainq.errors import InvalidInput, ScheduleNotFound, SchedulesFull
-from brainq.upkeep.schedules import request_of
+from brainq.people.admission import read_request
+from brainq.upkeep.schedules import scheduled_request
 from brainq.wiring import Wiring
 
 NOT_SCHEDULED = ("turn_id", "request_key", "readiness", "attachments")
 """What a submit may say that belongs to one turn, not to each of many."""
-MOST_S = 3660 * 86_400
-SETTING = "BRAINQ_MAX_SCHEDULES_A_TENANT"
+MAX_AHEAD_S = 3660 * 86_400
+LIMIT_SETTING = "BRAINQ_MAX_SCHEDULES_A_TENANT"
 
 
 def schedule_row(
@@ -34,10 +33,10 @@ def schedule_row(
     options: Mapping[str, Any],
 ) -> ScheduleRow:
     """Raises InvalidInput naming the field."""
-    from brainq.broker.timetable import next_ms, timing_of, zone_of  # Celery takes a third of a second
+    from brainq.broker.timetable import next_ms, read_timing, read_zone  # Celery takes a third of a second
 
     check_id("name", name)
-    zone_of(zone)
+    read_zone(zone)
     if sum(given is not None for given in (when, at, in_s)) != 1:
         raise InvalidInput("when", "give one of `when`, `at` and `in_s`")
     if on_running not in ("skip", "queue"):
@@ -52,7 +51,7 @@ def schedule_row(
     now_ms = redis_now_ms(wiring)
     timing, start_ms = "once", now_ms
     if when is not None:
-        timing = timing_of(when)
+        timing = read_timing(when)
         found = next_ms(timing, zone, now_ms, now_ms)
         if found is None:
             raise InvalidInput("when", f"{timing.partition(' ')[2]!r} never comes")
@@ -63,7 +62,7 @@ def schedule_row(
         if (
             isinstance(in_s, bool)
             or not isinstance(cast("object", in_s), int | float)
-            or not 0 <= in_s <= MOST_S
+            or not 0 <= in_s <= MAX_AHEAD_S
         ):
             raise InvalidInput("in_s", f"{in_s!r} must be a number of seconds from 0 to ten years")
         start_ms += round(in_s * 1000)
@@ -86,7 +85,7 @@ def schedule_row(
         start_ms=start_ms,
         next_ms=start_ms,
     )
-    wiring.people.intake.named(request_of(row, start_ms))  # what no brain could do is refused here
+    wiring.people.intake.named(scheduled_request(row, start_ms))  # what no brain could do is refused here
     return row
 
 
@@ -99,7 +98,7 @@ def _instant_ms(at: object, now_ms: int) -> int:
         at_ms = round(at.timestamp() * 1000)
     except (OverflowError, ValueError):
         at_ms = -1
-    if not 0 <= at_ms <= now_ms + MOST_S * 1000:
+    if not 0 <= at_ms <= now_ms + MAX_AHEAD_S * 1000:
         raise InvalidInput("at", "it is from 1970 to ten years from now")
     return at_ms
 
@@ -113,20 +112,20 @@ def set_schedule(wiring: Wiring, row: ScheduleRow) -> Schedule:
     if known is None or not same or (row.timing == "once" and known.start_ms != row.start_ms):
         most = wiring.settings.max_schedules_a_tenant
         if not rows.put(row, most):
-            raise SchedulesFull(tenant_of(row.name).removesuffix(BOUNDARY), SETTING, most)
-    return schedule_of(found(wiring, row.name))
+            raise SchedulesFull(tenant_of(row.name).removesuffix(PREFIX_BOUNDARY), LIMIT_SETTING, most)
+    return schedule_from_row(get_schedule(wiring, row.name))
 
 
 def resume_schedule(wiring: Wiring, name: str) -> Schedule:
     """What was due while it was paused is not made up for."""
     from brainq.broker.timetable import next_ms
 
-    row = found(wiring, name)
+    row = get_schedule(wiring, name)
     wiring.store.schedules.resume(name, next_ms(row.timing, row.zone, row.start_ms, redis_now_ms(wiring)))
-    return schedule_of(found(wiring, name))
+    return schedule_from_row(get_schedule(wiring, name))
 
 
-def found(wiring: Wiring, name: str) -> ScheduleRow:
+def get_schedule(wiring: Wiring, name: str) -> ScheduleRow:
     """Raises ScheduleNotFound."""
     row = wiring.store.schedules.get(check_id("name", name))
     if row is None:
@@ -139,7 +138,7 @@ def redis_now_ms(wiring: Wiring) -> int:
     return seconds * 1000 + micros // 1000
 
 
-def schedule_of(row: ScheduleRow) -> Schedule:
+def schedule_from_row(row: ScheduleRow) -> Schedule:
     kind, _, rest = row.timing.partition(" ")
     start = _instant(row.start_ms)
     when = {"once": f"at {start:%Y-%m-%d %H:%M:%S} UTC", "every": f"every {rest} s"}.get(kind, rest)

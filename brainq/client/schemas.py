@@ -7,7 +7,7 @@ from typing import Any
 
 from brainq.contracts.event import FIELDS, TurnEvent
 from brainq.contracts.file import MAX_NAME_CHARS
-from brainq.contracts.ids import DERIVED, ID_PATTERN, TURN_ID_PATTERN
+from brainq.contracts.ids import DERIVED_PREFIXES, ID_PATTERN, TURN_ID_PATTERN
 from brainq.contracts.turn import TurnRequest, TurnResult
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -26,7 +26,7 @@ def _submit() -> dict[str, Any]:
     schema = TurnRequest.model_json_schema()
     fields: dict[str, Any] = schema["properties"]
     del fields["parent"], schema["$defs"]["ParentCall"]
-    ours = {"not": {"pattern": f"^({'|'.join(DERIVED)})"}}
+    ours = {"not": {"pattern": f"^({'|'.join(DERIVED_PREFIXES)})"}}
     fields["turn_id"] |= {"pattern": TURN_ID_PATTERN, **ours}
     fields["request_key"] |= {"pattern": f"^$|{ID_PATTERN}", **ours}
     fields["session_id"] |= {"pattern": ID_PATTERN}

@@ -7,26 +7,23 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
-from brainq.client import checks, moves
+from brainq.client import checks, progress
 from brainq.client.handle import TurnHandle
-from brainq.client.history import history_of
+from brainq.client.history import make_history
 from brainq.client.hold import Flag
-from brainq.client.inner import wiring_of
+from brainq.client.internals import raises_unreachable, translate_unreachable, wiring_of
 from brainq.client.options import SubmitOptions
-from brainq.client.reach import says_what_is_away, told_as_ours
-from brainq.contracts.file import File
-from brainq.contracts.file_fields import checked_files
+from brainq.contracts.file import File, check_files
 from brainq.contracts.history import HistoryTurn
-from brainq.contracts.hold import DEFAULT_HOLD_S, HoldPolicy
 from brainq.contracts.ids import check_id, check_turn_id
-from brainq.contracts.mailbox import Receipt, TurnInput
+from brainq.contracts.people import DEFAULT_HOLD_S, HoldPolicy, Receipt, TurnInput
 from brainq.errors import InvalidInput, StaleTurn
 from brainq.people.inputs import bounced_turn_id
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
 
-_RECENT = 200
+_RECENT_TURNS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ class WaitingTurn:
     created_at: datetime
 
 
-@says_what_is_away
+@raises_unreachable
 class Session:
     """One session. Make it with `client.session(session_id)`; nothing is kept in it.
 
@@ -74,7 +71,7 @@ class Session:
         What a turn did in between is its `transcript()` and its `calls()`. Raises InvalidInput.
         """
         earliest = None if after is None else check_turn_id("after", after)
-        return history_of(self._wiring).turns(self.session_id, checks.limit(limit), earliest)
+        return make_history(self._wiring).turns(self.session_id, checks.limit(limit), earliest)
 
     def waiting(self) -> tuple[WaitingTurn, ...]:
         """The turns that wait, the next one first; of more than 10,000 the newest."""
@@ -92,7 +89,8 @@ class Session:
         """Cancel a turn that still waits. False when it does not: a live one is left alone."""
         check_turn_id("turn_id", turn_id)
         return (
-            moves.cancel(self._wiring, self.session_id, turn_id, "dropped", queued_only=True) == "cancelled"
+            progress.cancel_turn(self._wiring, self.session_id, turn_id, "dropped", queued_only=True)
+            == "cancelled"
         )
 
     def pause(self, reason: str = "") -> bool:
@@ -100,7 +98,7 @@ class Session:
 
         reason   for people: `explain` of a turn that waits says it
         """
-        why = checks.said("reason", reason, checks.MAX_REASON_CHARS)
+        why = checks.text("reason", reason, checks.MAX_REASON_CHARS)
         return self._wiring.state.sessions.pause(self.session_id, why)
 
     def resume(self) -> str | None:
@@ -154,10 +152,10 @@ class Session:
         When none is live it becomes a turn of its own, with the settings of the newest that ended: the receipt is
         `bounced`, and names it.
         """
-        files = checked_files("attachments", attachments, self._wiring.settings.file_limits)
+        files = check_files("attachments", attachments, self._wiring.settings.file_limits)
         item = checks.turn_input(text, client_message_id, readiness, files)
         expected = checks.expected_turn(expected_turn_id)
-        with told_as_ours(client_message_id=item.client_message_id):
+        with translate_unreachable(client_message_id=item.client_message_id):
             return self._send(item, files, expected)
 
     def interrupt(self, reason: str = "") -> str | None:
@@ -193,7 +191,7 @@ class Session:
         waiting = set(self._wiring.state.sessions.waiting(self.session_id))
         rows = [
             row
-            for row in self._wiring.store.turns.list(self.session_id, None, _RECENT)
+            for row in self._wiring.store.turns.list(self.session_id, None, _RECENT_TURNS)
             if row.state != "rejected"
         ]
         begun = [row.turn_id for row in rows if row.turn_id not in waiting]

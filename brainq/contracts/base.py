@@ -1,11 +1,124 @@
-"""The base of every model that crosses a process line."""
+"""The base class of models that cross processes, the check of JSON that comes in, and what was wrong with a
+field.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
 from pydantic import BaseModel, ConfigDict
+
+from brainq.errors import InvalidInput
+
+# The base of every model that crosses a process line.
 
 
 class Wire(BaseModel):
     """Frozen, refuses unknown fields, cheap to validate from JSON."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+# JSON of a producer's own: checked where it enters, because it is stored and sent on as it is.
+
+MAX_DEPTH = 64
+
+MAX_JSON_CHARS = 1_000_000
+
+
+def check_json(field: str, value: object) -> object:
+    """Return `value` if it is JSON that every reader can take; raise InvalidInput naming `field` if not.
+
+    Refused: what JSON has no form for (NaN, too), text that is no Unicode, more than 64 levels, more than a
+    million characters.
+    """
+    if _nests_too_deep(value):
+        raise InvalidInput(
+            field, f"it is nested deeper than {MAX_DEPTH} levels, or holds itself; make it flatter"
+        )
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(field, "it holds half of a surrogate pair; send whole characters") from None
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            field, f"it is not JSON ({error}); use None, bool, int, float, str, and lists and dicts of them"
+        ) from None
+    if len(text) > MAX_JSON_CHARS:
+        raise InvalidInput(field, f"it is {len(text):,} characters of JSON; send at most {MAX_JSON_CHARS:,}")
+    return value
+
+
+def _nests_too_deep(value: object) -> bool:
+    level: list[object] = [value]
+    for _ in range(MAX_DEPTH):
+        level = [inner for outer in level for inner in _children(outer)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: object) -> Iterable[object]:
+    match value:
+        case dict():
+            return cast("dict[Any, object]", value).values()
+        case list() | tuple():
+            return cast("list[object]", value)
+        case _:
+            return ()
+
+
+# What pydantic found wrong, told as every other refusal of ours: by the whole name of the field.
+
+MAX_PART_CHARS = 60  # of a name that came from outside
+
+NO_SUCH_FIELD = "there is no such field"
+
+_PYDANTIC_SUBJECT = re.compile(r"^[A-Z][a-z]+ should")
+
+_PROBLEM_TEXTS = {
+    "extra_forbidden": f"{NO_SUCH_FIELD}; look at its spelling, or leave it out",
+    "missing": "it is required",
+}
+
+
+def first_problem(
+    errors: Sequence[Mapping[str, Any]], given: object, *, under: str = "", whole: str = "body"
+) -> InvalidInput:
+    """Of the first of `ValidationError.errors()`: `options.temperature`, `history[2].calls[0].id`. Never says what was
+    sent.
+
+    given   what was validated; it tells the names of fields from pydantic's own, such as that of a union's branch
+    under   the name of the field that it was
+    whole   the name of all of it, where no field of it is to blame
+    """
+    first = errors[0]
+    where = field_path(first["loc"], given, under=under, is_missing=first["type"] == "missing") or whole
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, InvalidInput):
+        return InvalidInput(where if where.startswith(cause.field) else cause.field, cause.problem)
+    said = str(first["msg"]).removeprefix("Value error, ")
+    return InvalidInput(where, _PROBLEM_TEXTS.get(first["type"]) or _PYDANTIC_SUBJECT.sub("it should", said))
+
+
+def field_path(loc: Sequence[object], given: object, *, under: str = "", is_missing: bool = False) -> str:
+    """A place as people write it. Pure."""
+    path, here = under, given
+    for at, part in enumerate(loc):
+        if isinstance(part, int) and isinstance(here, list | tuple):
+            path += f"[{part}]"
+            items = cast("Sequence[object]", here)
+            here = items[part] if part < len(items) else None
+        elif isinstance(here, Mapping) and part in here:
+            path += f".{str(part)[:MAX_PART_CHARS]}"
+            here = cast("Mapping[object, object]", here)[part]
+        elif isinstance(here, BaseModel) and isinstance(part, str) and part in type(here).model_fields:
+            path += f".{part}"
+            here = getattr(here, part)
+        elif is_missing and at == len(loc) - 1:
+            path += f".{str(part)[:MAX_PART_CHARS]}"
+    return path.lstrip(".")

@@ -13,12 +13,12 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from brainq.contracts.call import ToolOutcome
 from brainq.contracts.ids import full_call_id
 from brainq.contracts.message import ToolCall
-from brainq.contracts.outcome import ToolOutcome
+from brainq.contracts.model import TokenUsage
 from brainq.contracts.tool import ToolSpec
 from brainq.contracts.turn import TurnRequest, TurnResult
-from brainq.contracts.usage import TokenUsage
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,30 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 
-from brainq.contracts.approval import ApprovalAsk
-from brainq.contracts.effect import Effect
-from brainq.contracts.hold import HoldSpec
 from brainq.contracts.message import Message
-from brainq.contracts.status import TraceStatus, TurnState
-from brainq.contracts.usage import Account, Spend
+from brainq.contracts.model import RequestAccount, Spend
+from brainq.contracts.people import ApprovalRequirement, HoldSpec
+from brainq.contracts.status import Effect, TraceStatus, TurnState
 
-Why = TypeVar("Why")
+DropReason = TypeVar("DropReason")
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped(Generic[Why]):
+class NoClaim(Generic[DropReason]):
     """In place of a claim: the doorbell is to be dropped."""
 
-    why: Why
+    why: DropReason
 
 
 @dataclass(slots=True)
-class UnderWay:
+class RunningAttempt:
     """The attempt at a step that is made under a claim. `account` None: no model is asked."""
 
     step: int = 0
     attempt: int = 0
-    account: Account | None = None
+    account: RequestAccount | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +46,10 @@ class TurnClaim:
     now_ms: int
     seen: object = field(default=None, compare=False, repr=False)
     lost: bool = False
-    under_way: UnderWay = field(default_factory=UnderWay, compare=False, repr=False)
+    under_way: RunningAttempt = field(default_factory=RunningAttempt, compare=False, repr=False)
 
 
-TurnDropped = Dropped[TurnState | Literal["gone", "stale", "held", "grace", "suspect", "awaits", "no_brain"]]
+NoTurnClaim = NoClaim[TurnState | Literal["gone", "stale", "held", "grace", "suspect", "awaits", "no_brain"]]
 """`suspect`: the turn lost its worker too often to be worked on beside others; `awaits`: its calls; `no_brain`: this
 worker does not have its brain."""
 
@@ -105,7 +103,7 @@ class StepStart:
 
 
 @dataclass(frozen=True, slots=True)
-class StepBegun:
+class StepAttempt:
     """The right to ask the model: the step, and which attempt at it this is. Both count from 1."""
 
     step: int
@@ -113,21 +111,21 @@ class StepBegun:
 
 
 @dataclass(frozen=True, slots=True)
-class StepSpent:
+class StepOverBudget:
     """In place of it: the budget does not allow the step."""
 
     what: Literal["steps", "tokens", "cost"]
 
 
 @dataclass(frozen=True, slots=True)
-class CallsRefused:
+class CallsOverBudget:
     """In place of a commit: these calls are over the budget. The others are paid for."""
 
     calls: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class TurnEnded:
+class TurnCleanup:
     """What ending a turn left to be done.
 
     bounced    inputs no step has read: they become turns of their own
@@ -178,7 +176,7 @@ class CallClaim:
         return f"{self.turn_id}:{self.call_id}"
 
 
-CallDropped = Dropped[
+NoCallClaim = NoClaim[
     TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired", "held", "no_brain"]
 ]
 """`unserved`: another pool serves the call's effect; `closed`: the turn no longer wants it; `held`: a hold stands;
@@ -186,7 +184,7 @@ CallDropped = Dropped[
 
 
 @dataclass(frozen=True, slots=True)
-class StepClaim:
+class FinalStepClaim:
     """The right to run one finalizer step once. `tries` counts from 1; `revision` counts changes of the text;
     `sent` says that the result went out before; `lost` counts the workers that took the step before and told no end
     of it. `seen` is what was read of the turn with the claim; `Finals.look` makes the turn of it. `said` likewise, for
@@ -225,7 +223,7 @@ class StepClaim:
         return f"{self.turn_id}:{self.step}"
 
 
-StepDropped = Dropped[Literal["gone", "stale", "held", "later", "no_brain"]]
+NoFinalStepClaim = NoClaim[Literal["gone", "stale", "held", "later", "no_brain"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,17 +289,17 @@ class PlannedCall:
     repairs: int = 0
     denied: str = ""
     message_json: str = ""
-    ask: ApprovalAsk | None = None
+    ask: ApprovalRequirement | None = None
     client: ClientCall | None = None
 
 
-CancelWord = Literal["CANCELLED", "REQUESTED", "LIVE", "ENDED", "GONE"]
-SettleWord = Literal["SETTLED", "PARKED", "LATE", "LOST", "ALIVE", "GONE", "EARLY", "USED", "BAD"]
+CancelResult = Literal["CANCELLED", "REQUESTED", "LIVE", "ENDED", "GONE"]
+SettleResult = Literal["SETTLED", "PARKED", "LATE", "LOST", "ALIVE", "GONE", "EARLY", "USED", "BAD"]
 
 
 @dataclass(frozen=True, slots=True)
 class SettleReply:
     """What recording a call's end did: `SETTLED`, `PARKED`, `LATE` or `LOST`; after the last two its status."""
 
-    word: SettleWord
+    word: SettleResult
     status: TraceStatus | Literal["gone", ""] = ""

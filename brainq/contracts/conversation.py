@@ -1,11 +1,19 @@
-"""Conversation: the messages of a session, or of a turn with a history of its own, each with its estimated size."""
+"""Conversations: the messages of a session with their estimated sizes, its earlier turns, and the history that
+a session's first turn may bring along.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from brainq.contracts.message import Message
+from brainq.contracts.base import check_json
+from brainq.contracts.message import Attachment, Message
+from brainq.errors import InvalidInput
+
+# Conversation: the messages of a session, or of a turn with a history of its own, each with its estimated size.
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +53,14 @@ class Conversation:
             (*self.messages, *messages),
             (*self.sizes, *sizes),
             self.tokens + sum(sizes),
-            _first_places(messages, len(self.messages), self.begins),
+            _turn_begins(messages, len(self.messages), self.begins),
             self.older,
         )
 
     def without_oldest(self, count: int, *, older: int) -> Conversation:
         """Without so many of its oldest messages; `older` is how many stand before the rest now."""
         kept, sizes = self.messages[count:], self.sizes[count:]
-        return Conversation(kept, sizes, sum(sizes), _first_places(kept, 0, {}), older)
+        return Conversation(kept, sizes, sum(sizes), _turn_begins(kept, 0, {}), older)
 
     def of_newest(self, most: int) -> Conversation:
         """At most so many of the newest; the others count as older."""
@@ -60,11 +68,129 @@ class Conversation:
         return self if over <= 0 else self.without_oldest(over, older=self.older + over)
 
 
-EMPTY = Conversation()
+EMPTY_CONVERSATION = Conversation()
 
 
-def _first_places(messages: Iterable[Message], offset: int, known: Mapping[str, int]) -> Mapping[str, int]:
+def _turn_begins(messages: Iterable[Message], offset: int, known: Mapping[str, int]) -> Mapping[str, int]:
     places = dict(known)
     for place, message in enumerate(messages, offset):
         places.setdefault(message.turn, place)
     return places
+
+
+# What is left of a turn of a session whose history Redis has let go.
+
+
+class EarlierTurn(NamedTuple):
+    """What the user said, with which files, and what was answered."""
+
+    user: str
+    assistant: str
+    attachments: tuple[Attachment, ...] = ()
+
+
+# A conversation that a session's first turn brings along: what may stand in it, and how it enters the history.
+
+MAX_HISTORY_MESSAGES = 1_000  # messages; a session's history in Redis has twice as many at most
+
+MAX_HISTORY_CHARS = 1_000_000  # as of one user message
+
+EARLIER_TURN_PREFIX = "earlier-"
+
+"""Begins the turn ids of messages that no turn of this session said."""
+
+OPENING_PLACEHOLDER = "[The user opened the conversation and has not said anything yet.]"
+
+_ENGINE_FIELDS = ("turn", "step", "extra")
+
+
+def check_history(messages: tuple[Message, ...]) -> None:
+    """Raises InvalidInput naming the message: each call has its one result behind it, in the order of the calls."""
+    if len(messages) > MAX_HISTORY_MESSAGES:
+        raise InvalidInput(
+            "history", f"it is {len(messages):,} messages; send the newest {MAX_HISTORY_MESSAGES:,}"
+        )
+    size = sum(_message_size(message) for message in messages)
+    if size > MAX_HISTORY_CHARS:
+        raise InvalidInput("history", f"it is {size:,} characters; send at most {MAX_HISTORY_CHARS:,}")
+    open_calls: list[str] = []
+    for at, message in enumerate(messages):
+        field = f"history[{at}]"
+        _check_shape(field, message)
+        if message.role == "tool":
+            if not open_calls or message.call_id != open_calls[0]:
+                wanted = f"the result of {open_calls[0]!r}" if open_calls else "no result"
+                raise InvalidInput(
+                    field,
+                    f"it is the result of {message.call_id!r}, and {wanted} is due; send results behind the message "
+                    "that made the calls, in the order of its calls",
+                )
+            del open_calls[0]
+            continue
+        if open_calls:
+            raise InvalidInput(
+                field, f"the call {open_calls[0]!r} before it has no result; send one for each call"
+            )
+        open_calls = [call.id for call in message.calls]
+        if len(set(open_calls)) < len(open_calls) or "" in open_calls:
+            raise InvalidInput(field, "two of its calls have one id, or one has none; give each its own")
+    if open_calls:
+        raise InvalidInput(
+            "history", f"its last call {open_calls[0]!r} has no result; send one for each call"
+        )
+
+
+def newest_within_limits(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """All of them where they may be brought along; else the newest that may, from a user's message on. For clients that
+    send the whole conversation each time, however long it is."""
+    begin, left = len(messages), MAX_HISTORY_CHARS
+    for at in range(len(messages) - 1, -1, -1):
+        left -= _message_size(messages[at])
+        if left < 0 or len(messages) - at > MAX_HISTORY_MESSAGES:
+            return tuple(messages[begin:])
+        if messages[at].role == "user":
+            begin = at
+    return tuple(messages)
+
+
+def opening_messages(greeting: str | None, history: Sequence[Message]) -> list[Message]:
+    """The messages that the session's history begins with. Each of the user's begins an earlier turn."""
+    said = [Message(role="assistant", content=greeting)] if greeting else list(history)
+    if not said:
+        return []
+    kind = "greeting" if greeting else "history"
+    if said[0].role != "user":
+        # An answer to nobody: services and templates want a user's message before each of the assistant's.
+        said.insert(0, Message(role="user", content=OPENING_PLACEHOLDER, extra={"note": "greeting"}))
+    opened: list[Message] = []
+    number = 0
+    for before, message in zip([None, *said], said, strict=False):
+        number += message.role == "user" and (before is None or before.role != "user")
+        turn = f"{EARLIER_TURN_PREFIX}{kind}" if greeting else f"{EARLIER_TURN_PREFIX}{kind}-{number}"
+        opened.append(message.model_copy(update={"turn": turn}))
+    return opened
+
+
+def _message_size(message: Message) -> int:
+    calls = sum(len(call.name) + len(json.dumps(call.arguments)) for call in message.calls)
+    return len(message.content) + calls
+
+
+def _check_shape(field: str, message: Message) -> None:
+    if message.role == "system":
+        raise InvalidInput(
+            field,
+            "its role is system; a turn takes it as system_prompt, or beside the brain's as skill_context",
+        )
+    if message.calls and message.role != "assistant":
+        raise InvalidInput(field, f"a message of the role {message.role} makes no calls; leave calls out")
+    if message.role == "tool" and not message.call_id:
+        raise InvalidInput(field, "a result names its call; give call_id")
+    if message.attachments and message.role == "assistant":
+        raise InvalidInput(field, "a message of the assistant has no attachments; leave them out")
+    if message.role != "tool" and not (message.content.strip() or message.calls or message.attachments):
+        raise InvalidInput(field, "it is empty; leave the message out")
+    for name in _ENGINE_FIELDS:
+        if getattr(message, name) != Message.model_fields[name].default:
+            raise InvalidInput(field, f"{name!r} is the engine's to set; leave it out")
+    check_json(field, message.model_dump())

@@ -1,4 +1,6 @@
-"""Files on their way in: bytes with a type and a name, checked before they are kept."""
+"""Files on their way in: bytes with a type and a name, checked before they are stored, and taken out of a
+submit's fields.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,31 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Self, cast
 
-from brainq.contracts.attachment import Attachment
+from brainq.contracts.message import Attachment, Message
 from brainq.errors import InvalidInput
 
+# Files on their way in: bytes with a type and a name, checked before they are kept.
+
 MAX_FILES = 20
-MOST_FILE_BYTES = 40_000_000
+
+MAX_FILE_BYTES = 40_000_000
+
 """Of a message or a result, whatever the settings say: it may come from a tool's process in one frame."""
+
 MAX_NAME_CHARS = 255
-_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+")
+
+_MEDIA_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+")
+
 _DATA_URL = re.compile(r"data:([^;,]*)((?:;[^,]*?)?),", re.DOTALL)
-_SAME = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "application/x-pdf": "application/pdf"}
-_UNTYPED = "application/octet-stream"
+
+_MEDIA_TYPE_ALIASES = {
+    "image/jpg": "image/jpeg",
+    "image/pjpeg": "image/jpeg",
+    "application/x-pdf": "application/pdf",
+}
+
+_UNKNOWN_MEDIA_TYPE = "application/octet-stream"
+
 _FIELDS = ("data", "media_type", "name")
 
 
@@ -52,7 +68,7 @@ class File:
         if not data:
             raise InvalidInput("data", "the file is empty; send its bytes")
         object.__setattr__(self, "data", data)
-        object.__setattr__(self, "name", _plain_name(self.name))
+        object.__setattr__(self, "name", _safe_name(self.name))
         object.__setattr__(self, "media_type", _checked_type(self.media_type, data, self.name))
 
     @classmethod
@@ -128,7 +144,7 @@ class FileLimits:
         return ""
 
 
-NO_LIMITS = FileLimits(MOST_FILE_BYTES, MOST_FILE_BYTES)
+WIDEST_FILE_LIMITS = FileLimits(MAX_FILE_BYTES, MAX_FILE_BYTES)
 
 
 def read_files(field: str, given: object) -> tuple[File, ...]:
@@ -143,10 +159,10 @@ def read_files(field: str, given: object) -> tuple[File, ...]:
     if not isinstance(given, list | tuple):
         raise InvalidInput(field, f"use a list of File, not {type(given).__name__}")
     items = cast("Sequence[object]", given)
-    return tuple(_read(f"{field}[{at}]", item) for at, item in enumerate(items))
+    return tuple(_read_file(f"{field}[{at}]", item) for at, item in enumerate(items))
 
 
-def _read(field: str, given: object) -> File:
+def _read_file(field: str, given: object) -> File:
     if isinstance(given, File):
         return given
     if not isinstance(given, Mapping):
@@ -167,7 +183,7 @@ def _read(field: str, given: object) -> File:
     )
 
 
-def _plain_name(name: object) -> str:
+def _safe_name(name: object) -> str:
     if not isinstance(name, str):
         raise InvalidInput("name", "it must be a text")
     # One line, and no path: it is said to models and people, and offered to browsers.
@@ -179,15 +195,15 @@ def _checked_type(given: object, data: bytes, name: str) -> str:
     if not isinstance(given, str):
         raise InvalidInput("media_type", "it must be a text, such as `image/png`")
     said = given.split(";")[0].strip().lower()
-    said = _SAME.get(said, said)
-    found = _kind_of(data)
-    if not said or said == _UNTYPED:
-        return found or _guessed(data, name)
-    if not _TYPE.fullmatch(said) or len(said) > 127:
+    said = _MEDIA_TYPE_ALIASES.get(said, said)
+    found = _sniffed_type(data)
+    if not said or said == _UNKNOWN_MEDIA_TYPE:
+        return found or _guessed_type(data, name)
+    if not _MEDIA_TYPE.fullmatch(said) or len(said) > 127:
         raise InvalidInput(
             "media_type", f"{given[:60]!r} is no media type; use one such as `image/png`, or leave it out"
         )
-    if found != said and (found or said in _SIGNED):
+    if found != said and (found or said in _SNIFFED_MEDIA_TYPES):
         what = f"are {found}" if found else "are not"
         raise InvalidInput(
             "media_type", f"it says {said}, and the bytes {what}; leave it out, or send that file"
@@ -195,10 +211,10 @@ def _checked_type(given: object, data: bytes, name: str) -> str:
     return said
 
 
-_SIGNED = ("image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")
+_SNIFFED_MEDIA_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")
 
 
-def _kind_of(data: bytes) -> str:
+def _sniffed_type(data: bytes) -> str:
     """The type that the first bytes show, of those that models' services look at; else empty."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
@@ -213,11 +229,70 @@ def _kind_of(data: bytes) -> str:
     return ""
 
 
-def _guessed(data: bytes, name: str) -> str:
+def _guessed_type(data: bytes, name: str) -> str:
     guessed = (mimetypes.guess_type(name)[0] or "").lower()
-    if guessed and _TYPE.fullmatch(guessed) and guessed not in _SIGNED:
+    if guessed and _MEDIA_TYPE.fullmatch(guessed) and guessed not in _SNIFFED_MEDIA_TYPES:
         return guessed
     try:
-        return "text/plain" if "\0" not in data.decode() else _UNTYPED
+        return "text/plain" if "\0" not in data.decode() else _UNKNOWN_MEDIA_TYPE
     except UnicodeDecodeError:
-        return _UNTYPED
+        return _UNKNOWN_MEDIA_TYPE
+
+
+# The fields of a submit that hold files: taken out, with what stands for them in their place.
+
+HISTORY_FIELD = "history"
+
+
+def extract_files(fields: Mapping[str, Any], limits: FileLimits) -> tuple[dict[str, Any], tuple[File, ...]]:
+    """The fields as a TurnRequest takes them, and the files of its message and of its history.
+
+    A producer sends bytes. What refers to bytes by their hash is brainq's own, and refused: a hash opens nothing.
+    Raises InvalidInput naming the field.
+    """
+    parted = dict(fields)
+    files = check_files("attachments", parted.pop("attachments", None), limits)
+    if files:
+        parted["attachments"] = _attachments(files)
+    told = parted.get(HISTORY_FIELD)
+    if isinstance(told, list | tuple):
+        messages: list[object] = []
+        for at, message in enumerate(cast("Sequence[object]", told)):
+            message, brought = _extract_message_files(f"{HISTORY_FIELD}[{at}].attachments", message, limits)
+            messages.append(message)
+            files = (*files, *brought)
+        parted[HISTORY_FIELD] = messages
+    size = sum(len(file.data) for file in files)
+    if size > MAX_FILE_BYTES:
+        raise InvalidInput(
+            HISTORY_FIELD, f"its files and the message's have {size:,} bytes; send at most {MAX_FILE_BYTES:,}"
+        )
+    return parted, files
+
+
+def check_files(field: str, given: object, limits: FileLimits) -> tuple[File, ...]:
+    """The files of one message. Raises InvalidInput naming what is wrong, or over the limits."""
+    files = read_files(field, given)
+    if why := limits.why_not(files):
+        raise InvalidInput(field, why)
+    return files
+
+
+def _extract_message_files(
+    field: str, message: object, limits: FileLimits
+) -> tuple[object, tuple[File, ...]]:
+    if isinstance(message, Message):
+        if message.attachments:
+            raise InvalidInput(
+                field, "a Message refers to files; send a dict whose attachments are File objects"
+            )
+        return message, ()
+    if not isinstance(message, Mapping):
+        return message, ()
+    said = cast("Mapping[str, Any]", message)
+    files = check_files(field, said.get("attachments"), limits)
+    return ({**said, "attachments": _attachments(files)} if files else message), files
+
+
+def _attachments(files: Sequence[File]) -> tuple[Attachment, ...]:
+    return tuple(file.attachment for file in files)

@@ -1,8 +1,14 @@
-"""What runs turns, at one moment: pools and their workers, queues, lanes, the sweeper, what was given up, Redis."""
+"""What runs turns, at one moment: pools and their workers, queues, lanes, what was given up, Redis; and what
+the sweeper looks at and finds.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from brainq.contracts.base import Wire
+
+# What runs turns, at one moment: pools and their workers, queues, lanes, the sweeper, what was given up, Redis.
 
 
 class FleetWorker(Wire):
@@ -59,7 +65,7 @@ class FleetBrain(Wire):
     live: int
 
 
-class FleetRoom(Wire):
+class FleetCapacity(Wire):
     """How many turns may be live, how many of one tenant, how many are, and how many tenants have turns that wait for
     room, or for their brain's. `size` and `share` are None before a sweeper has said so."""
 
@@ -164,8 +170,45 @@ class Fleet(Wire):
     queues: tuple[FleetQueue, ...] = ()
     lanes: FleetLanes = FleetLanes()
     turns: FleetTurns = FleetTurns()
-    room: FleetRoom = FleetRoom()
+    room: FleetCapacity = FleetCapacity()
     sweeper: FleetSweeper = FleetSweeper()
     given_up: GivenUp = GivenUp()
     models: tuple[FleetModel, ...] = ()
     redis: FleetRedis
+
+
+# What the sweeper is given to look at, and what one look finds.
+
+TurnKey = tuple[str, str]  # session, turn
+
+
+@dataclass(frozen=True, slots=True)
+class SweepResult:
+    """What one look at a turn found that is to be done beyond Redis; `fence` is the turn's. `lost`: its owner had
+    stopped beating, and others were rung."""
+
+    fence: int = 0
+    actions: tuple[tuple[str, ...], ...] = ()
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DueTurns:
+    """Turns to be looked at. `stepped` looks were brought nearer, because the clock has stepped back since they were
+    put off."""
+
+    turns: tuple[TurnKey, ...] = ()
+    stepped: int = 0
+
+
+# What comparing a page of SQL's rows with Redis came to.
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedPage:
+    """`last_row` is where the next page begins after; `more` is False when no rows are left behind it. `healed` counts
+    what Redis did not know, and knows now."""
+
+    last_row: int
+    more: bool
+    healed: int = 0

@@ -1,15 +1,22 @@
-"""What was said and done as its readers see it: turns and calls, from Redis while a turn lives and from SQL later."""
+"""Turns, calls and sessions as readers see them, in lists and one by one: from Redis while a turn lives, from
+SQL later.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, cast, get_args
 
-from brainq.contracts.attachment import Attachment
 from brainq.contracts.base import Wire
-from brainq.contracts.effect import Effect
-from brainq.contracts.status import StopReason, TraceStatus
-from brainq.contracts.turn import TurnKind
+from brainq.contracts.evaluation import Strategy
+from brainq.contracts.message import Attachment
+from brainq.contracts.status import Awaits, Effect, Ending, StopReason, TraceStatus
+from brainq.contracts.turn import ParentCall, TurnKind
+
+# What was said and done as its readers see it: turns and calls, from Redis while a turn lives and from SQL later.
 
 
 class HistoryTurn(Wire):
@@ -81,3 +88,157 @@ class TurnCall(Wire):
     retryable: bool = False
     detail: str = ""
     park: str = ""
+
+
+# Turns and sessions as lists show them, and what lists are filtered by.
+
+LIVE_TURN_STATES = ("queued", "active", "parked", "closing")
+
+LIST_STATES = (*LIVE_TURN_STATES, "accepted", "ended", "rejected")
+
+"""What lists can be asked for; `accepted` is any turn that has not ended."""
+
+Sort = Literal["newest", "oldest", "cost", "tokens"]
+
+SORTS: tuple[Sort, ...] = get_args(Sort)
+
+"""How lists are ordered; by cost and tokens stand turns that have ended, the highest first."""
+
+MAX_SEARCHED_TURNS = 20_000
+
+"""How many of the newest turns up to `until` a search looks through."""
+
+
+def metadata_pairs(value: object, path: str = "") -> Iterator[str]:
+    """Each value of metadata with its name, as text: `customer=42`, `order.id=A-1`. Each of a list's is one."""
+    if isinstance(value, Mapping):
+        for name, inner in cast("Mapping[str, object]", value).items():
+            yield from metadata_pairs(inner, f"{path}.{name}" if path else name)
+    elif isinstance(value, list | tuple):
+        for inner in cast("Sequence[object]", value):
+            yield from metadata_pairs(inner, path)
+    elif path:
+        yield f"{path}={value if isinstance(value, str) else json.dumps(value)}"
+
+
+class ListedTurn(Wire):
+    """A turn as a line of a list.
+
+    state         queued, active, parked or closing; `accepted` where Redis does not know it yet; `rejected`; or the
+                  ending
+    brain         the one that the turn names; None in a deployment of one
+    note          what happens next while it is open, and why it stopped afterwards
+    message       how the user's message begins; empty where content is not kept
+    awaits        who is to act next, while it is open
+    steps, calls  so far; `calls` are those that were paid for
+    failed_calls  so far: failed, timed out, or unknown
+    dead_steps    finalizer steps that were given up
+    cost_usd      None where the price of the model is not known
+    parent        the call that started it, of a child turn
+    """
+
+    turn_id: str
+    session_id: str
+    request_key: str
+    kind: TurnKind = "chat"
+    brain: str | None = None
+    state: str
+    ending: Ending | None = None
+    stop_reason: StopReason | None = None
+    note: str = ""
+    message: str = ""
+    awaits: Awaits | None = None
+    accepted_at: datetime
+    ended_at: datetime | None = None
+    steps: int = 0
+    calls: int = 0
+    failed_calls: int = 0
+    dead_steps: int = 0
+    tokens: int = 0
+    cost_usd: float | None = None
+    parent: ParentCall | None = None
+
+
+class StartedTurn(Wire):
+    """A turn that a call started (`ChildTurn`). `state` is `accepted` until it has ended, or was refused."""
+
+    call_id: str
+    turn_id: str
+    session_id: str
+    state: str
+
+
+class ListedSession(Wire):
+    """A session as a line of a list.
+
+    last_turn   the newest that was accepted
+    live        the turn that runs now, parked or not
+    waiting     how many wait for it
+    turns       how many were accepted, those that were pruned among them
+    flags       readiness flags that no turn has taken yet
+    """
+
+    session_id: str
+    last_turn: ListedTurn
+    turns: int
+    live: str | None = None
+    waiting: int = 0
+    is_paused: bool = False
+    flags: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFilter:
+    """Which turns a list has; see `Client.turns`. `sessions` are prefixes. Instants are UTC. `metadata` are pairs as
+    `metadata_pairs` makes them."""
+
+    session: str | None = None
+    brain: str | None = None
+    sessions: tuple[str, ...] | None = None
+    state: str | None = None
+    ending: Ending | None = None
+    stop_reason: StopReason | None = None
+    failing: bool = False
+    min_cost_usd: float | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    text: str = ""
+    strategy: Strategy | None = None
+    search: str = ""
+    sort: Sort = "newest"
+    metadata: tuple[str, ...] = ()
+    prompt_tags: tuple[str, ...] = ()
+
+    @property
+    def is_read(self) -> bool:
+        """Whether what turns say has to be read: SQL alone finds too many."""
+        return bool(self.search or self.metadata or self.prompt_tags)
+
+    @property
+    def has_live(self) -> bool:
+        """Whether a turn that has not ended can be among them."""
+        return (
+            self.state in (None, "accepted", *LIVE_TURN_STATES)
+            and self.ending is None
+            and self.stop_reason is None
+            and self.strategy is None
+            and self.sort not in ("cost", "tokens")
+        )
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether a turn that has ended, or was refused, can be among them."""
+        return self.state in (None, "ended", "rejected")
+
+    @property
+    def is_redis_asked(self) -> bool:
+        """Whether only Redis knows which of the turns that have not ended are among them."""
+        return self.state in LIVE_TURN_STATES or self.failing or self.min_cost_usd is not None
+
+    def fits(self, turn: ListedTurn) -> bool:
+        """Whether a turn that has not ended is one of them, by what only Redis knows of it."""
+        return (
+            (self.state not in LIVE_TURN_STATES or turn.state == self.state)
+            and (not self.failing or turn.failed_calls + turn.dead_steps > 0)
+            and (self.min_cost_usd is None or (turn.cost_usd or 0.0) >= self.min_cost_usd)
+        )

@@ -1,8 +1,9 @@
-"""Ids, and how each is made and checked.
+"""Ids, and how each is made and checked; session prefixes, by which one tenant's sessions are told from another's.
 
-Ids go into Redis keys, Celery task ids and file names, so they are a strict alphabet everywhere: no braces
-(a hash tag), no spaces, no control characters, no slashes.
-"""
+Ids go into Redis keys, Celery task ids and file names. So they are a strict alphabet: no braces (a hash tag), no
+spaces, no control characters, no slashes.
+A tenant's sessions all begin with its prefix, which ends with a colon: `acme:` has `acme:42` and `acme:eu:7`, and
+neither `acme2:1` nor `acme`."""
 
 from __future__ import annotations
 
@@ -10,26 +11,49 @@ import hashlib
 import re
 import secrets
 import time
+from collections.abc import Sequence
+from typing import cast
 
 from brainq.errors import InvalidInput
 
+# Ids, and how each is made and checked.
+#
+# Ids go into Redis keys, Celery task ids and file names, so they are a strict alphabet everywhere: no braces
+# (a hash tag), no spaces, no control characters, no slashes.
+
 MAX_ID_LENGTH = 128
-CHILD = "ch-"
-BOUNCED = "in-"
-SCHEDULED = "schedule:"
-DERIVED = (CHILD, BOUNCED, SCHEDULED)
+
+CHILD_TURN_PREFIX = "ch-"
+
+BOUNCED_TURN_PREFIX = "in-"
+
+SCHEDULED_KEY_PREFIX = "schedule:"
+
+DERIVED_PREFIXES = (CHILD_TURN_PREFIX, BOUNCED_TURN_PREFIX, SCHEDULED_KEY_PREFIX)
+
 """How the turn ids begin that brainq derives, of child turns and of input that becomes a turn, and the request keys of
 scheduled turns. Whoever took one first would stand in the way of its turn."""
+
 ID_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,127}$"
+
 TURN_ID_PATTERN = "^[A-Za-z0-9][A-Za-z0-9_-]{2,63}$"
+
 """What ids look like, as JSON schemas say it; Python's `$` would let a line feed follow."""
+
 _ID = re.compile(ID_PATTERN[1:-1], re.ASCII)
+
 _TURN_ID = re.compile(TURN_ID_PATTERN[1:-1], re.ASCII)
+
 _CALL_ID = re.compile(r"c([0-9]{1,9})-([0-9]{1,9})")
+
 _FULL_CALL_ID = re.compile(rf"(.+)[-.]({_CALL_ID.pattern})")
-_UNNAMED = re.compile(r"oa-[0-9a-f]{24}")
-_BACKGROUND = "-bg"
+
+_UNNAMED_SESSION = re.compile(r"oa-[0-9a-f]{24}")
+
+_BACKGROUND_SUFFIX = "-bg"
+
 _ATTENDED = "-att"
+
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base 32: no i, l, o, u
 
 
@@ -48,12 +72,12 @@ def background_turn_id() -> str:
 
     A key that is sent again is the turn that was begun first, with that one's id.
     """
-    return new_turn_id() + _BACKGROUND
+    return new_turn_id() + _BACKGROUND_SUFFIX
 
 
 def is_background_turn(turn_id: str) -> bool:
     """Whether `background_turn_id` may have made it."""
-    return turn_id.endswith(_BACKGROUND)
+    return turn_id.endswith(_BACKGROUND_SUFFIX)
 
 
 def attended_turn_id() -> str:
@@ -77,7 +101,7 @@ def unnamed_session(prefix: str, digest: str) -> str:
 
 def is_unnamed_session(session_id: str) -> bool:
     """Whether `unnamed_session` may have made it."""
-    return _UNNAMED.fullmatch(session_id[-27:]) is not None
+    return _UNNAMED_SESSION.fullmatch(session_id[-27:]) is not None
 
 
 def call_id(step: int, index: int) -> str:
@@ -91,10 +115,10 @@ def call_id(step: int, index: int) -> str:
 
 def child_turn_id(turn_id: str, call_id: str) -> str:
     """The id of the turn that a call starts: the same one for every attempt of it."""
-    return f"{CHILD}{hashlib.sha256(f'{turn_id} {call_id}'.encode()).hexdigest()[:24]}"
+    return f"{CHILD_TURN_PREFIX}{hashlib.sha256(f'{turn_id} {call_id}'.encode()).hexdigest()[:24]}"
 
 
-def call_place(call_id: str) -> tuple[int, int]:
+def parse_call_id(call_id: str) -> tuple[int, int]:
     """(step, index) of a call, from its id. Raises ValueError for what `call_id` did not make."""
     found = _CALL_ID.fullmatch(call_id)
     if found is None:
@@ -121,7 +145,9 @@ def split_call_id(full: object) -> tuple[str, str]:
     the two; the turn's id is not looked at. Raises InvalidInput."""
     found = _FULL_CALL_ID.fullmatch(full) if isinstance(full, str) else None
     if found is None:
-        raise InvalidInput("id", f"{_shown(full)} is not a call's id; write TURN-CALL, such as 01k7x2-c1-0")
+        raise InvalidInput(
+            "id", f"{_shortened_repr(full)} is not a call's id; write TURN-CALL, such as 01k7x2-c1-0"
+        )
     return found[1], found[2]
 
 
@@ -130,7 +156,7 @@ def check_id(field: str, value: object) -> str:
     if not isinstance(value, str) or not _ID.fullmatch(value):
         raise InvalidInput(
             field,
-            f"{_shown(value)} is not a valid id; use 1 to {MAX_ID_LENGTH} of A-Z a-z 0-9 . _ : @ + = -, "
+            f"{_shortened_repr(value)} is not a valid id; use 1 to {MAX_ID_LENGTH} of A-Z a-z 0-9 . _ : @ + = -, "
             "starting with a letter or digit",
         )
     return value
@@ -141,12 +167,92 @@ def check_turn_id(field: str, value: object) -> str:
     if not isinstance(value, str) or not _TURN_ID.fullmatch(value):
         raise InvalidInput(
             field,
-            f"{_shown(value)} is not a valid turn id; use 3 to 64 of A-Z a-z 0-9 _ -, "
+            f"{_shortened_repr(value)} is not a valid turn id; use 3 to 64 of A-Z a-z 0-9 _ -, "
             "starting with a letter or digit",
         )
     return value
 
 
-def _shown(value: object) -> str:
+def _shortened_repr(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+# Session prefixes: how a tenant's sessions are told from another's.
+#
+# A tenant's sessions all begin with its prefix, which ends with a colon: `acme:` has `acme:42` and `acme:eu:7`, and
+# neither `acme2:1` nor `acme`. Without the colon `acme` would be the beginning of `acme2:1`, too.
+
+ALL_SESSIONS = "*"
+
+"""In the place of a prefix: every session."""
+
+PREFIX_BOUNDARY = ":"
+
+_AFTER_BOUNDARY = chr(ord(PREFIX_BOUNDARY) + 1)
+
+_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,125}:", re.ASCII)
+
+
+def check_prefixes(field: str, values: object) -> tuple[str, ...]:
+    """These prefixes, each once, or only `*`. Raises InvalidInput for one that could be the beginning of another
+    tenant's sessions, for an empty one, and for none at all."""
+    if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+        raise InvalidInput(
+            field, f"{values!r} names no session; give prefixes such as 'acme:', or '*' for all"
+        )
+    given = cast("Sequence[object]", values)
+    kept = tuple(dict.fromkeys(_check_prefix(field, value) for value in given))
+    if ALL_SESSIONS in kept and len(kept) > 1:
+        raise InvalidInput(field, f"'*' is all sessions; give it alone, or leave it out of {', '.join(kept)}")
+    return kept
+
+
+def is_within(prefixes: Sequence[str], session_id: str) -> bool:
+    """Whether a session is one of those that these prefixes, or `*`, name."""
+    return any(prefix == ALL_SESSIONS or session_id.startswith(prefix) for prefix in prefixes)
+
+
+def tenant_of(session_id: str) -> str:
+    """What the ids of its tenant's sessions begin with: up to the first colon. `:` where it has none: those are one."""
+    tenant, boundary, _ = session_id.partition(PREFIX_BOUNDARY)
+    return tenant + PREFIX_BOUNDARY if boundary else PREFIX_BOUNDARY
+
+
+def prefix_upper_bound(prefix: str) -> str:
+    """The least text that sorts, by its bytes, after everything that begins with this prefix."""
+    return prefix.removesuffix(PREFIX_BOUNDARY) + _AFTER_BOUNDARY
+
+
+def sibling_session_id(session_id: str, name: str) -> str:
+    """A session called `name` that whoever sees this one sees, too: `acme:eu:7` and `ch-1` are `acme:eu:ch-1`.
+
+    Where that is too long for an id the prefix is shortened, so that fewer see it and never more.
+    """
+    prefix = session_id[: session_id.rfind(PREFIX_BOUNDARY) + 1]
+    while prefix and len(prefix) + len(name) > MAX_ID_LENGTH:
+        prefix = prefix[: prefix.rfind(PREFIX_BOUNDARY, 0, -1) + 1]
+    return prefix + name
+
+
+def _check_prefix(field: str, value: object) -> str:
+    if value == ALL_SESSIONS:
+        return ALL_SESSIONS
+    if not isinstance(value, str) or not value:
+        raise InvalidInput(
+            field, f"{value!r} is no prefix; write 'acme:' for one tenant, or '*' for all sessions"
+        )
+    if not value.endswith(PREFIX_BOUNDARY) and _PREFIX.fullmatch(value + PREFIX_BOUNDARY):
+        raise InvalidInput(
+            field,
+            f"{value!r} is also how another tenant's sessions may begin ({value + '2:1'!r}); end it with a colon: "
+            f"{value + PREFIX_BOUNDARY!r}",
+        )
+    if not _PREFIX.fullmatch(value):
+        shown = value if len(value) <= 60 else value[:57] + "..."
+        raise InvalidInput(
+            field,
+            f"{shown!r} can begin no session; use 2 to {MAX_ID_LENGTH - 1} of A-Z a-z 0-9 . _ : @ + = -, starting "
+            "with a letter or digit and ending with a colon",
+        )
+    return value

@@ -1,19 +1,171 @@
-"""What is asked of a language model and what it answers."""
+"""Model calls: the request, the reply and its finish reason, the tokens and money it used, and the error of a
+turn whose model failed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal, Protocol
 
 from pydantic import JsonValue
 
 from brainq.contracts.base import Wire
-from brainq.contracts.finish import Finish, finish_of
-from brainq.contracts.message import Message, ToolCall
-from brainq.contracts.options import NO_OPTIONS, ModelOptions
-from brainq.contracts.reasoning import Reasoning
+from brainq.contracts.message import Message, Reasoning, ToolCall
+from brainq.contracts.model_options import NO_OPTIONS, ModelOptions
 from brainq.contracts.tool import ToolSpec
-from brainq.contracts.usage import TokenUsage
+
+# Tokens, as providers count them.
+
+SpendKind = Literal["step", "lost", "reflection", "compaction", "child", "memory", "judge"]
+
+
+class TokenUsage(Wire):
+    """Token counts of one reply, or a sum of several. `input_tokens` includes the cached ones.
+
+    estimated   some of it was not counted by the service
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_creation_tokens: int = 0
+    estimated: bool = False
+
+    @property
+    def total(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        return TokenUsage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_creation_tokens=self.cache_creation_tokens + other.cache_creation_tokens,
+            estimated=self.estimated or other.estimated,
+        )
+
+
+Price = Callable[[str, str, TokenUsage], float | None]
+
+"""From a provider, a model and what it used to US dollars; None where the price is not known."""
+
+
+def unknown_price(provider: str, model: str, usage: TokenUsage) -> float | None:
+    """The Price of who knows none."""
+    return None
+
+
+class Spend(Wire):
+    """What one model call of a turn used.
+
+    kind       `step`; `lost`: a request that broke off; `child`: all of a child turn; or a call beside the steps.
+               `memory` and `judge` come after the result: SQL has them
+    model      the one that was asked, by its own name: never that of a `Fallback`
+    cost_usd   None where the price of the model is not known
+    estimated  the service did not count the tokens, or not all of them. So it is with what broke off: what the stream
+               had told of usage is taken, else the input is estimated, and output from what had been streamed
+    """
+
+    kind: SpendKind = "step"
+    step: int
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_creation_tokens: int = 0
+    cost_usd: float | None = None
+    estimated: bool = False
+
+    @classmethod
+    def of(cls, kind: SpendKind, step: int, model: str, usage: TokenUsage, cost_usd: float | None) -> Spend:
+        return cls(
+            kind=kind,
+            step=step,
+            model=model,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_creation_tokens=usage.cache_creation_tokens,
+            cost_usd=cost_usd,
+            estimated=usage.estimated,
+        )
+
+    @property
+    def usage(self) -> TokenUsage:
+        return TokenUsage(
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cache_read_tokens=self.cache_read_tokens,
+            cache_creation_tokens=self.cache_creation_tokens,
+            estimated=self.estimated,
+        )
+
+
+class LostRequest(Wire):
+    """A request that broke off and may be billed: who was asked, and what it is thought to have used."""
+
+    provider: str
+    model: str
+    usage: TokenUsage
+
+
+class RequestAccount(Protocol):
+    """What a model call that is under way has come to."""
+
+    def so_far(self) -> Sequence[Spend]:
+        """Its spends should it end here. Another thread than that which asks the model may call it."""
+        ...
+
+
+# Why a model stopped writing, in one set of words for every service.
+
+
+class FinishKind(StrEnum):
+    """Whether a reply is whole. Only calls of a whole one run."""
+
+    WHOLE = "whole"
+    LENGTH = "length"  # cut off at its length limit, or at the end of the model's context
+    FILTERED = "filtered"  # stopped by a content filter, or refused
+    BROKEN = "broken"  # the service gave it up, or says so in a word that is not known
+
+
+# Our words, which are OpenAI's, and what other services say for them.
+_VENDOR_FINISH_REASONS = {
+    "stop": ("eos", "eos_token", "end_turn", "stop_sequence"),
+    "tool_calls": ("function_call", "tool_use"),
+    "length": ("max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"),
+    "content_filter": ("refusal", "safety", "recitation", "blocklist", "prohibited_content"),
+}
+
+_STANDARD_FINISH_REASONS = {
+    theirs: ours for ours, others in _VENDOR_FINISH_REASONS.items() for theirs in others
+}
+
+_FINISH_KINDS = {
+    "": FinishKind.WHOLE,  # a service that gives no word has sent a whole stream: one that was cut raises ProviderError
+    "stop": FinishKind.WHOLE,
+    "tool_calls": FinishKind.WHOLE,
+    "length": FinishKind.LENGTH,
+    "content_filter": FinishKind.FILTERED,
+}
+
+
+def standard_finish_reason(said: object) -> str:
+    """Our word for a service's finish reason; an unknown one as it is, in lower case."""
+    word = str(said or "").lower()
+    return _STANDARD_FINISH_REASONS.get(word, word)
+
+
+def finish_kind(word: str) -> FinishKind:
+    """What a finish reason means, in our words or a service's."""
+    return _FINISH_KINDS.get(standard_finish_reason(word), FinishKind.BROKEN)
+
+
+# What is asked of a language model and what it answers.
 
 Purpose = Literal["step", "reflection", "compaction", "memory", "judge"]
 
@@ -84,8 +236,8 @@ class ModelReply(Wire):
     answered_by: AnsweredBy | None = None
 
     @property
-    def finish(self) -> Finish:
-        return finish_of(self.finish_reason)
+    def finish(self) -> FinishKind:
+        return finish_kind(self.finish_reason)
 
 
 class ModelRetry(Wire):
@@ -111,3 +263,45 @@ class ModelChunk(Wire):
     arguments: str = ""
     reply: ModelReply | None = None
     retry: ModelRetry | None = None
+
+
+# The error of a turn whose model could not be asked, where its caller may act on the reason.
+#
+# The reason is how the error begins: a result crosses processes of several releases, and older ones read it as a
+# text.
+
+FailureKind = Literal["too_long", "rate_limited", "quota"]
+
+_FAILURE_PREFIXES: dict[str, str] = {
+    "too_long": "The conversation is longer than the model takes",
+    "rate_limited": "The model's service takes no more requests now",
+    "quota": "The account at the model's service is used up",
+}
+
+_RETRY_HINT = re.compile(r" \(again in (\d{1,6}) s\)")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFailure:
+    """`retry_after_s`: when the service takes requests again, where it said so."""
+
+    kind: FailureKind
+    retry_after_s: int | None = None
+
+
+def render_failure(kind: str, message: str, retry_after_s: float | None = None) -> str:
+    """The error of a turn, from a ProviderError's kind and message."""
+    begin = _FAILURE_PREFIXES.get(kind)
+    if begin is None:
+        return message
+    again = f" (again in {max(1, math.ceil(retry_after_s))} s)" if retry_after_s else ""
+    return f"{begin}{again}: {message}"
+
+
+def parse_failure(error: str | None) -> ModelFailure | None:
+    """What `failure_text` said; None of any other error."""
+    for kind, begin in _FAILURE_PREFIXES.items():
+        if error and error.startswith(begin):
+            again = _RETRY_HINT.match(error, len(begin))
+            return ModelFailure(kind, None if again is None else int(again[1]))  # pyright: ignore[reportArgumentType]
+    return None

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
-RateWhat = Literal["requests", "tokens", "stop", "count"]
+RateLimitKind = Literal["requests", "tokens", "stop", "count"]
 """What is waited for: a place among the requests, or tokens, of a minute; the end of a stop that the service asked for;
 or the fleet's count, which cannot be reached."""
 
-_PART = re.compile(r"(\d{1,12})(?:\s+(tokens|requests))?\s*/\s*min(?:ute)?")
-_FORM = (
+_RATE_PART = re.compile(r"(\d{1,12})(?:\s+(tokens|requests))?\s*/\s*min(?:ute)?")
+_RATE_FORM = (
     "write `openai:gpt-5=60/min,200000 tokens/min`; models are parted by `;`, `none` holds one to no limit"
 )
 
@@ -33,7 +33,7 @@ class RateWait:
     """No place yet. `most` is the limit that is reached, a minute; 0 for a stop. `is_late`: it would come too late."""
 
     wait_s: float
-    what: RateWhat
+    what: RateLimitKind
     most: int = 0
     is_late: bool = False
 
@@ -58,7 +58,7 @@ class TokenCount:
 
 
 @dataclass(frozen=True, slots=True)
-class RateSaid:
+class RateReport:
     """What one answer of a service says: its limits a minute, and for how long it takes nothing (0: it does)."""
 
     requests: int | None = None
@@ -66,11 +66,11 @@ class RateSaid:
     stop_s: float = 0.0
 
 
-SAID_NOTHING = RateSaid()
+EMPTY_RATE_REPORT = RateReport()
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class RateRules:
     """The limits that are set, by `provider:model`; a `*` stands for any letters. Of several that fit the longest name
     counts. Each model has its own count, also where one name stands for several."""
 
@@ -82,25 +82,25 @@ class Rates:
         return max(fitting, key=lambda each: each[0])[1] if fitting else "unknown"
 
 
-def read_rates(text: str) -> Rates:
+def parse_rates(text: str) -> RateRules:
     """The limits of BRAINQ_RATES. Raises ValueError, which says what is wrong and how it is written."""
     found: dict[str, Rate | None] = {}
     for entry in filter(None, (part.strip() for part in re.split(r"[;\n]", text))):
         name, sign, limits = (part.strip() for part in entry.partition("="))
         if not sign or ":" not in name:
-            raise ValueError(f"{entry!r} names no `provider:model` and its limits; {_FORM}")
+            raise ValueError(f"{entry!r} names no `provider:model` and its limits; {_RATE_FORM}")
         if name in found:
             raise ValueError(f"{name!r} is there twice; put its limits into one entry")
-        found[name] = None if limits == "none" else _rate(limits)
-    return Rates(tuple(found.items()))
+        found[name] = None if limits == "none" else _parse_rate(limits)
+    return RateRules(tuple(found.items()))
 
 
-def _rate(limits: str) -> Rate:
+def _parse_rate(limits: str) -> Rate:
     counts: dict[str, int] = {}
     for part in (part.strip() for part in limits.split(",")):
-        fit = _PART.fullmatch(part)
+        fit = _RATE_PART.fullmatch(part)
         if fit is None or int(fit[1]) < 1:
-            raise ValueError(f"{part!r} is no limit; {_FORM}")
+            raise ValueError(f"{part!r} is no limit; {_RATE_FORM}")
         kind = fit[2] or "requests"
         if kind in counts:
             raise ValueError(f"{limits!r} limits {kind} twice")

@@ -1,33 +1,36 @@
-"""What the repositories take and give back. Instants are the database's clock, aware, UTC."""
+"""Rows that the repositories take and return. Instants are the database's clock, aware, UTC."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
 from pydantic import TypeAdapter
 
-from brainq.contracts.approval import Approval
-from brainq.contracts.attachment import Attachment
-from brainq.contracts.effect import Effect
-from brainq.contracts.judgement import JudgeMethod
-from brainq.contracts.mailbox import Receipt, ReceiptState, TurnInput
+from brainq.contracts.call import ToolOutcome
+from brainq.contracts.evaluation import JudgeMethod
 from brainq.contracts.memory import MemoryKind, ObservationKind
-from brainq.contracts.outcome import ToolOutcome
-from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.message import Attachment
+from brainq.contracts.people import Approval, Receipt, ReceiptState, TurnInput
+from brainq.contracts.status import Effect, Ending, StopReason
 from brainq.contracts.turn import TurnRequest, TurnResult
 
-CallState = Literal["intent", "void", "done"]
-StepState = Literal["done", "failed", "dead"]
-JudgementState = Literal["pending", "done", "dead"]
-SettledApproval = Literal["approved", "denied", "expired", "void"]
+# What the repositories take and give back. Instants are the database's clock, aware, UTC.
 
-_OUTCOME: TypeAdapter[ToolOutcome] = TypeAdapter(ToolOutcome)
+CallState = Literal["intent", "void", "done"]
+
+StepState = Literal["done", "failed", "dead"]
+
+JudgementState = Literal["pending", "done", "dead"]
+
+FinalApprovalState = Literal["approved", "denied", "expired", "void"]
+
+_OUTCOME_ADAPTER: TypeAdapter[ToolOutcome] = TypeAdapter(ToolOutcome)
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedTurn:
     """The turn a submit stands for. `created` is False when the request key was sent before.
 
     ended   that turn has its ending: it must not be queued again, however long ago Redis forgot it
@@ -109,11 +112,11 @@ class CallRow:
 
     @property
     def outcome(self) -> ToolOutcome | None:
-        return None if self.outcome_json is None else _OUTCOME.validate_json(self.outcome_json)
+        return None if self.outcome_json is None else _OUTCOME_ADAPTER.validate_json(self.outcome_json)
 
 
 @dataclass(frozen=True, slots=True)
-class VoidVerdict:
+class VoidResult:
     """What a rescue learns when it tries to void an attempt.
 
     void      the attempt never started and never will
@@ -126,7 +129,7 @@ class VoidVerdict:
 
     @property
     def outcome(self) -> ToolOutcome | None:
-        return None if self.outcome_json is None else _OUTCOME.validate_json(self.outcome_json)
+        return None if self.outcome_json is None else _OUTCOME_ADAPTER.validate_json(self.outcome_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,3 +251,48 @@ class ApprovalRow:
 
     row: int
     approval: Approval
+
+
+# A token's row: all of it but what would let somebody in.
+
+TokenState = Literal["live", "expired", "revoked"]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """Instants are the database's clock, aware, UTC.
+
+    sessions       prefixes, or ("*",)
+    verbs          as they were given; a word that this brainq does not know lets nobody do anything
+    expires_at     None: never
+    last_used_at   to the minute, and None before its first use
+    read_at        when the row was read
+    """
+
+    token_id: str
+    name: str
+    sessions: tuple[str, ...]
+    verbs: tuple[str, ...]
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+    read_at: datetime
+    secret_hash: str = field(repr=False)
+
+    @property
+    def left_s(self) -> float | None:
+        """Until it expires, from `read_at`; None: for ever."""
+        return None if self.expires_at is None else (self.expires_at - self.read_at).total_seconds()
+
+    @property
+    def idle_s(self) -> float | None:
+        """Since its use was noted, at `read_at`; None: it never was."""
+        return None if self.last_used_at is None else (self.read_at - self.last_used_at).total_seconds()
+
+    @property
+    def state(self) -> TokenState:
+        """As it was at `read_at`."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.left_s is not None and self.left_s <= 0 else "live"

@@ -1,13 +1,33 @@
-"""States of turns and calls, and the one table of legal moves for each.
+"""Effects of tools, states of turns and calls with the one table of legal moves for each, and outcomes of doorbells.
 
-The Lua scripts hold the truth; `tests/unit/test_moves.py` checks that every state is reachable and can end,
-and the seeded model test checks that no script makes a move that is not listed here.
-"""
+The Lua scripts hold the truth. `tests/unit/contracts/test_moves.py` checks that every state is reachable and can end.
+The seeded model test checks that no script makes an unlisted move."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
+
+# What a tool does to the world decides where and how its calls run.
+
+
+class Effect(StrEnum):
+    """`READ_ONLY` calls run side by side; every other effect runs alone, in the model's order, in a lane."""
+
+    READ_ONLY = "read_only"
+    LOCAL_WRITE = "local_write"
+    NETWORK = "network"
+    DESTRUCTIVE = "destructive"
+
+    @property
+    def is_read(self) -> bool:
+        return self is Effect.READ_ONLY
+
+
+# States of turns and calls, and the one table of legal moves for each.
+#
+# The Lua scripts hold the truth; `tests/unit/contracts/test_moves.py` checks that every state is reachable and can
+# end, and the seeded model test checks that no script makes a move that is not listed here.
 
 
 class TurnState(StrEnum):
@@ -90,7 +110,7 @@ class StopReason(StrEnum):
     INTERNAL_ERROR = "internal_error"
 
 
-ENDS_OF_A_REPLY = frozenset(
+REPLY_STOP_REASONS = frozenset(
     {
         StopReason.ANSWERED,
         StopReason.EMPTY_REPLY,
@@ -99,6 +119,7 @@ ENDS_OF_A_REPLY = frozenset(
         StopReason.INVALID_OUTPUT,
     }
 )
+
 """Of a turn whose last reply ended it: that reply is a step, too."""
 
 
@@ -141,6 +162,7 @@ SETTLED = frozenset(
 FAILED_CALLS = frozenset(
     {TraceStatus.FAILED, TraceStatus.TIMED_OUT, TraceStatus.TIMED_OUT_LATE, TraceStatus.UNKNOWN}
 )
+
 """Calls that went wrong; one that was denied or cancelled was not wanted."""
 
 _STOPPED = frozenset({TraceStatus.DENIED, TraceStatus.TIMED_OUT, TraceStatus.CANCELLED})
@@ -190,5 +212,46 @@ TRACE_MOVES: dict[TraceStatus, frozenset[TraceStatus]] = {
 }
 
 
-TryEnd = Literal["refused", "cut", "sent", "over"]
+RequestTryEnd = Literal["refused", "cut", "sent", "over"]
+
 """How a client's try of a request ended: refused, cut before all was sent, sent whole, or told not to come again."""
+
+
+# What a machine did about a doorbell, and whether the work itself failed.
+
+
+class WorkFailure(StrEnum):
+    """Work that was done and recorded, and failed. Its task is shown as failed by those who watch tasks."""
+
+    CALL_FAILED = "call_failed"
+    CALL_TIMED_OUT = "call_timed_out"
+    CALL_UNKNOWN = "call_unknown"
+    CALL_LOST = "call_lost"
+    TURN_FAILED = "turn_failed"
+    TURN_TIMED_OUT = "turn_timed_out"
+    STEP_FAILED = "step_failed"
+    JUDGE_FAILED = "judge_failed"
+    SUBMIT_REJECTED = "submit_rejected"
+
+
+class WorkOutcome(str):
+    """A word for logs and tests. `failed` and `why` (a word of ours, or the name of an error's class) say that and
+    how the work failed; None and "" that it did not."""
+
+    failed: WorkFailure | None
+    why: str
+
+    def __new__(cls, word: str, failed: WorkFailure | None = None, why: str = "") -> Self:
+        did = super().__new__(cls, word)
+        did.failed = failed
+        did.why = why
+        return did
+
+
+CALL_FAILURES = {
+    TraceStatus.FAILED: WorkFailure.CALL_FAILED,
+    TraceStatus.TIMED_OUT: WorkFailure.CALL_TIMED_OUT,
+    TraceStatus.UNKNOWN: WorkFailure.CALL_UNKNOWN,
+}
+
+TURN_FAILURES = {Ending.FAILED: WorkFailure.TURN_FAILED, Ending.TIMED_OUT: WorkFailure.TURN_TIMED_OUT}

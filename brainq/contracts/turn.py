@@ -1,33 +1,81 @@
-"""What goes into a turn and what comes out of it."""
+"""A turn: its limits, its request and its result."""
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar, cast
 
 from pydantic import BaseModel, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
-from brainq.contracts.attachment import Attachment, in_text
-from brainq.contracts.base import Wire
-from brainq.contracts.client_tool import ClientTool
+from brainq.contracts.base import Wire, check_json
 from brainq.contracts.ids import check_id, check_turn_id
-from brainq.contracts.limits import Limits
-from brainq.contracts.message import Message
-from brainq.contracts.options import TurnOptions
-from brainq.contracts.plain_json import check_json
+from brainq.contracts.message import Attachment, Message, with_attachment_labels
+from brainq.contracts.model import Spend
+from brainq.contracts.model_options import TurnOptions
 from brainq.contracts.status import Ending, StopReason
-from brainq.contracts.usage import Spend
+from brainq.contracts.tool import ClientTool
 from brainq.errors import InvalidInput, NoParsedOutput, TurnFailed
+
+# The limits of a turn and what is left of them.
+
+DEFAULT_STEPS = 20
+
+"""Enough for an agent that reads a few files, changes one and looks again; a loop still ends within minutes."""
+
+
+class Limits(Wire):
+    """What one turn may use. `max_tool_calls=None` means `max_steps`.
+
+    timeout_s            active time until the deadline, seconds
+    max_wait_s           how long it may wait, for its session or for room, before it begins, seconds; None: no limit
+    first_token_s        how long a model's stream may take until its first output, seconds
+    idle_s               how long it may be silent after that, seconds; at most `first_token_s` counts
+    max_output_tokens    length of one reply; where it is set, tokens and money of a step are reserved whole
+    max_total_tokens     input + output tokens over all steps; None: no limit
+    max_cost_usd         money over all steps; None: no limit
+    """
+
+    timeout_s: float = Field(default=300.0, gt=0, le=86_400)
+    max_wait_s: float | None = Field(default=None, gt=0, le=30 * 86_400)
+    first_token_s: float = Field(default=120.0, gt=0, le=86_400)
+    idle_s: float = Field(default=60.0, gt=0, le=86_400)
+    max_steps: int = Field(default=DEFAULT_STEPS, ge=1, le=10_000)
+    max_tool_calls: int | None = Field(default=None, ge=0, le=100_000)
+    max_reflections: int = Field(default=4, ge=0, le=1_000)
+    max_context_tokens: int = Field(default=200_000, ge=256)
+    max_output_tokens: int | None = Field(default=None, ge=1)
+    max_total_tokens: int | None = Field(default=None, ge=1)
+    max_cost_usd: float | None = Field(default=None, gt=0)
+
+    @property
+    def tool_calls(self) -> int:
+        return self.max_steps if self.max_tool_calls is None else self.max_tool_calls
+
+    @model_validator(mode="after")
+    def _finite(self) -> Self:
+        for name in ("timeout_s", "max_wait_s", "first_token_s", "idle_s"):
+            if math.isnan(getattr(self, name) or 0.0):
+                raise ValueError(f"{name} must be a number of seconds")
+        return self
+
+
+# What goes into a turn and what comes out of it.
 
 M = TypeVar("M", bound=BaseModel)
 
 MAX_MESSAGE_CHARS = 1_000_000
+
 MAX_TAGS = 100
+
 PromptTag = Annotated[str, Field(max_length=200)]
+
 TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
+
 MAX_EXTRA_CHARS = 1_000_000
 
 OnBusy = Literal["enqueue", "steer", "interrupt", "replace", "reject", "merge"]
+
 """What a submit does to a session with a live turn.
 
 enqueue     wait in order
@@ -39,16 +87,20 @@ merge       join the newest turn that waits into one; where none waits, wait
 """
 
 Priority = Literal["high", "normal", "low"]
+
 """Whose turn is first where turns of one tenant wait for room in the fleet."""
 
 TurnKind = Literal["chat", "review", "compact"]
 
-NOT_KEPT = "[not kept: redact_logs]"
+CONTENT_NOT_STORED = "[not kept: redact_logs]"
+
 """Stands in SQL for the user's message of an ended turn whose content is kept out."""
-FAILED_LATER = {
+
+LATE_FAILURE_WARNINGS = {
     "learner": "nothing was learned from this turn: the step `learner` failed for good",
     "memory": "nothing of this turn was kept in memory: the step `memory` failed for good",
 }
+
 """What a result says of a finalizer step that was given up after it went out, by the step."""
 
 
@@ -210,7 +262,7 @@ class TurnRequest(Wire):
     @property
     def said(self) -> str:
         """The user's message for people, with its files by name."""
-        return in_text(self.user_message, self.attachments)
+        return with_attachment_labels(self.user_message, self.attachments)
 
 
 class Citation(Wire):

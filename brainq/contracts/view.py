@@ -1,18 +1,120 @@
-"""All that is known of a turn at one moment: what decisions are made from."""
+"""A turn at one moment: the snapshot for readers, the view that decisions are made from, and the ended turn
+that the finalizer records.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
-from brainq.contracts.approval import AskState
+from brainq.contracts.base import Wire
+from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.conversation import Conversation
-from brainq.contracts.mailbox import TurnInput
 from brainq.contracts.message import Message
+from brainq.contracts.model import Spend, TokenUsage
+from brainq.contracts.people import ApprovalStatus, TurnInput
 from brainq.contracts.status import Awaits, Ending, StopReason, TurnState
-from brainq.contracts.trace import ToolTraceEntry
-from brainq.contracts.turn import TurnRequest
-from brainq.contracts.usage import Spend, TokenUsage
+from brainq.contracts.turn import Priority, TurnRequest
+
+# Why a queued turn has not begun.
+
+
+class QueuePosition(Wire):
+    """Where a queued turn stands, and what is in its way.
+
+    live         its session's live turn; "": none is
+    ahead        turns of its session that wait before it
+    is_paused    its session is; `paused_ms` for how long, `paused_why` as whoever paused it said
+    in_line      it waits for room: so many of its tenant's sessions are before its own; None: its session is in no line
+    full         what has no room: the `fleet`, or its `tenant`'s `share` of it alone; "": there is room
+    brain        its session waits for this brain, of which `brain_live` turns are live, and no more than `brain_cap`
+                 may be; "": for none. `in_line` are then those of its tenant who wait for that brain, too. Where it is
+                 that of a turn before it, the numbers are 0
+    share        how many turns of its tenant may be live; None: no sweeper has said so yet
+    gives_up_ms  in how long it ends unbegun, by its `max_wait_s`; None: it waits as long as it takes
+    """
+
+    live: str = ""
+    ahead: int = 0
+    is_paused: bool = False
+    paused_ms: int = 0
+    paused_why: str = ""
+    in_line: int | None = None
+    full: Literal["", "fleet", "tenant"] = ""
+    brain: str = ""
+    brain_live: int = 0
+    brain_cap: int = 0
+    share: int | None = None
+    priority: Priority = "normal"
+    gives_up_ms: int | None = None
+
+
+# What can be seen of a turn at one moment.
+
+
+class BudgetSnapshot(Wire):
+    """What a turn may use and has used, at one moment."""
+
+    remaining_s: float
+    expired: bool
+    steps_used: int
+    steps_max: int
+    tool_calls_used: int
+    tool_calls_max: int
+    reflections_used: int
+    reflections_max: int
+    max_context_tokens: int
+    tokens_used: int
+    tokens_max: int | None
+    cost_usd: float
+    cost_max_usd: float | None
+
+
+class TurnSnapshot(Wire):
+    """A turn as Redis knows it.
+
+    awaits      who is to act
+    waiting_behind   of a queued turn: how many of its session are before it, the live one included; where it awaits
+                     room or its brain, how many of its tenant's sessions are before its own, and how many turns of
+                     its own
+    queue       of a queued turn: why it has not begun
+    parked_ms   how long it has waited for people and outside results so far
+    brain       the one that the turn names; None in a deployment of one
+    waits_for   the limit of its model that it waits for, such as `openai:gpt-5: 60 requests a minute`, and for how
+                long still (`waits_ms`)
+    text        the turn's answer; while it lives the newest text of its model, as far as readers were told of it
+    """
+
+    turn_id: str
+    session_id: str
+    state: TurnState
+    awaits: Awaits
+    step: int
+    attempt: int
+    fence: int
+    owner: str
+    lease_remaining_ms: int
+    ending: Ending | None
+    stop_reason: StopReason | None
+    cancel_requested: bool
+    budget: BudgetSnapshot
+    trace: tuple[ToolTraceEntry, ...]
+    finalizer_step: str = ""
+    finalizer_tries: int = 0
+    text: str = ""
+    kind: str = "chat"
+    parked_ms: int = 0
+    waiting_behind: int = 0
+    queue: QueuePosition | None = None
+    created_at_ms: int = 0
+    now_ms: int = 0
+    brain: str | None = None
+    waits_for: str = ""
+    waits_ms: int = 0
+
+
+# All that is known of a turn at one moment: what decisions are made from.
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,5 +253,5 @@ class TurnDetails:
     messages: tuple[Message, ...] = ()
     trace: tuple[ToolTraceEntry, ...] = ()
     receipts: Mapping[str, str] = field(default_factory=dict[str, str])
-    asks: Mapping[str, AskState] = field(default_factory=dict[str, AskState])
+    asks: Mapping[str, ApprovalStatus] = field(default_factory=dict[str, ApprovalStatus])
     outside: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any, Literal, cast, get_args
 from urllib.parse import urlsplit
 
-from brainq.contracts.session_prefix import ALL, check_prefixes
+from brainq.contracts.ids import ALL_SESSIONS, check_prefixes
 from brainq.errors import InvalidInput
 
 WebhookEvent = Literal["turn.ended", "approval.requested"]
-EVENTS: tuple[WebhookEvent, ...] = get_args(WebhookEvent)
+WEBHOOK_EVENTS: tuple[WebhookEvent, ...] = get_args(WebhookEvent)
 DeliveryState = Literal["pending", "done", "dead"]
 SECRET_PREFIX = "whsec_"
 _LEAST_SECRET_BYTES, _MOST_SECRET_BYTES = 24, 64  # as the Standard Webhooks specification says
@@ -34,8 +34,8 @@ class Webhook:
 
     url: str
     secret: bytes = field(repr=False)
-    events: tuple[WebhookEvent, ...] = EVENTS
-    sessions: tuple[str, ...] = (ALL,)
+    events: tuple[WebhookEvent, ...] = WEBHOOK_EVENTS
+    sessions: tuple[str, ...] = (ALL_SESSIONS,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class NewDelivery:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class DeliveryClaim:
     """A delivery that this process may try now. `now`: of the database's clock."""
 
     row: int
@@ -82,7 +82,7 @@ class DeliveryRow:
     error: str | None
 
 
-def read_webhooks(text: str) -> tuple[Webhook, ...]:
+def parse_webhooks(text: str) -> tuple[Webhook, ...]:
     """Webhooks of a JSON list of objects with `url`, `secret`, and, if wanted, `events` and `sessions`.
 
     Raises InvalidInput, which shows no url and no secret.
@@ -100,7 +100,8 @@ def read_webhooks(text: str) -> tuple[Webhook, ...]:
             "webhooks", 'write a JSON list of objects: [{"url": "https://...", "secret": "whsec_..."}]'
         )
     found = [
-        _read(f"webhooks[{number}]", one) for number, one in enumerate(cast("list[dict[str, Any]]", given))
+        _parse_webhook(f"webhooks[{number}]", one)
+        for number, one in enumerate(cast("list[dict[str, Any]]", given))
     ]
     urls = [one.url for one in found]
     for number, url in enumerate(urls):
@@ -111,18 +112,18 @@ def read_webhooks(text: str) -> tuple[Webhook, ...]:
     return tuple(found)
 
 
-def _read(where: str, given: Mapping[str, Any]) -> Webhook:
+def _parse_webhook(where: str, given: Mapping[str, Any]) -> Webhook:
     if unknown := sorted(set(given) - set(_FIELDS)):
         raise InvalidInput(where, f"{unknown[0]!r} is none of {', '.join(_FIELDS)}")
     return Webhook(
-        _url(f"{where}.url", given.get("url")),
-        _secret(f"{where}.secret", given.get("secret")),
-        _events(f"{where}.events", given.get("events", list(EVENTS))),
-        check_prefixes(f"{where}.sessions", given.get("sessions", [ALL])),
+        _check_url(f"{where}.url", given.get("url")),
+        _check_secret(f"{where}.secret", given.get("secret")),
+        _check_events(f"{where}.events", given.get("events", list(WEBHOOK_EVENTS))),
+        check_prefixes(f"{where}.sessions", given.get("sessions", [ALL_SESSIONS])),
     )
 
 
-def _url(where: str, value: object) -> str:
+def _check_url(where: str, value: object) -> str:
     remedy = (
         "write http:// or https://, a host, and no name, password or fragment: the signature says who sends"
     )
@@ -143,7 +144,7 @@ def _url(where: str, value: object) -> str:
     return value
 
 
-def _secret(where: str, value: object) -> bytes:
+def _check_secret(where: str, value: object) -> bytes:
     remedy = (
         f"write {SECRET_PREFIX} and {_LEAST_SECRET_BYTES} to {_MOST_SECRET_BYTES} random bytes in base64: "
         f'echo "{SECRET_PREFIX}$(openssl rand -base64 32)"'
@@ -159,8 +160,8 @@ def _secret(where: str, value: object) -> bytes:
     return secret
 
 
-def _events(where: str, value: object) -> tuple[WebhookEvent, ...]:
+def _check_events(where: str, value: object) -> tuple[WebhookEvent, ...]:
     given = cast("list[object]", value) if isinstance(value, list) else []
-    if not given or any(event not in EVENTS for event in given):
-        raise InvalidInput(where, f"give a list of {', '.join(EVENTS)}")
-    return tuple(event for event in EVENTS if event in given)
+    if not given or any(event not in WEBHOOK_EVENTS for event in given):
+        raise InvalidInput(where, f"give a list of {', '.join(WEBHOOK_EVENTS)}")
+    return tuple(event for event in WEBHOOK_EVENTS if event in given)

@@ -24,7 +24,7 @@ def follow_owner() -> None:
         threading.Thread(target=_watch, args=(int(given),), name="brainq-owner", daemon=True).start()
 
 
-def given_listener() -> socket.socket | None:
+def inherited_listener() -> socket.socket | None:
     """The bound socket that the owner handed over, if it did."""
     given = os.environ.pop(LISTENER_FD, "")
     if not given.isdigit():
@@ -34,7 +34,7 @@ def given_listener() -> socket.socket | None:
     return listener
 
 
-def tell_ready() -> None:
+def mark_ready() -> None:
     """Create the file that BRAINQ_READY_FILE names, if any: a readiness probe for supervisors."""
     path = os.environ.get(READY_FILE)
     if path:
@@ -43,7 +43,7 @@ def tell_ready() -> None:
         made.replace(path)  # whoever looks for it never finds it empty
 
 
-def tell_unready() -> None:
+def mark_unready() -> None:
     """Take back what `tell_ready` said."""
     path = os.environ.get(READY_FILE)
     if path:

@@ -13,28 +13,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from brainq.beats import Beats
-from brainq.by_brain import ByBrain
-from brainq.contracts.claim import Dropped, StepClaim
-from brainq.contracts.did import Did, Failed
-from brainq.contracts.turn import FAILED_LATER, TurnResult
-from brainq.finalize.alone import MOST_LOST, RunAlone, error_type_of
-from brainq.finalize.behind import RESULT_WAITS_S, Behind, ResultFirst
-from brainq.finalize.brain_finals import BrainFinals
-from brainq.finalize.ended import EndedTurns
-from brainq.finalize.order import Past
-from brainq.finalize.result import result_of, sent_before
-from brainq.finalize.step import FinalStep, StepContext
-from brainq.observe.logs import logger
+from brainq.brain.brains import ByBrain
+from brainq.contracts.claim import FinalStepClaim, NoClaim
+from brainq.contracts.status import WorkFailure, WorkOutcome
+from brainq.contracts.turn import LATE_FAILURE_WARNINGS, TurnResult
+from brainq.finalize.backoff import MAX_LOST_WORKERS, RunInQuarantine, error_type_name
+from brainq.finalize.recall import EndedTurnCache
+from brainq.finalize.result import early_result_warning, make_result
+from brainq.finalize.result_first import RESULT_WAITS_S, BackgroundCallbacks, ResultFirst
+from brainq.finalize.step_order import FinalizerRuntime, StepHistory
+from brainq.finalize.steps import FinalStep, StepContext
+from brainq.leases import LeaseRenewer
+from brainq.observe.logs import MissingBrainLog, logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
-from brainq.observe.missing_brain import MissingBrain
-from brainq.ports.child_turns import ChildTurns
-from brainq.ports.finals import Finals
-from brainq.ports.later import Later
-from brainq.ports.records import Records
-from brainq.ports.task_events import TaskEvents
-from brainq.providers.within import Running, within
+from brainq.ports.people import ChildTurns, LaterStepThreads, TaskEvents
+from brainq.ports.redis_turns import FinalChain
+from brainq.ports.sql import FinalizerRecords
+from brainq.processes.bounded_call import ThreadCall, call_within
 
 log = logger("brainq.finalize")
 
@@ -42,7 +38,7 @@ FIRST_RETRY_S = 0.5
 LONGEST_RETRY_S = 60.0
 LIMIT_S = 60.0  # of a step that runs code of the brain's; a step may say otherwise by `limit_s`
 MAX_TRIES = 8  # then the step is dead: seen in `show`, and the chain goes on without it
-ALONE_STARTS_S = 10.0  # which a process of a step's own may take more
+PROCESS_START_S = 10.0  # which a process of a step's own may take more
 VISIT_S = 1.0  # a visit this old takes no further step: those who wait come first
 RESULT = "result"
 NEVER_DEAD = frozenset({"log", RESULT})  # SQL must learn of every ending, and every caller get a result
@@ -66,14 +62,14 @@ class TurnFinalizer:
         self,
         *,
         owner: str,
-        brains: ByBrain[BrainFinals],
-        missing: BrainFinals | None = None,
-        chain: Finals,
-        records: Records,
-        beats: Beats,
+        brains: ByBrain[FinalizerRuntime],
+        missing: FinalizerRuntime | None = None,
+        chain: FinalChain,
+        records: FinalizerRecords,
+        beats: LeaseRenewer,
         parents: ChildTurns | None = None,
-        alone: RunAlone | None = None,
-        later: Later | None = None,
+        alone: RunInQuarantine | None = None,
+        later: LaterStepThreads | None = None,
         max_tries: int = MAX_TRIES,
         visit_s: float = VISIT_S,
         chance: Callable[[], float] = random.random,
@@ -81,7 +77,7 @@ class TurnFinalizer:
         self._owner = owner
         self._brains = brains
         self._missing = missing or brains.default
-        self._left = MissingBrain()
+        self._left = MissingBrainLog()
         self._chain = chain
         self._records = records
         self._beats = beats
@@ -91,8 +87,8 @@ class TurnFinalizer:
         self._alone = alone
         self._later = later
         self._chance = chance
-        self._read = EndedTurns(chain)
-        self._behind = Behind()
+        self._read = EndedTurnCache(chain)
+        self._behind = BackgroundCallbacks()
 
     def run(self, session_id: str, turn_id: str, step_name: str, events: TaskEvents | None = None) -> str:
         """Answer one doorbell, and go on with the steps that follow while nobody waits for this worker.
@@ -101,7 +97,7 @@ class TurnFinalizer:
         others. The first failure ends the visit.
         """
         claim = self._read.claim(session_id, turn_id, step_name, self._owner)
-        if isinstance(claim, Dropped):
+        if isinstance(claim, NoClaim):
             if claim.why == "no_brain":
                 self._left.say("step", turn_id, self._brains.names)
             log.debug("doorbell dropped", turn_id=turn_id, step=step_name, why=claim.why)
@@ -120,26 +116,28 @@ class TurnFinalizer:
                 self._later.leave(turn_id)
         return did
 
-    def _note_later(self, claim: StepClaim) -> None:
+    def _note_later(self, claim: FinalStepClaim) -> None:
         if claim.sent and self._later is not None:
             self._later.enter(claim.turn_id)
 
-    def _follow(self, claim: StepClaim, until: float, events: TaskEvents | None) -> StepClaim | None:
+    def _follow(
+        self, claim: FinalStepClaim, until: float, events: TaskEvents | None
+    ) -> FinalStepClaim | None:
         """Run a step that no doorbell was rung for; the claim of the one after it, if the visit goes on."""
         if events is None:
             return self._answer(claim, until)[1]
         began = time.monotonic()
         events.step_began(claim)
-        did: str = Did("failed", Failed.STEP_FAILED)
+        did: str = WorkOutcome("failed", WorkFailure.STEP_FAILED)
         try:
             did, following = self._answer(claim, until)
         finally:
             events.step_ended(claim, did, time.monotonic() - began)
         return following
 
-    def _answer(self, claim: StepClaim, until: float) -> tuple[str, StepClaim | None]:
+    def _answer(self, claim: FinalStepClaim, until: float) -> tuple[str, FinalStepClaim | None]:
         """Run a claimed step and settle it: what was done, and the claim of the next where this worker has it."""
-        claim = _counted(claim)
+        claim = _with_earlier_tries(claim)
         step = self._work(claim).order.get(claim.step)
         if step is None:
             log.warning("step is not known here", turn_id=claim.turn_id, step=claim.step)
@@ -160,15 +158,15 @@ class TurnFinalizer:
         return self._done(claim, until, outgoing)
 
     def _done(
-        self, claim: StepClaim, until: float, outgoing: Sequence[TurnResult] | None = None
-    ) -> tuple[str, StepClaim | None]:
+        self, claim: FinalStepClaim, until: float, outgoing: Sequence[TurnResult] | None = None
+    ) -> tuple[str, FinalStepClaim | None]:
         if claim.tries > 1:
             self._note_done(claim)
         return self._go_on(claim, until, outgoing or ())
 
-    def _let_pass(self, claim: StepClaim, until: float) -> tuple[str, StepClaim | None] | None:
+    def _let_pass(self, claim: FinalStepClaim, until: float) -> tuple[str, FinalStepClaim | None] | None:
         """A worker died at this step: what does not need it goes first. None: nothing waits behind it."""
-        past = Past.read(claim.past)
+        past = StepHistory.read(claim.past)
         if not claim.base:
             ahead = self._work(claim).order.ahead_of(claim.step, past, untried=True)
             return self._ahead(claim, ahead, past, until, after_s=0.0, uncounted=True) if ahead else None
@@ -176,19 +174,19 @@ class TurnFinalizer:
             return None  # it was told before, and goes again
         return self._failed(claim, RuntimeError("its worker died, or was cut off"), until)
 
-    def _run_in_time(self, step: FinalStep, context: StepContext) -> Running[None] | None:
+    def _run_in_time(self, step: FinalStep, context: StepContext) -> ThreadCall[None] | None:
         """Run the step. A callback that the result waits for gets a second; None: it has ended, else it runs on. Raises
         what it raises in that time."""
         if not self._keeps_waiting(step, context.claim):
             self._run(step, context)
             return None
-        running = Running(f"step {step.name!r}", lambda: self._run(step, context, bounded=False))
+        running = ThreadCall(f"step {step.name!r}", lambda: self._run(step, context, bounded=False))
         if not running.is_over_within(RESULT_WAITS_S):
             return running
         running.result(RESULT_WAITS_S)
         return None
 
-    def _keeps_waiting(self, step: FinalStep, claim: StepClaim) -> bool:
+    def _keeps_waiting(self, step: FinalStep, claim: FinalStepClaim) -> bool:
         """Whether the result, which is not out yet, comes after this step, which runs code of the brain's."""
         return (
             _limit_s(step) is not None
@@ -197,13 +195,13 @@ class TurnFinalizer:
         )
 
     def _end_behind(
-        self, step: FinalStep, claim: StepClaim, running: Running[None]
-    ) -> tuple[str, StepClaim | None]:
+        self, step: FinalStep, claim: FinalStepClaim, running: ThreadCall[None]
+    ) -> tuple[str, FinalStepClaim | None]:
         """The result goes first. The callback that it waited for ends behind it, and this worker is free meanwhile."""
         first = ResultFirst(
             claim.turn_id, lambda: self._send_ahead(claim), lambda why: self._give_up(claim, why)
         )
-        limit_s = (_limit_s(step) or LIMIT_S) + (ALONE_STARTS_S if self._goes_alone(claim) else 0.0)
+        limit_s = (_limit_s(step) or LIMIT_S) + (PROCESS_START_S if self._goes_alone(claim) else 0.0)
 
         def end() -> str:
             with self._beats.renew(lambda: self._chain.beat(claim), _ignore):
@@ -216,7 +214,7 @@ class TurnFinalizer:
 
         return "behind" if self._behind.go_on(end) else end(), None
 
-    def _send_ahead(self, claim: StepClaim) -> None:
+    def _send_ahead(self, claim: FinalStepClaim) -> None:
         """Do the steps that lead to the result, and send it, while this one runs. The chain comes to them once more,
         and finds them done."""
         order = self._work(claim).order
@@ -227,30 +225,30 @@ class TurnFinalizer:
             if name == RESULT:
                 return
 
-    def run_claimed(self, claim: StepClaim) -> None:
+    def run_claimed(self, claim: FinalStepClaim) -> None:
         """Run a step that somebody else has claimed, limits, and will settle. Raises what the step raises."""
         step = self._work(claim).order.get(claim.step)
         if step is None:
             raise LookupError(f"step {claim.step!r} is not known here")
         step.run(self._context(claim))
 
-    def _goes_alone(self, claim: StepClaim) -> bool:
-        return claim.lost >= MOST_LOST and self._alone is not None
+    def _goes_alone(self, claim: FinalStepClaim) -> bool:
+        return claim.lost >= MAX_LOST_WORKERS and self._alone is not None
 
     def _run(self, step: FinalStep, context: StepContext, *, bounded: bool = True) -> None:
         """`bounded`: by its limit; else whoever calls looks after that."""
         limit_s = _limit_s(step)
-        if context.claim.lost >= MOST_LOST and self._alone is not None:
+        if context.claim.lost >= MAX_LOST_WORKERS and self._alone is not None:
             self._alone(context.claim, limit_s)
         elif limit_s is None or not bounded:
             step.run(context)
         else:
-            within(limit_s, f"step {step.name!r}", lambda: step.run(context))
+            call_within(limit_s, f"step {step.name!r}", lambda: step.run(context))
 
-    def _work(self, claim: StepClaim) -> BrainFinals:
+    def _work(self, claim: FinalStepClaim) -> FinalizerRuntime:
         return self._brains.of(claim.brain) or self._missing
 
-    def _context(self, claim: StepClaim, outgoing: list[TurnResult] | None = None) -> StepContext:
+    def _context(self, claim: FinalStepClaim, outgoing: list[TurnResult] | None = None) -> StepContext:
         work = self._work(claim)
         return StepContext(
             claim,
@@ -269,12 +267,12 @@ class TurnFinalizer:
         if turn is None:
             return "gone"
         why = turn.failing_error or self._untaken(turn.request.brain)
-        result = result_of(turn, warnings=sent_before(why))
+        result = make_result(turn, warnings=early_result_warning(why))
         return self._chain.publish(result).lower()
 
-    def _give_up(self, claim: StepClaim, why: str) -> None:
+    def _give_up(self, claim: FinalStepClaim, why: str) -> None:
         warning = f"sent before the finalizer was done: what comes after {claim.step} failed: {why}"
-        self._chain.publish(result_of(self._read.turn(claim), warnings=(warning,)))
+        self._chain.publish(make_result(self._read.turn(claim), warnings=(warning,)))
 
     def _untaken(self, brain: str | None) -> str:
         said = "no finalizer worker has taken it up"
@@ -282,8 +280,10 @@ class TurnFinalizer:
             return said
         return f"{said}; its brain {brain!r} is none of {', '.join(self._brains.names)}"
 
-    def _failed(self, claim: StepClaim, failure: Exception, until: float) -> tuple[str, StepClaim | None]:
-        error_type = error_type_of(failure)
+    def _failed(
+        self, claim: FinalStepClaim, failure: Exception, until: float
+    ) -> tuple[str, FinalStepClaim | None]:
+        error_type = error_type_name(failure)
         dead = claim.tries >= self._max_tries and claim.step not in NEVER_DEAD
         log.error("step failed", failure=failure, turn_id=claim.turn_id, step=claim.step, tries=claim.tries)
         said = error_type if self._work(claim).redacts else f"{error_type}: {failure}"[:2000]
@@ -297,18 +297,20 @@ class TurnFinalizer:
                 "failure not recorded", turn_id=claim.turn_id, step=claim.step, why=type(worse).__name__
             )
         COUNTERS.add(m.STEP_FAILURES, claim.step, "dead" if dead else "again")
-        seen = Failed.STEP_FAILED, error_type
+        seen = WorkFailure.STEP_FAILED, error_type
         if dead:
-            if claim.step in FAILED_LATER:
-                self._chain.warn_later(claim.session_id, claim.turn_id, FAILED_LATER[claim.step], stands=True)
+            if claim.step in LATE_FAILURE_WARNINGS:
+                self._chain.warn_later(
+                    claim.session_id, claim.turn_id, LATE_FAILURE_WARNINGS[claim.step], stands=True
+                )
             did, following = self._go_on(claim, until)
-            return Did(did, *seen), following
+            return WorkOutcome(did, *seen), following
         did, following = self._wait(claim, f"{claim.step}: {error_type}", until)
-        return Did(did, *seen), following
+        return WorkOutcome(did, *seen), following
 
-    def _wait(self, claim: StepClaim, error: str, until: float) -> tuple[str, StepClaim | None]:
+    def _wait(self, claim: FinalStepClaim, error: str, until: float) -> tuple[str, FinalStepClaim | None]:
         """A step has failed and is to be tried again: what does not need it goes ahead."""
-        order, past = self._work(claim).order, Past.read(claim.past)
+        order, past = self._work(claim).order, StepHistory.read(claim.past)
         if claim.base:
             past = past.with_failed(claim.step, claim.tries, claim.lost)
             ahead = order.ahead_of(claim.base, past, claim.step)
@@ -320,13 +322,13 @@ class TurnFinalizer:
         return "failed", None
 
     def _ahead(
-        self, claim: StepClaim, ahead: str, past: Past, until: float, **own: Any
-    ) -> tuple[str, StepClaim | None]:
+        self, claim: FinalStepClaim, ahead: str, past: StepHistory, until: float, **own: Any
+    ) -> tuple[str, FinalStepClaim | None]:
         """`ahead` goes next; `own`: what becomes of the chain's own step, where that was claimed."""
         found = self._chain.go_ahead(claim, ahead, past.text, stay=time.monotonic() < until, **own)
-        return ("next", found) if isinstance(found, StepClaim) else (found.lower(), None)
+        return ("next", found) if isinstance(found, FinalStepClaim) else (found.lower(), None)
 
-    def _note_done(self, claim: StepClaim) -> None:
+    def _note_done(self, claim: FinalStepClaim) -> None:
         try:
             self._records.note_done(claim)
         except Exception as failure:
@@ -336,9 +338,9 @@ class TurnFinalizer:
             )
 
     def _go_on(
-        self, claim: StepClaim, until: float, outgoing: Sequence[TurnResult] = ()
-    ) -> tuple[str, StepClaim | None]:
-        order, past = self._work(claim).order, Past.read(claim.past)
+        self, claim: FinalStepClaim, until: float, outgoing: Sequence[TurnResult] = ()
+    ) -> tuple[str, FinalStepClaim | None]:
+        order, past = self._work(claim).order, StepHistory.read(claim.past)
         if claim.base:
             past = past.with_done(claim.step)
             return self._ahead(claim, order.ahead_of(claim.base, past, claim.step), past, until)
@@ -355,12 +357,12 @@ class TurnFinalizer:
             reads_said = getattr(order.get(next_step), "reads_said", False)
             go_on = self._chain.go_on_and_read if reads_said and stay else self._chain.go_on
             found = go_on(claim, next_step, stay=stay)
-        return ("next", found) if isinstance(found, StepClaim) else (found.lower(), None)
+        return ("next", found) if isinstance(found, FinalStepClaim) else (found.lower(), None)
 
 
-def _counted(claim: StepClaim) -> StepClaim:
+def _with_earlier_tries(claim: FinalStepClaim) -> FinalStepClaim:
     """With the tries, and the lost workers, that the step had ahead of others."""
-    past = Past.read(claim.past)
+    past = StepHistory.read(claim.past)
     before = past.tries(claim.step)
     return replace(
         claim,

@@ -1,21 +1,152 @@
-"""Recall: an ended turn from wherever it still is."""
+"""Recall: an ended turn from Redis while it is there, then from SQL, read once a process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from brainq.contracts.decision import RuntimeDecisionRecord
+from brainq.contracts.call import ToolTraceEntry
+from brainq.contracts.claim import FinalStepClaim, NoFinalStepClaim
+from brainq.contracts.evaluation import RuntimeDecisionRecord
+from brainq.contracts.memory import RecordedTurn
 from brainq.contracts.message import Message
-from brainq.contracts.recorded import RecordedTurn
-from brainq.contracts.trace import ToolTraceEntry
-from brainq.contracts.turn import NOT_KEPT, TurnResult
+from brainq.contracts.model import TokenUsage
+from brainq.contracts.turn import CONTENT_NOT_STORED, TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn
-from brainq.finalize.rebuild import rebuilt_turn
-from brainq.finalize.recorded import recorded_turn
-from brainq.ports.before import Before
-from brainq.ports.finals import Finals
-from brainq.ports.turn_rows import TurnRows
+from brainq.errors import TurnNotFound
+from brainq.finalize.result import citations, with_citations
+from brainq.ports.people import AnswerContext
+from brainq.ports.redis_turns import FinalChain
+from brainq.ports.sql import TurnRows
+
+# From an ended turn to what extractors, learners and judges are given. Pure.
+
+
+def recorded_turn(
+    turn: EndedTurn, messages: Sequence[Message], context_pack_json: str | None, step_key: str
+) -> RecordedTurn:
+    """`messages` are the turn's own; the list of sources under the answer is taken off again: it is ours."""
+    local, web = citations(turn, "local"), citations(turn, "web")
+    text = turn.text
+    if local or web:
+        text = text.removesuffix(with_citations("", local, web))
+    return RecordedTurn(
+        turn_id=turn.request.turn_id,
+        session_id=turn.request.session_id,
+        user_message=turn.request.user_message,
+        text=text,
+        ending=turn.ending,
+        stop_reason=turn.stop_reason,
+        messages=tuple(messages),
+        context_pack_json=context_pack_json,
+        tools=turn.tools,
+        citations=(*local, *web),
+        turn_number=turn.turn_number,
+        step_key=step_key,
+        traceparent=turn.request.traceparent,
+    )
+
+
+# An ended turn put together from what SQL keeps, after Redis has let it go. Pure.
+
+OPENING_STEP = 0  # calls made before the first step are brainq's, no tool use of the model's
+
+
+def rebuilt_turn(
+    request: TurnRequest,
+    result: TurnResult,
+    *,
+    turn_number: int,
+    trace: Iterable[ToolTraceEntry] = (),
+    decision: RuntimeDecisionRecord | None = None,
+) -> EndedTurn:
+    """The turn as the finalizer's steps see it.
+
+    What only Redis knew is gone: `context_hash` and `prompt_hash` are known if the decision was recorded, and the
+    tools of calls that ran come from the trace or from it. Sources are those of the result, so at most eight of each
+    kind.
+    """
+    ran = (entry.tool for entry in trace if entry.started_at_ms and entry.step != OPENING_STEP)
+    return EndedTurn(
+        request=request,
+        ending=result.ending,
+        stop_reason=result.stop_reason,
+        text=result.text,
+        error=result.error or "",
+        steps=result.steps,
+        tool_calls=result.tool_calls,
+        tools=decision.tools if decision is not None else tuple(dict.fromkeys(ran)),
+        usage=TokenUsage(
+            input_tokens=result.input_tokens,
+            output_tokens=result.output_tokens,
+            cache_read_tokens=result.cache_read_tokens,
+            cache_creation_tokens=result.cache_creation_tokens,
+        ),
+        cost_usd=result.cost_usd or 0.0,
+        cost_known=result.cost_usd is not None,
+        sources=tuple(_source_rows(result)),
+        context_hash="" if decision is None else decision.context_hash,
+        prompt_hash="" if decision is None else decision.prompt_hash,
+        turn_number=turn_number,
+        elapsed_ms=result.elapsed_ms,
+        failing_error="",
+        notes=result.warnings,
+        spends=result.spends,
+        context_pack_json=result.context_pack_json,
+    )
+
+
+def _source_rows(result: TurnResult) -> Iterator[Mapping[str, str]]:
+    for kind, cited in (("local", result.local_citations), ("web", result.web_citations)):
+        for citation in cited:
+            yield {"kind": kind, "source": citation.source, "title": citation.title, "quote": citation.quote}
+    for path in result.rendered_content_paths:
+        yield {"kind": "rendered", "source": path}
+
+
+# Ended turns, read once a process instead of once a step.
+
+CACHED_TURNS = 2048  # a few kB each; a chain's steps come far apart when many turns end at once
+
+
+class EndedTurnCache:
+    """A small cache. Nothing of an ended turn changes but its text, and each change counts up its revision."""
+
+    def __init__(self, chain: FinalChain) -> None:
+        self._chain = chain
+        self._turns: OrderedDict[tuple[str, str], tuple[int, EndedTurn]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def claim(
+        self, session_id: str, turn_id: str, step: str, owner: str
+    ) -> FinalStepClaim | NoFinalStepClaim:
+        """Claim a step; a turn that is not known here is read with it."""
+        with self._lock:
+            is_known = (session_id, turn_id) in self._turns
+        claim = self._chain.claim if is_known else self._chain.claim_and_look
+        return claim(session_id, turn_id, step, owner)
+
+    def turn(self, claim: FinalStepClaim) -> EndedTurn:
+        """The turn as it stood at this claim. Raises TurnNotFound when Redis no longer has it."""
+        key = (claim.session_id, claim.turn_id)
+        with self._lock:
+            kept = self._turns.get(key)
+        if kept is not None and kept[0] == claim.revision:
+            return kept[1]
+        turn = self._chain.look(claim)
+        if turn is None:
+            raise TurnNotFound(f"turn {claim.turn_id!r} is no longer in Redis")
+        with self._lock:
+            self._turns[key] = (claim.revision, turn)
+            self._turns.move_to_end(key)
+            while len(self._turns) > CACHED_TURNS:
+                self._turns.popitem(last=False)
+        return turn
+
+
+# Recall: an ended turn from wherever it still is.
 
 
 @dataclass(eq=False)
@@ -26,12 +157,12 @@ class Recall:
     long session's history in Redis may have lost its beginning.
     """
 
-    live: Finals
+    live: FinalChain
     turns: TurnRows
     transcript: Callable[[str], tuple[Message, ...]]
     trace: Callable[[str], Sequence[ToolTraceEntry]]
     decision: Callable[[str], RuntimeDecisionRecord | None]
-    before: Before | None = None
+    before: AnswerContext | None = None
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
         """The turn; None while it has no ending that Redis or SQL knows."""
@@ -48,7 +179,7 @@ class Recall:
     def is_redacted(self, turn_id: str) -> bool:
         """Whether SQL has the ended turn without its content (`redact_logs`)."""
         request = self.turns.request(turn_id)
-        return request is not None and request.user_message == NOT_KEPT
+        return request is not None and request.user_message == CONTENT_NOT_STORED
 
     def is_gone(self, session_id: str, turn_id: str) -> bool:
         """Whether its content is nowhere any more: Redis has let the turn go, and SQL keeps none of it."""

@@ -1,4 +1,4 @@
-"""From an ended turn to its TurnResult. Pure."""
+"""From an ended turn to its TurnResult, with its citations and warnings. Pure."""
 
 from __future__ import annotations
 
@@ -6,15 +6,81 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue
 
-from brainq.contracts.ids import call_place, is_call_id
+from brainq.contracts.ids import is_call_id, parse_call_id
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import Citation, TurnResult
 from brainq.contracts.view import EndedTurn
-from brainq.finalize.warnings import warnings_of
-from brainq.tools.output import read_output
+from brainq.gates.answer_schema import read_answer
+from brainq.tools.context_pack import MEMORY_TOOL
+
+# What went wrong on a turn's way without changing its ending, in sentences. Pure.
+
+OUTPUT = "output"
+
+_PROBLEMS = {
+    "length": "cut off at the length limit",
+    "filtered": "stopped by a content filter",
+    "broken": "broken off by the service",
+}
+
+_OPENING_NAMES = {MEMORY_TOOL: "memory"}
+
+_END_TEXTS = {
+    "failed": "its call failed",
+    "timed_out": "it took too long",
+    "timed_out_late": "it took too long",
+}
+
+
+def warnings_of(turn: EndedTurn) -> tuple[str, ...]:
+    """What was not read first, then the context, then replies, in the order of the words they are about, and what
+    nobody counted."""
+    unread = (
+        f"{_OPENING_NAMES.get(tool, 'the context pack')} was not read before the first step: "
+        f"{_END_TEXTS.get(status, status)}"
+        for tool, status in sorted(turn.opening_failed.items())
+    )
+    wrong = turn.problems.get(OUTPUT, 0)
+    asked = (f"{_count_of_replies(wrong)} of the model did not fit the output schema",) if wrong else ()
+    replies = (
+        f"{_count_of_replies(count)} of the model {'was' if count == 1 else 'were'} {_PROBLEMS[problem]}; no call of "
+        f"{'it' if count == 1 else 'them'} ran"
+        for problem, count in sorted(turn.problems.items())
+        if problem in _PROBLEMS
+    )
+    return (*unread, *_context_warning(turn.context_full), *asked, *replies, *_token_warnings(turn))
+
+
+def _context_warning(full: int) -> tuple[str, ...]:
+    if not full:
+        return ()
+    return (f"the model's context was {full} % full; from 85 % on older messages are summarised or left out",)
+
+
+def _token_warnings(turn: EndedTurn) -> tuple[str, ...]:
+    uncounted = sum(spend.estimated and spend.kind != "lost" for spend in turn.spends)
+    lost = sum(spend.kind == "lost" for spend in turn.spends)
+    requests = "1 request" if lost == 1 else f"{lost} requests"
+    return (
+        *(
+            (f"the service counted no tokens of {_count_of_replies(uncounted)}; they are estimated",)
+            if uncounted
+            else ()
+        ),
+        *((f"{requests} to a model broke off and may be billed: the cost is estimated",) if lost else ()),
+    )
+
+
+def _count_of_replies(count: int) -> str:
+    return "1 reply" if count == 1 else f"{count} replies"
+
+
+# From an ended turn to its TurnResult. Pure.
 
 MAX_CITATIONS = 8  # of each kind, in the text and in the result
+
 MIN_NAME_CHARS = 4  # a shorter name is a word like any other
+
 MIN_QUOTE_CHARS = 20
 
 
@@ -23,7 +89,7 @@ def citations(turn: EndedTurn, kind: str) -> tuple[Citation, ...]:
     step counts where the answer uses it."""
     found: dict[str, Citation] = {}
     answer = turn.text.casefold()
-    for row in _in_order(turn.sources):
+    for row in _in_call_order(turn.sources):
         if row.get("opening") and not _is_used(row, answer):
             continue
         if row["kind"] == kind and row["source"] not in found:
@@ -33,10 +99,10 @@ def citations(turn: EndedTurn, kind: str) -> tuple[Citation, ...]:
     return tuple(found.values())[:MAX_CITATIONS]
 
 
-def _in_order(rows: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
+def _in_call_order(rows: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
     """By the calls that left them, in the model's order; within a call as it left them."""
     return sorted(
-        rows, key=lambda row: call_place(row["call"]) if is_call_id(row.get("call", "")) else (-1, -1)
+        rows, key=lambda row: parse_call_id(row["call"]) if is_call_id(row.get("call", "")) else (-1, -1)
     )
 
 
@@ -50,9 +116,11 @@ def _is_used(row: Mapping[str, str], answer: str) -> bool:
     )
 
 
-def result_of(turn: EndedTurn, warnings: tuple[str, ...] = ()) -> TurnResult:
+def make_result(turn: EndedTurn, warnings: tuple[str, ...] = ()) -> TurnResult:
     """What the caller gets. `warnings` add to those the turn gathered on its way."""
-    rendered = dict.fromkeys(row["source"] for row in _in_order(turn.sources) if row["kind"] == "rendered")
+    rendered = dict.fromkeys(
+        row["source"] for row in _in_call_order(turn.sources) if row["kind"] == "rendered"
+    )
     return TurnResult(
         turn_id=turn.request.turn_id,
         session_id=turn.request.session_id,
@@ -77,7 +145,7 @@ def result_of(turn: EndedTurn, warnings: tuple[str, ...] = ()) -> TurnResult:
         last_agent_message=turn.last_agent_message,
         diff=turn.diff,
         parked_ms=turn.parked_ms,
-        parsed=_parsed(turn),
+        parsed=_parsed_output(turn),
         brain=turn.request.brain,
     )
 
@@ -86,16 +154,16 @@ def _has_failed(turn: EndedTurn) -> bool:
     return turn.ending is not Ending.COMPLETED or turn.stop_reason is StopReason.INVALID_OUTPUT
 
 
-def sent_before(error: str) -> tuple[str, ...]:
+def early_result_warning(error: str) -> tuple[str, ...]:
     """The warning of a result that goes out ahead of a step that failed: `usage: ValueError`; none where none did."""
     return (f"sent before the finalizer was done: {error}",) if error else ()
 
 
-def _parsed(turn: EndedTurn) -> JsonValue:
+def _parsed_output(turn: EndedTurn) -> JsonValue:
     schema = turn.request.output_schema
     if schema is None or turn.stop_reason is not StopReason.ANSWERED:
         return None
-    return read_output(schema, turn.text)[0]
+    return read_answer(schema, turn.text)[0]
 
 
 def with_citations(text: str, local: tuple[Citation, ...], web: tuple[Citation, ...]) -> str:

@@ -43,7 +43,7 @@ def refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def finite(text: str) -> float:
+def finite_number(text: str) -> float:
     """For `json.loads(parse_float=...)`: 1e999 is no number that could be written again."""
     if math.isinf(number := float(text)):
         raise ValueError(f"{text[:_MAX_NUMBER_CHARS]} is too large a number")
@@ -86,7 +86,7 @@ def drop_unknown(arguments: dict[str, Any], errors: Sequence[ValidationError]) -
         if not isinstance(schema, dict) or "patternProperties" in schema:
             continue
         mended = copy.deepcopy(arguments) if mended is None else mended
-        holder = _at(mended, tuple(error.absolute_path))
+        holder = _value_at(mended, tuple(error.absolute_path))
         if isinstance(holder, dict):
             known = schema.get("properties", {})
             for name in [name for name in cast("dict[str, Any]", holder) if name not in known]:
@@ -117,12 +117,12 @@ def _replace(
             )
     mended: dict[str, Any] | None = None
     for path, types in wanted.items():
-        value = _at(arguments, path)
+        value = _value_at(arguments, path)
         new = replacement(value, types) if path and value is not _NOTHING else _NOTHING
         if new is _NOTHING:
             continue
         mended = copy.deepcopy(arguments) if mended is None else mended
-        holder = _at(mended, path[:-1])
+        holder = _value_at(mended, path[:-1])
         holder[path[-1]] = new
     return mended
 
@@ -162,7 +162,7 @@ def _number(word: str, *, whole: bool) -> Any:
     return _NOTHING if whole or math.isinf(float(word)) else float(word)
 
 
-def _at(value: Any, path: Path) -> Any:
+def _value_at(value: Any, path: Path) -> Any:
     for part in path:
         try:
             value = value[part]

@@ -17,20 +17,25 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from brainq.gates.canonical import canonical_json
-from brainq.gates.patterns import TooLongForPattern, UnusablePattern, is_found, shown
+from brainq.gates.patterns import (
+    TooLongForPattern,
+    UnusablePattern,
+    matches_anywhere,
+    shown_pattern,
+)
 from brainq.text.shorten import beginning
 
 if TYPE_CHECKING:
     from jsonschema import TypeChecker
     from jsonschema.exceptions import ValidationError
 
-MOST_S = 3.0  # of this thread's processor time, which does not go on while others have the processor
-MOST_ERRORS = 1_000
+MAX_CHECK_S = 3.0  # of this thread's processor time, which does not go on while others have the processor
+MAX_ERRORS = 1_000
 SLICE_S = 0.02
 """After so much of its own time a check rests as long: Python runs one thread at a time."""
-MOST_ALIKE = 100
+MAX_REPEATS = 100
 """So often a number or text is held to one reference in full. It may stand at several places, as one object."""
-MOST_KEPT = 20
+MAX_KEPT_ERRORS = 20
 UNCHECKED = "unchecked"
 """The word of an error that says why a value could not be held to its schema."""
 _MAX_MESSAGE_CHARS = 1_000
@@ -42,14 +47,14 @@ class _Stopped(Exception):
     """A value is not held to its schema; the words say why."""
 
 
-class _Time(threading.local):
+class _TimeLimit(threading.local):
     ends_at = float("inf")
     rests_at = float("inf")
 
     def begin(self, most_s: float) -> None:
         now = time.thread_time()
         self.ends_at, self.rests_at = now + most_s, now + SLICE_S
-        self.known: dict[tuple[str, int], _Known] = {}
+        self.known: dict[tuple[str, int], _KnownErrors] = {}
         self.open: set[tuple[str, int]] = set()
 
     def end(self) -> None:
@@ -66,14 +71,14 @@ class _Time(threading.local):
 
 
 @dataclass(slots=True)
-class _Known:
+class _KnownErrors:
     """What came of holding a part of the value to a reference: the first errors, and how often it was asked."""
 
     errors: tuple[dict[str, Any], ...]
     times: int = 1
 
 
-_TIME = _Time()
+_TIME_LIMIT = _TimeLimit()
 
 
 class SchemaValidator:
@@ -87,14 +92,14 @@ class SchemaValidator:
         empty: Registry[Any] = Registry()  # nothing is fetched
         self._validator: Any = _validator_class()(words, registry=empty)
 
-    def errors(self, value: Any, most_s: float = MOST_S) -> list[ValidationError]:
+    def errors(self, value: Any, most_s: float = MAX_CHECK_S) -> list[ValidationError]:
         """What does not fit, the first thousand. Where that cannot be said, one error of the word UNCHECKED."""
         from jsonschema.exceptions import ValidationError
         from referencing.exceptions import Unresolvable
 
-        _TIME.begin(most_s)
+        _TIME_LIMIT.begin(most_s)
         try:
-            return list(itertools.islice(self._validator.iter_errors(value), MOST_ERRORS))
+            return list(itertools.islice(self._validator.iter_errors(value), MAX_ERRORS))
         except (_Stopped, TooLongForPattern, UnusablePattern) as reason:
             words = str(reason)
         except RecursionError:
@@ -102,7 +107,7 @@ class SchemaValidator:
         except Unresolvable as lost:
             words = f"its schema refers to what is not in it ({beginning(str(lost), 200)})"
         finally:
-            _TIME.end()
+            _TIME_LIMIT.end()
         return [ValidationError(words, validator=UNCHECKED, instance=value)]
 
 
@@ -118,7 +123,7 @@ def _validator_class() -> Any:
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties(stock["additionalProperties"]),
         "uniqueItems": _unique_items,
-        "$ref": _referred(stock["$ref"]),
+        "$ref": _checked_reference(stock["$ref"]),
     }
     return extend(
         Draft202012Validator,
@@ -130,7 +135,7 @@ def _validator_class() -> Any:
 
 def _timed(check: _Check) -> _Check:
     def timed(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-        _TIME.look()
+        _TIME_LIMIT.look()
         for error in check(validator, value, instance, schema) or ():
             error.message = beginning(error.message, _MAX_MESSAGE_CHARS)  # it holds all of the instance
             yield error
@@ -138,7 +143,7 @@ def _timed(check: _Check) -> _Check:
     return timed
 
 
-def _referred(stock: _Check) -> _Check:
+def _checked_reference(stock: _Check) -> _Check:
     """Asked again about the same part, it tells what it found, without what lies below: that was told the first time.
 
     A schema has no `$id` or `$dynamicRef` within, so one reference always leads to one place.
@@ -148,20 +153,20 @@ def _referred(stock: _Check) -> _Check:
         from jsonschema.exceptions import ValidationError
 
         key = reference, id(instance)
-        known = _TIME.known.get(key)
-        if known is not None and (isinstance(instance, dict | list) or known.times >= MOST_ALIKE):
+        known = _TIME_LIMIT.known.get(key)
+        if known is not None and (isinstance(instance, dict | list) or known.times >= MAX_REPEATS):
             for found in known.errors:
                 yield ValidationError(**found)
             return
         if (
-            key in _TIME.open
+            key in _TIME_LIMIT.open
         ):  # no part of a value is within itself: the reference leads back to where it stands
             raise RecursionError
-        _TIME.open.add(key)
-        errors = list(itertools.islice(stock(validator, reference, instance, schema), MOST_ERRORS))
-        _TIME.open.remove(key)
+        _TIME_LIMIT.open.add(key)
+        errors = list(itertools.islice(stock(validator, reference, instance, schema), MAX_ERRORS))
+        _TIME_LIMIT.open.remove(key)
         times = 1 if known is None else known.times + 1
-        _TIME.known[key] = _Known(tuple(map(_without_context, errors[:MOST_KEPT])), times)
+        _TIME_LIMIT.known[key] = _KnownErrors(tuple(map(_without_context, errors[:MAX_KEPT_ERRORS])), times)
         yield from errors
 
     return referred
@@ -180,15 +185,15 @@ def _without_context(error: ValidationError) -> dict[str, Any]:
 
 
 def _is_boolean(_checker: TypeChecker, instance: Any) -> bool:
-    _TIME.look()
+    _TIME_LIMIT.look()
     return isinstance(instance, bool)
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[ValidationError]:
     from jsonschema.exceptions import ValidationError
 
-    if validator.is_type(instance, "string") and not is_found(pattern, instance, _TIME.look):
-        yield ValidationError(f"{instance!r} does not match {shown(pattern)}")
+    if validator.is_type(instance, "string") and not matches_anywhere(pattern, instance, _TIME_LIMIT.look):
+        yield ValidationError(f"{instance!r} does not match {shown_pattern(pattern)}")
 
 
 def _pattern_properties(
@@ -198,7 +203,7 @@ def _pattern_properties(
         return
     for pattern, schema in patterns.items():
         for name, value in instance.items():
-            if is_found(pattern, name, _TIME.look):
+            if matches_anywhere(pattern, name, _TIME_LIMIT.look):
                 yield from validator.descend(value, schema, path=name, schema_path=pattern)
 
 
@@ -217,7 +222,7 @@ def _additional_properties(stock: _Check) -> _Check:
 
 
 def _found(pattern: str, name: str) -> bool:
-    return is_found(pattern, name, _TIME.look)
+    return matches_anywhere(pattern, name, _TIME_LIMIT.look)
 
 
 def _unique_items(validator: Any, wanted: bool, instance: Any, _schema: Any) -> Iterator[ValidationError]:

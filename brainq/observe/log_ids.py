@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from brainq.observe.tracing import place_here
+from brainq.observe.tracing import current_place
 
 _ids: ContextVar[dict[str, str] | None] = ContextVar("brainq_log_ids", default=None)
 
@@ -19,7 +19,7 @@ REQUEST = "request_id"
 
 
 @contextmanager
-def answering(request_id: str) -> Generator[None]:
+def request_log_ids(request_id: str) -> Generator[None]:
     """What is logged within, in this context, is about this request of a gateway's."""
     token = _ids.set({REQUEST: request_id})
     try:
@@ -29,7 +29,7 @@ def answering(request_id: str) -> Generator[None]:
 
 
 @contextmanager
-def working_on(session_id: str, turn_id: str, call_id: str = "") -> Generator[None]:
+def turn_log_ids(session_id: str, turn_id: str, call_id: str = "") -> Generator[None]:
     """What is logged within, in this context, is about this turn, and this call of it."""
     ids = {"turn_id": turn_id, "session_id": session_id}
     above = _ids.get()
@@ -42,24 +42,24 @@ def working_on(session_id: str, turn_id: str, call_id: str = "") -> Generator[No
         _ids.reset(token)
 
 
-def ids_here() -> dict[str, str]:
+def current_log_ids() -> dict[str, str]:
     """turn_id, session_id, call_id, and request_id in a gateway; with telemetry on trace_id and span_id, as W3C writes
     them. Empty: no turn, and no request."""
     ids = _ids.get()
     if ids is None:
         return {}
-    place = place_here()
+    place = current_place()
     if place is None:
         return ids
     return {**ids, "trace_id": f"{place.trace_id:032x}", "span_id": f"{place.span_id:016x}"}
 
 
-def stamp(record: logging.LogRecord) -> None:
+def stamp_record(record: logging.LogRecord) -> None:
     """Note the ids on a record, in the thread that makes it."""
     if _ids.get() is not None:
-        record.brainq_ids = ids_here()
+        record.brainq_ids = current_log_ids()
 
 
-def stamped(record: logging.LogRecord) -> dict[str, str]:
+def ids_of_record(record: logging.LogRecord) -> dict[str, str]:
     """The ids of a record; empty for one that is about no turn."""
     return getattr(record, "brainq_ids", {})

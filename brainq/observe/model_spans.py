@@ -1,14 +1,70 @@
-"""The spans of model calls."""
+"""Spans of model calls, and the content in them where somebody asked for it."""
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
 from urllib.parse import urlsplit
 
+from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply, ModelRequest, ModelRetry
 from brainq.observe import telemetry_names as names
-from brainq.observe.content import keeps_out, messages_json, reply_json
-from brainq.observe.tracing import OFF, Span, tracer
+from brainq.observe.tracing import NO_SPAN, Span, tracer
+
+# Content in spans: what was said, as JSON in the form of the GenAI conventions. Only where somebody asked for it.
+#
+# A brain with `redact_logs` keeps its content out of them, too. Attachments and reasoning are left out.
+
+_content_excluded: ContextVar[bool] = ContextVar("brainq_content_kept_out", default=False)
+
+
+@contextmanager
+def excluding_content(redact: bool) -> Generator[None]:
+    """No content is recorded within, if `redact`."""
+    token = _content_excluded.set(redact)
+    try:
+        yield
+    finally:
+        _content_excluded.reset(token)
+
+
+def content_is_excluded() -> bool:
+    """Whether content is kept out here."""
+    return _content_excluded.get()
+
+
+def messages_json(messages: Sequence[Message]) -> str:
+    """The attribute `gen_ai.input.messages`."""
+    return json.dumps([_message(message) for message in messages])
+
+
+def reply_json(reply: ModelReply) -> str:
+    """The attribute `gen_ai.output.messages`."""
+    parts = [*_text(reply.text), *(_call(call) for call in reply.calls)]
+    return json.dumps([{"role": "assistant", "parts": parts, "finish_reason": reply.finish_reason}])
+
+
+def _message(message: Message) -> dict[str, Any]:
+    if message.role == "tool":
+        part = {"type": "tool_call_response", "id": message.call_id, "response": message.content}
+        return {"role": "tool", "parts": [part]}
+    parts = [*_text(message.content), *(_call(call) for call in message.calls)]
+    return {"role": message.role, "parts": parts}
+
+
+def _text(text: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "content": text}] if text else []
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    return {"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments}
+
+
+# The spans of model calls.
 
 
 class ChatSpan:
@@ -46,13 +102,13 @@ class ChatSpan:
         )
 
 
-class _NoChat(ChatSpan):
+class _NoChatSpan(ChatSpan):
     def chunk(self) -> None: ...
     def retry(self, retry: ModelRetry) -> None: ...
     def reply(self, reply: ModelReply) -> None: ...
 
 
-_NO_CHAT = _NoChat(OFF, content=False)
+_NO_CHAT = _NoChatSpan(NO_SPAN, content=False)
 
 
 def chat_span(provider: object, request: ModelRequest) -> ChatSpan:
@@ -60,7 +116,7 @@ def chat_span(provider: object, request: ModelRequest) -> ChatSpan:
     recorder = tracer()
     if recorder is None:
         return _NO_CHAT
-    content = recorder.content and not keeps_out()
+    content = recorder.content and not content_is_excluded()
     host, port = _server(provider)
     span = recorder.start(
         f"{names.CHAT} {request.model}",

@@ -16,9 +16,8 @@ from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, SpanKind, S
 
 from brainq.errors import NOT_SENT, ProviderError
 from brainq.observe import telemetry_names as names
-from brainq.observe.otel_context import open_place, place_of
-from brainq.observe.trace_context import TraceContext, turn_context
-from brainq.observe.tracing import Attributes, Kind, Value
+from brainq.observe.otel_setup import host_place, place_of
+from brainq.observe.tracing import Attributes, Kind, TraceContext, Value, turn_context
 
 _KINDS = {
     "internal": SpanKind.INTERNAL,
@@ -31,7 +30,7 @@ _EMPTY = contexts.Context()
 MS = 1_000_000  # in ns
 
 
-class GivenIds(IdGenerator):
+class PresetIdGenerator(IdGenerator):
     """Ids that follow from a turn's, where one is given; else those of another generator."""
 
     def __init__(self, other: IdGenerator) -> None:
@@ -106,9 +105,9 @@ class OtelTracer:
         # Each tracer is an object of its own, so that no other's ids are touched. One without a generator is no
         # SDK's, and records nothing.
         own: Any = self._tracer
-        self._ids: GivenIds | None = None
+        self._ids: PresetIdGenerator | None = None
         if isinstance(getattr(own, "id_generator", None), IdGenerator):
-            own.id_generator = self._ids = GivenIds(own.id_generator)
+            own.id_generator = self._ids = PresetIdGenerator(own.id_generator)
 
     def turn(self, turn_id: str, traceparent: str | None) -> TraceContext:
         return turn_context(turn_id, traceparent, self._samples)
@@ -162,7 +161,7 @@ class OtelTracer:
         span.end(max(start_ms, end_ms) * MS)
 
     def current(self) -> TraceContext | None:
-        return open_place()
+        return host_place()
 
     def _with_ids(self, trace_id: int, span_id: int, start: Callable[[], trace.Span]) -> trace.Span:
         if self._ids is None or not (trace_id or span_id):

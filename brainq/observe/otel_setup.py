@@ -1,27 +1,135 @@
-"""Traces of a process that brainq starts: by the standard's environment, unless the application has a provider."""
+"""Setup of OpenTelemetry: by its own environment variables, or the host application's provider. Imports
+nothing of it at the top.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Literal
 
 from brainq.observe import telemetry_names as names
+from brainq.observe.log_redaction import without_password
 from brainq.observe.logs import logger
-from brainq.observe.otel_context import host_tracer
-from brainq.observe.otel_settings import Wanted, captures_content, traces_wanted
-from brainq.observe.tracing import install, tracer
-from brainq.observe.urls import without_password
+from brainq.observe.tracing import TraceContext, install_tracer, tracer
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
+    from opentelemetry.trace import SpanContext, TracerProvider
+
+    from brainq.observe.tracing import Tracer
+
+
+# What a host application traces by itself, read from OpenTelemetry where the application uses it.
+#
+# A program that never imported OpenTelemetry has no span open, and is not made to import it.
+
+
+def host_place() -> TraceContext | None:
+    """The place of the span that is open in this context, of whoever it is; None: there is none."""
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        return None
+    found: SpanContext = trace.get_current_span().get_span_context()
+    return place_of(found) if found.is_valid else None
+
+
+def place_of(found: SpanContext) -> TraceContext:
+    """A span's place, as ours."""
+    return TraceContext(found.trace_id, found.span_id, int(found.trace_flags) & 1)
+
+
+def host_tracer() -> Tracer | None:
+    """Records by the provider that the host application has set; None where it has set none."""
+    trace, sdk = sys.modules.get("opentelemetry.trace"), sys.modules.get("opentelemetry.sdk.trace")
+    if trace is None or sdk is None:
+        return None
+    provider = trace.get_tracer_provider()
+    return _tracer_of(provider) if isinstance(provider, sdk.TracerProvider) else None
+
+
+@cache
+def _tracer_of(provider: TracerProvider) -> Tracer:
+    from brainq.observe.otel import OtelTracer
+
+    return OtelTracer(provider, content=captures_content())
+
+
+# What OpenTelemetry's own environment says of traces and metrics. Pure, and imports nothing of it.
+
+CAPTURE_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+_CAPTURE_VALUES = frozenset({"true", "1", "span_only", "span_and_event"})
+
+
+@dataclass(frozen=True, slots=True)
+class ExporterChoice:
+    """Where spans, or metrics, go.
+
+    exporter   `otlp`, `console` or `none`
+    why        for people: what says so
+    where      the endpoint of `otlp`
+    """
+
+    exporter: str
+    why: str
+    where: str = ""
+
+
+def traces_exporter(environ: Mapping[str, str] = os.environ) -> ExporterChoice:
+    return _exporter_choice("traces", environ)
+
+
+def metrics_exporter(environ: Mapping[str, str] = os.environ) -> ExporterChoice:
+    return _exporter_choice("metrics", environ)
+
+
+def _exporter_choice(signal: Literal["traces", "metrics"], environ: Mapping[str, str]) -> ExporterChoice:
+    """By the standard's variables; without any of them, `none`: nobody is sent anything who did not ask for it."""
+
+    def said(name: str) -> str:
+        return environ.get(name, "").strip()
+
+    name = signal.upper()
+    if said("OTEL_SDK_DISABLED").lower() == "true":
+        return ExporterChoice("none", "OTEL_SDK_DISABLED is true")
+    asked = said(f"OTEL_{name}_EXPORTER").lower()
+    own = said(f"OTEL_EXPORTER_OTLP_{name}_ENDPOINT")
+    shared = said("OTEL_EXPORTER_OTLP_ENDPOINT")
+    if asked == "none":
+        return ExporterChoice("none", f"OTEL_{name}_EXPORTER is none")
+    if asked and asked not in ("otlp", "console"):
+        return ExporterChoice("none", f"OTEL_{name}_EXPORTER is {asked!r}, and brainq knows otlp and console")
+    if asked == "console":
+        return ExporterChoice("console", f"OTEL_{name}_EXPORTER is console")
+    if not (asked or own or shared):
+        return ExporterChoice("none", "OTEL_EXPORTER_OTLP_ENDPOINT is not set")
+    protocol = (said(f"OTEL_EXPORTER_OTLP_{name}_PROTOCOL") or said("OTEL_EXPORTER_OTLP_PROTOCOL")).lower()
+    if protocol and protocol != "http/protobuf":
+        return ExporterChoice("none", f"the OTLP protocol is {protocol!r}, and brainq speaks http/protobuf")
+    where = own or f"{(shared or 'http://localhost:4318').rstrip('/')}/v1/{signal}"
+    why = f"OTEL_EXPORTER_OTLP_{name}_ENDPOINT" if own else "OTEL_EXPORTER_OTLP_ENDPOINT"
+    return ExporterChoice("otlp", why if own or shared else f"OTEL_{name}_EXPORTER is otlp", where)
+
+
+def captures_content(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether spans are to hold prompts, replies, arguments and results. By default they do not."""
+    return environ.get(CAPTURE_VARIABLE, "").strip().lower() in _CAPTURE_VALUES
+
+
+# Traces of a process that brainq starts: by the standard's environment, unless the application has a provider.
 
 log = logger("brainq.telemetry")
 
 NEEDS_EXTRA = "traces are wanted, and the extra is missing: pip install 'brainq[otel]'"
+
 STOP_S = 3.0  # for what is still to be sent; a collector that is away keeps no worker from stopping
+
 BATCH_MS = 1_000  # the standard's five seconds are what a killed worker takes along
 
 
@@ -32,23 +140,23 @@ def start_traces(role: str) -> Callable[[], None]:
 
     Returns what sends the rest when the process stops, in STOP_S at most. Never raises: telemetry stops no worker.
     """
-    wanted = traces_wanted()
+    wanted = traces_exporter()
     if tracer() is not None:
-        return _nothing
+        return _do_nothing
     try:
         host = host_tracer()
         if host is not None:
-            install(host)
-            return _nothing
+            install_tracer(host)
+            return _do_nothing
         if wanted.exporter == "none":
-            return _nothing
+            return _do_nothing
         if not is_installed():
             log.warning(NEEDS_EXTRA)
-            return _nothing
+            return _do_nothing
         return _start(wanted, role)
     except Exception as failure:
         log.error("no traces: their setup failed", failure=failure)
-        return _nothing
+        return _do_nothing
 
 
 def is_installed() -> bool:
@@ -59,7 +167,7 @@ def is_installed() -> bool:
         return False
 
 
-def _start(wanted: Wanted, role: str) -> Callable[[], None]:
+def _start(wanted: ExporterChoice, role: str) -> Callable[[], None]:
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
@@ -77,7 +185,7 @@ def _start(wanted: Wanted, role: str) -> Callable[[], None]:
     delay_ms = None if os.environ.get("OTEL_BSP_SCHEDULE_DELAY") else BATCH_MS
     provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=delay_ms))
     trace.set_tracer_provider(provider)  # what the tools' libraries record goes the same way
-    install(OtelTracer(provider, content=captures_content()))
+    install_tracer(OtelTracer(provider, content=captures_content()))
     log.info("traces are sent", to=without_password(wanted.where) or wanted.exporter)
     return lambda: _stop(provider.shutdown)
 
@@ -86,10 +194,12 @@ def resource_of(role: str) -> Resource:
     """What a process is in telemetry. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` come before ours."""
     from opentelemetry.sdk.resources import Resource
 
-    return Resource({names.SERVICE: names.SCOPE, names.ROLE: role}).merge(Resource.create(_said()))
+    return Resource({names.SERVICE: names.SCOPE, names.ROLE: role}).merge(
+        Resource.create(_resource_attributes())
+    )
 
 
-def _said() -> dict[str, str]:
+def _resource_attributes() -> dict[str, str]:
     """`Resource.create` names a service that nobody named `unknown_service`, which would stand in place of ours."""
     named = os.environ.get("OTEL_SERVICE_NAME") or names.SERVICE in os.environ.get(
         "OTEL_RESOURCE_ATTRIBUTES", ""
@@ -104,5 +214,5 @@ def _stop(shutdown: Callable[[], None]) -> None:
     stopping.join(STOP_S)
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """There is nothing to send."""

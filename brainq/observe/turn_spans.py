@@ -1,21 +1,35 @@
-"""The spans of a turn: its own, those of the advances that work on it, of its calls, and of what follows its end.
-
-All of them are children of the turn's own span, whose id follows from the turn's. That one is recorded by the finalizer
-once the result is out, so a turn's spans are in one tree whichever processes worked on it, or died.
+"""The spans of a turn: its submit, its own, those of the advances that work on it, of its calls, and of what
+follows its end.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
-from brainq.contracts.claim import CallClaim, CallRef, StepClaim, TurnClaim
+from brainq.contracts.claim import CallClaim, CallRef, FinalStepClaim, TurnClaim
 from brainq.contracts.status import Ending, TraceStatus
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import EndedTurn, TurnView
-from brainq.contracts.webhook import Claimed
+from brainq.contracts.webhook import DeliveryClaim
 from brainq.observe import telemetry_names as names
-from brainq.observe.trace_context import TraceContext, call_span_id, read_traceparent
-from brainq.observe.tracing import OFF, Attributes, Span, tracer
+from brainq.observe.otel_setup import host_place, host_tracer
+from brainq.observe.tracing import (
+    NO_SPAN,
+    Attributes,
+    Span,
+    TraceContext,
+    call_span_id,
+    read_traceparent,
+    tracer,
+)
+
+# The spans of a turn: its own, those of the advances that work on it, of its calls, and of what follows its end.
+#
+# All of them are children of the turn's own span, whose id follows from the turn's. That one is recorded by the
+# finalizer once the result is out, so a turn's spans are in one tree whichever processes worked on it, or died.
 
 ERRORS = frozenset(
     {TraceStatus.FAILED, TraceStatus.TIMED_OUT, TraceStatus.TIMED_OUT_LATE, TraceStatus.UNKNOWN}
@@ -32,7 +46,7 @@ def advance_span(claim: TurnClaim, view: TurnView, parked: tuple[tuple[str, int]
     """One advance of a turn. `parked` are those of the last step's calls that waited for somebody: id and attempt."""
     recorder = tracer()
     if recorder is None:
-        return OFF
+        return NO_SPAN
     at = recorder.turn(claim.turn_id, view.request.traceparent)
     span = recorder.start(
         names.ADVANCE,
@@ -62,7 +76,7 @@ def call_span(claim: CallClaim, brain: str, *, content: bool) -> Span:
     """One attempt at a call. `content`: its arguments may be recorded, where somebody asked for that."""
     recorder = tracer()
     if recorder is None:
-        return OFF
+        return NO_SPAN
     return recorder.start(
         f"{names.EXECUTE_TOOL} {claim.tool}",
         {
@@ -100,7 +114,7 @@ def rescue_span(ref: CallRef, traceparent: str | None, attempt: int, tool: str) 
     """The judgement on a call whose worker stopped beating."""
     recorder = tracer()
     if recorder is None:
-        return OFF
+        return NO_SPAN
     at = recorder.turn(ref.turn_id, traceparent)
     span = recorder.start(
         names.RESCUE,
@@ -118,11 +132,11 @@ def rescue_span(ref: CallRef, traceparent: str | None, attempt: int, tool: str) 
     return span
 
 
-def final_span(claim: StepClaim, request: TurnRequest) -> Span:
+def final_span(claim: FinalStepClaim, request: TurnRequest) -> Span:
     """One try of a finalizer step."""
     recorder = tracer()
     if recorder is None:
-        return OFF
+        return NO_SPAN
     span = recorder.start(
         f"{names.FINALIZE} {claim.step}",
         {
@@ -143,16 +157,16 @@ def judge_span(session_id: str, turn_id: str, traceparent: str | None, judge: st
     """One try of a judge."""
     recorder = tracer()
     if recorder is None:
-        return OFF
+        return NO_SPAN
     attributes = {**_of_turn(session_id, turn_id), names.JUDGE_NAME: judge, names.TRIES: tries}
     return recorder.start(f"{names.JUDGE} {judge}", attributes, parent=recorder.turn(turn_id, traceparent))
 
 
-def webhook_span(delivery: Claimed, request: TurnRequest | None, host: str) -> Span:
+def webhook_span(delivery: DeliveryClaim, request: TurnRequest | None, host: str) -> Span:
     """One try of a delivery. `host` alone is told of the url: its path may hold a secret."""
     recorder = tracer()
     if recorder is None:
-        return OFF
+        return NO_SPAN
     about = {} if request is None else _of_turn(request.session_id, request.turn_id)
     return recorder.start(
         names.WEBHOOK,
@@ -222,3 +236,35 @@ def _of_prompt(request: TurnRequest) -> Attributes:
         names.PROMPT_VERSION: request.prompt_version,
         names.PROMPT_TAGS: request.prompt_tags or None,
     }
+
+
+# What a producer's trace and its turns have to do with each other.
+
+_parent_context: ContextVar[TraceContext | None] = ContextVar("brainq_came_with", default=None)
+
+
+def set_parent_context(traceparent: str | None) -> None:
+    """What is submitted from here on in this context came with a request or message of this `traceparent`."""
+    _parent_context.set(read_traceparent(traceparent))
+
+
+@contextmanager
+def submit_span(request: TurnRequest) -> Generator[TurnRequest]:
+    """The request with the `traceparent` that its turn goes on from: that of a span of the submit, where somebody
+    records, else the producer's own, if it has one."""
+    recorder, place = tracer() or host_tracer(), host_place() or _parent_context.get()
+    if request.traceparent is not None or (recorder is None and place is None):
+        yield request
+    elif recorder is None:
+        assert place is not None
+        yield request.model_copy(update={"traceparent": place.traceparent})
+    else:
+        attributes = {
+            names.TURN: request.turn_id,
+            names.CONVERSATION: request.session_id,
+            names.TENANT: tenant_of(request.session_id),
+            names.AGENT: request.brain,
+            names.ON_BUSY: request.on_busy,
+        }
+        with recorder.start(names.SUBMIT, attributes, parent=place, kind="producer") as span:
+            yield request.model_copy(update={"traceparent": span.traceparent})

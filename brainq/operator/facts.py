@@ -7,23 +7,21 @@ from typing import Any
 
 from brainq.client.checks import MAX_LISTED
 from brainq.client.client import Client
-from brainq.client.explaining import what_next
 from brainq.client.handle import TurnHandle
 from brainq.client.history import History
-from brainq.client.inner import wiring_of
-from brainq.contracts.approval import Approval
-from brainq.contracts.decision import RuntimeDecisionRecord
+from brainq.client.internals import wiring_of
+from brainq.client.progress import explain_next
+from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.history import TurnCall
-from brainq.contracts.hold import StandingHold
-from brainq.contracts.mailbox import Receipt
 from brainq.contracts.message import Message
+from brainq.contracts.model import Spend
+from brainq.contracts.people import Approval, Receipt, StandingHold
 from brainq.contracts.rows import CallRow, InputRow, JudgementRow, MemoryRow, ObservationRow, StepRow, TurnRow
-from brainq.contracts.snapshot import TurnSnapshot
 from brainq.contracts.turn import TurnRequest, TurnResult
-from brainq.contracts.usage import Spend
+from brainq.contracts.view import TurnSnapshot
 from brainq.errors import ContentNotKept, ResultTimeout
-from brainq.settings import Settings
+from brainq.settings.deployment import Settings
 from brainq.store.store import Store
 
 
@@ -138,7 +136,7 @@ def collect_facts(
         messages=messages,
         no_messages=no_messages,
         retries=_retries(handle),
-        next=_next(row, snapshot, settings, client, why_away),
+        next=_next_sentence(row, snapshot, settings, client, why_away),
         decision=store.decisions.get(turn_id) if handle is None else handle.decision(),
     )
 
@@ -172,11 +170,11 @@ def _holds(handle: TurnHandle | None, snapshot: TurnSnapshot | None) -> list[Sta
     return list(handle.holds())
 
 
-def _next(
+def _next_sentence(
     row: TurnRow, snapshot: TurnSnapshot | None, settings: Settings, client: Client | None, why_away: str
 ) -> str:
     if not why_away or row.state == "rejected":
-        return what_next(row, snapshot, settings, client and wiring_of(client).state.workers)
+        return explain_next(row, snapshot, settings, client and wiring_of(client).state.workers)
     if row.ended_at is not None:
         return f"ended as {row.state}; nothing more happens, Redis is away and SQL keeps what is below"
     return f"not ended as far as SQL knows; what it does now is in Redis, which is away: {why_away}"

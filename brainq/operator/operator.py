@@ -3,34 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
 
-from brainq.brain import Brain
-from brainq.brains import GivenBrains
+from brainq.brain.brain import Brain
+from brainq.brain.brains import BrainsArgument
 from brainq.client import checks
 from brainq.client.client import Client
-from brainq.client.deliveries import list_deliveries
-from brainq.client.finding import find_turn
-from brainq.client.history import History, history_of
-from brainq.client.inner import wiring_of
+from brainq.client.history import History, make_history
+from brainq.client.internals import wiring_of
+from brainq.client.lists import TurnList, checked_filter, find_turn, list_deliveries, make_turn_list
 from brainq.client.options import TurnFilters
-from brainq.client.timelines import timeline_of
-from brainq.client.turn_list import TurnList, checked_filter, turn_list_of
-from brainq.contracts.approval import Approval
-from brainq.contracts.history import TurnCall
-from brainq.contracts.ids import split_call_id
-from brainq.contracts.listing import ListedSession, ListedTurn
+from brainq.client.timeline import read_timeline
+from brainq.contracts.event import TurnTimeline
+from brainq.contracts.history import ListedSession, ListedTurn, TurnCall
+from brainq.contracts.ids import check_prefixes, split_call_id
+from brainq.contracts.people import Approval
 from brainq.contracts.rows import TurnRow
-from brainq.contracts.session_prefix import check_prefixes
-from brainq.contracts.timeline import TurnTimeline
 from brainq.contracts.webhook import DeliveryRow
-from brainq.errors import CallNotFound, InvalidInput, SetupError
-from brainq.finalize.retry import Retried
+from brainq.devserver.redis_url import known_redis
+from brainq.errors import CallNotFound, InvalidInput, SetupError, Unreachable
+from brainq.finalize.rerun import Retried
 from brainq.operator.facts import TurnFacts, collect_facts
-from brainq.operator.reach import reached, require_database
-from brainq.settings import Settings, settings_here
+from brainq.settings.deployment import Settings, settings_here
+from brainq.state.connection import disk_is_full
 from brainq.store.store import Store
+
+# Whether Redis answers; and where opening a database would make an empty one.
+
+
+def open_client(settings: Settings, brain: BrainsArgument) -> Client:
+    """A client whose Redis answers. Raises SetupError."""
+    client = Client(settings, brain, redis_url=known_redis(settings))
+    try:
+        require_redis(client)
+    except BaseException:
+        client.close()
+        raise
+    return client
+
+
+def require_redis(client: Client) -> None:
+    """Raise SetupError, with the remedy, when its Redis does not answer."""
+    try:
+        client.ping()
+    except Unreachable as away:
+        if away.__cause__ is not None and disk_is_full(away.__cause__):
+            raise SetupError(str(away)) from away
+        raise SetupError(
+            f"{away}; start it, or correct BRAINQ_REDIS_URL; `brainq doctor` says more"
+        ) from away
+
+
+def require_database(settings: Settings, away: SetupError) -> None:
+    """Raise `away` where opening the database would make one."""
+    url = settings.sql_url.get_secret_value()
+    sqlite = url.removeprefix("sqlite:///")
+    if sqlite != url and not Path(sqlite).exists():
+        raise away
+
+
+# Operator: looks at turns, from SQL and, if it is there, Redis; and mends what was given up.
 
 
 class Operator:
@@ -45,14 +79,14 @@ class Operator:
     Raises SetupError when there is no Redis and no database either.
     """
 
-    def __init__(self, settings: Settings | None = None, brain: GivenBrains | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, brain: BrainsArgument | None = None) -> None:
         self.settings = settings or settings_here()
         self.why_away = ""
         """Why Redis cannot be asked; "" while it can."""
         self._client: Client | None = None
         try:
             # Looking at turns asks nothing of a brain, so any will do.
-            self._client = reached(
+            self._client = open_client(
                 self.settings, Brain("operator", "offline:rules") if brain is None else brain
             )
         except SetupError as away:
@@ -101,7 +135,7 @@ class Operator:
         """As `TurnHandle.timeline`, of the turn that `find` finds; while Redis is away, what SQL knows."""
         row = self.find(sought)
         if self._client is None:
-            return timeline_of(self._store, None, row, ())
+            return read_timeline(self._store, None, row, ())
         return self._client.handle(row.turn_id).timeline()
 
     def call(self, sought: str) -> TurnCall | None:
@@ -122,10 +156,12 @@ class Operator:
         )
 
     def _lists(self) -> TurnList:
-        return TurnList(self._store, None) if self._client is None else turn_list_of(wiring_of(self._client))
+        return (
+            TurnList(self._store, None) if self._client is None else make_turn_list(wiring_of(self._client))
+        )
 
     def _history(self) -> History:
-        return History(self._store, None) if self._client is None else history_of(wiring_of(self._client))
+        return History(self._store, None) if self._client is None else make_history(wiring_of(self._client))
 
     def approvals(
         self,

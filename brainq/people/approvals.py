@@ -1,30 +1,92 @@
-"""ApprovalDesk: lists the calls that people are asked about, and decides them, each once."""
+"""ApprovalDesk: lists the calls that people are asked about, and decides them, each once. ApprovalHealer
+decides again what Redis has forgotten.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, Literal
 
-from brainq.contracts.approval import Approval, AskState, EditedCall
 from brainq.contracts.claim import CallRef
+from brainq.contracts.fleet import ComparedPage
 from brainq.contracts.ids import split_call_id
+from brainq.contracts.people import Approval, ApprovalState, ApprovalStatus, DecideResult, EditedCall
 from brainq.contracts.rows import ApprovalRow
 from brainq.contracts.turn import TurnRequest
-from brainq.errors import ApprovalNotFound, InvalidInput, TurnNotFound
+from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput, TurnNotFound
 from brainq.observe.logs import logger
-from brainq.people.approval_truth import in_truth, refusal
-from brainq.ports.approval_rows import ApprovalRows
-from brainq.ports.approvals import Approvals
-from brainq.ports.turn_rows import TurnRows
+from brainq.ports.redis_calls import Approvals
+from brainq.ports.sql import ApprovalRows, TurnRows
+
+# How an approval stands, of what SQL and Redis say; and why it cannot be decided.
+
+# SQL has an approval before its step is committed to Redis. For as long as this, one that Redis does not know may
+# still come; only what is shown depends on it.
+COMMIT_TIME = timedelta(seconds=5)
+
+_REFUSED_STATES: dict[DecideResult, ApprovalState] = {"EXPIRED": "expired", "ENDED": "void"}
+
+_STATE_REASONS: dict[ApprovalState, str] = {
+    "pending": "its step is just being committed; decide again in a few seconds",
+    "void": "its turn ended before anybody decided; submit another turn",
+    "expired": "nobody decided in time, and the call was refused; ask for it in another turn",
+}
+
+
+def reconcile(row: Approval, told: ApprovalStatus | None) -> Approval | None:
+    """SQL's row as it stands, by what Redis told; None when its step is just being committed."""
+    if row.state != "pending" and (told is None or told.state == "void"):
+        return row
+    if told is None:
+        if datetime.now(UTC) - row.created_at < COMMIT_TIME:
+            return None
+        return row.model_copy(update={"state": "void"})
+    kept = told.args_hash == row.args_hash  # else SQL's arguments are others than those it is about
+    return row.model_copy(
+        update={
+            "state": told.state,
+            "edited": told.edited,
+            "args_hash": told.args_hash,
+            "arguments": told.arguments if told.arguments is not None else row.arguments if kept else None,
+            "decided_by": told.by,
+            "comment": told.why,
+            "decided_at": None
+            if told.decided_at_ms is None
+            else datetime.fromtimestamp(told.decided_at_ms / 1000, UTC),
+        }
+    )
+
+
+def decision_refusal(word: DecideResult, turn_state: str, now: Approval, decision: str) -> ApprovalDecided:
+    """Why it cannot be decided like this (any more), and what to do. `turn_state` is told where the turn has ended."""
+    state = _REFUSED_STATES.get(word, now.state)
+    if word == "STALE":
+        problem = "its arguments are others than those that were seen; look again, then decide"
+    elif word == "ENDED":
+        problem = f"its turn is {turn_state} and makes no more calls; submit another turn"
+    else:
+        problem = _STATE_REASONS.get(state) or _decided_before(now, decision)
+    return ApprovalDecided(now.id, state, problem)
+
+
+def _decided_before(now: Approval, decision: str) -> str:
+    by = f" by {now.decided_by}" if now.decided_by else ""
+    other = ", with other arguments" if now.state == decision else ""
+    return f"it was {now.state}{by} before{other}; a decision stands"
+
+
+# ApprovalDesk: lists the calls that people are asked about, and decides them, each once.
 
 log = logger("brainq.people")
 
-PAGE = 100
+LIST_PAGE = 100
 
-Editor = Callable[[str, Mapping[str, Any], str, TurnRequest], EditedCall]
+ArgumentEditor = Callable[[str, Mapping[str, Any], str, TurnRequest], EditedCall]
+
 """From (tool, a person's arguments, session id, the turn's request) to the call as it will run. Raises InvalidInput."""
 
 
@@ -39,7 +101,7 @@ class ApprovalDesk:
     rows: ApprovalRows
     asks: Approvals
     requests: TurnRows
-    editor: Editor
+    editor: ArgumentEditor
     redact: Callable[[str], bool]
 
     def list(
@@ -135,7 +197,7 @@ class ApprovalDesk:
         )
         if word in ("APPROVED", "DENIED"):
             arguments = None if edited is None else json.loads(edited.arguments_json)["arguments"]
-            asked = AskState(
+            asked = ApprovalStatus(
                 state=decision,
                 by=by,
                 why=why,
@@ -152,9 +214,9 @@ class ApprovalDesk:
         if word in ("DECIDED", "GONE") and now.state == decision and wanted_hash in (None, now.args_hash):
             self._heal_sql(now)
             return now
-        raise refusal(word, detail, now, decision)
+        raise decision_refusal(word, detail, now, decision)
 
-    def _tell_sql(self, approval: Approval, asked: AskState) -> None:
+    def _tell_sql(self, approval: Approval, asked: ApprovalStatus) -> None:
         if asked.state == "pending":
             return
         keeps = asked.edited and asked.arguments is not None and not self.redact(approval.turn_id)
@@ -208,13 +270,13 @@ class ApprovalDesk:
         before_row: int | None,
     ) -> Iterator[ApprovalRow]:
         """All that are `in_sql` in SQL and `wanted` in truth, the newest first."""
-        while page := self.rows.list(session_id, in_sql, PAGE, before_row, sessions):
+        while page := self.rows.list(session_id, in_sql, LIST_PAGE, before_row, sessions):
             approvals = self._joined([placed.approval for placed in page])
             for placed, approval in zip(page, approvals, strict=True):
                 if approval is not None and wanted in (None, approval.state):
                     yield ApprovalRow(placed.row, approval)
             before_row = page[-1].row
-            if len(page) < PAGE:
+            if len(page) < LIST_PAGE:
                 return
 
     def _joined(self, rows: Sequence[Approval], *, again: bool = False) -> Sequence[Approval | None]:
@@ -226,8 +288,49 @@ class ApprovalDesk:
         told = dict(
             zip((row.id for row in asked), self.asks.states([_ref(row) for row in asked]), strict=True)
         )
-        return [in_truth(row, told.get(row.id)) for row in rows]
+        return [reconcile(row, told.get(row.id)) for row in rows]
 
 
 def _ref(approval: Approval) -> CallRef:
     return CallRef(approval.session_id, approval.turn_id, approval.call_id)
+
+
+# ApprovalHealer: what people decided, and Redis has forgotten, is decided again.
+
+HEAL_PAGE = 500
+
+
+class ApprovalHealer:
+    """Nobody is asked a second time about the same arguments. Those that a person chose SQL may not have kept."""
+
+    def __init__(self, rows: ApprovalRows, asks: Approvals) -> None:
+        self._rows = rows
+        self._asks = asks
+
+    def heal(self, after_row: int) -> ComparedPage:
+        """Decide again what Redis asks although it was decided, of a page of the decisions after this row."""
+        page = self._rows.decided_of_open_turns(after_row, HEAL_PAGE)
+        decided = [placed.approval for placed in page if not placed.approval.edited]
+        told = self._asks.states([CallRef(one.session_id, one.turn_id, one.call_id) for one in decided])
+        healed = 0
+        for approval, asked in zip(decided, told, strict=True):
+            try:
+                healed += self._decide_again(approval, asked)
+            except Exception as failure:
+                # One that cannot be decided must not keep those after it from being decided.
+                log.error("approval not decided again", failure=failure, approval_id=approval.id)
+        return ComparedPage(page[-1].row if page else after_row, len(page) == HEAL_PAGE, healed)
+
+    def _decide_again(self, approval: Approval, asked: ApprovalStatus | None) -> bool:
+        if asked is None or asked.state != "pending" or asked.args_hash != approval.args_hash:
+            return False
+        if approval.state not in ("approved", "denied"):
+            return False
+        word, _ = self._asks.decide(
+            CallRef(approval.session_id, approval.turn_id, approval.call_id),
+            args_hash=approval.args_hash,
+            decision=approval.state,
+            by=approval.decided_by,
+            why=approval.comment,
+        )
+        return word in ("APPROVED", "DENIED")

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from brainq.contracts.healed import HealedPage
-from brainq.contracts.hold import HoldSpec
-from brainq.contracts.kept import Brake, cancel_id
+from brainq.contracts.fleet import ComparedPage
+from brainq.contracts.people import Brake, HoldSpec, cancel_brake_id
 from brainq.observe.logs import logger
-from brainq.ports.brakes import BrakeRows
-from brainq.ports.holds import Holds
-from brainq.ports.turns import Turns
+from brainq.ports.people import BrakeRows
+from brainq.ports.redis_calls import Holds
+from brainq.ports.redis_turns import Turns
 
 log = logger("brainq.people")
 
@@ -90,7 +89,7 @@ class BrakeDesk:
 
     def nothing_to_cancel(self, session_id: str, turn_id: str) -> None:
         """The turn is over, or was never there: one of its id that comes may be cancelled as any other."""
-        self.rows.withdraw(session_id, cancel_id(turn_id))
+        self.rows.withdraw(session_id, cancel_brake_id(turn_id))
 
     def drop(self, session_id: str, turn_id: str, reason: str) -> str:
         """`cancel` for a turn that waits for its session; `LIVE`: it waits no more, and was left alone."""
@@ -127,7 +126,7 @@ class BrakeDesk:
         standing = [brake for brake in self.rows.of(session_id, turn_id) if brake.turn_id == turn_id]
         return sum(self._put_back(brake) or brake.kind == "cancel" for brake in standing)
 
-    def heal(self, after_row: int) -> HealedPage:
+    def heal(self, after_row: int) -> ComparedPage:
         """Put back what Redis lost of the turns' brakes, for a page of those after this row."""
         page = self.rows.of_turns(after_row, PAGE)
         more, last_row = len(page) == PAGE, page[-1][0] if page else after_row
@@ -143,7 +142,7 @@ class BrakeDesk:
                 )
             except Exception as failure:
                 log.error("brake not restored", failure=failure, turn_id=brake.turn_id)
-        return HealedPage(last_row, more, healed)
+        return ComparedPage(last_row, more, healed)
 
     def _put_back(self, brake: Brake) -> bool:
         if brake.kind == "cancel":

@@ -6,32 +6,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from brainq.admission import Admission, read_request
-from brainq.by_brain import ByBrain
-from brainq.contracts.child_turn import ChildTurn
+from brainq.brain.brains import ByBrain
+from brainq.contracts.brain import Children
+from brainq.contracts.call import ChildTurn, ToolFailure, ToolSuccess
 from brainq.contracts.claim import CallClaim, CallRef
-from brainq.contracts.ids import child_turn_id
+from brainq.contracts.ids import child_turn_id, sibling_session_id
 from brainq.contracts.message import Message
-from brainq.contracts.outcome import ToolFailure, ToolSuccess
-from brainq.contracts.parts import Children
-from brainq.contracts.session_prefix import beside
-from brainq.contracts.snapshot import BudgetSnapshot
+from brainq.contracts.model import Spend
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import ParentCall, TurnRequest, TurnResult
-from brainq.contracts.usage import Spend
+from brainq.contracts.view import BudgetSnapshot
 from brainq.errors import BrainqError, SubmitConflict
 from brainq.observe.logs import logger
-from brainq.observe.tracing import traceparent_here
-from brainq.ports.budgets import Budgets
-from brainq.ports.call_rows import CallRows
-from brainq.ports.calls import Calls
-from brainq.ports.outside import Outside
-from brainq.ports.turn_rows import TurnRows
+from brainq.observe.tracing import current_traceparent
+from brainq.people.admission import Admission, read_request
+from brainq.ports.redis_calls import Calls, Outside
+from brainq.ports.redis_turns import Budgets
+from brainq.ports.sql import CallRows, TurnRows
 from brainq.tools.outcome_text import outcome_text
 
 log = logger("brainq.people")
 
-NOT_WANTED = "its parent turn is over"
+PARENT_OVER = "its parent turn is over"
 
 
 @dataclass(eq=False, kw_only=True)
@@ -110,7 +106,7 @@ class ChildDesk:
         for turn_id in turn_ids:
             request = self.requests.request(turn_id)
             if request is not None:
-                self.cancel(request.session_id, turn_id, NOT_WANTED)
+                self.cancel(request.session_id, turn_id, PARENT_OVER)
 
     def check_parent(self, session_id: str, turn_id: str, parent: CallRef) -> bool:
         """Cancel a child whose parent call no longer waits for it; True when it did so."""
@@ -119,7 +115,7 @@ class ChildDesk:
             return False
         if facts is None and self.requests.is_open(parent.turn_id):
             return False  # Redis lost the parent, and it begins anew: it has not come to the call again
-        self.cancel(session_id, turn_id, NOT_WANTED)
+        self.cancel(session_id, turn_id, PARENT_OVER)
         return True
 
     def deliver(self, request: TurnRequest, result: TurnResult) -> str:
@@ -130,7 +126,7 @@ class ChildDesk:
         if facts is None:
             return "gone"
         tool, effect, attempt, step = facts.tool, facts.effect, facts.attempt, facts.step
-        outcome = outcome_of_child(result)
+        outcome = child_outcome(result)
         text, is_error = outcome_text(outcome)
         reply = self.outside.complete(
             ref,
@@ -146,7 +142,7 @@ class ChildDesk:
                 step=step,
             ),
             detail="child turn",
-            spend=spend_of_child(result, step),
+            spend=child_spend(result, step),
             outcome=outcome,
         )
         # USED: it was delivered before, by a worker that may have died before SQL was told.
@@ -164,19 +160,19 @@ class ChildDesk:
             **child.options,
             **({} if child.brain is None else {"brain": child.brain}),
             "turn_id": turn_id,
-            "session_id": child.session_id or beside(claim.session_id, turn_id),
+            "session_id": child.session_id or sibling_session_id(claim.session_id, turn_id),
             "user_message": child.message,
-            "traceparent": traceparent_here() or claim.traceparent,
+            "traceparent": current_traceparent() or claim.traceparent,
             "parent": ParentCall(
                 session_id=claim.session_id, turn_id=claim.turn_id, call_id=claim.call_id, depth=depth
             ),
         }
         request = read_request(fields)
         left = self.budgets.snapshot(claim.session_id, claim.turn_id)
-        return request.model_copy(update={"limits": within(request, left)})
+        return request.model_copy(update={"limits": limited_by_parent(request, left)})
 
 
-def within(request: TurnRequest, left: BudgetSnapshot) -> Any:
+def limited_by_parent(request: TurnRequest, left: BudgetSnapshot) -> Any:
     """The child's limits, with no more tokens and money than its parent has left."""
     limits = request.limits
     changed: dict[str, Any] = {}
@@ -189,16 +185,16 @@ def within(request: TurnRequest, left: BudgetSnapshot) -> Any:
     return limits.model_copy(update=changed)
 
 
-_NOT_WHOLE = {
+_INCOMPLETE_NOTES = {
     StopReason.LENGTH: "\n[The child's answer was cut off here.]",
     StopReason.FILTERED: "\n[A content filter stopped the child's answer here.]",
 }
 
 
-def outcome_of_child(result: TurnResult) -> ToolSuccess | ToolFailure:
+def child_outcome(result: TurnResult) -> ToolSuccess | ToolFailure:
     """What the parent's model reads of a child's end."""
     if result.ending is Ending.COMPLETED and result.text:
-        return ToolSuccess(value=result.text + _NOT_WHOLE.get(result.stop_reason, ""))
+        return ToolSuccess(value=result.text + _INCOMPLETE_NOTES.get(result.stop_reason, ""))
     if result.ending is Ending.COMPLETED:  # every answer has a text; SQL may keep none of it
         return ToolFailure(
             error="the child turn has ended, and its answer is no longer kept", error_type="ChildTurn"
@@ -210,7 +206,7 @@ def outcome_of_child(result: TurnResult) -> ToolSuccess | ToolFailure:
     )
 
 
-def spend_of_child(result: TurnResult, step: int) -> Spend:
+def child_spend(result: TurnResult, step: int) -> Spend:
     """All that the child used, its own children included, as one entry of the parent's."""
     return Spend(
         kind="child",

@@ -7,26 +7,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from brainq.admission import Admission
 from brainq.contracts.file import File
-from brainq.contracts.healed import HealedPage
-from brainq.contracts.ids import BOUNCED
-from brainq.contracts.mailbox import Receipt, ReceiptState, TurnInput
+from brainq.contracts.fleet import ComparedPage
+from brainq.contracts.ids import BOUNCED_TURN_PREFIX
+from brainq.contracts.people import Receipt, ReceiptState, TurnInput
 from brainq.contracts.rows import InputRow
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import InputNotFound, MailboxFull, StaleTurn
 from brainq.observe.logs import logger
+from brainq.people.admission import Admission
 from brainq.people.brakes import BrakeDesk
-from brainq.ports.blobs import Blobs
-from brainq.ports.holds import Holds
-from brainq.ports.input_rows import InputRows
-from brainq.ports.mailbox import Mailbox
-from brainq.ports.sessions import Sessions
-from brainq.ports.turn_rows import TurnRows
+from brainq.ports.redis_calls import Holds, Mailbox
+from brainq.ports.redis_turns import Sessions
+from brainq.ports.sql import Blobs, InputRows, TurnRows
 
 log = logger("brainq.people")
 
-LIVE = ("queued", "active", "parked")
+LIVE_STATES = ("queued", "active", "parked")
 PAGE = 500
 SETTLING_S = 5.0  # how long a sender has for its two steps before a sweeper takes them
 
@@ -34,7 +31,7 @@ SETTLING_S = 5.0  # how long a sender has for its two steps before a sweeper tak
 def bounced_turn_id(session_id: str, client_message_id: str) -> str:
     """The id of the turn that an input becomes: the same one, whoever bounces it and however often."""
     digest = hashlib.sha256(f"{session_id}\n{client_message_id}".encode()).hexdigest()
-    return f"{BOUNCED}{digest[:24]}"
+    return f"{BOUNCED_TURN_PREFIX}{digest[:24]}"
 
 
 def bounced_request(sent_to: TurnRequest, item: TurnInput) -> TurnRequest:
@@ -117,8 +114,8 @@ class InputDesk:
         if row.state == "accepted":
             told = self.mailbox.receipt(session_id, row.turn_id, client_message_id)
             if told is not None and told.startswith("consumed"):
-                return _receipt(row, "consumed", int(told.split()[1]))
-        return _receipt(row)
+                return _make_receipt(row, "consumed", int(told.split()[1]))
+        return _make_receipt(row)
 
     def find(self, session_id: str, client_message_id: str) -> Receipt | None:
         """`receipt`, or None when nobody sent it."""
@@ -132,7 +129,7 @@ class InputDesk:
             if row is not None and row.state == "accepted":
                 self._bounce(row)
 
-    def heal(self, after_row: int) -> HealedPage:
+    def heal(self, after_row: int) -> ComparedPage:
         """Finish what was left between SQL and Redis, for a page of open inputs after this row."""
         rows, healed = self.inputs.open(after_row, PAGE, SETTLING_S), 0
         for row in rows:
@@ -142,27 +139,27 @@ class InputDesk:
                 pass  # it is put there once a step has read some of what is
             except Exception as failure:
                 log.error("input not healed", failure=failure, turn_id=row.turn_id)
-        return HealedPage(rows[-1].row if rows else after_row, len(rows) == PAGE, healed)
+        return ComparedPage(rows[-1].row if rows else after_row, len(rows) == PAGE, healed)
 
     def _deliver(self, row: InputRow, expected_turn_id: str | None) -> Receipt:
         if row.state != "accepted":
-            return _receipt(row)
+            return _make_receipt(row)
         word, told, state = self._put(row)
         match word:
             case "ACCEPTED":
                 self._lift_readiness(row)
-                return _receipt(row)
+                return _make_receipt(row)
             case "FULL":
                 raise MailboxFull(row.turn_id, int(told), int(state))
             case "ALREADY" if told.startswith("consumed"):
                 step = int(told.split()[1])
                 self.inputs.consumed(row.session_id, {row.client_message_id: step})
-                return _receipt(row, "consumed", step)
-            case "ALREADY" if told == "accepted" and state in LIVE:
+                return _make_receipt(row, "consumed", step)
+            case "ALREADY" if told == "accepted" and state in LIVE_STATES:
                 self._lift_readiness(row)
-                return _receipt(row)
+                return _make_receipt(row)
             case "GONE" if self.requests.is_open(row.turn_id):
-                return _receipt(
+                return _make_receipt(
                     row
                 )  # Redis does not know the turn yet, or lost it: the sweeper queues it first
             case _:
@@ -221,7 +218,7 @@ class InputDesk:
             raise StaleTurn(expected_turn_id, live)
 
 
-def _receipt(row: InputRow, state: str = "", step: int | None = None) -> Receipt:
+def _make_receipt(row: InputRow, state: str = "", step: int | None = None) -> Receipt:
     return Receipt(
         client_message_id=row.client_message_id,
         session_id=row.session_id,

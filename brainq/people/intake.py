@@ -1,24 +1,63 @@
-"""Intake: where every submit enters, and finds out whether it is a turn of its own or input of another."""
+"""Intake: where every submit enters. It decides whether a submit is a turn of its own or input of another, and
+how many turns may wait.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from brainq.admission import Admission
 from brainq.contracts.file import File
-from brainq.contracts.mailbox import Receipt, TurnInput
+from brainq.contracts.ids import PREFIX_BOUNDARY, tenant_of
+from brainq.contracts.people import Receipt, TurnInput
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import QueueFull
+from brainq.people.admission import Admission
 from brainq.people.inputs import InputDesk
-from brainq.people.queue_limits import QueueLimits
-from brainq.ports.blobs import Blobs
-from brainq.ports.sessions import Sessions
-from brainq.ports.turn_rows import TurnRows
+from brainq.ports.redis_turns import Sessions
+from brainq.ports.sql import Blobs, TurnRows
+
+# How many turns may wait: a submit beyond is refused while nothing is stored of it.
+
+SESSION_SETTING = "BRAINQ_MAX_WAITING_TURNS_A_SESSION"
+
+TENANT_SETTING = "BRAINQ_MAX_WAITING_TURNS_A_TENANT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueLimits:
+    """What the deployment says; None: as many as come, and then nothing is looked at.
+
+    a_session   turns that wait in one session
+    a_tenant    sessions of one tenant whose next turn waits for room
+
+    It is looked before the turn is queued, so submits at the same moment may pass a limit by as many as they are.
+    """
+
+    sessions: Sessions
+    a_session: int | None
+    a_tenant: int | None
+
+    def check(self, request: TurnRequest) -> None:
+        """Raises QueueFull where no further turn of this session may wait."""
+        if self.a_session is None and self.a_tenant is None:
+            return
+        sid = request.session_id
+        of_session, of_tenant = self.sessions.waiting_counts(sid)
+        # One that replaces those that wait makes them fewer.
+        if self.a_session is not None and of_session >= self.a_session and request.on_busy != "replace":
+            raise QueueFull(f"{of_session} turns of session {sid!r} wait", SESSION_SETTING, self.a_session)
+        if self.a_tenant is not None and of_tenant >= self.a_tenant:
+            tenant = tenant_of(sid).removesuffix(PREFIX_BOUNDARY)
+            waiting = f"{of_tenant} sessions of tenant {tenant!r} wait for room"
+            raise QueueFull(waiting, TENANT_SETTING, self.a_tenant)
+
+
+# Intake: where every submit enters, and finds out whether it is a turn of its own or input of another.
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
+class Submission:
     """The turn that a submit is, or went into. `receipt` is there when it is input of that turn, or was meant to be."""
 
     turn_id: str
@@ -42,7 +81,7 @@ class Intake:
     blobs: Blobs
     limits: QueueLimits
 
-    def submit(self, said: TurnRequest, files: Sequence[File] = ()) -> Submitted:
+    def submit(self, said: TurnRequest, files: Sequence[File] = ()) -> Submission:
         """For a caller that can come again: raises QueueFull where too many turns wait. Else like `take`."""
         request = self.named(said)
         joined = self._joined(request, files)
@@ -55,7 +94,7 @@ class Intake:
                 raise
         return self._admit(request, said, files)
 
-    def take(self, said: TurnRequest, files: Sequence[File] = ()) -> Submitted:
+    def take(self, said: TurnRequest, files: Sequence[File] = ()) -> Submission:
         """However many wait: a message from the broker has nobody who would come again.
 
         Raises InvalidInput, SubmitConflict, SessionBusy; see `admission.Admission.admit`.
@@ -65,19 +104,19 @@ class Intake:
         request = self.named(said)
         return self._joined(request, files) or self._admit(request, said, files)
 
-    def _admit(self, request: TurnRequest, said: TurnRequest, files: Sequence[File]) -> Submitted:
+    def _admit(self, request: TurnRequest, said: TurnRequest, files: Sequence[File]) -> Submission:
         # Sent again, it is the turn of its first time, which has them.
         if files and self.keys.by_key(request.key) is None:
             self.blobs.keep(request.session_id, request.turn_id, files)
         accepted = self.admission.admit(request, said)
-        return Submitted(accepted.turn_id, accepted.session_id, accepted.created)
+        return Submission(accepted.turn_id, accepted.session_id, accepted.created)
 
-    def _joined(self, request: TurnRequest, files: Sequence[File]) -> Submitted | None:
+    def _joined(self, request: TurnRequest, files: Sequence[File]) -> Submission | None:
         receipt = self._as_input(request, files) if request.on_busy in ("steer", "merge") else None
         if receipt is None:
             return None
         turn_id = receipt.bounced_turn_id or receipt.turn_id
-        return Submitted(turn_id, request.session_id, created=False, receipt=receipt)
+        return Submission(turn_id, request.session_id, created=False, receipt=receipt)
 
     def _as_input(self, request: TurnRequest, files: Sequence[File]) -> Receipt | None:
         """Put it into the live turn, or the newest that waits; None when it is to be a turn of its own."""

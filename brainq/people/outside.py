@@ -7,28 +7,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from brainq.contracts.claim import CallRef, SettleWord
-from brainq.contracts.effect import Effect
-from brainq.contracts.file import File, FileLimits
-from brainq.contracts.file_fields import checked_files
+from brainq.contracts.base import check_json
+from brainq.contracts.call import (
+    ToolFailure,
+    ToolOutcome,
+    ToolSuccess,
+    ToolUnknown,
+    client_token,
+    outcome_attachments,
+    parse_outside_token,
+)
+from brainq.contracts.claim import CallRef, SettleResult
+from brainq.contracts.file import File, FileLimits, check_files
 from brainq.contracts.ids import full_call_id
 from brainq.contracts.message import Message
-from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolUnknown, attachments_of
-from brainq.contracts.outside_token import client_token, ref_of_token
-from brainq.contracts.plain_json import check_json
-from brainq.contracts.status import TraceStatus
+from brainq.contracts.status import Effect, TraceStatus
 from brainq.errors import CallNotFound, InvalidInput, ResultRefused, TokenRefused
 from brainq.observe.logs import logger
-from brainq.ports.approvals import Approvals
-from brainq.ports.blobs import Blobs
-from brainq.ports.call_rows import CallRows
-from brainq.ports.calls import Calls
-from brainq.ports.outside import Outside
+from brainq.ports.redis_calls import Approvals, Calls, Outside
+from brainq.ports.sql import Blobs, CallRows
 from brainq.text.shorten import beginning
-from brainq.tools.errors import OutcomeUnknown, ToolError
-from brainq.tools.outcome_text import doubt_of, edited_note, outcome_text
-from brainq.tools.pending import MAX_TOKEN_CHARS
-from brainq.tools.with_files import parted
+from brainq.tools.outcome_text import edited_note, outcome_text, unknown_outcome
+from brainq.tools.results import MAX_TOKEN_CHARS, OutcomeUnknown, ToolError, split_files
 
 log = logger("brainq.people")
 
@@ -43,23 +43,23 @@ early     the call's tool has not returned yet; it gets the result when it does
 late      nobody waits any more; that a change was made after all is kept, and the model is told
 """
 
-_REFUSALS = {
+_TOKEN_REFUSALS = {
     "USED": "it was used before, and a call is completed once",
     "BAD": "its call does not wait for it",
     "GONE": "its call is not known any more; its turn ended some time ago",
 }
 
 
-_NOT_GIVEN = {
+_CALL_REFUSALS = {
     "USED": "it was given one before",
     "BAD": "it does not wait for one, or not yet; `handle.calls()` says which calls do (park `client`)",
     "GONE": "it is not known any more; its turn ended some time ago",
 }
-_TAKEN = ("SETTLED", "EARLY", "LATE")
+_ACCEPTED = ("SETTLED", "EARLY", "LATE")
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class _AwaitedCall:
     """The call a token stands for, or that its client ran: then the arguments are known, and no intent has them."""
 
     ref: CallRef
@@ -111,10 +111,10 @@ class OutsideDesk:
     def _success(self, result: object, *, partial: bool) -> tuple[ToolSuccess, tuple[File, ...]]:
         """Raises InvalidInput."""
         try:
-            value, given = parted(result)
+            value, given = split_files(result)
         except ValueError as wrong:
             raise InvalidInput("files", str(wrong)) from None
-        files = checked_files("files", given, self.limits)
+        files = check_files("files", given, self.limits)
         references = tuple(file.attachment for file in files)
         return ToolSuccess(value=_plain_result(value), partial=partial, attachments=references), files
 
@@ -127,7 +127,7 @@ class OutsideDesk:
             raise CallNotFound(f"no call {name!r}; its turn ended some time ago, or never made it")
         if facts.client_arguments is None:
             raise ResultRefused(f"call {name!r} is of the brain's own tool {facts.tool!r}; a worker runs it")
-        call = _Waiting(
+        call = _AwaitedCall(
             ref,
             facts.tool,
             facts.effect,
@@ -138,8 +138,8 @@ class OutsideDesk:
         )
         outcome = self._kept(call, outcome, files)
         word = self._complete(client_token(ref.call_id), call, outcome)
-        if word not in _TAKEN:
-            why = _NOT_GIVEN.get(word, word.lower())
+        if word not in _ACCEPTED:
+            why = _CALL_REFUSALS.get(word, word.lower())
             raise ResultRefused(f"call {name!r} takes no result: {why}", was_given=word == "USED")
         return cast("Taken", word.lower())
 
@@ -149,14 +149,14 @@ class OutsideDesk:
         call = self._waiting(token)
         outcome = self._kept(call, outcome, files)
         word = self._complete(token, call, outcome)
-        if word not in _TAKEN:
-            raise TokenRefused(f"this token is refused: {_REFUSALS.get(word, word.lower())}")
+        if word not in _ACCEPTED:
+            raise TokenRefused(f"this token is refused: {_TOKEN_REFUSALS.get(word, word.lower())}")
         # One that is early is recorded now, too: nobody else will, and it is what a rescue finds.
         self._record(call, outcome, late=word == "LATE")
         return cast("Taken", word.lower())
 
     def _kept(
-        self, call: _Waiting, outcome: ToolSuccess | ToolFailure | ToolUnknown, files: Sequence[File]
+        self, call: _AwaitedCall, outcome: ToolSuccess | ToolFailure | ToolUnknown, files: Sequence[File]
     ) -> ToolSuccess | ToolFailure | ToolUnknown:
         """The outcome, its files written down. Those of a result that is late, or the second one, would be
         nobody's: they are left out."""
@@ -169,10 +169,10 @@ class OutsideDesk:
         return outcome
 
     def _complete(
-        self, token: str, call: _Waiting, outcome: ToolSuccess | ToolFailure | ToolUnknown
-    ) -> SettleWord:
+        self, token: str, call: _AwaitedCall, outcome: ToolSuccess | ToolFailure | ToolUnknown
+    ) -> SettleResult:
         if isinstance(outcome, ToolUnknown):
-            outcome = doubt_of(outcome, is_read=call.effect.is_read)
+            outcome = unknown_outcome(outcome, is_read=call.effect.is_read)
         text, is_error = outcome_text(outcome)
         reply = self.outside.complete(
             call.ref,
@@ -186,30 +186,32 @@ class OutsideDesk:
                 is_error=is_error,
                 turn=call.ref.turn_id,
                 step=call.step,
-                attachments=attachments_of(outcome),
+                attachments=outcome_attachments(outcome),
             ),
-            detail=_detail(outcome),
+            detail=_outcome_detail(outcome),
             retryable=outcome.retryable,
             notice=None if call.effect.is_read else self._notice(call, text, is_error=is_error),
             outcome=outcome,
         )
         return reply.word
 
-    def _waiting(self, token: str) -> _Waiting:
+    def _waiting(self, token: str) -> _AwaitedCall:
         if not isinstance(cast("object", token), str) or not 0 < len(token) <= MAX_TOKEN_CHARS:
             raise InvalidInput(
                 "token",
                 f"it must be a text of 1 to {MAX_TOKEN_CHARS} characters; use the one the tool put into Pending",
             )
-        ref = ref_of_token(token) or self.outside.find(token)
+        ref = parse_outside_token(token) or self.outside.find(token)
         if ref is None:
             raise TokenRefused(
                 "no call waits for this token; one of a tool's own is known once the tool has returned Pending"
             )
         facts = self.calls.facts(ref)
         if facts is None:
-            raise TokenRefused(f"this token is refused: {_REFUSALS['GONE']}")
-        return _Waiting(ref, facts.tool, facts.effect, facts.attempt, facts.step, is_awaited=facts.is_awaited)
+            raise TokenRefused(f"this token is refused: {_TOKEN_REFUSALS['GONE']}")
+        return _AwaitedCall(
+            ref, facts.tool, facts.effect, facts.attempt, facts.step, is_awaited=facts.is_awaited
+        )
 
     def _edited_note(self, ref: CallRef) -> str:
         """What the message begins with when a person changed the arguments."""
@@ -218,7 +220,7 @@ class OutsideDesk:
             return ""
         return edited_note(asked.arguments)
 
-    def _notice(self, call: _Waiting, text: str, *, is_error: bool) -> Message:
+    def _notice(self, call: _AwaitedCall, text: str, *, is_error: bool) -> Message:
         """What the model reads when the result comes too late to be the call's."""
         word = "an error" if is_error else "a result"
         return Message(
@@ -230,7 +232,7 @@ class OutsideDesk:
             extra={"note": "late write"},
         )
 
-    def _arguments(self, call: _Waiting) -> str:
+    def _arguments(self, call: _AwaitedCall) -> str:
         if call.arguments is not None:
             return call.arguments
         for row in self.intents.of(call.ref.turn_id):
@@ -239,7 +241,7 @@ class OutsideDesk:
                 return "" if kept is None else json.dumps(kept, ensure_ascii=False)
         return ""
 
-    def _record(self, call: _Waiting, outcome: ToolOutcome, *, late: bool) -> None:
+    def _record(self, call: _AwaitedCall, outcome: ToolOutcome, *, late: bool) -> None:
         if call.effect.is_read:
             return
         try:
@@ -274,7 +276,7 @@ def _failure(error: str | ToolError | OutcomeUnknown) -> ToolFailure | ToolUnkno
     return ToolFailure(error=_plain_error(error), error_type="OutsideFailure")
 
 
-def _detail(outcome: ToolSuccess | ToolFailure | ToolUnknown) -> str:
+def _outcome_detail(outcome: ToolSuccess | ToolFailure | ToolUnknown) -> str:
     match outcome:
         case ToolSuccess():
             return "partial" if outcome.partial else ""

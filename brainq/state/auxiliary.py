@@ -10,10 +10,16 @@ from pydantic import JsonValue
 
 from brainq.contracts.claim import PlannedCall, TurnClaim
 from brainq.contracts.message import Message
-from brainq.contracts.usage import Spend
+from brainq.contracts.model import Spend
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.script_values import as_json, json_or_none, plan_json, spends_json, used
+from brainq.state.script_values import (
+    as_json,
+    json_or_none,
+    plan_json,
+    spends_json,
+    usage_arguments,
+)
 from brainq.state.typed_scripts import AuxBeginSpent, Scripts
 
 
@@ -90,7 +96,7 @@ class RedisAuxiliary:
             kind=kind,
             item=json_or_none(note),
             data=json.dumps(dict(data)),
-            **used(spend),
+            **usage_arguments(spend),
         )
         self._outbox.flush(claim.session_id)
         return reply == "COMMITTED"
@@ -123,7 +129,7 @@ class RedisAuxiliary:
             forget=forget,
             items=[as_json(message) for message in front],
             data=json.dumps(dict(data)),
-            **used(spend),
+            **usage_arguments(spend),
         )
         self._outbox.flush(claim.session_id)
         return reply

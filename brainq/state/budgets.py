@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from brainq.contracts.limits import Limits
-from brainq.contracts.snapshot import BudgetSnapshot
-from brainq.contracts.usage import TokenUsage
+from brainq.contracts.model import TokenUsage
+from brainq.contracts.turn import Limits
+from brainq.contracts.view import BudgetSnapshot
 from brainq.errors import TurnNotFound
 from brainq.state.keys import Keys
 from brainq.state.typed_scripts import Scripts

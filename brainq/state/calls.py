@@ -1,4 +1,4 @@
-"""Calls in Redis: claim, start, beat, settle, rescue. Fits `ports.calls.Calls`."""
+"""Calls in Redis: claim, start, beat, settle, rescue; and the lanes that they hold."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
-from brainq.contracts.claim import CallClaim, CallDropped, CallFacts, CallRef, Dropped, SettleReply
-from brainq.contracts.effect import Effect
+from brainq.contracts.call import Progress, ToolOutcome, ToolTraceEntry
+from brainq.contracts.claim import (
+    CallClaim,
+    CallFacts,
+    CallRef,
+    NoCallClaim,
+    NoClaim,
+    SettleReply,
+)
 from brainq.contracts.ids import is_attended_turn, is_unnamed_session
 from brainq.contracts.message import Message
-from brainq.contracts.outcome import ToolOutcome
-from brainq.contracts.progress import Progress
-from brainq.contracts.status import TraceStatus
-from brainq.contracts.trace import ToolTraceEntry
+from brainq.contracts.status import Effect, TraceStatus
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.script_values import as_json, json_or_none
-from brainq.state.trace_rows import read_trace
+from brainq.state.transcripts import read_trace
 from brainq.state.typed_scripts import (
     CallClaimDrop,
     CallGiveUpGone,
@@ -30,6 +34,8 @@ from brainq.state.typed_scripts import (
     ParkExpireCancel,
     Scripts,
 )
+
+# Calls in Redis: claim, start, beat, settle, rescue. Fits `ports.calls.Calls`.
 
 
 class RedisCalls:
@@ -56,7 +62,7 @@ class RedisCalls:
         self._serves = [effect.value for effect in serves]
         self._brains = brains
 
-    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallDropped:
+    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | NoCallClaim:
         """The right to run this attempt, or why the doorbell is dropped."""
         reply = self._run.call_claim(
             ref.session_id,
@@ -70,7 +76,7 @@ class RedisCalls:
         )
         if isinstance(reply, CallClaimDrop):
             self._outbox.flush(ref.session_id)
-            return Dropped(reply.why)
+            return NoClaim(reply.why)
         spec: dict[str, Any] = json.loads(reply.spec)
         return CallClaim(
             session_id=ref.session_id,
@@ -172,10 +178,10 @@ class RedisCalls:
             detail=detail,
             latency_ms=latency_ms,
             retryable=retryable,
-            found=_rows(sources) if sources else "",
+            found=_rows_json(sources) if sources else "",
             block=block_tool,
             notice=json_or_none(notice),
-            changed=_rows(changes) if changes else "",
+            changed=_rows_json(changes) if changes else "",
             still_runs=still_runs,
         )
         self._outbox.flush(claim.session_id)
@@ -211,9 +217,9 @@ class RedisCalls:
             why=park,
             token=token,
             timeout_ms=int(timeout_s * 1000),
-            found=_rows(sources),
+            found=_rows_json(sources),
             block=block_tool,
-            changed=_rows(changes),
+            changed=_rows_json(changes),
         )
         self._outbox.flush(claim.session_id)
         match reply:
@@ -333,6 +339,44 @@ class RedisCalls:
         return read_trace(cast(dict[str, str], self._run.client.hgetall(key)))
 
 
-def _rows(rows: Sequence[Mapping[str, str]]) -> str:
+def _rows_json(rows: Sequence[Mapping[str, str]]) -> str:
     """The argument `found` or `changed`: an array of rows, each a text of its own."""
     return json.dumps([json.dumps(row) for row in rows]) if rows else ""
+
+
+# Lanes in Redis: every lane is a line of calls, and a call holds its lanes when it is first in all of them.
+#
+# Lanes are taken and left by the scripts that open waves and settle calls (`lua/lib/lanes.lua`, `lua/lib/leave.lua`).
+# What is here keeps the lanes of functions that were abandoned, and heals those of workers that died.
+
+
+class RedisLanes:
+    """The lane operations over one Redis, each one script. Fits `ports.lanes.Lanes`."""
+
+    def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox, *, lease_s: float) -> None:
+        self._run = scripts
+        self._keys = keys
+        self._outbox = outbox
+        self._lease_ms = int(lease_s * 1000)
+
+    def beat(self, ref: CallRef) -> Literal["OK", "LOST"]:
+        """Keep the lanes of a function that still runs though its call was settled: `OK` or `LOST`."""
+        return self._run.lane_beat(holder=ref.holder, lease_ms=self._lease_ms)
+
+    def lapsed(self, most: int) -> tuple[str, list[CallRef]]:
+        """Holders whose lease has lapsed, each handed to one sweeper for a lease's time, and the mark for `check`."""
+        reply = self._run.lane_lapsed(most=most, hold_ms=self._lease_ms, longest_lease_ms=self._lease_ms)
+        return reply.mark, [CallRef.of_holder(holder) for holder in reply.holders]
+
+    def check(self, ref: CallRef, mark: str) -> str:
+        """What becomes of lanes whose lease has lapsed: `KEPT` for a call that is queued or runs, else `LEFT`."""
+        reply = self._run.lane_check(
+            ref.session_id, ref.turn_id, call=ref.call_id, mark=mark, lease_ms=self._lease_ms
+        )
+        self._outbox.flush(ref.session_id)
+        return reply
+
+    def line(self, lane: str) -> list[CallRef]:
+        """Who holds a lane (first) and who waits for it."""
+        kept = cast(list[str], self._run.client.lrange(self._keys.lane(lane), 0, -1))
+        return [CallRef.of_holder(holder) for holder in kept]

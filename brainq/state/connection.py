@@ -1,4 +1,4 @@
-"""The one factory of Redis clients."""
+"""The one factory of Redis clients; and whether an exception says that Redis is unavailable."""
 
 from __future__ import annotations
 
@@ -14,33 +14,42 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
-from brainq.sentinel import sentinels_of
-from brainq.sockets import KEEPALIVE
+from brainq.settings.redis_url import KEEPALIVE_OPTIONS, parse_sentinel_url
+
+# The one factory of Redis clients.
 
 # redis-py 8 repeats a command up to ten times when a reply is lost. Our scripts may be run twice without harm,
 # but only on purpose: whoever calls decides, because only the caller knows what the turn's lease still allows.
 NO_BLIND_RETRY = 0
 
 SOCKET_TIMEOUT_S = 10.0  # longer than the longest blocking read (events, 2 s)
+
 CHECK_AFTER_IDLE_S = 5.0
+
 SENTINEL_S = 2.0  # to wait for one sentinel, before the next is asked
 
-AWAY = (redis.ConnectionError, redis.TimeoutError, OSError)  # what is raised while Redis does not answer
+UNAVAILABLE_ERRORS = (
+    redis.ConnectionError,
+    redis.TimeoutError,
+    OSError,
+)  # what is raised while Redis does not answer
 
-MOST_CONNECTIONS = 512
-LINES = 8  # connections for scripts a process has
+MAX_CONNECTIONS = 512
+
+SCRIPT_CONNECTIONS = 8  # connections for scripts a process has
 
 Command = tuple[str | int, ...]
+
 """A plain command: its name and its arguments."""
 
 # What redis-py calls, too, once it has looked at each argument twice.
-pack = cast("Callable[[tuple[Any, ...]], bytes]", getattr(hiredis, "pack_command"))  # noqa: B009 - it has no stub
+pack_command = cast("Callable[[tuple[Any, ...]], bytes]", getattr(hiredis, "pack_command"))  # noqa: B009 - it has no stub
 
 _SCRIPT_COMMANDS = frozenset({"EVALSHA", "EVAL"})
 
 
 @dataclass(slots=True, eq=False)
-class Line:
+class ScriptConnection:
     """One connection, opened when first used. `used` is when it last answered, by time.monotonic()."""
 
     connection: Any = None
@@ -63,8 +72,8 @@ class Client(redis.Redis):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._lines: SimpleQueue[Line] = SimpleQueue()
-        self._all_lines = [Line() for _ in range(LINES)]
+        self._lines: SimpleQueue[ScriptConnection] = SimpleQueue()
+        self._all_lines = [ScriptConnection() for _ in range(SCRIPT_CONNECTIONS)]
         for line in self._all_lines:
             self._lines.put(line)
         self._broken_at = 0.0
@@ -77,7 +86,7 @@ class Client(redis.Redis):
         try:
             connection = self._open(line)
             try:
-                connection.send_packed_command((pack(args),), check_health=False)
+                connection.send_packed_command((pack_command(args),), check_health=False)
                 reply = connection.read_response()
             except redis.ResponseError:
                 raise  # an answer like any other: the connection is good
@@ -105,7 +114,7 @@ class Client(redis.Redis):
         try:
             connection = self._open(line)
             try:
-                packed = b"".join([pack(tuple(command)) for command in commands])
+                packed = b"".join([pack_command(tuple(command)) for command in commands])
                 connection.send_packed_command((packed,), check_health=False)
                 # All are read before any is raised: a reply left in the socket would answer the next command.
                 found = [self._reply(connection) for _ in commands]
@@ -132,13 +141,13 @@ class Client(redis.Redis):
                 line.close()
         super().close()
 
-    def _open(self, line: Line) -> Any:
+    def _open(self, line: ScriptConnection) -> Any:
         if line.connection is None:
             pool: Any = self.connection_pool
             line.connection = pool.connection_class(**pool.connection_kwargs)
         elif line.is_open and (
             line.used < self._broken_at
-            or (time.monotonic() - line.used > CHECK_AFTER_IDLE_S and _is_over(line.connection))
+            or (time.monotonic() - line.used > CHECK_AFTER_IDLE_S and _has_hung_up(line.connection))
         ):
             line.close()
         if not line.is_open:
@@ -149,15 +158,15 @@ class Client(redis.Redis):
 
     def _note_broken(self, error: BaseException) -> None:
         """What one line found, the others need not each find out: they connect anew before they are used."""
-        if isinstance(error, AWAY):
+        if isinstance(error, UNAVAILABLE_ERRORS):
             self._broken_at = time.monotonic()
 
 
-def _is_over(connection: Any) -> bool:
+def _has_hung_up(connection: Any) -> bool:
     """Something to read on an idle connection is its end: the server, or a proxy, has hung up."""
     try:
         return bool(connection.can_read())
-    except AWAY:
+    except UNAVAILABLE_ERRORS:
         # Some versions say it so. It must not get out: the line would be tried, and found dead, for ever.
         return True
 
@@ -167,18 +176,18 @@ def as_mapping(reply: Any) -> dict[str, str]:
     return reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2], strict=True))
 
 
-def keepalive_of(url: str) -> dict[str, Any]:
+def keepalive_options(url: str) -> dict[str, Any]:
     """How its connections are kept alive, as redis-py takes it."""
     # A unix socket has no keepalive, and its connection class refuses to hear of it.
     local = url.startswith("unix://")
-    return {} if local else {"socket_keepalive": True, "socket_keepalive_options": KEEPALIVE}
+    return {} if local else {"socket_keepalive": True, "socket_keepalive_options": KEEPALIVE_OPTIONS}
 
 
-def pool_of(url: str, **options: Any) -> redis.ConnectionPool:
+def make_pool(url: str, **options: Any) -> redis.ConnectionPool:
     """Connections to the server at `url`, or to the primary that its sentinels name."""
     if not url.startswith("sentinel://"):
         return redis.BlockingConnectionPool.from_url(url, timeout=SOCKET_TIMEOUT_S, **options)
-    at = sentinels_of(url)
+    at = parse_sentinel_url(url)
     # Asked once each: redis-py would try one that is dead eleven times before it asks the next.
     once = Retry(NoBackoff(), NO_BLIND_RETRY)
     asking = {"socket_timeout": SENTINEL_S, "socket_connect_timeout": SENTINEL_S, "retry": once}
@@ -188,9 +197,9 @@ def pool_of(url: str, **options: Any) -> redis.ConnectionPool:
 
 def make_client(url: str) -> Client:
     """A client that decodes to str, never repeats a command by itself, and survives broken text."""
-    pool = pool_of(
+    pool = make_pool(
         url,
-        max_connections=MOST_CONNECTIONS,
+        max_connections=MAX_CONNECTIONS,
         decode_responses=True,
         # A lone surrogate from a model's stream must not make a whole turn unstorable.
         encoding_errors="replace",
@@ -199,6 +208,24 @@ def make_client(url: str) -> Client:
         health_check_interval=30,
         retry=Retry(NoBackoff(), NO_BLIND_RETRY),
         client_name="brainq-state",
-        **keepalive_of(url),
+        **keepalive_options(url),
     )
     return Client(connection_pool=pool)
+
+
+# Whether an exception says that Redis is away, or cannot work just now: what was asked may be asked again later.
+
+
+def is_redis_unavailable(failure: BaseException) -> bool:
+    """False for what would fail in just the same way again, such as a value that has no form in Redis."""
+    return isinstance(failure, redis.RedisError) and not isinstance(failure, redis.DataError)
+
+
+DISK_REMEDY = (
+    "make room on the disk that holds its files (`CONFIG GET dir`); it then takes writes again by itself"
+)
+
+
+def disk_is_full(failure: BaseException) -> bool:
+    """Whether Redis answers and refuses writes because it cannot keep them on its disk, which is full or broken."""
+    return str(failure).startswith("MISCONF")

@@ -13,18 +13,20 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import cast
 
-from brainq.contracts.conversation import EMPTY, Conversation
+from brainq.contracts.conversation import EMPTY_CONVERSATION, Conversation
 from brainq.contracts.message import Message
 from brainq.state.connection import Client, Command
 from brainq.text.estimate import with_sizes
 
-MOST_READ = 2000  # newest messages a step looks at; what fits the window of a model is chosen from them
-MOST_KEPT_BYTES = 64_000_000  # of all histories a process keeps, about
+MAX_READ_MESSAGES = (
+    2000  # newest messages a step looks at; what fits the window of a model is chosen from them
+)
+MAX_CACHED_BYTES = 64_000_000  # of all histories a process keeps, about
 BYTES_A_MESSAGE = 1_500  # that a parsed message takes beside its text
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CachedHistory:
     """A history as a process read it last.
 
     end      the place behind its newest message
@@ -44,67 +46,69 @@ class Known:
         return sum(self.sizes)
 
 
-NOTHING = Known("", 0, 0, "", EMPTY)
+EMPTY_HISTORY = CachedHistory("", 0, 0, "", EMPTY_CONVERSATION)
 
 
 class Conversations:
     """Reads histories, and keeps those read last."""
 
-    def __init__(self, client: Client, most_bytes: int = MOST_KEPT_BYTES) -> None:
+    def __init__(self, client: Client, most_bytes: int = MAX_CACHED_BYTES) -> None:
         self._client = client
         self._most_bytes = most_bytes
-        self._known: OrderedDict[str, Known] = OrderedDict()
+        self._known: OrderedDict[str, CachedHistory] = OrderedDict()
         self._bytes = 0
         self._lock = Lock()
 
-    def known(self, key: str) -> Known:
+    def known(self, key: str) -> CachedHistory:
         """What is known of the history at `key`, for `reads` and `conversation`."""
         with self._lock:
-            found = self._known.get(key, NOTHING)
-            if found is not NOTHING:
+            found = self._known.get(key, EMPTY_HISTORY)
+            if found is not EMPTY_HISTORY:
                 self._known.move_to_end(key)
             return found
 
     @staticmethod
-    def reads(key: str, known: Known) -> tuple[Command, Command]:
+    def reads(key: str, known: CachedHistory) -> tuple[Command, Command]:
         """The commands whose replies `conversation` takes: the messages from the newest known one on, their number."""
-        begin = known.end - 1 - known.trimmed if known.end else -MOST_READ
+        begin = known.end - 1 - known.trimmed if known.end else -MAX_READ_MESSAGES
         return ("LRANGE", key, begin, -1), ("LLEN", key)
 
     def conversation(
-        self, key: str, known: Known, stamp: str, trimmed: int, items: Sequence[str], length: int
+        self, key: str, known: CachedHistory, stamp: str, trimmed: int, items: Sequence[str], length: int
     ) -> Conversation:
         """The history. Reads once more where what is known of it does not stand."""
-        if known.end and not (known.stamp == stamp and known.trimmed == trimmed and _goes_on(known, items)):
+        if known.end and not (known.stamp == stamp and known.trimmed == trimmed and _continues(known, items)):
             known, items, length = self._again(key, known, stamp, trimmed)
         added = items[1:] if known.end else items
         if known.end and not added:
             return known.conversation
         messages = [Message.model_validate_json(item) for item in added]
         behind = known.conversation if known.end else Conversation(older=length - len(added))
-        conversation = with_sizes(messages, behind).of_newest(MOST_READ)
+        conversation = with_sizes(messages, behind).of_newest(MAX_READ_MESSAGES)
         if added:
             sizes = (*known.sizes, *(len(item) + BYTES_A_MESSAGE for item in added))
-            sizes = _of_newest(sizes, conversation)
-            self._keep(key, Known(stamp, trimmed, trimmed + length, added[-1], conversation, sizes))
+            sizes = _newest_kept(sizes, conversation)
+            self._keep(key, CachedHistory(stamp, trimmed, trimmed + length, added[-1], conversation, sizes))
         return conversation
 
-    def _again(self, key: str, known: Known, stamp: str, trimmed: int) -> tuple[Known, Sequence[str], int]:
+    def _again(
+        self, key: str, known: CachedHistory, stamp: str, trimmed: int
+    ) -> tuple[CachedHistory, Sequence[str], int]:
         """What of `known` stands, if anything, with the messages from its newest on; else all there is to read."""
         if known.stamp == stamp and known.trimmed < trimmed < known.end:
             cut = _trimmed(known, trimmed)
             items, length = self._read(self.reads(key, cut))
-            if _goes_on(cut, items):
+            if _continues(cut, items):
                 return cut, items, length
-        return (NOTHING, *self._read(self.reads(key, NOTHING)))
+        return (EMPTY_HISTORY, *self._read(self.reads(key, EMPTY_HISTORY)))
 
     def _read(self, reads: tuple[Command, Command]) -> tuple[list[str], int]:
         items, length = self._client.many(reads)
         return cast(list[str], items), int(length)
 
-    def _keep(self, key: str, known: Known) -> None:
+    def _keep(self, key: str, known: CachedHistory) -> None:
         with self._lock:
-            before = self._known.pop(key, NOTHING)
+            before = self._known.pop(key, EMPTY_HISTORY)
             self._bytes += known.taken_bytes - before.taken_bytes
             self._known[key] = known
             while self._bytes > self._most_bytes:
@@ -112,19 +116,21 @@ class Conversations:
                 self._bytes -= gone.taken_bytes
 
 
-def _goes_on(known: Known, items: Sequence[str]) -> bool:
+def _continues(known: CachedHistory, items: Sequence[str]) -> bool:
     """Whether these begin with the newest known message. After a loss of what Redis wrote last they do not."""
     return bool(items) and items[0] == known.newest
 
 
-def _trimmed(known: Known, trimmed: int) -> Known:
+def _trimmed(known: CachedHistory, trimmed: int) -> CachedHistory:
     """What stands of it once messages in front were trimmed away."""
     older = known.conversation.older
     gone = trimmed - known.trimmed
     shorter = known.conversation.without_oldest(max(0, gone - older), older=max(0, older - gone))
-    return Known(known.stamp, trimmed, known.end, known.newest, shorter, _of_newest(known.sizes, shorter))
+    return CachedHistory(
+        known.stamp, trimmed, known.end, known.newest, shorter, _newest_kept(known.sizes, shorter)
+    )
 
 
-def _of_newest(sizes: tuple[int, ...], kept: Conversation) -> tuple[int, ...]:
+def _newest_kept(sizes: tuple[int, ...], kept: Conversation) -> tuple[int, ...]:
     """Those of the messages that are kept."""
     return sizes[len(sizes) - len(kept.messages) :]

@@ -9,17 +9,17 @@ from typing import Literal, cast
 
 from redis.exceptions import ResponseError
 
-from brainq.contracts.claim import Dropped, StepClaim, StepDropped
+from brainq.contracts.claim import FinalStepClaim, NoClaim, NoFinalStepClaim
 from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
-from brainq.state.approvals import asks_of
 from brainq.state.connection import Command
-from brainq.state.conversations import MOST_READ
-from brainq.state.ended_turn import ended_reads, ended_turn
+from brainq.state.conversations import MAX_READ_MESSAGES
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.trace_rows import outside_of, read_trace
+from brainq.state.people import read_approvals
+from brainq.state.transcripts import outside_results, read_trace
+from brainq.state.turn_view import ended_reads, read_ended_turn
 from brainq.state.typed_scripts import (
     FinalizeAheadGo,
     FinalizeClaimDrop,
@@ -30,11 +30,11 @@ from brainq.state.typed_scripts import (
 )
 
 JUDGE_RUNG_MS = 5_000  # a judge is not rung more often than this
-AMENDS = 8  # other steps of the same turn may be given up at the same moment
-LEFT_S = 300.0  # a deployment that brings a brain is rolled out in less
+MAX_AMEND_TRIES = 8  # other steps of the same turn may be given up at the same moment
+MISSING_BRAIN_WAIT_S = 300.0  # a deployment that brings a brain is rolled out in less
 
 
-class RedisFinals:
+class RedisFinalChain:
     """The finalizer operations over one Redis, each one script. Fits `ports.finals.Finals`."""
 
     def __init__(
@@ -60,10 +60,14 @@ class RedisFinals:
         self._lease_ms = int(lease_s * 1000)
         self._keep_ms = int(keep_turn_s * 1000)
 
-    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> StepClaim | StepDropped:
+    def claim(
+        self, session_id: str, turn_id: str, step: str, owner: str
+    ) -> FinalStepClaim | NoFinalStepClaim:
         return self._claim(session_id, turn_id, step, owner, ())
 
-    def claim_and_look(self, session_id: str, turn_id: str, step: str, owner: str) -> StepClaim | StepDropped:
+    def claim_and_look(
+        self, session_id: str, turn_id: str, step: str, owner: str
+    ) -> FinalStepClaim | NoFinalStepClaim:
         """As `claim`; what `look` needs is read in the same round trip."""
         return self._claim(
             session_id, turn_id, step, owner, ended_reads(self._keys.turn(session_id, turn_id))
@@ -71,7 +75,7 @@ class RedisFinals:
 
     def _claim(
         self, session_id: str, turn_id: str, step: str, owner: str, reads: Sequence[Command]
-    ) -> StepClaim | StepDropped:
+    ) -> FinalStepClaim | NoFinalStepClaim:
         reply, seen = self._run.with_reads(
             lambda run: run.finalize_claim(
                 session_id,
@@ -80,13 +84,13 @@ class RedisFinals:
                 step=step,
                 lease_ms=self._lease_ms,
                 brains=self._brains,
-                left_ms=int(LEFT_S * 1000),
+                left_ms=int(MISSING_BRAIN_WAIT_S * 1000),
             ),
             reads,
         )
         if isinstance(reply, FinalizeClaimDrop):
-            return Dropped(reply.why)
-        return StepClaim(
+            return NoClaim(reply.why)
+        return FinalStepClaim(
             session_id=session_id,
             turn_id=turn_id,
             step=reply.ahead or step,
@@ -104,7 +108,7 @@ class RedisFinals:
             failing=reply.failing,
         )
 
-    def look(self, claim: StepClaim) -> EndedTurn | None:
+    def look(self, claim: FinalStepClaim) -> EndedTurn | None:
         """The ended turn as it is at this claim; None when Redis no longer knows it."""
         if not claim.seen:
             return self.ended(claim.session_id, claim.turn_id)
@@ -114,39 +118,41 @@ class RedisFinals:
         for reply in found:
             if isinstance(reply, ResponseError):
                 raise reply
-        return ended_turn(found, self._complete)
+        return read_ended_turn(found, self._complete)
 
-    def beat(self, claim: StepClaim) -> Literal["OK", "LOST"]:
+    def beat(self, claim: FinalStepClaim) -> Literal["OK", "LOST"]:
         return self._run.finalize_beat(
             claim.session_id, claim.turn_id, fence=claim.fence, lease_ms=self._lease_ms
         )
 
-    def go_on(self, claim: StepClaim, next_step: str, *, stay: bool) -> StepClaim | Literal["NEXT", "LOST"]:
+    def go_on(
+        self, claim: FinalStepClaim, next_step: str, *, stay: bool
+    ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
         """This step is over: the claim of `next_step` where its owner may take it at once (`stay`: it wants to),
         else `NEXT`: it was rung for. `LOST` when the claim is."""
         return self._gone_on(claim, next_step, self._settle(self._run, claim, next_step, stay))
 
     def go_on_and_read(
-        self, claim: StepClaim, next_step: str, *, stay: bool
-    ) -> StepClaim | Literal["NEXT", "LOST"]:
+        self, claim: FinalStepClaim, next_step: str, *, stay: bool
+    ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
         """As `go_on`; what `details_of` needs is read in the same round trip."""
         settled, said = self._run.together(
             [
                 lambda run: self._settle(run, claim, next_step, stay),
-                lambda run: _said(run, claim.session_id, claim.turn_id),
+                lambda run: _read_conversation(run, claim.session_id, claim.turn_id),
             ]
         )
         if isinstance(settled, ResponseError):
             raise settled
         assert not isinstance(settled, TurnSaidSaid)
         found = self._gone_on(claim, next_step, settled)
-        if isinstance(found, StepClaim) and isinstance(said, TurnSaidSaid):
+        if isinstance(found, FinalStepClaim) and isinstance(said, TurnSaidSaid):
             found.said.append(said)
         return found
 
     def send(
-        self, claim: StepClaim, next_step: str, result: TurnResult, *, stay: bool
-    ) -> StepClaim | Literal["NEXT", "LOST"]:
+        self, claim: FinalStepClaim, next_step: str, result: TurnResult, *, stay: bool
+    ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
         """As `go_on`; the result goes out with it, if it has not yet. Of a claim that is lost nothing goes out."""
         reply = self._run.finalize_send(
             claim.session_id,
@@ -157,12 +163,12 @@ class RedisFinals:
             owner=claim.owner if stay else "",
             lease_ms=self._lease_ms,
             body=result.model_dump_json(),
-            data=_told(result),
+            data=_result_event(result),
         )
         return self._gone_on(claim, next_step, reply)
 
     def _settle(
-        self, run: Scripts, claim: StepClaim, next_step: str, stay: bool
+        self, run: Scripts, claim: FinalStepClaim, next_step: str, stay: bool
     ) -> FinalizeSettleGo | Literal["NEXT", "LOST"]:
         return run.finalize_settle(
             claim.session_id,
@@ -176,10 +182,10 @@ class RedisFinals:
 
     def _gone_on(
         self,
-        claim: StepClaim,
+        claim: FinalStepClaim,
         next_step: str,
         reply: FinalizeSettleGo | FinalizeSendGo | Literal["NEXT", "LOST"],
-    ) -> StepClaim | Literal["NEXT", "LOST"]:
+    ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
         if not isinstance(reply, FinalizeSettleGo | FinalizeSendGo):
             self._outbox.flush(claim.session_id)
             return reply
@@ -199,7 +205,7 @@ class RedisFinals:
 
     def go_ahead(
         self,
-        claim: StepClaim,
+        claim: FinalStepClaim,
         ahead: str,
         past: str,
         *,
@@ -207,7 +213,7 @@ class RedisFinals:
         after_s: float | None = None,
         error: str = "",
         uncounted: bool = False,
-    ) -> StepClaim | Literal["NEXT", "WAIT", "LOST"]:
+    ) -> FinalStepClaim | Literal["NEXT", "WAIT", "LOST"]:
         """The chain's own step is to be tried again, and `ahead` goes before that: the claim of it, or `NEXT`, as by
         `go_on`. `WAIT`: `ahead` is "", so nothing goes any more, and the sweeper rings when the chain's own is due.
 
@@ -247,7 +253,7 @@ class RedisFinals:
             waited_ms=0,
         )
 
-    def finish(self, claim: StepClaim) -> Literal["FINISHED", "LOST"]:
+    def finish(self, claim: FinalStepClaim) -> Literal["FINISHED", "LOST"]:
         """The last step is over: `FINISHED`, or `LOST`. The turn's keys get their lifetime."""
         return self._run.finalize_finish(
             claim.session_id,
@@ -257,7 +263,7 @@ class RedisFinals:
             keep_ms=self._keep_ms,
         )
 
-    def retry(self, claim: StepClaim, after_s: float, error: str) -> Literal["WAIT", "LOST"]:
+    def retry(self, claim: FinalStepClaim, after_s: float, error: str) -> Literal["WAIT", "LOST"]:
         """Try this step again after `after_s`; the sweeper rings then."""
         after_ms = int(after_s * 1000)
         return self._run.finalize_retry(
@@ -267,18 +273,18 @@ class RedisFinals:
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
         """The ended turn as the steps see it; None when Redis no longer knows it."""
         found = self._run.client.many(ended_reads(self._keys.turn(session_id, turn_id)))
-        return ended_turn(found, self._complete)
+        return read_ended_turn(found, self._complete)
 
     def details(self, session_id: str, turn_id: str) -> TurnDetails:
         """The turn's conversation as far as the session's history still holds it, and its calls."""
-        return _details(turn_id, _said(self._run, session_id, turn_id))
+        return _read_details(turn_id, _read_conversation(self._run, session_id, turn_id))
 
-    def details_of(self, claim: StepClaim) -> TurnDetails:
+    def details_of(self, claim: FinalStepClaim) -> TurnDetails:
         """The same as `details`, as it was when the step was claimed where it was read then."""
         if not claim.said:
             return self.details(claim.session_id, claim.turn_id)
         # Taken out: it may be long.
-        return _details(claim.turn_id, claim.said.pop())
+        return _read_details(claim.turn_id, claim.said.pop())
 
     def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]:
         """Ring for a judge of the turn: `RUNG`, or `ALREADY` when that was a moment ago."""
@@ -300,7 +306,7 @@ class RedisFinals:
     def warn_later(self, session_id: str, turn_id: str, warning: str, *, stands: bool) -> None:
         """The result that is out has this warning among its others from now on, or (`stands` False) no longer."""
         key = self._keys.turn(session_id, turn_id) + ":result"
-        for _ in range(AMENDS):
+        for _ in range(MAX_AMEND_TRIES):
             body = cast("str | None", self._run.client.get(key))
             if body is None:
                 return
@@ -324,11 +330,11 @@ class RedisFinals:
     def publish(self, result: TurnResult) -> Literal["PUBLISHED", "ALREADY", "OPEN"]:
         """Send the result out, once: `PUBLISHED`, `ALREADY`, or `OPEN` when the turn has not ended."""
         return self._run.result_publish(
-            result.session_id, result.turn_id, body=result.model_dump_json(), data=_told(result)
+            result.session_id, result.turn_id, body=result.model_dump_json(), data=_result_event(result)
         )
 
 
-def _told(result: TurnResult) -> str:
+def _result_event(result: TurnResult) -> str:
     """What the final event tells, as JSON."""
     return json.dumps(
         {
@@ -339,16 +345,16 @@ def _told(result: TurnResult) -> str:
     )
 
 
-def _said(run: Scripts, session_id: str, turn_id: str) -> TurnSaidSaid:
-    return run.turn_said(session_id, turn_id, most=MOST_READ)
+def _read_conversation(run: Scripts, session_id: str, turn_id: str) -> TurnSaidSaid:
+    return run.turn_said(session_id, turn_id, most=MAX_READ_MESSAGES)
 
 
-def _details(turn_id: str, said: TurnSaidSaid) -> TurnDetails:
+def _read_details(turn_id: str, said: TurnSaidSaid) -> TurnDetails:
     messages = (Message.model_validate_json(item) for item in said.messages)
     return TurnDetails(
         tuple(message for message in messages if message.turn == turn_id),
         read_trace(said.trace),
         said.receipts,
-        asks_of(said.trace),
-        outside_of(said.trace),
+        read_approvals(said.trace),
+        outside_results(said.trace),
     )

@@ -1,4 +1,6 @@
-"""What Redis knows of the fleet, in one round trip, one more for its turns, and one for brains that have a cap."""
+"""The fleet in Redis: an overview in two or three round trips, which workers are alive, and how many turns may
+be live.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from brainq.contracts.fleet import FleetBrain, FleetLanes, FleetRedis, FleetRoom, FleetSweeper
-from brainq.contracts.sweep import TurnKey
+from brainq.contracts.fleet import (
+    FleetBrain,
+    FleetCapacity,
+    FleetLanes,
+    FleetRedis,
+    FleetSweeper,
+    FleetWorker,
+    TurnKey,
+)
 from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
-from brainq.state.queue_places import brain_reads
+from brainq.state.outbox import Outbox
+from brainq.state.snapshots import brain_commands
+from brainq.state.typed_scripts import Scripts
+
+# What Redis knows of the fleet, in one round trip, one more for its turns, and one for brains that have a cap.
 
 _SINCE = {"queued": "created_at", "active": "active_at", "parked": "parked_at", "closing": "closing_at"}
 
@@ -25,7 +38,7 @@ class FleetFacts:
 
     now_ms: int
     lanes: FleetLanes
-    room: FleetRoom
+    room: FleetCapacity
     sweeper: FleetSweeper
     redis: FleetRedis
     queues: tuple[tuple[int, str | None], ...]
@@ -83,7 +96,7 @@ class RedisFleet:
                 waiting=max(0, int(holders) - len(until)),
                 lapsed=sum(score <= now_ms for score in until),
             ),
-            room=FleetRoom(
+            room=FleetCapacity(
                 size=size[0] and int(size[0]),
                 share=size[1] and int(size[1]),
                 live=int(live),
@@ -94,7 +107,7 @@ class RedisFleet:
                 last_round_s=None if swept is None else max(0.0, (now_ms - int(swept)) / 1000),
                 overdue_s=max(0.0, (now_ms - due_ms) / 1000),
             ),
-            redis=_redis(_fields(server), _fields(memory), _fields(disk)),
+            redis=_read_info(_info_fields(server), _info_fields(memory), _info_fields(disk)),
             queues=tuple(zip(map(int, found[::2]), found[1::2], strict=True)),
             waiting=tuple(map(int, waits)),
         )
@@ -107,7 +120,7 @@ class RedisFleet:
         waits = [self.keys.room_tenants, self.keys.room_capped, *map(self.keys.room_for, capped)]
         reads: list[Command] = [("ZUNION", len(waits), *waits)]
         tenants, *found = self.client.many(
-            [*reads, *(read for name in capped for read in brain_reads(self.keys, name))]
+            [*reads, *(read for name in capped for read in brain_commands(self.keys, name))]
         )
         brains = [
             FleetBrain(name=name, cap=int(cap), live=int(live))
@@ -122,7 +135,7 @@ class RedisFleet:
         fields = ("state", *_SINCE.values())
         reads: list[Command] = [("HMGET", self.keys.turn(*turn), *fields) for turn in turns]
         found = [dict(zip(fields, row, strict=True)) for row in (self.client.many(reads) if reads else [])]
-        return [(row["state"] or "accepted", _since(row)) for row in found]
+        return [(row["state"] or "accepted", _seconds_since(row)) for row in found]
 
 
 def rung_at_s(bell: str | None) -> int | None:
@@ -142,12 +155,12 @@ def _scores(found: Sequence[Any]) -> list[float]:
     return [float(score) for score in found[1::2]]
 
 
-def _since(row: Mapping[str, str | None]) -> int | None:
+def _seconds_since(row: Mapping[str, str | None]) -> int | None:
     at = row.get(_SINCE.get(row["state"] or "", ""))
     return int(at) if at else None
 
 
-def _redis(server: dict[str, str], memory: dict[str, str], disk: dict[str, str]) -> FleetRedis:
+def _read_info(server: dict[str, str], memory: dict[str, str], disk: dict[str, str]) -> FleetRedis:
     return FleetRedis(
         version=server.get("valkey_version") or server.get("redis_version", ""),
         used_bytes=int(memory.get("used_memory", 0)),
@@ -157,6 +170,87 @@ def _redis(server: dict[str, str], memory: dict[str, str], disk: dict[str, str])
     )
 
 
-def _fields(info: Any) -> dict[str, str]:
+def _info_fields(info: Any) -> dict[str, str]:
     """Of a raw INFO."""
     return dict(line.split(":", 1) for line in str(info).splitlines() if ":" in line)
+
+
+# Which workers are alive: each says so every few seconds, and what it said lasts a little longer.
+
+WORKERS_KEPT_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class RedisWorkers:
+    """A word a worker, which Redis lets go of by itself, and the set of those that gave one."""
+
+    client: Client
+    keys: Keys
+
+    def announce(self, process: str, worker: FleetWorker, for_s: float) -> None:
+        """The worker is alive, and is taken to be so for `for_s`. `process` is no other worker's."""
+        self.client.many(
+            [
+                ("SET", self.keys.worker(process), worker.model_dump_json(), "PX", int(for_s * 1000)),
+                ("SADD", self.keys.workers, process),
+                ("PEXPIRE", self.keys.workers, WORKERS_KEPT_MS),
+            ]
+        )
+
+    def withdraw(self, process: str) -> None:
+        """The worker ends."""
+        self.client.many([("DEL", self.keys.worker(process)), ("SREM", self.keys.workers, process)])
+
+    def forget_dead(self) -> None:
+        """Names of workers that said nothing for long go out of the set."""
+        names = self._names()
+        dead = [name for name, word in zip(names, self._words(names), strict=True) if word is None]
+        if dead:
+            self.client.many([("SREM", self.keys.workers, *dead)])
+
+    def alive(self) -> tuple[FleetWorker, ...]:
+        """By name."""
+        words = self._words(self._names())
+        return tuple(FleetWorker.model_validate_json(word) for word in words if word is not None)
+
+    def _names(self) -> list[str]:
+        (names,) = self.client.many([("SMEMBERS", self.keys.workers)])
+        return sorted(names)
+
+    def _words(self, names: Sequence[str]) -> list[str | None]:
+        if not names:
+            return []
+        (words,) = self.client.many([("MGET", *(self.keys.worker(name) for name in names))])
+        return list(words)
+
+
+# The fleet's room: how large it is, and who waits for it. The scripts that begin, park and end turns do the rest.
+
+CAPACITY_KEPT_MS = 86_400_000
+
+ADMIT_BATCH = 200
+
+CAP_KEPT_MS = 60_000  # after it was told last: sweepers of two deployments tell different ones in turn
+
+
+class RedisCapacity:
+    """Fits `ports.room.Room`."""
+
+    def __init__(self, scripts: Scripts, outbox: Outbox, cap_stands_ms: int = CAP_KEPT_MS) -> None:
+        self._run = scripts
+        self._outbox = outbox
+        self._cap_stands_ms = cap_stands_ms
+
+    def keep(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int:
+        reply = self._run.room_keep(
+            size=size,
+            share=share,
+            own=json.dumps(dict(own)),
+            caps=json.dumps(dict(caps)),
+            told_ms=self._cap_stands_ms,
+            most=ADMIT_BATCH,
+            keep_ms=CAPACITY_KEPT_MS,
+        )
+        for session_id in reply.asked:
+            self._outbox.flush(session_id)
+        return reply.live

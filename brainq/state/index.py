@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import cast
 
-from brainq.contracts.sweep import Due, Look, TurnKey
+from brainq.contracts.fleet import DueTurns, SweepResult, TurnKey
 from brainq.state.connection import Client
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
@@ -18,7 +18,7 @@ DAY_MS = 86_400_000
 _RUN_ID = re.compile(r"run_id:(\w+)")
 
 
-class RedisIndex:
+class RedisSweepIndex:
     """The sweeper's view of all turns. Fits `ports.index.Index`."""
 
     def __init__(
@@ -43,13 +43,13 @@ class RedisIndex:
         self._grace_ms = int(grace_s * 1000)
         self._longest_lease_ms = int(lease_s * 1000)
 
-    def due(self, most: int, hold_s: float) -> Due:
+    def due(self, most: int, hold_s: float) -> DueTurns:
         """Up to `most` turns that are due; no other sweeper gets them for `hold_s`."""
         reply = self._run.index_take(most=most, hold_ms=int(hold_s * 1000))
         members = tuple(cast(TurnKey, tuple(member.split(" "))) for member in reply.members)
-        return Due(members, reply.stepped)
+        return DueTurns(members, reply.stepped)
 
-    def look(self, turns: Sequence[TurnKey]) -> list[Look | Exception]:
+    def look(self, turns: Sequence[TurnKey]) -> list[SweepResult | Exception]:
         """Look at turns; in place of a look what kept it from being made. The script rings for lost bells again, and
         says when the turn is looked at next."""
         found = self._run.together([partial(self._look, turn=turn) for turn in turns])
@@ -66,12 +66,14 @@ class RedisIndex:
         if not turns:
             return []
         asked = [("HGET", self._keys.turn(*turn), "awaits") for turn in turns]
-        *awaits, scores = self._run.client.many([*asked, ("ZMSCORE", self._keys.index, *map(_member, turns))])
-        return [_standing(word, score) for word, score in zip(awaits, scores, strict=True)]
+        *awaits, scores = self._run.client.many(
+            [*asked, ("ZMSCORE", self._keys.index, *map(_index_member, turns))]
+        )
+        return [_index_state(word, score) for word, score in zip(awaits, scores, strict=True)]
 
     def list_again(self, turns: Iterable[TurnKey]) -> None:
         """Have these looked at now."""
-        self._run.index_hasten(after_ms=0, members=[_member(turn) for turn in turns])
+        self._run.index_hasten(after_ms=0, members=[_index_member(turn) for turn in turns])
 
     def take_comparing(self, for_s: float) -> bool:
         """One sweeper compares SQL with Redis: True for the one that does, as long as it asks within `for_s`."""
@@ -95,7 +97,7 @@ class RedisIndex:
         found = _RUN_ID.search(str(server))
         return f"{kept} {found[1] if found else ''}"
 
-    def _look(self, run: Scripts, turn: TurnKey) -> Look:
+    def _look(self, run: Scripts, turn: TurnKey) -> SweepResult:
         reply = run.turn_sweep(
             *turn,
             rering_ms=self._rering_ms,
@@ -105,15 +107,15 @@ class RedisIndex:
             longest_lease_ms=self._longest_lease_ms,
         )
         if isinstance(reply, TurnSweepLook):
-            return Look(reply.fence, reply.actions, reply.lost)
-        return Look(actions=(("readmit",),) if reply == "GONE" else ())
+            return SweepResult(reply.fence, reply.actions, reply.lost)
+        return SweepResult(actions=(("readmit",),) if reply == "GONE" else ())
 
 
-def _member(turn: TurnKey) -> str:
+def _index_member(turn: TurnKey) -> str:
     return f"{turn[0]} {turn[1]}"
 
 
-def _standing(awaits: str | None, score: object) -> str:
+def _index_state(awaits: str | None, score: object) -> str:
     if awaits is None:
         return "unknown"
     return "unlisted" if score is None and awaits != "nobody" else "known"

@@ -78,7 +78,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from brainq.contracts.session_prefix import tenant_of
+from brainq.contracts.ids import tenant_of
 
 OF_SESSION = frozenset({"session", "waiting", "history", "notices", "flags", "readiness"})
 """The keys of a session, as scripts call them."""

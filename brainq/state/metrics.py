@@ -15,7 +15,7 @@ from brainq.state.typed_scripts import Scripts
 DAY_MS = 86_400_000
 KEEP_MS = 30 * DAY_MS
 REMEMBER_MS = DAY_MS  # for as long a process may try to add a batch again
-MOST_CELLS = 10_000  # some 1 MB, and a third of a second of a scrape
+MAX_CELLS = 10_000  # some 1 MB, and a third of a second of a scrape
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,14 @@ class RedisMetrics:
         batch = counters.batch()
         if batch is None:
             return
-        deltas = [part for cell, by in batch.deltas.items() for part in (_field(cell), f"{by:.17g}")]
+        deltas = [part for cell, by in batch.deltas.items() for part in (_cell_field(cell), f"{by:.17g}")]
         self.scripts.metrics_flush(
             flushed=self.keys.flushed(counters.process),
             number=batch.number,
-            dropped=_field((DROPPED.name,)),
+            dropped=_cell_field((DROPPED.name,)),
             keep_ms=KEEP_MS,
             remember_ms=REMEMBER_MS,
-            most=MOST_CELLS,
+            most=MAX_CELLS,
             deltas=deltas,
         )
         counters.taken(batch)
@@ -50,5 +50,5 @@ class RedisMetrics:
         return {tuple(json.loads(field)): float(value) for field, value in as_mapping(found).items()}
 
 
-def _field(cell: Cell) -> str:
+def _cell_field(cell: Cell) -> str:
     return json.dumps(cell, ensure_ascii=False, separators=(",", ":"))

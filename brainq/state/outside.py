@@ -1,24 +1,37 @@
-"""Results from outside: which call waits for a token, and the result that comes for it."""
+"""Results from outside: tokens and the completion of parked calls, and servers' tasks that parked calls wait
+for.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from typing import cast
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, cast
 
-from brainq.contracts.claim import CallRef, SettleReply
+from brainq.contracts.call import (
+    ServerTask,
+    ServerTaskWatch,
+    ToolOutcome,
+    check_progress,
+    parse_outside_token,
+)
+from brainq.contracts.claim import CallClaim, CallRef, SettleReply
 from brainq.contracts.message import Message
-from brainq.contracts.outcome import ToolOutcome
-from brainq.contracts.outside_token import ref_of_token
-from brainq.contracts.status import TraceStatus
-from brainq.contracts.usage import Spend
+from brainq.contracts.model import Spend
+from brainq.contracts.status import Effect, TraceStatus
+from brainq.observe.logs import logger
+from brainq.state.connection import Client
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.script_values import as_json, json_or_none
 from brainq.state.typed_scripts import CallCompleteLate, Scripts
 
-KEPT_AFTER_S = (
+# Results from outside: which call waits for a token, and the result that comes for it.
+
+TOKEN_KEPT_AFTER_S = (
     86_400.0  # so that a result which comes too late is told so, and does not meet an unknown token
 )
 
@@ -34,7 +47,7 @@ class RedisOutside:
     def register(self, token: str, ref: CallRef, keep_s: float) -> bool:
         """Note which call waits for this token. False: another call has it."""
         key = self._key(token)
-        keep_ms = int((keep_s + KEPT_AFTER_S) * 1000)
+        keep_ms = int((keep_s + TOKEN_KEPT_AFTER_S) * 1000)
         if self._run.client.set(key, ref.holder, nx=True, px=keep_ms):
             return True
         return self._run.client.get(key) == ref.holder
@@ -83,7 +96,7 @@ class RedisOutside:
             token=token,
             # One of a tool's own was registered for the call; a child's is its turn's id. Only the others name
             # their call themselves, and anybody could write such a one.
-            known=ref_of_token(token) is None,
+            known=parse_outside_token(token) is None,
             status=status,
             message=as_json(message),
             detail=detail,
@@ -105,3 +118,162 @@ class RedisOutside:
     def _key(self, token: str) -> str:
         # A token may be long, and it is a secret: the key's name tells nobody what it is.
         return self._keys.outside(hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()[:32])
+
+
+# Tasks of servers that parked calls wait for. Fits `ports.server_tasks.ServerTasks`.
+
+TASK_KEPT_AFTER_S = (
+    86_400.0  # once the longest wait is over; for rows that no process of their brain is left to drop
+)
+
+UNREADABLE_KEPT_S = 30 * 86_400.0  # so long a row may wait for a process that can read it
+
+log = logger("brainq.state")
+
+_NOT_YET_PARKED = frozenset({TraceStatus.DISPATCHED, TraceStatus.RUNNING})
+
+
+class RedisServerTasks:
+    """Rows of one sorted set a brain and effect; a row's score is until when somebody beats for it."""
+
+    def __init__(self, client: Client, scripts: Scripts, keys: Keys, *, lease_s: float) -> None:
+        self._client = client
+        self._run = scripts
+        self._keys = keys
+        self._lease_ms = int(lease_s * 1000)
+        self._unreadable: set[str] = set()  # told
+
+    def put(self, claim: CallClaim, task: ServerTask, token: str) -> ServerTaskWatch:
+        """Note the task, and that this process asks for it."""
+        now_ms = self._now_ms()
+        watched = ServerTaskWatch(
+            claim.ref, claim.attempt, claim.owner, claim.brain, claim.effect, claim.tool, token, task, now_ms
+        )
+        row, key = _task_row(watched), self._keys.server_tasks(claim.brain, claim.effect.value)
+        keep_ms = int((task.timeout_s + TASK_KEPT_AFTER_S) * 1000)
+        _, left_ms = self._client.many([("ZADD", key, now_ms + self._lease_ms, row), ("PTTL", key)])
+        if left_ms < keep_ms:
+            self._client.pexpire(key, keep_ms)
+        return replace(watched, row=row)
+
+    def beat(self, task: ServerTaskWatch) -> Literal["OK", "BEGINS", "OVER"]:
+        """Go on watching it, as long as its call waits for it."""
+        ref = task.ref
+        trace = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
+        fields = [f"{ref.call_id}:{part}" for part in ("status", "token", "attempt")]
+        (seconds, micros), (status, token, attempt) = self._client.many(
+            [("TIME",), ("HMGET", trace, *fields)]
+        )
+        if attempt != str(task.attempt):
+            return "OVER"
+        if status == TraceStatus.PARKED and token == task.token:
+            now_ms = int(seconds) * 1000 + int(micros) // 1000
+            self._client.zadd(self._key(task), {task.row: now_ms + self._lease_ms}, xx=True)
+            return "OK"
+        return "BEGINS" if status in _NOT_YET_PARKED else "OVER"
+
+    def lapsed(self, places: Collection[tuple[str, Effect]], most: int) -> list[ServerTaskWatch]:
+        """Up to `most` of each brain and effect, those that lapsed first. A row that another version wrote, and
+        this one cannot read, is put off for a lease: a process of that version takes it, and the others are reached.
+        """
+        if not places:
+            return []
+        now_ms = self._now_ms()
+        keys = [self._keys.server_tasks(brain, effect.value) for brain, effect in places]
+        found = self._client.many([("ZRANGEBYSCORE", key, "-inf", now_ms, "LIMIT", 0, most) for key in keys])
+        lapsed: list[ServerTaskWatch] = []
+        for key, rows in zip(keys, found, strict=True):
+            for row in rows:
+                try:
+                    lapsed.append(_read_watch(row))
+                except (ValueError, LookupError, TypeError, AttributeError) as failure:
+                    self._put_off(key, row, now_ms, failure)
+        return lapsed
+
+    def take(self, task: ServerTaskWatch) -> bool:
+        """Watch one that lapsed. False: another process takes it."""
+        digest = hashlib.sha256(task.token.encode()).hexdigest()[:32]
+        if not self._client.set(self._keys.taking(digest), "1", nx=True, px=self._lease_ms):
+            return False
+        until_ms = self._now_ms() + self._lease_ms
+        return bool(self._client.zadd(self._key(task), {task.row: until_ms}, xx=True, ch=True))
+
+    def leave(self, tasks: Sequence[ServerTaskWatch]) -> None:
+        if tasks:
+            self._client.many([("ZADD", self._key(task), "XX", 0, task.row) for task in tasks])
+
+    def drop(self, task: ServerTaskWatch) -> None:
+        self._client.zrem(self._key(task), task.row)
+
+    def tell(self, task: ServerTaskWatch, message: str) -> None:
+        """How far it is: seconds since it was given, and the server's words."""
+        ref = task.ref
+        progress = check_progress(max(0, self._now_ms() - task.begun_ms) // 1000, None, message)
+        self._run.call_progress(
+            ref.session_id,
+            ref.turn_id,
+            owner=task.owner,
+            call=ref.call_id,
+            attempt=task.attempt,
+            # Whoever goes on with the task does not tell again what was told last.
+            number=zlib.crc32(progress.message.encode()),
+            said=as_json(progress),
+        )
+
+    def _put_off(self, key: str, row: str, now_ms: int, failure: Exception) -> None:
+        if now_ms - _read_begun_ms(row) > UNREADABLE_KEPT_S * 1000:
+            self._client.zrem(key, row)
+            log.error("a server's task that cannot be read is forgotten", failure=failure)
+            return
+        self._client.zadd(key, {row: now_ms + self._lease_ms}, xx=True)
+        if row not in self._unreadable:
+            self._unreadable.add(row)
+            log.warning("a server's task is left to the version of brainq that wrote it", failure=failure)
+
+    def _key(self, task: ServerTaskWatch) -> str:
+        return self._keys.server_tasks(task.brain, task.effect.value)
+
+    def _now_ms(self) -> int:
+        seconds, micros = self._client.time()
+        return seconds * 1000 + micros // 1000
+
+
+def _task_row(task: ServerTaskWatch) -> str:
+    said = task.task
+    return json.dumps(
+        {
+            "call": task.ref.holder,
+            "attempt": task.attempt,
+            "owner": task.owner,
+            "brain": task.brain,
+            "effect": task.effect.value,
+            "tool": task.tool,
+            "token": task.token,
+            "task": [said.task_id, said.poll_ms, said.timeout_s, said.held_by],
+            "begun": task.begun_ms,
+        }
+    )
+
+
+def _read_watch(row: str) -> ServerTaskWatch:
+    read: dict[str, Any] = json.loads(row)
+    return ServerTaskWatch(
+        CallRef.of_holder(read["call"]),
+        read["attempt"],
+        read["owner"],
+        read["brain"],
+        Effect(read["effect"]),
+        read["tool"],
+        read["token"],
+        ServerTask(*read["task"][:4]),  # a newer version may say more
+        read["begun"],
+        row,
+    )
+
+
+def _read_begun_ms(row: str) -> int:
+    """0 where the row does not say."""
+    try:
+        return int(json.loads(row)["begun"])
+    except (ValueError, LookupError, TypeError):
+        return 0

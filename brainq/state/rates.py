@@ -8,7 +8,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from brainq.contracts.fleet import FleetModel
-from brainq.contracts.rate import NO_RATE, SAID_NOTHING, Rate, Rates, RateSaid, RateWait, TokenCount
+from brainq.contracts.rate import (
+    EMPTY_RATE_REPORT,
+    NO_RATE,
+    Rate,
+    RateReport,
+    RateRules,
+    RateWait,
+    TokenCount,
+)
 from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
 from brainq.state.typed_scripts import RateTakeLate, RateTakeWait, Scripts
@@ -16,9 +24,9 @@ from brainq.state.typed_scripts import RateTakeLate, RateTakeWait, Scripts
 WINDOW_S = 60.0
 SLACK_SHARE = 1 / 12  # of the window: 5 s, within which a request that has got its place arrives
 LEARNED_S = 3600.0
-TOLD_AGAIN_S = 300.0  # what every answer repeats is written no more often
-LONGEST_WAIT_S = 86_400.0
-LONGEST_STOP_S = 300.0  # a service that asks for longer is tried by one request after that
+REPORT_AGAIN_S = 300.0  # what every answer repeats is written no more often
+MAX_WAIT_S = 86_400.0
+MAX_STOP_S = 300.0  # a service that asks for longer is tried by one request after that
 _OF_RULE = ("set_requests", "set_tokens", "requests", "tokens", "learned_until", "stopped_until")
 
 
@@ -35,7 +43,7 @@ class RedisRates:
         self,
         scripts: Scripts,
         keys: Keys,
-        rates: Rates,
+        rates: RateRules,
         listen: Callable[[], None] = lambda: None,
     ) -> None:
         self._run = scripts
@@ -47,7 +55,7 @@ class RedisRates:
         self._slack_ms = int(WINDOW_S * SLACK_SHARE * 1000)
         self._lock = threading.Lock()
         self._learned: dict[str, float] = {}  # until when, by time.monotonic()
-        self._told: dict[str, tuple[RateSaid, float]] = {}
+        self._told: dict[str, tuple[RateReport, float]] = {}
 
     def holds(self, name: str) -> bool:
         """Whether anything limits the model. No round trip."""
@@ -56,7 +64,7 @@ class RedisRates:
             self._listen()
         if not self._rates.by_name and name not in self._learned:
             return False  # most models
-        rate = self._rates.of(_model(name))
+        rate = self._rates.of(_model_name(name))
         if rate is None:
             return False
         return rate != "unknown" or time.monotonic() < self._learned.get(name, 0.0)
@@ -99,7 +107,7 @@ class RedisRates:
                 tokens_most=rate.tokens,
                 window_ms=self._window_ms,
                 slack_ms=self._slack_ms,
-                most_wait_ms=int(min(most_wait_s, LONGEST_WAIT_S) * 1000),
+                most_wait_ms=int(min(most_wait_s, MAX_WAIT_S) * 1000),
             )
             match reply:
                 case RateTakeWait() | RateTakeLate():
@@ -122,14 +130,14 @@ class RedisRates:
         place: str,
         used: int | TokenCount | None,
         answered_s: float | None,
-        said: RateSaid,
+        said: RateReport,
     ) -> bool:
         """What came of a request; nothing is written where nothing limits the model, and nothing is new. False: what
         its service says is not kept to."""
-        if self._rates.of(_model(name)) is None:
+        if self._rates.of(_model_name(name)) is None:
             return False
         said = self._new_of(name, said)
-        if said == SAID_NOTHING and not self.holds(name):
+        if said == EMPTY_RATE_REPORT and not self.holds(name):
             return True
         count, plain = (used, None) if isinstance(used, TokenCount) else (None, used)
         self._run.rate_settle(
@@ -144,10 +152,10 @@ class RedisRates:
             window_ms=self._window_ms,
             requests=said.requests,
             tokens=said.tokens,
-            stop_ms=int(min(said.stop_s, LONGEST_STOP_S) * 1000),
-            probes=said.stop_s > LONGEST_STOP_S,
+            stop_ms=int(min(said.stop_s, MAX_STOP_S) * 1000),
+            probes=said.stop_s > MAX_STOP_S,
         )
-        if said != SAID_NOTHING:
+        if said != EMPTY_RATE_REPORT:
             self.heard(name)
         return True
 
@@ -177,20 +185,22 @@ class RedisRates:
                 ("HMGET", keys["rule"], *_OF_RULE),
             ]
         found = client.many(reads) if reads else []
-        return tuple(_seen(name, *found[3 * i : 3 * i + 3], now_ms=now_ms) for i, name in enumerate(names))
+        return tuple(
+            _fleet_model(name, *found[3 * i : 3 * i + 3], now_ms=now_ms) for i, name in enumerate(names)
+        )
 
-    def _new_of(self, name: str, said: RateSaid) -> RateSaid:
+    def _new_of(self, name: str, said: RateReport) -> RateReport:
         """What was not told a moment ago."""
-        limits = RateSaid(said.requests, said.tokens)
-        before, at = self._told.get(name, (SAID_NOTHING, 0.0))
-        if said.stop_s <= 0 and limits == before and time.monotonic() - at < TOLD_AGAIN_S:
-            return SAID_NOTHING
-        if limits != SAID_NOTHING:
+        limits = RateReport(said.requests, said.tokens)
+        before, at = self._told.get(name, (EMPTY_RATE_REPORT, 0.0))
+        if said.stop_s <= 0 and limits == before and time.monotonic() - at < REPORT_AGAIN_S:
+            return EMPTY_RATE_REPORT
+        if limits != EMPTY_RATE_REPORT:
             self._told[name] = (limits, time.monotonic())
         return said
 
     def _rate(self, name: str) -> Rate:
-        rate = self._rates.of(_model(name))
+        rate = self._rates.of(_model_name(name))
         return rate if isinstance(rate, Rate) else NO_RATE
 
     def _of(self, name: str, *parts: str) -> dict[str, Any]:
@@ -203,26 +213,28 @@ def learned(client: Client, keys: Keys, now_ms: int) -> Sequence[tuple[str, floa
     return cast("list[tuple[str, float]]", found)
 
 
-def _seen(name: str, taken: int, waiting: int, rule: Sequence[str | None], *, now_ms: int) -> FleetModel:
+def _fleet_model(
+    name: str, taken: int, waiting: int, rule: Sequence[str | None], *, now_ms: int
+) -> FleetModel:
     set_requests, set_tokens, requests, tokens, learned_until, stopped_until = (
         int(value or 0) for value in rule
     )
     is_fresh = now_ms < learned_until
     return FleetModel(
-        name=_model(name),
+        name=_model_name(name),
         account=name.partition(" #")[2],
-        requests=_least(set_requests, requests if is_fresh else 0),
-        tokens=_least(set_tokens, tokens if is_fresh else 0),
+        requests=_smaller_limit(set_requests, requests if is_fresh else 0),
+        tokens=_smaller_limit(set_tokens, tokens if is_fresh else 0),
         taken=taken,
         waiting=waiting,
         stopped_s=max(0.0, (stopped_until - now_ms) / 1000),
     )
 
 
-def _least(given: int, learned: int) -> int | None:
+def _smaller_limit(given: int, learned: int) -> int | None:
     limits = [limit for limit in (given, learned) if limit]
     return min(limits) if limits else None
 
 
-def _model(name: str) -> str:
+def _model_name(name: str) -> str:
     return name.partition(" #")[0]

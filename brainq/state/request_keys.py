@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from brainq.contracts.ids import new_turn_id
-from brainq.contracts.status import TryEnd
+from brainq.contracts.status import RequestTryEnd
 from brainq.state.connection import Client
 from brainq.state.keys import Keys
 from brainq.state.typed_scripts import Scripts
 
-KEPT_S = 900
-MOST = 256
+REQUEST_KEPT_S = 900
+MAX_TRACKED_REQUESTS = 256
 """How many requests of the same content are known at once."""
 
 
@@ -37,10 +37,10 @@ class RedisRequestKeys:
             number=number,
             state="refused" if is_refused else "open",
             older=known or "",
-            keep_ms=KEPT_S * 1000,
-            most=MOST,
+            keep_ms=REQUEST_KEPT_S * 1000,
+            most=MAX_TRACKED_REQUESTS,
         ).key
 
-    def end(self, digest: str, key: str, number: int, how: TryEnd) -> None:
+    def end(self, digest: str, key: str, number: int, how: RequestTryEnd) -> None:
         """Note how a try ended. Of one that was tried again since nothing is noted."""
         self._run.request_tried(tries=self._keys.tries(digest), key=key, number=number, state=how)

@@ -9,11 +9,10 @@ from typing import Any, TypedDict
 from pydantic import BaseModel
 
 from brainq.contracts.claim import PlannedCall, TurnClaim
-from brainq.contracts.hold import HoldSpec, readiness_id
-from brainq.contracts.kept import Kept
-from brainq.contracts.usage import Spend
+from brainq.contracts.model import Spend
+from brainq.contracts.people import HoldSpec, RestoredState, readiness_hold_id
 
-MAX_SAID_CHARS = 500  # of a client call's arguments: kept for as long as its result may come late
+MAX_CLIENT_ARGUMENT_CHARS = 500  # of a client call's arguments: kept for as long as its result may come late
 
 
 def as_json(value: BaseModel) -> str:
@@ -26,7 +25,7 @@ def json_or_none(value: BaseModel | None) -> str:
     return as_json(value) if value is not None else ""
 
 
-class Used(TypedDict):
+class UsageArguments(TypedDict):
     """What a model call used, as the arguments of these names."""
 
     input: int
@@ -37,7 +36,7 @@ class Used(TypedDict):
     spend: str
 
 
-def used(spend: Spend | None) -> Used:
+def usage_arguments(spend: Spend | None) -> UsageArguments:
     """Zeros, None and "" for nothing."""
     if spend is None:
         return {"input": 0, "output": 0, "cache_read": 0, "cache_creation": 0, "cost": None, "spend": ""}
@@ -56,7 +55,7 @@ def spends_json(spends: Sequence[Spend] | None) -> str:
     return "" if spends is None else f"[{','.join(map(as_json, spends))}]"
 
 
-def under_way_word(claim: TurnClaim) -> str:
+def running_attempt_argument(claim: TurnClaim) -> str:
     """What the claim's model call has come to, after its step and attempt; "" where no model is asked."""
     attempt = claim.under_way
     if attempt.account is None:
@@ -66,10 +65,10 @@ def under_way_word(claim: TurnClaim) -> str:
 
 def plan_json(plan: Sequence[PlannedCall]) -> str:
     """The argument `calls`: a JSON array in the model's order."""
-    return json.dumps([_planned(call) for call in plan])
+    return json.dumps([_planned_call(call) for call in plan])
 
 
-def _planned(call: PlannedCall) -> dict[str, Any]:
+def _planned_call(call: PlannedCall) -> dict[str, Any]:
     return {
         "id": call.id,
         "tool": call.tool,
@@ -95,7 +94,7 @@ def _planned(call: PlannedCall) -> dict[str, Any]:
             else {
                 "client_ms": int(call.client.timeout_s * 1000),
                 "client_args": call.client.arguments_json,
-                "client_said": call.client.arguments_json[:MAX_SAID_CHARS],
+                "client_said": call.client.arguments_json[:MAX_CLIENT_ARGUMENT_CHARS],
             }
         ),
     }
@@ -106,7 +105,7 @@ def hold_ms(hold: HoldSpec) -> int:
     return int(hold.timeout_s * 1000)
 
 
-def ready_word(word: HoldSpec | str) -> str:
+def readiness_argument(word: HoldSpec | str) -> str:
     """A word about readiness as scripts read it: `ready`, a hold as JSON with its id, or "" for none."""
     if not isinstance(word, HoldSpec):
         return word
@@ -115,14 +114,16 @@ def ready_word(word: HoldSpec | str) -> str:
     )
 
 
-def said_at_submit(readiness: bool | None, key: str) -> HoldSpec | str:
+def readiness_at_submit(readiness: bool | None, key: str) -> HoldSpec | str:
     """What a submit with this key says of its turn's readiness."""
     if readiness is None:
         return ""
-    return "ready" if readiness else HoldSpec(id=readiness_id(key), reason="it was submitted as not ready")
+    return (
+        "ready" if readiness else HoldSpec(id=readiness_hold_id(key), reason="it was submitted as not ready")
+    )
 
 
-def kept_json(kept: Kept) -> str:
+def restored_state_json(kept: RestoredState) -> str:
     """The argument `kept`: "" where SQL kept nothing."""
     if not kept.brakes and not kept.inputs:
         return ""

@@ -20,8 +20,8 @@ from redis.exceptions import NoScriptError, ResponseError
 
 from brainq.errors import ScriptError
 from brainq.state.connection import Client, Command
-from brainq.state.headers import HEADER, Signature, signature
 from brainq.state.keys import Keys
+from brainq.state.script_headers import HEADER, Signature, parse_signature
 
 LUA = Path(__file__).parent / "lua"
 NAMES = tuple(sorted(path.stem for path in LUA.glob("*.lua")))
@@ -29,14 +29,14 @@ _INCLUDE = re.compile(r"^-- @include (\S+)\n", re.MULTILINE)
 
 
 T = TypeVar("T")
-Asked = tuple[str, Sequence[str], Sequence[Any]]  # a script's name, keys, arguments
+ScriptCall = tuple[str, Sequence[str], Sequence[Any]]  # a script's name, keys, arguments
 
 
-class _NotYet(Exception):
+class _NotRunYet(Exception):
     """A script was asked for, and has not run."""
 
 
-def _told(reply: list[Any], *_asked: object) -> list[Any]:
+def _raw_reply(reply: list[Any], *_asked: object) -> list[Any]:
     return reply
 
 
@@ -114,7 +114,7 @@ def _paste(source: str, seen: set[str]) -> str:
 def _read_script(name: str) -> tuple[Signature, str]:
     """Its header, and its text with the includes. Once a process, which may have several clients."""
     source = _read(name)
-    read = signature(name, source)
+    read = parse_signature(name, source)
     return read, read.prelude() + _paste(HEADER.sub("", source), set())
 
 
@@ -189,7 +189,7 @@ class LoadedScripts:
 
         return call(self._running(run)), replies
 
-    def send_with(self, asked: Asked, reads: Sequence[Command]) -> tuple[list[Any], list[Any]]:
+    def send_with(self, asked: ScriptCall, reads: Sequence[Command]) -> tuple[list[Any], list[Any]]:
         """Send a script and plain commands in one go: its reply, and theirs."""
         name, keys, args = asked
         script = self._scripts[name]
@@ -216,22 +216,22 @@ class LoadedScripts:
 
         Each calls one script, of the Scripts that it is given. It is called twice: to ask, and with the reply.
         """
-        asked: list[Asked] = []
+        asked: list[ScriptCall] = []
 
         def ask(name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
             asked.append((name, keys, args))
-            raise _NotYet
+            raise _NotRunYet
 
         for call in calls:
-            with suppress(_NotYet):
+            with suppress(_NotRunYet):
                 call(self._running(ask))
         replies = self.send_all(asked)
         return [
-            reply if isinstance(reply, ResponseError) else call(self._running(partial(_told, reply)))
+            reply if isinstance(reply, ResponseError) else call(self._running(partial(_raw_reply, reply)))
             for call, reply in zip(calls, replies, strict=True)
         ]
 
-    def send_all(self, asked: Sequence[Asked]) -> list[list[Any] | ResponseError]:
+    def send_all(self, asked: Sequence[ScriptCall]) -> list[list[Any] | ResponseError]:
         """Send these in one go; the replies in order, and in place of one what Redis refused.
 
         From the first script on that the server does not know they run again one by one: a later one may build on it.

@@ -1,20 +1,90 @@
-"""A turn as Redis knows it at one moment, for `show`, `list` and handles."""
+"""Turns as Redis knows them at one moment, one or a page of a list, with a queued turn's position."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
 
-from brainq.contracts.queue_place import QueuePlace
-from brainq.contracts.snapshot import TurnSnapshot
-from brainq.contracts.status import Awaits, Ending, StopReason, TurnState
-from brainq.contracts.sweep import TurnKey
-from brainq.contracts.trace import ToolTraceEntry
+from brainq.contracts.call import ToolTraceEntry
+from brainq.contracts.fleet import TurnKey
+from brainq.contracts.ids import prefix_upper_bound, tenant_of
+from brainq.contracts.status import FAILED_CALLS, Awaits, Ending, StopReason, TurnState
+from brainq.contracts.turn import Priority
+from brainq.contracts.view import QueuePosition, TurnSnapshot
 from brainq.state.budgets import budget_now_ms, budget_snapshot
 from brainq.state.calls import RedisCalls
-from brainq.state.connection import Client
+from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
-from brainq.state.queue_places import place_of, place_reads
+from brainq.state.transcripts import read_trace
 from brainq.state.turn_view import read_newest_text
+
+# Where queued turns stand, and what is in their way: so many reads a turn, to be sent with others.
+
+POSITION_COMMANDS = 10
+
+
+def brain_commands(keys: Keys, brain: str) -> list[Command]:
+    """Reads of a brain's cap, and of how many of its turns are live."""
+    return [
+        ("HGET", keys.room, f"brain {brain}"),
+        ("ZLEXCOUNT", keys.room_live, f"[ {brain} ", f"( {brain}!"),
+    ]
+
+
+def position_commands(keys: Keys, turn: TurnKey, brain: str) -> list[Command]:
+    """READS commands, whose replies `place_of` takes. `brain` is the one that the turn names, or empty."""
+    session_id, turn_id = turn
+    tenant = tenant_of(session_id)
+    return [
+        ("HMGET", keys.of_session(session_id, "session"), "live", "paused", "paused_at", "paused_why"),
+        ("LPOS", keys.of_session(session_id, "waiting"), turn_id),
+        ("ZRANK", keys.room_line(session_id), session_id),
+        ("HMGET", keys.room, "all", "tenant", tenant),
+        ("ZLEXCOUNT", keys.room_live, "[!", "+"),
+        ("ZLEXCOUNT", keys.room_live, f"[{tenant}", f"({prefix_upper_bound(tenant)}"),
+        ("HGET", keys.room_brains, session_id),
+        ("ZRANK", keys.room_aside(brain, session_id), session_id),
+        *brain_commands(keys, brain),
+    ]
+
+
+def read_position(row: Mapping[str, str], replies: Sequence[Any], now_ms: int) -> QueuePosition | None:
+    """Of the turn whose fields are `row`; None where it waits no longer. Pure."""
+    (live, paused, paused_at, paused_why), ahead, in_line, (size, share, own), all_live, its_live = replies[
+        :6
+    ]
+    waits_for, aside, cap, brain_live = replies[6:]
+    waits_for = waits_for if in_line is None else None
+    is_its_own = waits_for is not None and waits_for == row.get("brain")
+    if ahead is None:
+        return None
+    share = own or share
+    full: Literal["", "fleet", "tenant"] = ""
+    if size and all_live >= int(size):
+        full = "fleet"
+    elif share and its_live >= int(share):
+        full = "tenant"
+    max_wait_ms = row.get("max_wait_ms")
+    return QueuePosition(
+        live=live or "",
+        ahead=ahead,
+        is_paused=paused == "1",
+        paused_ms=max(0, now_ms - int(paused_at)) if paused_at else 0,
+        paused_why=paused_why or "",
+        in_line=in_line if waits_for is None else aside or 0,
+        full=full,
+        brain=waits_for or "",
+        brain_live=brain_live if is_its_own else 0,
+        brain_cap=int(cap or 0) if is_its_own else 0,
+        share=int(share) if share else None,
+        priority=cast(Priority, row.get("priority") or "normal"),
+        gives_up_ms=max(0, int(row["created_at"]) + int(max_wait_ms) - now_ms) if max_wait_ms else None,
+    )
+
+
+# A turn as Redis knows it at one moment, for `show`, `list` and handles.
 
 _BRIEF = ("state", "ending", "begun", "isolated", "text")
 
@@ -39,10 +109,10 @@ class RedisSnapshots:
             return None
         now_ms, place = clock[0] * 1000 + clock[1] // 1000, None
         if turn["state"] == TurnState.QUEUED:
-            reads = place_reads(self._keys, (session_id, turn_id), turn.get("brain", ""))
-            place = place_of(turn, self._client.many(reads), now_ms)
+            reads = position_commands(self._keys, (session_id, turn_id), turn.get("brain", ""))
+            place = read_position(turn, self._client.many(reads), now_ms)
         trace, text = self._calls.trace(session_id, turn_id), self._text(session_id, turn_id, turn)
-        return snapshot_of((session_id, turn_id), turn, budget, place, now_ms, trace, text)
+        return read_snapshot((session_id, turn_id), turn, budget, place, now_ms, trace, text)
 
     def in_brief(self, session_id: str, turn_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
         """State and text alone, of those that Redis knows, in one round trip; a live turn's newest text is another."""
@@ -62,17 +132,17 @@ class RedisSnapshots:
         return read_newest_text(self._client, self._keys, session_id, turn_id, turn.get("isolated") == "1")
 
 
-def snapshot_of(
+def read_snapshot(
     turn: TurnKey,
     row: Mapping[str, str],
     budget: dict[str, str],
-    place: QueuePlace | None,
+    place: QueuePosition | None,
     now_ms: int,
     trace: tuple[ToolTraceEntry, ...],
     text: str,
 ) -> TurnSnapshot:
     """From the fields of the turn's hashes. Pure."""
-    awaits, behind = (Awaits(row["awaits"]), 0) if place is None else _waiting(place)
+    awaits, behind = (Awaits(row["awaits"]), 0) if place is None else _waiting_behind(place)
     return TurnSnapshot(
         turn_id=turn[1],
         session_id=turn[0],
@@ -104,7 +174,7 @@ def snapshot_of(
     )
 
 
-def _waiting(place: QueuePlace) -> tuple[Awaits, int]:
+def _waiting_behind(place: QueuePosition) -> tuple[Awaits, int]:
     if place.is_paused:
         return Awaits.PAUSED, place.ahead + bool(place.live)
     if place.live:
@@ -112,3 +182,151 @@ def _waiting(place: QueuePlace) -> tuple[Awaits, int]:
     if place.brain and place.ahead:
         return Awaits.SESSION, place.ahead
     return Awaits.BRAIN if place.brain else Awaits.ROOM, place.ahead + (place.in_line or 0)
+
+
+# What Redis knows of the turns on a page of a list: two round trips, however many there are.
+
+MAX_TRACE_FIELDS = 1_000_000  # fields of a trace; a scan that may take as many takes one round trip
+
+MAX_SHOWN_CALLS = 20  # open calls that a line tells of
+
+TURN_FIELDS = (
+    *(
+        "state",
+        "awaits",
+        "step",
+        "attempt",
+        "fence",
+        "owner",
+        "lease_until",
+        "ending",
+        "stop_reason",
+        "cancel",
+    ),
+    *("kind", "brain", "parked_at", "parked_ms", "fin_step", "fin_tries", "created_at", "n_calls"),
+    *("priority", "max_wait_ms", "waits_for", "resumes_at"),
+)
+
+BUDGET_FIELDS = (
+    *("deadline", "timeout_ms", "steps_used", "steps_max", "tool_calls_used", "tool_calls_max"),
+    *("reflections_used", "reflections_max", "max_context_tokens", "input_tokens", "output_tokens"),
+    *("tokens_max", "cost_usd", "cost_max_usd"),
+)
+
+CALL_FIELDS = (
+    *("tool", "effect", "status", "wave", "attempt", "hash", "lanes", "dispatched_at", "started_at"),
+    *("owner", "park"),
+)
+
+_OPEN_STATES = (TurnState.ACTIVE, TurnState.PARKED)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTurn:
+    """`snapshot` without its text; its trace has the first calls of the newest step only."""
+
+    snapshot: TurnSnapshot
+    failed_calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSession:
+    """See `ListedSession`."""
+
+    live: str | None
+    waiting: int
+    is_paused: bool
+    flags: int
+
+
+@dataclass(frozen=True, slots=True)
+class RedisLiveTurns:
+    """Reads of many turns, or sessions, at once."""
+
+    client: Client
+    keys: Keys
+
+    def of(self, turns: Sequence[TurnKey]) -> list[LiveTurn | None]:
+        """In their order; None for a turn that Redis does not know."""
+        if not turns:
+            return []
+        clock, *found = self.client.many([("TIME",), *(read for turn in turns for read in self._reads(turn))])
+        now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
+        known = [
+            (turn, _present(TURN_FIELDS, row), _present(BUDGET_FIELDS, budget))
+            for turn, row, budget in zip(turns, found[::2], found[1::2], strict=True)
+        ]
+        asked = [
+            read for turn, row, budget in known if row and budget for read in self._further_reads(turn, row)
+        ]
+        more = iter(self.client.many(asked) if asked else [])
+        seen: list[LiveTurn | None] = []
+        for turn, row, budget in known:
+            if not row or not budget:
+                seen.append(None)
+                continue
+            place = (
+                read_position(row, [next(more) for _ in range(POSITION_COMMANDS)], now_ms)
+                if _is_queued(row)
+                else None
+            )
+            statuses, told = next(more), next(more) if _newest_step_calls(row) else None
+            trace = read_trace(_by_field(_newest_step_calls(row), told)) if told is not None else ()
+            snapshot = read_snapshot(turn, row, budget, place, now_ms, trace, "")
+            failed = Counter(statuses[1][1::2])
+            seen.append(LiveTurn(snapshot, sum(failed[status.value] for status in FAILED_CALLS)))
+        return seen
+
+    def sessions(self, session_ids: Sequence[str]) -> list[LiveSession]:
+        """How these sessions stand, in their order."""
+        if not session_ids:
+            return []
+        reads: list[Command] = []
+        for session_id in session_ids:
+            reads += [
+                ("HMGET", self.keys.of_session(session_id, "session"), "live", "paused"),
+                ("LLEN", self.keys.of_session(session_id, "waiting")),
+                ("LLEN", self.keys.of_session(session_id, "readiness")),
+            ]
+        found = self.client.many(reads)
+        return [
+            LiveSession(row[0] or None, int(waiting), row[1] == "1", int(flags))
+            for row, waiting, flags in zip(found[::3], found[1::3], found[2::3], strict=True)
+        ]
+
+    def _reads(self, turn: TurnKey) -> list[Command]:
+        key = self.keys.turn(*turn)
+        return [
+            ("HMGET", key, *TURN_FIELDS),
+            ("HMGET", key + ":budget", *BUDGET_FIELDS),
+        ]
+
+    def _further_reads(self, turn: TurnKey, row: dict[str, str]) -> list[Command]:
+        """What a queued turn waits for; the statuses of all its calls, and what there is to say of those that may be
+        open. A trace holds arguments and results, too, and may be large."""
+        key = self.keys.turn(*turn) + ":trace"
+        reads = position_commands(self.keys, turn, row.get("brain", "")) if _is_queued(row) else []
+        reads.append(("HSCAN", key, 0, "MATCH", "*:status", "COUNT", MAX_TRACE_FIELDS))
+        if calls := _newest_step_calls(row):
+            reads.append(("HMGET", key, *(f"{call}:{name}" for call in calls for name in CALL_FIELDS)))
+        return reads
+
+
+def _is_queued(row: dict[str, str]) -> bool:
+    return row["state"] == TurnState.QUEUED
+
+
+def _newest_step_calls(row: dict[str, str]) -> list[str]:
+    """The calls of the newest step of a turn that is open."""
+    if row["state"] not in _OPEN_STATES:
+        return []
+    return [f"c{row['step']}-{at}" for at in range(min(MAX_SHOWN_CALLS, int(row.get("n_calls") or 0)))]
+
+
+def _by_field(calls: Sequence[str], told: Sequence[str | None]) -> dict[str, str]:
+    names = [f"{call}:{name}" for call in calls for name in CALL_FIELDS]
+    return {name: value for name, value in zip(names, told, strict=True) if value is not None}
+
+
+def _present(names: Sequence[str], values: Sequence[Any]) -> dict[str, str]:
+    return {name: value for name, value in zip(names, values, strict=True) if value is not None}

@@ -18,16 +18,15 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from brainq.observe.logs import logger
-from brainq.observe.outage import Outage
-from brainq.state.connection import keepalive_of, pool_of
+from brainq.observe.logs import OutageLog, logger
+from brainq.state.connection import keepalive_options, make_pool
 
 log = logger("brainq.stops")
 
 REASON = "cancelled"
 FIRST_BACKOFF_S = 0.05
-LONGEST_BACKOFF_S = 2.0
-READ_S = 1.0  # how long one read waits; so long a closed listener may go on
+MAX_BACKOFF_S = 2.0
+READ_TIMEOUT_S = 1.0  # how long one read waits; so long a closed listener may go on
 SOCKET_TIMEOUT_S = 5.0  # for commands; a read waits as long as it says
 PING_AFTER_S = 5.0
 DEAF_AFTER_S = 10.0  # no answer to a ping: the connection is dead, though nobody has said so
@@ -35,7 +34,7 @@ DEAF_AFTER_S = 10.0  # no answer to a ping: the connection is dead, though nobod
 Callback = Callable[[str], None]
 
 
-class RedisStops:
+class RedisStopSignals:
     """One listening thread a process, started by the first `watch`. Fits `ports.stops.Stops`.
 
     url       of the Redis that holds the turns
@@ -52,7 +51,7 @@ class RedisStops:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closed = threading.Event()
-        self._outage = Outage(log, "listening for stops")
+        self._outage = OutageLog(log, "listening for stops")
 
     @contextmanager
     def watch(self, session_id: str, turn_id: str, callback: Callback) -> Generator[None]:
@@ -93,7 +92,7 @@ class RedisStops:
         self._closed.set()
 
     def _run(self) -> None:
-        client = _client(self._url)
+        client = _make_client(self._url)
         backoff_s = FIRST_BACKOFF_S
         while not self._closed.is_set():
             began = time.monotonic()
@@ -103,10 +102,10 @@ class RedisStops:
                 if self._closed.is_set():
                     break
                 # A connection that held for a while says nothing about the next one.
-                backoff_s = FIRST_BACKOFF_S if time.monotonic() - began > LONGEST_BACKOFF_S else backoff_s
+                backoff_s = FIRST_BACKOFF_S if time.monotonic() - began > MAX_BACKOFF_S else backoff_s
                 self._outage.failed(failure)
                 self._closed.wait(backoff_s)
-                backoff_s = min(backoff_s * 2, LONGEST_BACKOFF_S)
+                backoff_s = min(backoff_s * 2, MAX_BACKOFF_S)
         client.close()
 
     def _listen(self, client: redis.Redis) -> None:
@@ -115,7 +114,7 @@ class RedisStops:
             pubsub.subscribe(*self._others, self._channel)
             heard, pinged = time.monotonic(), False
             while not self._closed.is_set():
-                message: Any = pubsub.get_message(timeout=READ_S)
+                message: Any = pubsub.get_message(timeout=READ_TIMEOUT_S)
                 if message is not None:
                     heard, pinged = time.monotonic(), False
                     self._take(message)
@@ -147,10 +146,10 @@ class RedisStops:
             log.error("a listener for stops failed", failure=failure)
 
 
-def _client(url: str) -> redis.Redis:
+def _make_client(url: str) -> redis.Redis:
     # Not the factory of `connection.py`: its settings are for commands that are answered at once. Nothing is repeated
     # here either: after any failure this module connects anew, and says that there was a gap.
-    pool = pool_of(
+    pool = make_pool(
         url,
         decode_responses=True,
         encoding_errors="replace",
@@ -160,6 +159,6 @@ def _client(url: str) -> redis.Redis:
         health_check_interval=0,
         retry=Retry(NoBackoff(), 0),
         client_name="brainq-stops",
-        **keepalive_of(url),
+        **keepalive_options(url),
     )
     return redis.Redis(connection_pool=pool)

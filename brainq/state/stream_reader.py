@@ -18,30 +18,27 @@ from uuid import uuid4
 import redis
 
 from brainq.errors import SetupError
-from brainq.observe.logs import logger
-from brainq.observe.outage import Outage
-from brainq.state.asks import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Asks
-from brainq.state.async_line import AsyncLine
+from brainq.observe.logs import OutageLog, logger
+from brainq.state.async_connection import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, AsyncConnection, CommandBatcher
 from brainq.state.connection import Command
-from brainq.state.events import READ_AT_ONCE, read_events
-from brainq.state.follower import Follower
+from brainq.state.events import READ_BATCH, Follower, read_events
 from brainq.state.keys import Keys
 
 log = logger("brainq.streams")
 
 BLOCK_S = 2.0  # under the line's socket timeout
 DOUBT_EVERY_S = 2.0
-PATIENCE_S = 10.0  # a failover of Sentinel takes about as long
-LIVE_AT_ONCE = 100  # events a stream and read
+OUTAGE_PATIENCE_S = 10.0  # a failover of Sentinel takes about as long
+LIVE_BATCH = 100  # events a stream and read
 WAKE_KEPT_S = 60
 # A read of 500 streams costs Redis and us about a millisecond, however little is new. One that found much will find
 # more together if it waits; one that found a word or two is not kept from the next.
 PAUSE_A_STREAM_S, PAUSE_AN_EVENT_S, LONGEST_PAUSE_S = 0.00001, 0.0001, 0.02
-PARSED_AT_ONCE = 200  # events; then others have their turn on the loop
+PARSE_BATCH = 200  # events; then others have their turn on the loop
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class StreamState:
     """What Redis has of a turn's events above a number. `is_out` was asked before `rows` were read."""
 
     is_known: bool
@@ -50,7 +47,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Newest:
+class StreamEnd:
     """How far a turn's events go, and its result as JSON if it is out. One that comes later has a later event."""
 
     is_known: bool
@@ -69,11 +66,11 @@ class StreamReader:
     patience_s   for so long a broken connection is tried to be opened anew, before followers are told
     """
 
-    def __init__(self, url: str, keys: Keys, *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, url: str, keys: Keys, *, patience_s: float = OUTAGE_PATIENCE_S) -> None:
         self.patience_s = patience_s
         self._keys = keys
-        self._line = AsyncLine(url)
-        self._asks = Asks(AsyncLine(url))
+        self._line = AsyncConnection(url)
+        self._asks = CommandBatcher(AsyncConnection(url))
         self._live: dict[str, list[Follower]] = {}
         self._wake_key = keys.wake(uuid4().hex)
         self._woken = "0-0"
@@ -81,7 +78,7 @@ class StreamReader:
         self._changed = asyncio.Event()
         self._closed: SetupError | None = None
         self._task: asyncio.Task[None] | None = None
-        self._outage = Outage(log, "reading streams")
+        self._outage = OutageLog(log, "reading streams")
         self._away_since: float | None = None
         self._backoff_s = FIRST_BACKOFF_S
         self._doubt_at = 0.0
@@ -96,7 +93,7 @@ class StreamReader:
         self._start()
         return Follower(self, session_id, turn_id, after)
 
-    async def newest(self, session_id: str, turn_id: str, patience_s: float = 0.0) -> Newest:
+    async def newest(self, session_id: str, turn_id: str, patience_s: float = 0.0) -> StreamEnd:
         """How far the turn is. Raises redis' errors; SetupError once closed."""
         self._start()
         turn = self._keys.turn(session_id, turn_id)
@@ -106,16 +103,16 @@ class StreamReader:
             ("GET", turn + ":result"),
             patience_s=patience_s,
         )
-        return Newest(bool(known), int(last[0][0].split("-")[0]) if last else 0, result)
+        return StreamEnd(bool(known), int(last[0][0].split("-")[0]) if last else 0, result)
 
-    async def look(self, follower: Follower, patience_s: float) -> Look:
+    async def look(self, follower: Follower, patience_s: float) -> StreamState:
         """A page of the events above what the follower has. Raises redis' errors; SetupError once closed."""
         turn = self._keys.turn(follower.session_id, follower.turn_id)
-        read = ("XREAD", "COUNT", READ_AT_ONCE, "STREAMS", turn + ":events", f"{follower.after}-0")
+        read = ("XREAD", "COUNT", READ_BATCH, "STREAMS", turn + ":events", f"{follower.after}-0")
         known, out, found = await self._asks.ask(
             ("EXISTS", turn), ("EXISTS", turn + ":result"), read, patience_s=patience_s
         )
-        return Look(bool(known), bool(out), found[0][1] if found else [])
+        return StreamState(bool(known), bool(out), found[0][1] if found else [])
 
     def join(self, follower: Follower) -> None:
         """Feed it what comes from now on."""
@@ -191,7 +188,7 @@ class StreamReader:
         asked = {key: min(one.after for one in followers) for key, followers in self._live.items()}
         self._is_reading = True
         try:
-            found = await self._asked(_read_of({self._wake_key: self._woken}, asked))
+            found = await self._asked(_read_command({self._wake_key: self._woken}, asked))
         finally:
             self._is_reading = self._is_waking = False
         self._outage.worked()
@@ -204,7 +201,7 @@ class StreamReader:
             self._feed(key, asked[key], rows)
             total += len(rows)
             since_others += len(rows)
-            if since_others >= PARSED_AT_ONCE:
+            if since_others >= PARSE_BATCH:
                 since_others = 0
                 await asyncio.sleep(0)
         await asyncio.sleep(pause_s(len(asked), total))
@@ -264,9 +261,9 @@ class StreamReader:
         self._backoff_s = min(self._backoff_s * 2, LONGEST_BACKOFF_S)
 
 
-def _read_of(*after: dict[str, Any]) -> Command:
+def _read_command(*after: dict[str, Any]) -> Command:
     """The blocking read of these streams above these numbers."""
     ids = {key: number for numbers in after for key, number in numbers.items()}
     given = [number if isinstance(number, str) else f"{number}-0" for number in ids.values()]
-    head = ("XREAD", "COUNT", LIVE_AT_ONCE, "BLOCK", int(BLOCK_S * 1000), "STREAMS")
+    head = ("XREAD", "COUNT", LIVE_BATCH, "BLOCK", int(BLOCK_S * 1000), "STREAMS")
     return (*head, *ids, *given)

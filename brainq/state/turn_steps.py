@@ -7,21 +7,27 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from brainq.contracts.claim import (
-    CallsRefused,
+    CallsOverBudget,
     PlannedCall,
-    StepBegun,
-    StepSpent,
+    StepAttempt,
+    StepOverBudget,
     StepStart,
     TurnClaim,
     TurnStart,
 )
 from brainq.contracts.event import EventKind
 from brainq.contracts.message import Message
-from brainq.contracts.model import ModelRetry
-from brainq.contracts.usage import Spend
+from brainq.contracts.model import ModelRetry, Spend
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.script_values import as_json, plan_json, ready_word, spends_json, under_way_word, used
+from brainq.state.script_values import (
+    as_json,
+    plan_json,
+    readiness_argument,
+    running_attempt_argument,
+    spends_json,
+    usage_arguments,
+)
 from brainq.state.typed_scripts import Scripts, StepBeginGo, StepBeginSpent, StepCommitBudget
 
 
@@ -42,22 +48,24 @@ class TurnSteps:
     def begin(self, claim: TurnClaim, start: TurnStart) -> bool:
         """Put the user's message into the session's history; False: the turn was lost. Beginning twice is beginning
         once."""
-        return _begin(claim, start)(self._run) != "LOST"
+        return _begin_script(claim, start)(self._run) != "LOST"
 
     def begin_step(
         self, claim: TurnClaim, step: StepStart, mark: str
-    ) -> StepBegun | StepSpent | Literal["LOST"]:
+    ) -> StepAttempt | StepOverBudget | Literal["LOST"]:
         """Begin a step, or an attempt at it, and the turn with it, if it has not begun.
 
         mark   from `mark`: begun twice with the same one, the step is begun once
         """
-        begin_step, turn = _begin_step(claim, step, mark), step.turn
-        reply = begin_step(self._run) if turn is None else self._run.after(_begin(claim, turn), begin_step)
+        begin_step, turn = _begin_step_script(claim, step, mark), step.turn
+        reply = (
+            begin_step(self._run) if turn is None else self._run.after(_begin_script(claim, turn), begin_step)
+        )
         match reply:
             case StepBeginGo():
-                return StepBegun(reply.step, reply.attempt)
+                return StepAttempt(reply.step, reply.attempt)
             case StepBeginSpent():
-                return StepSpent(reply.what)
+                return StepOverBudget(reply.what)
             case "LOST":
                 return "LOST"
 
@@ -82,7 +90,7 @@ class TurnSteps:
             part=mark or self.mark(claim),
             kind=kind.value,
             text=text,
-            under_way=under_way_word(claim),
+            under_way=running_attempt_argument(claim),
         )
         return reply == "OK"
 
@@ -113,7 +121,7 @@ class TurnSteps:
         problem: str = "",
         notes: Sequence[Message] = (),
         lost: Sequence[Spend] = (),
-    ) -> CallsRefused | Literal["COMMITTED", "LOST"]:
+    ) -> CallsOverBudget | Literal["COMMITTED", "LOST"]:
         """Pay for the calls of a reply, commit it, and open its first wave.
 
         Where the budget does not allow all calls nothing is committed: which of them are to be refused.
@@ -135,13 +143,15 @@ class TurnSteps:
             problem=problem,
             notes=[as_json(message) for message in notes],
             lost=spends_json(lost),
-            **used(spend),
+            **usage_arguments(spend),
         )
         self._outbox.flush(claim.session_id)
-        return CallsRefused(reply.refused) if isinstance(reply, StepCommitBudget) else reply
+        return CallsOverBudget(reply.refused) if isinstance(reply, StepCommitBudget) else reply
 
 
-def _begin(claim: TurnClaim, start: TurnStart) -> Callable[[Scripts], Literal["BEGUN", "ALREADY", "LOST"]]:
+def _begin_script(
+    claim: TurnClaim, start: TurnStart
+) -> Callable[[Scripts], Literal["BEGUN", "ALREADY", "LOST"]]:
     items = [as_json(message) for message in start.messages]
     return lambda run: run.turn_begin(
         claim.session_id,
@@ -154,10 +164,10 @@ def _begin(claim: TurnClaim, start: TurnStart) -> Callable[[Scripts], Literal["B
     )
 
 
-def _begin_step(
+def _begin_step_script(
     claim: TurnClaim, step: StepStart, mark: str
 ) -> Callable[[Scripts], StepBeginGo | StepBeginSpent | Literal["LOST"]]:
-    ready, items = ready_word(step.readiness), [as_json(message) for message in step.inputs]
+    ready, items = readiness_argument(step.readiness), [as_json(message) for message in step.inputs]
     return lambda run: run.step_begin(
         claim.session_id,
         claim.turn_id,

@@ -1,28 +1,35 @@
-"""What the owner of a turn reads of it before it decides, in one round trip."""
+"""What the owner of a turn reads before it decides, and what the finalizer reads of an ended turn. Each is one
+round trip.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from redis.exceptions import ResponseError
 
 from brainq.contracts.claim import TurnClaim
-from brainq.contracts.mailbox import TurnInput
 from brainq.contracts.message import Message
-from brainq.contracts.status import Awaits, TurnState
+from brainq.contracts.model import Spend, TokenUsage
+from brainq.contracts.people import TurnInput
+from brainq.contracts.status import REPLY_STOP_REASONS, Awaits, Ending, StopReason, TurnState
 from brainq.contracts.turn import TurnRequest
-from brainq.contracts.usage import TokenUsage
-from brainq.contracts.view import TurnView
+from brainq.contracts.view import EndedTurn, TurnView
 from brainq.state.connection import Client, Command, as_mapping
-from brainq.state.conversations import Conversations, Known
+from brainq.state.conversations import CachedHistory, Conversations
 from brainq.state.keys import Keys
+from brainq.tools.context_pack import context_hash, opening_pack
 
-MOST_INPUTS = 100  # read by one step; the next one reads what is left
-MOST_DELTAS = 5_000
-MOST_LOOKED_AT = 200  # messages, for the newest text of a model
+# What the owner of a turn reads of it before it decides, in one round trip.
+
+MAX_INPUTS = 100  # read by one step; the next one reads what is left
+
+MAX_DELTAS = 5_000
+
+MAX_TEXT_MESSAGES = 200  # messages, for the newest text of a model
 
 _TURN_FIELDS = [
     "state",
@@ -57,6 +64,7 @@ _TURN_FIELDS = [
     "stands",
     "hooks_due",
 ]
+
 _BUDGET_FIELDS = [
     "deadline",
     "steps_used",
@@ -73,14 +81,14 @@ _SESSION_FIELDS = ["turns", "known_input", "known_estimate", "trimmed", "history
 
 
 @dataclass(slots=True)
-class Seen:
+class ViewReplies:
     """Raw replies to `view_reads`, and what was known of the session's history when they were asked for."""
 
-    known: Known
+    known: CachedHistory
     replies: list[Any]
 
 
-def view_reads(keys: Keys, session_id: str, turn_id: str, known: Known) -> list[Command]:
+def view_reads(keys: Keys, session_id: str, turn_id: str, known: CachedHistory) -> list[Command]:
     """The commands whose replies a view is made of."""
     key = keys.turn(session_id, turn_id)
     return [
@@ -90,14 +98,14 @@ def view_reads(keys: Keys, session_id: str, turn_id: str, known: Known) -> list[
         ("HGETALL", key + ":guard"),
         ("SMEMBERS", key + ":blocked"),
         ("HMGET", keys.of_session(session_id, "session"), *_SESSION_FIELDS),
-        ("LRANGE", key + ":mailbox", 0, MOST_INPUTS - 1),
+        ("LRANGE", key + ":mailbox", 0, MAX_INPUTS - 1),
         *Conversations.reads(keys.of_session(session_id, "history"), known),
         *opening_reads(key),
     ]
 
 
-def view_of(
-    client: Client, keys: Keys, conversations: Conversations, claim: TurnClaim, seen: Seen
+def read_view(
+    client: Client, keys: Keys, conversations: Conversations, claim: TurnClaim, seen: ViewReplies
 ) -> TurnView:
     """All that decisions and preparations are made from. Reads more only where the history is not as it was known."""
     sid, key = claim.session_id, keys.turn(claim.session_id, claim.turn_id)
@@ -141,12 +149,12 @@ def view_of(
         succeeded={fingerprint: int(epoch) for fingerprint, epoch in as_mapping(guard).items()},
         blocked=frozenset(blocked),
         history=conversations.conversation(history_key, known, stamp, trimmed, items, int(length)),
-        usage=usage_of(budget),
+        usage=read_usage(budget),
         cost_usd=float(budget["cost_usd"] or 0),
         lost_reason=turn["lost_reason"] or "",
         open_calls=int(turn["n_calls"] or 0) > 0 and turn["absorbed"] != turn["step"],
         opened=turn["opening_until"] is not None,
-        opening=opening_of(opening) if turn["opening_until"] is not None else {},
+        opening=read_opening(opening) if turn["opening_until"] is not None else {},
         reflected_step=int(turn["aux_reflection"] or 0),
         compaction_tried_at=int(turn["aux_compaction"] or 0),
         known=(int(session["known_input"] or 0), int(session["known_estimate"] or 0)),
@@ -164,11 +172,11 @@ def view_of(
     )
 
 
-def read_said(client: Client, keys: Keys, session_id: str, turn_id: str) -> str:
+def read_step_text(client: Client, keys: Keys, session_id: str, turn_id: str) -> str:
     """The text of the newest attempt at a step, as far as readers were told of it; "" once the step ended."""
     events = keys.named("events", session_id, turn_id)
     told: list[str] = []
-    for _, fields in cast("list[tuple[str, dict[str, str]]]", client.xrevrange(events, count=MOST_DELTAS)):
+    for _, fields in cast("list[tuple[str, dict[str, str]]]", client.xrevrange(events, count=MAX_DELTAS)):
         if fields["kind"] in ("step.started", "step.ended"):
             break
         if fields["kind"] == "text.delta":
@@ -178,28 +186,29 @@ def read_said(client: Client, keys: Keys, session_id: str, turn_id: str) -> str:
 
 def read_newest_text(client: Client, keys: Keys, session_id: str, turn_id: str, isolated: bool) -> str:
     """The newest text of a live turn's model: of the reply that is being written, else of the last that had any."""
-    said = read_said(client, keys, session_id, turn_id)
+    said = read_step_text(client, keys, session_id, turn_id)
     if said:
         return said
     history = keys.history(session_id, turn_id, isolated=isolated)
-    for item in reversed(cast(list[str], client.lrange(history, -MOST_LOOKED_AT, -1))):
+    for item in reversed(cast(list[str], client.lrange(history, -MAX_TEXT_MESSAGES, -1))):
         message = Message.model_validate_json(item)
         if message.role == "assistant" and message.turn == turn_id and message.content:
             return message.content
     return ""
 
 
-MOST_OPENING_CALLS = 2  # memory and the context pack
+MAX_OPENING_CALLS = 2  # memory and the context pack
+
 _OPENING_FIELDS = ("tool", "status", "msg")
 
 
 def opening_reads(turn_key: str) -> list[Command]:
     """The commands whose replies `opening_of` reads."""
-    fields = [f"c0-{i}:{field}" for i in range(MOST_OPENING_CALLS) for field in _OPENING_FIELDS]
+    fields = [f"c0-{i}:{field}" for i in range(MAX_OPENING_CALLS) for field in _OPENING_FIELDS]
     return [("HMGET", turn_key + ":trace", *fields)]
 
 
-def opening_of(replies: Sequence[Sequence[str | None]]) -> dict[str, str]:
+def read_opening(replies: Sequence[Sequence[str | None]]) -> dict[str, str]:
     """What the opening calls that succeeded brought: tool -> its text."""
     values, size = replies[0], len(_OPENING_FIELDS)
     found = [values[start : start + size] for start in range(0, len(values), size)]
@@ -210,11 +219,90 @@ def opening_of(replies: Sequence[Sequence[str | None]]) -> dict[str, str]:
     }
 
 
-def usage_of(budget: dict[str, Any]) -> TokenUsage:
+def read_usage(budget: dict[str, Any]) -> TokenUsage:
     """The token counts kept in a budget hash."""
     return TokenUsage(
         input_tokens=int(budget.get("input_tokens") or 0),
         output_tokens=int(budget.get("output_tokens") or 0),
         cache_read_tokens=int(budget.get("cache_read_tokens") or 0),
         cache_creation_tokens=int(budget.get("cache_creation_tokens") or 0),
+    )
+
+
+# An ended turn as the finalizer's steps see it, read from Redis by plain commands.
+
+OPENING_CALL_PREFIX = "c0-"
+
+PROBLEM_PREFIX = "problem:"  # begins the fields that count replies on which the turn could not act
+
+
+def ended_reads(turn_key: str) -> list[Command]:
+    """The commands whose replies `ended_turn` reads."""
+    return [
+        ("HGETALL", turn_key),
+        ("HGETALL", turn_key + ":budget"),
+        ("GET", turn_key + ":spec"),
+        ("LRANGE", turn_key + ":sources", 0, -1),
+        ("HGETALL", turn_key + ":trace"),
+        ("LRANGE", turn_key + ":spends", 0, -1),
+        *opening_reads(turn_key),
+    ]
+
+
+def read_ended_turn(found: Sequence[Any], complete: Callable[[TurnRequest], TurnRequest]) -> EndedTurn | None:
+    """The turn that these replies tell of; None for one that has not ended, or that Redis does not know.
+
+    `complete` adds to its request what the brain says where it says nothing.
+    """
+    turn, budget, spec, sources, trace, spends, *opening = found
+    turn, budget, trace = as_mapping(turn), as_mapping(budget), as_mapping(trace)
+    if not turn.get("ending") or not spec:
+        return None
+    tools = {field.split(":")[0]: tool for field, tool in trace.items() if field.endswith(":tool")}
+    # What was loaded before the first step is not a tool use of the model's.
+    ran = [
+        tool
+        for call, tool in tools.items()
+        if f"{call}:started_at" in trace and not call.startswith(OPENING_CALL_PREFIX)
+    ]
+    brought = read_opening(opening)
+    created = int(turn["created_at"])
+    started = int(turn.get("active_at") or created)
+    return EndedTurn(
+        request=complete(TurnRequest.model_validate_json(spec)),
+        ending=Ending(turn["ending"]),
+        stop_reason=StopReason(turn["stop_reason"]),
+        text=turn.get("text", ""),
+        error=turn.get("error", ""),
+        steps=int(turn.get("step") or 0) + (turn.get("stop_reason") in REPLY_STOP_REASONS),
+        tool_calls=int(budget.get("tool_calls_used") or 0),
+        tools=tuple(dict.fromkeys(ran)),
+        usage=read_usage(budget),
+        cost_usd=float(budget.get("cost_usd") or 0),
+        cost_known="cost_usd" in budget,
+        sources=tuple(json.loads(source) for source in sources),
+        context_hash=context_hash(brought),
+        prompt_hash=turn.get("prompt_hash", ""),
+        turn_number=int(turn.get("number") or 0),
+        elapsed_ms=int(turn["closing_at"]) - started,
+        failing_error=turn.get("fin_error", "") if int(turn.get("fin_failing_since") or 0) else "",
+        problems={
+            field.removeprefix(PROBLEM_PREFIX): int(count)
+            for field, count in turn.items()
+            if field.startswith(PROBLEM_PREFIX)
+        },
+        context_full=int(turn.get("context_full") or 0),
+        spends=tuple(Spend.model_validate_json(spend) for spend in spends),
+        opening_failed={
+            tool: trace.get(f"{call}:status", "")
+            for call, tool in tools.items()
+            if call.startswith(OPENING_CALL_PREFIX) and trace.get(f"{call}:status") != "completed"
+        },
+        context_pack_json=opening_pack(brought),
+        last_agent_message=turn.get("last_agent_message"),
+        diff=turn.get("diff"),
+        parked_ms=int(turn.get("parked_ms") or 0),
+        created_at_ms=int(turn["created_at"]),
+        ended_at_ms=int(turn["closing_at"]),
+        wait_ms=int(turn.get("active_at") or turn["closing_at"]) - created,
     )

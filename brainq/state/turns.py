@@ -8,32 +8,36 @@ from typing import Any, Literal, cast
 
 from pydantic import TypeAdapter
 
-from brainq.contracts.claim import CancelWord, Dropped, TurnClaim, TurnDropped, TurnEnded
-from brainq.contracts.due_hook import DueHook
-from brainq.contracts.kept import NOTHING_KEPT, Kept
-from brainq.contracts.limits import Limits
+from brainq.contracts.call import DueHook, ToolOutcome
+from brainq.contracts.claim import (
+    CancelResult,
+    NoClaim,
+    NoTurnClaim,
+    TurnClaim,
+    TurnCleanup,
+)
 from brainq.contracts.message import Message
-from brainq.contracts.outcome import ToolOutcome
+from brainq.contracts.model import Spend
+from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState
 from brainq.contracts.status import Ending, StopReason, TraceStatus
-from brainq.contracts.turn import TurnRequest
-from brainq.contracts.usage import Spend
+from brainq.contracts.turn import Limits, TurnRequest
 from brainq.contracts.view import TurnView
-from brainq.observe.trace_context import turn_context
+from brainq.observe.tracing import turn_context
 from brainq.state.conversations import Conversations
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.script_values import (
     as_json,
     json_or_none,
-    kept_json,
-    ready_word,
-    said_at_submit,
+    readiness_argument,
+    readiness_at_submit,
+    restored_state_json,
+    running_attempt_argument,
     spends_json,
-    under_way_word,
-    used,
+    usage_arguments,
 )
 from brainq.state.turn_steps import TurnSteps
-from brainq.state.turn_view import Seen, read_said, view_of, view_reads
+from brainq.state.turn_view import ViewReplies, read_step_text, read_view, view_reads
 from brainq.state.typed_scripts import (
     Scripts,
     TurnCancelEnded,
@@ -45,7 +49,7 @@ from brainq.state.typed_scripts import (
 )
 
 MAX_REASON_CHARS = 500  # of a cancel
-MOST_LOST = 2  # a turn that lost so many workers since it last went on is worked on alone
+MAX_LOST_WORKERS = 2  # a turn that lost so many workers since it last went on is worked on alone
 
 _OUTCOME: TypeAdapter[Any] = TypeAdapter(ToolOutcome)
 
@@ -82,7 +86,7 @@ class RedisTurns(TurnSteps):
         *,
         lost_reason: str = "",
         children: int = 0,
-        kept: Kept = NOTHING_KEPT,
+        kept: RestoredState = NOTHING_TO_RESTORE,
     ) -> tuple[Literal["ACTIVE", "QUEUED", "EXISTS", "BUSY"], str, tuple[str, ...]]:
         """Queue an accepted turn: `ACTIVE`, `QUEUED` (and how many are ahead), `EXISTS` (and its state), or `BUSY`
         (and the live turn); and the turns that it stopped.
@@ -102,7 +106,7 @@ class RedisTurns(TurnSteps):
             parent=f"{parent.session_id} {parent.turn_id} {parent.call_id}" if parent else "",
             mode=request.on_busy,
             priority=request.priority,
-            said=ready_word(said_at_submit(request.readiness, request.key)),
+            said=readiness_argument(readiness_at_submit(request.readiness, request.key)),
             first_step=self._first_step,
             timeout_ms=int(limits.timeout_s * 1000),
             max_wait_ms=None if limits.max_wait_s is None else int(limits.max_wait_s * 1000),
@@ -114,8 +118,8 @@ class RedisTurns(TurnSteps):
             max_cost_usd=limits.max_cost_usd,
             max_children=children,
             lost_reason=lost_reason,
-            kept=kept_json(kept),
-            trace=_place(request),
+            kept=restored_state_json(kept),
+            trace=_trace_parent(request),
         )
         self._outbox.flush(sid)
         match reply:
@@ -129,8 +133,8 @@ class RedisTurns(TurnSteps):
                 return "ACTIVE", "", ()
 
     def claim(
-        self, session_id: str, turn_id: str, fence: int, owner: str, most_lost: int = MOST_LOST
-    ) -> TurnClaim | TurnDropped:
+        self, session_id: str, turn_id: str, fence: int, owner: str, most_lost: int = MAX_LOST_WORKERS
+    ) -> TurnClaim | NoTurnClaim:
         """The turn's ownership, or why the doorbell is dropped: `suspect` when it lost its worker `most_lost` times.
 
         What `look` needs is read in the same round trip.
@@ -150,8 +154,10 @@ class RedisTurns(TurnSteps):
             view_reads(self._keys, session_id, turn_id, known),
         )
         if isinstance(reply, TurnClaimDrop):
-            return Dropped(reply.why)
-        return TurnClaim(session_id, turn_id, owner, reply.fence, reply.now, Seen(known, replies), reply.lost)
+            return NoClaim(reply.why)
+        return TurnClaim(
+            session_id, turn_id, owner, reply.fence, reply.now, ViewReplies(known, replies), reply.lost
+        )
 
     def beat(self, claim: TurnClaim) -> Literal["OK", "CANCEL", "LOST"]:
         return self._run.turn_beat(
@@ -160,7 +166,7 @@ class RedisTurns(TurnSteps):
             owner=claim.owner,
             fence=claim.fence,
             lease_ms=self._lease_ms,
-            under_way=under_way_word(claim),
+            under_way=running_attempt_argument(claim),
         )
 
     def release(self, claim: TurnClaim) -> Literal["RELEASED", "CLEARED", "GONE"]:
@@ -218,8 +224,8 @@ class RedisTurns(TurnSteps):
 
     def look(self, claim: TurnClaim) -> TurnView:
         """What the owner needs to decide and to prepare, as it was right after the claim. Once a claim."""
-        assert isinstance(claim.seen, Seen)
-        return view_of(self._client, self._keys, self._conversations, claim, claim.seen)
+        assert isinstance(claim.seen, ViewReplies)
+        return read_view(self._client, self._keys, self._conversations, claim, claim.seen)
 
     def parked_calls(self, claim: TurnClaim, step: int) -> tuple[tuple[str, int], ...]:
         """Those of a step's calls that waited for somebody: id and newest attempt."""
@@ -234,7 +240,7 @@ class RedisTurns(TurnSteps):
         fields = [f"{call}:{part}" for call in calls for part in ("tool", "hook")]
         found = cast("list[str | None]", self._client.hmget(key, fields))
         return tuple(
-            _due_hook(call, str(tool), hook)
+            _read_due_hook(call, str(tool), hook)
             for call, tool, hook in zip(calls, found[::2], found[1::2], strict=True)
             if hook
         )
@@ -247,7 +253,7 @@ class RedisTurns(TurnSteps):
 
     def said_so_far(self, claim: TurnClaim) -> str:
         """The text that readers were told of the reply that was being written; "" when none was."""
-        return read_said(self._client, self._keys, claim.session_id, claim.turn_id)
+        return read_step_text(self._client, self._keys, claim.session_id, claim.turn_id)
 
     def changes(self, claim: TurnClaim) -> list[dict[str, str]]:
         """What the turn's calls changed, in the order they ended."""
@@ -274,7 +280,7 @@ class RedisTurns(TurnSteps):
         diff: str = "",
         n_changes: int = 0,
         lost: Sequence[Spend] | None = None,
-    ) -> TurnEnded | Literal["MORE", "CHANGED", "LOST"]:
+    ) -> TurnCleanup | Literal["MORE", "CHANGED", "LOST"]:
         """End the turn. `MORE`: input came, and another step may read it; `CHANGED`: the diff lacks changes; `LOST`.
 
         lost   requests that broke off; None: nobody knows what became of one that is under way
@@ -300,12 +306,12 @@ class RedisTurns(TurnSteps):
             diff=diff,
             n_changes=n_changes,
             lost=spends_json(lost),
-            **used(spend),
+            **usage_arguments(spend),
             keep_session_ms=self._keep_session_ms,
         )
         self._outbox.flush(sid)
         if isinstance(reply, TurnEndEnded):
-            return TurnEnded(reply.bounced, reply.children)
+            return TurnCleanup(reply.bounced, reply.children)
         return reply
 
     def end_wait(self, session_id: str, turn_id: str, text: str) -> bool:
@@ -320,7 +326,9 @@ class RedisTurns(TurnSteps):
         self._outbox.flush(session_id)
         return reply == "ENDED"
 
-    def cancel(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False) -> CancelWord:
+    def cancel(
+        self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False
+    ) -> CancelResult:
         """`CANCELLED`, `REQUESTED`, `LIVE` (it waits no more, and `queued_only` left it alone), `ENDED` or `GONE`."""
         reply = self._run.turn_cancel(
             session_id,
@@ -334,12 +342,12 @@ class RedisTurns(TurnSteps):
         return "ENDED" if isinstance(reply, TurnCancelEnded) else reply
 
 
-def _due_hook(call: str, tool: str, hook: str) -> DueHook:
+def _read_due_hook(call: str, tool: str, hook: str) -> DueHook:
     outcome, _, spec = hook.partition("\n")
     return DueHook(call, tool, json.loads(spec)["arguments"], _OUTCOME.validate_json(outcome))
 
 
-def _place(request: TurnRequest) -> str:
+def _trace_parent(request: TurnRequest) -> str:
     """Where spans of the turn belong, as a traceparent; "" where its producer traced nothing."""
     if request.traceparent is None:
         return ""

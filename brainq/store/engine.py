@@ -1,9 +1,5 @@
-"""One SQLAlchemy engine a process, for SQLite or Postgres.
-
-Every engine runs its connections in autocommit: a lone statement is its own transaction and costs one round
-trip. More than one statement goes through `transaction`, which sends the BEGIN itself (BEGIN IMMEDIATE on
-SQLite: a transaction that reads first and writes later would otherwise fail at once, without waiting, when
-another process wrote in between).
+"""One SQLAlchemy engine a process, for SQLite or Postgres; and whether an exception says that SQL is
+unavailable.
 """
 
 from __future__ import annotations
@@ -17,16 +13,36 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, InvalidatePoolError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DataError,
+    IntegrityError,
+    InvalidatePoolError,
+    SQLAlchemyError,
+    StatementError,
+)
 
 from brainq.errors import SetupError
 
+# One SQLAlchemy engine a process, for SQLite or Postgres.
+#
+# Every engine runs its connections in autocommit: a lone statement is its own transaction and costs one round
+# trip. More than one statement goes through `transaction`, which sends the BEGIN itself (BEGIN IMMEDIATE on
+# SQLite: a transaction that reads first and writes later would otherwise fail at once, without waiting, when
+# another process wrote in between).
+
 POOL_SIZE = 16  # 5 processes stay below Postgres' default of 100 connections; 100 threads take turns
+
 POOL_TIMEOUT_S = 30.0  # longer than ANSWER_S: when all hang, the first to give up makes room
+
 BUSY_TIMEOUT_S = 10.0
+
 PING_AFTER_IDLE_S = 10.0
+
 PING_S = 3.0
+
 ANSWER_S = 20.0  # our statements take milliseconds; whoever waits for one holds a lease and a slot
+
 _OLDEST_SQLITE = (3, 35, 0)  # RETURNING
 
 
@@ -38,7 +54,7 @@ def make_engine(url: str, *, pool_size: int = POOL_SIZE, answer_s: float | None 
     Make it after any fork. Statement parameters are kept out of error texts and logs.
     Raises SetupError for any other URL, for in-memory SQLite, or when a driver is missing.
     """
-    parsed = _parse(url)
+    parsed = _parse_url(url)
     if parsed.get_backend_name() == "sqlite":
         _check_sqlite(parsed)
         connect_args: dict[str, Any] = {"timeout": BUSY_TIMEOUT_S}
@@ -61,14 +77,14 @@ def make_engine(url: str, *, pool_size: int = POOL_SIZE, answer_s: float | None 
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _on_sqlite_connect)
     else:
-        _bound(engine, answer_s)
-        event.listen(engine, "checkin", _note_idle_since)
+        _set_timeouts(engine, answer_s)
+        event.listen(engine, "checkin", _note_idle)
         event.listen(engine, "checkout", _ping_if_idle)
     return engine
 
 
-def _bound(engine: Engine, answer_s: float | None) -> None:
-    from brainq.store.postgres import CONNECT_ARGS, BoundedConnection, limit
+def _set_timeouts(engine: Engine, answer_s: float | None) -> None:
+    from brainq.store.postgres import CONNECT_ARGS, BoundedConnection, set_limits
 
     query = engine.url.query
     defaults = {name: value for name, value in CONNECT_ARGS.items() if name not in query}
@@ -78,13 +94,13 @@ def _bound(engine: Engine, answer_s: float | None) -> None:
         connection: Any = BoundedConnection.connect(*args, **defaults, **given)
         if answer_s is not None:
             connection.autocommit = True
-            limit(connection, answer_s, by_statement=by_statement)
+            set_limits(connection, answer_s, by_statement=by_statement)
         return connection
 
     event.listen(engine, "do_connect", connect)
 
 
-def wait_as_long_as_it_takes(connection: Connection) -> None:
+def lift_time_limits(connection: Connection) -> None:
     """Lift the limits of a Postgres connection until the end of its transaction; for what may take minutes."""
     driver: Any = connection.connection.driver_connection
     driver.answer_s = None
@@ -99,7 +115,7 @@ def transaction(engine: Engine) -> Generator[Connection]:
         yield connection
 
 
-def _parse(url: str) -> URL:
+def _parse_url(url: str) -> URL:
     try:
         parsed = make_url(url)
     except ArgumentError as error:
@@ -130,7 +146,7 @@ def _check_sqlite(url: URL) -> None:
 
 def require_file(url: str) -> None:
     """Raise SetupError when `url` is of a SQLite file that does not exist; to open it would make one."""
-    path = (_parse(url).database or "") if url.startswith("sqlite") else ""
+    path = (_parse_url(url).database or "") if url.startswith("sqlite") else ""
     if path and not path.startswith("file:") and not Path(path).exists():
         raise SetupError(
             f"there is no database at {path!r}; set BRAINQ_SQL_URL, or BRAINQ_DATA_DIR, to where the workers keep "
@@ -174,7 +190,7 @@ def _enter_wal(connection: Any) -> None:
             return
 
 
-def _note_idle_since(_connection: Any, record: Any) -> None:
+def _note_idle(_connection: Any, record: Any) -> None:
     record.info["idle_since"] = time.monotonic()
 
 
@@ -192,3 +208,13 @@ def _ping_if_idle(connection: Any, record: Any, _proxy: Any) -> None:
         raise InvalidatePoolError("the connection died while idle") from error
     finally:
         connection.answer_s = answer_s
+
+
+# Whether an exception says that SQL is away, or cannot work just now: what was asked may be asked again later.
+
+
+def is_sql_unavailable(failure: BaseException) -> bool:
+    """False for what would fail in just the same way again, such as a value that no column takes."""
+    if isinstance(failure, DataError | IntegrityError) or type(failure) is StatementError:
+        return False
+    return isinstance(failure, SQLAlchemyError | sqlite3.OperationalError)

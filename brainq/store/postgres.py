@@ -40,7 +40,7 @@ class BoundedConnection(psycopg.Connection[Any]):
             raise psycopg.OperationalError(f"the server did not answer within {limit_s:g} s") from late
 
 
-def limit(connection: BoundedConnection, answer_s: float, *, by_statement: bool) -> None:
+def set_limits(connection: BoundedConnection, answer_s: float, *, by_statement: bool) -> None:
     """Bound the waits of a new connection, and what the server spends on a statement: three quarters of that."""
     connection.answer_s = answer_s
     said = f"SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_S * 1000:.0f}"

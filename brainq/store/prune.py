@@ -35,7 +35,7 @@ from sqlalchemy import (
 
 from brainq.store.database import Database, Record, Transaction
 from brainq.store.repositories.blobs import drop_unused
-from brainq.store.repositories.numbering import POSITION
+from brainq.store.repositories.session_log import TURN_NUMBER
 from brainq.store.statements import upsert
 from brainq.store.store import Store
 from brainq.store.tables import (
@@ -81,7 +81,7 @@ OF_TURNS = (
 )
 KNOWLEDGE = (memories, observations)
 
-Counts = Mapping[str, int]
+PrunedRows = Mapping[str, int]
 """Rows a table."""
 
 _T = turns.c
@@ -161,7 +161,7 @@ _NUMBER = (
         _T.turn_number.is_(None),
         _T.row < bindparam("newest"),
     )
-    .values(turn_number=POSITION)
+    .values(turn_number=TURN_NUMBER)
 )
 # The newest pruned turn of a session; a newer one noted before stays.
 _MARK = upsert(
@@ -181,8 +181,8 @@ def prune(
     *,
     knowledge: bool = False,
     dry_run: bool = False,
-    told: Callable[[Counts], None] = lambda _: None,
-) -> Counts:
+    told: Callable[[PrunedRows], None] = lambda _: None,
+) -> PrunedRows:
     """Delete turns that ended, or were rejected, more than `older_than_s` ago; the rows deleted, by table.
 
     In short transactions of 200 turns, the oldest first: what is interrupted goes on where it was the next time.
@@ -191,12 +191,12 @@ def prune(
     knowledge   delete memories and observations, too, that were not seen since
     dry_run     count, and delete nothing
     """
-    return _Pruning(store.database, older_than_s, dry_run, told).run(knowledge)
+    return _Pruner(store.database, older_than_s, dry_run, told).run(knowledge)
 
 
-class _Pruning:
+class _Pruner:
     def __init__(
-        self, database: Database, older_than_s: float, dry_run: bool, told: Callable[[Counts], None]
+        self, database: Database, older_than_s: float, dry_run: bool, told: Callable[[PrunedRows], None]
     ) -> None:
         self._db = database
         self._ages = {"ago": -older_than_s, "stale": -UNFINISHED_S}
@@ -205,7 +205,7 @@ class _Pruning:
         self._counts: Counter[str] = Counter()
         self._mark = database.pick(_MARK)
 
-    def run(self, knowledge: bool) -> Counts:
+    def run(self, knowledge: bool) -> PrunedRows:
         self._counts.update({table.name: 0 for table in (turns, *OF_TURNS, blobs)})
         last = self._last() if self._db.dialect == "sqlite" else set[str]()
         after = 0

@@ -1,23 +1,66 @@
-"""What the finalizer writes, each in one transaction with its step's own row. Fits `ports.records.Records`."""
+"""What the finalizer writes, each in one transaction with its step's own row; and what is kept of a turn where
+content is not (`redact_logs`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from brainq.contracts.claim import StepClaim
-from brainq.contracts.decision import RuntimeDecisionRecord
+from brainq.contracts.claim import FinalStepClaim
+from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.memory import MemoryItem, Observation
 from brainq.contracts.message import Message
+from brainq.contracts.model import Spend
 from brainq.contracts.status import FAILED_CALLS
-from brainq.contracts.turn import TurnResult
-from brainq.contracts.usage import Spend
+from brainq.contracts.turn import CONTENT_NOT_STORED, TurnRequest, TurnResult
 from brainq.contracts.view import TurnDetails
 from brainq.contracts.webhook import Webhook
-from brainq.store.announce import TOLD_AFTER_S, of_ending
 from brainq.store.database import Transaction
-from brainq.store.redaction import redacted_request, redacted_result
+from brainq.store.repositories.deliveries import ANNOUNCE_AFTER_S, ending_deliveries
 from brainq.store.store import Store
+
+# What SQL keeps of an ended turn when its content is to be kept out (`redact_logs`). Pure.
+
+CONTENT_FIELDS = (
+    *("system_prompt", "skill_context", "output_schema", "metadata", "greeting"),
+    *("attachments", "history", "client_tools", "options"),
+)
+
+"""What a request says beside its message that somebody wrote: texts, files, schemas."""
+
+
+def redact_request(request: TurnRequest) -> TurnRequest:
+    """Who asked whom, and not what: the request is needed whole only until the turn has ended. Input that comes
+    later becomes a turn of the same brain, with the same limits."""
+    fields = TurnRequest.model_fields
+    nothing = {name: fields[name].get_default(call_default_factory=True) for name in CONTENT_FIELDS}
+    return request.model_copy(update=nothing | {"user_message": CONTENT_NOT_STORED})
+
+
+def redact_result(result: TurnResult) -> TurnResult:
+    """How the turn ended and what it used, without texts, sources, pack and diff. An error may quote anything:
+    what stays of it is why the turn stopped."""
+    return result.model_copy(
+        update={
+            "text": "",
+            "local_citations": (),
+            "web_citations": (),
+            "rendered_content_paths": (),
+            "context_pack_json": None,
+            "last_agent_message": None,
+            "diff": None,
+            "parsed": None,
+            "error": result.stop_reason.value if result.error else result.error,
+            "warnings": (
+                *result.warnings,
+                f"the answer is no longer in Redis, and SQL has none of it {CONTENT_NOT_STORED}",
+            ),
+        }
+    )
+
+
+# What the finalizer writes, each in one transaction with its step's own row. Fits `ports.records.Records`.
 
 _NOTHING = TurnDetails()
 
@@ -31,7 +74,7 @@ class SqlRecords:
 
     def record_answer(
         self,
-        claim: StepClaim,
+        claim: FinalStepClaim,
         result: TurnResult,
         redact: bool,
         details: TurnDetails = _NOTHING,
@@ -64,16 +107,16 @@ class SqlRecords:
                 self.store.calls.settle(connection, result.turn_id, details.outside)
             if redact:
                 self._forget(connection, result, details)
-            kept = redacted_result(result) if redact else result
+            kept = redact_result(result) if redact else result
             failed_calls = sum(entry.status in FAILED_CALLS for entry in details.trace)
             self.store.turns.write_result(connection, kept, failed_calls)
             # The result goes out a step later: whoever is told of it finds it there.
-            self.store.deliveries.plan(connection, of_ending(self.webhooks, result), TOLD_AFTER_S)
+            self.store.deliveries.plan(connection, ending_deliveries(self.webhooks, result), ANNOUNCE_AFTER_S)
 
         return self._once(claim, effect)
 
     def _forget(self, connection: Transaction, result: TurnResult, details: TurnDetails) -> None:
-        self.store.turns.forget_request(connection, result.turn_id, redacted_request)
+        self.store.turns.forget_request(connection, result.turn_id, redact_request)
         self.store.calls.forget(connection, result.turn_id)
         self.store.brakes.forget(connection, result.turn_id)
         self.store.blobs.forget(connection, result.turn_id)
@@ -82,7 +125,7 @@ class SqlRecords:
         if details.asks:
             self.store.approvals.forget(connection, result.turn_id)
 
-    def record_decision(self, claim: StepClaim, record: RuntimeDecisionRecord) -> bool:
+    def record_decision(self, claim: FinalStepClaim, record: RuntimeDecisionRecord) -> bool:
         """The decision record; False when this was done before."""
 
         def effect(connection: Transaction) -> None:
@@ -91,7 +134,7 @@ class SqlRecords:
         return self._once(claim, effect)
 
     def record_memories(
-        self, claim: StepClaim, scope: str, items: Sequence[MemoryItem], spends: Sequence[Spend] = ()
+        self, claim: FinalStepClaim, scope: str, items: Sequence[MemoryItem], spends: Sequence[Spend] = ()
     ) -> bool:
         """What is worth remembering of the turn, repeats merged, and what finding it used; False when this was done
         before."""
@@ -105,7 +148,7 @@ class SqlRecords:
         return self._once(claim, effect)
 
     def record_observations(
-        self, claim: StepClaim, scope: str, source_event_id: str, items: Sequence[Observation]
+        self, claim: FinalStepClaim, scope: str, source_event_id: str, items: Sequence[Observation]
     ) -> bool:
         """What the turn taught, repeats merged; False when this was done before."""
 
@@ -121,7 +164,9 @@ class SqlRecords:
 
         return self._once(claim, effect)
 
-    def record_judges(self, claim: StepClaim, session_id: str, turn_id: str, names: Sequence[str]) -> bool:
+    def record_judges(
+        self, claim: FinalStepClaim, session_id: str, turn_id: str, names: Sequence[str]
+    ) -> bool:
         """Who is to judge the turn: pending judgements; False when this was done before."""
 
         def effect(connection: Transaction) -> None:
@@ -138,12 +183,12 @@ class SqlRecords:
         """The conversation as SQL has it; empty when there is none, or it is redacted."""
         return self.store.transcripts.of(turn_id)
 
-    def note_done(self, claim: StepClaim) -> None:
+    def note_done(self, claim: FinalStepClaim) -> None:
         """A step that failed before and writes nothing itself is done: its row says so."""
         self._once(claim, lambda _: None)
 
-    def note_failure(self, claim: StepClaim, error: str, dead: bool) -> None:
+    def note_failure(self, claim: FinalStepClaim, error: str, dead: bool) -> None:
         self.store.steps.note_failure(claim.turn_id, claim.step, claim.step_key, error, claim.tries, dead)
 
-    def _once(self, claim: StepClaim, effect: Callable[[Transaction], None]) -> bool:
+    def _once(self, claim: FinalStepClaim, effect: Callable[[Transaction], None]) -> bool:
         return self.store.steps.run_once(claim.turn_id, claim.step, claim.step_key, effect)

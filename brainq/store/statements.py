@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Executable, Table, and_, bindparam, false, or_, select, true
 
-from brainq.contracts.session_prefix import ALL, first_beyond
+from brainq.contracts.ids import ALL_SESSIONS, prefix_upper_bound
 from brainq.store.database import Dialects, Transaction
 from brainq.store.tables.types import SafeText
 from brainq.store.text import sql_text
@@ -55,11 +55,11 @@ def insert_unless(table: Table, names: Sequence[str], stands: ColumnElement[bool
     return statement
 
 
-def within(session_id: ColumnElement[str], prefixes: Sequence[str]) -> ColumnElement[bool]:
+def in_sessions(session_id: ColumnElement[str], prefixes: Sequence[str]) -> ColumnElement[bool]:
     """Whether a session begins with one of these prefixes; `*` is any, and of none there is none."""
-    if ALL in prefixes:
+    if ALL_SESSIONS in prefixes:
         return true()
-    ranges = [and_(session_id >= prefix, session_id < first_beyond(prefix)) for prefix in prefixes]
+    ranges = [and_(session_id >= prefix, session_id < prefix_upper_bound(prefix)) for prefix in prefixes]
     return or_(false(), *ranges)
 
 

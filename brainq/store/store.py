@@ -15,20 +15,17 @@ from brainq.store.repositories.approvals import Approvals
 from brainq.store.repositories.blobs import Blobs
 from brainq.store.repositories.brakes import Brakes
 from brainq.store.repositories.calls import Calls
-from brainq.store.repositories.decisions import Decisions
 from brainq.store.repositories.deliveries import Deliveries
+from brainq.store.repositories.finalizer_steps import FinalizerSteps
 from brainq.store.repositories.inputs import Inputs
 from brainq.store.repositories.judgements import Judgements
-from brainq.store.repositories.memories import Memories
-from brainq.store.repositories.messages import Messages
-from brainq.store.repositories.observations import Observations
+from brainq.store.repositories.knowledge import Memories, Observations
 from brainq.store.repositories.schedules import Schedules
-from brainq.store.repositories.spends import Spends
-from brainq.store.repositories.steps import Steps
+from brainq.store.repositories.session_log import Messages
 from brainq.store.repositories.tokens import Tokens
-from brainq.store.repositories.traces import Traces
 from brainq.store.repositories.transcripts import Transcripts
 from brainq.store.repositories.turn_lists import TurnLists
+from brainq.store.repositories.turn_records import Decisions, Spends, Traces
 from brainq.store.repositories.turns import Turns
 
 
@@ -47,7 +44,7 @@ class Store:
         self.brakes = Brakes(database)
         self.blobs = Blobs(database)
         self.decisions = Decisions(database)
-        self.steps = Steps(database)
+        self.steps = FinalizerSteps(database)
         self.spends = Spends(database)
         self.traces = Traces(database)
         self.transcripts = Transcripts(database)

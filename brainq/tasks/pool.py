@@ -20,23 +20,22 @@ from celery.signals import (
     worker_shutdown,
 )
 
-from brainq.brain_loading import load_brains
+from brainq.brain.loading import load_brains
 from brainq.broker.app import make_app
-from brainq.broker.names import served_by
-from brainq.broker.steps import thread_step
-from brainq.devserver.owner import follow_owner, tell_ready, tell_unready
-from brainq.environment import mistyped
+from brainq.broker.names import effects_of_queues
+from brainq.broker.thread_step import thread_step
+from brainq.devserver.owner import follow_owner, mark_ready, mark_unready
+from brainq.models.resolve import warm_up_vendors
 from brainq.observe.logs import configure_library_logs, configure_logs, logger
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.metrics.export import start_metrics
 from brainq.observe.otel_setup import start_traces
-from brainq.providers.resolve import warm_up_vendors
-from brainq.settings import settings_here
-from brainq.tasks.failed import WorkFailed
-from brainq.tasks.fitness import Fitness
-from brainq.tasks.presence import Presence
+from brainq.settings.deployment import settings_here
+from brainq.settings.environment import mistyped_names
 from brainq.tasks.register import BuildMachines, GetWiring
-from brainq.tools.rankers import require_ranking
+from brainq.tasks.task_events import WorkFailed
+from brainq.tasks.worker_health import WorkerHealth, WorkerPresence
+from brainq.tools.ranking import require_ranking
 from brainq.wiring import Wiring
 
 log = logger("brainq.tasks")
@@ -56,11 +55,11 @@ def pool_app(
     The brains are loaded at once, so that a worker with a broken BRAINQ_APP fails at its start and says so. The
     machines (connections, threads) are built when the worker is ready to consume, after any fork.
     """
-    _calm_collector()
+    _freeze_collector()
     # Said at each lost connection, of a setting that make_app makes on purpose.
     warnings.filterwarnings("ignore", r"\s*In Celery 5\.1", CPendingDeprecationWarning)
     settings = settings_here()
-    for name, meant in mistyped(os.environ):
+    for name, meant in mistyped_names(os.environ):
         log.warning("no such setting", name=name, meant=meant)
     brains = load_brains(settings.app)
     for brain in brains:
@@ -89,7 +88,7 @@ def pool_app(
                 if not built:
                     # First of all, whichever thread asks first: machines are built by whether somebody records spans.
                     stop_telemetry.append(start_traces(pool))
-                    built.append(Wiring(settings, brains, serves=served_by(queues)))
+                    built.append(Wiring(settings, brains, serves=effects_of_queues(queues)))
         return built[0]
 
     build = register(app, wiring)
@@ -102,9 +101,9 @@ def pool_app(
             warm_up_models(brains)
         build()
 
-    fitness = Fitness(prepare, lambda: wiring().look(sql=pool in NEED_SQL))
+    fitness = WorkerHealth(prepare, lambda: wiring().look(sql=pool in NEED_SQL))
 
-    presence = Presence(
+    presence = WorkerPresence(
         pool,
         lambda: wiring().owner,
         lambda: wiring().state.workers,
@@ -116,9 +115,9 @@ def pool_app(
             warm_up_vendors()
         stop_telemetry.append(start_metrics(pool))
         gc.collect()
-        _calm_collector()
+        _freeze_collector()
         presence.begin()
-        tell_ready()
+        mark_ready()
 
     def doubt(exception: object = None, **_: object) -> None:
         if not isinstance(exception, WorkFailed):  # that is the turn's trouble, not the worker's
@@ -131,7 +130,7 @@ def pool_app(
                 stop()
 
     def starting(**_: object) -> None:
-        tell_unready()  # what a killed forerunner left
+        mark_unready()  # what a killed forerunner left
 
     worker_init.connect(starting, weak=False)
     worker_shutdown.connect(stopped, weak=False)
@@ -146,7 +145,7 @@ def pool_app(
     return app
 
 
-def _calm_collector() -> None:
+def _freeze_collector() -> None:
     """What was loaded so far stays for good: keep the garbage collector from walking it again and again."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)

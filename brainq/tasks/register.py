@@ -9,28 +9,54 @@ from typing import Any
 from celery import Celery
 from celery.signals import worker_init
 
-from brainq.admission import read_foreign
-from brainq.brains import Brains
+from brainq.brain.brains import Brains
 from brainq.broker import names
-from brainq.broker.request import HiddenRequest
-from brainq.broker.steps import thread_step
-from brainq.contracts.did import Did, Failed
+from brainq.broker.celery57.inspection import HiddenRequest
+from brainq.broker.celery57.pool import current_run
+from brainq.broker.thread_step import thread_step
+from brainq.calls.attempt import Abandon
+from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainqError, InvalidInput
-from brainq.observe.log_ids import working_on
+from brainq.observe.log_ids import turn_log_ids
 from brainq.observe.logs import logger
-from brainq.observe.submits import came_with, submitting
-from brainq.tasks.abandon import current_task
-from brainq.tasks.events import TaskEvents
-from brainq.tasks.failed import WorkFailed, show
+from brainq.observe.turn_spans import set_parent_context, submit_span
+from brainq.people.admission import read_foreign
+from brainq.tasks.task_events import TaskEvents, WorkFailed, raise_failure
 from brainq.wiring import Wiring
 
+# Abandoning a task of brainq's own pool: it is answered, and its thread is left to the function that keeps it.
+
 log = logger("brainq.tasks")
+
+
+def current_abandon() -> Abandon | None:
+    """The means to abandon the task that this thread runs; None in other pools, whose threads cannot be replaced."""
+    run = current_run()
+    if run is None:
+        return None
+
+    def abandon(settle: Callable[[], str]) -> None:
+        failure: Exception | None = None
+        try:
+            raise_failure(settle())
+        except Exception as raised:
+            failure = raised
+            if not isinstance(raised, WorkFailed):
+                log.error("call not settled", failure=raised)
+        run.abandon(failure)
+
+    return abandon
+
+
+# Puts brainq's tasks into a pool's Celery app.
 
 _FIELDS = frozenset({"arguments", *TurnRequest.model_fields})
 
 GetWiring = Callable[[], Wiring]
+
 BuildMachines = Callable[[], object]
+
 """Builds what the tasks work by: not with the first of them, which would wait for imports."""
 
 # Failed work is seen, and expected: one line in the log, no traceback.
@@ -42,13 +68,13 @@ def coordinator_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
 
     @app.task(name=names.TURN_ADVANCE, **_OPTIONS)
     def advance(session_id: str, turn_id: str, fence: int) -> None:
-        with working_on(session_id, turn_id):
-            show(wiring().coordinator.advance(session_id, turn_id, fence))
+        with turn_log_ids(session_id, turn_id):
+            raise_failure(wiring().coordinator.advance(session_id, turn_id, fence))
 
     @app.task(name=names.TURN_SUBMIT, Request=HiddenRequest, bind=True, reads_request=True, **_OPTIONS)
     def submit(task: Any, *args: Any, **fields: Any) -> None:
-        came_with(task.request.get("traceparent"))
-        show(submit_foreign(wiring(), args, fields, task.request.get(names.UNSERVED_HEADER)))
+        set_parent_context(task.request.get("traceparent"))
+        raise_failure(submit_foreign(wiring(), args, fields, task.request.get(names.UNSERVED_HEADER)))
 
     def sweep(stopping: threading.Event, worker: Any) -> None:
         wiring().sweeper.run(stopping, TaskEvents(worker))
@@ -63,8 +89,8 @@ def call_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
 
     @app.task(name=names.CALL_RUN, **_OPTIONS)
     def run(session_id: str, turn_id: str, call_id: str, attempt: int) -> None:
-        with working_on(session_id, turn_id, call_id):
-            show(wiring().runner.run(session_id, turn_id, call_id, attempt, current_task()))
+        with turn_log_ids(session_id, turn_id, call_id):
+            raise_failure(wiring().runner.run(session_id, turn_id, call_id, attempt, current_abandon()))
 
     return lambda: wiring().runner
 
@@ -81,13 +107,15 @@ def finalizer_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
 
     @app.task(name=names.FINALIZE_STEP, **_OPTIONS)
     def step(session_id: str, turn_id: str, step_name: str) -> None:
-        with working_on(session_id, turn_id):
-            show(wiring().finalizer.run(session_id, turn_id, step_name, events[0] if events else None))
+        with turn_log_ids(session_id, turn_id):
+            raise_failure(
+                wiring().finalizer.run(session_id, turn_id, step_name, events[0] if events else None)
+            )
 
     @app.task(name=names.JUDGE_RUN, **_OPTIONS)
     def judge(session_id: str, turn_id: str, judge_name: str) -> None:
-        with working_on(session_id, turn_id):
-            show(wiring().judge_runner.run(session_id, turn_id, judge_name))
+        with turn_log_ids(session_id, turn_id):
+            raise_failure(wiring().judge_runner.run(session_id, turn_id, judge_name))
 
     def tell_webhooks(stopping: threading.Event, _worker: Any) -> None:
         wiring().webhook_sender.run(stopping)
@@ -97,7 +125,7 @@ def finalizer_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
     return lambda: (wiring().finalizer, wiring().judge_runner)
 
 
-_EARLY = (
+_ETA_REFUSAL = (
     "eta and countdown are not served: the message would wait in a worker's memory, and be lost with it; send it when "
     "it is due, or make a schedule (client.schedule, brainq schedule)"
 )
@@ -118,9 +146,9 @@ def submit_foreign(
         args = ()
     try:
         if unserved:
-            raise InvalidInput(unserved, _EARLY)
+            raise InvalidInput(unserved, _ETA_REFUSAL)
         request, files = read_foreign(args, fields, wiring.settings.file_limits)
-        with submitting(request) as request:
+        with submit_span(request) as request:
             return wiring.people.intake.take(request, files).turn_id
     except BrainqError as failure:
         turn_id = str(fields.get("turn_id") or fields.get("request_key") or "")
@@ -133,7 +161,7 @@ def submit_foreign(
             _without_content(failure) if redact else str(failure),
             sorted(_FIELDS.intersection(fields)) if redact else fields,
         )
-        return Did("rejected", Failed.SUBMIT_REJECTED, type(failure).__name__)
+        return WorkOutcome("rejected", WorkFailure.SUBMIT_REJECTED, type(failure).__name__)
 
 
 def _redacts(brains: Brains, name: object) -> bool:

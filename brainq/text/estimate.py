@@ -11,8 +11,7 @@ docs/token-estimates.md. It is low for base64. Where a service reports usage, th
 Images and files are counted from type and size alone. An image is taken for the largest one that is not made smaller:
 Anthropic counts width * height / 750, and 1,568 * 1,568 pixels are scaled to about 1,600 tokens ("Vision");
 OpenAI's 85 + 170 a tile of 512 pixels stays below that ("Images and vision"). A page of a PDF is 1,500 to 3,000 tokens
-(Anthropic, "PDF support"), and is taken to have 50 kB.
-"""
+(Anthropic, "PDF support"), and is taken to have 50 kB."""
 
 from __future__ import annotations
 
@@ -20,24 +19,29 @@ import json
 import math
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from brainq.contracts.attachment import Attachment
-from brainq.contracts.conversation import EMPTY, Conversation
-from brainq.contracts.message import Message, ToolCall
-from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.contracts.reasoning import Reasoning
+from brainq.contracts.conversation import EMPTY_CONVERSATION, Conversation
+from brainq.contracts.message import Attachment, Message, Reasoning, ToolCall
+from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.tool import ToolSpec
-from brainq.contracts.usage import TokenUsage
-from brainq.text.media import is_text
 
 CHARS_PER_TOKEN = 4
+
 JSON_CHARS_PER_TOKEN = 2.8
+
 BYTES_PER_TOKEN_ELSEWHERE = 3
+
 TOKENS_PER_MESSAGE = 4
+
 TOKENS_PER_IMAGE = 1_600
+
 TOKENS_PER_PAGE = 2_250
+
 BYTES_PER_PAGE = 50_000
+
 TOKENS_OF_NAME = 30  # what is said of a file that is not shown
+
 _JSON = re.compile(r"\{\s*\"|\[\s*[\[{\"]")
 
 
@@ -91,7 +95,7 @@ def estimate_reasoning(reasoning: Iterable[Reasoning]) -> int:
     )
 
 
-def with_sizes(messages: Sequence[Message], behind: Conversation = EMPTY) -> Conversation:
+def with_sizes(messages: Sequence[Message], behind: Conversation = EMPTY_CONVERSATION) -> Conversation:
     """The messages as a conversation, `behind` what is known already: only they are estimated."""
     return behind.plus(messages, [estimate_message(message) for message in messages])
 
@@ -135,3 +139,60 @@ def with_usage(reply: ModelReply, request: ModelRequest) -> ModelReply:
 
 def _json(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+# Which files are text.
+
+_TEXTS = frozenset(
+    {
+        "application/json",
+        "application/xml",
+        "application/yaml",
+        "application/x-yaml",
+        "application/toml",
+        "application/sql",
+        "application/javascript",
+        "application/x-sh",
+        "application/x-ndjson",
+        "image/svg+xml",
+    }
+)
+
+
+def is_text(media_type: str) -> bool:
+    """Whether the bytes are text that a model may read as it is."""
+    return media_type.startswith("text/") or media_type in _TEXTS or media_type.endswith(("+json", "+xml"))
+
+
+# Tokens of a reply that is still being written, piece by piece.
+
+
+@dataclass(slots=True)
+class StreamedTokens:
+    """Counts what was written, as `estimate_text` would count the whole: a piece alone would be rounded up."""
+
+    _plain: int = 0
+    _elsewhere: int = 0
+    _json: int = 0
+
+    def add_text(self, text: str) -> None:
+        """Prose: of the answer, or of what is thought."""
+        if text.isascii():
+            self._plain += len(text)
+            return
+        plain = len(text.encode("ascii", "ignore"))
+        self._plain += plain
+        self._elsewhere += len(text.encode("utf-8", "replace")) - plain
+
+    def add_arguments(self, text: str) -> None:
+        """A call's name, or a part of its arguments."""
+        self._json += len(text.encode("utf-8", "replace"))
+
+    @property
+    def tokens(self) -> int:
+        """Estimated, rounded up."""
+        return math.ceil(
+            self._plain / CHARS_PER_TOKEN
+            + self._elsewhere / BYTES_PER_TOKEN_ELSEWHERE
+            + self._json / JSON_CHARS_PER_TOKEN
+        )

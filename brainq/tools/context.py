@@ -1,4 +1,4 @@
-"""What a running tool is given besides its arguments."""
+"""RunContext: what a running tool is given besides its arguments, and the file changes that it reports."""
 
 from __future__ import annotations
 
@@ -10,19 +10,87 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
+from brainq.contracts.call import Progress, check_progress, new_outside_token
 from brainq.contracts.claim import CallRef
 from brainq.contracts.file import File
-from brainq.contracts.outside_token import new_outside_token
-from brainq.contracts.progress import Progress, checked_progress
-from brainq.contracts.snapshot import BudgetSnapshot
 from brainq.contracts.turn import Citation
+from brainq.contracts.view import BudgetSnapshot
+from brainq.errors import InvalidInput
 from brainq.observe.logs import logger
-from brainq.tools.changes import Change, CollectedChanges, checked_change
+from brainq.text.surrogates import clean
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.errors import ToolError
+from brainq.tools.results import ToolError
 
-READY_EVERY_S = 0.2
-_NOT_NOTED = (
+# What a tool says it changed: what files held before and after.
+
+MAX_CHANGES = 200
+
+MAX_CHANGE_CHARS = 1_000_000
+
+MAX_TOO_LARGE = 1_000
+
+MAX_PATH_CHARS = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One change of one file. None: it did not exist, or was deleted. `too_large`: the contents were not kept."""
+
+    path: str
+    before: str | None = None
+    after: str | None = None
+    too_large: bool = False
+
+    def row(self) -> dict[str, str]:
+        """As it is kept with the turn: what is None is left out."""
+        if self.too_large:
+            return {"path": self.path, "too_large": "1"}
+        texts = {"before": self.before, "after": self.after}
+        return {"path": self.path} | {name: text for name, text in texts.items() if text is not None}
+
+    @classmethod
+    def of_row(cls, row: dict[str, str]) -> FileChange:
+        return cls(row["path"], row.get("before"), row.get("after"), "too_large" in row)
+
+
+def check_change(path: str, before: str | None, after: str | None) -> FileChange:
+    """Raises InvalidInput for what is not a path, or not a text."""
+    values: dict[str, object] = {"path": path, "before": before, "after": after}
+    for name, value in values.items():
+        if not (isinstance(value, str) or (value is None and name != "path")):
+            raise InvalidInput(name, f"is a {type(value).__name__}; record_change takes text")
+    if not 0 < len(path) <= MAX_PATH_CHARS:
+        raise InvalidInput("path", f"use 1 to {MAX_PATH_CHARS} characters")
+    return FileChange(
+        clean(path), None if before is None else clean(before), None if after is None else clean(after)
+    )
+
+
+@dataclass(slots=True)
+class ChangeCollector:
+    """The changes of one call, in order. Past the limits a path is kept once, without its contents."""
+
+    kept: list[FileChange] = field(default_factory=list[FileChange])
+    _chars: int = 0
+    _full: int = 0
+    _too_large: set[str] = field(default_factory=set[str])
+
+    def add(self, change: FileChange) -> None:
+        chars = len(change.path) + len(change.before or "") + len(change.after or "")
+        if not change.too_large and self._full < MAX_CHANGES and self._chars + chars <= MAX_CHANGE_CHARS:
+            self._full += 1
+            self._chars += chars
+            self.kept.append(change)
+        elif change.path not in self._too_large and len(self._too_large) < MAX_TOO_LARGE:
+            self._too_large.add(change.path)
+            self.kept.append(FileChange(change.path, too_large=True))
+
+
+# What a running tool is given besides its arguments.
+
+READY_POLL_S = 0.2
+
+_TOKEN_NOT_STORED = (
     "What runs this tool could not note the token of the call just now. That is no fault of the call's."
 )
 
@@ -37,17 +105,17 @@ class SideOutputs:
     web_citations: tuple[Citation, ...] = ()
     rendered_paths: tuple[str, ...] = ()
     block_tool: bool = False
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FileChange, ...] = ()
     files: tuple[File, ...] = ()
 
 
 @dataclass(slots=True)
-class _Collected:
+class _OutputCollector:
     local: dict[Citation, None] = field(default_factory=dict[Citation, None])
     web: dict[Citation, None] = field(default_factory=dict[Citation, None])
     rendered: dict[str, None] = field(default_factory=dict[str, None])
     block_tool: bool = False
-    changes: CollectedChanges = field(default_factory=CollectedChanges)
+    changes: ChangeCollector = field(default_factory=ChangeCollector)
     files: tuple[File, ...] = ()
 
 
@@ -122,7 +190,7 @@ class RunContext:
         self._give_token = give_token
         self._on_progress = on_progress
         self.newest_progress: Progress | None = None
-        self._collected = _Collected()
+        self._collected = _OutputCollector()
         self._lock = threading.Lock()
         self._giving = threading.Lock()
         self._sealed = False
@@ -163,7 +231,7 @@ class RunContext:
 
         Raises InvalidInput for what is no finite number.
         """
-        self.newest_progress = checked_progress(done, total, message)
+        self.newest_progress = check_progress(done, total, message)
         if self._on_progress is not None:
             self._on_progress(self.newest_progress)
 
@@ -173,7 +241,7 @@ class RunContext:
         A call may record 200 changes of 1,000,000 characters together; of what goes beyond, only the path is kept.
         Raises InvalidInput for anything but text.
         """
-        change = checked_change(path, before, after)
+        change = check_change(path, before, after)
         with self._lock:
             if not self._sealed:
                 self._collected.changes.add(change)
@@ -196,7 +264,7 @@ class RunContext:
             return give_token(token)
         except Exception as failure:
             log.warning("token not noted", failure=failure, turn_id=self.turn_id, call_id=self.call_id)
-            raise ToolError(_NOT_NOTED, retryable=True) from failure
+            raise ToolError(_TOKEN_NOT_STORED, retryable=True) from failure
 
     def is_ready(self) -> bool:
         """Whether no hold stands on the turn now. False, too, while nobody can tell."""
@@ -214,7 +282,7 @@ class RunContext:
             if self.is_ready():
                 return True
             left_s = ends_at - time.monotonic()
-            if left_s <= 0 or self.token.wait(min(READY_EVERY_S, left_s)):
+            if left_s <= 0 or self.token.wait(min(READY_POLL_S, left_s)):
                 return False
 
     async def wait_ready_async(self, timeout_s: float | None = None) -> bool:
@@ -224,7 +292,7 @@ class RunContext:
             if await asyncio.to_thread(self.is_ready):
                 return True
             left_s = ends_at - time.monotonic()
-            if left_s <= 0 or await self.token.wait_async(min(READY_EVERY_S, left_s)):
+            if left_s <= 0 or await self.token.wait_async(min(READY_POLL_S, left_s)):
                 return False
 
     def outputs(self) -> SideOutputs:

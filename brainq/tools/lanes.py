@@ -38,7 +38,9 @@ def resource_keys_of(spec: ToolSpec, arguments: Mapping[str, Any], session_id: s
 
     Raises InvalidInput like `lanes_of`.
     """
-    return tuple(sorted({_fill(spec, template, arguments, session_id) for template in spec.resources}))
+    return tuple(
+        sorted({_fill_template(spec, template, arguments, session_id) for template in spec.resources})
+    )
 
 
 def check_template(tool: str, template: object, schema: Schema) -> str:
@@ -69,22 +71,22 @@ def _problem(name: str, schema: Schema) -> str:
         return ""
     found = [schema]
     for part in name.split("."):
-        found = [inner for part_of in found for inner in _inside(part_of, part, schema)]
+        found = [inner for part_of in found for inner in _property_schemas(part_of, part, schema)]
         if not found:
             return "is not a parameter, nor in one"
-    if any(_holds_more(kind) for inner in found for kind in _kinds(inner, schema)):
+    if any(_is_container(kind) for inner in found for kind in _possible_schemas(inner, schema)):
         return "may be an object or a list"
     return ""
 
 
-def _inside(part: Schema, name: str, root: Schema) -> Iterator[Schema]:
-    for kind in _kinds(part, root):
+def _property_schemas(part: Schema, name: str, root: Schema) -> Iterator[Schema]:
+    for kind in _possible_schemas(part, root):
         properties = kind.get("properties", {})
         if name in properties and isinstance(properties[name], Mapping):
             yield properties[name]
 
 
-def _kinds(part: Schema, root: Schema, depth: int = 0) -> Iterator[Schema]:
+def _possible_schemas(part: Schema, root: Schema, depth: int = 0) -> Iterator[Schema]:
     """The schemas that a value of `part` may have to fit: itself, what it refers to, its choices."""
     yield part
     if depth > 8:  # a schema that refers to itself
@@ -92,36 +94,36 @@ def _kinds(part: Schema, root: Schema, depth: int = 0) -> Iterator[Schema]:
     reference = part.get("$ref")
     named: Any = root.get("$defs", {})
     if isinstance(reference, str) and reference.removeprefix("#/$defs/") in named:
-        yield from _kinds(named[reference.removeprefix("#/$defs/")], root, depth + 1)
+        yield from _possible_schemas(named[reference.removeprefix("#/$defs/")], root, depth + 1)
     for word in ("anyOf", "oneOf", "allOf"):
         for choice in cast("list[Schema]", part.get(word, [])):
-            yield from _kinds(choice, root, depth + 1)
+            yield from _possible_schemas(choice, root, depth + 1)
 
 
-def _holds_more(kind: Schema) -> bool:
+def _is_container(kind: Schema) -> bool:
     types: Any = kind.get("type", [])
     names = [types] if isinstance(types, str) else types
     return "object" in names or "array" in names or "properties" in kind
 
 
-def _fill(spec: ToolSpec, template: str, arguments: Mapping[str, Any], session_id: str) -> str:
+def _fill_template(spec: ToolSpec, template: str, arguments: Mapping[str, Any], session_id: str) -> str:
     if "{" not in template and "}" not in template:
-        return _fitted(template)
+        return _bounded_key(template)
     key: list[str] = []
     for text, name, _, _ in _FORMATTER.parse(template):
         key.append(text)
         if name == SESSION and SESSION not in spec.parameters.get("properties", {}):
             key.append(session_id)
         elif name is not None:
-            key.append(str(_value(spec, template, name, arguments)))
-    return _fitted("".join(key))
+            key.append(str(_template_value(spec, template, name, arguments)))
+    return _bounded_key("".join(key))
 
 
-def _value(spec: ToolSpec, template: str, name: str, arguments: Mapping[str, Any]) -> Any:
+def _template_value(spec: ToolSpec, template: str, name: str, arguments: Mapping[str, Any]) -> Any:
     value: Any = arguments
     found: list[Schema] = [spec.parameters]
     for part in name.split("."):
-        found = [inner for part_of in found for inner in _inside(part_of, part, spec.parameters)]
+        found = [inner for part_of in found for inner in _property_schemas(part_of, part, spec.parameters)]
         if isinstance(value, Mapping) and part in value:
             value = cast("Mapping[str, Any]", value)[part]
             continue
@@ -142,7 +144,7 @@ def _value(spec: ToolSpec, template: str, name: str, arguments: Mapping[str, Any
     return value
 
 
-def _fitted(key: str) -> str:
+def _bounded_key(key: str) -> str:
     """Keys are names in Redis: a long one keeps its beginning, and a digest of the whole."""
     if len(key) <= MAX_KEY_CHARS:
         return key

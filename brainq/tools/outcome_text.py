@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, assert_never
 
-from brainq.contracts.outcome import (
+from brainq.contracts.call import (
     ToolDenied,
     ToolFailure,
     ToolOutcome,
@@ -78,7 +78,7 @@ def unreported_text(what: str) -> str:
     )
 
 
-def doubt_of(outcome: ToolUnknown, *, is_read: bool) -> ToolFailure | ToolUnknown:
+def unknown_outcome(outcome: ToolUnknown, *, is_read: bool) -> ToolFailure | ToolUnknown:
     """What becomes of a call whose tool says that it does not know; `message` holds the tool's own words.
 
     A read that is in doubt has failed: there is nothing to look for.

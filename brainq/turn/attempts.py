@@ -1,48 +1,110 @@
-"""The attempts at one step: each is paid for once, asks the model, and tells readers its text."""
+"""The attempts at one step: each is paid for once, asks the model, and publishes its text. One without a reply
+is charged, too.
+"""
 
 from __future__ import annotations
 
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
 from brainq.contracts.callbacks import StreamChunk
-from brainq.contracts.claim import StepBegun, StepSpent, TurnClaim
+from brainq.contracts.claim import StepAttempt, StepOverBudget, TurnClaim
 from brainq.contracts.event import EventKind
-from brainq.contracts.model import ModelReply, ModelRequest, ModelRetry
-from brainq.contracts.model_failure import failure_text
+from brainq.contracts.model import (
+    LostRequest,
+    ModelReply,
+    ModelRequest,
+    ModelRetry,
+    Price,
+    Spend,
+    TokenUsage,
+    render_failure,
+)
 from brainq.contracts.status import Ending, StopReason
-from brainq.contracts.usage import Price, Spend
+from brainq.contracts.turn import Limits
 from brainq.contracts.view import TurnView
 from brainq.errors import ProviderError
+from brainq.models.asking.bill import Allowance, Bill, BudgetExhausted
+from brainq.models.asking.permits import PermitDeferred
+from brainq.models.costs import first_model, lost_spends, reply_spend
 from brainq.observe.logs import logger
-from brainq.observe.metrics.models import asking as counted
-from brainq.ports.turns import Turns
-from brainq.providers.allowance import BudgetSpent
-from brainq.providers.places import PlaceLater
-from brainq.providers.spent import spend_of
-from brainq.turn.context.blob_cache import BlobCache
-from brainq.turn.decide import SPENT, End
-from brainq.turn.lost_attempts import AttemptAccount, allowance_of
-from brainq.turn.outcome import Answer, ReplyCost, StepOutcome, StepRequest
-from brainq.turn.patience import Trying
-from brainq.turn.replies import Replies
-from brainq.turn.stream import Ask, TurnLost, stream_reply
-from brainq.turn.text_tail import TextTail
+from brainq.observe.metrics.recording import record_model_call as counted
+from brainq.ports.redis_turns import Turns
+from brainq.turn.decide import BUDGET_ENDS, End
+from brainq.turn.outage import OutageRetry
+from brainq.turn.prompt.blob_cache import BlobCache
+from brainq.turn.replies import ReplyHandler
+from brainq.turn.step_request import LoopEnd, ReplyCost, StepOutcome, StepRequest
+from brainq.turn.stream import AskModel, TextTail, TurnLost, stream_reply
+
+# What attempts at a step come to that bring no reply, and what their turn may still spend.
+
+
+def turn_allowance(view: TurnView, limits: Limits, price: Price) -> Allowance:
+    """What the turn may still use."""
+    tokens, usd = limits.max_total_tokens, limits.max_cost_usd
+    return Allowance(
+        price,
+        None if tokens is None else tokens - view.usage.total,
+        None if usd is None else usd - view.cost_usd,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptAccount:
+    """One attempt's. Fits `contracts.usage.Account`.
+
+    unsent   what it is charged as should its worker die before anybody knows whether its request was sent
+    """
+
+    bill: Bill
+    step: int
+    price: Price
+    unsent: Spend
+
+    @classmethod
+    def of(cls, asking: StepRequest, step: int, price: Price, allowance: Allowance) -> AttemptAccount:
+        setting, begin = asking.setting, asking.begin
+        most_output = setting.limits.max_output_tokens or 0
+        # As the bills of the steps before have shown the estimate to be off.
+        input_tokens = max(begin.estimate, begin.most_tokens - most_output)
+        usage = TokenUsage(input_tokens=input_tokens, estimated=True)
+        provider, model = first_model(setting.provider, setting.model)
+        is_known = not most_output and begin.most_tokens == input_tokens and provider == setting.provider.name
+        usd = begin.most_usd if is_known else price(provider, model, usage)
+        unsent = Spend.of("lost", step, model, usage, usd)
+        return cls(Bill(input_tokens, allowance), step, price, unsent)
+
+    def so_far(self) -> tuple[Spend, ...]:
+        """See Account."""
+        return self._spends(self.bill.so_far()) or (self.unsent,)
+
+    def close(self, outcome: ModelReply | BaseException) -> tuple[Spend, ...]:
+        """The attempt is over: what it lost."""
+        return self._spends(self.bill.close(outcome))
+
+    def _spends(self, lost: tuple[LostRequest, ...]) -> tuple[Spend, ...]:
+        return lost_spends("lost", self.step, lost, self.price)
+
+
+# The attempts at one step: each is paid for once, asks the model, and tells readers its text.
 
 log = logger("brainq.turn")
 
-PAUSE_S = 1.0  # before a broken stream is begun again: up to so long for each attempt made
+RESTART_PAUSE_S = 1.0  # before a broken stream is begun again: up to so long for each attempt made
+
 MAX_ATTEMPTS_A_STEP = (
     3  # of streams that broke after they began, or stalled; other retries are the provider's
 )
-BEGUN_AGAIN = frozenset({"stream", "stalled"})
+
+RESTARTABLE_KINDS = frozenset({"stream", "stalled"})
 
 
-class Attempts:
+class StepRunner:
     """Makes one step of a turn. None means that the turn was lost to another owner."""
 
     def __init__(
@@ -50,10 +112,10 @@ class Attempts:
         *,
         brain: Brain,
         turns: Turns,
-        replies: Replies,
+        replies: ReplyHandler,
         price: Price,
         blobs: BlobCache,
-        ask: Ask,
+        ask: AskModel,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._brain = brain
@@ -65,12 +127,17 @@ class Attempts:
         self._pause = pause
 
     def make(
-        self, claim: TurnClaim, view: TurnView, asking: StepRequest, lost: Callable[[], bool], trying: Trying
+        self,
+        claim: TurnClaim,
+        view: TurnView,
+        asking: StepRequest,
+        lost: Callable[[], bool],
+        trying: OutageRetry,
     ) -> StepOutcome:
         # What was waited for since the view was read is gone from the turn's time.
         ends_at = min(time.monotonic() + view.remaining_ms / 1000, trying.ends_at)
         blobs = trying(partial(self._blobs.of, claim.session_id, asking.messages))
-        allowance = allowance_of(view, asking.setting.limits, self._price)
+        allowance = turn_allowance(view, asking.setting.limits, self._price)
         begin = asking.begin
         for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
             account = AttemptAccount.of(asking, view.step + 1, self._price, allowance)
@@ -78,8 +145,8 @@ class Attempts:
             step = trying(partial(self._turns.begin_step, claim, begin, self._turns.mark(claim)))
             if step == "LOST":
                 return None
-            if isinstance(step, StepSpent):
-                return Answer(SPENT[step.what], lost=())
+            if isinstance(step, StepOverBudget):
+                return LoopEnd(BUDGET_ENDS[step.what], lost=())
             claim.under_way.step, claim.under_way.attempt = step.step, step.attempt
             claim.under_way.account = account
             request = self._request(claim, view, asking, step, ends_at - time.monotonic(), blobs)
@@ -89,13 +156,13 @@ class Attempts:
             except TurnLost as failure:
                 self._leave(claim, account, failure)
                 return None
-            except PlaceLater as later:
+            except PermitDeferred as later:
                 later.spends = account.close(later)
                 raise  # the turn lets go of its thread meanwhile
             except ProviderError as failure:
                 spends = account.close(failure)
-                if not (failure.kind in BEGUN_AGAIN and failure.retryable and remaining):
-                    return Answer(end_of(failure), lost=spends)
+                if not (failure.kind in RESTARTABLE_KINDS and failure.retryable and remaining):
+                    return LoopEnd(end_after_failure(failure), lost=spends)
                 self._wait(claim, step, failure, ends_at - time.monotonic())
                 begin = replace(begin.again, lost=spends)
                 continue
@@ -108,7 +175,7 @@ class Attempts:
         claim: TurnClaim,
         view: TurnView,
         asking: StepRequest,
-        step: StepBegun,
+        step: StepAttempt,
         remaining_s: float,
         blobs: Mapping[str, bytes],
     ) -> ModelRequest:
@@ -150,7 +217,7 @@ class Attempts:
         on_chunk = self._chunk_callback(claim, step, request.attempt)
         with counted(provider.name, model, "step") as asked, account.bill.here():
             reply = stream_reply(self._ask, provider, request, tail, tell_retry, lost, on_chunk)
-            spend = spend_of("step", step, provider, model, reply, self._price)
+            spend = reply_spend("step", step, provider, model, reply, self._price)
             asked.answered(reply, spend.cost_usd)
         return reply, spend
 
@@ -162,14 +229,14 @@ class Attempts:
         except Exception as away:  # it was told with the last text, or beat
             log.info("lost attempt not told", turn_id=claim.turn_id, why=type(away).__name__)
 
-    def _wait(self, claim: TurnClaim, step: StepBegun, failure: ProviderError, remaining_s: float) -> None:
+    def _wait(self, claim: TurnClaim, step: StepAttempt, failure: ProviderError, remaining_s: float) -> None:
         """Before a stream that broke off is begun again."""
         log.info("stream broke, asking again", turn_id=claim.turn_id, step=step.step, attempt=step.attempt)
-        wait_s = min(random.random() * step.attempt * PAUSE_S, max(0.0, remaining_s))
+        wait_s = min(random.random() * step.attempt * RESTART_PAUSE_S, max(0.0, remaining_s))
         self._retry_teller(claim, step.step, step.attempt)(ModelRetry(kind=failure.kind, wait_s=wait_s))
         self._pause(wait_s)
 
-    def _tail(self, claim: TurnClaim, step: int, attempt: int, trying: Trying) -> TextTail:
+    def _tail(self, claim: TurnClaim, step: int, attempt: int, trying: OutageRetry) -> TextTail:
         def tell(mark: str, text: str, kind: EventKind) -> bool:
             return self._turns.tell_delta(claim, step, attempt, text, mark, kind)
 
@@ -198,15 +265,15 @@ class Attempts:
         return told
 
 
-def not_asked(error: str) -> Answer:
+def model_error_end(error: str) -> LoopEnd:
     """The turn fails: its model cannot be asked."""
-    return Answer(End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not be asked", error))
+    return LoopEnd(End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not be asked", error))
 
 
-def end_of(failure: ProviderError) -> End:
+def end_after_failure(failure: ProviderError) -> End:
     """How a turn ends whose model failed so."""
-    if isinstance(failure, BudgetSpent):
-        return SPENT[failure.what]
+    if isinstance(failure, BudgetExhausted):
+        return BUDGET_ENDS[failure.what]
     match failure.kind:
         case "timeout":
             return End(Ending.TIMED_OUT, StopReason.DEADLINE, "the model did not answer by the deadline")
@@ -218,4 +285,4 @@ def end_of(failure: ProviderError) -> End:
             return End(Ending.FAILED, StopReason.LIMITED, why, str(failure))
         case _:
             wait_s: float | None = getattr(failure, "retry_after_s", None)
-            return not_asked(failure_text(failure.kind, str(failure), wait_s)).end
+            return model_error_end(render_failure(failure.kind, str(failure), wait_s)).end

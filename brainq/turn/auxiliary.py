@@ -1,49 +1,135 @@
-"""Model calls beside the steps, and the opening wave. Each ends the advance it is made in, and rings."""
+"""What comes before a step: the opening wave, reflections and compactions. Each ends the advance it is made
+in, and rings.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
 from brainq.contracts.claim import PlannedCall, TurnClaim
+from brainq.contracts.ids import call_id
 from brainq.contracts.message import Message
-from brainq.contracts.usage import LostRequest, Price, Spend, TokenUsage
+from brainq.contracts.model import LostRequest, Price, Spend, TokenUsage
+from brainq.contracts.status import Effect
+from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import TurnView
 from brainq.errors import BrainqError
 from brainq.gates.canonical import fingerprint
+from brainq.models.asking.bill import Allowance
+from brainq.models.auxiliary import AuxiliaryModel
+from brainq.models.costs import first_model, lost_spends, worst_cost_usd
+from brainq.models.resolve import resolve_model
 from brainq.observe.logs import logger
-from brainq.ports.auxiliary import Auxiliary
-from brainq.providers.allowance import Allowance
-from brainq.providers.auxiliary import AuxiliaryModel
-from brainq.providers.resolve import resolve_model
-from brainq.providers.spent import first_asked, lost_spends, most_usd
+from brainq.ports.redis_turns import Auxiliary
 from brainq.text.estimate import estimate_messages
-from brainq.turn.context.compaction import ContextCompactor, should_compact
-from brainq.turn.context.opening import opening_calls, opening_limit_s
-from brainq.turn.context.reflection import ReflectionEngine, note_of
-from brainq.turn.context.tracker import ContextTracker
-from brainq.turn.lost_attempts import allowance_of
-from brainq.turn.patience import Trying
-from brainq.turn.prepare import PreparedStep
+from brainq.tools.context_pack import MEMORY_TOOL
+from brainq.tools.tool import Tool
+from brainq.turn.attempts import turn_allowance
+from brainq.turn.outage import OutageRetry
+from brainq.turn.plan.approval import approval_for
+from brainq.turn.prompt.compaction import ContextCompactor, should_compact
+from brainq.turn.prompt.context_tracker import ContextTracker
+from brainq.turn.reflection import ReflectionEngine, note_of
+from brainq.turn.step_request import PreparedStep
+
+# What a turn begins with, before its first step: memory and the context pack, as one wave of reads.
 
 log = logger("brainq.turn")
 
-MOST_REFLECTION_TOKENS = 4_000  # of the transcript a reflection reads; it is cut to 16,000 characters
-SHORT_TOKENS = 2_000  # a conversation that is not compacted, also when somebody asks for it
+
+SHARE_OF_TIME = 0.3  # of what the turn has: memory that is late must leave a short turn time to answer
+
+
+def opening_limit_s(brain: Brain, remaining_ms: int) -> float:
+    """How long this turn waits for its opening wave."""
+    return min(brain.context.opening_s, max(0.0, remaining_ms / 1000) * SHARE_OF_TIME)
+
+
+def opening_calls(brain: Brain, request: TurnRequest, limit_s: float) -> tuple[PlannedCall, ...]:
+    """The calls of step 0, none of them paid for; empty where the brain has neither memory nor a pack tool."""
+    calls: list[PlannedCall] = []
+    if brain.memory is not None and brain.memory.retriever is not None:
+        calls.append(_opening_call(0, MEMORY_TOOL, {"query": request.user_message}, limit_s, request))
+    pack = _pack_tool(brain)
+    if pack is not None:
+        parameter = query_parameter(pack.spec.parameters)
+        if approval_for(brain, pack, {parameter: request.user_message} if parameter else {}) is not None:
+            log.warning("the pack tool needs an approval and is not called", tool=pack.spec.name)
+        elif parameter:
+            cap_s = min(pack.spec.timeout_s, limit_s)
+            calls.append(
+                _opening_call(len(calls), pack.spec.name, {parameter: request.user_message}, cap_s, request)
+            )
+        else:
+            log.warning("the pack tool needs more than one text and is not called", tool=pack.spec.name)
+    return tuple(calls)
+
+
+def query_parameter(parameters: Mapping[str, Any]) -> str:
+    """The one text parameter that the user's message is given to; "" when the tool needs something else, too."""
+    properties: Mapping[str, Any] = parameters.get("properties", {})
+    required = [str(name) for name in parameters.get("required", ())]
+    if len(required) > 1:
+        return ""
+    names = required or [name for name in ("query", "topic", "text") if name in properties]
+    if not names or properties.get(names[0], {}).get("type") != "string":
+        return ""
+    return names[0]
+
+
+def _pack_tool(brain: Brain) -> Tool | None:
+    name = brain.context.pack_tool
+    tool = brain.tools.get(name) if name else None
+    return tool if tool is not None and tool.spec.effect is Effect.READ_ONLY else None
+
+
+def _opening_call(
+    place: int, tool: str, arguments: dict[str, str], cap_s: float, request: TurnRequest
+) -> PlannedCall:
+    spec: dict[str, object] = {"arguments": arguments, "hash": "", "lanes": ()}
+    if request.cwd is not None:
+        spec["cwd"] = request.cwd
+    if request.metadata is not None:
+        spec["metadata"] = request.metadata
+    if request.traceparent is not None:
+        spec["traceparent"] = request.traceparent
+    return PlannedCall(
+        id=call_id(0, place),
+        tool=tool,
+        effect=Effect.READ_ONLY,
+        wave=1,
+        arguments_json=json.dumps(spec, separators=(",", ":")),
+        args_hash="",
+        fingerprint="",
+        cap_ms=int(cap_s * 1000),
+    )
+
+
+# Model calls beside the steps, and the opening wave. Each ends the advance it is made in, and rings.
+
+MAX_REFLECTION_TOKENS = 4_000  # of the transcript a reflection reads; it is cut to 16,000 characters
+
+MIN_COMPACTION_TOKENS = 2_000  # a conversation that is not compacted, also when somebody asks for it
+
 REFLECTION_FRAME_TOKENS = 400  # its instructions and its answer
 
-Archive = Callable[[str, str, Sequence[Message], bool], None]
+ArchiveMessages = Callable[[str, str, Sequence[Message], bool], None]
+
 """Keeps messages before a compaction drops them: (session, turn, messages, whether without content)."""
 
-Word = str
+OutcomeWord = str
+
 """What was done: "" for nothing (go on with the step), `lost`, or a few words for logs. After words the turn has been
 rung, or awaits its calls, and is no longer ours."""
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class OpeningWave:
     """The calls of an opening wave, and how long the turn waits for them."""
 
     calls: tuple[PlannedCall, ...]
@@ -53,31 +139,31 @@ class Opening:
 class AuxiliaryWork:
     """Does what comes before a step, when it is due."""
 
-    def __init__(self, brain: Brain, auxiliary: Auxiliary, archive: Archive, price: Price) -> None:
+    def __init__(self, brain: Brain, auxiliary: Auxiliary, archive: ArchiveMessages, price: Price) -> None:
         self._brain = brain
         self._auxiliary = auxiliary
         self._archive = archive
         self._price = price
 
-    def opening(self, view: TurnView) -> Opening | None:
+    def opening(self, view: TurnView) -> OpeningWave | None:
         """Memory and the context pack, before the first step; None where the brain has neither."""
         if view.opened or view.step > 0:
             return None
         limit_s = opening_limit_s(self._brain, view.remaining_ms)
         calls = opening_calls(self._brain, view.request, limit_s)
-        return Opening(calls, limit_s) if calls else None
+        return OpeningWave(calls, limit_s) if calls else None
 
-    def open(self, claim: TurnClaim, opening: Opening, trying: Trying) -> Word:
+    def open(self, claim: TurnClaim, opening: OpeningWave, trying: OutageRetry) -> OutcomeWord:
         """Dispatch the opening wave."""
         word = trying(lambda: self._auxiliary.open(claim, opening.calls, opening.limit_s))
         return {"OPENED": "opened", "LOST": "lost"}.get(word, "")
 
-    def reflect(self, claim: TurnClaim, view: TurnView, trying: Trying) -> Word:
+    def reflect(self, claim: TurnClaim, view: TurnView, trying: OutageRetry) -> OutcomeWord:
         """Reflect on the step that was just made, at most once."""
         lost: list[bool] = []
 
         def claimed() -> bool:
-            tokens = min(MOST_REFLECTION_TOKENS, estimate_messages(view.own)) + REFLECTION_FRAME_TOKENS
+            tokens = min(MAX_REFLECTION_TOKENS, estimate_messages(view.own)) + REFLECTION_FRAME_TOKENS
             usd, under_way = self._most(view, tokens)
             begin = partial(
                 self._auxiliary.begin, claim, "reflection", str(view.step), tokens, usd, under_way
@@ -111,18 +197,20 @@ class AuxiliaryWork:
         most, auto = step.tracker.max_context_tokens, self._brain.context.auto_compact
         return should_compact(tokens, most, auto, view.compaction_tried_at, view.history.length)
 
-    def compact(self, claim: TurnClaim, view: TurnView, step: PreparedStep, trying: Trying) -> Word:
+    def compact(
+        self, claim: TurnClaim, view: TurnView, step: PreparedStep, trying: OutageRetry
+    ) -> OutcomeWord:
         """Replace them."""
         tracker, prepared = step.tracker, step.preparation
         tokens = tracker.tokens(prepared.full_estimate)
         return self._compact(claim, view, tracker, tokens, prepared.fixed_estimate, trying)
 
-    def compact_now(self, claim: TurnClaim, view: TurnView, trying: Trying) -> Word:
+    def compact_now(self, claim: TurnClaim, view: TurnView, trying: OutageRetry) -> OutcomeWord:
         """Replace the older messages by a summary, however many there are: somebody asked for it."""
         limits = view.request.limits.over(self._brain.limits)
         size = view.history.tokens
         # It is to become half of what it is, not half of what a model takes; a short one stays.
-        most = min(limits.max_context_tokens, max(SHORT_TOKENS, size))
+        most = min(limits.max_context_tokens, max(MIN_COMPACTION_TOKENS, size))
         tracker = ContextTracker.of(most, view.known)
         return self._compact(claim, view, tracker, tracker.tokens(size), 0, trying) if size else ""
 
@@ -133,8 +221,8 @@ class AuxiliaryWork:
         tracker: ContextTracker,
         tokens: int,
         fixed_estimate: int,
-        trying: Trying,
-    ) -> Word:
+        trying: OutageRetry,
+    ) -> OutcomeWord:
         usd, under_way = self._most(view, tokens)
         begin = partial(self._auxiliary.begin, claim, "compaction", str(tokens), tokens, usd, under_way)
         word = trying(begin)
@@ -198,13 +286,13 @@ class AuxiliaryWork:
         except BrainqError:
             return None, ()
         usage = TokenUsage(input_tokens=tokens, estimated=True)
-        asked, model = first_asked(auxiliary.provider, auxiliary.model)
+        asked, model = first_model(auxiliary.provider, auxiliary.model)
         lost = (LostRequest(provider=asked, model=model, usage=usage),)
-        most = most_usd(auxiliary.provider, auxiliary.model, usage, self._price)
+        most = worst_cost_usd(auxiliary.provider, auxiliary.model, usage, self._price)
         return most, lost_spends("lost", view.step, lost, self._price)
 
     def _allowance(self, view: TurnView) -> Allowance:
-        return allowance_of(view, view.request.limits.over(self._brain.limits), self._price)
+        return turn_allowance(view, view.request.limits.over(self._brain.limits), self._price)
 
     def _is_write(self, name: str) -> bool:
         tool = self._brain.tools.get(name)

@@ -1,46 +1,144 @@
-"""The start of a turn: callback, event log, the session's history."""
+"""The start of a turn (callback, event log, the session's history), and the setting of its next step: model,
+prompt, options.
+"""
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
-from brainq.brain import Brain
-from brainq.brain_fields import checked_model, checked_options
-from brainq.contracts.brought import EARLIER, opening_of
+from brainq.brain.brain import Brain, StepChoice, StepInfo
+from brainq.brain.checks import checked_model, checked_options
+from brainq.contracts.brain import PromptTemplate
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.claim import TurnClaim, TurnStart
-from brainq.contracts.conversation import EMPTY
-from brainq.contracts.limits import Limits
+from brainq.contracts.conversation import EARLIER_TURN_PREFIX, EMPTY_CONVERSATION, opening_messages
 from brainq.contracts.message import Message
-from brainq.contracts.options import NO_OPTIONS, ModelOptions
-from brainq.contracts.turn import TurnRequest
+from brainq.contracts.model_options import (
+    NO_OPTIONS,
+    TOOL_CHOICES,
+    ModelOptions,
+    TurnOptions,
+    as_model_options,
+)
+from brainq.contracts.turn import Limits, TurnRequest
 from brainq.contracts.view import TurnView
 from brainq.errors import InvalidInput
+from brainq.models.base import Provider, is_same_service
+from brainq.models.resolve import resolve_model
 from brainq.observe.logs import logger
-from brainq.ports.turn_rows import TurnRows
-from brainq.providers.base import Provider, is_same_service
-from brainq.providers.resolve import resolve_model
+from brainq.ports.sql import TurnRows
 from brainq.text.estimate import with_sizes
-from brainq.turn.client_tools import specs_of
-from brainq.turn.context.preparer import render_hash
-from brainq.turn.context.template import render
-from brainq.turn.patience import Trying
-from brainq.turn.planning.step_choice import choice_of
-from brainq.turn.planning.step_options import check_tool_choice, step_options
+from brainq.turn.client_tools import turn_specs
+from brainq.turn.outage import OutageRetry
+from brainq.turn.prompt.preparer import render_hash
 from brainq.turn.thinking import PREFIXES
+
+# A prompt template, filled in for one turn. Pure.
+
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def render_prompt(template: PromptTemplate, info: TurnInfo) -> str:
+    """The template's text with its places filled; other braces (JSON, code) stay as they are.
+
+    Raises InvalidInput naming a place that neither the turn nor its metadata fills.
+    """
+    known: dict[str, object] = {
+        **(info.metadata or {}),
+        "session_id": info.session_id,
+        "turn_number": info.turn_number,
+        "prompt_version": info.prompt_version or template.version,
+    }
+
+    def filled(place: re.Match[str]) -> str:
+        if place[1] not in known:
+            raise InvalidInput(
+                f"prompts[{template.id!r}]",
+                f"nothing fills {place[0]}; send it in the turn's metadata, or use one of "
+                "{session_id} {turn_number} {prompt_version}",
+            )
+        return str(known[place[1]])
+
+    return _PLACEHOLDER.sub(filled, template.text)
+
+
+# What a brain's `for_step` says of the turn's next step.
+
+NO_CHOICE = StepChoice()
+
+
+def brain_step_choice(brain: Brain, view: TurnView, info: TurnInfo) -> StepChoice:
+    """How the turn's next step is asked, as the brain chooses. Raises InvalidInput when its function fails."""
+    if brain.for_step is None:
+        return NO_CHOICE
+    step = StepInfo(
+        turn=info,
+        step=view.step + 1,
+        calls=sum(len(message.calls) for message in view.own),
+        failed_calls=view.failed_calls,
+        usage=view.usage,
+        cost_usd=view.cost_usd,
+        model=view.request.model,
+    )
+    try:
+        choice = brain.for_step(step)
+    except Exception as failure:
+        raise InvalidInput("for_step", f"it raised {type(failure).__name__}: {failure}") from failure
+    if choice is None:
+        return NO_CHOICE
+    if not isinstance(choice, StepChoice):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput("for_step", f"it must return a StepChoice or None, got {type(choice).__name__}")
+    return choice
+
+
+# How one step's model is asked: what is said of the step stands over the turn's, and that over the brain's. Pure.
+
+_UNFORCED_CHOICES = (None, "auto", "none")
+
+
+def check_tool_choice(options: TurnOptions, tools: Iterable[str]) -> None:
+    """Raises InvalidInput where the tool to call is none of the turn's `tools`."""
+    choice = options.tool_choice
+    if choice is None or choice in TOOL_CHOICES:
+        return
+    known = sorted(tools)
+    if choice not in known:
+        close = get_close_matches(choice, known, 1)
+        meant = (
+            f"did you mean {close[0]!r}?" if close else f"the turn's tools are {', '.join(known) or 'none'}"
+        )
+        raise InvalidInput("options.tool_choice", f"there is no tool {choice!r}; {meant}")
+
+
+def step_options(
+    step: int, brain: ModelOptions, turn: TurnOptions, chosen: ModelOptions = NO_OPTIONS
+) -> ModelOptions:
+    """The options of a step, counted from 1. `chosen`: what was said of this very step.
+
+    A turn whose model must call a tool at each step could never answer: it would go on until its limit. So what forces
+    a call holds for the first step, unless it was said of the step.
+    """
+    options = as_model_options(turn).over(brain)
+    if step > 1 and options.tool_choice not in _UNFORCED_CHOICES:
+        options = options.model_copy(update={"tool_choice": None})
+    return chosen.over(options)
+
+
+# The start of a turn: callback, event log, the session's history.
 
 log = logger("brainq.turn")
 
-READY_SAID_EVERY_S = (
-    60.0  # that turns begin ready for want of flags; a busy process would say it all the time
-)
+READY_LOG_EVERY_S = 60.0  # that turns begin ready for want of flags; a busy process would say it all the time
+
 TURNS_FROM_SQL = 50  # turns of a session read back when Redis has let its history go
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class StepSetting:
     """Who is asked in a turn's steps, and how.
 
     options   how it is asked in this step
@@ -56,14 +154,14 @@ class Setting:
     earlier: int = 0
 
 
-def begun_with(view: TurnView, start: TurnStart) -> TurnView:
+def with_start(view: TurnView, start: TurnStart) -> TurnView:
     """The view as it is once the turn begins with `start`."""
     # A review's history is its own, and begins here.
-    before = EMPTY if view.request.kind == "review" else view.history
+    before = EMPTY_CONVERSATION if view.request.kind == "review" else view.history
     return replace(view, history=with_sizes(start.messages, before))
 
 
-class Beginner:
+class TurnStarter:
     """Begins turns: each part may run twice, none does harm when it does.
 
     log_user     puts the user's message into the event log
@@ -83,14 +181,14 @@ class Beginner:
 
     def earlier(self, claim: TurnClaim, view: TurnView) -> int:
         """How many turns the session had before this one, as far as only SQL still knows it; 0: Redis counts them."""
-        return 0 if _is_known(view) else max(0, self._remembered.number(claim.turn_id) - 1)
+        return 0 if _has_history(view) else max(0, self._remembered.number(claim.turn_id) - 1)
 
-    def setting(self, view: TurnView, earlier: int) -> Setting:
+    def setting(self, view: TurnView, earlier: int) -> StepSetting:
         """How the turn's next step is asked. Raises BrainqError when it cannot be: nobody knows the model, or one of
         the brain's functions fails."""
         request, brain = view.request, self._brain
         info = TurnInfo.of(request, max(view.turn_number, earlier + 1))
-        choice = choice_of(brain, view, info)
+        choice = brain_step_choice(brain, view, info)
         named = None if choice.model is None else checked_model(choice.model)
         provider, model = (
             resolve_model(request.model or brain.model, request.provider)
@@ -103,11 +201,11 @@ class Beginner:
         if not is_same_service(provider, resolve_model(brain.model)[0]):
             own = own.for_another_service()
         options = step_options(view.step + 1, own, request.options, chosen)
-        check_tool_choice(options, specs_of(brain, request))
+        check_tool_choice(options, turn_specs(brain, request))
         limits = request.limits.over(brain.limits)
-        return Setting(provider, model, system_prompt, info, limits, options, earlier)
+        return StepSetting(provider, model, system_prompt, info, limits, options, earlier)
 
-    def start(self, claim: TurnClaim, view: TurnView, setting: Setting, trying: Trying) -> TurnStart:
+    def start(self, claim: TurnClaim, view: TurnView, setting: StepSetting, trying: OutageRetry) -> TurnStart:
         """Log the user's message and call back; what is to be put into the history."""
         request = view.request
         if request.kind == "chat":
@@ -115,7 +213,7 @@ class Beginner:
             if not view.flag:
                 self._say_ready(claim.turn_id)
         self._call_back(setting.info)
-        before = [] if _is_known(view) else self._before(claim, request, setting.earlier, trying)
+        before = [] if _has_history(view) else self._before(claim, request, setting.earlier, trying)
         if request.kind == "review":
             # Its history is its own: what it begins with is copied into it.
             before = [*view.history.messages, *before] if request.seed == "session" else []
@@ -131,7 +229,7 @@ class Beginner:
     def _say_ready(self, turn_id: str) -> None:
         """No readiness flag was there to take: the turn is ready. Said once a minute a process."""
         now = time.monotonic()
-        if now - self._ready_said_at >= READY_SAID_EVERY_S:
+        if now - self._ready_said_at >= READY_LOG_EVERY_S:
             self._ready_said_at = now
             log.debug("no readiness flag waits: the turn is ready", turn_id=turn_id)
 
@@ -144,18 +242,20 @@ class Beginner:
         except Exception as failure:
             log.error("on_turn_start raised", failure=failure, turn_id=info.turn_id)
 
-    def _before(self, claim: TurnClaim, request: TurnRequest, earlier: int, trying: Trying) -> list[Message]:
+    def _before(
+        self, claim: TurnClaim, request: TurnRequest, earlier: int, trying: OutageRetry
+    ) -> list[Message]:
         """A session that Redis no longer holds goes on from what SQL kept of it; a new one begins with what its first
         turn brings along."""
         if earlier:
             return trying(lambda: self._from_sql(claim, request))
-        return opening_of(request.greeting, request.history)
+        return opening_messages(request.greeting, request.history)
 
     def _from_sql(self, claim: TurnClaim, request: TurnRequest) -> list[Message]:
         turns = self._remembered.history(claim.session_id, claim.turn_id, TURNS_FROM_SQL)
         said: list[Message] = []
         for number, (user, assistant, attachments) in enumerate(turns):
-            turn = f"{EARLIER}{number}"
+            turn = f"{EARLIER_TURN_PREFIX}{number}"
             if user or attachments:
                 said.append(Message(role="user", content=user, turn=turn, attachments=attachments))
             if assistant:
@@ -163,7 +263,7 @@ class Beginner:
         if len(turns) >= TURNS_FROM_SQL:
             return said
         first = self._remembered.first(claim.session_id) if turns else request
-        return [*([] if first is None else opening_of(first.greeting, first.history)), *said]
+        return [*([] if first is None else opening_messages(first.greeting, first.history)), *said]
 
 
 def system_prompt_of(brain: Brain, info: TurnInfo) -> str:
@@ -173,7 +273,7 @@ def system_prompt_of(brain: Brain, info: TurnInfo) -> str:
     """
     template = brain.prompts.get(info.prompt_id) if info.prompt_id else None
     if template is not None:
-        return render(template, info)
+        return render_prompt(template, info)
     try:
         return str(brain.prompt_for(info))
     except Exception as failure:
@@ -182,6 +282,6 @@ def system_prompt_of(brain: Brain, info: TurnInfo) -> str:
         ) from failure
 
 
-def _is_known(view: TurnView) -> bool:
+def _has_history(view: TurnView) -> bool:
     """Whether Redis has the session's history; a late write's notice alone is none."""
     return any(view.history.begins)

@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
 from brainq.contracts.claim import ClientCall
-from brainq.contracts.client_tool import ClientTool
-from brainq.contracts.effect import Effect
-from brainq.contracts.tool import ToolSpec
+from brainq.contracts.status import Effect
+from brainq.contracts.tool import ClientTool, ToolSpec
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import InvalidInput, ToolSchemaError
-from brainq.gates.order import Allowed
-from brainq.gates.pattern_sizes import PatternSizes
-from brainq.gates.usable_schema import MAX_SUBSCHEMAS, size_of
-from brainq.tools.given_schema import checked_schema
+from brainq.gates.chain import Allowed
+from brainq.gates.schema_check import MAX_SUBSCHEMAS, PatternSizes, schema_size
+from brainq.tools.schema import check_tool_schema
 
 
 def check_client_tools(brain: Brain, request: TurnRequest) -> None:
     """Raises InvalidInput for one that is named like a tool of the brain, or whose schema is none."""
-    if (size := sum(size_of(tool.parameters) for tool in request.client_tools)) > MAX_SUBSCHEMAS:
+    if (size := sum(schema_size(tool.parameters) for tool in request.client_tools)) > MAX_SUBSCHEMAS:
         raise InvalidInput(
             "client_tools",
             f"their schemas have {size:,} parts together; at most {MAX_SUBSCHEMAS:,} are checked, so send fewer tools, "
@@ -34,7 +32,7 @@ def check_client_tools(brain: Brain, request: TurnRequest) -> None:
                 f"the brain {brain.name!r} has a tool named {tool.name!r} of its own; give yours another name",
             )
         try:
-            checked_schema(tool.name, tool.parameters, sizes)
+            check_tool_schema(tool.name, tool.parameters, sizes)
         except ToolSchemaError as failure:
             raise InvalidInput("client_tools", str(failure)) from None
 
@@ -45,7 +43,7 @@ def client_specs(brain: Brain, request: TurnRequest) -> tuple[ToolSpec, ...]:
     return tuple(_spec(tool) for tool in request.client_tools if tool.name not in brain.tools)
 
 
-def specs_of(brain: Brain, request: TurnRequest) -> Mapping[str, ToolSpec]:
+def turn_specs(brain: Brain, request: TurnRequest) -> Mapping[str, ToolSpec]:
     """All tools of a turn, by name."""
     if not request.client_tools:
         return brain.tools.specs

@@ -4,25 +4,85 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from brainq.contracts.reflection import ThinkLevel
+from brainq.contracts.brain import ThinkLevel
 from brainq.contracts.status import Awaits, Ending, StopReason
-from brainq.turn.facts import TurnFacts
+from brainq.contracts.turn import TurnKind
+from brainq.contracts.view import TurnView
 from brainq.turn.thinking import ThinkingManager
 
-MOST_DEATHS_ALONE = 2  # of processes that worked on one turn and on nothing else: one may be an accident
-MOST_LOST = 8  # whole workers that a turn lost without going on, though it was worked on alone in the end
+# TurnFacts: what a decision about a turn is made from, and nothing else.
 
-MORE = "Your next message lets me go on from here; a higher limit lets one turn do more."
+
+@dataclass(frozen=True, slots=True)
+class TurnFacts:
+    """A live turn at one moment.
+
+    remaining_ms    until its deadline
+    step            the last one that was committed
+    steps_max       the budget's
+    lost_reason     why it cannot go on, where Redis lost its state
+    lost_attempts   workers that it lost since it last went on
+    died_alone, died_how   how many of them died while they worked on it alone, and how the last of those did
+    failed_calls    calls of its last step that did not succeed
+    reflected_step  the step whose reflection was tried last
+    compacted       its history was compacted in this turn
+    """
+
+    awaits: Awaits
+    remaining_ms: int
+    step: int
+    steps_max: int
+    kind: TurnKind = "chat"
+    cancel: bool = False
+    cancel_reason: str = ""
+    lost_reason: str = ""
+    lost_attempts: int = 0
+    died_alone: int = 0
+    died_how: str = ""
+    failed_calls: int = 0
+    reflected_step: int = 0
+    compacted: bool = False
+
+
+def turn_facts(view: TurnView) -> TurnFacts:
+    return TurnFacts(
+        awaits=view.awaits,
+        remaining_ms=view.remaining_ms,
+        step=view.step,
+        steps_max=view.steps_max,
+        kind=view.request.kind,
+        cancel=view.cancel,
+        cancel_reason=view.cancel_reason,
+        lost_reason=view.lost_reason,
+        lost_attempts=view.lost_attempts,
+        died_alone=view.died_alone,
+        died_how=view.died_how,
+        failed_calls=view.failed_calls,
+        reflected_step=view.reflected_step,
+        compacted=view.compacted,
+    )
+
+
+# What a turn does next: a pure function of what is known and the time.
+
+MAX_QUARANTINE_DEATHS = 2  # of processes that worked on one turn and on nothing else: one may be an accident
+
+MAX_LOST_WORKERS = (
+    8  # whole workers that a turn lost without going on, though it was worked on alone in the end
+)
+
+LIMIT_HINT = "Your next message lets me go on from here; a higher limit lets one turn do more."
+
 FALLBACK_TEXTS = {
     StopReason.DEADLINE: "I ran out of time before I could finish this.",
     StopReason.WAITED: "I was not begun in the time that this could wait.",
     StopReason.MAX_STEPS: "I used up the steps allowed for this turn (max_steps) before I could finish. "
-    + MORE,
+    + LIMIT_HINT,
     StopReason.MAX_TOTAL_TOKENS: (
-        "I used up the tokens allowed for this turn (max_total_tokens) before I could finish. " + MORE
+        "I used up the tokens allowed for this turn (max_total_tokens) before I could finish. " + LIMIT_HINT
     ),
     StopReason.MAX_COST: (
-        "I used up the money allowed for this turn (max_cost_usd) before I could finish. " + MORE
+        "I used up the money allowed for this turn (max_cost_usd) before I could finish. " + LIMIT_HINT
     ),
     StopReason.EMPTY_REPLY: "I could not produce a response.",
     StopReason.LENGTH: "My reply was cut off before it said anything.",
@@ -80,15 +140,18 @@ class Compact:
 
 
 Decision = Think | Reflect | Compact | End | Wait
+
 COMPACTED = End(
     Ending.COMPLETED, StopReason.ANSWERED, "it is compacted", said="The conversation was compacted."
 )
+
 NOTHING_TO_COMPACT = End(
     Ending.COMPLETED,
     StopReason.ANSWERED,
     "there is nothing to compact",
     said="There was nothing to compact: the conversation is short, or its newest messages are all there is.",
 )
+
 NEVER_REFLECTS = ThinkingManager(ThinkLevel.OFF)
 
 
@@ -102,7 +165,7 @@ def decide(facts: TurnFacts, thinking: ThinkingManager = NEVER_REFLECTS) -> Deci
         return Wait(f"it waits for {facts.awaits}")
     if facts.lost_reason:
         return End(Ending.FAILED, StopReason.LOST, "Redis lost its state", facts.lost_reason)
-    if facts.died_alone >= MOST_DEATHS_ALONE:
+    if facts.died_alone >= MAX_QUARANTINE_DEATHS:
         return End(
             Ending.FAILED,
             StopReason.LOST,
@@ -110,7 +173,7 @@ def decide(facts: TurnFacts, thinking: ThinkingManager = NEVER_REFLECTS) -> Deci
             f"quarantined: the process that worked on this turn, and on nothing else, {facts.died_how}, "
             f"{facts.died_alone} times; look at what its system prompt, callbacks and provider do",
         )
-    if facts.lost_attempts >= MOST_LOST:
+    if facts.lost_attempts >= MAX_LOST_WORKERS:
         return End(
             Ending.FAILED,
             StopReason.LOST,
@@ -128,13 +191,15 @@ def decide(facts: TurnFacts, thinking: ThinkingManager = NEVER_REFLECTS) -> Deci
 
 
 def _all_steps_used(steps_max: int) -> End:
-    said = f"I used all {steps_max} steps allowed for this turn (max_steps) before I could finish. {MORE}"
+    said = (
+        f"I used all {steps_max} steps allowed for this turn (max_steps) before I could finish. {LIMIT_HINT}"
+    )
     return End(
         Ending.COMPLETED, StopReason.MAX_STEPS, f"all {steps_max} steps are used (max_steps)", said=said
     )
 
 
-SPENT = {
+BUDGET_ENDS = {
     "steps": End(Ending.COMPLETED, StopReason.MAX_STEPS, "all steps are used"),
     "tokens": End(Ending.COMPLETED, StopReason.MAX_TOTAL_TOKENS, "the next step could pass max_total_tokens"),
     "cost": End(Ending.COMPLETED, StopReason.MAX_COST, "the next step could pass max_cost_usd"),

@@ -1,4 +1,4 @@
-"""Ender: ends a turn, and sees to what it leaves behind."""
+"""Ender: ends a turn, sees to what it leaves behind, and says to the model how it ended."""
 
 from __future__ import annotations
 
@@ -6,19 +6,60 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
-from brainq.contracts.claim import TurnClaim, TurnEnded
-from brainq.contracts.did import OF_TURN, Did
+from brainq.contracts.claim import TurnClaim, TurnCleanup
 from brainq.contracts.message import Message
-from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.status import TURN_FAILURES, Ending, StopReason, TraceStatus, WorkOutcome
 from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
-from brainq.ports.child_turns import ChildTurns
-from brainq.ports.turns import Turns
+from brainq.ports.people import ChildTurns
+from brainq.ports.redis_turns import Turns
+from brainq.turn.changes.diff import turn_diff
 from brainq.turn.decide import End
-from brainq.turn.ending_texts import OPEN_CALL_STATUS, OPEN_CALL_TEXTS, marker, outcome_of_review
-from brainq.turn.outcome import Answer
-from brainq.turn.patience import Trying
-from brainq.turn.planning.diff import turn_diff
+from brainq.turn.outage import OutageRetry
+from brainq.turn.step_request import LoopEnd
+
+# What brainq itself says to a model. %SECONDS% is filled in by the script that ends a turn.
+
+OPEN_CALL_TEXTS = {
+    Ending.CANCELLED: "Cancelled after %SECONDS% s.",
+    Ending.TIMED_OUT: "No result after %SECONDS% s: the turn's deadline passed; it may still have taken effect.",
+    Ending.FAILED: "No result: the turn failed before this call ended.",
+    Ending.COMPLETED: "No result: the turn ended before this call did.",
+}
+
+OPEN_CALL_STATUS = {
+    Ending.CANCELLED: TraceStatus.CANCELLED,
+    Ending.TIMED_OUT: TraceStatus.TIMED_OUT,
+    Ending.FAILED: TraceStatus.CANCELLED,
+    Ending.COMPLETED: TraceStatus.CANCELLED,
+}
+
+_MARKERS = {
+    Ending.CANCELLED: "[The user cancelled this turn before it was answered.]",
+    Ending.TIMED_OUT: "[This turn ran out of time before it was answered.]",
+    Ending.FAILED: "[This turn failed before it was answered.]",
+}
+
+
+def ending_marker(ending: Ending, turn_id: str, step: int) -> Message | None:
+    """What the next turn's model reads about an ending without an answer."""
+    text = _MARKERS.get(ending)
+    if not text:
+        return None
+    return Message(role="user", content=text, turn=turn_id, step=step, extra={"note": "ending"})
+
+
+def review_note(text: str, turn_id: str) -> Message:
+    """What the session's conversation keeps of a review."""
+    return Message(
+        role="user",
+        content=f"[A review of this conversation came to this result:]\n{text}",
+        turn=turn_id,
+        extra={"note": "review"},
+    )
+
+
+# Ender: ends a turn, and sees to what it leaves behind.
 
 log = logger("brainq.turn")
 
@@ -43,7 +84,7 @@ class Ender:
         self._first_final_step = first_final_step
 
     def end(
-        self, claim: TurnClaim, view: TurnView, end: End, trying: Trying, answer: Answer | None = None
+        self, claim: TurnClaim, view: TurnView, end: End, trying: OutageRetry, answer: LoopEnd | None = None
     ) -> str:
         """Returns what was done, in a word. `more`: input came with the answer, and another step reads it."""
         changes: Sequence[object] = ()
@@ -59,10 +100,10 @@ class Ender:
             # Rare: most turns change nothing that is told, and none of them reads this.
             changes = found = trying(lambda: self._turns.changes(claim))
             diff = turn_diff(found) or ""
-        if isinstance(ended, TurnEnded):
+        if isinstance(ended, TurnCleanup):
             self._after(claim, ended)
             said = f"ended: {end.ending} ({end.stop_reason})"
-            return Did(said, OF_TURN.get(end.ending), end.stop_reason.value)
+            return WorkOutcome(said, TURN_FAILURES.get(end.ending), end.stop_reason.value)
         if ended == "MORE" and answer and answer.message and answer.spend:
             return trying(partial(self._go_on, claim, view, answer.message, answer))
         return ended.lower()
@@ -72,12 +113,12 @@ class Ender:
         claim: TurnClaim,
         view: TurnView,
         end: End,
-        answer: Answer | None,
+        answer: LoopEnd | None,
         begun: bool,
         said: str,
         diff: str,
         n_changes: int,
-    ) -> TurnEnded | Literal["MORE", "CHANGED", "LOST"]:
+    ) -> TurnCleanup | Literal["MORE", "CHANGED", "LOST"]:
         turn_id = view.request.turn_id
         message = answer.message if answer else None
         text = message.content if message else end.text
@@ -88,21 +129,21 @@ class Ender:
             stop_reason=end.stop_reason,
             text=text,
             error=end.error,
-            answer=message or _standing(view, end, begun, said),
-            marker=marker(end.ending, turn_id, view.step + 1) if begun else None,
-            outcome=outcome_of_review(text, turn_id) if review else None,
+            answer=message or _message_in_place(view, end, begun, said),
+            marker=ending_marker(end.ending, turn_id, view.step + 1) if begun else None,
+            outcome=review_note(text, turn_id) if review else None,
             open_status=OPEN_CALL_STATUS[end.ending],
             open_text=OPEN_CALL_TEXTS[end.ending],
             first_step=self._first_final_step,
             spend=answer.spend if answer else None,
             tail=answer.tail if answer else "",
-            last="" if _is_own_text(message, end) else said or last_said(view),
+            last="" if _is_own_text(message, end) else said or last_reply_text(view),
             diff=diff,
             n_changes=n_changes,
             lost=answer.lost if answer else None,
         )
 
-    def _go_on(self, claim: TurnClaim, view: TurnView, message: Message, answer: Answer) -> str:
+    def _go_on(self, claim: TurnClaim, view: TurnView, message: Message, answer: LoopEnd) -> str:
         """The answer becomes a step like any other: the next one reads what came meanwhile."""
         assert answer.spend is not None
         done = self._turns.commit_calls(
@@ -110,7 +151,7 @@ class Ender:
         )
         return "answered, and goes on with new input" if done == "COMMITTED" else "lost"
 
-    def _after(self, claim: TurnClaim, ended: TurnEnded) -> None:
+    def _after(self, claim: TurnClaim, ended: TurnCleanup) -> None:
         try:
             if ended.bounced:
                 self._bounce(claim.session_id, claim.turn_id, ended.bounced)
@@ -126,13 +167,13 @@ def _is_own_text(message: Message | None, end: End) -> bool:
     return end.stop_reason is StopReason.ANSWERED or (message is not None and message.content != end.text)
 
 
-def last_said(view: TurnView) -> str:
+def last_reply_text(view: TurnView) -> str:
     """The last words of the model in this turn; "" for none."""
     said = (message.content for message in reversed(view.own) if message.role == "assistant")
     return next((text for text in said if text.strip()), "")
 
 
-def _standing(view: TurnView, end: End, begun: bool, said: str) -> Message | None:
+def _message_in_place(view: TurnView, end: End, begun: bool, said: str) -> Message | None:
     """What enters the history in an answer's place: a limit's fallback text, or what was said until it was cut off."""
     text = end.text if end.ending is Ending.COMPLETED else said
     if not begun or not text.strip() or end.stop_reason is StopReason.ANSWERED:

@@ -1,16 +1,101 @@
-"""What happens next to a turn, and why, in one sentence. Pure: from a snapshot, by the coordinator's own `decide`."""
+"""What happens next to a turn, or why it is still queued, in one sentence. Pure: from a snapshot, by the
+coordinator's own `decide`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from brainq.contracts.effect import Effect
-from brainq.contracts.snapshot import TurnSnapshot
-from brainq.contracts.status import Awaits, TraceStatus, TurnState
-from brainq.contracts.trace import ToolTraceEntry
-from brainq.turn.decide import Compact, End, Reflect, Think, Wait, decide
-from brainq.turn.facts import TurnFacts
-from brainq.turn.queued import why_queued
+from brainq.contracts.call import ToolTraceEntry
+from brainq.contracts.ids import PREFIX_BOUNDARY, tenant_of
+from brainq.contracts.status import Awaits, Effect, TraceStatus, TurnState
+from brainq.contracts.view import QueuePosition, TurnSnapshot
+from brainq.turn.decide import Compact, End, Reflect, Think, TurnFacts, Wait, decide
+
+# Why a queued turn has not begun, and what would let it. Pure.
+
+
+def why_queued(session_id: str, place: QueuePosition | None) -> str:
+    """One sentence without a full stop, such as `queued behind the live turn 01k7x2 of its session`."""
+    if place is None:
+        return "queued no more; it begins now"
+    if place.is_paused:
+        why = _behind_pause(session_id, place)
+    elif place.live:
+        why = _behind_turn(place)
+    elif place.brain:
+        why = _for_brain_cap(session_id, place)
+    elif place.in_line is not None:
+        why = _for_capacity(session_id, place)
+    else:
+        why = "queued, and nothing is before it: a coordinator's sweeper lets it begin"
+    if place.gives_up_ms is None:
+        return why
+    return f"{why}; it ends unbegun in {duration_text(place.gives_up_ms)}, as its max_wait_s says"
+
+
+def _behind_pause(session_id: str, place: QueuePosition) -> str:
+    since = f" for {duration_text(place.paused_ms)}" if place.paused_ms else ""
+    said = f" ({place.paused_why})" if place.paused_why else ""
+    held = "it" if place.ahead == 0 else f"it and the {_turns(place.ahead)} before it"
+    live = f"; its live turn {place.live} goes on" if place.live else ""
+    return (
+        f"queued: session {session_id} is paused{since}{said}{live}; "
+        f"`brainq resume {session_id}` lets {held} begin"
+    )
+
+
+def _behind_turn(place: QueuePosition) -> str:
+    if place.ahead == 0:
+        return f"queued behind the live turn {place.live} of its session"
+    return f"queued behind {_turns(place.ahead + 1)} of its session, of which {place.live} is live"
+
+
+def _for_brain_cap(session_id: str, place: QueuePosition) -> str:
+    if place.ahead:
+        return f"queued behind {_turns(place.ahead)} of its session, the first of which waits for brain {place.brain}"
+    tenant = _tenant(session_id)
+    before = f"{place.in_line} of {tenant} before it" if place.in_line else f"it is the next of {tenant}"
+    return (
+        f"queued: {place.brain_live} of {place.brain_cap} turns of brain {place.brain} are live; {before}; "
+        "the brain's max_live_turns says how many may be"
+    )
+
+
+def _tenant(session_id: str) -> str:
+    name = tenant_of(session_id).removesuffix(PREFIX_BOUNDARY)
+    return f"tenant {name}" if name else "the sessions without a tenant"
+
+
+def _for_capacity(session_id: str, place: QueuePosition) -> str:
+    tenant = _tenant(session_id)
+    until, remedy = "queued until the fleet has room", ""
+    if place.full == "tenant":
+        until = f"queued until fewer turns of {tenant} are live: its share is {place.share}"
+        remedy = "; BRAINQ_LIVE_TURNS_OF, or more coordinators, make that more"
+    elif place.full:
+        remedy = "; more coordinators, or BRAINQ_MAX_LIVE_TURNS, make more"
+    ahead = (place.in_line or 0) + place.ahead
+    of_priority = f", by its priority {place.priority}" if place.priority != "normal" else ""
+    before = f"{ahead} of {tenant} before it" if ahead else f"it is the next of {tenant}"
+    return f"{until}; {before}{of_priority}{remedy}"
+
+
+def _turns(count: int) -> str:
+    return f"{count} {'turn' if count == 1 else 'turns'}"
+
+
+def duration_text(ms: int) -> str:
+    """A time as people say it: `3.2 s`, `14 min`, `5 h`, `3 days`."""
+    seconds = max(0, ms) / 1000
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    if seconds < 7_200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3_600:.0f} h" if seconds < 172_800 else f"{seconds / 86_400:.0f} days"
+
+
+# What happens next to a turn, and why, in one sentence. Pure: from a snapshot, by the coordinator's own `decide`.
 
 POOL_OF = {
     Effect.READ_ONLY: "parallel",
@@ -42,7 +127,7 @@ def _what_next(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
         case TurnState.QUEUED:
             return why_queued(snapshot.session_id, snapshot.queue)
         case TurnState.ACTIVE | TurnState.PARKED:
-            return _open(snapshot, sweep_s, rering_s)
+            return _next_of_open_turn(snapshot, sweep_s, rering_s)
         case TurnState.CLOSING:
             return f"closing as {_ending(snapshot)}: {_finalizer(snapshot)}"
         case _:
@@ -68,25 +153,25 @@ def _needs(snapshot: TurnSnapshot) -> list[str]:
             return ["finalizer"] if snapshot.finalizer_step else []
 
 
-def _open(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
+def _next_of_open_turn(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
     decision = decide(_facts(snapshot))
     match decision:
         case Wait():
-            return _waits(snapshot)
+            return _waiting_calls(snapshot)
         case End():
-            return f"ends next as {decision.ending.value}, because {decision.why}; {_who(snapshot, sweep_s, rering_s)}"
+            return f"ends next as {decision.ending.value}, because {decision.why}; {_next(snapshot, sweep_s, rering_s)}"
         case Reflect() | Compact():
-            return f"{decision.why}; {_who(snapshot, sweep_s, rering_s)}"
+            return f"{decision.why}; {_next(snapshot, sweep_s, rering_s)}"
         case Think():
             if not (snapshot.owner and snapshot.lease_remaining_ms > 0):
-                return f"{decision.why}; {_who(snapshot, sweep_s, rering_s)}"
+                return f"{decision.why}; {_next(snapshot, sweep_s, rering_s)}"
             again = f", attempt {snapshot.attempt}" if snapshot.attempt > 1 else ""
             step = decision.why.removesuffix(" is next")
             lease = _seconds(snapshot.lease_remaining_ms)
             return f"{step} is running on coordinator {snapshot.owner}{again} (lease {lease})"
 
 
-def _who(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
+def _next(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
     if snapshot.owner and snapshot.lease_remaining_ms > 0:
         return f"coordinator {snapshot.owner} has it (lease {_seconds(snapshot.lease_remaining_ms)})"
     if snapshot.owner:
@@ -98,7 +183,7 @@ def _who(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
     return f"a coordinator is called, and called again after {rering_s:g} s if that message was lost"
 
 
-def _waits(snapshot: TurnSnapshot) -> str:
+def _waiting_calls(snapshot: TurnSnapshot) -> str:
     if snapshot.awaits not in (Awaits.CALLS, Awaits.PEOPLE, Awaits.OUTSIDE, Awaits.CLIENT):
         return f"waits for {snapshot.awaits}"
     open_calls = [

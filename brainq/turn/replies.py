@@ -5,27 +5,32 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
-from brainq.brain import Brain
-from brainq.contracts.claim import CallsRefused, TurnClaim
+from brainq.brain.brain import Brain
+from brainq.contracts.claim import CallsOverBudget, TurnClaim
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
-from brainq.ports.approval_rows import ApprovalRows
-from brainq.ports.budgets import Budgets
-from brainq.ports.turns import Turns
+from brainq.ports.redis_turns import Budgets, Turns
+from brainq.ports.sql import ApprovalRows
 from brainq.turn.decide import End
-from brainq.turn.outcome import Answer, Calls, ReplyCost, StepOutcome
-from brainq.turn.patience import Trying
-from brainq.turn.planning.approval_rows import approval_rows
-from brainq.turn.planning.plan import Plan, judge_reply, plan_calls, refuse_calls, without
-from brainq.turn.planning.whole import TellModel, judge_output, judge_whole, told
+from brainq.turn.outage import OutageRetry
+from brainq.turn.plan.approval import approval_rows
+from brainq.turn.plan.calls import (
+    CallPlan,
+    deny_over_budget,
+    judge_reply,
+    plan_calls,
+    refuse_calls,
+)
+from brainq.turn.plan.cut_replies import AskAgain, judge_finish, judge_output, problem_note
+from brainq.turn.step_request import CallsCommitted, LoopEnd, ReplyCost, StepOutcome
 
 log = logger("brainq.turn")
 
 
-class Replies:
+class ReplyHandler:
     """Acts on replies. A finished one is paid for: while Redis or SQL is away it is kept, and committed later."""
 
     def __init__(self, *, brain: Brain, turns: Turns, budgets: Budgets, approvals: ApprovalRows) -> None:
@@ -42,14 +47,14 @@ class Replies:
         reply: ModelReply,
         cost: ReplyCost,
         tail: str,
-        trying: Trying,
+        trying: OutageRetry,
     ) -> StepOutcome:
         """`tail` is the text that readers were not told yet. None: the turn was lost."""
-        judged = judge_whole(view, step, reply)
+        judged = judge_finish(view, step, reply)
         schema = view.request.output_schema
         if judged is None and schema is not None and not reply.calls:
             judged = judge_output(view, step, reply.text, schema)
-        if isinstance(judged, TellModel):
+        if isinstance(judged, AskAgain):
             return self._tell(claim, view, step, reply, cost, tail, judged, trying)
         if isinstance(judged, End) or not reply.calls:
             answered = bool(reply.text.strip())
@@ -62,24 +67,24 @@ class Replies:
             message = Message(
                 role="assistant", content=text, turn=claim.turn_id, step=step, reasoning=reply.reasoning
             )
-            return Answer(end, message, cost.spend, tail, cost.lost)
+            return LoopEnd(end, message, cost.spend, tail, cost.lost)
         verdicts = judge_reply(self._brain, view, step, reply)
         plan = plan_calls(self._brain, view, step, reply, verdicts)
         if plan.asks_people:
             refused = trying(partial(self._over_budget, claim, plan))
-            plan = plan_calls(self._brain, view, step, reply, without(verdicts, refused))
+            plan = plan_calls(self._brain, view, step, reply, deny_over_budget(verdicts, refused))
             trying(partial(self._ask_people, claim, plan))
         commit = partial(self._commit, claim, step, cost, tail)
         done = trying(partial(commit, plan))
-        if isinstance(done, CallsRefused):
+        if isinstance(done, CallsOverBudget):
             # The others are paid for now, so that this commit is refused nothing.
-            plan = plan_calls(self._brain, view, step, reply, without(verdicts, done.calls))
+            plan = plan_calls(self._brain, view, step, reply, deny_over_budget(verdicts, done.calls))
             done = trying(partial(commit, plan))
-        return Calls() if done == "COMMITTED" else None
+        return CallsCommitted() if done == "COMMITTED" else None
 
     def _commit(
-        self, claim: TurnClaim, step: int, cost: ReplyCost, tail: str, plan: Plan
-    ) -> CallsRefused | Literal["COMMITTED", "LOST"]:
+        self, claim: TurnClaim, step: int, cost: ReplyCost, tail: str, plan: CallPlan
+    ) -> CallsOverBudget | Literal["COMMITTED", "LOST"]:
         return self._turns.commit_calls(
             claim, step, plan.message, plan.calls, cost.spend, tail, plan.block_tools, lost=cost.lost
         )
@@ -92,26 +97,26 @@ class Replies:
         reply: ModelReply,
         cost: ReplyCost,
         tail: str,
-        tell: TellModel,
-        trying: Trying,
+        tell: AskAgain,
+        trying: OutageRetry,
     ) -> StepOutcome:
         """Nothing of the reply is acted on; the next step reads why."""
         log.info("reply not acted on", turn_id=claim.turn_id, step=step, why=tell.problem)
         plan = refuse_calls(self._brain, view, step, reply, tell)
-        notes = () if plan.calls else (told(tell, claim.turn_id, step),)
+        notes = () if plan.calls else (problem_note(tell, claim.turn_id, step),)
         done = trying(
             lambda: self._turns.commit_calls(
                 claim, step, plan.message, plan.calls, cost.spend, tail, (), tell.problem, notes, cost.lost
             )
         )
-        return Calls() if done == "COMMITTED" else None
+        return CallsCommitted() if done == "COMMITTED" else None
 
-    def _over_budget(self, claim: TurnClaim, plan: Plan) -> list[str]:
+    def _over_budget(self, claim: TurnClaim, plan: CallPlan) -> list[str]:
         """Pay for the calls before the commit does: nobody is asked about one that the budget refuses."""
         words = self._budgets.claim(claim.session_id, claim.turn_id, "tool_calls", plan.allowed)
         return [call for call, word in zip(plan.allowed, words, strict=True) if word in ("SPENT", "EXPIRED")]
 
-    def _ask_people(self, claim: TurnClaim, plan: Plan) -> None:
+    def _ask_people(self, claim: TurnClaim, plan: CallPlan) -> None:
         """Write down what people will be asked, before anybody can see that they are."""
         asked = approval_rows(claim, plan.calls, self._brain.redact_logs)
         if asked:

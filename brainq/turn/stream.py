@@ -1,34 +1,119 @@
-"""Asking the model: one attempt at a step, its text told to readers as it comes.
-
-What comes out of the provider is the model's; what telling readers brings is ours, and never the model's failure.
+"""Asking the model: one attempt at a step, and the text of its reply on its way to readers, a few pieces at
+once.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator
 from contextlib import closing
+from dataclasses import dataclass, field
 
 from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, ModelRetry
 from brainq.errors import ProviderError
+from brainq.models.asking.permits import stream_with_permits
+from brainq.models.base import Provider
 from brainq.observe.logs import logger
-from brainq.providers.base import Provider
-from brainq.providers.places import chunks_of
-from brainq.turn.text_tail import TextTail
+from brainq.observe.model_spans import chat_span
+from brainq.turn.outage import OutageRetry, never_unavailable
+
+# TextTail: the text of a reply on its way to readers, a few pieces at once.
 
 log = logger("brainq.turn")
+
+DELTA_EVERY_S = 0.05  # at most about 20 text events a second a turn
+
+QUIET_S = 0.5  # after a piece that could not be written; doubled each time up to the longest
+
+LONGEST_QUIET_S = 5.0
+
+PublishDelta = Callable[[str, str, EventKind], bool]
+
+"""Writes one piece: (mark, text, kind). False when the turn is no longer ours. The same mark twice is writing once."""
+
+
+@dataclass(slots=True)
+class TextTail:
+    """Groups deltas of text, and of what was thought before it. What is left of the text when the reply is whole goes
+    out with the step's commit.
+
+    A piece that cannot be written while Redis is away is kept, under its mark, and written before the next one.
+    """
+
+    tell: PublishDelta
+    mark: Callable[[], str]
+    is_away: Callable[[Exception], bool] = never_unavailable
+    started: float = field(default_factory=time.monotonic)
+    _kind: EventKind = EventKind.TEXT_DELTA
+    _parts: list[str] = field(default_factory=list[str])
+    _waiting: list[tuple[str, str, EventKind]] = field(default_factory=list[tuple[str, str, EventKind]])
+    _quiet_s: float = 0.0
+
+    def add(self, text: str, kind: EventKind = EventKind.TEXT_DELTA) -> bool:
+        """False when the turn is no longer ours."""
+        now = time.monotonic()
+        if kind is not self._kind:  # the pieces keep their order
+            self._pack()
+            self._kind = kind
+        self._parts.append(text)
+        if now - self.started < max(DELTA_EVERY_S, self._quiet_s):
+            return True
+        self.started = now
+        self._pack()
+        try:
+            ours = self._write()
+        except Exception as failure:
+            if not self.is_away(failure):
+                raise
+            # The reply is worth more than its readers' patience: they read this later.
+            log.info("text not told yet", why=type(failure).__name__)
+            self._quiet_s = min(LONGEST_QUIET_S, 2 * self._quiet_s or QUIET_S)
+            self.started = time.monotonic()
+            return True
+        self._quiet_s = 0.0
+        return ours
+
+    def rest(self, trying: OutageRetry) -> str:
+        """The text that goes out with the commit. First what was not written, or in doubt, is made sure of."""
+        if self._kind is not EventKind.TEXT_DELTA:
+            self._pack()
+        trying(self._write)
+        text = "".join(self._parts)
+        self._parts.clear()
+        return text
+
+    def _pack(self) -> None:
+        """What is held becomes a piece."""
+        if self._parts:
+            self._waiting.append((self.mark(), "".join(self._parts), self._kind))
+            self._parts.clear()
+
+    def _write(self) -> bool:
+        """Write the pieces. One that fails may have been written, and its answer have been lost: it stays the first."""
+        while self._waiting:
+            if not self.tell(*self._waiting[0]):
+                return False
+            self._waiting.pop(0)
+        return True
+
+
+# Asking the model: one attempt at a step, its text told to readers as it comes.
+#
+# What comes out of the provider is the model's; what telling readers brings is ours, and never the model's failure.
 
 
 class TurnLost(Exception):
     """The turn went to another owner while the model was answering."""
 
 
-Ask = Callable[[Provider, ModelRequest], Generator[ModelChunk]]
+AskModel = Callable[[Provider, ModelRequest], Generator[ModelChunk]]
+
 """The chunks of one attempt, the last of which has the reply. Raises ProviderError alone."""
 
 
 def stream_reply(
-    ask: Ask,
+    ask: AskModel,
     provider: Provider,
     request: ModelRequest,
     tail: TextTail,
@@ -55,11 +140,11 @@ def stream_reply(
     return reply
 
 
-def of_the_model(provider: Provider, request: ModelRequest) -> Generator[ModelChunk]:
+def provider_chunks(provider: Provider, request: ModelRequest) -> Generator[ModelChunk]:
     """The provider's chunks. Whatever it raises becomes a ProviderError; kind `raised` for what it should not raise."""
     replied = False
     try:
-        for chunk in chunks_of(provider, request):
+        for chunk in stream_with_permits(provider, request):
             if not isinstance(chunk, ModelChunk):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TypeError(f"generate_stream must yield ModelChunk, got {type(chunk).__name__}")
             replied = replied or chunk.reply is not None
@@ -75,3 +160,29 @@ def of_the_model(provider: Provider, request: ModelRequest) -> Generator[ModelCh
         raise ProviderError(
             f"provider {provider.name!r} ended its stream without a reply", kind="stream", retryable=True
         )
+
+
+# A model's stream, with a span.
+
+
+def traced_stream(ask: AskModel) -> AskModel:
+    """As `ask`, each attempt in a span, which is open while its chunks are worked on."""
+
+    def asked(provider: Provider, request: ModelRequest) -> Generator[ModelChunk]:
+        chat = chat_span(provider, request)
+        with chat.span, closing(ask(provider, request)) as chunks:
+            for chunk in chunks:
+                if chunk.text:
+                    chat.chunk()
+                if chunk.retry is not None:
+                    chat.retry(chunk.retry)
+                if chunk.reply is not None:
+                    chat.reply(chunk.reply)
+                try:
+                    yield chunk
+                except GeneratorExit:  # nobody reads on
+                    if chunk.reply is None:
+                        chat.span.fail(TurnLost.__name__)
+                    raise
+
+    return asked

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from brainq.contracts.reflection import ThinkLevel
+from brainq.contracts.brain import ThinkLevel
 
 PERIODS: dict[ThinkLevel, int | None] = {
     ThinkLevel.OFF: None,

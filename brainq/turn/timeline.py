@@ -8,15 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-from brainq.contracts.effect import Effect
-from brainq.contracts.event import EventKind, TurnEvent
-from brainq.contracts.status import Ending, StopReason
-from brainq.contracts.timeline import BarKind, SpanKind, Timeline, TimelineBar, TimelineSpan
+from brainq.contracts.event import (
+    BarKind,
+    EventKind,
+    SpanKind,
+    Timeline,
+    TimelineBar,
+    TimelineSpan,
+    TurnEvent,
+)
+from brainq.contracts.status import Effect, Ending, StopReason
 
-NOTHING = Timeline()
+EMPTY_TIMELINE = Timeline()
 """Before the first event."""
 
-GOES_ON = frozenset(
+THINKING_STARTERS = frozenset(
     {
         EventKind.TURN_ACTIVE,
         EventKind.TURN_RESUMED,
@@ -29,20 +35,20 @@ GOES_ON = frozenset(
 """After these the coordinator can go on; what it does beside the steps is told only when it is done."""
 
 
-def fold(timeline: Timeline, events: Iterable[TurnEvent]) -> Timeline:
+def fold_timeline(timeline: Timeline, events: Iterable[TurnEvent]) -> Timeline:
     """The timeline with these events, which follow those that are in it; one that is in it already changes nothing."""
-    folding = _Folding(timeline)
+    folding = _TimelineFold(timeline)
     for event in events:
         folding.add(event)
     return folding.timeline()
 
 
-def pool_of(effect: Effect) -> str:
+def pool_for_effect(effect: Effect) -> str:
     """The pool that runs calls of this effect."""
     return "parallel" if effect is Effect.READ_ONLY else "serial"
 
 
-class _Folding:
+class _TimelineFold:
     def __init__(self, start: Timeline) -> None:
         self._start = start
         self._bars = {bar.id: bar for bar in start.bars}
@@ -77,7 +83,7 @@ class _Folding:
         rule = _RULES.get(event.kind)
         if rule is not None:
             rule(self, event.data)
-        if event.kind in GOES_ON:
+        if event.kind in THINKING_STARTERS:
             self._idle = self._now
 
     # What happens to bars.
@@ -124,7 +130,7 @@ class _Folding:
                 step=step,
                 call_id=call["call"],
                 effect=effect,
-                pool=pool_of(effect),
+                pool=pool_for_effect(effect),
             )
             self._enter(bar_id, "planned", 1)
 
@@ -250,29 +256,29 @@ class _Folding:
         self._close("finalizer", outcome=self._state)
 
 
-_RULES: dict[EventKind, Callable[[_Folding, Mapping[str, Any]], None]] = {
-    EventKind.TURN_QUEUED: _Folding.queued,
-    EventKind.TURN_ACTIVE: _Folding.active,
-    EventKind.TURN_OPENING: _Folding.opening,
-    EventKind.STEP_STARTED: _Folding.step_started,
-    EventKind.STEP_RETRIED: _Folding.step_retried,
-    EventKind.STEP_ENDED: _Folding.step_ended,
-    EventKind.CALL_WAITING: _Folding.call_waiting,
-    EventKind.CALL_PARKED: _Folding.call_parked,
-    EventKind.CALL_DISPATCHED: _Folding.call_dispatched,
-    EventKind.CALL_RUNNING: _Folding.call_running,
-    EventKind.CALL_ENDED: _Folding.call_ended,
-    EventKind.HOLD_PLACED: _Folding.hold_placed,
-    EventKind.HOLD_RELEASED: _Folding.hold_released,
-    EventKind.INPUT_ACCEPTED: _Folding.input_accepted,
-    EventKind.INPUT_CONSUMED: _Folding.input_consumed,
-    EventKind.INPUT_BOUNCED: _Folding.input_bounced,
-    EventKind.TURN_PARKED: _Folding.turn_parked,
-    EventKind.TURN_RESUMED: _Folding.turn_resumed,
-    EventKind.TURN_CANCELLING: _Folding.turn_cancelling,
-    EventKind.REFLECTION: _Folding.reflection,
-    EventKind.COMPACTION: _Folding.compaction,
-    EventKind.TURN_CLOSING: _Folding.closing,
-    EventKind.RESULT: _Folding.result,
+_RULES: dict[EventKind, Callable[[_TimelineFold, Mapping[str, Any]], None]] = {
+    EventKind.TURN_QUEUED: _TimelineFold.queued,
+    EventKind.TURN_ACTIVE: _TimelineFold.active,
+    EventKind.TURN_OPENING: _TimelineFold.opening,
+    EventKind.STEP_STARTED: _TimelineFold.step_started,
+    EventKind.STEP_RETRIED: _TimelineFold.step_retried,
+    EventKind.STEP_ENDED: _TimelineFold.step_ended,
+    EventKind.CALL_WAITING: _TimelineFold.call_waiting,
+    EventKind.CALL_PARKED: _TimelineFold.call_parked,
+    EventKind.CALL_DISPATCHED: _TimelineFold.call_dispatched,
+    EventKind.CALL_RUNNING: _TimelineFold.call_running,
+    EventKind.CALL_ENDED: _TimelineFold.call_ended,
+    EventKind.HOLD_PLACED: _TimelineFold.hold_placed,
+    EventKind.HOLD_RELEASED: _TimelineFold.hold_released,
+    EventKind.INPUT_ACCEPTED: _TimelineFold.input_accepted,
+    EventKind.INPUT_CONSUMED: _TimelineFold.input_consumed,
+    EventKind.INPUT_BOUNCED: _TimelineFold.input_bounced,
+    EventKind.TURN_PARKED: _TimelineFold.turn_parked,
+    EventKind.TURN_RESUMED: _TimelineFold.turn_resumed,
+    EventKind.TURN_CANCELLING: _TimelineFold.turn_cancelling,
+    EventKind.REFLECTION: _TimelineFold.reflection,
+    EventKind.COMPACTION: _TimelineFold.compaction,
+    EventKind.TURN_CLOSING: _TimelineFold.closing,
+    EventKind.RESULT: _TimelineFold.result,
 }
 """The others move no bar."""

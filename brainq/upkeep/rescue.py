@@ -7,39 +7,39 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from brainq.contracts.claim import CallFacts, CallRef
-from brainq.contracts.did import OF_CALL, Did, Failed
-from brainq.contracts.effect import Effect
-from brainq.contracts.message import Message
-from brainq.contracts.outcome import (
+from brainq.contracts.call import (
     NOT_STARTED,
     ToolFailure,
     ToolOutcome,
     ToolSuccess,
     ToolTimeout,
     ToolUnknown,
-    attachments_of,
+    outcome_attachments,
 )
-from brainq.contracts.rows import VoidVerdict
-from brainq.contracts.status import TraceStatus
+from brainq.contracts.claim import CallFacts, CallRef
+from brainq.contracts.message import Message
+from brainq.contracts.rows import VoidResult
+from brainq.contracts.status import CALL_FAILURES, Effect, TraceStatus, WorkFailure, WorkOutcome
 from brainq.observe import telemetry_names as names
 from brainq.observe.logs import logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
-from brainq.observe.tracing import OFF, Span, tracer
+from brainq.observe.tracing import NO_SPAN, Span, tracer
 from brainq.observe.turn_spans import end_call, rescue_span
-from brainq.ports.call_rows import CallRows
-from brainq.ports.calls import Calls
-from brainq.ports.task_events import TaskEvents
+from brainq.ports.people import TaskEvents
+from brainq.ports.redis_calls import Calls
+from brainq.ports.sql import CallRows
 from brainq.tools.outcome_text import outcome_text
 
 log = logger("brainq.upkeep")
 
-REACHED = frozenset({"again", "settled"})  # what a rescue did, and nobody before it
+RESCUED = frozenset({"again", "settled"})  # what a rescue did, and nobody before it
 
 _OUTCOME: TypeAdapter[Any] = TypeAdapter(ToolOutcome)
 
-LOST = ToolFailure(error="its workers were lost each time it ran", error_type="WorkerLost", retryable=True)
+WORKERS_LOST = ToolFailure(
+    error="its workers were lost each time it ran", error_type="WorkerLost", retryable=True
+)
 UNKNOWN = ToolUnknown(
     message="The worker that ran this call was lost. It may or may not have taken effect; check before "
     "repeating it."
@@ -58,7 +58,7 @@ class GiveUp:
     outcome: ToolOutcome
 
 
-def judge(
+def rescue_verdict(
     effect: Effect, idempotent: bool, attempt: int, max_attempts: int, started: str, outcome_json: str | None
 ) -> AskAgain | GiveUp:
     """Pure. `started` is what SQL says of a non-read call's intent: `void`, `started` or `done`.
@@ -77,7 +77,7 @@ def judge(
     surely_without_effect = effect.is_read or (started == "void" and not idempotent)
     if attempt < max_attempts and (surely_without_effect or idempotent):
         return AskAgain()
-    return GiveUp(LOST if surely_without_effect else UNKNOWN)
+    return GiveUp(WORKERS_LOST if surely_without_effect else UNKNOWN)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -94,7 +94,7 @@ class Rescuer:
         if facts is None or facts.status is not TraceStatus.RUNNING or facts.attempt != attempt:
             return "gone"
         if tracer() is None:
-            return self._rescue(ref, attempt, facts, OFF, watchers)
+            return self._rescue(ref, attempt, facts, NO_SPAN, watchers)
         with rescue_span(ref, self.calls.traceparent(ref), attempt, facts.tool) as span:
             return self._rescue(ref, attempt, facts, span, watchers)
 
@@ -107,28 +107,28 @@ class Rescuer:
             verdict = self._void(ref, attempt, tool, effect)
             started, outcome_json = verdict.state, verdict.outcome_json
         rung_again_ms = self.calls.rung_again_ms(ref) if watchers is not None else None
-        judged = judge(effect, idempotent, attempt, self.max_attempts, started, outcome_json)
+        judged = rescue_verdict(effect, idempotent, attempt, self.max_attempts, started, outcome_json)
         did = (
             "asked again" if isinstance(judged, AskAgain) else f"given up as {_status(judged.outcome).value}"
         )
         log.warning("call rescued", turn_id=ref.turn_id, call_id=ref.call_id, effect=effect, did=did)
         if isinstance(judged, AskAgain):
-            did = Did(self.calls.ask_again(ref, attempt).lower(), Failed.CALL_LOST)
+            did = WorkOutcome(self.calls.ask_again(ref, attempt).lower(), WorkFailure.CALL_LOST)
         else:
             end_call(span, _status(judged.outcome))
             did = self._give_up(ref, attempt, tool, step, judged.outcome)
         span.note({names.DID: did})
-        if did in REACHED:
+        if did in RESCUED:
             COUNTERS.add(m.LAPSED, "call")
-        if watchers is not None and did in REACHED:
+        if watchers is not None and did in RESCUED:
             watchers.call(ref, attempt, tool, did, rung_again_ms)
         return did
 
-    def _void(self, ref: CallRef, attempt: int, tool: str, effect: Effect) -> VoidVerdict:
+    def _void(self, ref: CallRef, attempt: int, tool: str, effect: Effect) -> VoidResult:
         """This row is the judgement: if it can be inserted the call never started, and now never will. So it is where
         the intent came to SQL late, after its worker had given it up, and Redis knows that nothing followed."""
 
-        def insert() -> VoidVerdict:
+        def insert() -> VoidResult:
             return self.intents.void(
                 turn_id=ref.turn_id,
                 call_id=ref.call_id,
@@ -144,7 +144,7 @@ class Rescuer:
             return insert()
         return verdict
 
-    def _give_up(self, ref: CallRef, attempt: int, tool: str, step: int, outcome: ToolOutcome) -> Did:
+    def _give_up(self, ref: CallRef, attempt: int, tool: str, step: int, outcome: ToolOutcome) -> WorkOutcome:
         text, is_error = outcome_text(outcome)
         message = Message(
             role="tool",
@@ -154,7 +154,7 @@ class Rescuer:
             is_error=is_error,
             turn=ref.turn_id,
             step=step,
-            attachments=attachments_of(outcome),
+            attachments=outcome_attachments(outcome),
         )
         status = _status(outcome)
         reply = self.calls.give_up(
@@ -166,7 +166,7 @@ class Rescuer:
             retryable=outcome.retryable,
             outcome=outcome,
         )
-        return Did(reply.word.lower(), OF_CALL.get(status))
+        return WorkOutcome(reply.word.lower(), CALL_FAILURES.get(status))
 
 
 def _status(outcome: ToolOutcome) -> TraceStatus:

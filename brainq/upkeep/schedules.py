@@ -11,25 +11,24 @@ from functools import partial
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from brainq.contracts.ids import SCHEDULED, check_id, new_turn_id
+from brainq.contracts.ids import SCHEDULED_KEY_PREFIX, check_id, new_turn_id, tenant_of
 from brainq.contracts.schedule import ScheduleRow
-from brainq.contracts.session_prefix import tenant_of
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainqError, InvalidInput, QueueFull
 from brainq.observe.logs import logger
-from brainq.ports.schedule_rows import ScheduleRows
+from brainq.ports.sql import ScheduleRows
 
 log = logger("brainq.upkeep")
 
 AT_ONCE = 500
-LONGEST_S = 2.0  # for what is due; the rest is begun the next time
+MAX_RUN_S = 2.0  # for what is due; the rest is begun the next time
 MISSED_AFTER_MS = 60_000
 FULL_MS = 60_000
 MISSED = "missed: "  # how a note about instants of the past begins
-ASKED_AGAIN_MS = 600_000  # a schedule whose next instant cannot be told
+RECHECK_MS = 600_000  # a schedule whose next instant cannot be told
 
 
-def judge(
+def schedule_verdict(
     row: ScheduleRow, due_ms: int, now_ms: int, last_runs: bool, busy_since_ms: int | None = None
 ) -> Literal["run", "missed", "running"]:
     """Whether a due instant begins a turn. Pure.
@@ -42,7 +41,7 @@ def judge(
     return "running" if last_runs and row.on_running == "skip" else "run"
 
 
-def in_turns(rows: Sequence[ScheduleRow]) -> list[ScheduleRow]:
+def tenants_in_turn(rows: Sequence[ScheduleRow]) -> list[ScheduleRow]:
     """The first of each tenant, then the second of each, and so on: one that has many keeps nobody's waiting. Pure."""
     had = Counter[str]()
     order: list[int] = []
@@ -53,7 +52,7 @@ def in_turns(rows: Sequence[ScheduleRow]) -> list[ScheduleRow]:
     return [row for _, row in sorted(zip(order, rows, strict=True), key=lambda placed: placed[0])]
 
 
-def request_of(row: ScheduleRow, due_ms: int) -> TurnRequest:
+def scheduled_request(row: ScheduleRow, due_ms: int) -> TurnRequest:
     """The turn of one due instant: by its request key it is one turn, however often it is submitted. Pure but for the
     id of a turn that is not yet there. Raises InvalidInput where its session's name is none."""
     at = datetime.fromtimestamp(due_ms / 1000, ZoneInfo(row.zone))
@@ -62,8 +61,8 @@ def request_of(row: ScheduleRow, due_ms: int) -> TurnRequest:
         {
             **row.request,
             "turn_id": new_turn_id(),
-            "session_id": _checked(session_id),
-            "request_key": f"{SCHEDULED}{row.schedule_id}:{due_ms}",
+            "session_id": _checked_session_id(session_id),
+            "request_key": f"{SCHEDULED_KEY_PREFIX}{row.schedule_id}:{due_ms}",
         }
     )
 
@@ -72,7 +71,7 @@ def _utc(at_ms: int) -> str:
     return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _checked(session_id: str) -> str:
+def _checked_session_id(session_id: str) -> str:
     if "{" in session_id:
         raise InvalidInput("session_id", f"{session_id!r}: the placeholders are {{date}} and {{time}}")
     return check_id("session_id", session_id)
@@ -100,7 +99,7 @@ class ScheduleRunner:
         self._done_ms: int | None = None  # when everything that was due had been begun
         self._looked_ms: int | None = None
 
-    def run(self, longest_s: float = LONGEST_S) -> int:
+    def run(self, longest_s: float = MAX_RUN_S) -> int:
         """How many turns were begun. Raises what SQL and Redis raise while they are away; the rest is due again."""
         until, begun = time.monotonic() + longest_s, 0
         while True:
@@ -110,7 +109,7 @@ class ScheduleRunner:
                 self._done_ms = None  # nobody looked meanwhile
             self._looked_ms = now_ms
             is_due_again = False
-            for row in in_turns(due):
+            for row in tenants_in_turn(due):
                 if row.next_ms is not None:
                     has_begun, follows_now = self._one(row, row.next_ms, now_ms)
                     begun += has_begun
@@ -123,12 +122,12 @@ class ScheduleRunner:
 
     def _one(self, row: ScheduleRow, due_ms: int, now_ms: int) -> tuple[bool, bool]:
         """Whether the due instant began a turn, and whether the schedule's next one is due by now, too."""
-        turn_id, note, following, is_full = "", "", now_ms + ASKED_AGAIN_MS, False
+        turn_id, note, following, is_full = "", "", now_ms + RECHECK_MS, False
         verdict: Literal["run", "missed", "running"] = "run"
         try:
-            verdict = judge(row, due_ms, now_ms, self._last_runs(row), self._done_ms)
+            verdict = schedule_verdict(row, due_ms, now_ms, self._last_runs(row), self._done_ms)
             if verdict == "run":
-                turn_id = self.submit(request_of(row, due_ms))
+                turn_id = self.submit(scheduled_request(row, due_ms))
             elif verdict == "running":
                 note = f"left out: turn {row.last_turn_id} still ran"
         except Exception as failure:

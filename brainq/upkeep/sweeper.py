@@ -1,4 +1,6 @@
-"""Sweeper: looks at every turn that is due, and has done what is found to be missing."""
+"""Sweeper: looks at every turn that is due, and has done what is found to be missing: lost doorbells, expired
+parks, judgements.
+"""
 
 from __future__ import annotations
 
@@ -9,34 +11,76 @@ from dataclasses import dataclass
 from functools import partial
 
 from brainq.contracts.claim import CallRef
-from brainq.contracts.healed import HealedPage
-from brainq.contracts.sweep import Look, TurnKey
-from brainq.observe.log_ids import working_on
-from brainq.observe.logs import logger
+from brainq.contracts.fleet import ComparedPage, SweepResult, TurnKey
+from brainq.observe.log_ids import turn_log_ids
+from brainq.observe.logs import OutageLog, logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
-from brainq.observe.outage import Outage
-from brainq.ports.auxiliary import Auxiliary
-from brainq.ports.brakes import Brakes
-from brainq.ports.child_turns import ChildTurns
-from brainq.ports.index import Index
-from brainq.ports.lanes import Lanes
-from brainq.ports.task_events import TaskEvents
-from brainq.upkeep.compare import Comparer
-from brainq.upkeep.judges import JudgeBells
-from brainq.upkeep.parks import Parks
+from brainq.ports.people import Brakes, ChildTurns, TaskEvents
+from brainq.ports.redis_calls import Calls, Lanes
+from brainq.ports.redis_turns import Auxiliary, FinalChain, SweepIndex
+from brainq.ports.sql import JudgementRows
 from brainq.upkeep.rescue import Rescuer
-from brainq.upkeep.walk import RowWalk
+from brainq.upkeep.walks import Comparer, RowWalk
+
+# Judgements whose doorbell was lost, or whose next try has come: their judges are rung.
+
+RING_AFTER_S = 1.0  # a row that is due this long was not rung, or its doorbell was lost
+
+RING_AT_ONCE = 100
+
+
+@dataclass(eq=False)
+class JudgementDoorbells:
+    """Rings for what is due."""
+
+    rows: JudgementRows
+    finals: FinalChain
+
+    def ring(self) -> int:
+        """How many judges were rung."""
+        due = self.rows.due(RING_AFTER_S, RING_AT_ONCE)
+        return sum(self.finals.ring_judge(*judgement) == "RUNG" for judgement in due)
+
+
+# Parks: what becomes of calls and holds that were waited for too long.
 
 log = logger("brainq.upkeep")
 
+
+@dataclass(eq=False, kw_only=True)
+class ParkExpiry:
+    """Lets parked calls expire. Doing it again, or too early, changes nothing."""
+
+    calls: Calls
+    cancel: Callable[[str, str, str], object]
+
+    def expire(self, session_id: str, turn_id: str) -> str:
+        """Returns what was done, in a word."""
+        word, detail = self.calls.expire(session_id, turn_id)
+        if word == "CANCEL":
+            self.cancel(session_id, turn_id, detail)
+        if word != "NONE":
+            log.info("waited for too long", turn_id=turn_id, did=word.lower())
+        return word.lower()
+
+
+# Sweeper: looks at every turn that is due, and has done what is found to be missing.
+
 TURNS_AT_ONCE = 100  # few, so that sweepers share what is due
+
 LANES_AT_ONCE = 100
+
 COMPARE_EVERY_SWEEPS = 5
+
 COMPARER_LOST_AFTER = 3  # times that it does not ask to go on comparing
+
 WALK_S = 1.0  # for one table's rows; looks at lapsed leases wait meanwhile
+
 LOOKS_S = 1.0  # of a sweep; lanes, SQL and judges have their turn whatever is due
+
 HOLD_S = 2.0  # for which no other sweeper gets what one has taken
+
 LONG_S = 10.0
 
 
@@ -54,7 +98,7 @@ class Sweeper:
     """
 
     every_s: float
-    index: Index
+    index: SweepIndex
     lanes: Lanes
     rescuer: Rescuer
     comparer: Comparer
@@ -62,12 +106,12 @@ class Sweeper:
     end_wait: Callable[[str, str], object]
     deliver: Callable[[str, str], object]
     auxiliary: Auxiliary
-    judges: JudgeBells
-    parks: Parks
+    judges: JudgementDoorbells
+    parks: ParkExpiry
     children: ChildTurns
-    heal_inputs: Callable[[int], HealedPage]
+    heal_inputs: Callable[[int], ComparedPage]
     brakes: Brakes
-    heal_approvals: Callable[[int], HealedPage]
+    heal_approvals: Callable[[int], ComparedPage]
     run_schedules: Callable[[], object]
     keep_room: Callable[[], None]
 
@@ -80,7 +124,7 @@ class Sweeper:
             "decide approvals again": RowWalk(self.heal_approvals),
         }
         self._watchers: TaskEvents | None = None
-        self._outages: dict[str, Outage] = {}
+        self._outages: dict[str, OutageLog] = {}
 
     def run(self, stop: threading.Event, watchers: TaskEvents | None = None) -> None:
         """Sweep until told to stop. What fails (Redis or SQL away) is said once, and tried again."""
@@ -116,7 +160,7 @@ class Sweeper:
 
     def _part(self, name: str, part: Callable[[], object]) -> None:
         """One part of a sweep: what fails in it keeps no other from being done."""
-        outage = self._outages.setdefault(name, Outage(log, f"sweep ({name})"))
+        outage = self._outages.setdefault(name, OutageLog(log, f"sweep ({name})"))
         try:
             part()
         except Exception as failure:
@@ -147,7 +191,7 @@ class Sweeper:
 
     def _look(self, turns: Sequence[TurnKey]) -> None:
         """Look at turns together, and do what that asks for: all of it may be done again."""
-        seen: list[tuple[TurnKey, Look]] = []
+        seen: list[tuple[TurnKey, SweepResult]] = []
         failures: list[Exception] = []
         for turn, look in zip(turns, self.index.look(turns), strict=True):
             if isinstance(look, Exception):
@@ -161,7 +205,7 @@ class Sweeper:
                 COUNTERS.add(m.LAPSED, "turn")
             for action in look.actions:
                 try:
-                    with working_on(session_id, turn_id):
+                    with turn_log_ids(session_id, turn_id):
                         self._act(session_id, turn_id, look.fence, action)
                 except Exception as failure:
                     # One turn that cannot be healed now must not keep the others from being healed.

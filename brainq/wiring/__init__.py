@@ -1,6 +1,23 @@
-"""Builds the machines of one process from its settings: the only place where all layers meet."""
+"""Builds the machines of one process from its settings: the only place where all layers meet.
 
-from brainq.wiring.bells import doorbells
-from brainq.wiring.wiring import Wiring
+Loaded at first use: the checks before a start need none of the machines.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from brainq.wiring.state import doorbells
+    from brainq.wiring.wiring import Wiring
 
 __all__ = ["Wiring", "doorbells"]
+_MODULES = {"Wiring": "wiring", "doorbells": "state"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -5,36 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from brainq.brain import Brain
-from brainq.brains import Brains
-from brainq.contracts.usage import TokenUsage
-from brainq.finalize.steps import FIRST_STEP
+from brainq.brain.brain import Brain
+from brainq.brain.brains import Brains
+from brainq.contracts.model import TokenUsage
+from brainq.models.asking.permits import PermitPolicy
+from brainq.models.costs import cost_usd
+from brainq.models.resolve import resolve_model, warm_up
 from brainq.observe.tracing import tracer
-from brainq.providers.places import Taking
-from brainq.providers.pricing import cost_usd
-from brainq.providers.resolve import resolve_model, warm_up
-from brainq.tools.rankers import ranker_named
-from brainq.turn.advance import Coordinator
+from brainq.tools.ranking import ranker_by_name
 from brainq.turn.auxiliary import AuxiliaryWork
-from brainq.turn.begin import Beginner
-from brainq.turn.brain_turns import BrainTurns
-from brainq.turn.context.blob_cache import BlobCache
-from brainq.turn.context.selection import SemanticToolSelector
+from brainq.turn.begin import TurnStarter
+from brainq.turn.coordinator import Coordinator, CoordinatorRuntime, TracedCoordinator
 from brainq.turn.ending import Ender
-from brainq.turn.patience import Patience
-from brainq.turn.stream import of_the_model
-from brainq.turn.think import Thinker
+from brainq.turn.outage import OutagePolicy
+from brainq.turn.prompt.blob_cache import BlobCache
+from brainq.turn.prompt.tool_selection import SemanticToolSelector
+from brainq.turn.step import StepPipeline
+from brainq.turn.stream import provider_chunks, traced_stream
 from brainq.turn.thinking import ThinkingManager
-from brainq.turn.traced import TracedCoordinator
-from brainq.turn.traced_stream import traced_stream
-from brainq.wiring.away import is_away
-from brainq.wiring.parts import Parts
-from brainq.wiring.webhooks import told_approvals
+from brainq.wiring.final_steps import FIRST_STEP
+from brainq.wiring.services import Services, approval_webhooks, is_unavailable
 
 HOLD_S = 2.0  # a wait for a place among a model's requests that is no longer keeps its thread
 
 
-def make_coordinator(parts: Parts, alone: Callable[[str, str, int], str] | None) -> Coordinator:
+def make_coordinator(parts: Services, alone: Callable[[str, str, int], str] | None) -> Coordinator:
     """
     alone   where turns go on that may be what kills their workers; None: in this very process
     """
@@ -42,7 +37,7 @@ def make_coordinator(parts: Parts, alone: Callable[[str, str, int], str] | None)
     kind = Coordinator if tracer() is None else TracedCoordinator
     return kind(
         owner=parts.owner,
-        brains=parts.brains.each(partial(_turns_of, parts, BlobCache(parts.store.blobs))),
+        brains=parts.brains.each(partial(_coordinator_runtime, parts, BlobCache(parts.store.blobs))),
         turns=state.turns,
         beats=parts.beats,
         stops=state.stops,
@@ -53,10 +48,10 @@ def make_coordinator(parts: Parts, alone: Callable[[str, str, int], str] | None)
             children=people.children,
             first_final_step=FIRST_STEP,
         ),
-        taking=Taking(state.rates, HOLD_S),
+        taking=PermitPolicy(state.rates, HOLD_S),
         alone=alone,
-        is_away=is_away,
-        patience=Patience(is_away),
+        is_away=is_unavailable,
+        patience=OutagePolicy(is_unavailable),
     )
 
 
@@ -71,23 +66,23 @@ def warm_up_models(brains: Brains) -> None:
         warm_up(provider)
 
 
-def _turns_of(parts: Parts, blobs: BlobCache, brain: Brain) -> BrainTurns:
+def _coordinator_runtime(parts: Services, blobs: BlobCache, brain: Brain) -> CoordinatorRuntime:
     state, store = parts.state, parts.store
     auxiliary = AuxiliaryWork(brain, state.auxiliary, store.transcripts.archive, cost_usd)
-    thinker = Thinker(
+    thinker = StepPipeline(
         brain=brain,
         turns=state.turns,
         budgets=state.budgets,
-        beginner=Beginner(brain, store.messages.log_user, store.turns),
+        beginner=TurnStarter(brain, store.messages.log_user, store.turns),
         auxiliary=auxiliary,
-        approvals=told_approvals(parts.settings, store),
+        approvals=approval_webhooks(parts.settings, store),
         brakes=parts.people.brakes,
         price=cost_usd,
         blobs=blobs,
         selector=_selector(brain),
-        ask=of_the_model if tracer() is None else traced_stream(of_the_model),
+        ask=provider_chunks if tracer() is None else traced_stream(provider_chunks),
     )
-    return BrainTurns(brain, thinker, auxiliary, ThinkingManager(brain.thinking))
+    return CoordinatorRuntime(brain, thinker, auxiliary, ThinkingManager(brain.thinking))
 
 
 def _selector(brain: Brain) -> SemanticToolSelector | None:
@@ -95,5 +90,5 @@ def _selector(brain: Brain) -> SemanticToolSelector | None:
     if selection is None:
         return None
     return SemanticToolSelector(
-        selection.max_tools_per_turn, selection.pinned, ranker_named(selection.ranking)
+        selection.max_tools_per_turn, selection.pinned, ranker_by_name(selection.ranking)
     )

@@ -1,51 +1,110 @@
-"""Builds what works after the answer: finalizer steps, judgements, and their retries by hand."""
+"""Builds what works after the answer: finalizer steps, judgements, their reruns by hand, and the sender of
+webhooks.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
-from brainq.beats import Beats
-from brainq.brain import Brain
-from brainq.brains import unknown_brain
+from brainq.brain.brain import Brain
+from brainq.brain.brains import Brains, unknown_brain
 from brainq.broker.later import LATER_THREADS
-from brainq.errors import BrainqError
-from brainq.finalize.alone import RunAlone
-from brainq.finalize.brain_finals import BrainFinals
-from brainq.finalize.brain_judges import BrainJudges
+from brainq.contracts.callbacks import TurnInfo
+from brainq.contracts.message import Message, with_attachment_labels
+from brainq.contracts.view import EndedTurn
+from brainq.errors import BrainqError, InvalidInput
+from brainq.finalize.backoff import RunInQuarantine
 from brainq.finalize.finalizer import TurnFinalizer
-from brainq.finalize.judging import JudgeRunner
-from brainq.finalize.order import StepOrder
-from brainq.finalize.parts import final_parts
 from brainq.finalize.recall import Recall
-from brainq.finalize.retry import StepRetrier
-from brainq.finalize.steps import steps_of
-from brainq.finalize.traced import TracedFinalizer
+from brainq.finalize.rerun import StepRerunner
+from brainq.finalize.step_order import FinalizerRuntime, StepOrder
+from brainq.finalize.tracing import TracedFinalizer
+from brainq.leases import LeaseRenewer
+from brainq.memory.judge_runner import JudgeRunner, JudgeRuntime
+from brainq.memory.services import make_memory_services
+from brainq.models.asking.permits import PermitPolicy
+from brainq.models.auxiliary import AuxiliaryModel
+from brainq.models.costs import cost_usd
+from brainq.models.resolve import resolve_model
 from brainq.observe.logs import logger
 from brainq.observe.tracing import tracer
-from brainq.providers.auxiliary import AuxiliaryModel
-from brainq.providers.places import Taking
-from brainq.providers.pricing import cost_usd
-from brainq.providers.resolve import resolve_model
+from brainq.people.webhook_delivery import WebhookSender
+from brainq.settings.deployment import Settings
 from brainq.store.records import SqlRecords
-from brainq.wiring.before import Before
-from brainq.wiring.decisions import DecisionReader
-from brainq.wiring.parts import Parts
-from brainq.wiring.webhooks import webhooks_of
+from brainq.store.repositories.turns import Turns
+from brainq.store.store import Store
+from brainq.turn.begin import system_prompt_of
+from brainq.turn.prompt.preparer import render_hash
+from brainq.turn.thinking import PREFIXES
+from brainq.wiring.final_steps import steps_of
+from brainq.wiring.services import Services, configured_webhooks
+from brainq.wiring.turn_brains import DecisionReader
+
+# What an ended turn's answer was given on: its system prompt, and the conversation before it.
+
+HISTORY_TURNS = 10
+
+
+@dataclass(eq=False)
+class AnswerContext:
+    """Fits `ports.before.Before`."""
+
+    brains: Brains
+    turns: Turns
+
+    def system_prompt(self, turn: EndedTurn) -> str:
+        """As the turn had it; "" where it cannot be made again: the brain, or what its function says, has changed."""
+        request = turn.request
+        brain = self.brains.of(request.brain)
+        info = TurnInfo.of(request, turn.turn_number)
+        if brain is None:
+            return ""
+        try:
+            text = request.system_prompt or system_prompt_of(brain, info)
+        except InvalidInput:
+            return ""
+        return text if render_hash(text, PREFIXES[brain.thinking]) == turn.prompt_hash else ""
+
+    def history(self, turn: EndedTurn) -> tuple[Message, ...]:
+        """What was said in the session's last turns before this one, oldest first, as far as SQL keeps it."""
+        request = turn.request
+        if request.kind == "review" and request.seed == "empty":
+            return ()
+        said: list[Message] = []
+        for earlier in self.turns.history(request.session_id, request.turn_id, HISTORY_TURNS):
+            if asked := with_attachment_labels(earlier.user, earlier.attachments):
+                said.append(Message(role="user", content=asked))
+            if earlier.assistant:
+                said.append(Message(role="assistant", content=earlier.assistant))
+        return tuple(said)
+
+
+# Builds what sends to webhooks.
+
+
+def make_sender(settings: Settings, store: Store) -> WebhookSender:
+    return WebhookSender(
+        webhooks=configured_webhooks(settings), rows=store.deliveries, request_of=store.turns.request
+    )
+
+
+# Builds what works after the answer: finalizer steps, judgements, and their retries by hand.
 
 log = logger("brainq.wiring")
 
 
-def make_finalizer(parts: Parts, alone: RunAlone | None) -> TurnFinalizer:
+def make_finalizer(parts: Services, alone: RunInQuarantine | None) -> TurnFinalizer:
     """
     alone   where steps run that may be what kills their workers; None: in this very process
     """
     kind = TurnFinalizer if tracer() is None else TracedFinalizer
     return kind(
         owner=parts.owner,
-        brains=parts.brains.each(partial(finals_of, taking=Taking(parts.state.rates))),
-        missing=_missing(),
+        brains=parts.brains.each(partial(finalizer_runtime, taking=PermitPolicy(parts.state.rates))),
+        missing=_unknown_brain_runtime(),
         chain=parts.state.finals,
-        records=SqlRecords(parts.store, webhooks_of(parts.settings)),
+        records=SqlRecords(parts.store, configured_webhooks(parts.settings)),
         beats=parts.beats,
         parents=parts.people.children,
         alone=alone,
@@ -53,12 +112,12 @@ def make_finalizer(parts: Parts, alone: RunAlone | None) -> TurnFinalizer:
     )
 
 
-def make_judge_runner(parts: Parts, beats: Beats) -> JudgeRunner:
+def make_judge_runner(parts: Services, beats: LeaseRenewer) -> JudgeRunner:
     """
     beats   renews the judgements' leases, which are in SQL
     """
     return JudgeRunner(
-        brains=parts.brains.each(partial(judges_of, taking=Taking(parts.state.rates))),
+        brains=parts.brains.each(partial(judge_runtime, taking=PermitPolicy(parts.state.rates))),
         brain_of=parts.turn_brains.name,
         rows=parts.store.judgements,
         recorded=make_recall(parts).recorded,
@@ -68,12 +127,12 @@ def make_judge_runner(parts: Parts, beats: Beats) -> JudgeRunner:
     )
 
 
-def make_retrier(parts: Parts, judges: JudgeRunner) -> StepRetrier:
-    return StepRetrier(
-        brains=parts.brains.each(partial(finals_of, taking=Taking(parts.state.rates))),
+def make_rerunner(parts: Services, judges: JudgeRunner) -> StepRerunner:
+    return StepRerunner(
+        brains=parts.brains.each(partial(finalizer_runtime, taking=PermitPolicy(parts.state.rates))),
         brain_of=parts.turn_brains.name,
         chain=parts.state.finals,
-        records=SqlRecords(parts.store, webhooks_of(parts.settings)),
+        records=SqlRecords(parts.store, configured_webhooks(parts.settings)),
         steps=parts.store.steps.of,
         judgements=parts.store.judgements,
         recall=make_recall(parts),
@@ -82,7 +141,7 @@ def make_retrier(parts: Parts, judges: JudgeRunner) -> StepRetrier:
     )
 
 
-def make_recall(parts: Parts) -> Recall:
+def make_recall(parts: Services) -> Recall:
     store = parts.store
     return Recall(
         parts.state.finals,
@@ -90,26 +149,28 @@ def make_recall(parts: Parts) -> Recall:
         store.transcripts.of,
         store.traces.of,
         DecisionReader(parts.turn_brains, store.decisions).get,
-        Before(parts.brains, store.turns),
+        AnswerContext(parts.brains, store.turns),
     )
 
 
-def finals_of(brain: Brain, taking: Taking | None = None) -> BrainFinals:
+def finalizer_runtime(brain: Brain, taking: PermitPolicy | None = None) -> FinalizerRuntime:
     order = StepOrder(steps_of(brain, brain.final_steps))
-    return BrainFinals(brain, order, final_parts(brain, auxiliary_model(brain, taking), cost_usd))
+    return FinalizerRuntime(
+        brain, order, make_memory_services(brain, auxiliary_model(brain, taking), cost_usd)
+    )
 
 
-def judges_of(brain: Brain, taking: Taking | None = None) -> BrainJudges:
+def judge_runtime(brain: Brain, taking: PermitPolicy | None = None) -> JudgeRuntime:
     model = auxiliary_model(brain, taking)
-    return BrainJudges(tuple(brain.judges.values()), model, brain.redact_logs, cost_usd)
+    return JudgeRuntime(tuple(brain.judges.values()), model, brain.redact_logs, cost_usd)
 
 
-def _missing() -> BrainFinals:
+def _unknown_brain_runtime() -> FinalizerRuntime:
     brain = unknown_brain()
-    return BrainFinals(brain, StepOrder(steps_of(brain)), final_parts(brain, None))
+    return FinalizerRuntime(brain, StepOrder(steps_of(brain)), make_memory_services(brain, None))
 
 
-def auxiliary_model(brain: Brain, taking: Taking | None) -> AuxiliaryModel | None:
+def auxiliary_model(brain: Brain, taking: PermitPolicy | None) -> AuxiliaryModel | None:
     """The model beside the steps of a turn that is over; None: what would ask it goes by rules."""
     try:
         return AuxiliaryModel(*resolve_model(brain.auxiliary_model or brain.model), taking)

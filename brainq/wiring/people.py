@@ -7,30 +7,28 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from brainq.admission import Admission
-from brainq.brains import Brains, brain_named, naming_its_brain
-from brainq.contracts.approval import EditedCall
+from brainq.brain.brains import Brains, require_brain, with_brain_name
+from brainq.contracts.people import EditedCall
 from brainq.contracts.turn import TurnRequest
-from brainq.people.approval_healer import ApprovalHealer
-from brainq.people.approvals import ApprovalDesk
+from brainq.models.resolve import check_model_choice
+from brainq.people.admission import Admission
+from brainq.people.approvals import ApprovalDesk, ApprovalHealer
 from brainq.people.brakes import BrakeDesk
 from brainq.people.children import ChildDesk
 from brainq.people.inputs import InputDesk
-from brainq.people.intake import Intake
+from brainq.people.intake import Intake, QueueLimits
 from brainq.people.outside import OutsideDesk
-from brainq.people.queue_limits import QueueLimits
-from brainq.providers.resolve import check_choice
-from brainq.settings import Settings
+from brainq.settings.deployment import Settings
 from brainq.store.store import Store
-from brainq.turn.client_tools import check_client_tools, specs_of
-from brainq.turn.planning.edit import edited_call
-from brainq.turn.planning.step_options import check_tool_choice
-from brainq.wiring.state import State
-from brainq.wiring.turn_brain import TurnBrains
+from brainq.turn.begin import check_tool_choice
+from brainq.turn.client_tools import check_client_tools, turn_specs
+from brainq.turn.plan.argument_edit import edited_call
+from brainq.wiring.state import RedisState
+from brainq.wiring.turn_brains import TurnBrains
 
 
 @dataclass(frozen=True)
-class People:
+class PeopleServices:
     """Submits, input, holds and cancels, approvals, results from outside, child turns."""
 
     admission: Admission
@@ -44,8 +42,8 @@ class People:
 
 
 def make_people(
-    brains: Brains, turn_brains: TurnBrains, state: State, store: Store, settings: Settings
-) -> People:
+    brains: Brains, turn_brains: TurnBrains, state: RedisState, store: Store, settings: Settings
+) -> PeopleServices:
     brakes = BrakeDesk(store.brakes, state.holds, state.turns)
     admission = Admission(
         store.turns,
@@ -67,8 +65,8 @@ def make_people(
         redact=turn_brains.redacts,
         blobs=store.blobs,
     )
-    named = partial(_named, brains)
-    return People(
+    named = partial(_checked_request, brains)
+    return PeopleServices(
         admission=admission,
         brakes=brakes,
         inputs=inputs,
@@ -100,7 +98,7 @@ def make_people(
             rows=store.approvals,
             asks=state.approvals,
             requests=store.turns,
-            editor=partial(_edited, brains),
+            editor=partial(_edited_call, brains),
             redact=turn_brains.redacts,
         ),
         approval_healer=ApprovalHealer(store.approvals, state.approvals),
@@ -115,17 +113,17 @@ def make_people(
     )
 
 
-def _named(brains: Brains, request: TurnRequest) -> TurnRequest:
+def _checked_request(brains: Brains, request: TurnRequest) -> TurnRequest:
     """Raises InvalidInput for a brain that there is not, and for what its own cannot do."""
-    named = naming_its_brain(brains, request)
-    brain = brain_named(brains, named.brain)
-    check_choice(brain.model, named.model, named.provider)
+    named = with_brain_name(brains, request)
+    brain = require_brain(brains, named.brain)
+    check_model_choice(brain.model, named.model, named.provider)
     check_client_tools(brain, named)
-    check_tool_choice(named.options, specs_of(brain, named))
+    check_tool_choice(named.options, turn_specs(brain, named))
     return named
 
 
-def _edited(
+def _edited_call(
     brains: Brains, tool: str, arguments: Mapping[str, Any], session_id: str, request: TurnRequest
 ) -> EditedCall:
-    return edited_call(brain_named(brains, request.brain), tool, arguments, session_id, request)
+    return edited_call(require_brain(brains, request.brain), tool, arguments, session_id, request)

@@ -1,162 +1,188 @@
-"""The processes of a quarantine: who shares one with whom, and who waits for a place.
+"""Turns and finalizer steps that may be what kills their workers: they go on in processes where nothing else runs.
 
-What killed a process that many shared is found by halving, but into as many parts as there are processes: suspects are
-spread over them, and when one dies those that were in it go on in smaller groups, down to one turn a process.
+A process that dies takes all its work with it, and none of it shows what did it. What lost its worker twice is a
+suspect, and worked on by a child of a worker, beside a few other suspects. When the child dies, those that were in it
+go on in smaller groups, and at last each by itself: when such a child dies, it was this turn. The worker sees it, says
+so, and lives on with all its other work. A finalizer step has a child for itself at once: it has no deadline to pass.
 """
 
 from __future__ import annotations
 
 import threading
-import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-from brainq.errors import SetupError
-from brainq.wiring.alone_process import AloneProcess
+from pydantic import SecretStr
 
-MOST_TOGETHER = 16  # turns in one process
-SPREAD = 4  # so many share one before another is started, which costs a second or two of CPU
-KEPT_IDLE = 1  # waits for the next suspect
+from brainq.contracts.claim import FinalStepClaim
+from brainq.finalize.backoff import QuarantinedStepError
+from brainq.observe.logs import logger
+from brainq.processes.frames import FrameLostError
+from brainq.processes.guard import ProcessGuard
+from brainq.processes.parent import ChildProcess
+from brainq.processes.pool import PooledProcess, ProcessPool, group_size
+from brainq.settings.deployment import Settings
+from brainq.state.connection import is_redis_unavailable
+from brainq.state.turns import RedisTurns
 
-Start = Callable[[Callable[[str], object]], AloneProcess]
-"""Starts a process; how it dies is told to what is given."""
+log = logger("brainq.turn")
 
-
-def group_size(died_among: int, processes: int) -> int:
-    """How many may share a process, one of them a turn whose last process died with so many turns in it. Pure.
-
-    died_among   0: none has died since it came into quarantine
-    processes    that there may be: the group is divided into as many, and into two at least
-    """
-    return -(-died_among // max(2, processes)) if died_among else MOST_TOGETHER
+STOPPED_ANSWERING = "stopped answering"
 
 
-@dataclass(eq=False)
-class Shared:
-    """A process and those who share it.
+@dataclass(frozen=True, slots=True)
+class ProcessDeath:
+    """The process of this name died, or stopped answering, with so many turns in it."""
 
-    size         how many may; those who share it may all be in a group of this size
-    members      how many do
-    is_retired   nobody comes in any more: it died, or answers no more
-    among, how   how many were in it then, and what became of it
-    """
-
-    size: int
-    process: AloneProcess | None = None
-    members: int = 0
-    is_retired: bool = False
-    among: int = 0
-    how: str = ""
-
-    @property
-    def child(self) -> AloneProcess:
-        assert self.process is not None
-        return self.process
-
-    def can_take(self, size: int, most: int) -> bool:
-        return not self.is_retired and self.size == size and self.members < min(size, most)
+    process: str
+    how: str
+    among: int
 
 
-def placed(shared: Sequence[Shared], size: int, most_processes: int) -> Shared | None:
-    """Where one that may be in a group of `size` goes: into a process, into a new one, or nowhere yet (None). Pure."""
-    idle = [each for each in shared if not each.members and not each.is_retired]
-    if idle:
-        return idle[0]
-    for most in (SPREAD, size):
-        fitting = [each for each in shared if each.can_take(size, most)]
-        if fitting:
-            return min(fitting, key=lambda each: each.members)
-        if most == SPREAD and len(shared) < most_processes:
-            return Shared(size)
-    return None
+class Quarantine:
+    """The children of this worker, started when first needed."""
 
+    def __init__(self, settings: Settings, redis_url: str, turns: RedisTurns) -> None:
+        self._settings = {**_settings_as_json(settings), "redis_url": redis_url}
+        self._lease_s, self._beat_s = settings.lease_s, settings.beat_s
+        self._turns = turns
+        self._guard = ProcessGuard()
+        self._most = settings.quarantine_processes
+        self._processes = ProcessPool(self._start, self._most)
+        self._lock = threading.Lock()
+        self._busy: set[str] = set()
 
-class QuarantineProcesses:
-    """Gives out places in the order they were asked for."""
+    def advance(self, session_id: str, turn_id: str, fence: int) -> str:
+        """Have a child answer the doorbell; what it did, in a word. Waits for a place. Raises SetupError when none can
+        be started."""
+        while True:
+            with self._lock:
+                if turn_id in self._busy:
+                    return "dropped: a process works on it alone"
+                self._busy.add(turn_id)
+            try:
+                found = self._in_child(session_id, turn_id, fence)
+            finally:
+                with self._lock:
+                    self._busy.discard(turn_id)
+            if isinstance(found, str):
+                return found
+            # Only now: this rings, and whoever answers may be here.
+            word = self._turns.blame(session_id, turn_id, found.process, found.how, found.among)
+            log.error(
+                "the process of a turn in quarantine died",
+                turn_id=turn_id,
+                how=found.how,
+                among=found.among,
+                word=word.lower(),
+            )
+            if word == "BLAMED":
+                return "died: blamed"
+            # Another's work killed it before it had taken up this turn, which nobody would ring for now.
 
-    def __init__(self, start: Start, most: int) -> None:
-        self._start = start
-        self._most = most
-        self._changed = threading.Condition()
-        self._shared: list[Shared] = []
-        self._queue: deque[object] = deque()
+    def run_step(self, claim: FinalStepClaim, limit_s: float | None) -> None:
+        """Have a child run a step that this worker has claimed.
 
-    def take(self, size: int, goes_on: Callable[[], bool], every_s: float) -> Shared | None:
-        """A place; None when `goes_on`, which is asked while it waits for one, says that it is not wanted any more.
-
-        Raises SetupError when no process can be started.
+        Raises FailedAlone for what the step raised, when the child died, and when `limit_s` has passed; SetupError
+        when no child can be started.
         """
-        ticket, ask_at = object(), time.monotonic()
-        with self._changed:
-            self._queue.append(ticket)
+        shared = self._processes.take(1, lambda: True, self._beat_s)
+        assert shared is not None
         try:
-            while True:
-                with self._changed:
-                    if self._queue[0] is ticket and (found := self._placed(size)) is not None:
-                        return found
-                    self._changed.wait(max(0.0, ask_at - time.monotonic()))
-                if time.monotonic() >= ask_at:
-                    if not goes_on():
-                        return None
-                    ask_at = time.monotonic() + every_s
+            said = self._step(shared, claim, limit_s)
         finally:
-            with self._changed:
-                self._queue.remove(ticket)
-                self._changed.notify_all()
-
-    def leave(self, shared: Shared) -> None:
-        """Give a place back. A process that nobody needs is killed."""
-        with self._changed:
-            shared.members -= 1
-            useless = self._useless()
-            self._changed.notify_all()
-        _kill(useless)
-
-    def retire(self, shared: Shared, how: str) -> None:
-        """It died, or answers no more: nobody comes in, and it is killed when the last has left."""
-        with self._changed:
-            if not shared.is_retired:
-                shared.is_retired, shared.among, shared.how = True, shared.members, how
-            useless = self._useless()
-            self._changed.notify_all()
-        _kill(useless)
+            self._processes.leave(shared)
+        if "failed" in said:
+            raise QuarantinedStepError(said["failed"], said["text"])
 
     def close(self) -> None:
-        """Kill them all."""
-        with self._changed:
-            shared, self._shared = self._shared, []
-        _kill(shared)
+        """Kill the children."""
+        self._processes.close()
+        self._guard.close()
 
-    def _placed(self, size: int) -> Shared | None:
-        _kill(self._useless(keep=self._most))
-        found = placed(self._shared, size, self._most)
-        if found is None:
-            return None
-        if found.process is None:
-            try:
-                found.process = self._start(partial(self.retire, found))
-            except OSError as error:
-                raise SetupError(f"no process could be started to work alone: {error.strerror}") from error
-            self._shared.append(found)
-        found.size = size
-        found.members += 1
-        return found
+    def _start(self, on_gone: Callable[[str], object]) -> ChildProcess:
+        return ChildProcess(self._settings, self._guard, on_gone)
 
-    def _useless(self, keep: int = KEPT_IDLE) -> list[Shared]:
-        """Taken from the list: those that are empty and dead, or more than are kept while nobody waits."""
-        keep = self._most if self._queue else keep
-        useless: list[Shared] = []
-        for shared in [each for each in self._shared if not each.members]:
-            if shared.is_retired or not shared.child.is_alive or keep == 0:
-                self._shared.remove(shared)
-                useless.append(shared)
-            else:
-                keep -= 1
-        return useless
+    def _step(self, shared: PooledProcess, claim: FinalStepClaim, limit_s: float | None) -> dict[str, Any]:
+        child = shared.child
+        child.wait_ready()
+        log.info("step runs alone", turn_id=claim.turn_id, step=claim.step, pid=child.pid)
+        try:
+            return child.ask({"step": asdict(replace(claim, seen=[]))}).result(limit_s)
+        except TimeoutError:
+            self._processes.retire(shared, STOPPED_ANSWERING)
+            raise QuarantinedStepError(
+                "TimeoutError", f"it did not return within {limit_s:g} s and was killed"
+            ) from None
+        except FrameLostError as lost:
+            raise QuarantinedStepError(
+                "ProcessDied", f"its process, where nothing else ran, {shared.how}"
+            ) from lost
+
+    def _in_child(self, session_id: str, turn_id: str, fence: int) -> str | ProcessDeath:
+        size = group_size(self._turns.died_among(session_id, turn_id), self._most)
+
+        def goes_on() -> bool:
+            return self._waits(session_id, turn_id, fence)
+
+        shared = self._processes.take(size, goes_on, self._beat_s)
+        if shared is None:
+            return "dropped: nobody waits for it any more"
+        try:
+            shared.child.wait_ready()
+            return self._advance(shared, session_id, turn_id, fence)
+        finally:
+            self._processes.leave(shared)
+
+    def _advance(
+        self, shared: PooledProcess, session_id: str, turn_id: str, fence: int
+    ) -> str | ProcessDeath:
+        child = shared.child
+        log.info("turn goes on in quarantine", turn_id=turn_id, pid=child.pid, most_together=shared.size)
+        try:
+            answer = child.ask({"turn": [session_id, turn_id, fence]})
+            while (said := _result_within(answer, self._lease_s)) is None:
+                if not self._may_hold(child, session_id, turn_id):
+                    # It holds the turn no more, and does not come back: it hangs.
+                    self._processes.retire(shared, STOPPED_ANSWERING)
+                    return ProcessDeath(child.name, shared.how, shared.among) if shared.among > 1 else "lost"
+        except FrameLostError:
+            return ProcessDeath(child.name, shared.how, shared.among)
+        return str(said["did"])
+
+    def _waits(self, session_id: str, turn_id: str, fence: int) -> bool:
+        """Have the turn's time stand still while it waits for a place; False when it need not wait any more."""
+        try:
+            return self._turns.wait_in_quarantine(session_id, turn_id, fence) == "WAITS"
+        except Exception as failure:
+            if is_redis_unavailable(failure):
+                return True
+            raise
+
+    def _may_hold(self, child: ChildProcess, session_id: str, turn_id: str) -> bool:
+        """While Redis is away nobody knows, and the child waits for it, too: it may have a reply to commit."""
+        try:
+            return self._turns.owner(session_id, turn_id).endswith(f"@{child.name}")
+        except Exception as failure:
+            if is_redis_unavailable(failure):
+                return True
+            raise
 
 
-def _kill(all_shared: Sequence[Shared]) -> None:
-    for shared in all_shared:
-        shared.child.kill()
+def _result_within(answer: Future[dict[str, Any]], timeout_s: float) -> dict[str, Any] | None:
+    try:
+        return answer.result(timeout_s)
+    except TimeoutError:
+        return None
+
+
+def _settings_as_json(settings: Settings) -> dict[str, Any]:
+    """The settings as JSON, secrets in clear."""
+    shown = settings.model_dump(mode="json")
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if isinstance(value, SecretStr):
+            shown[name] = value.get_secret_value()
+    return shown

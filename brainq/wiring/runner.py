@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from functools import partial
 
-from brainq.beats import Beats
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.files import ResultFiles
-from brainq.calls.run import CallRunner
-from brainq.calls.task_watch import TaskWatch
-from brainq.calls.traced import TracedCallRunner
+from brainq.calls.run import CallRunner, TracedCallRunner
+from brainq.calls.server_tasks import ServerTaskWatcher
+from brainq.calls.settle import ResultFiles
 from brainq.contracts.memory import MemoryRetriever
+from brainq.leases import LeaseRenewer
 from brainq.observe.tracing import tracer
 from brainq.store.store import Store
-from brainq.wiring.parts import Parts
+from brainq.wiring.services import Services
 
-SHARE_OF_GRACE = 0.75  # of a cancelled turn's: a function may use so much of it
+GRACE_SHARE = 0.75  # of a cancelled turn's: a function may use so much of it
 
 
-def make_runner(parts: Parts) -> CallRunner:
+def make_runner(parts: Services) -> CallRunner:
     settings, state, people = parts.settings, parts.state, parts.people
     kind = CallRunner if tracer() is None else TracedCallRunner
     return kind(
@@ -33,7 +32,7 @@ def make_runner(parts: Parts) -> CallRunner:
         executor=BoundedToolExecutor(
             brain_ref=settings.app,
             # The rest is for hearing of the cancel, and for recording how the call ended.
-            cancel_grace_s=settings.cancel_grace_s * SHARE_OF_GRACE,
+            cancel_grace_s=settings.cancel_grace_s * GRACE_SHARE,
         ),
         retriever=partial(_retriever, parts.store),
         stops=state.stops,
@@ -42,10 +41,10 @@ def make_runner(parts: Parts) -> CallRunner:
         children=people.children,
         brakes=people.brakes,
         files=ResultFiles(parts.store.blobs, settings.file_limits),
-        watch=TaskWatch(
+        watch=ServerTaskWatcher(
             tasks=state.server_tasks,
             brains=parts.brains,
-            beats=Beats(
+            beats=LeaseRenewer(
                 settings.beat_s
             ),  # parked calls take no room: however many wait, calls that run are beaten for
             lease_s=settings.lease_s,
@@ -60,7 +59,7 @@ def _retriever(store: Store, brain: Brain) -> MemoryRetriever | None:
     if memory is None:
         return None
     if memory.retriever == "sql":
-        from brainq.store.retriever import SqlMemoryRetriever
+        from brainq.store.repositories.knowledge import SqlMemoryRetriever
 
         return SqlMemoryRetriever(store.memories, memory.scope_of)
     return memory.retriever

@@ -1,4 +1,6 @@
-"""Redis, as one process reaches it: the adapters of `brainq.state`, on one client."""
+"""Redis, as one process reaches it: the adapters of `brainq.state` on one client, and where the scripts'
+doorbells go.
+"""
 
 from __future__ import annotations
 
@@ -6,48 +8,83 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from brainq.contracts.effect import Effect
-from brainq.contracts.rate import read_rates
+from brainq.broker import names
+from brainq.broker.envelope import template, with_trace_header
+from brainq.contracts.rate import parse_rates
+from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnRequest
 from brainq.observe.tracing import tracer
-from brainq.settings import Settings
-from brainq.state.approvals import RedisApprovals
+from brainq.settings.deployment import Settings
 from brainq.state.auxiliary import RedisAuxiliary
 from brainq.state.budgets import RedisBudgets
-from brainq.state.calls import RedisCalls
+from brainq.state.calls import RedisCalls, RedisLanes
 from brainq.state.connection import Client, make_client
 from brainq.state.events import RedisEvents
-from brainq.state.finals import RedisFinals
-from brainq.state.fleet import RedisFleet
-from brainq.state.holds import RedisHolds
-from brainq.state.index import RedisIndex
+from brainq.state.finals import RedisFinalChain
+from brainq.state.fleet import RedisCapacity, RedisFleet, RedisWorkers
+from brainq.state.index import RedisSweepIndex
 from brainq.state.keys import Keys
-from brainq.state.lanes import RedisLanes
-from brainq.state.live_turns import RedisLiveTurns
-from brainq.state.mailbox import RedisMailbox
 from brainq.state.metrics import RedisMetrics
 from brainq.state.outbox import NoOutbox, Outbox, PublishingOutbox
-from brainq.state.outside import RedisOutside
+from brainq.state.outside import RedisOutside, RedisServerTasks
+from brainq.state.people import RedisApprovals, RedisHolds, RedisMailbox, RedisSessions
 from brainq.state.rates import RedisRates
 from brainq.state.request_keys import RedisRequestKeys
-from brainq.state.room import RedisRoom
-from brainq.state.runtime import RedisRuntime
-from brainq.state.server_tasks import RedisServerTasks
-from brainq.state.sessions import RedisSessions
-from brainq.state.snapshots import RedisSnapshots
-from brainq.state.stops import RedisStops
-from brainq.state.transcripts import RedisTranscripts
+from brainq.state.scripts import Doorbell, Doorbells
+from brainq.state.snapshots import RedisLiveTurns, RedisSnapshots
+from brainq.state.stops import RedisStopSignals
+from brainq.state.transcripts import RedisRuntime, RedisTranscripts
 from brainq.state.turns import RedisTurns
 from brainq.state.typed_scripts import Scripts
-from brainq.state.workers import RedisWorkers
-from brainq.wiring.bells import doorbells
+
+# Where the scripts' doorbells go.
+
+
+def doorbells(settings: Settings, *, traces: bool = False) -> Doorbells:
+    """Where scripts put doorbells: the broker's own lists, or each session's outbox.
+
+    traces   they say where their turn's trace goes on
+    """
+
+    def of(task: str, queue: str, priority: int = 0) -> str:
+        text = template(task, queue, priority)
+        return with_trace_header(text) if traces else text
+
+    tasks = {
+        "turns": (names.TURN_ADVANCE, names.TURNS_QUEUE),
+        "finalize": (names.FINALIZE_STEP, names.FINALIZE_QUEUE),
+        "judges": (names.JUDGE_RUN, names.JUDGES_QUEUE),
+    }
+    tasks |= {effect.value: (names.CALL_RUN, names.tool_queue(effect)) for effect in Effect}
+    direct = settings.doorbell == "transactional"
+    queues = {
+        word: Doorbell(names.queue_key(settings, queue) if direct else "", of(task, queue))
+        for word, (task, queue) in tasks.items()
+    }
+    queues["finalize_later"] = Doorbell(
+        names.later_key(settings, names.FINALIZE_QUEUE) if direct else "",
+        of(names.FINALIZE_STEP, names.FINALIZE_QUEUE, names.LATER_PRIORITY),
+    )
+    return Doorbells(
+        queues=queues,
+        traces=traces,
+        bells_key=Keys(settings.prefix).bells,
+        index_key=Keys(settings.prefix).index,
+        outbox_prefix=settings.prefix,
+        lanes_prefix=Keys(settings.prefix).lanes,
+        lane_lease_ms=int(settings.lease_s * 1000),
+        rering_ms=int(settings.rering_s * 1000),
+    )
+
+
+# Redis, as one process reaches it: the adapters of `brainq.state`, on one client.
 
 # When nobody has taken up the finalizer for this long, the sweeper sends the result itself.
 UNSERVED_S = 15.0
 
 
 @dataclass(frozen=True)
-class State:
+class RedisState:
     """One of each. Nothing is connected until it is first used."""
 
     redis: Client
@@ -57,10 +94,10 @@ class State:
     calls: RedisCalls
     auxiliary: RedisAuxiliary
     lanes: RedisLanes
-    finals: RedisFinals
+    finals: RedisFinalChain
     budgets: RedisBudgets
-    index: RedisIndex
-    room: RedisRoom
+    index: RedisSweepIndex
+    room: RedisCapacity
     events: RedisEvents
     runtime: RedisRuntime
     snapshots: RedisSnapshots
@@ -72,7 +109,7 @@ class State:
     sessions: RedisSessions
     outside: RedisOutside
     server_tasks: RedisServerTasks
-    stops: RedisStops
+    stops: RedisStopSignals
     workers: RedisWorkers
     fleet: RedisFleet
     metrics: RedisMetrics
@@ -95,7 +132,7 @@ def make_state(
     brains: Sequence[str],
     complete: Callable[[TurnRequest], TurnRequest],
     on_gap: Callable[[], None],
-) -> State:
+) -> RedisState:
     """
     serves       the effects of the calls that run in this process; a doorbell of any other is dropped
     first_step   of the finalizer, which is that of every brain
@@ -107,11 +144,11 @@ def make_state(
     outbox = _outbox(settings, client, keys)
     scripts = Scripts(client, keys, doorbells(settings, traces=tracer() is not None))
     lease_s, grace_s, keep_session_s = settings.lease_s, settings.cancel_grace_s, settings.keep_session_s
-    stops = RedisStops(url, keys.stops, on_gap)
-    rates = RedisRates(scripts, keys, read_rates(settings.rates), stops.listen)
+    stops = RedisStopSignals(url, keys.stops, on_gap)
+    rates = RedisRates(scripts, keys, parse_rates(settings.rates), stops.listen)
     stops.hear(keys.limited, rates.heard, rates.catch_up)
     calls = RedisCalls(scripts, keys, outbox, lease_s=lease_s, serves=sorted(serves), brains=brains)
-    return State(
+    return RedisState(
         redis=client,
         keys=keys,
         scripts=scripts,
@@ -128,7 +165,7 @@ def make_state(
         calls=calls,
         auxiliary=RedisAuxiliary(scripts, keys, outbox),
         lanes=RedisLanes(scripts, keys, outbox, lease_s=lease_s),
-        finals=RedisFinals(
+        finals=RedisFinalChain(
             scripts,
             keys,
             outbox,
@@ -138,7 +175,7 @@ def make_state(
             brains=brains,
         ),
         budgets=RedisBudgets(scripts, keys),
-        index=RedisIndex(
+        index=RedisSweepIndex(
             scripts,
             keys,
             outbox,
@@ -148,7 +185,7 @@ def make_state(
             grace_s=grace_s,
             lease_s=lease_s,
         ),
-        room=RedisRoom(scripts, outbox),
+        room=RedisCapacity(scripts, outbox),
         events=RedisEvents(client, keys),
         runtime=RedisRuntime(scripts, keys),
         snapshots=RedisSnapshots(client, keys, calls),
@@ -173,8 +210,7 @@ def _outbox(settings: Settings, client: Client, keys: Keys) -> Outbox:
     if settings.doorbell == "transactional":
         return NoOutbox()
     # Celery costs half a second to import, and transactional doorbells do without it.
-    from brainq.broker.app import make_app
-    from brainq.broker.dispatch import publish_doorbell
+    from brainq.broker.app import make_app, publish_doorbell
 
     app = cache(lambda: make_app(settings, name="brainq-doorbells"))
     return PublishingOutbox(client, keys, lambda bell: publish_doorbell(app(), bell))

@@ -8,7 +8,7 @@ from brainq.state.keys import Keys
 from brainq.state.stream_reader import StreamReader
 
 
-class Streams:
+class StreamReaders:
     """A program has one loop as a rule, and so one reader; one that calls `asyncio.run` again gets another."""
 
     def __init__(self, redis_url: str, prefix: str) -> None:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from brainq.brains import caps_of
+from brainq.brain.brains import live_turn_caps
 from brainq.contracts.status import StopReason
 from brainq.finalize.finalizer import TurnFinalizer
-from brainq.turn.advance import Coordinator
+from brainq.turn.coordinator import Coordinator
 from brainq.turn.decide import FALLBACK_TEXTS
-from brainq.upkeep.compare import Comparer
-from brainq.upkeep.judges import JudgeBells
-from brainq.upkeep.parks import Parks
+from brainq.upkeep.capacity import CapacityKeeper
 from brainq.upkeep.rescue import Rescuer
-from brainq.upkeep.room import RoomKeeper
 from brainq.upkeep.schedules import ScheduleRunner
-from brainq.upkeep.sweeper import Sweeper
-from brainq.wiring.away import is_away
-from brainq.wiring.parts import Parts
+from brainq.upkeep.sweeper import JudgementDoorbells, ParkExpiry, Sweeper
+from brainq.upkeep.walks import Comparer
+from brainq.wiring.services import Services, is_unavailable
 
 WAITED_TEXT = FALLBACK_TEXTS[StopReason.WAITED]
 
 
-def make_schedule_runner(parts: Parts) -> ScheduleRunner:
+def make_schedule_runner(parts: Services) -> ScheduleRunner:
     """Begins scheduled turns by Redis' clock."""
     from brainq.broker.timetable import next_ms  # Celery, which whoever sweeps has
 
@@ -40,14 +37,14 @@ def make_schedule_runner(parts: Parts) -> ScheduleRunner:
         runs=runs,
         next_ms=next_ms,
         now_ms=now_ms,
-        is_away=is_away,
+        is_away=is_unavailable,
     )
 
 
-def make_sweeper(parts: Parts, coordinator: Coordinator, finalizer: TurnFinalizer) -> Sweeper:
+def make_sweeper(parts: Services, coordinator: Coordinator, finalizer: TurnFinalizer) -> Sweeper:
     settings, state, store, people = parts.settings, parts.state, parts.store, parts.people
-    caps, cap = caps_of(parts.brains)
-    room = RoomKeeper(
+    caps, cap = live_turn_caps(parts.brains)
+    room = CapacityKeeper(
         room=state.room,
         threads=lambda: sum(seen.threads for seen in state.workers.alive() if seen.pool == "coordinator"),
         most=settings.max_live_turns,
@@ -62,12 +59,12 @@ def make_sweeper(parts: Parts, coordinator: Coordinator, finalizer: TurnFinalize
         lanes=state.lanes,
         rescuer=Rescuer(calls=state.calls, intents=store.calls, max_attempts=settings.max_attempts),
         comparer=Comparer(index=state.index, accepted=store.turns, admission=people.admission),
-        judges=JudgeBells(store.judgements, state.finals),
+        judges=JudgementDoorbells(store.judgements, state.finals),
         advance=coordinator.advance,
         end_wait=lambda session_id, turn_id: state.turns.end_wait(session_id, turn_id, WAITED_TEXT),
         deliver=finalizer.deliver,
         auxiliary=state.auxiliary,
-        parks=Parks(calls=state.calls, cancel=state.turns.cancel),
+        parks=ParkExpiry(calls=state.calls, cancel=state.turns.cancel),
         children=people.children,
         heal_inputs=people.inputs.heal,
         brakes=people.brakes,

@@ -16,32 +16,30 @@ from collections.abc import Iterable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from brainq.beats import Beats
-from brainq.brains import GivenBrains, completed, read_brains
-from brainq.contracts.effect import Effect
+from brainq.brain.brains import BrainsArgument, complete_request, read_brains
+from brainq.contracts.status import Effect
 from brainq.errors import SetupError, Unreachable
-from brainq.finalize.steps import FIRST_STEP
-from brainq.observe.urls import without_password
-from brainq.settings import Settings
-from brainq.state.away import DISK_REMEDY, disk_is_full
-from brainq.state.connection import AWAY
+from brainq.leases import LeaseRenewer
+from brainq.observe.log_redaction import without_password
+from brainq.settings.deployment import Settings
+from brainq.state.connection import DISK_REMEDY, UNAVAILABLE_ERRORS, disk_is_full
 from brainq.store.store import Store
-from brainq.wiring.decisions import DecisionReader
-from brainq.wiring.parts import Parts
-from brainq.wiring.people import People, make_people
-from brainq.wiring.state import State, make_state
-from brainq.wiring.turn_brain import TurnBrains
+from brainq.wiring.final_steps import FIRST_STEP
+from brainq.wiring.people import PeopleServices, make_people
+from brainq.wiring.services import Services
+from brainq.wiring.state import RedisState, make_state
+from brainq.wiring.turn_brains import DecisionReader, TurnBrains
 
 if TYPE_CHECKING:
     from brainq.calls.run import CallRunner
     from brainq.finalize.finalizer import TurnFinalizer
-    from brainq.finalize.judging import JudgeRunner
-    from brainq.finalize.retry import StepRetrier
-    from brainq.turn.advance import Coordinator
+    from brainq.finalize.rerun import StepRerunner
+    from brainq.memory.judge_runner import JudgeRunner
+    from brainq.people.webhook_delivery import WebhookSender
+    from brainq.turn.coordinator import Coordinator
     from brainq.upkeep.sweeper import Sweeper
-    from brainq.webhooks.sender import WebhookSender
-    from brainq.wiring.alone import AloneProcesses
-    from brainq.wiring.streams import Streams
+    from brainq.wiring.quarantine import Quarantine
+    from brainq.wiring.streams import StreamReaders
 
 
 class Wiring:
@@ -54,7 +52,7 @@ class Wiring:
     def __init__(
         self,
         settings: Settings,
-        brains: GivenBrains,
+        brains: BrainsArgument,
         *,
         redis_url: str = "",
         owner: str = "",
@@ -64,9 +62,9 @@ class Wiring:
         self.brains = read_brains(brains)
         self.serves = frozenset(serves)
         self.owner = owner or f"{socket.gethostname()}-{os.getpid()}"
-        self.beats = Beats(settings.beat_s)
+        self.beats = LeaseRenewer(settings.beat_s)
         # Judgements' leases are in SQL: a slow database must not keep those in Redis from being renewed.
-        self.judge_beats = Beats(settings.beat_s)
+        self.judge_beats = LeaseRenewer(settings.beat_s)
         self._redis_url = redis_url
 
     @cached_property
@@ -74,28 +72,28 @@ class Wiring:
         """Raises SetupError when there is no Redis."""
         if self._redis_url:
             return self._redis_url
-        from brainq.devserver.resolve import known_redis
+        from brainq.devserver.redis_url import known_redis
 
         return known_redis(self.settings)
 
     @cached_property
-    def state(self) -> State:
+    def state(self) -> RedisState:
         return make_state(
             self.settings,
             self.redis_url,
             serves=self.serves,
             first_step=FIRST_STEP,
             brains=self.brains.names,
-            complete=partial(completed, self.brains),
+            complete=partial(complete_request, self.brains),
             on_gap=self.beats.beat_now,
         )
 
     @cached_property
-    def streams(self) -> Streams:
+    def streams(self) -> StreamReaders:
         """What follows events on an event loop."""
-        from brainq.wiring.streams import Streams
+        from brainq.wiring.streams import StreamReaders
 
-        return Streams(self.redis_url, self.settings.prefix)
+        return StreamReaders(self.redis_url, self.settings.prefix)
 
     @cached_property
     def store(self) -> Store:
@@ -110,12 +108,12 @@ class Wiring:
         return TurnBrains(self.brains, self.store.turns)
 
     @cached_property
-    def people(self) -> People:
+    def people(self) -> PeopleServices:
         return make_people(self.brains, self.turn_brains, self.state, self.store, self.settings)
 
     @cached_property
-    def parts(self) -> Parts:
-        return Parts(
+    def parts(self) -> Services:
+        return Services(
             settings=self.settings,
             brains=self.brains,
             owner=self.owner,
@@ -127,11 +125,11 @@ class Wiring:
         )
 
     @cached_property
-    def alone(self) -> AloneProcesses:
+    def alone(self) -> Quarantine:
         """The children in which turns and finalizer steps go on that may be what kills their workers."""
-        from brainq.wiring.alone import AloneProcesses
+        from brainq.wiring.quarantine import Quarantine
 
-        return AloneProcesses(self.settings, self.redis_url, self.state.turns)
+        return Quarantine(self.settings, self.redis_url, self.state.turns)
 
     @cached_property
     def coordinator(self) -> Coordinator:
@@ -158,10 +156,10 @@ class Wiring:
         return make_judge_runner(self.parts, self.judge_beats)
 
     @cached_property
-    def retrier(self) -> StepRetrier:
-        from brainq.wiring.finalizer import make_retrier
+    def retrier(self) -> StepRerunner:
+        from brainq.wiring.finalizer import make_rerunner
 
-        return make_retrier(self.parts, self.judge_runner)
+        return make_rerunner(self.parts, self.judge_runner)
 
     @cached_property
     def sweeper(self) -> Sweeper:
@@ -171,7 +169,7 @@ class Wiring:
 
     @cached_property
     def webhook_sender(self) -> WebhookSender:
-        from brainq.wiring.webhook_sender import make_sender
+        from brainq.wiring.finalizer import make_sender
 
         return make_sender(self.settings, self.store)
 
@@ -191,7 +189,7 @@ class Wiring:
         """Raise when Redis does not answer, or SQL where `sql` asks for it."""
         try:
             self.state.redis.ping()
-        except AWAY as error:
+        except UNAVAILABLE_ERRORS as error:
             where = without_password(self.redis_url)
             if disk_is_full(error):
                 raise Unreachable(

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from brainq.brain_loading import load_brains
-from brainq.devserver.owner import follow_owner, given_listener, tell_ready
-from brainq.devserver.resolve import known_redis
-from brainq.error_kinds import kind_of
-from brainq.errors import BrainqError
-from brainq.http.serving import serve
-from brainq.http.who import Who
+from brainq.brain.loading import load_brains
+from brainq.devserver.owner import follow_owner, inherited_listener, mark_ready
+from brainq.devserver.redis_url import known_redis
+from brainq.errors import BrainqError, kind_of
+from brainq.gateway.edge.authentication import Authenticator
+from brainq.gateway.server import serve
 from brainq.observe.logs import configure_logs
-from brainq.settings import Settings, load_settings, settings_here
+from brainq.settings.deployment import Settings, load_settings, settings_here
 
 
 def main() -> None:
@@ -22,14 +21,14 @@ def main() -> None:
     configure_logs(settings.log_level, json_lines=settings.log_format == "json")
     url = known_redis(settings)
     settings = load_settings(redis_url=url)
-    listener = given_listener()
+    listener = inherited_listener()
     serve(settings, load_brains(settings.app), lambda who: _ready(settings, who), listener)
 
 
-def _ready(settings: Settings, who: Who) -> None:
+def _ready(settings: Settings, who: Authenticator) -> None:
     host = f"[{settings.http_host}]" if ":" in settings.http_host else settings.http_host
     print(f"brainq serves http://{host}:{settings.http_port}; {who.how}", flush=True)
-    tell_ready()
+    mark_ready()
 
 
 if __name__ == "__main__":

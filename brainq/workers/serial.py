@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from brainq.broker.names import SERIAL_QUEUES, tool_queue
-from brainq.contracts.effect import Effect
+from brainq.contracts.status import Effect
 from brainq.errors import SetupError
 from brainq.tasks.pool import pool_app
 from brainq.tasks.register import call_tasks

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.status import Ending, TraceStatus
-from brainq.contracts.trace import ToolTraceEntry
 from brainq.contracts.turn import TurnResult
 from examples.airline.database import AirlineDatabase, Write
 from examples.airline.model import steps_of

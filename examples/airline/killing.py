@@ -8,7 +8,7 @@ from collections import Counter
 from types import TracebackType
 from typing import Self
 
-from brainq.devserver.fleet import POOLS, Fleet
+from brainq.devserver.local_fleet import POOLS, LocalFleet
 
 LOOK_S = 0.05
 
@@ -20,7 +20,7 @@ class Killer:
     its work. The pools' turns are staggered. `kills` says how many of each pool really were killed.
     """
 
-    def __init__(self, fleet: Fleet, every_s: float) -> None:
+    def __init__(self, fleet: LocalFleet, every_s: float) -> None:
         self.kills: Counter[str] = Counter()
         self._fleet = fleet
         self._every_s = every_s

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from brainq.contracts.message import Message, ToolCall
-from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.contracts.usage import TokenUsage
+from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.errors import ProviderError
-from brainq.providers.scripted import ScriptedProvider
+from brainq.models.scripted import ScriptedProvider
 from examples.airline.recorded import RecordedSession, RecordedStep, RecordedTurn, load_sessions, place_of
 
 LAST_WORDS = "Is there anything else I can help you with?"

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from brainq import Client
-from brainq.client.inner import wiring_of
-from brainq.devserver.embedded import EmbeddedServer
-from brainq.devserver.fleet import POOLS, Fleet
+from brainq.client.internals import wiring_of
+from brainq.devserver.local_fleet import POOLS, LocalFleet
+from brainq.devserver.redis_server import EmbeddedServer
 from brainq.settings import load_settings
 from examples.airline.agent import Options, make_brain
 from examples.airline.checking import Checked, Played, check
@@ -73,7 +73,7 @@ class Stage:
     """Running pools, and all a replay needs of them."""
 
     client: Client
-    fleet: Fleet
+    fleet: LocalFleet
     database: AirlineDatabase
     options: Options
 
@@ -107,7 +107,7 @@ def running_stage(
         database = AirlineDatabase(options.database)
         stack.callback(database.close)
         count = WORKERS_WITH_KILLS if kills else 1
-        fleet = Fleet(directory / "workers", environment, workers={str(pool): count for pool in POOLS})
+        fleet = LocalFleet(directory / "workers", environment, workers={str(pool): count for pool in POOLS})
         stack.enter_context(fleet)
         yield Stage(client, fleet, database, options)
 

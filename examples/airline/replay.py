@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from brainq.devserver.fleet import POOLS
+from brainq.devserver.local_fleet import POOLS
 from examples.airline.aimock import (
     CUT_EVERY,
     FAULTS,

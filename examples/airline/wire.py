@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
-from brainq.providers.anthropic import AnthropicProvider
-from brainq.providers.base import Provider
-from brainq.providers.openai_compat import OpenAIProvider
+from brainq.models.anthropic.provider import AnthropicProvider
+from brainq.models.base import Provider
+from brainq.models.openai.chat_provider import OpenAIProvider
 from examples.airline.model import RecordedModel
 
 WireName = Literal["openai", "anthropic"]

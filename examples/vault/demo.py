@@ -25,9 +25,9 @@ from rich.console import Console
 from rich.text import Text
 
 from brainq import Client, Ending, EventKind, TurnEvent, TurnHandle
-from brainq.cli.timeline import Timeline
-from brainq.client.inner import wiring_of
-from brainq.devserver.fleet import Fleet
+from brainq.cli.pages.events import EventPrinter
+from brainq.client.internals import wiring_of
+from brainq.devserver.local_fleet import LocalFleet
 from examples.vault.app import PROMPT_ID
 from examples.vault.kept import show_kept, wait_for_judges
 from examples.vault.killing import kill_in_a_write
@@ -161,7 +161,7 @@ def _follow(console: Console, handles: list[TurnHandle], labels: list[str]) -> N
             inbox.put((index, error))
 
     width = max(map(len, labels))
-    timelines = [Timeline(console, label.ljust(width)) for label in labels]
+    timelines = [EventPrinter(console, label.ljust(width)) for label in labels]
     for index in range(len(handles)):
         Thread(target=read, args=(index,), name=f"demo-{labels[index]}", daemon=True).start()
     following = len(handles)
@@ -201,7 +201,7 @@ def _labels(sessions: list[str]) -> list[str]:
     return [f"{session} {sessions[: index + 1].count(session)}" for index, session in enumerate(sessions)]
 
 
-def _pools(fleet: Fleet) -> dict[str, str]:
+def _pools(fleet: LocalFleet) -> dict[str, str]:
     """The owner's name that a worker signs with -> its pool."""
     host = socket.gethostname()
     return {
@@ -209,7 +209,7 @@ def _pools(fleet: Fleet) -> dict[str, str]:
     }
 
 
-def _show_logs(console: Console, fleet: Fleet) -> None:
+def _show_logs(console: Console, fleet: LocalFleet) -> None:
     for worker in fleet.workers:
         tail = fleet.log_tail(worker)
         if tail:

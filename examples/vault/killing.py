@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.text import Text
 
 from brainq import Client, Ending, EventKind, TurnEvent, TurnHandle
-from brainq.cli.style import clean, counted
-from brainq.cli.timeline import Timeline
-from brainq.devserver.fleet import Fleet
+from brainq.cli.output import clean, counted
+from brainq.cli.pages.events import EventPrinter
+from brainq.devserver.local_fleet import LocalFleet
 from examples.vault.stage import Inbox, Stage
 
 SESSION = "mail"
@@ -68,7 +68,7 @@ def _follow(console: Console, handle: TurnHandle, stage: Stage) -> int:
     Thread(
         target=lambda: inbox.put(stage.inbox.received.get()), name="demo-kill-arrival", daemon=True
     ).start()
-    timeline = Timeline(console)
+    timeline = EventPrinter(console)
     opening: set[object] = set()  # calls before the first step, which ask no worker
     arrived = 0
     while (item := inbox.get()) is not None:
@@ -95,7 +95,7 @@ def _read(handle: TurnHandle, inbox: SimpleQueue[TurnEvent | str | Exception | N
         inbox.put(error)
 
 
-def _kill(console: Console, fleet: Fleet) -> None:
+def _kill(console: Console, fleet: LocalFleet) -> None:
     """SIGKILL to the serial worker, and another one started, as a supervisor does it."""
     (worker,) = fleet.of_pool("serial")
     assert worker.process is not None

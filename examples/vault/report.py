@@ -17,7 +17,15 @@ from rich.table import Table
 from rich.text import Text
 
 from brainq import ToolTraceEntry, TurnResult
-from brainq.cli.style import EFFECT_STYLES, STATUS_STYLES, clean, counted, duration, short, styled
+from brainq.cli.output import (
+    EFFECT_STYLES,
+    STATUS_STYLES,
+    clean,
+    counted,
+    duration,
+    short,
+    styled,
+)
 
 _MOST_LINES_SHOWN = 4
 _ROOT = Path(__file__).resolve().parents[2]

@@ -15,8 +15,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from brainq.devserver.embedded import EmbeddedServer
-from brainq.devserver.fleet import Fleet
+from brainq.devserver.local_fleet import LocalFleet
+from brainq.devserver.redis_server import EmbeddedServer
 from examples.vault.vault import SHIPPED_NOTES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,7 +42,7 @@ class Stage:
     folder: Path
     notes: Path
     page_url: str
-    fleet: Fleet
+    fleet: LocalFleet
     inbox: Inbox
 
 
@@ -84,7 +84,7 @@ def set_up(folder: Path) -> Generator[Stage]:
         inbox.url = f"{server_url}/inbox"
         page_url = f"{server_url}/{PAGE}"
         _point_environment(folder, notes, redis_url)
-        fleet = Fleet(folder / "workers", {})
+        fleet = LocalFleet(folder / "workers", {})
         stack.callback(fleet.stop)
         yield Stage(folder, notes, page_url, fleet, inbox)
 

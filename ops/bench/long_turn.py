@@ -10,11 +10,11 @@ from typing import Any
 
 from brainq import Brain, Effect, Limits, ScriptedProvider
 from brainq.client.client import Client
-from brainq.client.inner import wiring_of
+from brainq.client.internals import wiring_of
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.devserver.embedded import EmbeddedServer, socket_in
-from brainq.providers.scripted import calls, says
-from brainq.settings import load_settings
+from brainq.devserver.redis_server import EmbeddedServer, socket_path
+from brainq.models.scripted import calls, says
+from brainq.settings.deployment import load_settings
 from brainq.text.estimate import estimate_request
 from ops.bench.outcomes import BenchFailure
 from ops.bench.pump import drain
@@ -59,7 +59,7 @@ def _turn(directory: Path, steps: int, window: int) -> dict[str, Any]:
         """Look at a place."""
         return f"{place}. {RESULT}"
 
-    with EmbeddedServer(directory / "redis", unix_socket=socket_in(directory / "redis")) as server:
+    with EmbeddedServer(directory / "redis", unix_socket=socket_path(directory / "redis")) as server:
         settings = load_settings(
             redis_url=server.url, sql_url=f"sqlite:///{directory.absolute() / 'long.db'}"
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from brainq.client.hold import Flag
-from brainq.client.inner import wiring_of
+from brainq.client.internals import wiring_of
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.status import TurnState
 from ops.bench.counters import read_counters

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from brainq.access import Tokens, Verb
-from brainq.client.inner import wiring_of
-from brainq.devserver.probe import free_port
+from brainq.client.internals import wiring_of
+from brainq.devserver.ports import free_port
 from ops.bench.counters import cpu_s
 from ops.bench.outcomes import BenchFailure
 from ops.bench.stage import APP, ROOT, Stage

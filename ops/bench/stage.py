@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from brainq.client.client import Client
-from brainq.client.inner import wiring_of
-from brainq.devserver.embedded import EmbeddedServer, socket_in
-from brainq.devserver.fleet import Fleet
+from brainq.client.internals import wiring_of
+from brainq.devserver.local_fleet import LocalFleet
+from brainq.devserver.redis_server import EmbeddedServer, socket_path
 from brainq.errors import SetupError
-from brainq.settings import ENV_PREFIX, load_settings
-from brainq.wiring.finalizer import finals_of
+from brainq.settings.deployment import ENV_PREFIX, load_settings
+from brainq.wiring.finalizer import finalizer_runtime
 from ops.bench import brain as reference
 from ops.bench.noop_task import DONE_IN
 
@@ -27,7 +27,7 @@ class Stage:
     """What a scenario runs on."""
 
     client: Client
-    fleet: Fleet
+    fleet: LocalFleet
     redis_pid: int
     done_in: Path
 
@@ -57,7 +57,7 @@ def forget_settings() -> None:
 def open_client(directory: Path, *, task_events: bool = False) -> Generator[tuple[Client, dict[str, str]]]:
     """A client on a Redis (append-only file, synced every second) and a SQLite file of its own in `directory`,
     and the environment that workers need to share them."""
-    with EmbeddedServer(directory / "redis", unix_socket=socket_in(directory / "redis")) as server:
+    with EmbeddedServer(directory / "redis", unix_socket=socket_path(directory / "redis")) as server:
         sql_url = f"sqlite:///{directory.absolute() / 'bench.db'}"
         settings = load_settings(app=APP, redis_url=server.url, sql_url=sql_url, task_events=task_events)
         environment = {
@@ -89,7 +89,7 @@ def stage(
     rates         limits of models, as in BRAINQ_RATES
     """
     with open_client(directory, task_events=task_events) as (client, environment):
-        steps = finals_of(wiring_of(client).brains.default).order.names
+        steps = finalizer_runtime(wiring_of(client).brains.default).order.names
         if steps != reference.FINALIZER_STEPS:
             raise SetupError(
                 f"the reference turn has other finalizer steps now: {', '.join(steps)}; "
@@ -98,7 +98,7 @@ def stage(
         done_in = directory / "done"
         done_in.mkdir()
         slow = {f"BENCH_{name.upper()}_S": str(value) for name, value in (latencies_s or {}).items()}
-        fleet = Fleet(
+        fleet = LocalFleet(
             directory / "workers",
             {**environment, **slow, DONE_IN: str(done_in), "BRAINQ_RATES": rates},
             workers=workers,

@@ -22,10 +22,10 @@ from typing import Any, cast
 import brainq
 from brainq import Brain, Effect, ScriptedProvider
 from brainq.broker import names
-from brainq.client.inner import wiring_of
-from brainq.providers.base import ModelChunk, ModelRequest
-from brainq.providers.scripted import calls, says
-from brainq.settings import load_settings
+from brainq.client.internals import wiring_of
+from brainq.models.base import ModelChunk, ModelRequest
+from brainq.models.scripted import calls, says
+from brainq.settings.deployment import load_settings
 from brainq.wiring import Wiring
 from ops.bench.pump import no_cut, take
 from ops.bench.stage import forget_settings, open_client

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from brainq.access import Tokens, Verb
-from brainq.devserver.embedded import EmbeddedServer
-from brainq.devserver.fleet import Fleet
-from brainq.devserver.probe import free_port
+from brainq.devserver.local_fleet import LocalFleet
+from brainq.devserver.ports import free_port
+from brainq.devserver.redis_server import EmbeddedServer
 from brainq.store.store import Store
 from ops.clients.matrix import FEATURES, HERE, OfficialClient, Record, Seen
 
@@ -64,7 +64,7 @@ def deployed(directory: Path) -> Generator[Deployment]:
             "BRAINQ_HTTP_CORS": "http://page.example",
             "PYTHONPATH": str(ROOT),
         }
-        with Fleet(directory / "workers", environment), _gateway(directory, environment):
+        with LocalFleet(directory / "workers", environment), _gateway(directory, environment):
             yield Deployment(url, key)
 
 

@@ -12,10 +12,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from brainq.contracts.parts import ToolRanker
+from brainq.contracts.brain import ToolRanker
 from brainq.errors import SetupError
-from brainq.tools.embedding import EmbeddingRanker
-from brainq.tools.ranking import Bm25Ranker
+from brainq.tools.ranking import Bm25Ranker, EmbeddingRanker
 from examples.airline.recorded import load_sessions, recorded_path
 from ops.recall.cases import cases
 from ops.recall.measure import Recall, measure, percentile, selection_ms

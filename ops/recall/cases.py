@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from brainq.contracts.message import Message
 from brainq.text.estimate import with_sizes
-from brainq.turn.context.selection import SelectionContext, context_of
+from brainq.turn.prompt.tool_selection import SelectionContext, selection_context
 from examples.airline.recorded import RecordedSession, RecordedTurn
 
 
@@ -28,7 +28,7 @@ def cases(sessions: Iterable[RecordedSession]) -> Iterator[Case]:
             turn_id = session.turn_id(number)
             called = tuple(call.tool for step in turn.steps for call in step.calls)
             if called:
-                yield Case(turn.user, context_of(with_sizes(history), turn_id), called)
+                yield Case(turn.user, selection_context(with_sizes(history), turn_id), called)
             history += _messages(turn, turn_id)
 
 

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from brainq.contracts.parts import ToolRanker
+from brainq.contracts.brain import ToolRanker
 from brainq.contracts.tool import ToolSpec
-from brainq.turn.context.selection import NO_CONTEXT, SemanticToolSelector
+from brainq.turn.prompt.tool_selection import NO_CONTEXT, SemanticToolSelector
 from ops.recall.cases import Case
 
 

@@ -9,8 +9,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from brainq.devserver.fleet import Fleet
-from brainq.devserver.probe import free_port
+from brainq.devserver.local_fleet import LocalFleet
+from brainq.devserver.ports import free_port
 
 APP = "ops.screenshots.brain:brain"
 STANDING = (
@@ -36,7 +36,7 @@ def desk(directory: Path, redis_url: str) -> Generator[str]:
         "BRAINQ_HTTP_PORT": str(port),
         "BRAINQ_LOG_LEVEL": "warning",
     }
-    fleet = Fleet(directory / "logs", environment)
+    fleet = LocalFleet(directory / "logs", environment)
     fleet.start()
     gateway = subprocess.Popen(
         [sys.executable, "-m", "brainq.workers.gateway"],

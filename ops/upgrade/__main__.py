@@ -25,11 +25,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from brainq.brain_loading import load_brains
+from brainq.brain.loading import load_brains
 from brainq.client.client import Client
-from brainq.devserver.embedded import EmbeddedServer
-from brainq.devserver.fleet import POOLS, Fleet, Worker
-from brainq.settings import load_settings
+from brainq.devserver.local_fleet import POOLS, LocalFleet, LocalWorker
+from brainq.devserver.redis_server import EmbeddedServer
+from brainq.settings.deployment import load_settings
 from ops.upgrade import shop
 
 HERE = Path(__file__).parents[2]
@@ -104,8 +104,8 @@ def _upgrade(directory: Path, build: Path, seconds: float, console: Console) -> 
         }
         old, new = (_of_build(shared, tree, directory) for tree in (build, HERE))
         counts: dict[str, int] = dict.fromkeys(POOLS, WORKERS_A_POOL)
-        before = stack.enter_context(Fleet(directory / "old-workers", old, workers=counts))
-        after = Fleet(directory / "new-workers", new, workers=counts)
+        before = stack.enter_context(LocalFleet(directory / "old-workers", old, workers=counts))
+        after = LocalFleet(directory / "new-workers", new, workers=counts)
         stack.callback(after.stop)
         told = [
             stack.enter_context(_producer(directory, build_name, environment))
@@ -124,7 +124,7 @@ def _of_build(shared: Mapping[str, str], tree: Path, directory: Path) -> dict[st
     return {**shared, "PYTHONPATH": os.pathsep.join([str(tree), str(directory)])}
 
 
-def _replace(before: Fleet, theirs: Worker, after: Fleet, ours: Worker) -> None:
+def _replace(before: LocalFleet, theirs: LocalWorker, after: LocalFleet, ours: LocalWorker) -> None:
     """The new worker consumes before the old one is asked to stop, as a supervisor does it."""
     after.launch(ours)
     while not ours.is_ready:

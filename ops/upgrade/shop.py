@@ -12,7 +12,7 @@ from pathlib import Path
 
 from brainq import Brain, Client, Effect, RunContext, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.providers.scripted import calls, says
+from brainq.models.scripted import calls, says
 
 LEDGER = "UPGRADE_LEDGER"
 STEP_S = 0.2

@@ -15,9 +15,9 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from brainq.cli.codes import Exit
-from brainq.devserver.embedded import running_url
-from brainq.devserver.probe import free_port
+from brainq.cli.exit_codes import ExitCode
+from brainq.devserver.ports import free_port
+from brainq.devserver.redis_server import running_url
 from tests.support.commands import Brainq, commands
 from tests.support.foreign import push_with_kombu
 from tests.support.wait import wait_until
@@ -28,7 +28,7 @@ import time
 
 from brainq import Brain, Effect, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.providers.scripted import ScriptedFailure, calls, fails, says
+from brainq.models.scripted import ScriptedFailure, calls, fails, says
 
 
 def answer(request: ModelRequest) -> ModelReply | ScriptedFailure:
@@ -187,7 +187,7 @@ def test_a_turn_is_followed_and_looked_at_from_another_terminal(dev: Dev, brainq
 
 def test_a_failed_turn_is_1_and_json_is_the_result(brainq: Brainq) -> None:
     failed = brainq("submit", "s2", "fail", "--json")
-    assert failed.code == Exit.FAILED
+    assert failed.code == ExitCode.FAILED
     result = json.loads(failed.out)
     assert (result["ending"], result["error"]) == ("failed", "no key")
 
@@ -203,7 +203,7 @@ def test_a_turn_waits_and_is_cancelled_from_another_terminal(dev: Dev, brainq: B
 
 
 def test_a_turn_that_times_out_is_3(brainq: Brainq) -> None:
-    assert brainq("submit", "s4", "wait", "--limits", "timeout_s=1").code == Exit.TIMED_OUT
+    assert brainq("submit", "s4", "wait", "--limits", "timeout_s=1").code == ExitCode.TIMED_OUT
 
 
 def test_doctor_finds_all_four_workers(brainq: Brainq) -> None:
@@ -224,7 +224,7 @@ def test_a_producer_without_brainq_sends_to_the_port_that_dev_prints(dev: Dev, b
 def test_a_second_dev_here_names_the_first_and_starts_nothing(dev: Dev) -> None:
     before = worker_pids(dev.directory)
     second = dev.run("dev")
-    assert second.returncode == Exit.REFUSED
+    assert second.returncode == ExitCode.REFUSED
     assert f"`brainq dev` (process {dev.process.pid}) already runs the coordinator pool" in second.stderr
     assert worker_pids(dev.directory) == before
 

@@ -13,7 +13,7 @@ from brainq.broker.names import TURN_SUBMIT
 from brainq.client.handle import TurnHandle
 from brainq.contracts.status import TraceStatus
 from brainq.errors import TurnNotFound
-from brainq.observe.trace_context import TraceContext, call_span_id
+from brainq.observe.tracing import TraceContext, call_span_id
 from tests.support.brains import diary
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script

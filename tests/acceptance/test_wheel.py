@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-from brainq.cli.codes import Exit
-from brainq.devserver.embedded import running_url
+from brainq.cli.exit_codes import ExitCode
+from brainq.devserver.redis_server import running_url
 from tests.support.wait import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ def test_the_wheel_has_one_top_level_package_with_all_its_data(wheel: Path) -> N
     for needed in ("workers/flowerconfig.py", "cli/project/app.py", "cli/project/gitignore", "py.typed"):
         assert f"brainq/{needed}" in names
     for needed in ("index.html", "main.js", "views/turn.js", "style/1_tokens.css", "icon.svg"):
-        assert f"brainq/http/page/assets/{needed}" in names
+        assert f"brainq/gateway/page/assets/{needed}" in names
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def test_a_key_that_is_missing_is_one_sentence(place: Place) -> None:
     brainq = str(place.bin / "brainq")
     assert place.run([brainq, "init", "corner"], place.directory).returncode == 0
     refused = place.run([brainq, "dev"], place.directory / "corner", CORNER_MODEL="openai:gpt-4.1-mini")
-    assert refused.returncode == Exit.SETUP
+    assert refused.returncode == ExitCode.SETUP
     assert refused.stdout == ""
     assert refused.stderr.count("\n") == 1
     assert "set OPENAI_API_KEY" in refused.stderr

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from brainq.brain import Brain
-from brainq.brains_seen import brains_seen
+from brainq.brain.brain import Brain
+from brainq.brain.brains import describe_brains
 from brainq.client.handle import TurnHandle
-from brainq.contracts.child_turn import ChildTurn
-from brainq.contracts.effect import Effect
+from brainq.contracts.call import ChildTurn
 from brainq.contracts.fleet import FleetBrain
-from brainq.contracts.status import Awaits, Ending, StopReason
+from brainq.contracts.status import Awaits, Effect, Ending, StopReason
 from brainq.errors import QueueFull
-from brainq.providers.scripted import ScriptedProvider, calls, says
+from brainq.models.scripted import ScriptedProvider, calls, says
 from tests.support.people import swept_until, turn_field
 from tests.support.pump import Pump
 
@@ -68,7 +67,7 @@ def test_a_turn_that_waits_for_its_brain_says_so_wherever_it_is_looked_at(pumps:
 
 def test_the_brains_are_shown_with_their_caps(pumps: Pumps) -> None:
     pump = two(pumps)
-    seen = brains_seen(pump.wiring.brains)
+    seen = describe_brains(pump.wiring.brains)
     assert [(brain.name, brain.max_live_turns) for brain in seen] == [("desk", None), ("lab", 1)]
 
 

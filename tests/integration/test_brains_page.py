@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from brainq.brain_loading import load_brains
+from brainq.brain.loading import load_brains
 from brainq.client.client import Client
-from brainq.providers.scripted import ScriptedProvider, calls, says
+from brainq.models.scripted import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 
 PAGE = Path(__file__).parents[2] / "docs" / "brains.md"

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from brainq.state import connection
-from brainq.state.connection import LINES, make_client
+from brainq.state.connection import SCRIPT_CONNECTIONS, make_client
 from tests.support.server import RedisServer
 
 SCRIPT = ("EVAL", "return redis.call('INCR', KEYS[1])", 1, "n")
@@ -25,13 +25,13 @@ def test_idle_connections_are_opened_anew_after_a_restart(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = make_client(server.url)
-    for _ in range(LINES):
+    for _ in range(SCRIPT_CONNECTIONS):
         client.execute_command(*SCRIPT)
     server.crash()
     monkeypatch.setattr(connection, "CHECK_AFTER_IDLE_S", -1.0)
-    for number in range(LINES):
-        assert client.execute_command(*SCRIPT) == LINES + number + 1
-    assert client.many([("GET", "n")]) == [str(2 * LINES)]
+    for number in range(SCRIPT_CONNECTIONS):
+        assert client.execute_command(*SCRIPT) == SCRIPT_CONNECTIONS + number + 1
+    assert client.many([("GET", "n")]) == [str(2 * SCRIPT_CONNECTIONS)]
     client.close()
 
 
@@ -40,11 +40,11 @@ def test_one_connection_in_use_fails_and_all_are_then_opened_anew(
 ) -> None:
     monkeypatch.setattr(connection, "CHECK_AFTER_IDLE_S", 3_600.0)  # however long the crash takes here
     client = make_client(server.url)
-    for _ in range(LINES):
+    for _ in range(SCRIPT_CONNECTIONS):
         client.execute_command(*SCRIPT)
     server.crash()
     with pytest.raises(redis.ConnectionError):
         client.execute_command(*SCRIPT)
-    for number in range(LINES):
-        assert client.execute_command(*SCRIPT) == LINES + number + 1
+    for number in range(SCRIPT_CONNECTIONS):
+        assert client.execute_command(*SCRIPT) == SCRIPT_CONNECTIONS + number + 1
     client.close()

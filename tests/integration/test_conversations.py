@@ -11,7 +11,7 @@ from brainq.contracts.conversation import Conversation
 from brainq.contracts.message import Message
 from brainq.state import conversations as module
 from brainq.state.connection import Client, make_client
-from brainq.state.conversations import MOST_READ, Command, Conversations
+from brainq.state.conversations import MAX_READ_MESSAGES, Command, Conversations
 from brainq.text.estimate import with_sizes
 
 KEY = "bq:{s1}:history"
@@ -123,12 +123,12 @@ def test_what_redis_lost_is_not_remembered(session: Session) -> None:
 
 def test_a_very_long_history_is_read_in_part(session: Session) -> None:
     conversations = Conversations(session.client)
-    session.say(MOST_READ - 2)
+    session.say(MAX_READ_MESSAGES - 2)
     session.read(conversations)
     session.say(5)
     long = session.read(conversations)
     assert long == session.whole()
-    assert (long.older, len(long.messages), long.length) == (3, MOST_READ, MOST_READ + 3)
+    assert (long.older, len(long.messages), long.length) == (3, MAX_READ_MESSAGES, MAX_READ_MESSAGES + 3)
     session.trim(3)
     assert session.read(conversations) == session.whole()
 
@@ -168,7 +168,7 @@ def test_a_history_takes_what_is_kept_of_it(
     session: Session, trims: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long it has grown: else a long session would put every other out, and then itself."""
-    monkeypatch.setattr(module, "MOST_READ", 10)
+    monkeypatch.setattr(module, "MAX_READ_MESSAGES", 10)
     conversations = Conversations(session.client, most_bytes=20 * (module.BYTES_A_MESSAGE + 100))
     for _ in range(50):
         if trims and session.said >= 5:

@@ -10,13 +10,12 @@ import pytest
 
 from brainq import Brain, Effect, ScriptedProvider
 from brainq.contracts.event import EventKind
-from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
-from brainq.contracts.usage import TokenUsage
-from brainq.providers.anthropic_wire import to_messages as to_anthropic
-from brainq.providers.openai_wire import to_messages as to_openai
-from brainq.providers.scripted import calls, says
+from brainq.models.anthropic.wire import to_messages as to_anthropic
+from brainq.models.openai.chat_wire import to_messages as to_openai
+from brainq.models.scripted import calls, says
 from tests.support.pump import Pump
 
 HALF = '{"path": "pay.csv", "text": "alice,100\\nbob,10'

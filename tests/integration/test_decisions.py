@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from brainq import AsyncClient, Brain, Effect, InvalidInput, Operator, RuntimeDecisionRecord, ScriptedProvider
-from brainq.cli.turn_page import print_page
+from brainq.cli.pages.turn import print_turn
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.providers.scripted import calls, says
+from brainq.models.scripted import calls, says
 from brainq.store.prune import prune
 from tests.support.pump import Pump
 
@@ -117,7 +117,7 @@ def test_show_prints_it(pumps: Callable[..., Pump]) -> None:
     handle = pump.submit("s1", "look", prompt_tags=["a", "b"])
     pump.settle(handle)
     printed = io.StringIO()
-    print_page(Console(file=printed, width=100), Operator(pump.settings).facts(handle.turn_id))
+    print_turn(Console(file=printed, width=100), Operator(pump.settings).facts(handle.turn_id))
     section = printed.getvalue().partition("decision\n")[2]
     assert "tool_assisted" in section
     assert "support.chat.turn" in section

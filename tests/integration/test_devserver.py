@@ -15,19 +15,19 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
+from brainq.cli.dev.supervisor import Supervisor
 from brainq.client.client import Client
-from brainq.client.inner import wiring_of
+from brainq.client.internals import wiring_of
 from brainq.devserver import EmbeddedServer, ServerInUseError, find_server, resolve_redis
-from brainq.devserver import binary as binary_module
-from brainq.devserver import embedded as embedded_module
-from brainq.devserver.embedded import LOCK_FILE, running_url
-from brainq.devserver.fleet import Fleet
-from brainq.devserver.probe import free_port, ping
-from brainq.devserver.resolve import own_redis
-from brainq.devserver.supervisor import Supervisor
+from brainq.devserver import redis_server as binary_module
+from brainq.devserver import redis_server as embedded_module
+from brainq.devserver.local_fleet import LocalFleet
+from brainq.devserver.ports import free_port, ping
+from brainq.devserver.redis_server import LOCK_FILE, running_url
+from brainq.devserver.redis_url import open_redis
 from brainq.errors import SetupError
-from brainq.settings import Settings
+from brainq.settings.deployment import Settings
 from tests.support.server import RedisServer
 from tests.support.wait import wait_until
 
@@ -66,7 +66,7 @@ def test_a_server_that_was_killed_is_started_again_where_it_was_with_its_data(
 ) -> None:
     settings = Settings(data_dir=tmp_path, redis_url=None)
     port = free_port()
-    with own_redis(settings, port if on_socket else None) as (_, server):
+    with open_redis(settings, port if on_socket else None) as (_, server):
         assert server is not None
         other = f"redis://127.0.0.1:{port}/0"
         if not on_socket:
@@ -244,7 +244,7 @@ def test_a_fleet_told_twice_kills_what_would_not_stop(tmp_path: Path) -> None:
     ) -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, "-c", deaf], stdout=log, start_new_session=True)
 
-    fleet = Fleet(tmp_path, {}, pools=["serial"], spawn=spawn)
+    fleet = LocalFleet(tmp_path, {}, pools=["serial"], spawn=spawn)
     (worker,) = fleet.workers
     fleet.launch(worker)
     wait_until(lambda: "deaf" in worker.log_path.read_text(), "it ignores SIGTERM")
@@ -275,7 +275,7 @@ def test_a_signal_while_workers_start_loses_none_of_them(tmp_path: Path) -> None
             os.kill(os.getpid(), signal.SIGUSR1)
         return process
 
-    fleet = Fleet(tmp_path, {}, pools=["serial", "parallel"], spawn=spawn)
+    fleet = LocalFleet(tmp_path, {}, pools=["serial", "parallel"], spawn=spawn)
     before = signal.signal(signal.SIGUSR1, interrupt)
     try:
         with pytest.raises(KeyboardInterrupt):

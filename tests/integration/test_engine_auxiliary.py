@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from brainq import Brain, Effect, Limits, RunContext, ScriptedProvider
+from brainq.contracts.brain import Context, Memory, Selection
 from brainq.contracts.event import EventKind
 from brainq.contracts.memory import RetrievedMemory
 from brainq.contracts.message import Message
-from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.contracts.parts import Context, Memory, Selection
+from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.status import Ending, StopReason, TraceStatus
-from brainq.contracts.usage import TokenUsage
-from brainq.providers.scripted import Rules, ScriptedFailure, calls, fails, says
+from brainq.models.scripted import Rules, ScriptedFailure, calls, fails, says
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from brainq import Brain, Context, InvalidInput
-from brainq.contracts.brought import MAX_BROUGHT, OPENED
+from brainq.contracts.conversation import MAX_HISTORY_MESSAGES, OPENING_PLACEHOLDER
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.testing import ScriptedProvider, says
 from tests.support.pump import Pump
@@ -74,7 +74,11 @@ def test_one_that_the_assistant_opened(pumps: Callable[..., Pump]) -> None:
     seen = Seen()
     pump = pumps(seen.brain)
     pump.finish(pump.submit("s1", "Sails.", history=[{"role": "assistant", "content": "Boats or sails?"}]))
-    assert seen.shown[0] == [("user", OPENED), ("assistant", "Boats or sails?"), ("user", "Sails.")]
+    assert seen.shown[0] == [
+        ("user", OPENING_PLACEHOLDER),
+        ("assistant", "Boats or sails?"),
+        ("user", "Sails."),
+    ]
 
 
 def test_redacted_sql_keeps_none_of_it(pumps: Callable[..., Pump]) -> None:
@@ -99,7 +103,7 @@ def test_what_is_no_conversation_is_refused_by_the_message(pumps: Callable[..., 
         ([user | {"turn": "earlier-1"}], "history[0]", "'turn' is the engine's"),
         ([user | {"content": " "}], "history[0]", "it is empty"),
         ([user | {"content": "\ud83c"}], "history[0]", "surrogate"),
-        ([user] * (MAX_BROUGHT + 1), "history", "send the newest 1,000"),
+        ([user] * (MAX_HISTORY_MESSAGES + 1), "history", "send the newest 1,000"),
         ([user | {"content": "x" * 600_000}] * 2, "history", "send at most 1,000,000"),
         ([user | {"content": 7}], "history[0].content", "string"),
     ):

@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from brainq.calls.running import RunningCall
+from brainq.calls.run import RunningCall
 from brainq.client.handle import TurnHandle
+from brainq.contracts.call import ToolSuccess
 from brainq.contracts.claim import CallClaim, CallRef
-from brainq.contracts.effect import Effect
-from brainq.contracts.outcome import ToolSuccess
-from brainq.contracts.status import Ending, TraceStatus
+from brainq.contracts.status import Effect, Ending, TraceStatus
 from brainq.tools.deadline import DeadlineToken
-from brainq.upkeep.rescue import LOST, UNKNOWN, AskAgain, GiveUp, judge
+from brainq.upkeep.rescue import UNKNOWN, WORKERS_LOST, AskAgain, GiveUp, rescue_verdict
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
 from tests.support.pump import Bell, Pump
@@ -171,9 +170,9 @@ def test_p3_an_outcome_recorded_before_the_worker_died_is_the_outcome(pump: Pump
 READ, WRITE = Effect.READ_ONLY, Effect.LOCAL_WRITE
 JUDGEMENTS = [
     (READ, False, 1, "void", AskAgain()),
-    (READ, False, 3, "void", GiveUp(LOST)),
+    (READ, False, 3, "void", GiveUp(WORKERS_LOST)),
     (WRITE, False, 1, "void", AskAgain()),
-    (WRITE, False, 3, "void", GiveUp(LOST)),
+    (WRITE, False, 3, "void", GiveUp(WORKERS_LOST)),
     (WRITE, False, 1, "started", GiveUp(UNKNOWN)),
     (WRITE, True, 1, "started", AskAgain()),
     (WRITE, True, 3, "started", GiveUp(UNKNOWN)),
@@ -186,7 +185,7 @@ JUDGEMENTS = [
 def test_p3_judgements(
     effect: Effect, idempotent: bool, attempt: int, started: str, expected: object
 ) -> None:
-    assert judge(effect, idempotent, attempt, 3, started, None) == expected
+    assert rescue_verdict(effect, idempotent, attempt, 3, started, None) == expected
 
 
 def test_p3_a_doorbell_that_comes_twice_starts_a_write_once(pumps: Pumps) -> None:

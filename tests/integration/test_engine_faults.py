@@ -9,10 +9,9 @@ import pytest
 import redis
 from sqlalchemy.exc import OperationalError
 
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
 from brainq.contracts.claim import TurnClaim
-from brainq.contracts.effect import Effect
-from brainq.contracts.status import Ending, StopReason, TraceStatus
+from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
 from brainq.testing import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 from tests.support.wait import wait_until

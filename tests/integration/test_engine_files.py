@@ -21,10 +21,10 @@ from brainq import (
 )
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.providers.scripted import calls, says
+from brainq.models.scripted import calls, says
 from brainq.store.prune import prune
 from brainq.tasks.register import submit_foreign
-from brainq.tools.pending import Pending
+from brainq.tools.results import Pending
 from tests.integration.test_engine_redacted import sql_text
 from tests.support.blobs import png
 from tests.support.parts import forget

@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 
 from brainq.client.handle import TurnHandle
-from brainq.contracts.claim import Dropped, StepClaim
+from brainq.contracts.claim import FinalStepClaim, NoClaim
 from brainq.contracts.event import EventKind
-from brainq.finalize import behind
+from brainq.finalize import result_first
 from brainq.finalize.finalizer import retry_after_s
-from brainq.finalize.step import StepContext
+from brainq.finalize.steps import StepContext
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script
 from tests.support.people import turn_field
@@ -166,7 +166,7 @@ def test_the_sweeper_looks_as_soon_as_the_failing_time_is_up(pumps: Callable[...
     handle = pump.submit("s1", script())
     pump.drain()
     assert records.left < 1000
-    claim = StepClaim("s1", handle.turn_id, "log", "pump", 3, 1)
+    claim = FinalStepClaim("s1", handle.turn_id, "log", "pump", 3, 1)
     # The finalizer has given it back.
     assert pump.wiring.state.finals.retry(claim, 25.0, "log: late") == "LOST"
     wait_until(lambda: pump.wiring.sweeper.sweep() or out(pump, handle), "the result went out", timeout_s=60)
@@ -196,7 +196,7 @@ def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
         pump.answer(bell)
     assert bell is not None, f"{step} was never rung for"
     claim = dead.wiring.state.finals.claim("s1", handle.turn_id, step, "dead")
-    assert isinstance(claim, StepClaim)
+    assert isinstance(claim, FinalStepClaim)
     if effect:
         machine: Any = dead.wiring.finalizer
         found = machine._brains.default.order.get(step)
@@ -230,12 +230,12 @@ class DiesBefore:
         self._step = step
         self.went_on_with: list[str] = []
 
-    def step_began(self, claim: StepClaim) -> None:
+    def step_began(self, claim: FinalStepClaim) -> None:
         self.went_on_with.append(claim.step)
         if claim.step == self._step:
             raise SystemExit
 
-    def step_ended(self, claim: StepClaim, did: str, took_s: float) -> None:
+    def step_ended(self, claim: FinalStepClaim, did: str, took_s: float) -> None:
         return None
 
 
@@ -254,7 +254,7 @@ def test_a_finalizer_that_dies_between_two_steps_of_a_visit_is_followed_by_anoth
         dead.wiring.finalizer.run("s1", handle.turn_id, CHAIN[0], stand_in(fault))
     assert fault.went_on_with == CHAIN[1 : CHAIN.index(step) + 1]
     assert pump.drain() == 0, "nobody was rung: the step was taken without it"
-    assert pump.wiring.state.finals.claim("s1", handle.turn_id, step, "pump") == Dropped("held")
+    assert pump.wiring.state.finals.claim("s1", handle.turn_id, step, "pump") == NoClaim("held")
     dead.wiring.state.redis.hset(
         dead.wiring.state.keys.turn("s1", handle.turn_id), "fin_lease", 0
     )  # it lapses
@@ -484,7 +484,7 @@ def test_a_callback_that_fails_behind_its_result_is_called_again(pumps: Callable
 def test_where_sql_is_away_the_result_goes_out_with_a_warning_while_a_callback_runs(
     pumps: Callable[..., Pump], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(behind, "GIVEN_UP_S", 0.0)
+    monkeypatch.setattr(result_first, "SEND_ANYWAY_S", 0.0)
     pump = pumps(lease_s=30.0)
     wrap(pump, "record_answer", 1)
     handle = left_behind(pump)
@@ -496,7 +496,7 @@ def test_where_sql_is_away_the_result_goes_out_with_a_warning_while_a_callback_r
 def test_without_a_place_behind_the_worker_itself_waits_for_the_callback(pumps: Callable[..., Pump]) -> None:
     pump = pumps(lease_s=30.0)
     finalizer: Any = pump.wiring.finalizer
-    finalizer._behind = behind.Behind(most=0)
+    finalizer._behind = result_first.BackgroundCallbacks(most=0)
     order("usage.gate", "usage")
     handle = pump.submit("s1", script())
     opener = threading.Thread(target=lambda: (handle.result(timeout_s=60), open_gate("usage")))

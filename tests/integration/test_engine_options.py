@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from brainq import Brain, Effect, ModelOptions, ScriptedProvider, StepChoice, StepInfo, ToolError
-from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.status import Ending
 from brainq.contracts.turn import TurnResult
-from brainq.contracts.usage import TokenUsage
 from brainq.errors import InvalidInput
-from brainq.providers.scripted import calls, says
+from brainq.models.scripted import calls, says
 from tests.support.pump import Pump
 
 OPTIONS = ModelOptions(temperature=1, seed=7, extra_headers={"x-key": "s3cret"}, extra_body={"k": "s3cret"})

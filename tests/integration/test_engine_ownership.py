@@ -11,12 +11,19 @@ from typing import Any
 
 import pytest
 
-from brainq.contracts.claim import Dropped, StepBegun, StepStart, TurnClaim, TurnEnded, TurnStart
+from brainq.contracts.claim import (
+    NoClaim,
+    StepAttempt,
+    StepStart,
+    TurnClaim,
+    TurnCleanup,
+    TurnStart,
+)
 from brainq.contracts.event import EventKind
-from brainq.contracts.limits import Limits
 from brainq.contracts.message import Message
+from brainq.contracts.model import Spend
 from brainq.contracts.status import Ending, StopReason, TraceStatus, TurnState
-from brainq.contracts.usage import Spend
+from brainq.contracts.turn import Limits
 from brainq.contracts.view import TurnView
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
@@ -117,11 +124,11 @@ def test_p1_every_write_of_an_old_fence_is_lost(pumps: Pumps) -> None:
         assert turns.commit_calls(fence_of_old, 1, message, (), Spend(step=1), "") == "LOST"
         assert end(pump, fence_of_old) == "LOST"
     assert snapshot(pump) == before
-    assert isinstance(end(pump, new), TurnEnded)
+    assert isinstance(end(pump, new), TurnCleanup)
     after = snapshot(pump)
     assert end(pump, new) == "LOST"
     assert turns.begin_step(new, STEP, "3") == "LOST"
-    assert turns.claim("s1", new.turn_id, new.fence, "third") == Dropped(TurnState.CLOSING)
+    assert turns.claim("s1", new.turn_id, new.fence, "third") == NoClaim(TurnState.CLOSING)
     assert snapshot(pump) == after
 
 
@@ -158,8 +165,8 @@ def test_p1_a_second_run_of_a_script_changes_nothing(pumps: Pumps) -> None:
     claim = pump.wiring.state.turns.claim("s1", handle.turn_id, 0, "w")
     assert isinstance(claim, TurnClaim)
     claimed = snapshot(pump)
-    assert pump.wiring.state.turns.claim("s1", handle.turn_id, 0, "w") == Dropped("stale")
-    assert pump.wiring.state.turns.claim("s1", handle.turn_id, 1, "w") == Dropped("held")
+    assert pump.wiring.state.turns.claim("s1", handle.turn_id, 0, "w") == NoClaim("stale")
+    assert pump.wiring.state.turns.claim("s1", handle.turn_id, 1, "w") == NoClaim("held")
     assert snapshot(pump) == claimed
     assert before.keys() <= claimed.keys()
     hello = TurnStart((Message(role="user", content="hello"),), "h")
@@ -210,7 +217,7 @@ def test_p6_a_step_that_is_run_again_does_not_pay_twice(pumps: Pumps) -> None:
     handle = first.submit("s1", script([("read", {"name": "a"})], final="end"), limits={"max_steps": 2})
     claim = first.wiring.state.turns.claim("s1", handle.turn_id, 0, "dead")
     assert isinstance(claim, TurnClaim)
-    assert first.wiring.state.turns.begin_step(claim, replace(STEP, estimate=1000), "1") == StepBegun(1, 1)
+    assert first.wiring.state.turns.begin_step(claim, replace(STEP, estimate=1000), "1") == StepAttempt(1, 1)
     result = second.finish(handle)
     assert (result.text, result.steps, result.stop_reason) == ("end", 2, StopReason.ANSWERED)
     assert second.wiring.state.budgets.snapshot("s1", handle.turn_id).steps_used == 2

@@ -11,12 +11,12 @@ import pytest
 
 from brainq import Brain, InvalidInput, ScriptedProvider, SubmitConflict
 from brainq.broker.names import FINALIZE_STEP, TURN_ADVANCE
+from brainq.contracts.brain import ThinkLevel
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.contracts.reflection import ThinkLevel
 from brainq.contracts.status import Ending, StopReason, TraceStatus
-from brainq.providers.scripted import says
+from brainq.models.scripted import says
 from brainq.tasks.register import submit_foreign
-from brainq.turn import text_tail
+from brainq.turn import stream
 from brainq.turn.thinking import PREFIXES
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
@@ -69,7 +69,7 @@ def test_an_advance_and_a_finalizers_visit_make_few_round_trips(
     finalizer: Any = pump.wiring.finalizer
     # However slow the machine is.
     finalizer._visit_s = 600.0
-    monkeypatch.setattr(text_tail, "DELTA_EVERY_S", 600.0)
+    monkeypatch.setattr(stream, "DELTA_EVERY_S", 600.0)
     made: dict[str, list[int]] = {}
     while bell := pump.take():
         trips.clear()

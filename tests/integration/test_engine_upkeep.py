@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from brainq.admission import read_request
 from brainq.client.handle import TurnHandle
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.status import Ending, StopReason
+from brainq.people.admission import read_request
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump

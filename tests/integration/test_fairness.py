@@ -7,8 +7,8 @@ import pytest
 from brainq.client.handle import TurnHandle
 from brainq.contracts.status import Ending, StopReason
 from brainq.errors import QueueFull
-from brainq.http.problems import answer_of
-from brainq.providers.scripted import calls, says
+from brainq.gateway.edge.problems import error_response
+from brainq.models.scripted import calls, says
 from brainq.tasks.register import submit_foreign
 from tests.integration.test_people_children import Family
 from tests.support.people import Pumps, Watched, brain_of, events, swept_until, turn_field
@@ -120,7 +120,7 @@ def test_a_session_lets_no_more_turns_wait_than_the_deployment_says(pumps: Pumps
     handles = [pump.submit("a:1", "go", request_key=f"key-{n}") for n in range(3)]
     with pytest.raises(QueueFull, match=r"2 turns of session 'a:1' wait, .*_A_SESSION=2 ") as refused:
         pump.submit("a:1", "go", request_key="key-3")
-    told = answer_of(refused.value)
+    told = error_response(refused.value)
     assert (told.status_code, told.headers["Retry-After"]) == (429, "5")
     assert pump.wiring.store.turns.by_key("key-3") is None, "nothing is stored"
     assert pump.submit("a:1", "go", request_key="key-2").turn_id == handles[2].turn_id, (

@@ -10,18 +10,17 @@ from typing import Any
 
 import pytest
 
-from brainq.brain import Brain
-from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.contracts.parts import Memory
+from brainq.brain.brain import Brain
+from brainq.contracts.brain import Memory
+from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.status import Ending
-from brainq.contracts.usage import TokenUsage
 from brainq.errors import InvalidInput
-from brainq.finalize.retry import Retried
-from brainq.finalize.step import StepContext
+from brainq.finalize.rerun import Retried
+from brainq.finalize.steps import StepContext
+from brainq.models.asking.fallback import Fallback
+from brainq.models.scripted import ScriptedFailure, ScriptedProvider, fails, says
 from brainq.operator.operator import Operator
-from brainq.providers.fallback import Fallback
-from brainq.providers.scripted import ScriptedFailure, ScriptedProvider, fails, says
-from brainq.wiring.finalizer import finals_of
+from brainq.wiring.finalizer import finalizer_runtime
 from tests.support.parts import (
     ANSWER,
     MESSAGE,
@@ -131,7 +130,7 @@ def test_a_brain_without_parts_has_no_such_steps(pumps: Pumps) -> None:
     brain = Brain("bare", ScriptedProvider([says("Hi.")]))
     pump = pump_of(pumps, brain)
     run_turn(pump)
-    assert finals_of(brain).order.names == ("citations", "log", "result", "decision")
+    assert finalizer_runtime(brain).order.names == ("citations", "log", "result", "decision")
 
 
 def test_a_scope_is_shared_by_the_sessions_of_a_user(pumps: Pumps) -> None:

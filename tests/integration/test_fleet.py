@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from brainq import AsyncClient, Fleet
+from brainq.broker.celery57.pool import TaskThreads
 from brainq.broker.envelope import envelope
-from brainq.broker.threads import TaskThreads
 from brainq.contracts.fleet import FleetWorker
 from brainq.state.fleet import rung_at_s
-from brainq.tasks.presence import Presence
+from brainq.tasks.worker_health import WorkerPresence
 from tests.integration.test_lists import shop
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
@@ -86,7 +86,7 @@ def test_a_worker_is_alive_as_long_as_it_says_so(pump: Pump) -> None:
         threading.Event(),
     )
     threads.start(goes_on.wait)
-    presence = Presence("serial", lambda: "host-1", lambda: workers)
+    presence = WorkerPresence("serial", lambda: "host-1", lambda: workers)
     teller = threading.Thread(
         target=presence.tell,
         args=(

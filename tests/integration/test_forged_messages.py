@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from brainq.broker import names
-from brainq.contracts.effect import Effect
 from brainq.contracts.ids import child_turn_id
 from brainq.contracts.rows import TurnRow
+from brainq.contracts.status import Effect
+from brainq.models.scripted import calls, says
 from brainq.people.inputs import bounced_turn_id
-from brainq.providers.scripted import calls, says
 from brainq.tasks.register import submit_foreign
 from tests.support.people import Pumps, Watched, brain_of, statuses, take_call
 from tests.support.pump import Bell, Pump
@@ -34,10 +34,10 @@ def test_a_doorbell_of_a_write_in_the_queue_of_the_reads_starts_nothing(pumps: P
 
 
 def test_each_pool_claims_the_effects_of_its_own_queues() -> None:
-    assert names.served_by(names.PARALLEL_QUEUES) == {Effect.READ_ONLY}
-    assert names.served_by(names.SERIAL_QUEUES) == set(Effect) - {Effect.READ_ONLY}
-    assert names.served_by((names.NETWORK_QUEUE,)) == {Effect.NETWORK}
-    assert names.served_by(names.COORDINATOR_QUEUES + names.FINALIZER_QUEUES) == set()
+    assert names.effects_of_queues(names.PARALLEL_QUEUES) == {Effect.READ_ONLY}
+    assert names.effects_of_queues(names.SERIAL_QUEUES) == set(Effect) - {Effect.READ_ONLY}
+    assert names.effects_of_queues((names.NETWORK_QUEUE,)) == {Effect.NETWORK}
+    assert names.effects_of_queues(names.COORDINATOR_QUEUES + names.FINALIZER_QUEUES) == set()
 
 
 def refused(pump: Pump, fields: dict[str, Any]) -> TurnRow:

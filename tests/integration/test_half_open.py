@@ -128,14 +128,14 @@ def test_one_script_that_is_not_answered_costs_one_wait_and_not_one_a_line(
     monkeypatch.setattr(connection_module, "SOCKET_TIMEOUT_S", 1.0)
     client = make_client(url)
     try:
-        for _ in range(connection_module.LINES):
+        for _ in range(connection_module.SCRIPT_CONNECTIONS):
             assert client.execute_command("EVAL", "return 1", 0) == 1
         proxy.go_silent()
         proxy.heal()
         with pytest.raises(redis.TimeoutError):
             client.execute_command("EVAL", "return 1", 0)
         before = time.monotonic()
-        for _ in range(connection_module.LINES):
+        for _ in range(connection_module.SCRIPT_CONNECTIONS):
             assert client.execute_command("EVAL", "return 1", 0) == 1
         assert time.monotonic() - before < 5
     finally:

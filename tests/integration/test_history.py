@@ -21,7 +21,7 @@ from brainq import (
     TurnCall,
     TurnNotFound,
 )
-from brainq.client.inner import wiring_of
+from brainq.client.internals import wiring_of
 from brainq.testing import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 

@@ -10,9 +10,9 @@ import pytest
 
 from brainq import Brain, Effect, Limits, Message, TurnCall, TurnEvent
 from brainq.client.handle import TurnHandle
-from brainq.client.inner import wiring_of
+from brainq.client.internals import wiring_of
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.providers.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
+from brainq.models.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
 from tests.support.pump import Pump
 
 Pumps = Callable[..., Pump]

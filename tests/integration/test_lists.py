@@ -21,9 +21,9 @@ from brainq import (
     StopReason,
     TurnHandle,
 )
-from brainq.client import turn_list
+from brainq.client import lists
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.providers.scripted import ScriptedFailure, calls, fails, says
+from brainq.models.scripted import ScriptedFailure, calls, fails, says
 from brainq.state.connection import Client as RedisClient
 from tests.support.pump import Pump
 
@@ -143,7 +143,7 @@ def test_pages_have_each_turn_once_while_turns_are_added(pump: Pump) -> None:
 def test_what_only_redis_knows_is_found_beyond_the_first_rows_it_is_asked_about(
     pump: Pump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turn_list, "AT_ONCE", 2)
+    monkeypatch.setattr(lists, "REDIS_BATCH", 2)
     parked = [pump.submit(f"p{number}", "save") for number in range(2)]
     pump.drain()
     for number in range(5):
@@ -233,7 +233,7 @@ def test_a_search_looks_at_so_many_of_the_newest(pump: Pump, monkeypatch: pytest
     for number in range(3):
         pump.submit(f"t{number}", "something else")
     assert ids(pump.client.turns(search="report")) == [old.turn_id]
-    monkeypatch.setattr("brainq.store.repositories.turn_lists.SEARCHED", 3)
+    monkeypatch.setattr("brainq.store.repositories.turn_lists.MAX_SEARCHED_TURNS", 3)
     assert ids(pump.client.turns(search="report")) == []
     before = pump.client.turns()[0].accepted_at
     assert ids(pump.client.turns(search="report", until=before)) == [old.turn_id]
@@ -273,9 +273,9 @@ def test_turns_are_found_by_exactly_their_metadata_and_tags(
 
 
 def test_what_has_no_end_is_read_page_by_page(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brainq.client.client.A_PAGE", 2)
-    monkeypatch.setattr("brainq.client.async_client.A_PAGE", 2)
-    monkeypatch.setattr("brainq.client.paging.A_PAGE", 2)
+    monkeypatch.setattr("brainq.client.client.PAGE_SIZE", 2)
+    monkeypatch.setattr("brainq.client.async_client.PAGE_SIZE", 2)
+    monkeypatch.setattr("brainq.client.lists.PAGE_SIZE", 2)
     turns = [pump.submit(f"s{number}", "hello").turn_id for number in range(5)][::-1]
     client = pump.client
     assert ids(tuple(client.iterate_turns())) == turns

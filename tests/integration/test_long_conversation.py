@@ -8,7 +8,7 @@ from typing import Any
 from brainq import Brain, Effect, Limits, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
-from brainq.providers.scripted import calls, says
+from brainq.models.scripted import calls, says
 from brainq.text.estimate import estimate_request
 from tests.support.pump import Pump
 

@@ -12,16 +12,16 @@ from urllib.request import urlopen
 import pytest
 
 from brainq import Brain, Client, Effect
-from brainq.broker.threads import TaskThreads
-from brainq.cli.metrics_server import metrics_server
-from brainq.contracts.claim import StepClaim
+from brainq.broker.celery57.pool import TaskThreads
+from brainq.cli.actions.metrics_server import metrics_server
+from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.model import ModelReply
-from brainq.devserver.probe import free_port
+from brainq.devserver.ports import free_port
+from brainq.models.scripted import ScriptedProvider, calls, says
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import Counters
-from brainq.providers.scripted import ScriptedProvider, calls, says
-from brainq.settings import load_settings
-from brainq.tasks.presence import Presence
+from brainq.settings.deployment import load_settings
+from brainq.tasks.worker_health import WorkerPresence
 from tests.integration.test_lists import shop
 from tests.support.brains.diary import order
 from tests.support.brains.obedient import script
@@ -86,7 +86,7 @@ def test_a_finalizer_that_dies_after_it_has_recorded_the_turn_is_followed_by_one
         pump.answer(bell)
     assert bell is not None
     claim = dead.wiring.state.finals.claim("s1", handle.turn_id, "log", "dead")
-    assert isinstance(claim, StepClaim)
+    assert isinstance(claim, FinalStepClaim)
     dead.wiring.finalizer.run_claimed(claim)  # and then it dies
     assert of(counted, "brainq_turns") == 1
     dead.wiring.state.redis.hset(dead.wiring.state.keys.turn("s1", handle.turn_id), "fin_lease", 0)
@@ -168,7 +168,7 @@ def test_what_a_worker_counted_is_flushed_while_it_lives_and_when_it_ends(
 ) -> None:
     metrics = pump.wiring.state.metrics
     threads, stopping = TaskThreads(1), threading.Event()
-    presence = Presence(
+    presence = WorkerPresence(
         "serial", lambda: "h-1", lambda: pump.wiring.state.workers, lambda: metrics.flush(counted)
     )
     worker = SimpleNamespace(hostname="serial@h", pool=SimpleNamespace(limit=1, busy=0))

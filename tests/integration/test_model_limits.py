@@ -11,20 +11,20 @@ import pytest
 
 from brainq import Brain, ScriptedProvider
 from brainq.contracts.event import EventKind
-from brainq.contracts.rate import Rates, RateSaid, read_rates
+from brainq.contracts.rate import RateReport, RateRules, parse_rates
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import LimitsFields
-from brainq.providers.openai_compat import OpenAIProvider
-from brainq.providers.places import GIVES_UP_S
-from brainq.providers.scripted import says
-from brainq.settings import Settings
+from brainq.models.asking.permits import GIVE_UP_EARLY_S
+from brainq.models.openai.chat_provider import OpenAIProvider
+from brainq.models.scripted import says
+from brainq.settings.deployment import Settings
 from brainq.state.connection import Client, make_client
 from brainq.state.keys import Keys
 from brainq.state.rates import RedisRates
 from brainq.state.typed_scripts import Scripts
 from brainq.wiring import doorbells
-from tests.integration.providers.test_wire import openai_words
-from tests.integration.providers.wire_server import Exchange, WireServer
+from tests.integration.models.test_wire import openai_words
+from tests.integration.models.wire_server import Exchange, WireServer
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
 
@@ -38,7 +38,7 @@ def wire() -> Iterator[WireServer]:
         yield made
 
 
-def limits(client: Client, rates: Rates) -> RedisRates:
+def limits(client: Client, rates: RateRules) -> RedisRates:
     settings = Settings()
     keys = Keys(settings.prefix)
     return RedisRates(Scripts(client, keys, doorbells(settings)), keys, rates)
@@ -47,7 +47,7 @@ def limits(client: Client, rates: Rates) -> RedisRates:
 def test_what_one_process_learns_all_hear(pumps: Pumps) -> None:
     first, second = pumps(owner="a").wiring.state.rates, pumps(owner="b").wiring.state.rates
     assert not second.holds(NAME)  # from here on it listens
-    first.settle(NAME, "p0", 5, 0.0, RateSaid(requests=60))
+    first.settle(NAME, "p0", 5, 0.0, RateReport(requests=60))
     wait_until(lambda: second.holds(NAME), "it has heard")
     late = pumps(owner="c").wiring.state.rates
     assert not late.holds("openai:other")
@@ -57,30 +57,33 @@ def test_what_one_process_learns_all_hear(pumps: Pumps) -> None:
 
 def test_what_workers_were_given_is_seen_by_who_was_given_nothing(redis_url: str) -> None:
     with closing(make_client(redis_url)) as client:
-        worker, shell = limits(client, read_rates(f"{NAME}=60/min,9000 tokens/min")), limits(client, Rates())
+        worker, shell = (
+            limits(client, parse_rates(f"{NAME}=60/min,9000 tokens/min")),
+            limits(client, RateRules()),
+        )
         assert worker.take(NAME, "p0", "acme:1 t1 1 step", 10, 5.0) is None
         (seen,) = shell.models()
         assert (seen.name, seen.requests, seen.tokens, seen.taken) == (NAME, 60, 9000, 1)
-        shell.settle(NAME, "p1", 5, 0.0, RateSaid(requests=50))
+        shell.settle(NAME, "p1", 5, 0.0, RateReport(requests=50))
         assert [model.requests for model in shell.models()] == [50]
 
 
 def test_what_every_answer_repeats_is_written_once(redis_url: str) -> None:
     with closing(make_client(redis_url)) as client:
-        mine = limits(client, Rates())
+        mine = limits(client, RateRules())
         key = Keys(Settings().prefix).rate(NAME, "rule")
-        mine.settle(NAME, "p0", 5, 0.0, RateSaid(requests=60))
+        mine.settle(NAME, "p0", 5, 0.0, RateReport(requests=60))
         assert client.hget(key, "said") == "p0"
-        mine.settle(NAME, "p1", 5, 0.0, RateSaid(requests=60))
+        mine.settle(NAME, "p1", 5, 0.0, RateReport(requests=60))
         assert client.hget(key, "said") == "p0"
-        mine.settle(NAME, "p2", 5, 0.0, RateSaid(requests=70))
+        mine.settle(NAME, "p2", 5, 0.0, RateReport(requests=70))
         assert client.hget(key, "said") == "p2"
 
 
 def test_a_model_that_is_held_to_no_limit_learns_none(redis_url: str) -> None:
     with closing(make_client(redis_url)) as client:
-        mine = limits(client, read_rates(f"{NAME}=none"))
-        assert not mine.settle(NAME, "p0", 5, 0.0, RateSaid(requests=1, stop_s=20.0))
+        mine = limits(client, parse_rates(f"{NAME}=none"))
+        assert not mine.settle(NAME, "p0", 5, 0.0, RateReport(requests=1, stop_s=20.0))
         assert not mine.holds(NAME)
         assert client.keys("*") == []
 
@@ -173,7 +176,7 @@ def test_a_cancelled_turn_leaves_the_line_and_one_that_may_not_wait_ends_unbegun
     model = ScriptedProvider([says("hi")] * 3)
     pump = pumps(Brain("shop", model=model), rates="scripted:*=1/min", lease_s=60.0)
     # The second waits for longer than its time. The third has too little left to stand in line, however late it asks.
-    brief: LimitsFields = {"timeout_s": 30.0, "max_wait_s": GIVES_UP_S}
+    brief: LimitsFields = {"timeout_s": 30.0, "max_wait_s": GIVE_UP_EARLY_S}
     first, second = (pump.submit(f"acme:{i}", "hi", limits={"timeout_s": 30.0}) for i in range(2))
     third = pump.submit("acme:3", "hi", limits=brief)
     pump.drain()

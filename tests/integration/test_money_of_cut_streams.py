@@ -9,13 +9,12 @@ import pytest
 
 from brainq import Brain, Fallback, Limits, ScriptedProvider
 from brainq.broker.names import TURNS_QUEUE
-from brainq.contracts.model import ModelChunk, ModelRequest
+from brainq.contracts.model import ModelChunk, ModelRequest, TokenUsage
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
-from brainq.contracts.usage import TokenUsage
-from brainq.providers.pricing import cost_usd
-from brainq.providers.scripted import fails, says
-from tests.integration.providers.wire_server import Exchange, WireServer
+from brainq.models.costs import cost_usd
+from brainq.models.scripted import fails, says
+from tests.integration.models.wire_server import Exchange, WireServer
 from tests.support.pump import Pump
 
 MODEL = "claude-sonnet-4-6"

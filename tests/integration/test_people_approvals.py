@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from brainq.client.handle import TurnHandle
-from brainq.contracts.approval import Approval
-from brainq.contracts.effect import Effect
-from brainq.contracts.parts import Approvals
-from brainq.contracts.status import Ending
+from brainq.contracts.brain import Approvals
+from brainq.contracts.people import Approval
+from brainq.contracts.status import Effect, Ending
 from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput
+from brainq.models.scripted import calls, says
 from brainq.operator.operator import Operator
 from brainq.people.approvals import ApprovalDesk
-from brainq.providers.scripted import calls, says
 from tests.support.people import (
     Pumps,
     Watched,

@@ -8,11 +8,11 @@ import pytest
 
 from brainq.broker import names
 from brainq.client.handle import TurnHandle
-from brainq.client.inner import wiring_of
-from brainq.contracts.hold import HoldPolicy
+from brainq.client.internals import wiring_of
+from brainq.contracts.people import HoldPolicy
 from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput, Unreachable
-from brainq.providers.scripted import calls, says
+from brainq.models.scripted import calls, says
 from tests.support.people import Pumps, Watched, awaits, brain_of, lose_redis, statuses, turn_field
 from tests.support.pump import Pump
 

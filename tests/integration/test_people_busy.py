@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.admission import Admission
 from brainq.client.handle import TurnHandle
 from brainq.contracts.status import Awaits, Ending, StopReason
 from brainq.contracts.turn import OnBusy
 from brainq.errors import SessionBusy, SubmitConflict, TurnRejected
-from brainq.providers.scripted import calls, says
-from brainq.turn.context.mailbox import FRAME
+from brainq.models.scripted import calls, says
+from brainq.people.admission import Admission
+from brainq.turn.prompt.mailbox import INPUT_FRAME
 from tests.support.people import Pumps, Watched, brain_of, history, lose_redis, turn_field
 from tests.support.pump import Pump
 
@@ -49,7 +49,7 @@ def test_steer_goes_into_the_live_turn(pumps: Pumps) -> None:
     assert joined.joined is not None
     assert joined.joined.state == "accepted"
     pump.finish(live)
-    assert model.shown(1) == [("user", "one"), ("user", "three" + FRAME)]
+    assert model.shown(1) == [("user", "one"), ("user", "three" + INPUT_FRAME)]
 
 
 def test_steer_into_an_idle_session_is_a_turn(pumps: Pumps) -> None:

@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
 from brainq.client.handle import TurnHandle
-from brainq.contracts.claim import Dropped
-from brainq.contracts.effect import Effect
+from brainq.contracts.claim import NoClaim
 from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelChunk, ModelRequest
-from brainq.contracts.status import Ending, StopReason, TraceStatus
-from brainq.providers.scripted import ScriptedProvider, calls, says
+from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
+from brainq.models.scripted import ScriptedProvider, calls, says
 from brainq.tools.context import RunContext
 from tests.support.brains import diary
 from tests.support.people import (
@@ -271,7 +270,7 @@ def test_a_worker_that_dies_after_the_cancel(pumps: Pumps) -> None:
     take_call(pump)
     ref = _ref(handle)
     claim = pump.wiring.state.calls.claim(ref, 1, "dead")
-    assert not isinstance(claim, Dropped)
+    assert not isinstance(claim, NoClaim)
     assert pump.wiring.store.calls.start(
         turn_id=handle.turn_id,
         call_id="c1-0",
@@ -302,7 +301,7 @@ def test_a_cancel_outlives_a_coordinator_that_dies(pumps: Pumps) -> None:
     bell = pump.take()
     assert bell is not None
     claim = pump.wiring.state.turns.claim("s1", handle.turn_id, 0, "dead")
-    assert not isinstance(claim, Dropped)
+    assert not isinstance(claim, NoClaim)
     handle.cancel()
     while other.drain():
         pass

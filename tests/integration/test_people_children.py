@@ -6,17 +6,15 @@ from typing import Any
 
 import pytest
 
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
 from brainq.client.handle import TurnHandle
-from brainq.contracts.child_turn import ChildTurn
-from brainq.contracts.claim import CallRef, Dropped
-from brainq.contracts.effect import Effect
-from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.contracts.parts import Children
-from brainq.contracts.status import Ending
-from brainq.contracts.usage import TokenUsage
-from brainq.people.children import NOT_WANTED, ChildDesk, child_turn_id
-from brainq.providers.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
+from brainq.contracts.brain import Children
+from brainq.contracts.call import ChildTurn
+from brainq.contracts.claim import CallRef, NoClaim
+from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
+from brainq.contracts.status import Effect, Ending
+from brainq.models.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
+from brainq.people.children import PARENT_OVER, ChildDesk, child_turn_id
 from tests.support.people import (
     Pumps,
     awaits,
@@ -264,7 +262,7 @@ def test_cancelling_the_parent_cancels_the_child(pumps: Pumps) -> None:
     handle.cancel()
     assert pump.finish(handle).ending is Ending.CANCELLED
     child = pump.finish(child_of(pump, handle))
-    assert (child.ending, child.error) == (Ending.CANCELLED, NOT_WANTED)
+    assert (child.ending, child.error) == (Ending.CANCELLED, PARENT_OVER)
 
 
 def test_a_coordinator_that_dies_before_it_cancels_the_children(
@@ -283,7 +281,7 @@ def test_a_coordinator_that_dies_before_it_cancels_the_children(
     assert died, "it died just there"
     assert not turn_field(pump, child, "cancel")
     swept_until(pump, lambda: turn_field(pump, child, "cancel"), "the sweeper cancelled the child")
-    assert pump.finish(child).error == NOT_WANTED
+    assert pump.finish(child).error == PARENT_OVER
     assert pump.finish(handle).ending is Ending.CANCELLED
 
 
@@ -326,7 +324,7 @@ def test_a_child_nobody_waited_for_any_longer(pumps: Pumps) -> None:
     assert pump.finish(handle).ending is Ending.COMPLETED
     assert family.results(handle)[0].startswith("No result came from outside within ")
     child = child_of(pump, handle)
-    assert pump.finish(child).error == NOT_WANTED
+    assert pump.finish(child).error == PARENT_OVER
 
 
 def test_a_child_that_is_done_before_its_call_has_parked(
@@ -358,7 +356,7 @@ def test_a_worker_that_dies_between_the_childs_start_and_the_parking(pumps: Pump
     take_call(pump)
     ref = CallRef("s1", handle.turn_id, "c1-0")
     claim = pump.wiring.state.calls.claim(ref, 1, "dead")
-    assert not isinstance(claim, Dropped)
+    assert not isinstance(claim, NoClaim)
     word, child_id = pump.wiring.people.children.start(claim, ChildTurn("leaf"))  # pyright: ignore[reportArgumentType]
     assert (word, child_id) == ("STARTED", child_turn_id(handle.turn_id, "c1-0"))
     pump.finish(pump.client.handle(child_id))

@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
 from brainq.client.handle import TurnHandle
-from brainq.contracts.client_tool import MAX_CLIENT_TOOLS, ClientTool
-from brainq.contracts.effect import Effect
+from brainq.contracts.brain import Approvals, Selection
 from brainq.contracts.ids import full_call_id
 from brainq.contracts.model import ModelReply
-from brainq.contracts.parts import Approvals, Selection
-from brainq.contracts.status import Ending
+from brainq.contracts.status import Effect, Ending
+from brainq.contracts.tool import MAX_CLIENT_TOOLS, ClientTool
 from brainq.errors import CallNotFound, InvalidInput, ResultRefused
-from brainq.providers.scripted import calls, says
+from brainq.models.scripted import calls, says
 from tests.support.people import (
     Pumps,
     Watched,

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from brainq.brain import Brain
-from brainq.contracts.effect import Effect
+from brainq.brain.brain import Brain
 from brainq.contracts.event import EventKind
-from brainq.contracts.status import Ending
-from brainq.providers.scripted import calls, says
+from brainq.contracts.status import Effect, Ending
+from brainq.models.scripted import calls, says
 from brainq.tools.context import RunContext
-from brainq.tools.pending import Pending
+from brainq.tools.results import Pending
 from tests.support.people import Pumps, Watched, events, take_call
 from tests.support.pump import Pump
 

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
 from brainq.client.handle import TurnHandle
-from brainq.contracts.claim import CallRef, Dropped
-from brainq.contracts.effect import Effect
-from brainq.contracts.hold import HoldPolicy
-from brainq.contracts.status import Ending
+from brainq.contracts.claim import CallRef, NoClaim
+from brainq.contracts.people import HoldPolicy
+from brainq.contracts.status import Effect, Ending
 from brainq.errors import InvalidInput
-from brainq.providers.scripted import calls, says
+from brainq.models.scripted import calls, says
 from brainq.tools.context import RunContext
 from tests.support.people import (
     Pumps,
@@ -190,7 +189,7 @@ def test_a_hold_meets_the_next_attempt_of_a_call_whose_worker_died(pumps: Pumps,
     pump.drain("brainq.turns")
     take_call(pump)
     assert not isinstance(
-        pump.wiring.state.calls.claim(CallRef("s1", handle.turn_id, "c1-0"), 1, "dead"), Dropped
+        pump.wiring.state.calls.claim(CallRef("s1", handle.turn_id, "c1-0"), 1, "dead"), NoClaim
     )
     swept_until(pump, pump.waiting, "it was asked for again")
     hold = handle.hold()

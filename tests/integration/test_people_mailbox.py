@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from brainq.contracts.mailbox import TurnInput
+from brainq.contracts.model import TokenUsage
+from brainq.contracts.people import TurnInput
 from brainq.contracts.status import Ending, StopReason
-from brainq.contracts.usage import TokenUsage
 from brainq.errors import InputNotFound, StaleTurn, SubmitConflict
+from brainq.models.scripted import calls, says
 from brainq.people.inputs import InputDesk, bounced_turn_id
-from brainq.providers.scripted import calls, says
 from brainq.store.prune import prune
-from brainq.turn.context.mailbox import FRAME
+from brainq.turn.prompt.mailbox import INPUT_FRAME
 from tests.support.people import (
     Pumps,
     Watched,
@@ -51,8 +51,8 @@ def test_p8_steers_are_read_at_the_next_step_after_the_results_of_the_calls(pump
         ("user", "Go."),
         ("assistant", ""),
         ("tool", "saw a"),
-        ("user", "one" + FRAME),
-        ("user", "two" + FRAME),
+        ("user", "one" + INPUT_FRAME),
+        ("user", "two" + INPUT_FRAME),
     ]
     said = [(m.role, m.content) for m in history(pump)]
     assert said[3:] == [("user", "one"), ("user", "two"), ("assistant", "done")]
@@ -95,7 +95,7 @@ def test_the_same_id_twice_is_one_message_and_never_another_one(pumps: Pumps) ->
 
     model.meanwhile[1] = twice
     pump.finish(handle)
-    assert [text for _, text in model.shown(2)].count("one" + FRAME) == 1
+    assert [text for _, text in model.shown(2)].count("one" + INPUT_FRAME) == 1
     assert handle.steer("one", client_message_id="m1").state == "consumed"
     assert not pump.waiting()
 
@@ -141,7 +141,7 @@ def test_p8_input_that_comes_with_the_last_answer_leads_to_another_step(pumps: P
     model.meanwhile[1] = lambda: handle.steer("and this?", client_message_id="m1")
     result = pump.finish(handle)
     assert (result.text, result.steps) == ("second", 2)
-    assert model.shown(2) == [("user", "Go."), ("assistant", "first"), ("user", "and this?" + FRAME)]
+    assert model.shown(2) == [("user", "Go."), ("assistant", "first"), ("user", "and this?" + INPUT_FRAME)]
     assert handle.receipt("m1").step == 2
 
 
@@ -273,7 +273,7 @@ def test_p8_a_turn_that_redis_lost_begins_anew_and_reads_its_input_again(pumps: 
     assert handle.receipt("m1").step == 2
     lose_redis(pump)
     assert pump.finish(handle).ending is Ending.COMPLETED
-    assert model.shown(1) == [("user", "Go."), ("user", "one" + FRAME), ("user", "two" + FRAME)]
+    assert model.shown(1) == [("user", "Go."), ("user", "one" + INPUT_FRAME), ("user", "two" + INPUT_FRAME)]
     assert sql_state(pump, "m1") == sql_state(pump, "m2") == ("consumed", 1)
     assert not pump.waiting()
 
@@ -290,7 +290,7 @@ def test_p8_a_steer_that_finds_its_turn_lost_brings_back_what_was_read_before(pu
     pump.wiring.state.redis.flushall()
     handle.steer("two", client_message_id="m2")
     assert pump.finish(handle).ending is Ending.COMPLETED
-    assert model.shown(1) == [("user", "Go."), ("user", "one" + FRAME), ("user", "two" + FRAME)]
+    assert model.shown(1) == [("user", "Go."), ("user", "one" + INPUT_FRAME), ("user", "two" + INPUT_FRAME)]
 
 
 @pytest.mark.parametrize("verb", ["steer", "hold"])
@@ -326,7 +326,7 @@ def test_p8_a_sender_that_dies_before_redis_knows_its_input(
 
     model.meanwhile[1] = heal
     pump.finish(handle)
-    assert model.shown(2)[-1] == ("user", "one" + FRAME)
+    assert model.shown(2)[-1] == ("user", "one" + INPUT_FRAME)
     assert sql_state(pump, "m1") == ("consumed", 2)
 
 
@@ -418,7 +418,7 @@ def test_p8_a_compaction_between_accept_and_reading_loses_nothing(pumps: Pumps) 
     handle.steer("one", client_message_id="m1")
     assert pump.finish(handle).ending is Ending.COMPLETED
     assert turn_field(pump, handle, "compacted") == "1", "it was compacted"
-    assert model.shown(1, handle.turn_id)[-2:] == [("user", "Go."), ("user", "one" + FRAME)]
+    assert model.shown(1, handle.turn_id)[-2:] == [("user", "Go."), ("user", "one" + INPUT_FRAME)]
     assert handle.receipt("m1").step == 1
     assert [m.content for m in history(pump)].count("one") == 1
 
@@ -454,7 +454,7 @@ def test_p8_a_coordinator_that_dies_while_the_model_reads_the_input(
     assert handle.receipt("m1").state == "consumed"
     assert pump.finish(handle).text == "done"
     assert len([r for r in model.requests if r.step == 2]) == 2
-    assert [text for _, text in model.shown(2)].count("one" + FRAME) == 1
+    assert [text for _, text in model.shown(2)].count("one" + INPUT_FRAME) == 1
     assert sql_state(pump, "m1") == ("consumed", 2)
 
 

@@ -7,17 +7,16 @@ from typing import Any
 
 import pytest
 
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
 from brainq.client.handle import TurnHandle
-from brainq.contracts.claim import CallClaim, CallRef, Dropped
-from brainq.contracts.effect import Effect
+from brainq.contracts.call import new_outside_token
+from brainq.contracts.claim import CallClaim, CallRef, NoClaim
 from brainq.contracts.file import File
-from brainq.contracts.outside_token import new_outside_token
-from brainq.contracts.status import Ending
+from brainq.contracts.status import Effect, Ending
 from brainq.errors import AttachmentNotFound, InvalidInput, TokenRefused
-from brainq.providers.scripted import calls, says
+from brainq.models.scripted import calls, says
 from brainq.tools.context import RunContext
-from brainq.tools.pending import Pending
+from brainq.tools.results import Pending
 from tests.support.brains import diary
 from tests.support.people import (
     Pumps,
@@ -312,7 +311,7 @@ def test_a_read_whose_worker_was_killed_before_it_parked_asks_again(pumps: Pumps
     pump.drain("brainq.turns")
     take_call(pump)
     ref = CallRef("s1", handle.turn_id, "c1-0")
-    assert not isinstance(pump.wiring.state.calls.claim(ref, 1, "dead"), Dropped)
+    assert not isinstance(pump.wiring.state.calls.claim(ref, 1, "dead"), NoClaim)
     swept_until(pump, lambda: pump.drain() or "a" in outside.tokens, "another worker ran it")
     assert awaits(handle) == "parked outside"
     pump.client.complete_call(outside.tokens["a"], "answer")

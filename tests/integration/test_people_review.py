@@ -6,7 +6,7 @@ from typing import Any
 
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
-from brainq.providers.scripted import calls, says
+from brainq.models.scripted import calls, says
 from tests.support.people import Pumps, Watched, brain_of, history, lose_redis
 from tests.support.pump import Pump
 

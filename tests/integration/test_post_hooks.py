@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 
 from brainq import PostToolUse
-from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
-from brainq.providers.scripted import calls, says
-from brainq.tools.errors import ToolError
+from brainq.contracts.call import (
+    ToolFailure,
+    ToolOutcome,
+    ToolSuccess,
+    ToolTimeout,
+    ToolUnknown,
+)
+from brainq.models.scripted import calls, says
+from brainq.tools.results import ToolError
 from tests.integration.test_people_outside import Outside, die_running, parked
 from tests.support.people import Pumps, Watched, brain_of, statuses, swept_until, time_is_up
 

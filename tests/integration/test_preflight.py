@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from brainq.errors import BrainNotLoaded, SetupError
-from brainq.preflight import check_redis, check_room, check_sql, require_start, start
-from brainq.settings import Settings, load_settings
+from brainq.settings.deployment import Settings, load_settings
 from brainq.store.store import Store
+from brainq.wiring import preflight
+from brainq.wiring.preflight import check_disk, check_redis, check_sql, require_start
 
 APP = "from brainq import Brain\n\nbrain = Brain('shop', {model!r})\n"
 
@@ -68,7 +69,7 @@ def test_a_missing_key_is_said_with_its_variable(here: Path, model: str, remedy:
 
 def test_a_missing_package_is_said_with_its_extra(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr("brainq.providers.vendor.find_spec", _no_spec)
+    monkeypatch.setattr("brainq.models.asking.vendor_provider.find_spec", _no_spec)
     settings = settings_of(here, "pre_package", APP.format(model="openai:gpt-4.1-mini"))
     with pytest.raises(SetupError, match=r"model: .*'openai'; .*pip install 'brainq\[openai\]'"):
         require_start(settings, redis_url=None)
@@ -93,7 +94,7 @@ def test_every_fault_is_said_at_once_each_with_its_variable_and_no_password(
     for line, variable in zip(lines[1:], ("SQL", "REDIS", "BROKER"), strict=True):
         assert line.endswith(f"start it, or correct BRAINQ_{variable}_URL")
     assert "hush" not in str(refused.value)
-    assert time.monotonic() - began < 4 * start.LIMIT_S, "the Redis that never answers was not waited for"
+    assert time.monotonic() - began < 4 * preflight.LIMIT_S, "the Redis that never answers was not waited for"
 
 
 def test_a_brain_that_fails_to_import_names_its_file_and_line_and_keeps_the_path_there(here: Path) -> None:
@@ -146,15 +147,15 @@ def test_sql_that_is_no_database_or_newer_than_this_brainq_is_refused(tmp_path: 
 def test_a_place_that_takes_no_files_is_told_from_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert check_room(tmp_path / "not" / "there" / "yet").level == "ok"
+    assert check_disk(tmp_path / "not" / "there" / "yet").level == "ok"
     (tmp_path / "file").touch()
-    assert check_room(tmp_path / "file" / "below").remedy == "use a directory of yours: set BRAINQ_DATA_DIR"
+    assert check_disk(tmp_path / "file" / "below").remedy == "use a directory of yours: set BRAINQ_DATA_DIR"
 
     def full(*_given: object, **_named: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
-    found = check_room(tmp_path)
+    found = check_disk(tmp_path)
     assert (found.level, found.remedy) == ("FAIL", "free some room there")
     assert "is on a disk that is full" in found.said
 
@@ -183,8 +184,8 @@ def test_a_look_that_hangs_is_left_to_itself(
     def hang(_url: str) -> None:
         never.wait(30)
 
-    monkeypatch.setattr(start, "LIMIT_S", 0.2)
-    monkeypatch.setattr(start, "check_sql", hang)
+    monkeypatch.setattr(preflight, "LIMIT_S", 0.2)
+    monkeypatch.setattr(preflight, "check_sql", hang)
     try:
         with pytest.raises(SetupError, match=r"^sql: no answer within 0\.2 s; .*BRAINQ_SQL_URL$"):
             require_start(settings_of(here, "pre_hang", APP.format(model="offline:rules")), redis_url=None)

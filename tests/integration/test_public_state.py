@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from brainq import AsyncClient
+from brainq.contracts.brain import Context
 from brainq.contracts.message import Message
-from brainq.contracts.parts import Context
+from brainq.contracts.model import TokenUsage
 from brainq.contracts.status import TraceStatus
-from brainq.contracts.usage import TokenUsage
 from brainq.engine import TurnBudget, TurnRuntimeState
 from brainq.errors import ResultTimeout, SetupError, TurnNotFound
-from brainq.providers.scripted import calls, says
+from brainq.models.scripted import calls, says
 from tests.support.brains.obedient import brain, script
 from tests.support.people import Pumps, Watched, brain_of, events, parked_since
 from tests.support.pump import Pump

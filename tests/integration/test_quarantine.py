@@ -17,16 +17,16 @@ import pytest
 
 from brainq import Brain, ScriptedProvider
 from brainq.broker.names import TURNS_QUEUE
-from brainq.calls.frames import FrameLostError
 from brainq.client.handle import TurnHandle
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
-from brainq.providers.scripted import says
-from brainq.turn.advance import ANY
+from brainq.models.scripted import says
+from brainq.processes.frames import FrameLostError
+from brainq.processes.pool import FILL_FIRST
+from brainq.turn.coordinator import ANY_LOSSES
 from brainq.wiring import Wiring
-from brainq.wiring import alone as alone_module
+from brainq.wiring import quarantine as alone_module
 from brainq.wiring.coordinator import make_coordinator
-from brainq.wiring.quarantine import SPREAD
 from tests.support.pump import Pump
 
 INNOCENTS = 20
@@ -82,7 +82,7 @@ class ThreadProcess:
 
     def _work(self, session_id: str, turn_id: str, fence: int) -> None:
         if session_id == "poison" and not self._is_quarantined(session_id, turn_id):
-            self._wiring.state.turns.claim(session_id, turn_id, fence, f"1@{self.name}", ANY)
+            self._wiring.state.turns.claim(session_id, turn_id, fence, f"1@{self.name}", ANY_LOSSES)
             self._die()
             return
         did = self._coordinator.advance(session_id, turn_id, fence)
@@ -119,7 +119,7 @@ def pump(pumps: Callable[..., Pump], model: Model, monkeypatch: pytest.MonkeyPat
         started.append(ThreadProcess(pump.wiring, model, on_gone))
         return started[-1]
 
-    monkeypatch.setattr(alone_module, "AloneProcess", start)
+    monkeypatch.setattr(alone_module, "ChildProcess", start)
     yield pump
     for process in started:
         process.close()
@@ -158,4 +158,4 @@ def test_many_beside_one_that_kills_are_asked_again_at_once_and_at_most_once(
     assert "nothing else, was killed by signal 9, 2 times" in (end.error or "")
     asked = [model.asked[handle.turn_id] for handle in innocents]
     assert max(asked) <= 2
-    assert sum(asked) - INNOCENTS < SPREAD, "only those that were in one process with it"
+    assert sum(asked) - INNOCENTS < FILL_FIRST, "only those that were in one process with it"

@@ -15,7 +15,7 @@ from brainq import Brain, Effect, ScriptedProvider
 from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
-from brainq.providers.scripted import calls, says
+from brainq.models.scripted import calls, says
 from brainq.state import connection
 from tests.support.proxy import Proxy
 from tests.support.pump import Pump, sqlite_url

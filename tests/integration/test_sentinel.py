@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 import redis
 
-from brainq.devserver.binary import find_server
-from brainq.devserver.probe import free_port
+from brainq.devserver.ports import free_port
+from brainq.devserver.redis_server import find_server
 from brainq.errors import SetupError, Unreachable
-from brainq.preflight import check_redis
-from brainq.sentinel import sentinels_of
-from brainq.settings import load_settings
+from brainq.settings.deployment import load_settings
+from brainq.settings.redis_url import parse_sentinel_url
 from brainq.state.connection import make_client
 from brainq.wiring import Wiring
+from brainq.wiring.preflight import check_redis
 from tests.integration.broker.worker import listening_app, running, settings_for
 from tests.support.brains import diary, obedient
 from tests.support.brains.obedient import script
@@ -38,10 +38,10 @@ def deployment() -> Iterator[SentinelDeployment]:
 
 
 def test_an_address_names_sentinels_a_master_and_a_login() -> None:
-    found = sentinels_of("sentinel://me:p%40ss@a:1,b,[::1]:3/mymaster/2")
+    found = parse_sentinel_url("sentinel://me:p%40ss@a:1,b,[::1]:3/mymaster/2")
     assert found.hosts == (("a", 1), ("b", 26379), ("::1", 3))
     assert (found.master, found.database, found.username, found.password) == ("mymaster", 2, "me", "p@ss")
-    assert sentinels_of("sentinel://a:1,b:2/m").celery_url == "sentinel://a:1/0;sentinel://b:2/0"
+    assert parse_sentinel_url("sentinel://a:1,b:2/m").celery_url == "sentinel://a:1/0;sentinel://b:2/0"
 
 
 @pytest.mark.parametrize("url", ["sentinel://a:1", "sentinel://a:x/m", "sentinel://:secret@a:1/"])

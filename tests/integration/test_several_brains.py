@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 
-from brainq.brain import Brain
-from brainq.contracts.child_turn import ChildTurn
-from brainq.contracts.effect import Effect
-from brainq.contracts.limits import Limits
+from brainq.brain.brain import Brain
+from brainq.contracts.call import ChildTurn
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.contracts.status import Ending, StopReason
-from brainq.contracts.turn import TurnResult
+from brainq.contracts.status import Effect, Ending, StopReason
+from brainq.contracts.turn import Limits, TurnResult
 from brainq.errors import InvalidInput, SubmitConflict
-from brainq.providers.scripted import ScriptedProvider, calls, says
+from brainq.models.scripted import ScriptedProvider, calls, says
 from brainq.tools.context import RunContext
 from tests.support.pump import Pump
 

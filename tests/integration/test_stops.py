@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from brainq.beats import Beats
-from brainq.devserver.embedded import EmbeddedServer
-from brainq.state.stops import PING_AFTER_S, RedisStops
+from brainq.devserver.redis_server import EmbeddedServer
+from brainq.leases import LeaseRenewer
+from brainq.state.stops import PING_AFTER_S, RedisStopSignals
 from tests.support.server import RedisServer
 from tests.support.wait import wait_until
 
@@ -43,12 +43,12 @@ def server() -> Iterator[RedisServer]:
 
 @pytest.fixture(autouse=True)
 def short_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brainq.state.stops.READ_S", 0.05)
+    monkeypatch.setattr("brainq.state.stops.READ_TIMEOUT_S", 0.05)
 
 
 @pytest.fixture
-def stops(server: RedisServer, gaps: Gaps) -> Iterator[RedisStops]:
-    stops = RedisStops(server.url, CHANNEL, gaps)
+def stops(server: RedisServer, gaps: Gaps) -> Iterator[RedisStopSignals]:
+    stops = RedisStopSignals(server.url, CHANNEL, gaps)
     yield stops
     stops.close()
     wait_until(lambda: listeners(server) == 0, "it has hung up")
@@ -75,7 +75,7 @@ def listeners(server: RedisServer) -> int:
 
 
 def test_every_watcher_of_the_turn_is_told_and_no_other(
-    stops: RedisStops, gaps: Gaps, publish: Callable[..., int]
+    stops: RedisStopSignals, gaps: Gaps, publish: Callable[..., int]
 ) -> None:
     told: list[str] = []
     with (
@@ -90,7 +90,9 @@ def test_every_watcher_of_the_turn_is_told_and_no_other(
     assert sorted(told) == ["first cancelled", "second cancelled"]
 
 
-def test_who_watches_no_more_is_not_told(stops: RedisStops, gaps: Gaps, publish: Callable[..., int]) -> None:
+def test_who_watches_no_more_is_not_told(
+    stops: RedisStopSignals, gaps: Gaps, publish: Callable[..., int]
+) -> None:
     told: list[str] = []
     with stops.watch("s", "turn", lambda _: told.append("too late")):
         wait_until(lambda: gaps.count, "it listens")
@@ -101,7 +103,7 @@ def test_who_watches_no_more_is_not_told(stops: RedisStops, gaps: Gaps, publish:
 
 
 def test_a_listener_that_fails_keeps_nobody_from_being_told(
-    stops: RedisStops, gaps: Gaps, publish: Callable[..., int], caplog: pytest.LogCaptureFixture
+    stops: RedisStopSignals, gaps: Gaps, publish: Callable[..., int], caplog: pytest.LogCaptureFixture
 ) -> None:
     told: list[str] = []
 
@@ -116,7 +118,7 @@ def test_a_listener_that_fails_keeps_nobody_from_being_told(
 
 
 def test_it_is_silent_for_a_while_and_still_hears(
-    stops: RedisStops,
+    stops: RedisStopSignals,
     gaps: Gaps,
     publish: Callable[..., int],
     server: RedisServer,
@@ -136,7 +138,7 @@ def test_it_is_silent_for_a_while_and_still_hears(
 
 
 def test_a_server_that_does_not_answer_is_a_gap(
-    stops: RedisStops, gaps: Gaps, server: RedisServer, monkeypatch: pytest.MonkeyPatch
+    stops: RedisStopSignals, gaps: Gaps, server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("brainq.state.stops.PING_AFTER_S", 0.05)
     monkeypatch.setattr("brainq.state.stops.DEAF_AFTER_S", 0.3)
@@ -147,7 +149,7 @@ def test_a_server_that_does_not_answer_is_a_gap(
 
 
 def test_after_a_killed_connection_it_listens_again(
-    stops: RedisStops, gaps: Gaps, server: RedisServer, publish: Callable[..., int]
+    stops: RedisStopSignals, gaps: Gaps, server: RedisServer, publish: Callable[..., int]
 ) -> None:
     told: list[str] = []
     with stops.watch("s", "turn", told.append):
@@ -171,8 +173,8 @@ def test_a_stop_that_fell_into_a_gap_is_found_by_the_beats(
         beaten.set()
         return "CLOSED" if cancelled.is_set() else "OK"
 
-    beats = Beats(every_s=600.0)
-    stops = RedisStops(server.url, CHANNEL, beats.beat_now)
+    beats = LeaseRenewer(every_s=600.0)
+    stops = RedisStopSignals(server.url, CHANNEL, beats.beat_now)
     told: list[str] = []
     try:
         with beats.renew(beat, lambda _: lost.set()), stops.watch("s", "turn", told.append):
@@ -193,7 +195,7 @@ def test_a_server_that_is_away_is_waited_for(gaps: Gaps, caplog: pytest.LogCaptu
     with tempfile.TemporaryDirectory(prefix="bq-") as directory:
         where = Path(directory)
         server = EmbeddedServer(where, unix_socket=where / "s", durable=False)
-        stops = RedisStops(f"unix://{where / 's'}?db=0", CHANNEL, gaps)
+        stops = RedisStopSignals(f"unix://{where / 's'}?db=0", CHANNEL, gaps)
         try:
             with stops.watch("s", "turn", lambda _: None):
                 wait_until(lambda: "listening for stops failed" in caplog.text, "it says so")
@@ -205,7 +207,7 @@ def test_a_server_that_is_away_is_waited_for(gaps: Gaps, caplog: pytest.LogCaptu
             server.stop()
 
 
-def test_closed_it_hangs_up(stops: RedisStops, gaps: Gaps, server: RedisServer) -> None:
+def test_closed_it_hangs_up(stops: RedisStopSignals, gaps: Gaps, server: RedisServer) -> None:
     with stops.watch("s", "turn", lambda _: None):
         wait_until(lambda: gaps.count, "it listens")
         stops.close()

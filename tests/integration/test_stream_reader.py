@@ -13,9 +13,9 @@ import pytest
 import redis
 
 from brainq.errors import SetupError
-from brainq.state import async_line, stream_reader
-from brainq.state import follower as follower_module
-from brainq.state.follower import Follower, Quiet
+from brainq.state import async_connection, stream_reader
+from brainq.state import events as follower_module
+from brainq.state.events import Follower, NoEvents
 from brainq.state.stream_reader import StreamReader, pause_s
 from tests.support.proxy import Proxy
 from tests.support.server import RedisServer
@@ -162,9 +162,9 @@ def test_the_connection_that_wakes_and_looks_is_cut_off_too(
 def test_a_slow_consumer_has_a_bounded_buffer_and_misses_nothing(
     redis_url: str, tellers: Tellers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follower_module, "MOST_BUFFERED", 20)
-    monkeypatch.setattr(follower_module, "READ_AT_ONCE", 30)
-    monkeypatch.setattr(stream_reader, "READ_AT_ONCE", 30)
+    monkeypatch.setattr(follower_module, "MAX_BUFFERED", 20)
+    monkeypatch.setattr(follower_module, "READ_BATCH", 30)
+    monkeypatch.setattr(stream_reader, "READ_BATCH", 30)
     tellers.begin("t1")
 
     async def run() -> None:
@@ -251,7 +251,7 @@ def test_a_half_open_connection_is_given_up(
     proxy: Proxy, redis_server: RedisServer, tellers: Tellers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream_reader, "BLOCK_S", 0.2)
-    monkeypatch.setattr(async_line, "SOCKET_TIMEOUT_S", 0.6)
+    monkeypatch.setattr(async_connection, "ASYNC_SOCKET_TIMEOUT_S", 0.6)
     tellers.begin("t1")
 
     async def run() -> None:
@@ -275,26 +275,26 @@ def test_a_turn_that_expires_or_is_over_is_told(
 
     async def run() -> None:
         async with reading(redis_url) as reader:
-            assert await reader.follow(SESSION, "nobody", 0).next() is Quiet.UNKNOWN
+            assert await reader.follow(SESSION, "nobody", 0).next() is NoEvents.UNKNOWN
             tellers.begin("t1", "t2")
             tellers.end("t2")
             over = reader.follow(SESSION, "t2", 0)
             assert await take(over, 1) == [1]
-            assert await over.next() is Quiet.OVER
-            assert await reader.follow(SESSION, "t2", 99).next() is Quiet.OVER
+            assert await over.next() is NoEvents.OVER
+            assert await reader.follow(SESSION, "t2", 99).next() is NoEvents.OVER
             follower = reader.follow(SESSION, "t1", 0)
-            assert await follower.next(0.3) is Quiet.SILENT  # it stays through some doubts
+            assert await follower.next(0.3) is NoEvents.SILENT  # it stays through some doubts
             waiting = asyncio.create_task(follower.next())
             await until(lambda: blocked(redis_server), "it blocks")
             redis_server.command("DEL", KEYS.turn(SESSION, "t1"))
-            assert await waiting is Quiet.UNKNOWN
-            assert await follower.next(0.0) is Quiet.SILENT
+            assert await waiting is NoEvents.UNKNOWN
+            assert await follower.next(0.0) is NoEvents.SILENT
             ahead = reader.follow(SESSION, "t3", 50)  # of a stream that has not come so far
             tellers.begin("t3")
             waiting = asyncio.create_task(ahead.next())
             await until(lambda: reader.streams == 2, "it is read")
             tellers.end("t3")
-            assert await waiting is Quiet.OVER
+            assert await waiting is NoEvents.OVER
 
     asyncio.run(run())
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from brainq import AsyncClient, Operator, TurnNotFound, TurnTimeline
-from brainq.contracts.timeline import Timeline
-from brainq.turn.timeline import fold
+from brainq.contracts.event import Timeline
+from brainq.turn.timeline import fold_timeline
 from tests.integration.test_lists import shop
 from tests.support.pump import Pump
 
@@ -43,7 +43,7 @@ def test_bars_grow_by_events_and_end_as_the_whole(pump: Pump) -> None:
     assert "finalizer:log" in ids(whole)[5:]
     assert all(bar.to_ms is not None for bar in whole.bars)
     # Who took it live goes on by the events above its number.
-    gone_on = fold(live, handle.events(after=live.seq))
+    gone_on = fold_timeline(live, handle.events(after=live.seq))
     assert [bar.model_copy(update={"lanes": ()}) for bar in gone_on.bars] == [
         bar.model_copy(update={"lanes": ()}) for bar in whole.bars if not bar.id.startswith("finalizer:")
     ]

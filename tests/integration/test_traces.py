@@ -9,21 +9,19 @@ from typing import Any
 import pytest
 from opentelemetry import trace
 
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
 from brainq.broker import names
-from brainq.contracts.child_turn import ChildTurn
-from brainq.contracts.claim import CallClaim, CallRef, StepClaim
-from brainq.contracts.effect import Effect
+from brainq.contracts.brain import Memory, PromptTemplate
+from brainq.contracts.call import ChildTurn
+from brainq.contracts.claim import CallClaim, CallRef, FinalStepClaim
 from brainq.contracts.ids import child_turn_id
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.contracts.parts import Memory
-from brainq.contracts.prompt import PromptTemplate
-from brainq.contracts.status import Ending
-from brainq.observe.submits import came_with
-from brainq.observe.trace_context import call_span_id, read_traceparent
-from brainq.providers.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
+from brainq.contracts.status import Effect, Ending
+from brainq.models.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
+from brainq.observe.tracing import call_span_id, read_traceparent
+from brainq.observe.turn_spans import set_parent_context
 from brainq.tools.context import RunContext
-from brainq.tools.pending import Pending
+from brainq.tools.results import Pending
 from tests.integration.test_engine_deadline import time_passes
 from tests.support.parts import Extractor, Tone, brain_of, forget, pump_of, run_turn, runner_of
 from tests.support.people import Pumps, swept_until
@@ -205,11 +203,11 @@ def test_not_of_a_brain_that_keeps_its_content_out(pumps: Pumps) -> None:
 
 def test_a_turn_goes_on_in_the_trace_its_request_came_with(pumps: Pumps, recorder: Recorder) -> None:
     pump = pumps(Everything().brain)
-    came_with(PRODUCER)
+    set_parent_context(PRODUCER)
     try:
         pump.submit("s1", "hello")
     finally:
-        came_with(None)
+        set_parent_context(None)
     pump.drain()
     place = read_traceparent(PRODUCER)
     assert place is not None
@@ -219,11 +217,11 @@ def test_a_turn_goes_on_in_the_trace_its_request_came_with(pumps: Pumps, recorde
 
 def test_a_producer_without_telemetry_hands_its_trace_on(pumps: Pumps) -> None:
     pump = pumps(Everything().brain)
-    came_with(PRODUCER)
+    set_parent_context(PRODUCER)
     try:
         pump.submit("s1", "hello")
     finally:
-        came_with(None)
+        set_parent_context(None)
     with recording() as recorder:
         pump.drain()
         place = read_traceparent(PRODUCER)
@@ -328,7 +326,7 @@ def test_a_lost_finalizer_is_seen_and_the_turn_is_recorded_once(pumps: Pumps, re
     bell = pump.take("brainq.finalize")
     assert bell is not None
     session_id, turn_id, step = bell.args
-    assert isinstance(pump.wiring.state.finals.claim(session_id, turn_id, step, "dead"), StepClaim)
+    assert isinstance(pump.wiring.state.finals.claim(session_id, turn_id, step, "dead"), FinalStepClaim)
 
     def healed() -> bool:
         pump.sweep()
@@ -394,11 +392,11 @@ def test_doorbells_lead_to_the_turns_span(pumps: Pumps, recorder: Recorder) -> N
 
 def test_without_telemetry_they_have_no_such_header(pumps: Pumps) -> None:
     pump = pumps(Everything().brain)
-    came_with(PRODUCER)
+    set_parent_context(PRODUCER)
     try:
         pump.submit("s1", "read")
     finally:
-        came_with(None)
+        set_parent_context(None)
     rung = headers(pump)
     assert set(rung) == {names.TURN_ADVANCE, names.CALL_RUN, names.FINALIZE_STEP}
     assert not any("traceparent" in message for message in rung.values())
@@ -406,11 +404,11 @@ def test_without_telemetry_they_have_no_such_header(pumps: Pumps) -> None:
 
 def test_what_a_producer_samples_out_is_not_recorded(pumps: Pumps, recorder: Recorder) -> None:
     pump = pumps(Everything().brain)
-    came_with(PRODUCER[:-2] + "00")
+    set_parent_context(PRODUCER[:-2] + "00")
     try:
         handle = pump.submit("s1", "read")
     finally:
-        came_with(None)
+        set_parent_context(None)
     pump.drain()
     assert handle.result(1.0).ending is Ending.COMPLETED
     assert recorder.spans.names == []
@@ -419,7 +417,7 @@ def test_what_a_producer_samples_out_is_not_recorded(pumps: Pumps, recorder: Rec
 def test_another_traceparent_is_no_other_content(pumps: Pumps) -> None:
     pump = pumps(Everything().brain)
     for flags in ("00", "01"):
-        came_with(PRODUCER[:-2] + flags)
+        set_parent_context(PRODUCER[:-2] + flags)
         handle = pump.submit("s1", "hello", request_key="once")
-    came_with(None)
+    set_parent_context(None)
     assert not handle.created

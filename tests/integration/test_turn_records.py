@@ -7,15 +7,14 @@ from typing import Any
 import pytest
 
 from brainq import Brain, Effect, InvalidInput, JudgeCase, Judgement, PromptTemplate, RunContext
+from brainq.contracts.brain import Memory, ThinkLevel
+from brainq.contracts.call import ChildTurn
 from brainq.contracts.callbacks import PostToolUse, TurnEnd, TurnInfo
-from brainq.contracts.child_turn import ChildTurn
 from brainq.contracts.memory import RetrievedMemory
-from brainq.contracts.parts import Memory
-from brainq.contracts.reflection import ThinkLevel
 from brainq.contracts.status import Ending
-from brainq.providers.scripted import calls, says
-from brainq.tools.pending import Pending
-from brainq.turn.context.preparer import render_hash
+from brainq.models.scripted import calls, says
+from brainq.tools.results import Pending
+from brainq.turn.prompt.preparer import render_hash
 from brainq.turn.thinking import PREFIXES
 from tests.support.people import Pumps, Watched
 

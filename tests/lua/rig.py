@@ -7,7 +7,7 @@ import time
 from typing import Any, Literal, cast
 
 from brainq.broker.names import ALL_QUEUES, FINALIZE_QUEUE, later_key, queue_key
-from brainq.settings import Settings
+from brainq.settings.deployment import Settings
 from brainq.state.connection import make_client
 from brainq.state.keys import Keys
 from brainq.state.scripts import Script

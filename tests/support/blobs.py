@@ -6,8 +6,8 @@ import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 
-from brainq.contracts.attachment import Attachment
 from brainq.contracts.file import File
+from brainq.contracts.message import Attachment
 
 
 class BlobsInMemory:

@@ -8,13 +8,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from brainq.contracts.effect import Effect
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.history import TurnCall
-from brainq.contracts.status import Ending, StopReason, TraceStatus
+from brainq.contracts.model import Spend
+from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnResult
-from brainq.contracts.usage import Spend
-from brainq.http.chat_fold import More
+from brainq.gateway.wires.chat.fold import EventDetails
 
 TURN = "01k7x2turn"
 PIECES = (EventKind.TEXT_DELTA, EventKind.REASONING_DELTA)
@@ -26,18 +25,18 @@ class Script:
     """`texts`, `thoughts`: what the last attempt of each step said, and each span of what it thought, in order."""
 
     events: list[TurnEvent] = field(default_factory=list[TurnEvent])
-    more: list[More] = field(default_factory=list[More])
+    more: list[EventDetails] = field(default_factory=list[EventDetails])
     texts: list[str] = field(default_factory=list[str])
     thoughts: list[str] = field(default_factory=list[str])
     result: TurnResult | None = None
 
-    def add(self, kind: EventKind, more: More | None = None, /, **data: Any) -> None:
+    def add(self, kind: EventKind, more: EventDetails | None = None, /, **data: Any) -> None:
         seq = len(self.events) + 1
         self.events.append(TurnEvent(seq=seq, kind=kind, at_ms=1_700_000_000_000 + seq, data=data))
-        self.more.append(more or More())
+        self.more.append(more or EventDetails())
 
     @property
-    def whole(self) -> list[tuple[TurnEvent, More]]:
+    def whole(self) -> list[tuple[TurnEvent, EventDetails]]:
         return list(zip(self.events, self.more, strict=True))
 
 
@@ -78,7 +77,11 @@ def scripts(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Script:
         script.texts.append(text)
     script.add(EventKind.TURN_CLOSING, ending=ending.value, stop_reason="answered")
     script.add(
-        EventKind.RESULT, More(result=script.result), ending=ending.value, stop_reason="", elapsed_ms=1
+        EventKind.RESULT,
+        EventDetails(result=script.result),
+        ending=ending.value,
+        stop_reason="",
+        elapsed_ms=1,
     )
     return script
 
@@ -124,7 +127,7 @@ def _reply(draw: Any, script: Script, step: int) -> None:
                 expires_in_ms=60_000,
             )
     plan = [{"call": call.call_id, "tool": call.tool, "effect": "network"} for call in calls]
-    script.add(EventKind.STEP_ENDED, More(calls=tuple(calls)), step=step, calls=len(calls), plan=plan)
+    script.add(EventKind.STEP_ENDED, EventDetails(calls=tuple(calls)), step=step, calls=len(calls), plan=plan)
     for call, kind in zip(calls, kinds, strict=True):
         _run(draw, script, call, kind)
 
@@ -141,7 +144,7 @@ def _run(draw: Any, script: Script, call: TurnCall, kind: str) -> None:
         edited = {"name": "other"} if decision == "approved" and draw(st.booleans()) else None
         script.add(
             EventKind.APPROVAL_DECIDED,
-            More(arguments=edited),
+            EventDetails(arguments=edited),
             call=call.call_id,
             decision=decision,
             edited=bool(edited),
@@ -163,7 +166,7 @@ def _run(draw: Any, script: Script, call: TurnCall, kind: str) -> None:
     )
     script.add(
         EventKind.CALL_ENDED,
-        More(calls=(ended,)),
+        EventDetails(calls=(ended,)),
         call=call.call_id,
         tool=call.tool,
         status=status.value,

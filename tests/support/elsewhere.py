@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
-from brainq.client.inner import wiring_of
+from brainq.client.internals import wiring_of
 from brainq.errors import BrainqError
 
 ROOT = Path(__file__).parents[2]

@@ -17,11 +17,11 @@ import httpx
 from starlette.routing import BaseRoute
 
 from brainq.access import Tokens
-from brainq.brains import GivenBrains
-from brainq.devserver.probe import free_port
-from brainq.http.serving import Server, make_gateway
-from brainq.http.who import who_asks
-from brainq.settings import Settings
+from brainq.brain.brains import BrainsArgument
+from brainq.devserver.ports import free_port
+from brainq.gateway.edge.authentication import make_authenticator
+from brainq.gateway.server import GatewayServer, make_gateway
+from brainq.settings.deployment import Settings
 from brainq.store.store import Store
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ def _share_routes(app: Any, with_a2a: bool) -> None:
 class GatewayThread:
     """A gateway in a thread; `http` asks it. Settings of the gateway come without their `http_`."""
 
-    def __init__(self, settings: Settings, brain: GivenBrains, **given: Any) -> None:
+    def __init__(self, settings: Settings, brain: BrainsArgument, **given: Any) -> None:
         ours = {f"http_{name}": value for name, value in given.items()}
         self.settings = settings.model_copy(update={"http_port": free_port(), **ours})
         self.url = f"http://127.0.0.1:{self.settings.http_port}"
@@ -47,16 +47,16 @@ class GatewayThread:
         self._brain = brain
         self._is_ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gateway")
-        self.server: Server | None = None
+        self.server: GatewayServer | None = None
         self.failure: BaseException | None = None
 
     def _run(self) -> None:
         try:
             with Store.open(self.settings.sql_url.get_secret_value()) as store:
-                who = who_asks(self.settings, Tokens(store))
+                who = make_authenticator(self.settings, Tokens(store))
                 gateway = make_gateway(self.settings, self._brain, who)
                 self.gateway = gateway
-                self.server = Server(gateway, self._is_ready.set)
+                self.server = GatewayServer(gateway, self._is_ready.set)
                 _share_routes(self.server.config.app, bool(self.settings.http_a2a))
                 asyncio.run(self.server.serve())
         except BaseException as failure:

@@ -15,10 +15,10 @@ from mcp.shared.memory import create_client_server_memory_streams
 from mcp_types import CallToolResult, ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
 from brainq.access import Caller
-from brainq.http.gateway import Gateway
-from brainq.http.mcp.calls_in_flight import CallsInFlight
-from brainq.http.mcp.server import make_server
-from brainq.http.mcp.stdio import Asks
+from brainq.gateway.edge.dependencies import Gateway
+from brainq.gateway.wires.mcp.requests import CallsInFlight
+from brainq.gateway.wires.mcp.server import make_server
+from brainq.gateway.wires.mcp.stdio import ConnectionRequests
 
 Age = Literal["auto", "legacy"]
 """`auto`: the newest version, without sessions; `legacy`: one that begins with `initialize`."""
@@ -58,7 +58,7 @@ async def over_streams(
 ) -> AsyncGenerator[Client]:
     """As over stdin and stdout: the loop that serves those, on streams in memory."""
     calls = CallsInFlight(here.client)
-    server = make_server(here, calls, Asks(here, caller))
+    server = make_server(here, calls, ConnectionRequests(here, caller))
     async with create_client_server_memory_streams() as (theirs, ours):
         serving = asyncio.create_task(server.run(*ours, server.create_initialization_options()))
 

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from brainq.http.page.assets import FOLDER
+from brainq.gateway.page.routes import FOLDER
 
 NODE = shutil.which("node") or ""
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
 from brainq.client.handle import TurnHandle
-from brainq.contracts.effect import Effect
-from brainq.contracts.judgement import JudgeCase, Judgement
-from brainq.contracts.memory import MemoryItem
-from brainq.contracts.parts import Memory
-from brainq.contracts.prompt import PromptTemplate
-from brainq.contracts.recorded import RecordedTurn
-from brainq.finalize.judging import JudgeRunner
-from brainq.finalize.retry import Retried
-from brainq.providers.scripted import ScriptedProvider, calls, says
-from brainq.wiring.finalizer import judges_of, make_recall
+from brainq.contracts.brain import Memory, PromptTemplate
+from brainq.contracts.evaluation import JudgeCase, Judgement
+from brainq.contracts.memory import MemoryItem, RecordedTurn
+from brainq.contracts.status import Effect
+from brainq.finalize.rerun import Retried
+from brainq.memory.judge_runner import JudgeRunner
+from brainq.models.scripted import ScriptedProvider, calls, says
+from brainq.wiring.finalizer import judge_runtime, make_recall
 from tests.support.pump import Pump
 
 MESSAGE = "I prefer short answers. Where does the boat lie?"
@@ -95,7 +93,7 @@ def run_turn(pump: Pump, message: str = MESSAGE) -> TurnHandle:
 def runner_of(pump: Pump, **options: Any) -> JudgeRunner:
     wiring = pump.wiring
     return JudgeRunner(
-        brains=wiring.brains.each(judges_of),
+        brains=wiring.brains.each(judge_runtime),
         brain_of=wiring.turn_brains.name,
         rows=wiring.store.judgements,
         recorded=make_recall(wiring.parts).recorded,

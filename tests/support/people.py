@@ -8,13 +8,13 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
 from brainq.client.handle import TurnHandle
-from brainq.contracts.effect import Effect
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
-from brainq.providers.scripted import Rules, ScriptedProvider, says
+from brainq.contracts.status import Effect
+from brainq.models.scripted import Rules, ScriptedProvider, says
 from brainq.tools.tool import ApprovalRule
 from tests.support.pump import Bell, Pump
 from tests.support.wait import wait_until

@@ -17,14 +17,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from brainq.brains import GivenBrains
+from brainq.brain.brains import BrainsArgument
 from brainq.broker import names
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
-from brainq.contracts.claim import StepClaim
-from brainq.contracts.effect import Effect
+from brainq.contracts.claim import FinalStepClaim
+from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnResult
-from brainq.settings import Settings, load_settings
+from brainq.settings.deployment import Settings, load_settings
 from brainq.store.store import Store
 from brainq.wiring import Wiring
 from tests.support.stand_in import stand_in
@@ -68,7 +68,7 @@ class Pump:
 
     def __init__(
         self,
-        brain: GivenBrains,
+        brain: BrainsArgument,
         redis_url: str,
         sql_url: str,
         *,
@@ -119,10 +119,10 @@ class Pump:
         self.bells.append((bell, word))
         return word
 
-    def step_began(self, claim: StepClaim) -> None:
+    def step_began(self, claim: FinalStepClaim) -> None:
         """Fits `ports.task_events.TaskEvents`."""
 
-    def step_ended(self, claim: StepClaim, did: str, took_s: float) -> None:
+    def step_ended(self, claim: FinalStepClaim, did: str, took_s: float) -> None:
         """A step that needed no doorbell stands among those that did."""
         args = (claim.session_id, claim.turn_id, claim.step)
         self.bells.append((Bell(names.FINALIZE_QUEUE, names.FINALIZE_STEP, "", args), did))

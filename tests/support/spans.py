@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from brainq.observe.tracing import install
+from brainq.observe.tracing import install_tracer
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ class Recorder:
 def recording(**options: Any) -> Generator[Recorder]:
     """Spans of this process go into memory within."""
     recorder = Recorder(**options)
-    install(recorder.tracer)
+    install_tracer(recorder.tracer)
     try:
         yield recorder
     finally:
-        install(None)
+        install_tracer(None)
         recorder.provider.shutdown()
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 from brainq.contracts.event import TurnEvent
-from brainq.state.follower import Follower
+from brainq.state.events import Follower
 from brainq.state.keys import Keys
 from brainq.state.stream_reader import StreamReader
 from tests.support.server import RedisServer

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from brainq.brain_loading import load_brains
+from brainq.brain.loading import load_brains
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
-from brainq.client.inner import wiring_of
+from brainq.client.internals import wiring_of
+from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.event import TurnEvent
-from brainq.contracts.trace import ToolTraceEntry
-from brainq.devserver.fleet import Fleet, Worker
-from brainq.settings import load_settings
+from brainq.devserver.local_fleet import LocalFleet, LocalWorker
+from brainq.settings.deployment import load_settings
 from brainq.wiring import Wiring
 from tests.support.brains import diary
 from tests.support.pump import sqlite_url
@@ -76,7 +76,7 @@ class World:
             **(environment or {}),
         }
         counts = {"coordinator": 16, "parallel": 8, "finalizer": 4, **(threads or {})}
-        self.fleet = Fleet(
+        self.fleet = LocalFleet(
             directory / "workers",
             self.environment,
             workers=workers,
@@ -117,7 +117,7 @@ class World:
                 if worker.is_running:
                     self._kill(worker)
 
-    def _kill(self, worker: Worker) -> None:
+    def _kill(self, worker: LocalWorker) -> None:
         self.fleet.kill(worker, signal.SIGKILL)
         assert worker.process is not None
         assert worker.process.returncode == -signal.SIGKILL

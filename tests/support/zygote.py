@@ -1,6 +1,7 @@
 """Worker processes without the seconds that each would spend on imports: forked from a parent that has done them.
 
-`fork_celery` is what `brainq.devserver.fleet.run_celery` is, for tests. The parent, `python -m tests.support.zygote`,
+`fork_celery` is what `brainq.devserver.local_fleet.run_celery` is, for tests. The parent, `python -m
+tests.support.zygote`,
 has one thread and no connection. It is started once a test process, and ends with it.
 """
 
@@ -38,7 +39,7 @@ PRELOADED = (
     ),
     *("sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql.psycopg", "alembic.command"),
 )
-UNLOADED = ("brainq.cli", "brainq.http", "brainq.store.migrations", "brainq.workers")
+UNLOADED = ("brainq.cli", "brainq.gateway", "brainq.store.migrations", "brainq.workers")
 
 
 class ForkedProcess:

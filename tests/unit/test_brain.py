@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from brainq.brain import Brain
-from brainq.brain_loading import load_brains
-from brainq.brains import caps_of, read_brains
+from brainq.brain.brain import Brain
+from brainq.brain.brains import live_turn_caps, read_brains
+from brainq.brain.loading import load_brains
+from brainq.contracts.brain import Approvals, Children
 from brainq.contracts.callbacks import Callbacks, Deny, PreToolUse, TurnInfo
-from brainq.contracts.effect import Effect
-from brainq.contracts.limits import Limits
-from brainq.contracts.parts import Approvals, Children
+from brainq.contracts.status import Effect
+from brainq.contracts.turn import Limits
 from brainq.errors import InvalidInput, SetupError, ToolSchemaError
 from brainq.tools.tool import make_tool
 
@@ -129,9 +129,9 @@ def test_a_cap_that_makes_no_sense_is_refused(cap: Any) -> None:
 def test_caps_are_of_brains_that_turns_name_and_of_the_only_one() -> None:
     lab, desk = Brain("lab", "openai:x", max_live_turns=2), Brain("desk", "openai:x")
     assert (lab.max_live_turns, desk.max_live_turns) == (2, None)
-    assert caps_of(read_brains([desk, lab])) == ({"lab": 2}, None)
-    assert caps_of(read_brains([lab])) == ({"lab": 2}, None), "its turns name it"
-    assert caps_of(read_brains(lab)) == ({}, 2)
+    assert live_turn_caps(read_brains([desk, lab])) == ({"lab": 2}, None)
+    assert live_turn_caps(read_brains([lab])) == ({"lab": 2}, None), "its turns name it"
+    assert live_turn_caps(read_brains(lab)) == ({}, 2)
 
 
 def test_a_prompt_can_be_made_for_the_turn() -> None:
@@ -203,7 +203,7 @@ def test_bad_fields_are_named(fields: dict[str, Any], words: list[str]) -> None:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A working directory with two modules, off the import path."""
     (tmp_path / "brain_here.py").write_text(
-        "from brainq.brain import Brain\n"
+        "from brainq.brain.brain import Brain\n"
         "brain = Brain('first', 'openai:x')\n"
         "class inner:\n    other = Brain('second', 'openai:x')\n"
         "number = 3\n"

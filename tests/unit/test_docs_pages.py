@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from brainq.environment import OTHERS
-from brainq.http_settings import HttpSettings
-from brainq.settings import Concurrency, Settings
+from brainq.settings.deployment import Concurrency, Settings
+from brainq.settings.environment import OTHER_VARIABLES
+from brainq.settings.http import HttpSettings
 from ops.mutants.bugs import BUGS
 from tests.lua import test_model
 from tests.support.model.mutants import MUTANTS
@@ -92,7 +92,7 @@ def test_every_setting_is_in_a_table_with_its_default() -> None:
     }
     pools = {f"concurrency__{name}": field.default for name, field in Concurrency.model_fields.items()}
     expected = {f"`BRAINQ_{name.upper()}`": default for name, default in {**fields, **pools}.items()}
-    others = {f"`BRAINQ_{name}`" for name in set(OTHERS) - INTERNAL}
+    others = {f"`BRAINQ_{name}`" for name in set(OTHER_VARIABLES) - INTERNAL}
     assert set(told) == set(expected) | others
     for name, default in expected.items():
         match default:

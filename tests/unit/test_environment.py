@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from brainq.environment import SETTINGS, TOLD, mistyped, read_env_file
 from brainq.errors import SetupError
-from brainq.settings import Concurrency, Settings
+from brainq.settings.deployment import Concurrency, Settings
+from brainq.settings.environment import (
+    SETTINGS,
+    WARNED_NAMES,
+    mistyped_names,
+    read_env_file,
+)
 
 
 def test_the_names_are_those_of_the_settings() -> None:
@@ -28,7 +33,7 @@ def test_the_names_are_those_of_the_settings() -> None:
     ],
 )
 def test_a_name_that_is_nearly_right_is_told_with_the_right_one(wrong: str, right: str) -> None:
-    assert mistyped({wrong: "1", "PATH": "/bin"}) == [(wrong, right)]
+    assert mistyped_names({wrong: "1", "PATH": "/bin"}) == [(wrong, right)]
 
 
 def test_right_names_told_ones_and_those_of_others_are_left_alone() -> None:
@@ -38,8 +43,8 @@ def test_right_names_told_ones_and_those_of_others_are_left_alone() -> None:
         "BRAINQ_EFFECTS": "network",
         "BRAINQ_TEST_DIR": "/tmp",
     }
-    assert mistyped(fine) == []
-    assert mistyped({"BRAINQ_LEESE_S": "1", TOLD: "BRAINQ_LEESE_S"}) == []
+    assert mistyped_names(fine) == []
+    assert mistyped_names({"BRAINQ_LEESE_S": "1", WARNED_NAMES: "BRAINQ_LEESE_S"}) == []
 
 
 def test_the_file_sets_what_is_not_set_and_nothing_is_not_set(

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.contracts.rate import Rate, RateWait, read_rates
+from brainq.contracts.rate import Rate, RateWait, parse_rates
 
 
 def test_limits_of_several_models() -> None:
-    rates = read_rates("openai:gpt-5=60/min, 200000 tokens/min; anthropic:*=50/min\nanthropic:claude-3*=none")
+    rates = parse_rates(
+        "openai:gpt-5=60/min, 200000 tokens/min; anthropic:*=50/min\nanthropic:claude-3*=none"
+    )
     assert rates.of("openai:gpt-5") == Rate(60, 200_000)
     assert rates.of("anthropic:claude-9") == Rate(50)
     assert rates.of("anthropic:claude-3-haiku") is None
     assert rates.of("openai:gpt-4") == "unknown"
-    assert read_rates(" ").of("openai:gpt-5") == "unknown"
+    assert parse_rates(" ").of("openai:gpt-5") == "unknown"
 
 
 def test_the_longest_name_counts_wherever_it_stands() -> None:
-    rates = read_rates("a:*=1/min; a:model=2 requests/minute; *:model=3/min")
+    rates = parse_rates("a:*=1/min; a:model=2 requests/minute; *:model=3/min")
     assert (rates.of("a:model"), rates.of("a:other"), rates.of("b:model")) == (Rate(2), Rate(1), Rate(3))
 
 
@@ -35,7 +37,7 @@ def test_the_longest_name_counts_wherever_it_stands() -> None:
 )
 def test_what_is_wrong_is_said(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        read_rates(text)
+        parse_rates(text)
 
 
 def test_a_wait_is_told_for_people() -> None:

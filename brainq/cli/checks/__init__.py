@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from brainq.cli.checks.brain import check_brains
-from brainq.cli.checks.broker import check_broker
-from brainq.cli.checks.libraries import check_libraries
-from brainq.cli.checks.redis import check_redis
-from brainq.cli.checks.sql import check_sql
-from brainq.cli.checks.sweeper import check_sweeper
-from brainq.cli.checks.telemetry import check_traces
-from brainq.cli.checks.webhooks import check_webhooks
-from brainq.devserver.resolve import known_redis
+from brainq.cli.checks.redis import check_broker, check_redis, check_sweeper
+from brainq.cli.checks.setup import check_brains, check_libraries, check_traces
+from brainq.cli.checks.sql import check_sql, check_webhooks
+from brainq.devserver.redis_url import known_redis
 from brainq.errors import SetupError
-from brainq.preflight.check import Check, fail
-from brainq.preflight.redis import check_broker as check_broker_answer
-from brainq.settings import load_settings
+from brainq.settings.deployment import load_settings
+from brainq.wiring.preflight import Check, fail
+from brainq.wiring.preflight import check_broker as check_broker_answer
 
 __all__ = ["Check", "run_checks"]
 

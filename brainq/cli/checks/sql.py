@@ -1,14 +1,17 @@
-"""SQL: whether it answers, and whether its schema is this brainq's."""
+"""Checks of SQL and its schema, and of the webhooks' deliveries that it keeps."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
-from brainq.observe.urls import without_password
-from brainq.preflight.check import Check, fail, ok, warn
-from brainq.preflight.sql import check_sql as check_answer
-from brainq.settings import Settings
+from brainq.contracts.webhook import parse_webhooks
+from brainq.observe.log_redaction import without_password
+from brainq.settings.deployment import Settings
+from brainq.wiring.preflight import Check, fail, ok, warn
+from brainq.wiring.preflight import check_sql as check_answer
+
+# SQL: whether it answers, and whether its schema is this brainq's.
 
 
 def check_sql(settings: Settings) -> Generator[Check, None, bool]:
@@ -39,3 +42,26 @@ def check_sql(settings: Settings) -> Generator[Check, None, bool]:
     else:
         yield fail("schema", f"revision {found or 'none'}, brainq needs {HEAD}", "run `brainq db upgrade`")
     return found == HEAD
+
+
+# Webhooks: how many there are, and whether they take what they are sent.
+
+
+def check_webhooks(settings: Settings) -> Iterator[Check]:
+    """Nothing of a deployment without webhooks. The schema is this brainq's."""
+    from brainq.store.store import Store
+
+    webhooks = parse_webhooks(settings.webhooks.get_secret_value())
+    if not webhooks:
+        return
+    with Store.open(settings.sql_url.get_secret_value(), migrate=False) as store:
+        unsettled = store.deliveries.unsettled()
+    said = f"{len(webhooks)} configured, {unsettled['pending']} to be sent, {unsettled['dead']} dead"
+    if unsettled["dead"]:
+        yield warn(
+            "webhooks",
+            said,
+            "`brainq webhook list --state dead` says why; `brainq webhook retry all` sends again",
+        )
+    else:
+        yield ok("webhooks", said)

@@ -1,23 +1,100 @@
-"""Every metric there is, declared once. docs/metrics.md says where each is from.
-
-Labels are bounded: names of brains, tools, models, queues and pools, and words of ours. Sessions, turns and tenants are
-none: each value of a label is a series that Prometheus keeps for weeks, and there is no end of those.
+"""Every metric there is, declared once: its name, what it counts, its labels and buckets. docs/metrics.md says
+where each is from.
 """
 
 from __future__ import annotations
 
-from brainq.contracts.effect import Effect
+from dataclasses import dataclass, field
+from typing import Literal
+
+from brainq.contracts.status import Effect
 from brainq.observe import telemetry_names as names
-from brainq.observe.metrics.metric import Metric, label_of
+
+# One metric: its name, what it counts, its labels and buckets.
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+NO_BOUND = "inf"
+
+"""The name of a histogram's last bucket."""
+
+_ENDINGS = {"s": "_seconds", "By": "_bytes", "USD": "_usd"}
+
+
+def label_of(attribute: str) -> str:
+    """An attribute's name as Prometheus writes it."""
+    return attribute.replace(".", "_")
+
+
+_ATTRIBUTES = {
+    label_of(attribute): attribute
+    for attribute in (
+        *(names.OPERATION, names.PROVIDER, names.REQUEST_MODEL, names.TOKEN_TYPE, names.ERROR_TYPE),
+        names.PURPOSE,
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """
+    name     as Prometheus writes it, base unit included; a counter's without its `_total`
+    labels   names of the labels, in the order in which their values are given
+    bounds   of a histogram: upper bounds of its buckets but for the last, which has none
+    always   label values that are shown also while nothing was counted: a rate begins with the second look at a series
+    otel     its name by OpenTelemetry's conventions, where they have one; else it is made of `name`
+    unit     as OpenTelemetry writes it
+    buckets  of a histogram: names of its buckets, in their order
+    """
+
+    kind: Kind
+    name: str
+    help: str
+    labels: tuple[str, ...] = ()
+    bounds: tuple[float, ...] = ()
+    always: tuple[tuple[str, ...], ...] = ()
+    otel: str = ""
+    unit: str = "1"
+    buckets: tuple[str, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "buckets", (*(f"{bound:g}" for bound in self.bounds), NO_BOUND))
+
+    @property
+    def otel_name(self) -> str:
+        """As OpenTelemetry sends it: without the unit, which is told apart."""
+        bare = self.name.removesuffix(_ENDINGS.get(self.unit, ""))
+        return self.otel or bare.replace("_", ".", 1)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The labels as OpenTelemetry calls them."""
+        return tuple(_ATTRIBUTES.get(label, label) for label in self.labels)
+
+    @property
+    def shown(self) -> str:
+        """As it is asked for in Prometheus, but for a histogram's endings."""
+        return f"{self.name}_total" if self.kind == "counter" else self.name
+
+
+# Every metric there is, declared once. docs/metrics.md says where each is from.
+#
+# Labels are bounded: names of brains, tools, models, queues and pools, and words of ours. Sessions, turns and tenants
+# are none: each value of a label is a series that Prometheus keeps for weeks, and there is no end of those.
 
 CONVENTIONS = names.SCHEMA_URL.rpartition("/")[2]
+
 """The version of OpenTelemetry's semantic conventions whose GenAI metrics have these names, attributes and buckets."""
 
 # A turn may take a second or a day; a call a millisecond or its ten minutes.
 _TURN_S = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600)
+
 _CALL_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+
 _WAIT_S = (0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600)
+
 _MODEL_S = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+
 _TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 
 
@@ -42,6 +119,7 @@ def _gauge(name: str, text: str, *labels: str, unit: str = "1") -> Metric:
 TURNS = _counter(
     "brainq_turns", "Turns whose result was recorded.", "brain", "ending", "stop_reason", unit="{turn}"
 )
+
 TURN_DURATION = _seconds(
     "brainq_turn_duration_seconds",
     "From when a turn became active to its end, without the time it was parked.",
@@ -49,16 +127,20 @@ TURN_DURATION = _seconds(
     "ending",
     bounds=_TURN_S,
 )
+
 TURN_WAIT = _seconds(
     "brainq_turn_wait_seconds", "How long a turn was queued before it became active.", "brain", bounds=_WAIT_S
 )
+
 TURN_PARKED = _seconds(
     "brainq_turn_parked_seconds",
     "How long a turn was parked, of those that were.",
     "brain",
     bounds=_WAIT_S,
 )
+
 STEPS = _counter("brainq_steps", "Steps of turns.", "brain", unit="{step}")
+
 BUDGET_STOPS = _counter(
     "brainq_budget_stops",
     "Turns that a limit ended, or (max_tool_calls) kept from making more calls.",
@@ -66,7 +148,9 @@ BUDGET_STOPS = _counter(
     "limit",
     unit="{turn}",
 )
+
 CALLS = _counter("brainq_calls", "Tool calls, by how they ended.", "tool", "effect", "outcome", unit="{call}")
+
 CALL_DURATION = _seconds(
     "brainq_call_duration_seconds",
     "How long the functions of tool calls ran.",
@@ -74,12 +158,14 @@ CALL_DURATION = _seconds(
     "effect",
     bounds=_CALL_S,
 )
+
 CALL_QUEUE = _seconds(
     "brainq_call_queue_seconds",
     "How long tool calls lay in their queue before a worker took them.",
     "effect",
     bounds=_WAIT_S,
 )
+
 LANE_WAIT = _seconds(
     "brainq_lane_wait_seconds",
     "How long tool calls waited for their lanes; 0 where those were free.",
@@ -97,6 +183,7 @@ MODEL_CALLS = Metric(
     otel=names.OPERATION_DURATION,
     unit="s",
 )
+
 TOKEN_USAGE = Metric(
     "histogram",
     label_of(names.TOKEN_USAGE),
@@ -106,6 +193,7 @@ TOKEN_USAGE = Metric(
     otel=names.TOKEN_USAGE,
     unit="{token}",
 )
+
 TOKENS = _counter(
     "brainq_tokens",
     "Tokens by type: input (the cached ones included), output, cache_read, cache_creation. Purpose `lost`: estimates "
@@ -116,6 +204,7 @@ TOKENS = _counter(
     "type",
     unit="{token}",
 )
+
 COST = _counter(
     "brainq_cost_usd",
     "US dollars of model calls whose price is known.",
@@ -133,6 +222,7 @@ LAPSED = _counter(
     unit="{lease}",
     always=(("turn",), ("call",), ("finalizer_step",), ("lane",)),
 )
+
 LATE = _counter(
     "brainq_late_results",
     "Results of tool calls that came after the call was settled; none enters a turn.",
@@ -140,6 +230,7 @@ LATE = _counter(
     unit="{result}",
     always=tuple((effect.value,) for effect in Effect),
 )
+
 STEP_FAILURES = _counter(
     "brainq_finalizer_failures",
     "Tries of finalizer steps that failed (`again`), and steps that were given up (`dead`).",
@@ -147,6 +238,7 @@ STEP_FAILURES = _counter(
     "then",
     unit="{try}",
 )
+
 DELIVERIES = _counter(
     "brainq_webhook_deliveries",
     "Tries to deliver to a webhook: `done`, failed and tried `again`, or `dead`.",
@@ -154,6 +246,7 @@ DELIVERIES = _counter(
     "outcome",
     unit="{try}",
 )
+
 DROPPED = _counter(
     "brainq_series_dropped",
     "Counts that were left out because Redis keeps no more than 10,000 of them.",
@@ -163,7 +256,9 @@ DROPPED = _counter(
 
 # Read when somebody asks.
 UP = _gauge("brainq_up", "Whether this service answered: redis, sql.", "service")
+
 BUILD = _gauge("brainq_build_info", "1, with the version of who answers.", "version")
+
 QUEUE_DEPTH = _gauge(
     "brainq_queue_depth",
     "Doorbells that lie in a queue, and those that wait for their tenant's turn there.",
@@ -171,6 +266,7 @@ QUEUE_DEPTH = _gauge(
     "pool",
     unit="{doorbell}",
 )
+
 QUEUE_AGE = _gauge(
     "brainq_queue_oldest_age_seconds",
     "For how long the next doorbell of a queue has lain there; 0 for an empty queue.",
@@ -178,56 +274,75 @@ QUEUE_AGE = _gauge(
     "pool",
     unit="s",
 )
+
 OPEN_TURNS = _gauge(
     "brainq_open_turns",
     "Turns that have not ended: accepted (in SQL alone), queued, active, parked, closing.",
     "state",
     unit="{turn}",
 )
+
 OPEN_AGE = _gauge(
     "brainq_open_turns_oldest_age_seconds",
     "For how long the one of them that is longest in its state has been: queued, active, parked, closing.",
     "state",
     unit="s",
 )
+
 OPEN_CUT = _gauge(
     "brainq_open_turns_cut", "1 where there are more than were looked at, which are the newest 2,000."
 )
-ROOM_SIZE = _gauge("brainq_room_size", "Turns that may be live at once.", unit="{turn}")
-ROOM_LIVE = _gauge("brainq_room_live", "Turns that are live, and take room.", unit="{turn}")
+
+CAPACITY_SIZE = _gauge("brainq_room_size", "Turns that may be live at once.", unit="{turn}")
+
+CAPACITY_USED = _gauge("brainq_room_live", "Turns that are live, and take room.", unit="{turn}")
+
 TENANTS_WAITING = _gauge("brainq_tenants_waiting", "Tenants with turns that wait for room.", unit="{tenant}")
+
 MODEL_WAITING = _gauge(
     "brainq_model_waiting",
     "Turns and calls in line for a place under a model's limits.",
     "model",
     unit="{call}",
 )
+
 APPROVALS = _gauge("brainq_approvals_pending", "Tool calls that wait for a person.", unit="{call}")
+
 LANES = _gauge(
     "brainq_lane_calls", "Calls in lanes: held, waiting, lapsed (held, and their lease is over).", "state",
     unit="{call}",
 )  # fmt: skip
+
 WORKERS = _gauge("brainq_workers", "Workers of a pool that are alive.", "pool", unit="{worker}")
+
 SLOTS = _gauge("brainq_worker_slots", "Tasks that a pool's workers can run at once.", "pool", unit="{task}")
+
 BUSY = _gauge("brainq_worker_slots_busy", "Tasks that a pool's workers run.", "pool", unit="{task}")
+
 GIVEN_UP = _gauge(
     "brainq_given_up",
     "What was given up: finalizer_steps, judgements, deliveries, quarantined (messages that no worker could read).",
     "what",
 )
+
 DELIVERIES_PENDING = _gauge(
     "brainq_webhook_deliveries_pending", "Deliveries that were not taken yet.", unit="{delivery}"
 )
+
 SWEEP_AGE = _gauge(
     "brainq_sweeper_last_round_age_seconds", "How long ago a sweeper last took what is due.", unit="s"
 )
+
 SWEEP_OVERDUE = _gauge(
     "brainq_sweeper_overdue_seconds", "For how long the look that is due longest has been.", unit="s"
 )
+
 REDIS_MEMORY = _gauge("brainq_redis_memory_bytes", "Memory that Redis uses.", unit="By")
+
 REDIS_LIMIT = _gauge(
     "brainq_redis_memory_limit_bytes", "Redis' maxmemory; none where it has none.", unit="By"
 )
 
 ALL = tuple(value for value in tuple(globals().values()) if isinstance(value, Metric))
+
 COUNTED = {metric.name: metric for metric in ALL if metric.kind != "gauge"}

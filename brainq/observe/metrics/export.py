@@ -9,13 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from brainq.observe import telemetry_names as names
-from brainq.observe.logs import logger
-from brainq.observe.metrics.counters import COUNTERS
-from brainq.observe.metrics.seen import Series, series_of
-from brainq.observe.otel_settings import Wanted, metrics_wanted
-from brainq.observe.otel_setup import NEEDS_EXTRA, is_installed, resource_of
-from brainq.observe.outage import Outage
-from brainq.observe.urls import without_password
+from brainq.observe.log_redaction import without_password
+from brainq.observe.logs import OutageLog, logger
+from brainq.observe.metrics.counters import COUNTERS, Series, collect_series
+from brainq.observe.otel_setup import NEEDS_EXTRA, ExporterChoice, is_installed, metrics_exporter, resource_of
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricExporter
@@ -26,36 +23,36 @@ log = logger("brainq.telemetry")
 EVERY_MS = 60_000.0  # the standard's
 STOP_S = 3.0
 
-Read = Callable[[], Sequence[Series]]
+ReadSeries = Callable[[], Sequence[Series]]
 
 
-def counted_here() -> list[Series]:
+def process_series() -> list[Series]:
     """What this process counted since it began."""
-    return series_of(COUNTERS.totals(), ())
+    return collect_series(COUNTERS.totals(), ())
 
 
-def start_metrics(role: str, read: Read = counted_here) -> Callable[[], None]:
+def start_metrics(role: str, read: ReadSeries = process_series) -> Callable[[], None]:
     """Send what `read` gives every OTEL_METRIC_EXPORT_INTERVAL milliseconds, and once more at the end.
 
     Returns what sends the rest when the process stops, in STOP_S at most. Never raises: telemetry stops no worker.
     """
     try:
-        wanted = metrics_wanted()
+        wanted = metrics_exporter()
         if wanted.exporter == "none":
-            return _nothing
+            return _do_nothing
         if not is_installed():
             log.warning(NEEDS_EXTRA)
-            return _nothing
-        sender = Sender(_exporter(wanted), role, read, every_s())
+            return _do_nothing
+        sender = MetricsSender(_exporter(wanted), role, read, export_interval_s())
         sender.start()
         log.info("metrics are sent", to=without_password(wanted.where) or wanted.exporter)
         return sender.stop
     except Exception as failure:
         log.error("no metrics over OTLP: their setup failed", failure=failure)
-        return _nothing
+        return _do_nothing
 
 
-def every_s() -> float:
+def export_interval_s() -> float:
     """How often, as the standard's variable says; what is no number above 0 is left alone."""
     try:
         asked = float(os.environ.get("OTEL_METRIC_EXPORT_INTERVAL", EVERY_MS))
@@ -64,10 +61,10 @@ def every_s() -> float:
     return (asked if asked > 0 else EVERY_MS) / 1000
 
 
-class Sender:
+class MetricsSender:
     """A thread that sends again and again."""
 
-    def __init__(self, exporter: MetricExporter, role: str, read: Read, every_s: float) -> None:
+    def __init__(self, exporter: MetricExporter, role: str, read: ReadSeries, every_s: float) -> None:
         self._exporter = exporter
         self._resource = _resource(role)
         self._read = read
@@ -85,7 +82,7 @@ class Sender:
         self._thread.join(STOP_S)
 
     def _run(self) -> None:
-        outage = Outage(log, "sending metrics")
+        outage = OutageLog(log, "sending metrics")
         is_last = False
         while not is_last:
             is_last = self._stopping.wait(self._every_s)
@@ -100,12 +97,12 @@ class Sender:
     def _send(self) -> None:
         from opentelemetry.sdk.metrics.export import MetricExportResult
 
-        from brainq.observe.metrics.otlp import data_of
+        from brainq.observe.metrics.otlp import otlp_data
 
         found = self._read()
         if not found:
             return
-        said = self._exporter.export(data_of(found, self._resource, self._began_ns, time.time_ns()))
+        said = self._exporter.export(otlp_data(found, self._resource, self._began_ns, time.time_ns()))
         if said is not MetricExportResult.SUCCESS:
             raise ConnectionError("the collector did not take them")
 
@@ -117,7 +114,7 @@ def _resource(role: str) -> Resource:
     return resource_of(role).merge(Resource({names.INSTANCE: COUNTERS.process}))
 
 
-def _exporter(wanted: Wanted) -> MetricExporter:
+def _exporter(wanted: ExporterChoice) -> MetricExporter:
     if wanted.exporter == "console":
         from opentelemetry.sdk.metrics.export import ConsoleMetricExporter
 
@@ -127,5 +124,5 @@ def _exporter(wanted: Wanted) -> MetricExporter:
     return OTLPMetricExporter()
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """There is nothing to send."""

@@ -9,17 +9,17 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from brainq.observe.metrics.seen import Series
+from brainq.observe.metrics.counters import Series
 
 
-def text_of(series: Sequence[Series]) -> str:
+def prometheus_text(series: Sequence[Series]) -> str:
     """In the text format that every Prometheus reads."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Given(series))
+    registry.register(_SeriesCollector(series))
     return generate_latest(registry).decode()
 
 
-class _Given(Collector):
+class _SeriesCollector(Collector):
     def __init__(self, series: Sequence[Series]) -> None:
         self._series = series
 

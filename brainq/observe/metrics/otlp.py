@@ -25,13 +25,13 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from brainq.observe import telemetry_names as names
-from brainq.observe.metrics.seen import Distribution, Series
+from brainq.observe.metrics.counters import Distribution, Series
 
 _CUMULATIVE = AggregationTemporality.CUMULATIVE
 _UNKNOWN: Any = None  # the least and the greatest value are not kept
 
 
-def data_of(series: Sequence[Series], resource: Resource, began_ns: int, now_ns: int) -> MetricsData:
+def otlp_data(series: Sequence[Series], resource: Resource, began_ns: int, now_ns: int) -> MetricsData:
     """What an exporter sends: cumulative from `began_ns`, wall time, on."""
     metrics = [_metric(each, began_ns, now_ns) for each in series]
     scope = ScopeMetrics(

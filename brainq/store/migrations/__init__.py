@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from brainq.errors import SetupError
-from brainq.store.engine import transaction, wait_as_long_as_it_takes
+from brainq.store.engine import lift_time_limits, transaction
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -59,7 +59,7 @@ def upgrade(engine: Engine) -> bool:
 
     with _alembic, transaction(engine) as connection:
         if engine.dialect.name == "postgresql":  # SQLite: the transaction itself is the lock
-            wait_as_long_as_it_takes(connection)
+            lift_time_limits(connection)
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})")
         found = _revision_inside(connection)
         if found == HEAD:

@@ -20,11 +20,11 @@ from sqlalchemy import (
     update,
 )
 
-from brainq.contracts.approval import Approval, AskedCall, AskState
 from brainq.contracts.ids import full_call_id
-from brainq.contracts.rows import ApprovalRow, SettledApproval
+from brainq.contracts.people import Approval, ApprovalRequest, ApprovalStatus
+from brainq.contracts.rows import ApprovalRow, FinalApprovalState
 from brainq.store.database import Database, Record, Transaction
-from brainq.store.statements import upsert, within
+from brainq.store.statements import in_sessions, upsert
 from brainq.store.tables import approvals, turns
 from brainq.store.tables.types import UtcTimestamp, utc_after, utc_now
 
@@ -85,7 +85,7 @@ class Approvals:
         self._db = database
         self._ask = database.pick(_ASK)
 
-    def ask(self, rows: Sequence[AskedCall]) -> None:
+    def ask(self, rows: Sequence[ApprovalRequest]) -> None:
         """Write down what people will be asked, all or nothing. One of the same call is replaced (its place and
         `created_at` stay): its step was made again. What a person decided of the same arguments stays as it is."""
         if not rows:
@@ -93,28 +93,28 @@ class Approvals:
         with self._db.transaction() as connection:
             self.write(connection, rows)
 
-    def write(self, connection: Transaction, rows: Sequence[AskedCall]) -> None:
+    def write(self, connection: Transaction, rows: Sequence[ApprovalRequest]) -> None:
         """Effect: what `ask` writes."""
-        connection.write_many(self._ask, [_asked(row) for row in rows])
+        connection.write_many(self._ask, [_request_row(row) for row in rows])
 
     def decided_of_open_turns(self, after_row: int, limit: int) -> list[ApprovalRow]:
         """What people decided in turns that have not ended, in the order they were asked, after this row."""
         found = self._db.all(_DECIDED_OF_OPEN, {"after": after_row, "most": limit})
-        return [ApprovalRow(row["row"], _approval(row)) for row in found]
+        return [ApprovalRow(row["row"], _read_approval(row)) for row in found]
 
     def get(self, turn_id: str, call_id: str) -> Approval | None:
         found = self._db.first(_GET, {"turn": turn_id, "call": call_id})
-        return None if found is None else _approval(found)
+        return None if found is None else _read_approval(found)
 
     def of(self, turn_id: str) -> list[Approval]:
         """The turn's approvals in the order they were asked for."""
-        return [_approval(found) for found in self._db.all(_OF, {"turn": turn_id})]
+        return [_read_approval(found) for found in self._db.all(_OF, {"turn": turn_id})]
 
     def place(self, turn_id: str, call_id: str, sessions: Sequence[str] | None = None) -> int | None:
         """Where an approval stands among all; None for one that is not there, or in none of these sessions."""
         statement = select(_A.row).where(_HERE)
         if sessions is not None:
-            statement = statement.where(within(_A.session_id, sessions))
+            statement = statement.where(in_sessions(_A.session_id, sessions))
         found = self._db.first(statement, {"turn": turn_id, "call": call_id})
         return None if found is None else int(found["row"])
 
@@ -139,16 +139,17 @@ class Approvals:
         if before_row is not None:
             statement = statement.where(_A.row < before_row)
         if sessions is not None:
-            statement = statement.where(within(_A.session_id, sessions))
+            statement = statement.where(in_sessions(_A.session_id, sessions))
         return [
-            ApprovalRow(found["row"], _approval(found)) for found in self._db.all(statement, {"most": limit})
+            ApprovalRow(found["row"], _read_approval(found))
+            for found in self._db.all(statement, {"most": limit})
         ]
 
     def decided(
         self,
         turn_id: str,
         call_id: str,
-        state: SettledApproval,
+        state: FinalApprovalState,
         by: str = "",
         comment: str = "",
         edited: bool = False,
@@ -159,14 +160,14 @@ class Approvals:
 
         `args_hash` and `args_json` (None: not to be kept) are those of `edited` arguments, and else not looked at.
         """
-        values = _decision(state, by, comment, edited, args_hash, args_json)
+        values = _decision_columns(state, by, comment, edited, args_hash, args_json)
         return self._db.write(_DECIDE, {"turn": turn_id, "call": call_id, "at": None, **values}) == 1
 
-    def settle(self, connection: Transaction, turn_id: str, states: Mapping[str, AskState]) -> None:
+    def settle(self, connection: Transaction, turn_id: str, states: Mapping[str, ApprovalStatus]) -> None:
         """Effect: pending approvals of an ended turn become what Redis says of their calls (call_id -> state), and
         void where it says nothing or that they are pending. One statement when nothing was decided."""
         for call_id, asked in states.items():
-            decision = _of_redis(asked)
+            decision = _status_columns(asked)
             if decision is not None:
                 connection.write(_DECIDE, {"turn": turn_id, "call": call_id, **decision})
         connection.write(_VOID, {"turn": turn_id})
@@ -177,7 +178,7 @@ class Approvals:
         connection.write(_FORGET, {"turn": turn_id})
 
 
-def _asked(row: AskedCall) -> dict[str, object]:
+def _request_row(row: ApprovalRequest) -> dict[str, object]:
     return {
         "turn_id": row.turn_id,
         "call_id": row.call_id,
@@ -194,30 +195,30 @@ def _asked(row: AskedCall) -> dict[str, object]:
     }
 
 
-def _decision(
-    state: SettledApproval, by: str, comment: str, edited: bool, args_hash: str, args_json: str | None
+def _decision_columns(
+    state: FinalApprovalState, by: str, comment: str, edited: bool, args_hash: str, args_json: str | None
 ) -> dict[str, object]:
     """The columns of a decision; those of the arguments only where they changed."""
     values: dict[str, object] = {"state": state, "decided_by": by, "comment": comment, "edited": edited}
     return values | {"args_hash": args_hash, "args_json": args_json} if edited else values
 
 
-def _of_redis(asked: AskState) -> dict[str, object] | None:
+def _status_columns(asked: ApprovalStatus) -> dict[str, object] | None:
     """None for one that nobody decided."""
     match asked.state:
         case "approved" | "denied" | "expired" as state:
             arguments = None if asked.arguments is None else json.dumps(asked.arguments)
-            decision = _decision(state, asked.by, asked.why, asked.edited, asked.args_hash, arguments)
-            return decision | {"at": _instant(asked.decided_at_ms)}
+            decision = _decision_columns(state, asked.by, asked.why, asked.edited, asked.args_hash, arguments)
+            return decision | {"at": _utc_instant(asked.decided_at_ms)}
         case _:
             return None
 
 
-def _instant(redis_ms: int | None) -> datetime | None:
+def _utc_instant(redis_ms: int | None) -> datetime | None:
     return None if redis_ms is None else datetime.fromtimestamp(redis_ms / 1000, UTC)
 
 
-def _approval(found: Record) -> Approval:
+def _read_approval(found: Record) -> Approval:
     values: dict[str, Any] = dict(found)
     del values["row"]
     arguments = values.pop("args_json")

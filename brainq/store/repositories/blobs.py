@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import bindparam, delete, exists, select
 
-from brainq.contracts.attachment import Attachment
 from brainq.contracts.file import File
+from brainq.contracts.message import Attachment
 from brainq.store.database import Database, Transaction
 from brainq.store.statements import insert_or_ignore, upsert
 from brainq.store.tables import attachments, blobs

@@ -18,8 +18,7 @@ from sqlalchemy import (
     update,
 )
 
-from brainq.contracts.hold import HoldSpec
-from brainq.contracts.kept import Brake, BrakeKind, cancel_id
+from brainq.contracts.people import Brake, BrakeKind, HoldSpec, cancel_brake_id
 from brainq.store.database import Database, Record, Transaction
 from brainq.store.statements import insert_or_ignore
 from brainq.store.tables import brakes, turns
@@ -93,16 +92,18 @@ class Brakes:
         self._released = database.pick(_RELEASED)
 
     def hold(self, session_id: str, turn_id: str, spec: HoldSpec) -> None:
-        self._db.write(self._timed, {**_row("hold", session_id, turn_id, spec), "seconds": spec.timeout_s})
+        self._db.write(
+            self._timed, {**_brake_row("hold", session_id, turn_id, spec), "seconds": spec.timeout_s}
+        )
 
     def flag(self, session_id: str, spec: HoldSpec) -> None:
         """A readiness flag of a session: its time runs from when a turn takes it."""
-        self._db.write(self._endless, _row("flag", session_id, None, spec))
+        self._db.write(self._endless, _brake_row("flag", session_id, None, spec))
 
     def cancel(self, session_id: str, turn_id: str, reason: str) -> None:
         """The same turn again changes nothing, whatever the reason."""
-        spec = HoldSpec(id=cancel_id(turn_id), reason=reason, timeout_s=0.0, on_timeout="cancel")
-        self._db.write(self._endless, _row("cancel", session_id, turn_id, spec))
+        spec = HoldSpec(id=cancel_brake_id(turn_id), reason=reason, timeout_s=0.0, on_timeout="cancel")
+        self._db.write(self._endless, _brake_row("cancel", session_id, turn_id, spec))
 
     def taken(self, session_id: str, flag_id: str, turn_id: str) -> bool:
         """A turn has taken a flag; False, and nothing changed, if it was taken, or is over."""
@@ -115,7 +116,7 @@ class Brakes:
     def released(self, session_id: str, turn_id: str, brake_id: str) -> None:
         """A hold that its turn's request or input places, and that has no row of its own, was released."""
         spec = HoldSpec(id=brake_id, timeout_s=0.0)
-        self._db.write(self._released, _row("hold", session_id, turn_id, spec))
+        self._db.write(self._released, _brake_row("hold", session_id, turn_id, spec))
 
     def those_released(self, session_id: str, brake_ids: Sequence[str]) -> set[str]:
         """Which of these are over."""
@@ -132,7 +133,7 @@ class Brakes:
 
     def of(self, session_id: str, turn_id: str) -> list[Brake]:
         """What stands on the turn, and the flags of its session that no turn has taken, oldest first."""
-        return [_brake(row) for row in self._db.all(_OF, {"session": session_id, "turn": turn_id})]
+        return [_read_brake(row) for row in self._db.all(_OF, {"session": session_id, "turn": turn_id})]
 
     def stands(self, session_id: str, brake_id: str) -> bool:
         return self._db.first(_GET, {"session": session_id, "brake": brake_id}) is not None
@@ -141,7 +142,7 @@ class Brakes:
         """(row, brake) of all that stand on turns, in row order. On Postgres a row may become visible after a
         higher one, for as long as its transaction lasts."""
         found = self._db.all(_OF_TURNS, {"after": after_row, "most": limit})
-        return [(int(row["row"]), _brake(row)) for row in found]
+        return [(int(row["row"]), _read_brake(row)) for row in found]
 
     def close(self, after_row: int, last_row: int) -> int:
         """Those of these rows whose turns have ended are over; how many that were."""
@@ -152,7 +153,7 @@ class Brakes:
         connection.write(_FORGET, {"turn": turn_id})
 
 
-def stands_on(turn: ColumnElement[str]) -> ColumnElement[bool]:
+def brake_stands(turn: ColumnElement[str]) -> ColumnElement[bool]:
     """Whether a brake of this turn stands that keeps a call from starting: one that lets go by itself counts until
     then, any other until it is over."""
     return exists().where(
@@ -162,7 +163,7 @@ def stands_on(turn: ColumnElement[str]) -> ColumnElement[bool]:
     )
 
 
-def _row(kind: BrakeKind, session_id: str, turn_id: str | None, spec: HoldSpec) -> dict[str, object]:
+def _brake_row(kind: BrakeKind, session_id: str, turn_id: str | None, spec: HoldSpec) -> dict[str, object]:
     return {
         "kind": kind,
         "session_id": session_id,
@@ -174,7 +175,7 @@ def _row(kind: BrakeKind, session_id: str, turn_id: str | None, spec: HoldSpec) 
     }
 
 
-def _brake(found: Record) -> Brake:
+def _read_brake(found: Record) -> Brake:
     ends_at: datetime | None = found["ends_at"]
     now: datetime = found["now"]
     left_s = float(found["timeout_s"]) if ends_at is None else (ends_at - now).total_seconds()

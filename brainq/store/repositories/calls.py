@@ -7,12 +7,11 @@ from typing import Unpack
 
 from sqlalchemy import Boolean, and_, bindparam, case, exists, null, or_, select, true, update
 
-from brainq.contracts.effect import Effect
-from brainq.contracts.intent import Intent
-from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess
-from brainq.contracts.rows import CallRow, VoidVerdict
+from brainq.contracts.call import Intent, ToolFailure, ToolOutcome, ToolSuccess
+from brainq.contracts.rows import CallRow, VoidResult
+from brainq.contracts.status import Effect
 from brainq.store.database import Database, Record, Transaction
-from brainq.store.repositories.brakes import stands_on
+from brainq.store.repositories.brakes import brake_stands
 from brainq.store.statements import insert_or_ignore, insert_unless
 from brainq.store.tables import calls, turns
 from brainq.store.tables.types import SafeText, utc_now
@@ -26,7 +25,7 @@ _START = insert_unless(
         *("turn_id", "call_id", "attempt", "session_id", "tool", "effect", "state"),
         *("args_hash", "args_json", "idempotency_key", "owner"),
     ),
-    stands_on(bindparam("turn_id")),
+    brake_stands(bindparam("turn_id")),
 )
 _HERE = and_(_C.turn_id == bindparam("turn"), _C.call_id == bindparam("call"), _C.attempt == bindparam("nth"))
 _STATE = select(_C.state, _C.outcome_json).where(_HERE)
@@ -98,7 +97,7 @@ class Calls:
         effect: Effect,
         owner: str = "",
         args_hash: str = "",
-    ) -> VoidVerdict:
+    ) -> VoidResult:
         """Take the attempt's row so that it can never start, or learn that it did."""
         values = {
             "turn_id": turn_id,
@@ -114,10 +113,10 @@ class Calls:
         }
         while True:
             if self._db.write(self._insert, values):
-                return VoidVerdict("void")
+                return VoidResult("void")
             found = self._db.first(_STATE, {"turn": turn_id, "call": call_id, "nth": attempt})
             if found is not None:  # None: deleted between the two statements
-                return _verdict(found)
+                return _void_result(found)
 
     def void_unstarted(self, turn_id: str, call_id: str, attempt: int) -> bool:
         """Make an intent void whose attempt never started, and now never will; False where it is no intent any more."""
@@ -166,10 +165,10 @@ class Calls:
         return self._db.first(_ANY, {"turn": turn_id}) is not None
 
 
-def _verdict(found: Record) -> VoidVerdict:
+def _void_result(found: Record) -> VoidResult:
     if found["state"] == "done":
-        return VoidVerdict("done", found["outcome_json"])
-    return VoidVerdict("void" if found["state"] == "void" else "started")
+        return VoidResult("done", found["outcome_json"])
+    return VoidResult("void" if found["state"] == "void" else "started")
 
 
 def _call_row(found: Record) -> CallRow:

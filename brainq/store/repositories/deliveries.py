@@ -1,30 +1,106 @@
-"""Deliveries: a job table on the database's own clock, one row a message and webhook."""
+"""Webhook deliveries: which webhooks are sent what, and a job table on the database's own clock. No content of
+a turn is in them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from sqlalchemy import Float, bindparam, func, literal_column, null, select, update
 
-from brainq.contracts.webhook import Claimed, DeliveryRow, NewDelivery
+from brainq.contracts.ids import full_call_id, is_within
+from brainq.contracts.people import ApprovalRequest
+from brainq.contracts.turn import TurnResult
+from brainq.contracts.webhook import DeliveryClaim, DeliveryRow, NewDelivery, Webhook, WebhookEvent
 from brainq.store.database import Database, Transaction
-from brainq.store.statements import insert_or_ignore, within
+from brainq.store.repositories.approvals import Approvals
+from brainq.store.statements import in_sessions, insert_or_ignore
 from brainq.store.tables import deliveries
 from brainq.store.tables.types import utc_after, utc_now
 
-AT_ONCE = 16  # rows a claim looks at: as many may be taken from under it before it looks again
+# Which webhooks are told of what, and in which words. Pure. No content of a turn is in them.
+
+ANNOUNCE_AFTER_S = 1.0
+
+"""The row is there a moment before the call waits, or the result is out: who is told at once would find neither."""
+
+
+def ending_deliveries(webhooks: Sequence[Webhook], result: TurnResult) -> list[NewDelivery]:
+    """What is sent of a turn that has ended."""
+    data = {
+        "turn_id": result.turn_id,
+        "session_id": result.session_id,
+        "ending": result.ending.value,
+        "stop_reason": result.stop_reason.value,
+    }
+    return _subscribed_deliveries(
+        webhooks, "turn.ended", result.session_id, result.turn_id, result.turn_id, data
+    )
+
+
+def approval_deliveries(webhooks: Sequence[Webhook], asked: Sequence[ApprovalRequest]) -> list[NewDelivery]:
+    """What is sent of calls that people are asked about. The same call with the same arguments is told of once."""
+    return [
+        delivery
+        for call in asked
+        for delivery in _subscribed_deliveries(
+            webhooks,
+            "approval.requested",
+            call.session_id,
+            call.turn_id,
+            f"{call.turn_id} {call.call_id} {call.args_hash}",
+            {
+                "approval_id": full_call_id(call.turn_id, call.call_id),
+                "turn_id": call.turn_id,
+                "session_id": call.session_id,
+                "call_id": call.call_id,
+                "tool": call.tool,
+                "effect": call.effect.value,
+            },
+        )
+    ]
+
+
+def _subscribed_deliveries(
+    webhooks: Sequence[Webhook],
+    event: WebhookEvent,
+    session_id: str,
+    turn_id: str,
+    what: str,
+    data: Mapping[str, str],
+) -> list[NewDelivery]:
+    message_id = f"msg_{hashlib.sha256(f'{event} {what}'.encode()).hexdigest()[:32]}"
+    return [
+        NewDelivery(message_id, webhook.url, event, session_id, turn_id, json.dumps(data))
+        for webhook in webhooks
+        if event in webhook.events and is_within(webhook.sessions, session_id)
+    ]
+
+
+# Deliveries: a job table on the database's own clock, one row a message and webhook.
+
+CLAIM_CANDIDATES = 16  # rows a claim looks at: as many may be taken from under it before it looks again
+
 _D = deliveries.c
+
 _PENDING = _D.state == literal_column("'pending'")  # a literal: only so the partial index is used
+
 _AFTER = utc_after(bindparam("seconds", type_=Float()))
+
 _HERE = _D.row == bindparam("which")
+
 _PLAN = insert_or_ignore(deliveries, fixed={"due_at": _AFTER})
+
 _DUE = (
     select(_D.row)
     .where(_PENDING, _D.url == bindparam("where"), _D.due_at <= utc_now())
     .order_by(_D.due_at, _D.row)
     .limit(bindparam("most"))
 )
+
 _CLAIM = (
     update(deliveries)
     .where(_HERE, _PENDING, _D.due_at <= utc_now())
@@ -40,21 +116,29 @@ _CLAIM = (
         utc_now().label("now"),
     )
 )
+
 _DONE = update(deliveries).where(_HERE, _PENDING).values(state="done", error=null(), updated_at=utc_now())
+
 _FAIL = (
     update(deliveries)
     .where(_HERE, _PENDING, _D.tries == bindparam("nth"))
     .values(due_at=_AFTER, updated_at=utc_now())
 )
+
 _DEAD = _D.state == literal_column("'dead'")
+
 _AGAIN = {"state": "pending", "tries": 0, "due_at": utc_now(), "updated_at": utc_now()}
+
 _REVIVE = update(deliveries).where(_HERE, _DEAD).values(_AGAIN)
+
 _REVIVE_ALL = update(deliveries).where(_DEAD).values(_AGAIN)
+
 _NEWEST = (
     select(*(column for column in _D if column.name != "data_json"))
     .order_by(_D.row.desc())
     .limit(bindparam("most"))
 )
+
 _COUNT = select(_D.state, func.count().label("rows")).where(_D.state != "done").group_by(_D.state)
 
 
@@ -71,15 +155,15 @@ class Deliveries:
             more = {"state": "pending", "seconds": after_s}
             connection.write_many(self._plan, [{**asdict(row), **more} for row in rows])
 
-    def claim(self, url: str, lease_s: float) -> Claimed | None:
+    def claim(self, url: str, lease_s: float) -> DeliveryClaim | None:
         """Take what is due for this url longest, for `lease_s`; None: nothing is. Of several at once, one gets it.
 
         It only looks while nothing is due: a write would keep others from a SQLite file.
         """
-        for due in self._db.all(_DUE, {"where": url, "most": AT_ONCE}):
+        for due in self._db.all(_DUE, {"where": url, "most": CLAIM_CANDIDATES}):
             found = self._db.write_returning(_CLAIM, {"which": due["row"], "seconds": lease_s})
             if found is not None:
-                return Claimed(**found)
+                return DeliveryClaim(**found)
         return None
 
     def done(self, row: int) -> bool:
@@ -94,7 +178,7 @@ class Deliveries:
 
     def revive(self, row: int, sessions: Sequence[str] | None = None) -> bool:
         """A dead delivery is due again, its tries counted anew; False if it was not dead, or of no such session."""
-        mine = _REVIVE if sessions is None else _REVIVE.where(within(_D.session_id, sessions))
+        mine = _REVIVE if sessions is None else _REVIVE.where(in_sessions(_D.session_id, sessions))
         return self._db.write(mine, {"which": row}) == 1
 
     def revive_all(self) -> int:
@@ -116,10 +200,26 @@ class Deliveries:
         if before_row is not None:
             statement = statement.where(_D.row < before_row)
         if sessions is not None:
-            statement = statement.where(within(_D.session_id, sessions))
+            statement = statement.where(in_sessions(_D.session_id, sessions))
         return [DeliveryRow(**found) for found in self._db.all(statement, {"most": limit})]
 
     def unsettled(self) -> dict[str, int]:
         """How many are pending and dead."""
         counts = {"pending": 0, "dead": 0}
         return counts | {found["state"]: int(found["rows"]) for found in self._db.all(_COUNT, {})}
+
+
+# Approvals that webhooks are told of.
+
+
+class AnnouncingApprovals(Approvals):
+    """The `approvals` table, and, in the same transaction as what people are asked, what webhooks are told of it."""
+
+    def __init__(self, database: Database, deliveries: Deliveries, webhooks: Sequence[Webhook]) -> None:
+        super().__init__(database)
+        self._deliveries = deliveries
+        self._webhooks = tuple(webhooks)
+
+    def write(self, connection: Transaction, rows: Sequence[ApprovalRequest]) -> None:
+        super().write(connection, rows)
+        self._deliveries.plan(connection, approval_deliveries(self._webhooks, rows), ANNOUNCE_AFTER_S)

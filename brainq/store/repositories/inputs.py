@@ -23,8 +23,8 @@ from sqlalchemy import (
     update,
 )
 
-from brainq.contracts.attachment import Attachment
-from brainq.contracts.mailbox import TurnInput
+from brainq.contracts.message import Attachment
+from brainq.contracts.people import TurnInput
 from brainq.contracts.rows import InputRow
 from brainq.errors import SubmitConflict
 from brainq.store.database import Database, Record, Transaction

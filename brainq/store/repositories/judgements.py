@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from sqlalchemy import Float, and_, bindparam, literal_column, null, select, update
 
-from brainq.contracts.judgement import Judgement
+from brainq.contracts.evaluation import Judgement
+from brainq.contracts.model import Spend
 from brainq.contracts.rows import JudgementRow
-from brainq.contracts.usage import Spend
 from brainq.store.database import Database, Transaction
-from brainq.store.repositories.spends import Spends
+from brainq.store.repositories.turn_records import Spends
 from brainq.store.statements import insert_or_ignore
 from brainq.store.tables import judgements
 from brainq.store.tables.types import utc_after, utc_now
@@ -92,7 +92,7 @@ class Judgements:
             "output_tokens": sum(spend.output_tokens for spend in spends)
             if spends
             else judgement.output_tokens,
-            "cost_usd": _sum(spends),
+            "cost_usd": _sum_or_none(spends),
         }
         if not spends:
             return self._db.write(_SETTLE, values) == 1
@@ -139,7 +139,7 @@ class Judgements:
         return next((row.tries for row in self.of(turn_id) if row.judge == judge), 0)
 
 
-def _sum(spends: Sequence[Spend]) -> float | None:
+def _sum_or_none(spends: Sequence[Spend]) -> float | None:
     """None where the price of one is not known."""
     known = [spend.cost_usd for spend in spends if spend.cost_usd is not None]
     return sum(known) if spends and len(known) == len(spends) else None

@@ -1,21 +1,93 @@
-"""What memories and observations have in common: kept once per scope, merged when seen again, searchable."""
+"""Memories and observations: each kept once per scope, merged when seen again, and found by full-text search;
+and the shipped MemoryRetriever.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Boolean, Table, bindparam, delete, or_, select
+from sqlalchemy import (
+    Boolean,
+    Executable,
+    Select,
+    Table,
+    bindparam,
+    column,
+    delete,
+    func,
+    literal_column,
+    or_,
+    select,
+    table,
+)
 
-from brainq.store.database import Database, Record, Transaction
-from brainq.store.normal import normal_hash
-from brainq.store.search import match_of, search_statement
-from brainq.store.statements import upsert, within
+from brainq.contracts.memory import MemoryItem, MemoryKind, Observation, ObservationKind, RetrievedMemory
+from brainq.contracts.rows import MemoryRow, ObservationRow
+from brainq.store.database import Database, Dialects, Record, Transaction
+from brainq.store.statements import in_sessions, upsert
+from brainq.store.tables import memories, observations
 from brainq.store.tables.types import utc_now
-from brainq.store.terms import query_terms, scope_term, terms_of
+from brainq.store.text import normalized, normalized_hash, query_terms, scope_term, terms_of
+
+# Full-text search, made for each database: an FTS5 table beside the rows, or a generated tsvector column.
+
+
+def search_statement(rows: Table, shown: Select[Any]) -> Dialects:
+    """Rows of a scope that hold any of the words, the best first. Parameters: scope match any_kind kinds limit.
+
+    SQLite ranks by bm25; Postgres by ts_rank over the length, which does not know how rare a word is.
+    """
+
+    def statement(dialect: str) -> Executable:
+        found = _in_fts5(rows, shown) if dialect == "sqlite" else _in_tsvector(rows, shown)
+        of_kind = or_(
+            bindparam("any_kind", type_=Boolean()), rows.c.kind.in_(bindparam("kinds", expanding=True))
+        )
+        return (
+            found.where(rows.c.scope == bindparam("scope"), of_kind)
+            .order_by(rows.c.times_seen.desc(), rows.c.row.desc())
+            .limit(bindparam("limit"))
+        )
+
+    return statement
+
+
+def _in_fts5(rows: Table, shown: Select[Any]) -> Select[Any]:
+    fts = table(f"{rows.name}_fts", column("rowid"))
+    # The scope's own column leads to its rows and counts nothing for the rank.
+    rank = literal_column(f"bm25({fts.name}, 0.0, 1.0)")
+    return (
+        shown.join(fts, fts.c.rowid == rows.c.row)
+        .where(literal_column(fts.name).op("MATCH")(bindparam("match")))
+        .order_by(rank)
+    )
+
+
+def _in_tsvector(rows: Table, shown: Select[Any]) -> Select[Any]:
+    from sqlalchemy.dialects.postgresql import TSVECTOR
+
+    search = literal_column(f"{rows.name}.search", TSVECTOR())
+    query = func.to_tsquery(literal_column("'english'"), bindparam("match"))
+    return shown.where(search.op("@@")(query)).order_by(
+        func.ts_rank(search, query, literal_column("1")).desc()
+    )
+
+
+def match_query(dialect: str, scope: str, terms: Sequence[str]) -> str:
+    """The query for these terms, each of a-z and 0-9 alone, any of which may be found."""
+    if dialect == "postgresql":
+        return " | ".join(terms)
+    words = " OR ".join(f'"{term}"' for term in terms)
+    return f'scope_term : "{scope_term(scope)}" AND terms : ({words})'
+
+
+# What memories and observations have in common: kept once per scope, merged when seen again, searchable.
 
 _INTERNAL = ("norm_hash", "scope_term", "terms")
-LISTED = 1000
+
+MAX_LISTED = 1000
 
 
 class KnowledgeTable:
@@ -58,7 +130,7 @@ class KnowledgeTable:
         """
         in_scope = values | {"scope": scope, "scope_term": scope_term(scope)}
         rows = {
-            (kind, normal_hash(text)): {"kind": kind, "text": text, "terms": " ".join(terms_of(text))}
+            (kind, normalized_hash(text)): {"kind": kind, "text": text, "terms": " ".join(terms_of(text))}
             for kind, text in reversed(list(items))
         }
         if rows:
@@ -73,11 +145,11 @@ class KnowledgeTable:
         terms = query_terms(query)
         if not terms:
             return self.newest(scope, kinds, limit)
-        match = match_of(self._db.dialect, scope, terms)
-        return self._db.all(self._search, _wanted(scope, kinds, limit) | {"match": match})
+        match = match_query(self._db.dialect, scope, terms)
+        return self._db.all(self._search, _kind_parameters(scope, kinds, limit) | {"match": match})
 
     def newest(self, scope: str, kinds: Sequence[str], limit: int) -> Sequence[Record]:
-        return self._db.all(self._newest, _wanted(scope, kinds, limit))
+        return self._db.all(self._newest, _kind_parameters(scope, kinds, limit))
 
     def of_turn(self, turn_id: str) -> Sequence[Record]:
         return self._db.all(self._of_turn, {"turn": turn_id})
@@ -94,7 +166,7 @@ class KnowledgeTable:
         if after is not None:
             statement = statement.where(columns.row < after)
         if sessions is not None:
-            statement = statement.where(within(columns.session_id, sessions))
+            statement = statement.where(in_sessions(columns.session_id, sessions))
         return self._db.all(statement, {})
 
     def remove(self, row: int, sessions: Sequence[str] | None) -> bool:
@@ -102,7 +174,7 @@ class KnowledgeTable:
         columns = self._rows.c
         statement = delete(self._rows).where(columns.row == row)
         if sessions is not None:
-            statement = statement.where(within(columns.session_id, sessions))
+            statement = statement.where(in_sessions(columns.session_id, sessions))
         return self._db.write(statement, {}) == 1
 
     def remove_all(
@@ -112,10 +184,178 @@ class KnowledgeTable:
         columns = self._rows.c
         statement = delete(self._rows).where(columns.scope.in_(scopes))
         if sessions is not None:
-            statement = statement.where(within(columns.session_id, sessions))
+            statement = statement.where(in_sessions(columns.session_id, sessions))
         return connection.write(statement, {})
 
 
-def _wanted(scope: str, kinds: Sequence[str], limit: int) -> dict[str, Any]:
+def _kind_parameters(scope: str, kinds: Sequence[str], limit: int) -> dict[str, Any]:
     """No kinds: any kind."""
     return {"scope": scope, "any_kind": not kinds, "kinds": list(kinds), "limit": limit}
+
+
+# Memories: facts, preferences and habits of a scope, each once.
+
+
+class Memories:
+    """The `memories` table. A scope sees its own memories and nobody else's."""
+
+    def __init__(self, database: Database) -> None:
+        self._table = KnowledgeTable(database, memories)
+
+    def merge(
+        self,
+        connection: Transaction,
+        *,
+        scope: str,
+        session_id: str,
+        turn_id: str,
+        items: Sequence[MemoryItem],
+    ) -> int:
+        """Effect: keep what is new and count what the scope knows already; how many different items there were.
+
+        Two texts are one when they differ in case, spacing and punctuation only.
+        """
+        values: dict[str, object] = {"session_id": session_id, "turn_id": turn_id, "last_turn_id": turn_id}
+        return self._table.merge(connection, scope, ((item.kind, item.text) for item in items), values)
+
+    def search(
+        self, scope: str, query: str, limit: int = 8, kinds: Sequence[MemoryKind] = ()
+    ) -> list[MemoryRow]:
+        """What shares words with the query, the best first; the newest when the query has no words.
+
+        The query is any text: nothing in it is syntax. Of a long one the beginning and the end count.
+        """
+        return [MemoryRow(**found) for found in self._table.search(scope, query, limit, kinds)]
+
+    def of_kinds(self, scope: str, kinds: Sequence[MemoryKind], limit: int = 20) -> list[MemoryRow]:
+        """Of these kinds, the last seen first; of those seen together, what was seen most."""
+        return [MemoryRow(**found) for found in self._table.newest(scope, kinds, limit)] if kinds else []
+
+    def page(
+        self,
+        scopes: Sequence[str],
+        limit: int,
+        after: int | None = None,
+        sessions: Sequence[str] | None = None,
+    ) -> list[MemoryRow]:
+        """All kinds, those first said last come first; the next page begins after the `row` of the last one here.
+
+        sessions   only what was first said in a session that begins with one of these prefixes
+        """
+        return [MemoryRow(**found) for found in self._table.page(scopes, limit, after, sessions)]
+
+    def forget(self, row: int, sessions: Sequence[str] | None = None) -> bool:
+        """False where there is no such memory, or none of these sessions; see `page`."""
+        return self._table.remove(row, sessions)
+
+    def forget_all(
+        self, connection: Transaction, scopes: Sequence[str], sessions: Sequence[str] | None = None
+    ) -> int:
+        """Effect: no memory of these scopes stays; how many went. See `page`."""
+        return self._table.remove_all(connection, scopes, sessions)
+
+    def list(self, scope: str, limit: int = MAX_LISTED) -> list[MemoryRow]:
+        """All kinds, the last seen first."""
+        return [MemoryRow(**found) for found in self._table.newest(scope, (), limit)]
+
+    def of_turn(self, turn_id: str) -> list[MemoryRow]:
+        """What was first seen in this turn."""
+        return [MemoryRow(**found) for found in self._table.of_turn(turn_id)]
+
+
+# Observations: what turns taught of a scope's subjects, each once.
+
+
+class Observations:
+    """The `observations` table. Like `Memories`, with the event each was learned from."""
+
+    def __init__(self, database: Database) -> None:
+        self._table = KnowledgeTable(database, observations)
+
+    def merge(
+        self,
+        connection: Transaction,
+        *,
+        scope: str,
+        session_id: str,
+        turn_id: str,
+        source_event_id: str,
+        items: Sequence[Observation],
+    ) -> int:
+        """Effect: keep what is new and count what the scope knows already; how many different items there were."""
+        values: dict[str, object] = {
+            "session_id": session_id,
+            "turn_id": turn_id,
+            "last_turn_id": turn_id,
+            "source_event_id": source_event_id,
+        }
+        return self._table.merge(connection, scope, ((item.kind, item.text) for item in items), values)
+
+    def search(
+        self, scope: str, query: str, limit: int = 8, kinds: Sequence[ObservationKind] = ()
+    ) -> list[ObservationRow]:
+        """What shares words with the query, the best first; the newest when the query has no words."""
+        return [ObservationRow(**found) for found in self._table.search(scope, query, limit, kinds)]
+
+    def forget_all(
+        self, connection: Transaction, scopes: Sequence[str], sessions: Sequence[str] | None = None
+    ) -> int:
+        """Effect: no observation of these scopes stays; how many went. See `Memories.page` for `sessions`."""
+        return self._table.remove_all(connection, scopes, sessions)
+
+    def list(self, scope: str, limit: int = MAX_LISTED) -> list[ObservationRow]:
+        """All kinds, the last seen first."""
+        return [ObservationRow(**found) for found in self._table.newest(scope, (), limit)]
+
+    def of_turn(self, turn_id: str) -> list[ObservationRow]:
+        """What was first seen in this turn."""
+        return [ObservationRow(**found) for found in self._table.of_turn(turn_id)]
+
+
+# The shipped MemoryRetriever: full-text search over the SQL memories.
+
+MAX_RETRIEVED = 8
+
+HABITS_LISTED = 20  # preferences and habits count for every message, not only where words are shared
+
+
+@dataclass(eq=False)
+class SqlMemoryRetriever:
+    """Finds what is known for a message. Fits `contracts.memory.MemoryRetriever`.
+
+    scope_of   from a session's id to whose memories are read
+    limit      at most so many facts
+    """
+
+    memories: Memories
+    scope_of: Callable[[str], str]
+    limit: int = MAX_RETRIEVED
+
+    def retrieve_for_context(self, query: str, session_id: str) -> RetrievedMemory:
+        """Facts that share words with the query, one a line, those said last first; the preferences and habits that
+        match it, and then those seen last. Each has the day on which it was last said: of two that contradict each
+        other the newer one counts. Nothing is said twice."""
+        scope = self.scope_of(session_id)
+        found = self.memories.search(scope, query, self.limit, kinds=["fact"])
+        facts = sorted(found, key=lambda row: row.updated_at, reverse=True)
+        ways = [
+            *self.memories.search(scope, query, self.limit, kinds=["preference", "habit"]),
+            *self.memories.of_kinds(scope, ["preference", "habit"], HABITS_LISTED),
+        ]
+        said: set[str] = set()
+        preferences = _unrepeated((row for row in ways if row.kind == "preference"), said)
+        habits = _unrepeated((row for row in ways if row.kind == "habit"), said)
+        known = _unrepeated(facts, said)
+        return RetrievedMemory(
+            text="\n".join(f"- {fact}" for fact in known), preferences=preferences, habits=habits
+        )
+
+
+def _unrepeated(rows: Iterable[MemoryRow], said: set[str]) -> tuple[str, ...]:
+    """Each text on one line with its day, without those that `said` holds; it is added to."""
+    fresh: list[str] = []
+    for row in rows:
+        if (key := normalized(row.text)) not in said:
+            said.add(key)
+            fresh.append(f"{' '.join(row.text.split())} (said {row.updated_at:%Y-%m-%d})")
+    return tuple(fresh)

@@ -7,10 +7,15 @@ from collections.abc import Sequence
 
 from sqlalchemy import BigInteger, and_, bindparam, case, delete, func, select, update
 
+from brainq.contracts.ids import (
+    ALL_SESSIONS,
+    PREFIX_BOUNDARY,
+    prefix_upper_bound,
+    tenant_of,
+)
 from brainq.contracts.schedule import ScheduleRow
-from brainq.contracts.session_prefix import ALL, BOUNDARY, first_beyond, tenant_of
 from brainq.store.database import Database, Record, Transaction
-from brainq.store.statements import insert_into, within
+from brainq.store.statements import in_sessions, insert_into
 from brainq.store.tables import schedules
 
 _S = schedules.c
@@ -89,10 +94,10 @@ class Schedules:
         tenant = tenant_of(name)
         if self._db.dialect != "sqlite":
             connection.all(_ALONE, {"tenant": f"schedules {tenant}"})
-        if tenant == BOUNDARY:
+        if tenant == PREFIX_BOUNDARY:
             found = connection.first(_OF_NO_TENANT, {"sought": name})
         else:
-            of_tenant = {"sought": name, "first": tenant, "beyond": first_beyond(tenant)}
+            of_tenant = {"sought": name, "first": tenant, "beyond": prefix_upper_bound(tenant)}
             found = connection.first(_OF_TENANT, of_tenant)
         assert found is not None
         return found["others"]
@@ -102,10 +107,10 @@ class Schedules:
         return None if found is None else _row(found)
 
     def list(
-        self, names: Sequence[str], limit: int, sessions: Sequence[str] = (ALL,), after: str = ""
+        self, names: Sequence[str], limit: int, sessions: Sequence[str] = (ALL_SESSIONS,), after: str = ""
     ) -> list[ScheduleRow]:
         """By name, those behind `after` whose name, and whose session, begin with one of these prefixes; `*` is any."""
-        own = and_(within(_S.name, names), within(_S.session_id, sessions), _S.name > after)
+        own = and_(in_sessions(_S.name, names), in_sessions(_S.session_id, sessions), _S.name > after)
         asked = select(schedules).where(own).order_by(_S.name).limit(limit)
         return [_row(found) for found in self._db.all(asked, {})]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Float, bindparam, func, null, or_, select, update
 
-from brainq.contracts.token import TokenRow
+from brainq.contracts.rows import TokenRow
 from brainq.store.database import Database, Record
 from brainq.store.statements import insert_into
 from brainq.store.tables import tokens

@@ -31,17 +31,23 @@ from sqlalchemy import (
     union,
 )
 
-from brainq.contracts.decision import Strategy
-from brainq.contracts.ids import CHILD
-from brainq.contracts.listing import SEARCHED, TurnFilter
+from brainq.contracts.evaluation import Strategy
+from brainq.contracts.history import MAX_SEARCHED_TURNS, TurnFilter
+from brainq.contracts.ids import CHILD_TURN_PREFIX
 from brainq.contracts.rows import RecentTurn, TurnRow
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import ParentCall
 from brainq.store.database import Database, Record
-from brainq.store.repositories.numbering import POSITION
-from brainq.store.repositories.turn_words import holds, is_of, may_be_of, may_hold, parent_of
+from brainq.store.repositories.session_log import TURN_NUMBER
+from brainq.store.repositories.turn_search import (
+    contains,
+    has_all,
+    may_contain,
+    may_have,
+    read_parent,
+)
 from brainq.store.repositories.turns import turn_row
-from brainq.store.statements import within
+from brainq.store.statements import in_sessions
 from brainq.store.tables import decisions, finalizer_steps, turns
 
 _T = turns.c
@@ -56,18 +62,18 @@ _DEAD_STEPS = (
     .scalar_subquery()
 )
 _FIGURES = ("kind", "brain", "message", "steps", "calls", "failed_calls", "tokens", "cost_usd")
-_IS_CHILD = _T.turn_id.startswith(CHILD)
+_IS_CHILD = _T.turn_id.startswith(CHILD_TURN_PREFIX)
 _LISTED = select(
     *(_T[name] for name in _ROW_FIELDS),
     *(_T[name] for name in _FIGURES),
     _DEAD_STEPS.label("dead_steps"),
     case((_IS_CHILD, _T.request_json), else_=null()).label("child_request"),
 )
-_SAID = ("row", "turn_id", "session_id", "request_key", "request_json", "result_json")
+_SEARCHED_TEXTS = ("row", "turn_id", "session_id", "request_key", "request_json", "result_json")
 RECENT = ("state", "accepted_at", "ended_at", "cost_usd")
 _FAILED = (Ending.FAILED.value, Ending.TIMED_OUT.value)
 _STEPS = select(_T.steps).where(_T.turn_id == bindparam("turn"))
-_SESSION_LISTED = _LISTED.add_columns(func.coalesce(_T.turn_number, POSITION).label("turns"))
+_SESSION_LISTED = _LISTED.add_columns(func.coalesce(_T.turn_number, TURN_NUMBER).label("turns"))
 
 
 def _decided(strategy: Strategy) -> ColumnElement[bool]:
@@ -108,7 +114,7 @@ class TurnLists:
         """Where a turn stands among all; None for one that is not there, or in none of these sessions."""
         statement = select(_T.row).where(_T.turn_id == turn_id)
         if sessions is not None:
-            statement = statement.where(within(_T.session_id, sessions))
+            statement = statement.where(in_sessions(_T.session_id, sessions))
         found = self._db.first(statement, {})
         return None if found is None else int(found["row"])
 
@@ -116,16 +122,16 @@ class TurnLists:
         """Of those that have not ended: by everything but what only Redis knows."""
         known = self._known(asked, before)
         if asked.brain is not None:
-            known.append(_apart(_T.brain) == asked.brain)
+            known.append(_unindexed(_T.brain) == asked.brain)
         if asked.session is not None:
-            return self._newest(limit, select(_T.row).where(*known, _apart(_T.state) == "accepted"))
+            return self._newest(limit, select(_T.row).where(*known, _unindexed(_T.state) == "accepted"))
         return self._newest(limit, select(_T.row).where(*known, _T.state == "accepted"))
 
     def ended(self, asked: TurnFilter, before: int | None, limit: int) -> list[ListRow]:
         """Of those that have ended, or were refused."""
         chosen = select(_T.row).where(*self._known(asked, before))
         if asked.brain is not None:
-            chosen = chosen.where(_apart(_T.brain) == asked.brain)
+            chosen = chosen.where(_unindexed(_T.brain) == asked.brain)
         by_figures = (
             asked.failing
             or asked.stop_reason is not None
@@ -141,9 +147,9 @@ class TurnLists:
         elif by_figures:
             return []  # one that was refused has none
         if asked.ending is not None:
-            chosen = chosen.where(_apart(_T.state) == asked.ending.value)
+            chosen = chosen.where(_unindexed(_T.state) == asked.ending.value)
         if asked.stop_reason is not None:
-            chosen = chosen.where(_apart(_T.stop_reason) == asked.stop_reason.value)
+            chosen = chosen.where(_unindexed(_T.stop_reason) == asked.stop_reason.value)
         if asked.min_cost_usd is not None:
             chosen = chosen.where(_T.cost_usd + literal_column("0") >= asked.min_cost_usd)
         if asked.strategy is not None:
@@ -155,7 +161,7 @@ class TurnLists:
             itself = (chosen.where(_T.state == state) for state in _FAILED)
             return self._newest(limit, by_calls, by_steps, *itself)
         if asked.session is not None:
-            return self._newest(limit, chosen.where(_apart(_T.state).in_(states)))
+            return self._newest(limit, chosen.where(_unindexed(_T.state).in_(states)))
         if asked.stop_reason is StopReason.ANSWERED:
             states = [Ending.COMPLETED.value]
         elif asked.stop_reason is not None:
@@ -165,18 +171,20 @@ class TurnLists:
             dear = chosen.where(_T.cost_usd >= asked.min_cost_usd)
             return self._newest(limit, dear, by=_T.row + literal_column("0"))
         if asked.brain is not None:
-            return self._newest(limit, chosen.where(_apart(_T.state).in_(states), _T.brain == asked.brain))
+            return self._newest(
+                limit, chosen.where(_unindexed(_T.state).in_(states), _T.brain == asked.brain)
+            )
         return self._newest(limit, *(chosen.where(_T.state == state) for state in states))
 
     def ordered(self, asked: TurnFilter, behind: int | None, limit: int) -> list[ListRow]:
         """Turns in the order that is asked for, those behind this row, and among them all that a search may find:
         `said` says which it does. What only Redis knows of them is not looked at."""
         figure = {"cost": _T.cost_usd, "tokens": _T.tokens}.get(asked.sort)
-        chosen = select(_T.row).where(*self._known(asked, None), _stands(asked))
+        chosen = select(_T.row).where(*self._known(asked, None), _state_condition(asked))
         if figure is not None:
             chosen = chosen.where(figure.is_not(None))
         if behind is not None:
-            chosen = chosen.where(_behind(asked, figure, behind))
+            chosen = chosen.where(_after_row(asked, figure, behind))
         order = [_T.row.asc()] if asked.sort == "oldest" else [_T.row.desc()]
         if figure is not None:
             order = [figure.desc(), *order]
@@ -193,11 +201,11 @@ class TurnLists:
 
     def said(self, rows: Sequence[int], asked: TurnFilter) -> set[int]:
         """Those of these rows that say what is searched for, and have its metadata and tags."""
-        statement = select(*(_T[name] for name in _SAID)).where(_T.row.in_(rows))
+        statement = select(*(_T[name] for name in _SEARCHED_TEXTS)).where(_T.row.in_(rows))
         return {
             int(found["row"])
             for found in self._db.all(statement, {})
-            if holds(found, asked.search) and is_of(found, asked.metadata, asked.prompt_tags)
+            if contains(found, asked.search) and has_all(found, asked.metadata, asked.prompt_tags)
         }
 
     def sessions(
@@ -207,7 +215,7 @@ class TurnLists:
         newest = func.max(_T.row)
         chosen = select(newest.label("row")).group_by(_T.session_id).order_by(newest.desc()).limit(limit)
         if sessions is not None:
-            chosen = chosen.where(within(_T.session_id, sessions))
+            chosen = chosen.where(in_sessions(_T.session_id, sessions))
         if prefix:
             chosen = chosen.where(_T.session_id >= prefix, _T.session_id < prefix + "~")
         if before is not None:
@@ -231,7 +239,7 @@ class TurnLists:
         if asked.session is not None:
             known.append(_T.session_id == asked.session)
         if asked.sessions is not None:
-            known.append(within(_apart(_T.session_id), asked.sessions))
+            known.append(in_sessions(_unindexed(_T.session_id), asked.sessions))
         if asked.since is not None:
             late = self._accepted() >= self._instant(asked.since)
             known += [late, _T.row >= _row_of(func.min, late)]
@@ -241,13 +249,13 @@ class TurnLists:
         if asked.text:
             by_key = select(_T.row).where(_T.request_key == asked.text).scalar_subquery()
             held = [
-                _apart(name).contains(asked.text, autoescape=True) for name in (_T.turn_id, _T.session_id)
+                _unindexed(name).contains(asked.text, autoescape=True) for name in (_T.turn_id, _T.session_id)
             ]
             known.append(or_(*held, _T.row == by_key))
         if asked.is_read:
-            known += [*may_be_of(asked.metadata, asked.prompt_tags), _T.row > self._searched_from(asked)]
+            known += [*may_have(asked.metadata, asked.prompt_tags), _T.row > self._searched_from(asked)]
         if asked.search:
-            known.append(may_hold(asked.search))
+            known.append(may_contain(asked.search))
         return known
 
     def _searched_from(self, asked: TurnFilter) -> ColumnElement[int]:
@@ -255,7 +263,7 @@ class TurnLists:
         newest = select(func.max(_T.row))
         if asked.until is not None:
             newest = newest.where(self._accepted() < self._instant(asked.until))
-        return newest.scalar_subquery() - literal_column(str(SEARCHED))
+        return newest.scalar_subquery() - literal_column(str(MAX_SEARCHED_TURNS))
 
     def _accepted(self) -> ColumnElement[Any]:
         return type_coerce(_T.accepted_at, Text()) if self._db.dialect == "sqlite" else _T.accepted_at
@@ -268,7 +276,7 @@ class TurnLists:
         return literal(told.isoformat(" ", "milliseconds"), Text())
 
 
-def _stands(asked: TurnFilter) -> ColumnElement[bool]:
+def _state_condition(asked: TurnFilter) -> ColumnElement[bool]:
     """By how a turn stands, or ended. For what no index helps with: the others have statements of their own."""
     ways: list[ColumnElement[bool]] = []
     by_brain = true() if asked.brain is None else _T.brain == asked.brain
@@ -300,7 +308,7 @@ def _stands(asked: TurnFilter) -> ColumnElement[bool]:
     return and_(by_brain, or_(false(), *ways))
 
 
-def _behind(asked: TurnFilter, figure: Column[Any] | None, row: int) -> ColumnElement[bool]:
+def _after_row(asked: TurnFilter, figure: Column[Any] | None, row: int) -> ColumnElement[bool]:
     """Those that come after this row in the order asked for."""
     if asked.sort == "oldest":
         return _T.row > row
@@ -310,7 +318,7 @@ def _behind(asked: TurnFilter, figure: Column[Any] | None, row: int) -> ColumnEl
     return or_(figure < its, and_(figure == its, _T.row < row))
 
 
-def _apart(column: Column[str]) -> ColumnElement[str]:
+def _unindexed(column: Column[str]) -> ColumnElement[str]:
     """A column by which no index is entered: databases choose among several by guessing."""
     return column.concat(literal_column("''"))
 
@@ -325,5 +333,5 @@ def _list_row(found: Record) -> ListRow:
         turn_row({name: found[name] for name in _ROW_FIELDS}),
         *(found[name] for name in _FIGURES),
         dead_steps=int(found["dead_steps"]),
-        parent=parent_of(found["child_request"]),
+        parent=read_parent(found["child_request"]),
     )

@@ -1,32 +1,122 @@
-"""Turns: accepted once, ended once."""
+"""Turns: accepted once, ended once; when two submits are one turn, and what is kept of a submit that was
+refused.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import and_, bindparam, func, or_, select, update
 
-from brainq.contracts.earlier import EarlierTurn
-from brainq.contracts.rows import Accepted, TurnRow, UnendedTurn, WholeTurn
+from brainq.contracts.conversation import EarlierTurn
+from brainq.contracts.ids import DERIVED_PREFIXES, check_id, check_turn_id
+from brainq.contracts.rows import AcceptedTurn, TurnRow, UnendedTurn, WholeTurn
 from brainq.contracts.status import Ending, StopReason
-from brainq.contracts.turn import FAILED_LATER, TurnRequest, TurnResult
+from brainq.contracts.turn import LATE_FAILURE_WARNINGS, TurnRequest, TurnResult
+from brainq.errors import InvalidInput, SubmitConflict, TurnRejected
 from brainq.store.database import Database, Record, Transaction
-from brainq.store.repositories.acceptance import content_hash, rejected_values, same_turn
-from brainq.store.repositories.history import HISTORY, pair_up
-from brainq.store.repositories.numbering import POSITION
-from brainq.store.statements import insert_or_ignore, within
+from brainq.store.repositories.session_log import PAST_TURNS, TURN_NUMBER, read_past_turns
+from brainq.store.statements import in_sessions, insert_or_ignore
 from brainq.store.tables import finalizer_steps, turns
 from brainq.store.tables.types import SafeText, utc_now
-from brainq.store.text import sql_json
+from brainq.store.text import sql_json, sql_text
 from brainq.text.shorten import line_of
 
+# When two submits are one turn, and what is kept of a submit that was refused.
+
+MAX_RAW_BYTES = 10_240
+
+MAX_REASON_CHARS = 2_000
+
+
+def content_hash(request: TurnRequest) -> str:
+    """sha256 over the canonical request without its ids, and without the trace it is sent in: a retry may be another.
+
+    Fields at their defaults are left out, so that a field added later does not change old hashes.
+    """
+    content = request.model_dump(exclude={"turn_id", "request_key", "traceparent"}, exclude_defaults=True)
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def match_existing(request: TurnRequest, digest: str, found: Sequence[Record]) -> AcceptedTurn:
+    """Decide for a request that met existing rows. The request key counts before the turn id."""
+    by_key = next((row for row in found if row["request_key"] == request.key), None)
+    if by_key is not None:
+        if by_key["state"] == "rejected":
+            raise TurnRejected(by_key["reject_reason"] or "rejected")
+        if by_key["content_hash"] != digest:
+            raise SubmitConflict(
+                f"request_key {request.key!r} was used before, by turn {by_key['turn_id']!r}, with other "
+                "content; send other content under a new request_key"
+            )
+        return AcceptedTurn(
+            by_key["turn_id"], by_key["session_id"], created=False, ended=by_key["state"] != "accepted"
+        )
+    by_turn = next((row for row in found if row["turn_id"] == request.turn_id), None)
+    if by_turn is not None:
+        raise SubmitConflict(
+            f"turn_id {request.turn_id!r} was used before, with request_key {by_turn['request_key']!r}; "
+            "make a new turn_id, or send that request_key again"
+        )
+    raise SubmitConflict(f"turn {request.turn_id!r} was deleted while it was submitted; submit it again")
+
+
+def rejected_values(
+    turn_id: object, request_key: object, session_id: object, reason: str, raw: object
+) -> dict[str, object]:
+    """The columns of a rejected row; never raises."""
+    kept = _raw_text(raw)
+    seen = json.dumps([_shortened(turn_id), _shortened(request_key), _shortened(session_id), kept])
+    stand_in = f"rejected-{hashlib.sha256(seen.encode()).hexdigest()[:32]}"
+    kept_turn_id = _valid_id_or(check_turn_id, turn_id, stand_in)
+    return {
+        "turn_id": kept_turn_id,
+        "request_key": _valid_id_or(check_id, request_key, kept_turn_id),
+        "session_id": _valid_id_or(check_id, session_id, "unknown"),
+        "state": "rejected",
+        "content_hash": "",
+        "reject_reason": reason[:MAX_REASON_CHARS],
+        "request_json": kept,
+    }
+
+
+def _valid_id_or(check: Callable[[str, object], str], value: object, otherwise: str) -> str:
+    try:
+        kept = check("id", value)
+    except InvalidInput:
+        return otherwise
+    # A refused submit must not stand in the way of the turn whose id brainq derives.
+    return otherwise if kept.startswith(DERIVED_PREFIXES) else kept
+
+
+def _raw_text(raw: object) -> str:
+    text = raw if isinstance(raw, str) else _shortened(raw)
+    return sql_text(text[:MAX_RAW_BYTES]).encode()[:MAX_RAW_BYTES].decode(errors="ignore")
+
+
+def _shortened(value: object) -> str:
+    try:
+        return repr(value)[: MAX_RAW_BYTES * 2]
+    except Exception:
+        return f"<{type(value).__name__}>"
+
+
+# Turns: accepted once, ended once.
+
 _T = turns.c
+
 _INSERT = insert_or_ignore(turns)
+
 _INSERT_ENDED = insert_or_ignore(turns, fixed={"ended_at": utc_now()})
+
 _SAME = select(_T.turn_id, _T.request_key, _T.session_id, _T.state, _T.content_hash, _T.reject_reason).where(
     or_(_T.request_key == bindparam("key"), _T.turn_id == bindparam("turn"))
 )
+
 _BRIEF = select(
     _T.row,
     _T.turn_id,
@@ -41,8 +131,11 @@ _BRIEF = select(
     _T.accepted_at,
     _T.ended_at,
 )
+
 _GET = _BRIEF.where(_T.turn_id == bindparam("turn"))
+
 _NEWEST = _BRIEF.order_by(_T.row.desc()).limit(bindparam("limit"))
+
 _FIND = _NEWEST.where(
     or_(
         _T.request_key == bindparam("sought"),
@@ -55,40 +148,50 @@ _this_row = (
     .where(_T.turn_id == bindparam("before"), _T.session_id == bindparam("session"))
     .scalar_subquery()
 )
+
 _PAGE = (
     _BRIEF.add_columns(_T.request_json, _T.result_json)
     .where(_T.session_id == bindparam("session"), _T.state != "rejected")
     .order_by(_T.row.desc())
     .limit(bindparam("limit"))
 )
+
 _PAGE_BEFORE = _PAGE.where(_T.row < _this_row)
+
 _REQUEST = select(_T.request_json).where(_T.turn_id == bindparam("turn"), _T.state != "rejected")
+
 ROWS_AT_ONCE = 500  # parameters of one statement
+
 _DEAD = (
     select(finalizer_steps.c.step)
     .where(finalizer_steps.c.turn_id == bindparam("turn"), finalizer_steps.c.state == "dead")
     .order_by(finalizer_steps.c.step)
 )
+
 _RESULT = select(_T.result_json).where(_T.turn_id == bindparam("turn"))
+
 _UNENDED = (
     select(_T.row, _T.turn_id, _T.session_id)
     .where(_T.ended_at.is_(None), _T.row > bindparam("after"))
     .order_by(_T.row)
     .limit(bindparam("limit"))
 )
+
 _FIRST = (
     select(_T.request_json)
     .where(_T.session_id == bindparam("session"), _T.state != "rejected")
     .order_by(_T.row)
     .limit(1)
 )
-_NUMBER = select(func.coalesce(_T.turn_number, POSITION).label("number")).where(
+
+_NUMBER = select(func.coalesce(_T.turn_number, TURN_NUMBER).label("number")).where(
     _T.turn_id == bindparam("turn"), _T.state != "rejected"
 )
+
 _END = (
     update(turns)
     .where(_T.turn_id == bindparam("turn"), _T.ended_at.is_(None))
-    .values(turn_number=func.coalesce(_T.turn_number, POSITION), ended_at=utc_now())
+    .values(turn_number=func.coalesce(_T.turn_number, TURN_NUMBER), ended_at=utc_now())
 )
 
 
@@ -97,6 +200,7 @@ _REFUSE = (
     .where(_T.turn_id == bindparam("turn"), _T.ended_at.is_(None))
     .values(state="rejected", reject_reason=bindparam("why", type_=SafeText()), ended_at=utc_now())
 )
+
 _FORGET = (
     update(turns)
     .where(_T.turn_id == bindparam("turn"))
@@ -112,7 +216,7 @@ class Turns:
         self._insert = database.pick(_INSERT)
         self._insert_ended = database.pick(_INSERT_ENDED)
 
-    def accept(self, request: TurnRequest, said: TurnRequest | None = None) -> Accepted:
+    def accept(self, request: TurnRequest, said: TurnRequest | None = None) -> AcceptedTurn:
         """Write the turn down, or find the turn that this request key already stands for.
 
         said   the request as its producer sent it, where that is another: the same again is the same turn
@@ -133,9 +237,9 @@ class Turns:
             "message": line_of(request.said),
         }
         if self._db.write(self._insert, values):
-            return Accepted(request.turn_id, request.session_id, created=True)
+            return AcceptedTurn(request.turn_id, request.session_id, created=True)
         found = self._db.all(_SAME, {"key": request.key, "turn": request.turn_id})
-        return same_turn(request, digest, found)
+        return match_existing(request, digest, found)
 
     def reject(
         self, turn_id: object, request_key: object, session_id: object, reason: str, raw: object
@@ -168,8 +272,12 @@ class Turns:
         if found is None or found["result_json"] is None:
             return None
         result = TurnResult.model_validate_json(found["result_json"])
-        dead = [row["step"] for row in self._db.all(_DEAD, {"turn": turn_id}) if row["step"] in FAILED_LATER]
-        later = tuple(FAILED_LATER[step] for step in dead)
+        dead = [
+            row["step"]
+            for row in self._db.all(_DEAD, {"turn": turn_id})
+            if row["step"] in LATE_FAILURE_WARNINGS
+        ]
+        later = tuple(LATE_FAILURE_WARNINGS[step] for step in dead)
         return result.model_copy(update={"warnings": (*result.warnings, *later)}) if later else result
 
     def get(self, turn_id: str) -> TurnRow | None:
@@ -216,7 +324,7 @@ class Turns:
         if before_row is not None:
             statement = statement.where(_T.row < before_row)
         if sessions is not None:
-            statement = statement.where(within(_T.session_id, sessions))
+            statement = statement.where(in_sessions(_T.session_id, sessions))
         return _turn_rows(self._db.all(statement, {"limit": limit}))
 
     def page(self, session_id: str, limit: int, before_turn_id: str | None = None) -> list[WholeTurn]:
@@ -251,8 +359,10 @@ class Turns:
 
         Turns with a redacted message, or without an answer, are left out.
         """
-        found = self._db.all(HISTORY, {"session": session_id, "before": before_turn_id, "limit": limit_turns})
-        return pair_up(found)
+        found = self._db.all(
+            PAST_TURNS, {"session": session_id, "before": before_turn_id, "limit": limit_turns}
+        )
+        return read_past_turns(found)
 
     def write_result(self, connection: Transaction, result: TurnResult, failed_calls: int = 0) -> bool:
         """Effect: end the turn. False, and nothing changed, if it has ended or SQL does not know it."""

@@ -6,26 +6,29 @@ able to start calls and finish all the same.
 
 from __future__ import annotations
 
-from brainq.store.tables.approvals import approvals
-from brainq.store.tables.base import metadata
-from brainq.store.tables.blobs import attachments, blobs
-from brainq.store.tables.brakes import brakes
-from brainq.store.tables.calls import calls
-from brainq.store.tables.decisions import decisions
-from brainq.store.tables.deliveries import deliveries
-from brainq.store.tables.finalizer_steps import finalizer_steps
-from brainq.store.tables.inputs import inputs
-from brainq.store.tables.judgements import judgements
-from brainq.store.tables.memories import memories
-from brainq.store.tables.messages import messages
-from brainq.store.tables.observations import observations
-from brainq.store.tables.pruned_sessions import pruned_sessions
-from brainq.store.tables.schedules import schedules
-from brainq.store.tables.spends import spends
-from brainq.store.tables.tokens import tokens
-from brainq.store.tables.traces import traces
-from brainq.store.tables.transcripts import transcripts
-from brainq.store.tables.turns import turns
+from brainq.store.tables.knowledge_tables import judgements, memories, observations
+from brainq.store.tables.people_tables import (
+    approvals,
+    attachments,
+    blobs,
+    brakes,
+    deliveries,
+    inputs,
+    schedules,
+    tokens,
+)
+from brainq.store.tables.turn_tables import (
+    calls,
+    decisions,
+    finalizer_steps,
+    messages,
+    pruned_sessions,
+    spends,
+    traces,
+    transcripts,
+    turns,
+)
+from brainq.store.tables.types import metadata
 
 __all__ = [
     "approvals",

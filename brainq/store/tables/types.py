@@ -1,16 +1,39 @@
-"""Column types: text that cannot crash a write, ids that sort by bytes, instants by the database's clock."""
+"""What all tables share: metadata, text that cannot crash a write, ids that sort by bytes, instants by the
+database's clock.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, DateTime, Dialect, Integer, Text
+from sqlalchemy import BigInteger, Column, DateTime, Dialect, Index, Integer, MetaData, Text
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from brainq.store.text import sql_text
+
+# What all tables share.
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+
+def partial_index(name: str, *columns: Column[Any], where: str) -> None:
+    """An index of the rows `where` holds for, which the migration makes.
+
+    The condition is noted only: SQLAlchemy's own words for it name each dialect, and import it.
+    """
+    Index(name, *columns, info={"where": where})
+
+
+# Column types: text that cannot crash a write, ids that sort by bytes, instants by the database's clock.
 
 
 class SafeText(TypeDecorator[str]):

@@ -1,22 +1,109 @@
-"""The file of pinned servers, beside the app and under version control."""
+"""The catalogue of pinned servers: the file beside the app, what is pinned of a server, and how its tools
+differ now.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from brainq.errors import SetupError
-from brainq.tools.mcp.pinned import PinnedServer, as_json, hash_of
+
+# What a server offers, as it was looked at and pinned.
+
+
+class PinnedTool(BaseModel):
+    """One tool as the server lists it; field names as in the protocol's JSON.
+
+    task_support   whether it can, or must, be called as a task; the protocol's `execution.taskSupport`
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    name: str
+    title: str | None = None
+    description: str | None = None
+    input_schema: dict[str, Any] = Field(alias="inputSchema")
+    output_schema: dict[str, Any] | None = Field(default=None, alias="outputSchema")
+    annotations: dict[str, Any] | None = None
+    task_support: Literal["optional", "required"] | None = Field(default=None, alias="taskSupport")
+
+
+class PinnedServer(BaseModel):
+    """A server's tools, in its order.
+
+    env, headers   the names of what it was given; never their values
+    left_out       tool -> why no model can call it
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    transport: str
+    env: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+    tools: tuple[PinnedTool, ...] = ()
+    left_out: dict[str, str] = Field(default_factory=dict[str, str], alias="leftOut")
+
+    @property
+    def by_name(self) -> Mapping[str, PinnedTool]:
+        return {tool.name: tool for tool in self.tools}
+
+
+def pinned_json(pinned: PinnedTool | PinnedServer) -> dict[str, Any]:
+    """As it stands in the file."""
+    return pinned.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
+
+
+def catalogue_hash(pinned: PinnedTool | PinnedServer) -> str:
+    """Differs if anything does that a model or brainq reads."""
+    text = json.dumps(pinned_json(pinned), sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+# How a server's tools differ from those that were pinned. Pure.
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Names of tools, in order."""
+
+    new: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.new or self.changed or self.gone)
+
+    def __str__(self) -> str:
+        parts = {"new": self.new, "changed": self.changed, "gone": self.gone}
+        return "; ".join(f"{word}: {', '.join(names)}" for word, names in parts.items() if names)
+
+
+def find_drift(pinned: PinnedServer, found: PinnedServer) -> Drift:
+    before, after = pinned.by_name, found.by_name
+    both = [name for name in before if name in after]
+    return Drift(
+        new=tuple(name for name in after if name not in before),
+        changed=tuple(name for name in both if catalogue_hash(before[name]) != catalogue_hash(after[name])),
+        gone=tuple(name for name in before if name not in after),
+    )
+
+
+# The file of pinned servers, beside the app and under version control.
 
 DEFAULT_CATALOGUE = "mcp.lock.json"
+
 VERSION = 1
-REMEDY = "look at what the servers offer and pin it: brainq mcp pin"
+
+PIN_REMEDY = "look at what the servers offer and pin it: brainq mcp pin"
 
 
 def read_catalogue(path: str | PathLike[str]) -> dict[str, PinnedServer]:
@@ -30,21 +117,23 @@ def read_catalogue(path: str | PathLike[str]) -> dict[str, PinnedServer]:
     try:
         read: Any = json.loads(text)
         if read["version"] != VERSION:
-            raise SetupError(f"the MCP catalogue {path} is of version {read['version']!r}; {REMEDY}")
+            raise SetupError(f"the MCP catalogue {path} is of version {read['version']!r}; {PIN_REMEDY}")
         return {
-            name: _server(path, name, dict(entry))
+            name: _read_server(path, name, dict(entry))
             for name, entry in cast("dict[str, Any]", read["servers"]).items()
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         why = f"{error.error_count()} fields are wrong" if isinstance(error, ValidationError) else repr(error)
         raise SetupError(
-            f"the MCP catalogue {path} is not what `brainq mcp pin` writes ({why}); {REMEDY}"
+            f"the MCP catalogue {path} is not what `brainq mcp pin` writes ({why}); {PIN_REMEDY}"
         ) from error
 
 
 def write_catalogue(path: str | PathLike[str], servers: Mapping[str, PinnedServer]) -> None:
     """Replace the file in one step. Raises SetupError."""
-    entries = {name: {"hash": hash_of(server), **as_json(server)} for name, server in servers.items()}
+    entries = {
+        name: {"hash": catalogue_hash(server), **pinned_json(server)} for name, server in servers.items()
+    }
     text = json.dumps({"version": VERSION, "servers": entries}, indent=2, ensure_ascii=False) + "\n"
     target = Path(path)
     beside = target.with_name(f".{target.name}.{os.getpid()}")
@@ -57,12 +146,12 @@ def write_catalogue(path: str | PathLike[str], servers: Mapping[str, PinnedServe
         beside.unlink(missing_ok=True)
 
 
-def _server(path: str | PathLike[str], name: str, entry: dict[str, Any]) -> PinnedServer:
+def _read_server(path: str | PathLike[str], name: str, entry: dict[str, Any]) -> PinnedServer:
     pinned_hash = entry.pop("hash")
     server = PinnedServer.model_validate(entry)
-    if hash_of(server) != pinned_hash:
+    if catalogue_hash(server) != pinned_hash:
         raise SetupError(
-            f"the MCP catalogue {path} was changed by hand: server {name!r} does not fit its hash; {REMEDY}. "
+            f"the MCP catalogue {path} was changed by hand: server {name!r} does not fit its hash; {PIN_REMEDY}. "
             "What you want otherwise than the server belongs in McpServer(tools={...})"
         )
     return server

@@ -21,31 +21,27 @@ from mcp_types import (
     ToolListChangedNotification,
 )
 
-from brainq.contracts.server_task import ServerTask
+from brainq.contracts.call import ServerTask
 from brainq.observe.logs import logger
-from brainq.tools.mcp.drift import Drift, drift_of
-from brainq.tools.mcp.failures import (
-    Answered,
-    Doubtful,
-    NeverRan,
-    NotOpen,
-    NotSent,
+from brainq.tools.mcp.catalogue import Drift, PinnedServer, find_drift
+from brainq.tools.mcp.discover import MAX_TOOLS, pinned_server
+from brainq.tools.mcp.http_transport import NOT_SENT_CODE, http_transport
+from brainq.tools.mcp.results import (
+    CallNeverRan,
+    ConnectionNotOpen,
+    OutcomeInDoubt,
+    RequestNotSent,
     ServerFailure,
-    Unreadable,
+    ServerReportedFailure,
+    UnreadableAnswer,
 )
-from brainq.tools.mcp.listed import MAX_TOOLS, pinned_server
-from brainq.tools.mcp.pinned import PinnedServer
-from brainq.tools.mcp.result_check import ResultCheck
-from brainq.tools.mcp.sdk_logs import keep_sdk_quiet
-from brainq.tools.mcp.secrets import Secrets
-from brainq.tools.mcp.server import McpServer
-from brainq.tools.mcp.task_requests import create_task, takes_tasks
-from brainq.tools.mcp.transports.http import NOT_SENT, http_transport
-from brainq.tools.mcp.transports.stdio import StdioTransport
+from brainq.tools.mcp.sdk import ResultCheck, create_task, keep_sdk_quiet, takes_tasks
+from brainq.tools.mcp.server import McpServer, SecretFilter
+from brainq.tools.mcp.stdio_transport import StdioTransport
 
 MAX_PAGES = 100
 CLOSE_S = 5.0
-UNANSWERED = (-32700, -32603, -32001, -32000)
+UNANSWERED_CODES = (-32700, -32603, -32001, -32000)
 """Codes that the SDK gives, too, for an answer that did not come, or could not be read: parse error, internal error,
 time is up, connection closed."""
 
@@ -77,7 +73,7 @@ class Connection:
     def __init__(self, server: McpServer, pinned: PinnedServer | None) -> None:
         self._server = server
         self._pinned = pinned
-        self._secrets = Secrets.of(server)
+        self._secrets = SecretFilter.of(server)
         self._stdio = StdioTransport(server) if server.transport == "stdio" else None
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ending = asyncio.Event() if self._stdio is None else self._stdio.lost
@@ -136,7 +132,7 @@ class Connection:
         """Raises NeverRan if the tool is not what was pinned."""
         if tool in self.drift.changed or tool in self.drift.gone:
             what = "is no longer what was pinned" if tool in self.drift.changed else "is no longer offered"
-            raise NeverRan(
+            raise CallNeverRan(
                 f"The tool {tool!r} of the MCP server {self._server.name!r} {what}. It is not called until an "
                 "operator has looked at it and pinned it again."
             )
@@ -159,7 +155,7 @@ class Connection:
 
         result = await self.ask(called)
         if not isinstance(result, CallToolResult):
-            raise Answered(
+            raise ServerReportedFailure(
                 f"The MCP server {self._server.name!r} asks for further input, and nobody can give it."
             )
         return result.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -181,14 +177,14 @@ class Connection:
     async def ask(self, request: Callable[[ClientSession], Awaitable[Answer]]) -> Answer:
         """What the server answers to a request. Raises ServerFailure."""
         if self._client is None:
-            raise NeverRan("The connection to the MCP server is closed.", retryable=True)
+            raise CallNeverRan("The connection to the MCP server is closed.", retryable=True)
         self.asking += 1
         try:
             return await request(self._client.session)
         except MCPError as error:
             raise self._failure(error) from error
         except (RuntimeError, ValueError) as error:
-            raise Unreadable(
+            raise UnreadableAnswer(
                 f"The MCP server {self._server.name!r} answered with what does not fit the protocol, or the output "
                 "schema that it gave itself.",
                 is_lost=False,
@@ -262,7 +258,7 @@ class Connection:
         self.found = await self._listed(client)
         client.session.validate_tool_result = ResultCheck(self.found)
         if self._pinned is not None:
-            self.drift = drift_of(self._pinned, self.found)
+            self.drift = find_drift(self._pinned, self.found)
 
     async def _listed(self, client: Client) -> PinnedServer:
         listed: list[dict[str, Any]] = []
@@ -275,9 +271,9 @@ class Connection:
                 break
         return pinned_server(self._server, listed)
 
-    async def _not_open(self, why: str) -> NotOpen:
+    async def _not_open(self, why: str) -> ConnectionNotOpen:
         await self.close()
-        return NotOpen(
+        return ConnectionNotOpen(
             f"The MCP server {self._server.name!r} could not be opened: {self._secrets.hide(why)}."
         )
 
@@ -287,26 +283,26 @@ class Connection:
         said = b"" if self._stdio is None else bytes(self._stdio.last_words)
         return self._secrets.hide(said.decode("utf-8", "replace")).strip()
 
-    def _lost(self) -> Doubtful:
+    def _lost(self) -> OutcomeInDoubt:
         if self._stdio is not None and self._stdio.flooded:
             words = f"The MCP server {self._server.name!r} sent more than is read, and was stopped before it answered."
-            return Doubtful(words, is_lost=True, may_repeat=False)
+            return OutcomeInDoubt(words, is_lost=True, may_repeat=False)
         words = f"The connection to the MCP server {self._server.name!r} was lost before it answered."
-        return Doubtful(words, is_lost=True)
+        return OutcomeInDoubt(words, is_lost=True)
 
     def _failure(self, error: MCPError) -> ServerFailure:
-        if error.code == NOT_SENT:
-            return NotSent(f"The MCP server {self._server.name!r} was not reached: {error.message}.")
+        if error.code == NOT_SENT_CODE:
+            return RequestNotSent(f"The MCP server {self._server.name!r} was not reached: {error.message}.")
         words = f"The MCP server {self._server.name!r} says: {error.message}"
         if error.code in (METHOD_NOT_FOUND, INVALID_PARAMS):
-            return NeverRan(words)
+            return CallNeverRan(words)
         if error.code == INVALID_REQUEST:  # such as a session that the server does not know any more
-            return NeverRan(words, retryable=True)
+            return CallNeverRan(words, retryable=True)
         if error.code == -32000 or not self.is_open:
             return self._lost()
-        if error.code in UNANSWERED:
-            return Doubtful(words, is_lost=False)
-        return Answered(words)
+        if error.code in UNANSWERED_CODES:
+            return OutcomeInDoubt(words, is_lost=False)
+        return ServerReportedFailure(words)
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -8,17 +8,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from brainq.contracts.effect import Effect
-from brainq.contracts.server_task import ServerTask
+from brainq.contracts.call import ServerTask
+from brainq.contracts.status import Effect
 from brainq.errors import InvalidInput
 from brainq.tools.context import RunContext
-from brainq.tools.errors import OutcomeUnknown, ToolError
-from brainq.tools.mcp.answer import answer_of
-from brainq.tools.mcp.failures import Answered, Doubtful, NeverRan, NotOpen, NotSent, ServerFailure
-from brainq.tools.mcp.pinned import PinnedServer, PinnedTool
-from brainq.tools.mcp.secrets import Secrets
-from brainq.tools.mcp.server import McpServer
-from brainq.tools.mcp.sessions import session_of
+from brainq.tools.mcp.catalogue import PinnedServer, PinnedTool
+from brainq.tools.mcp.results import (
+    CallNeverRan,
+    ConnectionNotOpen,
+    OutcomeInDoubt,
+    RequestNotSent,
+    ServerFailure,
+    ServerReportedFailure,
+    tool_result,
+)
+from brainq.tools.mcp.server import McpServer, SecretFilter
+from brainq.tools.mcp.session_pool import shared_session
+from brainq.tools.results import OutcomeUnknown, ToolError
 from brainq.tools.tool import Function
 
 if TYPE_CHECKING:
@@ -45,14 +51,14 @@ def tool_function(
     key_argument   the argument that gets the idempotency key, whatever the model says for it
     task_s         the tool is called as a task, for which a call waits so long; None: it is not
     """
-    call = _Call(
+    call = _ToolCaller(
         key,
         server,
         pinned,
         tool.name,
         effect.is_read,
         effect.is_read or idempotent,
-        Secrets.of(server),
+        SecretFilter.of(server),
         task_s,
     )
 
@@ -71,7 +77,7 @@ def tool_function(
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _ToolCaller:
     """How calls of one tool are made. `may_repeat`: sending one again, whose answer was lost, changes nothing more."""
 
     key: Hashable
@@ -80,7 +86,7 @@ class _Call:
     tool: str
     is_read: bool
     may_repeat: bool
-    secrets: Secrets
+    secrets: SecretFilter
     task_s: float | None
 
     async def run(self, context: RunContext, arguments: Mapping[str, Any], meta: Mapping[str, Any]) -> Any:
@@ -90,11 +96,11 @@ class _Call:
 
         try:
             return await self._sent(arguments, meta, told, may_try_again=True)
-        except Answered as said:
+        except ServerReportedFailure as said:
             raise ToolError(self.secrets.hide(str(said))) from None
-        except (NotOpen, NeverRan) as failure:
+        except (ConnectionNotOpen, CallNeverRan) as failure:
             raise ToolError(self.secrets.hide(str(failure)), retryable=failure.retryable) from None
-        except Doubtful as doubt:
+        except OutcomeInDoubt as doubt:
             words = self.secrets.hide(str(doubt))
             if self.is_read:
                 raise ToolError(words, retryable=True) from None
@@ -108,23 +114,23 @@ class _Call:
         *,
         may_try_again: bool,
     ) -> Any:
-        session = session_of(self.key, self.server, self.pinned)
+        session = shared_session(self.key, self.server, self.pinned)
         connection = await session.connection()
         connection.check(self.tool)
         try:
             result = await self._answer(connection, arguments, meta, told)
         except ServerFailure as failure:
-            never_ran = isinstance(failure, NeverRan) and failure.retryable
-            was_lost = isinstance(failure, Doubtful) and failure.is_lost
-            is_in_use = isinstance(failure, NotSent) and connection.asking > 0
+            never_ran = isinstance(failure, CallNeverRan) and failure.retryable
+            was_lost = isinstance(failure, OutcomeInDoubt) and failure.is_lost
+            is_in_use = isinstance(failure, RequestNotSent) and connection.asking > 0
             if (was_lost or never_ran) and not is_in_use:
                 await session.drop(connection)
-            may_repeat = isinstance(failure, Doubtful) and failure.may_repeat and self.may_repeat
+            may_repeat = isinstance(failure, OutcomeInDoubt) and failure.may_repeat and self.may_repeat
             if may_try_again and (never_ran or (was_lost and may_repeat)):
                 return await self._sent(arguments, meta, told, may_try_again=False)
             raise
         session.answered()
-        return result if isinstance(result, ServerTask) else answer_of(result, self.secrets)
+        return result if isinstance(result, ServerTask) else tool_result(result, self.secrets)
 
     async def _answer(
         self,

@@ -1,20 +1,55 @@
-"""An MCP server as a brain names it: how to reach it, and what the operator says of its tools."""
+"""An MCP server as a brain names it: how to reach it, what the operator says of its tools, and the secrets
+that its answers must not show.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike, fspath
-from urllib.parse import urlsplit
+from typing import Any, cast
+from urllib.parse import parse_qsl, urlsplit
 
-from brainq.contracts.effect import Effect
+from brainq.contracts.status import Effect
 from brainq.errors import InvalidInput
-from brainq.tools.mcp.oauth import McpOAuth
 from brainq.tools.tool import DEFAULT_TIMEOUT_S, ApprovalRule
 
+# What a worker shows an authorization server to get tokens for an MCP server.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpOAuth:
+    """OAuth's client credentials: a program's own right, for which no person is asked.
+
+    client_id, client_secret   as the authorization server gave them
+    issuer    the authorization server's URL, as it names itself; what a server says of another one is not followed
+    scope     what is asked for, separated by spaces; None: what the server says it needs
+
+    Raises InvalidInput.
+    """
+
+    client_id: str
+    client_secret: str = field(repr=False)
+    issuer: str
+    scope: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, text in (("client_id", self.client_id), ("client_secret", self.client_secret)):
+            if not text:
+                raise InvalidInput(f"oauth.{name}", "it is empty; use what the authorization server gave you")
+        parts = urlsplit(self.issuer)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InvalidInput(
+                "oauth.issuer", f"{self.issuer!r} is no URL; use such as https://auth.example.com"
+            )
+
+
+# An MCP server as a brain names it: how to reach it, and what the operator says of its tools.
+
 DEFAULT_START_S = 30.0
+
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}", re.ASCII)
 
 
@@ -165,7 +200,7 @@ def by_server_name(servers: Sequence[McpServer]) -> dict[str, McpServer]:
     """The servers by their names. Raises InvalidInput for what is none, and for a name that is there twice."""
     found: dict[str, McpServer] = {}
     for server in servers:
-        if not _is_server(server):
+        if not _is_mcp_server(server):
             raise InvalidInput("mcp", f"takes McpServer(...), got {type(server).__name__}")
         if server.name in found:
             raise InvalidInput("mcp", f"there are two servers named {server.name!r}; give each its own name")
@@ -177,5 +212,54 @@ def _is_text(given: object) -> bool:
     return isinstance(given, str)
 
 
-def _is_server(given: object) -> bool:
+def _is_mcp_server(given: object) -> bool:
     return isinstance(given, McpServer)
+
+
+# What a server was given in secret is taken out of what it says.
+
+MIN_SECRET_CHARS = 6  # a shorter value, such as `1` or `true`, is no secret, and stands in many texts
+
+HIDDEN = "[hidden]"
+# A path or a mode in the environment is no secret, and results must be able to name it.
+_SECRET_NAME = re.compile(r"key|token|secret|pass|credential|auth|private|dsn|cookie|session", re.IGNORECASE)
+
+
+class SecretFilter:
+    """The values that are hidden: of variables with a secret's name, of headers, and in the URL; longest first."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        self._values = sorted(
+            {value for value in values if len(value) >= MIN_SECRET_CHARS}, key=len, reverse=True
+        )
+
+    @classmethod
+    def of(cls, server: McpServer) -> SecretFilter:
+        values = [value for name, value in server.env.items() if _SECRET_NAME.search(name)]
+        values += server.headers.values()
+        # `Bearer token`: what is echoed may be the token alone.
+        values += [value.partition(" ")[2] for value in server.headers.values()]
+        if server.oauth is not None:
+            values.append(server.oauth.client_secret)
+        if server.url is not None:
+            parts = urlsplit(server.url)
+            values += [parts.password or "", *(value for _, value in parse_qsl(parts.query))]
+        return cls(values)
+
+    def hide(self, text: str) -> str:
+        for value in self._values:
+            text = text.replace(value, HIDDEN)
+        return text
+
+    def hide_in(self, value: Any) -> Any:
+        """A JSON value, with every text in it as `hide` has it."""
+        if not self._values:
+            return value
+        if isinstance(value, str):
+            return self.hide(value)
+        if isinstance(value, list):
+            return [self.hide_in(item) for item in cast("list[Any]", value)]
+        if isinstance(value, Mapping):
+            inner = cast("Mapping[str, Any]", value)
+            return {self.hide(key): self.hide_in(item) for key, item in inner.items()}
+        return value

@@ -6,19 +6,19 @@ import asyncio
 import time
 
 from brainq.observe.logs import logger
+from brainq.tools.mcp.catalogue import PinnedServer
 from brainq.tools.mcp.connection import Connection
-from brainq.tools.mcp.failures import NotOpen
-from brainq.tools.mcp.pinned import PinnedServer
+from brainq.tools.mcp.results import ConnectionNotOpen
 from brainq.tools.mcp.server import McpServer
 
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
-PATIENCE_S = 5.0  # a call waits so long for its turn to try again; of a longer wait it is told at once
+MAX_CALL_WAIT_S = 5.0  # a call waits so long for its turn to try again; of a longer wait it is told at once
 
 log = logger("brainq.mcp")
 
 
-def wait_s(failures: int) -> float:
+def backoff_s(failures: int) -> float:
     """How long nothing is tried after so many failures in a row. Lost twice, by a call and its repeat, is opened again
     at once."""
     return 0.0 if failures < 3 else min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (min(failures, 20) - 3))
@@ -43,8 +43,8 @@ class Session:
         if self._connection is not None:
             return self._connection
         if self._opening is None:
-            if (left_s := self._not_before - time.monotonic()) > PATIENCE_S:
-                raise NotOpen(
+            if (left_s := self._not_before - time.monotonic()) > MAX_CALL_WAIT_S:
+                raise ConnectionNotOpen(
                     f"The MCP server {self._server.name!r} failed {self._failures} times in a row "
                     f"({self._last_words}). It is tried again in {left_s:.0f} s."
                 )
@@ -81,7 +81,7 @@ class Session:
             await asyncio.sleep(max(0.0, self._not_before - time.monotonic()))
             connection = Connection(self._server, self._pinned)
             await connection.open()
-        except NotOpen as failure:
+        except ConnectionNotOpen as failure:
             self._failed(str(failure))
             raise
         else:
@@ -95,5 +95,5 @@ class Session:
     def _failed(self, words: str) -> None:
         self._failures += 1
         self._last_words = words
-        self._not_before = time.monotonic() + wait_s(self._failures)
+        self._not_before = time.monotonic() + backoff_s(self._failures)
         log.warning("MCP server failed", server=self._server.name, in_a_row=self._failures)

@@ -8,36 +8,35 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from brainq.contracts.server_task import ServerTask
-from brainq.tools.errors import OutcomeUnknown, ToolError
-from brainq.tools.mcp.answer import answer_of
-from brainq.tools.mcp.failures import (
-    Answered,
-    Doubtful,
-    NeverRan,
-    NotOpen,
-    NotSent,
+from brainq.contracts.call import ServerTask
+from brainq.tools.mcp.catalogue import PinnedServer
+from brainq.tools.mcp.results import (
+    CallNeverRan,
+    ConnectionNotOpen,
+    OutcomeInDoubt,
+    RequestNotSent,
     ServerFailure,
-    Unreadable,
+    ServerReportedFailure,
+    UnreadableAnswer,
+    tool_result,
 )
-from brainq.tools.mcp.pinned import PinnedServer
-from brainq.tools.mcp.secrets import Secrets
-from brainq.tools.mcp.server import McpServer
-from brainq.tools.mcp.sessions import session_of
-from brainq.tools.server_task import ServerAway, TaskEnd, Working
+from brainq.tools.mcp.server import McpServer, SecretFilter
+from brainq.tools.mcp.session_pool import shared_session
+from brainq.tools.results import OutcomeUnknown, ToolError
+from brainq.tools.tool import ServerUnavailable, TaskEnd, TaskWorking
 
 if TYPE_CHECKING:
     from mcp import ClientSession
 
     from brainq.tools.mcp.connection import Connection
 
-ASK_S = 30.0
-CANCEL_S = 5.0
+TASK_REQUEST_S = 30.0
+TASK_CANCEL_S = 5.0
 
 Answer = TypeVar("Answer")
 
 
-class _Lost(Exception):
+class _TaskLost(Exception):
     """Nobody knows the task any more."""
 
 
@@ -49,48 +48,50 @@ class McpTasks:
     server: McpServer
     pinned: PinnedServer
     tool: str
-    secrets: Secrets
+    secrets: SecretFilter
 
-    async def ask(self, task: ServerTask) -> Working | TaskEnd:
-        from brainq.tools.mcp.task_requests import get_task
+    async def ask(self, task: ServerTask) -> TaskWorking | TaskEnd:
+        from brainq.tools.mcp.sdk import get_task
 
         try:
             try:
                 state = await self._asked(task, lambda session: get_task(session, task.task_id))
             except (
-                Answered
+                ServerReportedFailure
             ) as refusal:  # such as that it is asked too often: it says nothing of the task's end
-                raise ServerAway(self.secrets.hide(str(refusal))) from None
+                raise ServerUnavailable(self.secrets.hide(str(refusal))) from None
             if state.status == "working":
-                return Working(self.secrets.hide(state.status_message or ""), state.poll_interval or 0)
+                return TaskWorking(self.secrets.hide(state.status_message or ""), state.poll_interval or 0)
             if state.status == "input_required":
                 asks = f"The MCP server {self.server.name!r} asks for further input, and nobody can give it."
                 return self._end(task, ToolError(asks), goes_on=True)
             said = self.secrets.hide(state.status_message or "")
             return self._end(task, await self._result(task, state.status, said))
-        except _Lost as lost:
+        except _TaskLost as lost:
             return self._end(task, OutcomeUnknown(self.secrets.hide(str(lost))))
 
     async def cancel(self, task: ServerTask) -> None:
-        from brainq.tools.mcp.task_requests import cancel_task
+        from brainq.tools.mcp.sdk import cancel_task
 
-        with suppress(_Lost, ServerAway, ServerFailure, TimeoutError):
-            async with asyncio.timeout(CANCEL_S):
+        with suppress(_TaskLost, ServerUnavailable, ServerFailure, TimeoutError):
+            async with asyncio.timeout(TASK_CANCEL_S):
                 await self._asked(task, lambda session: cancel_task(session, task.task_id))
         self._forget(task)
 
     async def _result(self, task: ServerTask, status: str, said: str) -> Any:
         """What the tool returned, or how it failed in its own words."""
-        from brainq.tools.mcp.task_requests import get_result
+        from brainq.tools.mcp.sdk import get_result
 
         if status == "cancelled":
             return ToolError(said or f"The MCP server {self.server.name!r} cancelled the task.")
         try:
             result = await self._asked(task, lambda session: get_result(session, self.tool, task.task_id))
-            value = answer_of(result.model_dump(mode="json", by_alias=True, exclude_none=True), self.secrets)
-        except Answered as words:
+            value = tool_result(
+                result.model_dump(mode="json", by_alias=True, exclude_none=True), self.secrets
+            )
+        except ServerReportedFailure as words:
             return ToolError(self.secrets.hide(str(words)))
-        except _Lost:
+        except _TaskLost:
             if status == "failed":  # that much is known
                 return ToolError(said or "The tool failed, and did not say why.")
             raise
@@ -98,33 +99,33 @@ class McpTasks:
 
     async def _asked(self, task: ServerTask, request: Callable[[ClientSession], Awaitable[Answer]]) -> Answer:
         """Raises _Lost, ServerAway, and Answered for an error that is the task's own."""
-        session = session_of(self.key, self.server, self.pinned)
+        session = shared_session(self.key, self.server, self.pinned)
         connection = session.held if task.held_by else None
         if task.held_by and (connection is None or connection.name != task.held_by):
-            raise _Lost(f"The MCP server {self.server.name!r} ended before its task did.")
+            raise _TaskLost(f"The MCP server {self.server.name!r} ended before its task did.")
         try:
             connection = connection or await session.connection()
-            async with asyncio.timeout(ASK_S):
+            async with asyncio.timeout(TASK_REQUEST_S):
                 answer = await connection.ask(request)
-        except (NotOpen, NotSent, TimeoutError) as failure:
-            if isinstance(failure, NotSent) and connection is not None and not connection.asking:
+        except (ConnectionNotOpen, RequestNotSent, TimeoutError) as failure:
+            if isinstance(failure, RequestNotSent) and connection is not None and not connection.asking:
                 await self._drop(connection)
-            raise ServerAway(str(failure)) from None
-        except (NeverRan, Unreadable) as failure:
+            raise ServerUnavailable(str(failure)) from None
+        except (CallNeverRan, UnreadableAnswer) as failure:
             if not failure.retryable:
-                raise _Lost(f"{failure} What became of its task cannot be found out.") from None
+                raise _TaskLost(f"{failure} What became of its task cannot be found out.") from None
             await self._drop(connection)
-            raise ServerAway(str(failure)) from None
-        except Doubtful as failure:
+            raise ServerUnavailable(str(failure)) from None
+        except OutcomeInDoubt as failure:
             if failure.is_lost:
                 await self._drop(connection)
-            raise ServerAway(str(failure)) from None
+            raise ServerUnavailable(str(failure)) from None
         session.answered()
         return answer
 
     async def _drop(self, connection: Connection | None) -> None:
         if connection is not None:
-            await session_of(self.key, self.server, self.pinned).drop(connection)
+            await shared_session(self.key, self.server, self.pinned).drop(connection)
 
     def _end(self, task: ServerTask, result: Any, *, goes_on: bool = False) -> TaskEnd:
         if not goes_on:
@@ -132,6 +133,6 @@ class McpTasks:
         return TaskEnd(result, goes_on)
 
     def _forget(self, task: ServerTask) -> None:
-        held = session_of(self.key, self.server, self.pinned).held
+        held = shared_session(self.key, self.server, self.pinned).held
         if held is not None:
             held.tasks.discard(task.task_id)

@@ -1,34 +1,103 @@
-"""From pinned servers to tools of a brain."""
+"""From pinned servers to tools of a brain: names, effects, and the argument that takes an idempotency key."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import re
 from collections.abc import Generator, Hashable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from importlib.util import find_spec
 from os import PathLike
+from typing import Any, cast
 
-from brainq.contracts.effect import Effect
+from brainq.contracts.status import Effect
 from brainq.errors import InvalidInput, SetupError
-from brainq.tools.mcp.annotations import effect_of, is_idempotent, is_open_world
-from brainq.tools.mcp.catalogue import REMEDY, read_catalogue
+from brainq.tools.mcp.catalogue import PIN_REMEDY, PinnedServer, PinnedTool, catalogue_hash, read_catalogue
 from brainq.tools.mcp.function import tool_function
-from brainq.tools.mcp.key_argument import without_key
-from brainq.tools.mcp.pinned import PinnedServer, PinnedTool, hash_of
-from brainq.tools.mcp.secrets import Secrets
-from brainq.tools.mcp.server import McpServer, McpTool, by_server_name
-from brainq.tools.mcp.sessions import EXTRA
+from brainq.tools.mcp.server import McpServer, McpTool, SecretFilter, by_server_name
+from brainq.tools.mcp.session_pool import INSTALL_HINT
 from brainq.tools.mcp.tasks import McpTasks
-from brainq.tools.mcp.tool_name import tool_name
-from brainq.tools.pending import DEFAULT_PENDING_S
+from brainq.tools.results import DEFAULT_PENDING_S
 from brainq.tools.tool import Tool, make_tool
+
+# The name by which a model calls a server's tool. Pure.
+
+MAX_TOOL_NAME_CHARS = 64  # of both vendors' names
+
+SEPARATOR = "__"
+
+
+def tool_name(server: str, tool: str) -> str:
+    """`server__tool`, of letters, digits, _ and -, in 64 characters: a longer one keeps its beginning, and a digest."""
+    name = f"{server}{SEPARATOR}{re.sub(r'[^A-Za-z0-9_-]', '_', tool)}"
+    if len(name) <= MAX_TOOL_NAME_CHARS:
+        return name
+    digest = hashlib.sha256(tool.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{name[: MAX_TOOL_NAME_CHARS - len(digest) - 1]}_{digest}"
+
+
+# From what a server says of a tool to the tool's effect. Pure.
+
+
+def effect_of(annotations: Mapping[str, Any] | None) -> Effect:
+    """What is not said counts as the protocol has it: changes something, destructively, in an open world."""
+    if not annotations:
+        return Effect.DESTRUCTIVE
+    if annotations.get("readOnlyHint") is True:
+        return Effect.READ_ONLY
+    if annotations.get("destructiveHint") is not False:
+        return Effect.DESTRUCTIVE
+    return Effect.LOCAL_WRITE if annotations.get("openWorldHint") is False else Effect.NETWORK
+
+
+def is_open_world(annotations: Mapping[str, Any] | None) -> bool:
+    """Whether it talks to whom nobody vouches for, as the protocol takes it where nothing is said."""
+    return not annotations or annotations.get("openWorldHint") is not False
+
+
+def is_idempotent(annotations: Mapping[str, Any] | None) -> bool:
+    """Whether the server says that the same call again changes nothing more."""
+    return bool(annotations) and annotations.get("idempotentHint") is True
+
+
+# The argument by which a server takes an idempotency key: brainq fills it in, and the model does not see it. Pure.
+
+
+def without_key(schema: Mapping[str, Any], argument: str, effect: Effect) -> dict[str, Any]:
+    """The tool's input schema without this argument. Raises ValueError where it takes no key, saying why."""
+    if effect.is_read:
+        raise ValueError("the tool is a read, and needs no key; leave it out, or say effect=")
+    properties = dict(cast("Mapping[str, Any]", schema.get("properties") or {}))
+    if argument not in properties:
+        raise ValueError(f"the tool has no argument {argument!r}; it has {', '.join(properties) or 'none'}")
+    if not _takes_text(properties.pop(argument)):
+        raise ValueError(f"the argument {argument!r} takes no text, which a key is")
+    kept = {**schema, "properties": properties}
+    if "required" in schema:
+        kept["required"] = [name for name in schema["required"] if name != argument]
+    return kept
+
+
+def _takes_text(schema: Any) -> bool:
+    if not isinstance(schema, Mapping):
+        return schema is not False
+    given = cast("Mapping[str, Any]", schema)
+    kinds = given.get("type")
+    if kinds is not None:
+        return "string" in ([kinds] if isinstance(kinds, str) else kinds)
+    alternatives = given.get("anyOf") or given.get("oneOf")
+    return not alternatives or any(_takes_text(one) for one in alternatives)
+
+
+# From pinned servers to tools of a brain.
 
 _is_pinning: ContextVar[bool] = ContextVar("brainq_mcp_is_pinning", default=False)
 
 
 @contextlib.contextmanager
-def pinning() -> Generator[None]:
+def pinning_mode() -> Generator[None]:
     """In it a brain whose servers are not pinned can be loaded: it has none of their tools."""
     token = _is_pinning.set(True)
     try:
@@ -44,18 +113,18 @@ def tools_of_servers(servers: Sequence[McpServer], catalogue: str | PathLike[str
     """
     named = by_server_name(servers)
     if named and find_spec("mcp") is None:
-        raise SetupError(EXTRA)
+        raise SetupError(INSTALL_HINT)
     pinned: Mapping[str, PinnedServer] = {} if _is_pinning.get() or not named else read_catalogue(catalogue)
     tools: list[Tool] = []
     for name, server in named.items():
         if name in pinned:
-            tools += tools_of(server, pinned[name])
+            tools += tools_of_server(server, pinned[name])
         elif not _is_pinning.get():
-            raise SetupError(f"MCP server {name!r} is not in the catalogue {catalogue}; {REMEDY}")
+            raise SetupError(f"MCP server {name!r} is not in the catalogue {catalogue}; {PIN_REMEDY}")
     return tools
 
 
-def tools_of(server: McpServer, pinned: PinnedServer) -> list[Tool]:
+def tools_of_server(server: McpServer, pinned: PinnedServer) -> list[Tool]:
     """One server's tools, without those that are hidden. Raises InvalidInput for rules of tools it does not have, and
     for an idempotency argument that takes no key."""
     offered = pinned.by_name
@@ -64,11 +133,16 @@ def tools_of(server: McpServer, pinned: PinnedServer) -> list[Tool]:
             "tools",
             f"MCP server {server.name!r} has no tool named {unknown[0]!r}; it has {', '.join(offered) or 'none'}",
         )
-    key = (server.key, hash_of(pinned))  # of the same server, a session that compares with the same list
-    return [_tool(key, server, pinned, tool) for tool in pinned.tools if not server.rule(tool.name).hidden]
+    key = (
+        server.key,
+        catalogue_hash(pinned),
+    )  # of the same server, a session that compares with the same list
+    return [
+        _server_tool(key, server, pinned, tool) for tool in pinned.tools if not server.rule(tool.name).hidden
+    ]
 
 
-def _tool(key: Hashable, server: McpServer, pinned: PinnedServer, tool: PinnedTool) -> Tool:
+def _server_tool(key: Hashable, server: McpServer, pinned: PinnedServer, tool: PinnedTool) -> Tool:
     rule = server.rule(tool.name)
     effect = effect_of(tool.annotations) if rule.effect is None else rule.effect
     argument = rule.idempotency_argument
@@ -82,7 +156,7 @@ def _tool(key: Hashable, server: McpServer, pinned: PinnedServer, tool: PinnedTo
     except ValueError as problem:
         where = f"tools[{tool.name!r}].idempotency_argument"
         raise InvalidInput(where, f"MCP server {server.name!r}: {problem}") from None
-    task_s = _task_s(server, tool, rule)
+    task_s = _task_wait_s(server, tool, rule)
     made = make_tool(
         tool_function(
             key,
@@ -99,17 +173,17 @@ def _tool(key: Hashable, server: McpServer, pinned: PinnedServer, tool: PinnedTo
         parameters=parameters,
         effect=effect,
         idempotent=idempotent,
-        lane=_lane(server, rule.lane, effect),
+        lane=_server_lane(server, rule.lane, effect),
         approval=rule.approval,
         untrusted=is_open_world(tool.annotations) if rule.untrusted is None else rule.untrusted,
         timeout_s=server.timeout_s if rule.timeout_s is None or task_s is not None else rule.timeout_s,
     )
     if task_s is None:
         return made
-    return replace(made, tasks=McpTasks(key, server, pinned, tool.name, Secrets.of(server)))
+    return replace(made, tasks=McpTasks(key, server, pinned, tool.name, SecretFilter.of(server)))
 
 
-def _task_s(server: McpServer, tool: PinnedTool, rule: McpTool) -> float | None:
+def _task_wait_s(server: McpServer, tool: PinnedTool, rule: McpTool) -> float | None:
     """How long a call waits for the tool's task; None where it is called without one. Raises InvalidInput."""
     support = tool.task_support
     if (rule.task and support is None) or (rule.task is False and support == "required"):
@@ -123,7 +197,7 @@ def _task_s(server: McpServer, tool: PinnedTool, rule: McpTool) -> float | None:
     return DEFAULT_PENDING_S if rule.timeout_s is None else rule.timeout_s
 
 
-def _lane(server: McpServer, lane: str | None, effect: Effect) -> str | None:
+def _server_lane(server: McpServer, lane: str | None, effect: Effect) -> str | None:
     if lane is not None:
         return lane
     return None if effect.is_read else f"mcp:{server.name}"

@@ -13,79 +13,79 @@ MAILBOX = (
 INPUT = ("tests/integration/test_engine_input.py",)
 RESERVED = ("tests/integration/test_reserved.py",)
 
-PLAN = ("tests/unit/turn/planning/test_plan.py", "tests/unit/turn/planning/test_scheduler.py")
+PLAN = ("tests/unit/turn/plan/test_calls.py", "tests/unit/turn/plan/test_scheduler.py")
 RESCUE = ("tests/unit/upkeep/test_rescue.py",)
 REPORT = ("tests/unit/calls/test_report.py",)
 STATES = ("tests/integration/test_history_states.py",)
-RETRY = ("tests/unit/providers/test_retry.py",)
+RETRY = ("tests/unit/models/test_retry.py",)
 
 BUGS = (
     Bug(
         "reads that share a resource run side by side",
-        "brainq/turn/planning/scheduler.py",
+        "brainq/turn/plan/scheduler.py",
         "shares and not (call.resources & used)",
         "shares",
         PLAN,
     ),
     Bug(
         "a read joins the wave of a write",
-        "brainq/turn/planning/scheduler.py",
+        "brainq/turn/plan/scheduler.py",
         "is_open, all_client = shares,",
         "is_open, all_client = True,",
         PLAN,
     ),
     Bug(
         "parallel_tools=False is not heard",
-        "brainq/turn/planning/scheduler.py",
+        "brainq/turn/plan/scheduler.py",
         "may = self._parallel or (all_client and call.is_client)",
         "may = True",
         PLAN,
     ),
     Bug(
         "calls of the client's own are taken for the brain's writes",
-        "brainq/turn/planning/scheduler.py",
+        "brainq/turn/plan/scheduler.py",
         "shares = call.is_client or call.effect.is_read",
         "shares = call.effect.is_read",
         PLAN,
     ),
     Bug(
         "a blocked tool runs on",
-        "brainq/gates/blocked.py",
+        "brainq/gates/chain.py",
         "if tool not in blocked:",
         "if tool not in blocked or len(blocked) == 1:",
-        ("tests/unit/gates/test_order.py",),
+        ("tests/unit/gates/test_chain.py",),
     ),
     Bug(
         "the guard forgets that the world has changed",
-        "brainq/gates/replay.py",
+        "brainq/gates/chain.py",
         "if self.succeeded.get(fingerprint) != self.write_epoch:",
         "if fingerprint not in self.succeeded:",
-        ("tests/unit/gates/test_order.py",),
+        ("tests/unit/gates/test_chain.py",),
     ),
     Bug(
         "a whole number is made of 3.5",
         "brainq/gates/repair.py",
         "if exact == exact.to_integral_value() and abs(exact) < _MAX_WHOLE:",
         "if abs(exact) < _MAX_WHOLE:",
-        ("tests/unit/gates/test_validation.py",),
+        ("tests/unit/gates/test_arguments.py",),
     ),
     Bug(
         "a call over the budget runs",
-        "brainq/turn/planning/plan.py",
+        "brainq/turn/plan/calls.py",
         "and verdict.call.id in refused",
         "and verdict.call.id in list(refused)[1:]",
         PLAN,
     ),
     Bug(
         "more calls a reply than are taken",
-        "brainq/turn/planning/plan.py",
-        "_in_order(calls[:MAX_CALLS_A_REPLY],",
-        "_in_order(calls,",
+        "brainq/turn/plan/calls.py",
+        "_judge_in_order(calls[:MAX_CALLS_A_REPLY],",
+        "_judge_in_order(calls,",
         PLAN,
     ),
     Bug(
         "calls that are too many vanish",
-        "brainq/turn/planning/plan.py",
+        "brainq/turn/plan/calls.py",
         "in enumerate(reply.calls)",
         "in enumerate(reply.calls[:MAX_CALLS_A_REPLY])",
         PLAN,
@@ -114,8 +114,8 @@ BUGS = (
     Bug(
         "a write that a cancel cut off counts as cancelled",
         "brainq/calls/report.py",
-        "    if claim.effect.is_read:\n        return outcome, _cancelled",
-        "    if True:\n        return outcome, _cancelled",
+        "    if claim.effect.is_read:\n        return outcome, _cancelled_report",
+        "    if True:\n        return outcome, _cancelled_report",
         REPORT,
     ),
     Bug(
@@ -134,21 +134,21 @@ BUGS = (
     ),
     Bug(
         "what must not be retried is retried",
-        "brainq/providers/retry.py",
+        "brainq/models/asking/retry.py",
         'if not error.retryable or error.kind in ("stalled", "limited"):',
         'if error.kind in ("stalled", "limited"):',
         RETRY,
     ),
     Bug(
         "a retry waits past the deadline",
-        "brainq/providers/retry.py",
+        "brainq/models/asking/retry.py",
         "or wait_s >= self._deadline.remaining_s():",
         "or wait_s < 0:",
         RETRY,
     ),
     Bug(
         "a service is asked again sooner than it said",
-        "brainq/providers/retry.py",
+        "brainq/models/asking/retry.py",
         "return asked_s + self.draw() * min(asked_s * 0.1, 1.0)",
         "return asked_s * self.draw()",
         RETRY,
@@ -162,7 +162,7 @@ BUGS = (
     ),
     Bug(
         "a redacted result keeps its text",
-        "brainq/store/redaction.py",
+        "brainq/store/records.py",
         '"text": "",',
         "",
         ("tests/unit/store/test_redaction.py",),
@@ -198,15 +198,15 @@ BUGS = (
     Bug(
         "lost attempts never end a turn",
         "brainq/turn/decide.py",
-        "if facts.lost_attempts >= MOST_LOST:",
+        "if facts.lost_attempts >= MAX_LOST_WORKERS:",
         "if facts.lost_attempts < 0:",
         DECIDE,
     ),
     Bug(
         "one lost attempt too many",
         "brainq/turn/decide.py",
-        "if facts.lost_attempts >= MOST_LOST:",
-        "if facts.lost_attempts > MOST_LOST:",
+        "if facts.lost_attempts >= MAX_LOST_WORKERS:",
+        "if facts.lost_attempts > MAX_LOST_WORKERS:",
         DECIDE,
     ),
     Bug(
@@ -232,14 +232,14 @@ BUGS = (
     ),
     Bug(
         "the price is not reserved before a step",
-        "brainq/turn/fit.py",
-        "most_usd=most_usd(setting.provider, setting.model, worst, price),",
+        "brainq/turn/step_request.py",
+        "most_usd=worst_cost_usd(setting.provider, setting.model, worst, price),",
         "most_usd=None,",
         RESERVED,
     ),
     Bug(
         "the reply's worst case is not reserved",
-        "brainq/turn/fit.py",
+        "brainq/turn/step_request.py",
         "output_tokens=setting.limits.max_output_tokens or 0",
         "output_tokens=0",
         RESERVED,
@@ -253,38 +253,38 @@ BUGS = (
     ),
     Bug(
         "an endless stream of a user's own provider is not cut",
-        "brainq/providers/watched.py",
-        "    return _read_apart(provider, request)",
+        "brainq/models/asking/pace.py",
+        "    return _read_in_thread(provider, request)",
         "    return provider.generate_stream(request)",
-        ("tests/integration/providers/test_stalls.py::test_an_endless_foreign_stream_is_cut",),
+        ("tests/integration/models/test_stalls.py::test_an_endless_foreign_stream_is_cut",),
     ),
     Bug(
         "a stream that says nothing is waited for until the deadline",
-        "brainq/providers/pace.py",
+        "brainq/models/asking/pace.py",
         "return left_s if self._first is None else min(left_s, self._first.remaining_s())",
         "return left_s",
-        ("tests/unit/providers/test_pace.py",),
+        ("tests/unit/models/test_pace.py",),
     ),
     Bug(
         "a stalled stream ends the turn instead of being asked for again",
         "brainq/turn/attempts.py",
-        'BEGUN_AGAIN = frozenset({"stream", "stalled"})',
-        'BEGUN_AGAIN = frozenset({"stream"})',
-        ("tests/integration/providers/test_stalls.py::test_a_turn_asks_again",),
+        'RESTARTABLE_KINDS = frozenset({"stream", "stalled"})',
+        'RESTARTABLE_KINDS = frozenset({"stream"})',
+        ("tests/integration/models/test_stalls.py::test_a_turn_asks_again",),
     ),
     Bug(
         "neighbours of one role are two messages",
-        "brainq/providers/chat_roles.py",
-        "    said = _merged(said)\n",
+        "brainq/models/openai/roles.py",
+        "    said = _merge_neighbours(said)\n",
         "",
-        ("tests/unit/providers/test_chat_roles.py",),
+        ("tests/unit/models/test_roles.py",),
     ),
     Bug(
         "a user's message stands right behind a tool's",
-        "brainq/providers/chat_roles.py",
+        "brainq/models/openai/roles.py",
         'if roles != "all":',
         "if False:",
-        ("tests/unit/providers/test_chat_roles.py",),
+        ("tests/unit/models/test_roles.py",),
     ),
     Bug(
         "lanes are not looked at between the intent and the start",
@@ -295,7 +295,7 @@ BUGS = (
     ),
     Bug(
         "nobody writes down that a call never started while Redis is away",
-        "brainq/calls/start.py",
+        "brainq/calls/intent_gate.py",
         "            self.record(claim, NEVER_STARTED, late=False)\n            raise",
         "            raise",
         START,
@@ -309,7 +309,7 @@ BUGS = (
     ),
     Bug(
         "SQL has the arguments while a redacted turn lives",
-        "brainq/calls/start.py",
+        "brainq/calls/intent_gate.py",
         "args_json=None if self.brain.redact_logs else json.dumps(claim.arguments)",
         "args_json=json.dumps(claim.arguments)",
         START,
@@ -317,8 +317,8 @@ BUGS = (
     Bug(
         "a receipt names the step after the one that read the input",
         "brainq/people/inputs.py",
-        'return _receipt(row, "consumed", int(told.split()[1]))',
-        'return _receipt(row, "consumed", int(told.split()[1]) + 1)',
+        'return _make_receipt(row, "consumed", int(told.split()[1]))',
+        'return _make_receipt(row, "consumed", int(told.split()[1]) + 1)',
         MAILBOX,
     ),
     Bug(
@@ -344,7 +344,7 @@ BUGS = (
     ),
     Bug(
         "a foreign submit without an id is refused without a remedy",
-        "brainq/admission.py",
+        "brainq/people/admission.py",
         '"choose a turn_id or a request_key, so that sending again is harmless"',
         '"it has none"',
         INPUT,
@@ -381,23 +381,23 @@ BUGS = (
     ),
     Bug(
         "one that begins to follow while a read is under way misses what is before its events",
-        "brainq/state/follower.py",
+        "brainq/state/events.py",
         " or self.after < asked_after",
         "",
-        ("tests/unit/state/test_follower.py",),
+        ("tests/unit/state/test_events.py",),
     ),
     Bug(
         "a slow reader's events pile up",
-        "brainq/state/follower.py",
-        "if len(self._buffer) + len(new) > MOST_BUFFERED:",
+        "brainq/state/events.py",
+        "if len(self._buffer) + len(new) > MAX_BUFFERED:",
         "if False:",
-        ("tests/unit/state/test_follower.py", "tests/integration/test_stream_reader.py"),
+        ("tests/unit/state/test_events.py", "tests/integration/test_stream_reader.py"),
     ),
     Bug(
         "what ends a turn stands before what its last step read",
         "brainq/turn/ending.py",
-        "marker(end.ending, turn_id, view.step + 1)",
-        "marker(end.ending, turn_id, view.step)",
+        "ending_marker(end.ending, turn_id, view.step + 1)",
+        "ending_marker(end.ending, turn_id, view.step)",
         STATES,
     ),
     Bug(
@@ -409,7 +409,7 @@ BUGS = (
     ),
     Bug(
         "results that a compaction shortened are shown once more",
-        "brainq/store/conversation.py",
+        "brainq/store/repositories/transcripts.py",
         "if last is None or places[at] > last]",
         "if True]",
         STATES,
@@ -486,9 +486,9 @@ BUGS = (
     ),
     Bug(
         "a 429 is waited for twice",
-        "brainq/providers/retry.py",
+        "brainq/models/asking/retry.py",
         "0.0 if is_shared else",
         "0.0 if False else",
-        ("tests/unit/providers/test_places.py",),
+        ("tests/unit/models/test_permits.py",),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ops.mutants.bug import Bug
 
 FINALIZER = "brainq/finalize/finalizer.py"
-BEHIND = "brainq/finalize/behind.py"
+BEHIND = "brainq/finalize/result_first.py"
 FINALS = "tests/integration/test_engine_finals.py::"
 SLOW = (FINALS + "test_the_result_does_not_wait_for_a_callback_longer_than_a_second",)
 FAILS = (FINALS + "test_a_callback_that_fails_behind_its_result_is_called_again",)
@@ -46,7 +46,7 @@ BUGS = (
     Bug(
         "a result that cannot be recorded waits for a slow callback",
         BEHIND,
-        "time.monotonic() - failing_since >= GIVEN_UP_S and",
+        "time.monotonic() - failing_since >= SEND_ANYWAY_S and",
         "False and",
         AWAY,
     ),

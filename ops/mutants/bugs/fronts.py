@@ -5,112 +5,112 @@ from __future__ import annotations
 from ops.mutants.bug import Bug
 
 VERBS = (
-    "tests/integration/http/test_verb_table.py::test_without_one_of_its_verbs_nothing_is_done_and_with_them_alone_it_is",
+    "tests/integration/gateway/test_verb_table.py::test_without_one_of_its_verbs_nothing_is_done_and_with_them_alone_it_is",
 )
 DECIDED = (
-    "tests/integration/http/test_verb_table.py::test_of_a_decision_that_comes_back_nothing_is_believed",
+    "tests/integration/gateway/test_verb_table.py::test_of_a_decision_that_comes_back_nothing_is_believed",
 )
 CONFIGURED = (
-    "tests/integration/http/test_verb_table.py::test_what_clients_send_by_themselves_counts_of_who_may_configure",
+    "tests/integration/gateway/test_verb_table.py::test_what_clients_send_by_themselves_counts_of_who_may_configure",
 )
-MCP_CALLS = ("tests/unit/http/test_mcp_calls.py",)
-AG_UI = ("tests/unit/http/test_ag_ui_bodies.py",)
-A2A = ("tests/unit/http/test_a2a_fold.py",)
-STREAM = ("tests/unit/http/test_event_stream.py",)
+MCP_CALLS = ("tests/unit/gateway/test_mcp_calls.py",)
+AG_UI = ("tests/unit/gateway/test_ag_ui_bodies.py",)
+A2A = ("tests/unit/gateway/test_a2a_fold.py",)
+STREAM = ("tests/unit/gateway/test_event_stream.py",)
 TOKENS = ("tests/integration/store/test_tokens.py",)
 SCHEMAS = ("tests/unit/gates/test_schema_validator.py",)
-DOOR = "tests/integration/http/test_door.py"
+DOOR = "tests/integration/gateway/test_door.py"
 
-PAGE = ("tests/unit/http/test_page_assets.py",)
+PAGE = ("tests/unit/gateway/test_page_assets.py",)
 
 BUGS = (
     Bug(
         "an A2A client decides without the verb",
-        "brainq/http/a2a/sending.py",
-        "Verb.DECIDE if isinstance(given, Decision)",
-        "Verb.READ if isinstance(given, Decision)",
+        "brainq/gateway/wires/a2a/messages.py",
+        "Verb.DECIDE if isinstance(given, ApprovalDecision)",
+        "Verb.READ if isinstance(given, ApprovalDecision)",
         VERBS,
     ),
     Bug(
         "results of calls come over the OpenAI wire without steer",
-        "brainq/http/openai/turns.py",
+        "brainq/gateway/wires/openai/requests.py",
         "    by.require_verb(Verb.STEER)\n",
         "",
         VERBS,
     ),
     Bug(
         "options of an OpenAI request are not looked at",
-        "brainq/http/openai/turns.py",
+        "brainq/gateway/wires/openai/requests.py",
         'for name in options if name not in ("limits", "options")',
         "for name in ()",
         VERBS,
     ),
     Bug(
         "whoever speaks as OpenAI's clients do widens the limits",
-        "brainq/http/openai/params.py",
+        "brainq/gateway/wires/openai/parameters.py",
         "brain.limits, Verb.CONFIGURE in by.caller.verbs",
         "brain.limits, True",
         CONFIGURED,
     ),
     Bug(
         "chats are decided without the verb",
-        "brainq/http/chat_turns.py",
-        "Verb.DECIDE if isinstance(one, Decision)",
-        "Verb.READ if isinstance(one, Decision)",
+        "brainq/gateway/wires/chat/requests.py",
+        "Verb.DECIDE if isinstance(one, ApprovalDecision)",
+        "Verb.READ if isinstance(one, ApprovalDecision)",
         VERBS,
     ),
     Bug(
         "MCP has all tools for everybody",
-        "brainq/http/mcp/server.py",
+        "brainq/gateway/wires/mcp/server.py",
         "return needs <= caller.verbs",
         "return True",
-        ("tests/integration/http/test_mcp.py::test_what_is_listed_is_what_the_caller_may",),
+        ("tests/integration/gateway/test_mcp.py::test_what_is_listed_is_what_the_caller_may",),
     ),
     Bug(
         "an MCP client cancels a call without steer",
-        "brainq/http/mcp/calls_in_flight.py",
+        "brainq/gateway/wires/mcp/requests.py",
         "may(caller, Verb.STEER, handle.session_id)",
         "may(caller, Verb.READ, handle.session_id)",
         MCP_CALLS,
     ),
     Bug(
         "another tenant's call is decided by way of a turn of one's own",
-        "brainq/http/mcp/deciding.py",
+        "brainq/gateway/wires/mcp/elicitation.py",
         "if split_call_id(approval_id)[0] != found.turn_id:",
         "if not approval_id:",
         (*MCP_CALLS, *DECIDED),
     ),
     Bug(
         "arguments that were never shown are approved",
-        "brainq/http/mcp/deciding.py",
+        "brainq/gateway/wires/mcp/elicitation.py",
         "args_hash=args_hash)",
         "args_hash=None)",
         DECIDED,
     ),
     Bug(
         "two tenants' idempotency keys meet",
-        "brainq/http/mcp/calls_in_flight.py",
+        "brainq/gateway/wires/mcp/requests.py",
         'f"{caller.counted_as} {text}"',
         "text",
         MCP_CALLS,
     ),
     Bug(
         "AG-UI's context reaches the model without configure",
-        "brainq/http/ag_ui/bodies.py",
+        "brainq/gateway/wires/ag_ui/bodies.py",
         "or None if configures else None",
         "or None",
         AG_UI,
     ),
     Bug(
         "old results are answers to a later question",
-        "brainq/http/ag_ui/bodies.py",
+        "brainq/gateway/wires/ag_ui/bodies.py",
         'f"{message.tool_call_id}-result":\n            break',
         'f"{message.tool_call_id}-result":\n            continue',
         AG_UI,
     ),
     Bug(
         "a stream goes on while nobody can say whether it may",
-        "brainq/http/event_stream.py",
+        "brainq/gateway/rest/event_stream.py",
         'log.warning("a stream is cut off", failure=failure)\n            return False',
         'log.warning("a stream is cut off", failure=failure)\n            return True',
         STREAM,
@@ -124,39 +124,41 @@ BUGS = (
     ),
     Bug(
         "a subscription ends while a second approval is open",
-        "brainq/http/a2a/tasks.py",
+        "brainq/gateway/wires/a2a/tasks.py",
         "after.is_over or (after.is_interrupted and not before.is_interrupted)",
         "after.is_over or after.is_interrupted",
         A2A,
     ),
     Bug(
         "a failed task says nothing",
-        "brainq/http/a2a/fold.py",
+        "brainq/gateway/wires/a2a/task_fold.py",
         "reason = result.error or result.text",
         "reason = result.text",
         A2A,
     ),
     Bug(
         "the model goes on for a page that was closed",
-        "brainq/http/chat_turns.py",
+        "brainq/gateway/wires/chat/requests.py",
         ', "turn_id": attended_turn_id()}',
         "}",
-        ("tests/integration/http/test_chat_wires.py::test_calls_that_a_page_never_answers_end_their_turn",),
+        (
+            "tests/integration/gateway/test_chat_wires.py::test_calls_that_a_page_never_answers_end_their_turn",
+        ),
     ),
     Bug(
         "a turn's page does not say what an approval's tool does",
-        "brainq/http/page/assets/views/turn.js",
+        "brainq/gateway/page/assets/views/turn.js",
         "  askForBrains(update);",
         "  ",
         PAGE,
     ),
     Bug(
         "a chat's message waits behind an open approval",
-        "brainq/http/chat_turns.py",
+        "brainq/gateway/wires/chat/requests.py",
         'if any(approval.state == "pending" for approval in asked):',
         'if any(approval.state == "approved" for approval in asked):',
         (
-            "tests/integration/http/test_chat_wires.py::test_a_message_beside_an_open_approval_is_refused_and_the_chat_goes_on",
+            "tests/integration/gateway/test_chat_wires.py::test_a_message_beside_an_open_approval_is_refused_and_the_chat_goes_on",
         ),
     ),
     Bug(
@@ -175,30 +177,30 @@ BUGS = (
     ),
     Bug(
         "a page may send headers that were thought of",
-        "brainq/http/app.py",
+        "brainq/gateway/app.py",
         'allow_headers=["*"]',
         'allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Prefer"]',
         (f"{DOOR}::test_every_header_of_a_client_passes_a_preflight",),
     ),
     Bug(
         "HEAD follows a stream to its end",
-        "brainq/http/methods.py",
+        "brainq/gateway/edge/middleware.py",
         "                begun.set()\n",
         "",
         (f"{DOOR}::test_head_is_get_without_its_body",),
     ),
     Bug(
         "of each call that ended all calls are read",
-        "brainq/http/call_details.py",
+        "brainq/gateway/wires/chat/stream.py",
         "self._handle.calls(last - first + 1, self._before(step, first))",
         "self._handle.calls()",
-        ("tests/unit/http/test_call_details.py",),
+        ("tests/unit/gateway/test_call_details.py",),
     ),
     Bug(
         "the stand-in model does not hear what is sent into a live turn",
-        "brainq/providers/offline.py",
+        "brainq/models/offline.py",
         '    if "input" not in message.extra:\n',
         "    if message.extra:\n",
-        ("tests/unit/providers/test_offline.py",),
+        ("tests/unit/models/test_offline.py",),
     ),
 )

@@ -17,7 +17,7 @@ BUGS = (
     ),
     Bug(
         "what only Redis knows is looked for among the first rows alone",
-        "brainq/client/turn_list.py",
+        "brainq/client/lists.py",
         "yield row, turn\n            if len(rows) < at_once:",
         "yield row, turn\n            if rows:",
         ("tests/integration/test_lists.py",),

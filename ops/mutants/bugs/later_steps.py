@@ -5,7 +5,7 @@ from __future__ import annotations
 from ops.mutants.bug import Bug
 
 LATER = "brainq/broker/later.py"
-TRANSPORT = "brainq/broker/poison.py"
+TRANSPORT = "brainq/broker/celery57/transport.py"
 FINALIZER = "brainq/finalize/finalizer.py"
 TESTS = ("tests/unit/broker/test_later.py",)
 WHOLE = ("tests/acceptance/promises/test_p09_later_steps.py",)
@@ -28,7 +28,7 @@ BUGS = (
     Bug(
         "later steps: a worker that finds many takes as many as it has threads",
         TRANSPORT,
-        "LATER_THREADS.free if is_later else MOST_AT_ONCE",
+        "LATER_THREADS.free if is_later else MAX_AT_ONCE",
         "MOST_AT_ONCE",
         WHOLE,
     ),
@@ -41,7 +41,7 @@ BUGS = (
     ),
     Bug(
         "later steps: a message counts after its acknowledgement",
-        "brainq/broker/credit.py",
+        "brainq/broker/celery57/event_loop.py",
         "        super().ack(delivery_tag)\n        self.later.pop(delivery_tag, None)",
         "        super().ack(delivery_tag)",
         TESTS,
@@ -55,7 +55,7 @@ BUGS = (
     ),
     Bug(
         "callbacks behind: where the system gives no thread a place is lost",
-        "brainq/finalize/behind.py",
+        "brainq/finalize/result_first.py",
         "            self._places.release()\n            log.warning",
         "            log.warning",
         ("tests/unit/finalize/test_behind.py",),

@@ -7,14 +7,14 @@ from ops.mutants.bug import Bug
 TASKS = (
     "tests/integration/mcp/test_tasks.py::test_a_server_that_was_started_again_is_not_asked_for_its_forerunner_s_task",
 )
-UNTRUSTED = ("tests/unit/turn/planning/test_untrusted_results.py",)
+UNTRUSTED = ("tests/unit/turn/plan/test_untrusted_results.py",)
 CATALOGUE = ("tests/unit/tools/mcp/test_catalogue.py",)
 INJECTED = (
     "tests/integration/test_prompt_injection.py::test_with_the_policy_no_change_of_an_attack_is_made_and_the_task_is_done",
 )
 HTTP = ("tests/integration/mcp/test_http.py",)
 OAUTH = ("tests/integration/mcp/test_oauth.py",)
-POLICY = "brainq/turn/planning/untrusted_results.py"
+POLICY = "brainq/turn/plan/calls.py"
 
 BUGS = (
     Bug(
@@ -49,21 +49,21 @@ BUGS = (
     ),
     Bug(
         "the policy asks for nothing",
-        "brainq/turn/planning/plan.py",
+        "brainq/turn/plan/calls.py",
         "untrusted_sources(brain, view)",
         "()",
         INJECTED,
     ),
     Bug(
         "reads ask after untrusted results, too",
-        "brainq/turn/planning/approval.py",
+        "brainq/turn/plan/approval.py",
         "untrusted and not tool.spec.effect.is_read",
         "untrusted",
         UNTRUSTED,
     ),
     Bug(
         "tools of MCP servers are trusted where nothing is said",
-        "brainq/tools/mcp/annotations.py",
+        "brainq/tools/mcp/tools.py",
         'return not annotations or annotations.get("openWorldHint") is not False',
         'return bool(annotations) and annotations.get("openWorldHint") is True',
         CATALOGUE,
@@ -71,13 +71,13 @@ BUGS = (
     Bug(
         "a connection that is refused ends what is in flight",
         "brainq/tools/mcp/function.py",
-        "isinstance(failure, NotSent) and connection.asking > 0",
+        "isinstance(failure, RequestNotSent) and connection.asking > 0",
         "False",
         HTTP,
     ),
     Bug(
         "each request that was refused fetches a token of its own",
-        "brainq/tools/mcp/transports/oauth.py",
+        "brainq/tools/mcp/http_transport.py",
         "(not is_answered and self._token() in (None, token))",
         "not is_answered",
         OAUTH,

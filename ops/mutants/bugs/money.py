@@ -4,43 +4,43 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-BILL = ("tests/unit/providers/test_bill.py",)
-SPENT = ("tests/unit/providers/test_spent.py",)
+BILL = ("tests/unit/models/test_bill.py",)
+SPENT = ("tests/unit/models/test_costs.py",)
 LOST = ("tests/lua/test_lost_attempts.py",)
 CUT = ("tests/integration/test_money_of_cut_streams.py",)
 
 BUGS = (
     Bug(
         "what was streamed before a cut is not counted",
-        "brainq/providers/bill.py",
+        "brainq/models/asking/bill.py",
         "max(self._reported.output_tokens, self._written.tokens)",
         "self._reported.output_tokens",
         BILL,
     ),
     Bug(
         "the arguments of a call that was cut are not counted",
-        "brainq/providers/bill.py",
+        "brainq/models/asking/bill.py",
         "if chunk.arguments:",
         "if chunk.arguments and chunk.text:",
         BILL,
     ),
     Bug(
         "what a stream had told of usage is forgotten when it is cut",
-        "brainq/providers/vendor.py",
+        "brainq/models/asking/vendor_provider.py",
         "place.reported(usage)",
         "pass",
         CUT,
     ),
     Bug(
         "what broke off is not marked as an estimate",
-        "brainq/providers/bill.py",
+        "brainq/models/asking/bill.py",
         '"estimated": True,',
         '"estimated": False,',
         BILL,
     ),
     Bug(
         "the limit of money is not held between requests",
-        "brainq/providers/allowance.py",
+        "brainq/models/asking/bill.py",
         "self._used_usd + (self.price(provider, model, usage) or 0.0) > self.usd",
         "(self.price(provider, model, usage) or 0.0) > self.usd",
         BILL,
@@ -68,14 +68,14 @@ BUGS = (
     ),
     Bug(
         "a lost attempt names the fallback, not its member",
-        "brainq/providers/spent.py",
-        "return first_asked(*members[0]) if members else (provider.name, model)",
+        "brainq/models/costs.py",
+        "return first_model(*members[0]) if members else (provider.name, model)",
         "return provider.name, model",
         SPENT,
     ),
     Bug(
         "a cost limit is passed by a fallback's member without a price: the others' prices stand for it",
-        "brainq/providers/spent.py",
+        "brainq/models/costs.py",
         "return max(known) if len(known) == len(prices) else None",
         "return max(known) if known else None",
         SPENT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ops.mutants.bug import Bug
 
 NAMES = "brainq/broker/names.py"
-POISON = "brainq/broker/poison.py"
+POISON = "brainq/broker/celery57/transport.py"
 LISTS = ("tests/unit/broker/test_names.py",)
 PRODUCERS = ("tests/integration/test_producers.py::test_a_submit_of_any_priority_is_accepted",)
 EARLY = (
@@ -17,8 +17,8 @@ BUGS = (
     Bug(
         "a stock producer's priorities are read by nobody",
         NAMES,
-        "_ALL_OF_CELERY if queue == TURNS_QUEUE else _OURS",
-        "_OURS",
+        "_ALL_PRIORITIES if queue == TURNS_QUEUE else _OWN_PRIORITIES",
+        "_OWN_PRIORITIES",
         LISTS,
     ),
     Bug(
@@ -45,8 +45,8 @@ BUGS = (
     Bug(
         "the fleet counts only our own priorities",
         NAMES,
-        "list_of(queue, priority) for priority in priorities_of(queue))",
-        "list_of(queue, priority) for priority in _OURS)",
+        "list_name(queue, priority) for priority in priorities_of(queue))",
+        "list_name(queue, priority) for priority in _OWN_PRIORITIES)",
         PRODUCERS,
     ),
     Bug(
@@ -65,7 +65,7 @@ BUGS = (
     ),
     Bug(
         "doctor takes one queue's messages for another's",
-        "brainq/cli/checks/broker.py",
+        "brainq/cli/checks/redis.py",
         "len(names.priorities_of(queue))",
         "2",
         DOCTOR,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-POOL = ("tests/unit/wiring/test_quarantine.py",)
-WORKER = ("tests/unit/wiring/test_alone.py",)
+POOL = ("tests/unit/wiring/test_process_pool.py",)
+WORKER = ("tests/unit/wiring/test_quarantine_children.py",)
 BLAME = ("tests/lua/test_turn_blame.py",)
 WAIT = ("tests/lua/test_turn_quarantine.py",)
 MANY = ("tests/integration/test_quarantine.py",)
@@ -13,35 +13,35 @@ MANY = ("tests/integration/test_quarantine.py",)
 BUGS = (
     Bug(
         "a group that died goes on in a group of the same size",
-        "brainq/wiring/quarantine.py",
-        "return -(-died_among // max(2, processes)) if died_among else MOST_TOGETHER",
-        "return died_among or MOST_TOGETHER",
+        "brainq/processes/pool.py",
+        "return -(-died_among // max(2, processes)) if died_among else MAX_MEMBERS",
+        "return died_among or MAX_MEMBERS",
         (*POOL, *MANY),
     ),
     Bug(
         "suspects fill one process before another is started",
-        "brainq/wiring/quarantine.py",
-        "for most in (SPREAD, size):",
-        "for most in (size, SPREAD):",
+        "brainq/processes/pool.py",
+        "for most in (FILL_FIRST, size):",
+        "for most in (size, FILL_FIRST):",
         POOL,
     ),
     Bug(
         "whoever asks last for a place in quarantine has it first",
-        "brainq/wiring/quarantine.py",
+        "brainq/processes/pool.py",
         "if self._queue[0] is ticket and",
         "if self._queue[-1] is ticket and",
         POOL,
     ),
     Bug(
         "a suspect comes into a process that has died",
-        "brainq/wiring/quarantine.py",
+        "brainq/processes/pool.py",
         "return not self.is_retired and self.size == size",
         "return self.size == size",
         POOL,
     ),
     Bug(
         "a child that died while it was idle keeps its group's number",
-        "brainq/wiring/quarantine.py",
+        "brainq/processes/pool.py",
         "if shared.is_retired or not shared.child.is_alive or keep == 0:\n                self._shared.remove(shared)\n"
         "                useless.append(shared)",
         "if shared.is_retired or not shared.child.is_alive or keep == 0:\n                self._shared.remove(shared)",
@@ -49,14 +49,14 @@ BUGS = (
     ),
     Bug(
         "a dead child is reaped before its group is killed",
-        "brainq/wiring/alone_process.py",
+        "brainq/processes/parent.py",
         "os.WEXITED | os.WNOHANG | os.WNOWAIT",
         "os.WEXITED | os.WNOHANG",
         WORKER,
     ),
     Bug(
         "a turn that was not taken up when another killed its process waits for the sweeper",
-        "brainq/wiring/alone.py",
+        "brainq/wiring/quarantine.py",
         'if word == "BLAMED":',
         "if word:",
         (*WORKER, *MANY),

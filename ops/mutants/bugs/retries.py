@@ -5,8 +5,8 @@ from __future__ import annotations
 from ops.mutants.bug import Bug
 
 TRY = ("tests/lua/test_request_try.py", "tests/lua/test_request_tried.py")
-TRIES = ("tests/unit/http/openai/test_tries.py",)
-ERRORS = "tests/integration/http/openai/test_errors.py"
+TRIES = ("tests/unit/gateway/openai/test_tries.py",)
+ERRORS = "tests/integration/gateway/openai/test_errors.py"
 
 BUGS = (
     Bug(
@@ -39,21 +39,21 @@ BUGS = (
     ),
     Bug(
         "an answer whose client has left counts as sent",
-        "brainq/http/openai/tries.py",
+        "brainq/gateway/wires/openai/retries.py",
         "if self._is_gone:",
         "if self._is_gone and not self._is_whole:",
         TRIES,
     ),
     Bug(
         "what the door refuses is not noted",
-        "brainq/http/openai/tries.py",
+        "brainq/gateway/wires/openai/retries.py",
         "refusal.kind.status == 429 and",
         "refusal.kind.status == 503 and",
         TRIES,
     ),
     Bug(
         "who may not steer gives results over OpenAI's wire",
-        "brainq/http/openai/turns.py",
+        "brainq/gateway/wires/openai/requests.py",
         "    by.require_verb(Verb.STEER)\n",
         "",
         (f"{ERRORS}::test_results_need_the_verb_steer",),

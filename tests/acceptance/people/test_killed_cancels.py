@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import redis
 
-from brainq.client.inner import wiring_of
+from brainq.client.internals import wiring_of
 from brainq.contracts.status import Ending, StopReason, TraceStatus
-from brainq.state.connection import LINES
+from brainq.state.connection import SCRIPT_CONNECTIONS
 from tests.acceptance.people.conftest import Neighbours
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script
@@ -82,7 +82,10 @@ def test_the_coordinator_that_ends_a_cancelled_turn_dies(stormy: World, sid: str
 def reaches_redis(world: World) -> bool:
     """Each connection that was in use fails once: nothing is repeated blindly."""
     try:
-        return all(world.wiring.state.redis.execute_command("EVAL", "return 1", 0) for _ in range(2 * LINES))
+        return all(
+            world.wiring.state.redis.execute_command("EVAL", "return 1", 0)
+            for _ in range(2 * SCRIPT_CONNECTIONS)
+        )
     except redis.ConnectionError:
         return False
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.contracts.client_tool import ClientTool
 from brainq.contracts.status import Ending, TraceStatus
+from brainq.contracts.tool import ClientTool
 from brainq.errors import ResultRefused, TokenRefused
 from brainq.people.children import child_turn_id
 from tests.acceptance.people.conftest import Neighbours

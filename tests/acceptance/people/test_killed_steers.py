@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from brainq.contracts.mailbox import Receipt
+from brainq.contracts.people import Receipt
 from brainq.contracts.status import Ending, StopReason
 from brainq.people.inputs import bounced_turn_id
 from tests.acceptance.people.conftest import Neighbours

@@ -8,14 +8,14 @@ from typing import Any
 
 from brainq.contracts.event import EventKind
 from brainq.contracts.status import TraceStatus
-from brainq.devserver.fleet import Worker
+from brainq.devserver.local_fleet import LocalWorker
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
 from tests.support.wait import wait_until
 from tests.support.world import World
 
 
-def freeze(world: World, pool: str, pid: int) -> Worker:
+def freeze(world: World, pool: str, pid: int) -> LocalWorker:
     """SIGSTOP the worker of `pool` that is process `pid`."""
     (worker,) = [w for w in world.fleet.of_pool(pool) if w.process is not None and w.process.pid == pid]
     world.fleet.kill(worker, signal.SIGSTOP)

@@ -14,10 +14,10 @@ import pytest
 
 from brainq import Brain
 from brainq.client.handle import TurnHandle
-from brainq.contracts.approval import Approval
 from brainq.contracts.claim import CallRef
 from brainq.contracts.event import EventKind
 from brainq.contracts.ids import full_call_id
+from brainq.contracts.people import Approval
 from brainq.contracts.status import Ending, TraceStatus
 from brainq.errors import ApprovalDecided
 from brainq.people.inputs import bounced_turn_id

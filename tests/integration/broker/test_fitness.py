@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from brainq.broker import names
-from brainq.broker.steps import thread_step
+from brainq.broker.thread_step import thread_step
 from brainq.errors import SetupError, Unreachable
 from brainq.store.store import Store
-from brainq.tasks import fitness
-from brainq.tasks.fitness import SETUP_EXIT, Fitness
+from brainq.tasks import worker_health
+from brainq.tasks.worker_health import SETUP_EXIT, WorkerHealth
 from brainq.wiring import doorbells
 from tests.integration.broker.worker import Heard, listening_app, ring, running, settings_for
 from tests.support.pump import sqlite_url
@@ -40,14 +40,14 @@ class Sql:
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TICK_S", "LOOK_EVERY_S", "LOOK_AGAIN_S"):
-        monkeypatch.setattr(fitness, name, 0.02)
+    for name in ("TICK_S", "CHECK_EVERY_S", "RECHECK_EVERY_S"):
+        monkeypatch.setattr(worker_health, name, 0.02)
 
 
-def worker_app(redis_url: str, sql: Sql) -> tuple[Any, Heard, Fitness]:
+def worker_app(redis_url: str, sql: Sql) -> tuple[Any, Heard, WorkerHealth]:
     app: Any
     app, heard = listening_app(settings_for(redis_url))
-    app.fitness = Fitness(sql.look, sql.look)
+    app.fitness = WorkerHealth(sql.look, sql.look)
     app.steps["worker"].add(thread_step("fitness", app.fitness.watch))
     return app, heard, app.fitness
 
@@ -116,7 +116,7 @@ def test_what_waiting_does_not_mend_ends_the_worker() -> None:
         raise SetupError("the SQL schema is at revision 9999, which this brainq does not know")
 
     with pytest.raises(SystemExit) as ended:
-        Fitness(wrong, wrong).wait_fit(lambda: None)
+        WorkerHealth(wrong, wrong).wait_fit(lambda: None)
     assert ended.value.code == SETUP_EXIT
 
 

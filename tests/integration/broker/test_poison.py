@@ -12,9 +12,9 @@ from redis.connection import Connection
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from brainq.broker.app import make_app
+from brainq.broker.celery57.transport import SAVED_ITEMS, check_item
 from brainq.broker.envelope import envelope
 from brainq.broker.names import POISON_LIST, TURN_ADVANCE, TURNS_QUEUE, queue_key
-from brainq.broker.poison import KEPT_ITEMS, admit
 from tests.integration.broker.worker import listening_app, quarantined, ring, running, settings_for
 from tests.support.server import RedisServer
 from tests.support.wait import wait_until
@@ -115,10 +115,10 @@ def test_the_poison_list_is_capped(redis_server: RedisServer, redis_url: str) ->
     settings = settings_for(redis_url)
     with make_app(settings).connection_for_write() as connection:
         channel = connection.default_channel
-        for number in range(KEPT_ITEMS + 5):
+        for number in range(SAVED_ITEMS + 5):
             channel.quarantine(f"reason {number}", TURNS_QUEUE, b"\xff" * 20_000 if number == 1004 else b"x")
     notes = quarantined(redis_server, settings)
-    assert len(notes) == KEPT_ITEMS
+    assert len(notes) == SAVED_ITEMS
     assert (notes[0]["reason"], notes[-1]["reason"]) == ("reason 5", "reason 1004")
     assert len(notes[-1]["item"]) < 20_000
 
@@ -141,7 +141,7 @@ def test_an_unfinished_message_returns_to_its_own_queue_and_is_good_again(
     assert len(taken) == 1
     assert redis_server.keys() == [queue_key(settings, TURNS_QUEUE)]
     (item,) = redis_server.command("RPOP", queue_key(settings, TURNS_QUEUE))
-    assert json.loads(admit(item, TURNS_QUEUE)["body"])[0] == ["s1", "t1", 0]
+    assert json.loads(check_item(item, TURNS_QUEUE)["body"])[0] == ["s1", "t1", 0]
 
 
 def test_a_reason_quotes_nothing_of_the_item(

@@ -13,12 +13,12 @@ from celery.bootsteps import TERMINATE
 from celery.worker import state
 
 from brainq.broker.app import make_app
+from brainq.broker.celery57.pool import TaskRun, current_run
 from brainq.broker.names import COORDINATOR_QUEUES, TURN_ADVANCE, TURNS_QUEUE, queue_key
-from brainq.broker.running import TaskRun, current_run
-from brainq.calls.own_thread import Abandon
-from brainq.contracts.did import Did, Failed
-from brainq.settings import Settings
-from brainq.tasks.abandon import current_task
+from brainq.calls.attempt import Abandon
+from brainq.contracts.status import WorkFailure, WorkOutcome
+from brainq.settings.deployment import Settings
+from brainq.tasks.register import current_abandon
 from tests.integration.broker.worker import running, settings_for, watching
 from tests.support.server import RedisServer
 from tests.support.wait import wait_until
@@ -68,7 +68,7 @@ def test_inspect_tells_what_runs_and_how_many_threads_there_are(redis_url: str) 
         assert sorted(task["id"] for task in active) == ["a", "b"]
         assert all(task["time_start"] and task["worker_pid"] for task in active)
         (stats,) = asked.stats().values()
-        assert stats["pool"]["implementation"] == "brainq.broker.pool:TaskPool"
+        assert stats["pool"]["implementation"] == "brainq.broker.celery57.pool:TaskPool"
         assert (stats["pool"]["max-concurrency"], stats["pool"]["threads"]) == (2, 2)
         stuck.let_all_go()
         wait_until(lambda: not next(iter(asked.active().values())), "none runs")
@@ -144,14 +144,14 @@ def test_an_abandoned_call_is_answered_with_what_settled_it(redis_url: str, sett
     release = threading.Event()
 
     def work(name: str) -> None:
-        means[name] = current_task()
+        means[name] = current_abandon()
         if name == "a":
             release.wait(60)
 
     def settle() -> str:
         if settled == "away":
             raise Lost
-        return Did("settled", Failed.CALL_TIMED_OUT if settled == "timed out" else None)
+        return WorkOutcome("settled", WorkFailure.CALL_TIMED_OUT if settled == "timed out" else None)
 
     app = stuck_app(settings_for(redis_url, task_events=True), work)
     with running(app, concurrency=1), watching(app) as events:
@@ -170,7 +170,7 @@ def test_an_abandoned_call_is_answered_with_what_settled_it(redis_url: str, sett
 
 
 def test_a_thread_that_is_none_of_the_pool_s_cannot_be_abandoned() -> None:
-    assert current_task() is None
+    assert current_abandon() is None
 
 
 def test_a_task_that_ends_its_thread_ends_as_failed(redis_url: str) -> None:

@@ -18,8 +18,8 @@ from redis.exceptions import NoPermissionError
 from brainq.broker.app import make_app
 from brainq.broker.envelope import envelope
 from brainq.broker.names import COORDINATOR_QUEUES, POISON_LIST, TURN_ADVANCE, TURNS_QUEUE
-from brainq.devserver.binary import find_server
-from brainq.devserver.probe import free_port, ping
+from brainq.devserver.ports import free_port, ping
+from brainq.devserver.redis_server import find_server
 from brainq.state.stream_reader import StreamReader
 from tests.integration.broker.worker import running, settings_for, watching
 from tests.support.streams import KEYS, SESSION, take, until

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from celery.contrib.testing.worker import start_worker
 
-from brainq.broker import steps
+from brainq.broker import thread_step
 from brainq.broker.app import make_app
 from brainq.broker.names import COORDINATOR_QUEUES
 from tests.integration.broker.worker import running, settings_for
@@ -21,7 +21,7 @@ def test_a_thread_step_runs_while_its_worker_does_and_is_started_again_if_it_fai
     redis_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "brainq")
-    monkeypatch.setattr(steps, "RESTART_AFTER_S", 0.01)
+    monkeypatch.setattr(thread_step, "RESTART_AFTER_S", 0.01)
     runs: list[int] = []
     alive = threading.Event()
     stopped = threading.Event()
@@ -35,7 +35,7 @@ def test_a_thread_step_runs_while_its_worker_does_and_is_started_again_if_it_fai
         stopped.set()
 
     app = make_app(settings_for(redis_url), COORDINATOR_QUEUES)
-    cast("Any", app.steps)["worker"].add(steps.thread_step("sweeper", sweep))
+    cast("Any", app.steps)["worker"].add(thread_step.thread_step("sweeper", sweep))
     with running(app):
         assert alive.wait(60)
         assert not stopped.is_set()

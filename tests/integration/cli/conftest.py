@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
 from brainq.client.client import Client
-from brainq.providers.scripted import ScriptedProvider, says
-from brainq.settings import Settings
+from brainq.models.scripted import ScriptedProvider, says
+from brainq.settings.deployment import Settings
 from tests.support.commands import Brainq, commands
 from tests.support.pump import sqlite_url
 
 BRAIN = """
 from brainq import Brain, Effect, ScriptedProvider
-from brainq.providers.scripted import says
+from brainq.models.scripted import says
 
 brain = Brain("cli", ScriptedProvider([says("Done.")]))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from brainq.cli.codes import Exit
+from brainq.cli.exit_codes import ExitCode
 from tests.support.brains.capped import APP as CAPPED
 from tests.support.brains.pair import APP
 from tests.support.commands import Brainq
@@ -38,7 +38,7 @@ def test_a_submit_names_its_brain_and_show_says_which(brainq: Brainq) -> None:
 
 def test_a_brain_that_there_is_not_is_refused_with_those_there_are(brainq: Brainq) -> None:
     refused = brainq("-A", APP, "submit", "s1", "hello", "--brain", "garden", "--no-wait")
-    assert refused.code == Exit.USAGE
+    assert refused.code == ExitCode.USAGE
     assert "'garden'" in refused.err
     assert "desk, lab" in refused.err
     assert brainq("-A", APP, "list", "--json").out.strip() == "[]"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from brainq.broker.app import make_app
-from brainq.cli.checks.broker import check_envelope
-from brainq.settings import Settings
+from brainq.cli.checks.redis import check_envelope
+from brainq.settings.deployment import Settings
 from tests.support.commands import Brainq
 from tests.support.server import RedisServer
 from tests.support.wait import wait_until

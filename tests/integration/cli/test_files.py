@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from brainq.cli.codes import Exit
+from brainq.cli.exit_codes import ExitCode
 from brainq.client.client import Client
-from brainq.client.inner import wiring_of
+from brainq.client.internals import wiring_of
 from tests.support.blobs import png
 from tests.support.commands import Brainq
 
@@ -24,5 +24,5 @@ def test_a_picture_is_sent_and_named(brainq: Brainq, client: Client, tmp_path: P
     assert row is not None
     assert client.handle(turn_id).file(row.attachments[0].sha256).data == png()
     refused = brainq("submit", "s1", "Look.", "--attach", str(tmp_path / "gone"))
-    assert refused.code == Exit.USAGE
+    assert refused.code == ExitCode.USAGE
     assert "--attach: cannot read" in refused.err

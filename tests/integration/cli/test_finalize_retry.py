@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from brainq.cli.codes import Exit
-from brainq.contracts.parts import Memory
+from brainq.cli.exit_codes import ExitCode
+from brainq.contracts.brain import Memory
 from tests.support.commands import Brainq
 from tests.support.parts import Extractor, Pumps, brain_of, forget, pump_of, run_turn
 
@@ -17,9 +17,9 @@ APP = """
 import os
 from brainq import Brain, ScriptedProvider
 from brainq.contracts.memory import MemoryItem
-from brainq.contracts.parts import Memory
-from brainq.contracts.prompt import PromptTemplate
-from brainq.providers.scripted import says
+from brainq.contracts.brain import Memory
+from brainq.contracts.brain import PromptTemplate
+from brainq.models.scripted import says
 
 
 class Extractor:
@@ -53,27 +53,27 @@ def test_the_command_retries_and_says_how_it_went(
     monkeypatch.setattr("brainq.observe.otel_setup.start_traces", started)
     ran = brainq("finalize", "retry", turn_id)
     assert roles == stopped == ["retry"]
-    assert ran.code == Exit.FAILED
+    assert ran.code == ExitCode.FAILED
     assert "memory: running" in ran.err
     assert "memory: failed again: OSError: the extractor" in ran.err
     assert "\x1b" not in ran.err
 
     (tmp_path / "away").unlink()
     ran = brainq("finalize", "retry", turn_id, "memory", "--json")
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     assert json.loads(ran.out) == {"turn_id": turn_id, "step": "memory", "outcome": "done", "error": ""}
     assert [row.text for row in pump.wiring.store.memories.of_turn(turn_id)] == ["They were here."]
 
     ran = brainq("finalize", "retry", turn_id)
-    assert ran.code == Exit.OK
+    assert ran.code == ExitCode.OK
     assert "nothing to retry" in ran.err
     ran = brainq("finalize", "retry", turn_id, "--json")
-    assert (ran.code, json.loads(ran.out)) == (Exit.OK, [])
-    assert brainq("finalize", "retry", turn_id, "memory").code == Exit.USAGE
+    assert (ran.code, json.loads(ran.out)) == (ExitCode.OK, [])
+    assert brainq("finalize", "retry", turn_id, "memory").code == ExitCode.USAGE
     ran = brainq("finalize", "retry", turn_id, "memroy")
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert "its steps are" in ran.err
-    assert brainq("finalize", "retry", "01zzzz").code == Exit.NOT_FOUND
+    assert brainq("finalize", "retry", "01zzzz").code == ExitCode.NOT_FOUND
     usage = brainq("finalize", "retry", "--help").out
     assert "[STEP]" in usage
     assert "[[STEP]]" not in usage
@@ -89,7 +89,7 @@ def test_a_redacted_turn_that_redis_has_let_go_is_refused(
     turn_id = run_turn(pump).turn_id
     forget(pump)
     ran = brainq("finalize", "retry", turn_id)
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert "SQL keeps none of its content (redact_logs)" in ran.err
     assert "BRAINQ_KEEP_TURN_S" in ran.err
     assert pump.wiring.store.memories.of_turn(turn_id) == []

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from brainq.cli.codes import Exit
+from brainq.cli.exit_codes import ExitCode
 from brainq.client.client import Client
-from brainq.client.inner import wiring_of
+from brainq.client.internals import wiring_of
 from brainq.contracts.memory import MemoryItem
 from tests.support.commands import Brainq
 
@@ -32,7 +32,7 @@ def test_memories_are_listed_and_forgotten(brainq: Brainq, known: None) -> None:
 
     one = brainq("memory", "forget", str(newest["row"]))
     assert (one.code, one.err) == (0, "1 memory forgotten\n")
-    assert brainq("memory", "forget", str(newest["row"])).code == Exit.NOT_FOUND
+    assert brainq("memory", "forget", str(newest["row"])).code == ExitCode.NOT_FOUND
     assert json.loads(brainq("memory", "forget", "--scope", "ann", "--json").out) == {"forgotten": 2}
     assert brainq("memory", "list", "ann").err == "no memories\n"
 
@@ -49,4 +49,4 @@ def test_memories_are_listed_and_forgotten(brainq: Brainq, known: None) -> None:
     ],
 )
 def test_wrong_usage_is_told(brainq: Brainq, client: Client, wrong: tuple[str, ...]) -> None:
-    assert brainq("memory", *wrong).code == Exit.USAGE
+    assert brainq("memory", *wrong).code == ExitCode.USAGE

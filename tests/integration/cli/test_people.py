@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from brainq.brain_loading import load_brains
-from brainq.cli.codes import Exit
+from brainq.brain.loading import load_brains
+from brainq.cli.exit_codes import ExitCode
 from brainq.client.handle import TurnHandle
 from brainq.contracts.ids import split_call_id
-from brainq.settings import Settings
+from brainq.settings.deployment import Settings
 from tests.support.commands import Brainq
 from tests.support.pump import Pump
 
 BRAIN = """
 from brainq import Brain, Effect, Pending, RunContext, ScriptedProvider
-from brainq.providers.scripted import calls, says
+from brainq.models.scripted import calls, says
 
 
 def obey(request):
@@ -91,7 +91,7 @@ def test_a_call_is_listed_approved_and_goes_on(brainq: Brainq, pump: Pump) -> No
     assert "writes are looked at" in table
     assert "no approvals" in brainq("approvals", "--session", "s2").err
     assert printed(brainq, "approvals", "--after", approval) == []
-    assert brainq("approvals", "--after", "t-9-c1-0").code == Exit.USAGE
+    assert brainq("approvals", "--after", "t-9-c1-0").code == ExitCode.USAGE
     page = brainq("show", handle.turn_id).out
     assert f"brainq approve {approval}" in page
     assert "waits for an approval" in page
@@ -99,7 +99,7 @@ def test_a_call_is_listed_approved_and_goes_on(brainq: Brainq, pump: Pump) -> No
     assert (said.code, "is approved by ada" in said.err) == (0, True)
     assert brainq("approve", approval).code == 0
     refused = brainq("deny", approval)
-    assert (refused.code, "approved by ada" in refused.err) == (Exit.REFUSED, True)
+    assert (refused.code, "approved by ada" in refused.err) == (ExitCode.REFUSED, True)
     assert pump.finish(handle).text == "Read: nothing"
     tail = brainq("tail", handle.turn_id).out
     assert "for an approval" in tail
@@ -113,7 +113,7 @@ def test_a_call_is_listed_approved_and_goes_on(brainq: Brainq, pump: Pump) -> No
 def test_a_submit_that_waits_says_for_what_its_turn_is_parked(brainq: Brainq, pump: Pump) -> None:
     handle = parked(pump)
     ran = brainq("submit", "s1", "write it", "--request-key", handle.turn_id, "--timeout-s", "2.5")
-    assert ran.code == Exit.WAITED_OUT
+    assert ran.code == ExitCode.WAITED_OUT
     assert "waits for a person's approval of c1-0 write" in ran.err
     assert f"brainq show {handle.turn_id}" in ran.err
 
@@ -130,7 +130,7 @@ def test_a_call_runs_with_a_persons_arguments(brainq: Brainq, pump: Pump, tmp_pa
     approval = f"{parked(pump).turn_id}-c1-0"
     for wrong in ("{", "[1]", "@none.json", '{"name": "b"}', '{"name": "b", "text": 3}'):
         ran = brainq("approve", approval, "--arguments", wrong)
-        assert (ran.code, "arguments" in ran.err) == (Exit.USAGE, True)
+        assert (ran.code, "arguments" in ran.err) == (ExitCode.USAGE, True)
     (tmp_path / "given.json").write_text('{"name": "b", "text": "bye"}')
     found = printed(brainq, "approve", approval, "--arguments", "@given.json")
     assert (found["state"], found["edited"]) == ("approved", True)
@@ -142,10 +142,10 @@ def test_a_call_runs_with_a_persons_arguments(brainq: Brainq, pump: Pump, tmp_pa
 
 def test_what_is_no_approval_is_named(brainq: Brainq, pump: Pump) -> None:
     turn = pump.submit("s1", "hello").turn_id
-    assert brainq("approve", "nonsense").code == Exit.USAGE
-    assert brainq("approve", "nobody-c1-0").code == Exit.NOT_FOUND
-    assert brainq("deny", f"{turn}-c9-9").code == Exit.NOT_FOUND
-    assert brainq("approvals", "--state", "odd").code == Exit.USAGE
+    assert brainq("approve", "nonsense").code == ExitCode.USAGE
+    assert brainq("approve", "nobody-c1-0").code == ExitCode.NOT_FOUND
+    assert brainq("deny", f"{turn}-c9-9").code == ExitCode.NOT_FOUND
+    assert brainq("approvals", "--state", "odd").code == ExitCode.USAGE
 
 
 def test_input_goes_into_a_turn_and_its_receipt_says_what_became_of_it(brainq: Brainq, pump: Pump) -> None:
@@ -155,7 +155,7 @@ def test_input_goes_into_a_turn_and_its_receipt_says_what_became_of_it(brainq: B
     assert (
         printed(brainq, "steer", handle.turn_id, "Use the blue one", "--id", "msg-1")["state"] == "accepted"
     )
-    assert brainq("steer", handle.turn_id, "Another", "--id", "msg-1").code == Exit.USAGE
+    assert brainq("steer", handle.turn_id, "Another", "--id", "msg-1").code == ExitCode.USAGE
     assert "waits for the turn's next step" in brainq("show", handle.turn_id).out
     brainq("approve", f"{handle.turn_id}-c1-0")
     assert "Use the blue one" in pump.finish(handle).text
@@ -165,15 +165,15 @@ def test_input_goes_into_a_turn_and_its_receipt_says_what_became_of_it(brainq: B
     bounced = printed(brainq, "steer", handle.turn_id, "Too late")
     assert bounced["state"] == "bounced"
     stale = brainq("steer", handle.turn_id, "Too late", "--expect", handle.turn_id)
-    assert (stale.code, "not live" in stale.err) == (Exit.REFUSED, True)
+    assert (stale.code, "not live" in stale.err) == (ExitCode.REFUSED, True)
     assert pump.finish(pump.client.handle(bounced["bounced_turn_id"])).text == "Read: Too late"
 
 
 def test_input_that_says_nothing_is_refused(brainq: Brainq, pump: Pump) -> None:
     turn = pump.submit("s1", "hello").turn_id
-    assert brainq("steer", turn, "").code == Exit.USAGE
+    assert brainq("steer", turn, "").code == ExitCode.USAGE
     assert brainq("steer", turn, "", "--not-ready").code == 0
-    assert brainq("steer", turn, "x", "--id", "a b").code == Exit.USAGE
+    assert brainq("steer", turn, "x", "--id", "a b").code == ExitCode.USAGE
 
 
 def test_a_held_turn_changes_nothing_until_it_is_released(brainq: Brainq, pump: Pump) -> None:
@@ -186,14 +186,14 @@ def test_a_held_turn_changes_nothing_until_it_is_released(brainq: Brainq, pump: 
     assert "looking" in page
     assert f"brainq release {handle.turn_id} {second}" in page
     assert "waits for a hold to be released" in page
-    assert brainq("release", handle.turn_id, "hold-").code == Exit.USAGE
+    assert brainq("release", handle.turn_id, "hold-").code == ExitCode.USAGE
     assert printed(brainq, "release", handle.turn_id, hold.out.strip()) == {
         "turn_id": handle.turn_id,
         "released": [hold.out.strip()],
         "left": 1,
     }
     gone = brainq("release", handle.turn_id, hold.out.strip())
-    assert (gone.code, "no such hold" in gone.err, second in gone.err) == (Exit.NOT_FOUND, True, True)
+    assert (gone.code, "no such hold" in gone.err, second in gone.err) == (ExitCode.NOT_FOUND, True, True)
     assert "1 more" not in brainq("release", handle.turn_id, "all").err
     pump.drain()
     page = brainq("show", handle.turn_id).out
@@ -207,7 +207,7 @@ def test_a_held_turn_changes_nothing_until_it_is_released(brainq: Brainq, pump: 
     assert "looking" in tail
     assert "its time stands still" in tail
     ended = brainq("hold", handle.turn_id)
-    assert (ended.code, "has ended" in ended.err) == (Exit.USAGE, True)
+    assert (ended.code, "has ended" in ended.err) == (ExitCode.USAGE, True)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_held_turn_changes_nothing_until_it_is_released(brainq: Brainq, pump: 
     [("--expires-in-s", "0"), ("--expires-in-s", "nan"), ("--on-expiry", "odd"), ("--reason", "x" * 501)],
 )
 def test_a_hold_that_makes_no_sense_is_refused(brainq: Brainq, pump: Pump, options: tuple[str, ...]) -> None:
-    assert brainq("hold", pump.submit("s1", "hello").turn_id, *options).code == Exit.USAGE
+    assert brainq("hold", pump.submit("s1", "hello").turn_id, *options).code == ExitCode.USAGE
 
 
 def test_a_session_is_shown_paused_and_resumed(brainq: Brainq, pump: Pump) -> None:
@@ -235,17 +235,17 @@ def test_a_session_is_shown_paused_and_resumed(brainq: Brainq, pump: Pump) -> No
     assert printed(brainq, "resume", "s1")["live"] == waiting
     assert "was not paused" in brainq("resume", "s1").err
     assert "no turn of this session is known" in brainq("session", "s9").out
-    assert brainq("session", "a b").code == Exit.USAGE
-    assert brainq("pause", "a b").code == Exit.USAGE
+    assert brainq("session", "a b").code == ExitCode.USAGE
+    assert brainq("pause", "a b").code == ExitCode.USAGE
 
 
 def test_a_submit_says_what_a_busy_session_does(brainq: Brainq, pump: Pump) -> None:
     live = parked(pump)
     busy = brainq("submit", "s1", "more", "--no-wait", "--on-busy", "reject")
-    assert (busy.code, live.turn_id in busy.err) == (Exit.REFUSED, True)
+    assert (busy.code, live.turn_id in busy.err) == (ExitCode.REFUSED, True)
     joined = printed(brainq, "submit", "s1", "more", "--no-wait", "--on-busy", "steer")
     assert (joined["turn_id"], joined["receipt"]["state"]) == (live.turn_id, "accepted")
-    assert brainq("submit", "s1", "more", "--on-busy", "odd").code == Exit.USAGE
+    assert brainq("submit", "s1", "more", "--on-busy", "odd").code == ExitCode.USAGE
 
 
 def test_without_redis_approvals_are_those_of_sql(
@@ -257,4 +257,4 @@ def test_without_redis_approvals_are_those_of_sql(
     assert [row["id"] for row in json.loads(listed.out)] == [approval]
     assert "Redis is away" in listed.err
     assert f"brainq approve {approval}" in brainq("show", split_call_id(approval)[0]).out
-    assert brainq("approve", approval).code == Exit.SETUP
+    assert brainq("approve", approval).code == ExitCode.SETUP

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from brainq.cli.codes import Exit
-from brainq.cli.pruning import age_s
+from brainq.cli.actions.prune import parse_age_s
+from brainq.cli.exit_codes import ExitCode
 from brainq.client.client import Client
-from brainq.client.inner import wiring_of
+from brainq.client.internals import wiring_of
 from brainq.errors import InvalidInput
 from tests.integration.cli.test_turns import end_in_sql
 from tests.support.commands import Brainq
@@ -44,21 +44,21 @@ class Terminal(io.StringIO):
     [("90m", 5400), ("12h", 43_200), (" 30d ", 2_592_000), ("8w", 4_838_400), ("1.5h", 5400)],
 )
 def test_ages(age: str, seconds: float) -> None:
-    assert age_s(age) == seconds
+    assert parse_age_s(age) == seconds
 
 
 @pytest.mark.parametrize("age", ["", "30", "d", "-1d", "30 days", "1e3d", "30D", "\u0663d", "9" * 9 + "d"])
 def test_what_is_no_age_is_named_with_the_remedy(brainq: Brainq, age: str) -> None:
     with pytest.raises(InvalidInput, match="such as 90m, 12h, 30d"):
-        age_s(age)
+        parse_age_s(age)
     ran = brainq("db", "prune", f"--older-than={age}", "--yes")
-    assert (ran.code, "--older-than" in ran.err) == (Exit.USAGE, True)
+    assert (ran.code, "--older-than" in ran.err) == (ExitCode.USAGE, True)
 
 
 @pytest.mark.parametrize(("age", "remedy"), [("5m", "the least is 1h"), ("5001w", "the most is 5000w")])
 def test_ages_beyond_reason_are_refused(brainq: Brainq, age: str, remedy: str) -> None:
     ran = brainq("db", "prune", "--older-than", age, "--yes")
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert remedy in ran.err
 
 
@@ -85,7 +85,7 @@ def test_old_turns_go_and_the_rest_stays(brainq: Brainq, client: Client, old_tur
     assert "3 turns deleted, 6 rows in all" in ran.err
     assert "VACUUM" in ran.err
     assert len(wiring_of(client).store.turns.list()) == 1
-    assert brainq("show", old_turns[0]).code == Exit.NOT_FOUND
+    assert brainq("show", old_turns[0]).code == ExitCode.NOT_FOUND
     again = brainq("db", "prune", "--older-than", "30d", "--yes")
     assert (again.code, again.out) == (0, "")
     assert "nothing is over and older than 30d" in again.err
@@ -108,7 +108,7 @@ def test_a_database_that_is_not_there_is_not_made(
     missing = tmp_path / "else" / "where.db"
     monkeypatch.setenv("BRAINQ_SQL_URL", f"sqlite:///{missing}")
     ran = brainq("db", "prune", "--older-than", "30d", "--yes")
-    assert ran.code == Exit.SETUP
+    assert ran.code == ExitCode.SETUP
     assert str(missing) in ran.err.replace("\n", "")
     assert not missing.parent.exists()
 
@@ -120,7 +120,7 @@ def test_an_old_schema_is_not_migrated_by_the_way(
     empty.touch()
     monkeypatch.setenv("BRAINQ_SQL_URL", f"sqlite:///{empty}")
     ran = brainq("db", "prune", "--older-than", "30d", "--yes")
-    assert ran.code == Exit.SETUP
+    assert ran.code == ExitCode.SETUP
     assert "brainq db upgrade" in ran.err
     with sqlite3.connect(empty) as connection:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == []
@@ -128,7 +128,7 @@ def test_an_old_schema_is_not_migrated_by_the_way(
 
 def test_without_a_terminal_it_must_be_said(brainq: Brainq, client: Client, old_turns: list[str]) -> None:
     ran = brainq("db", "prune", "--older-than", "30d")
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert "add --yes" in ran.err
     assert len(wiring_of(client).store.turns.list()) == 4
 

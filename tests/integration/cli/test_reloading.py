@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from brainq.cli.reloading import Reloader
+from brainq.cli.dev.reload import Reloader
 from tests.support.wait import wait_until
 
 APP = """

@@ -7,17 +7,16 @@ import json
 import pytest
 from sqlalchemy import text
 
-from brainq.cli.turn_after import Cost, dollars
+from brainq.cli.pages.turn_record import CostSum, dollars
 from brainq.client.client import Client
-from brainq.client.inner import wiring_of
-from brainq.contracts.claim import StepClaim
-from brainq.contracts.effect import Effect
-from brainq.contracts.judgement import Judgement
+from brainq.client.internals import wiring_of
+from brainq.contracts.call import ToolTraceEntry
+from brainq.contracts.claim import FinalStepClaim
+from brainq.contracts.evaluation import Judgement
 from brainq.contracts.memory import MemoryItem, Observation
-from brainq.contracts.status import Ending, StopReason, TraceStatus
-from brainq.contracts.trace import ToolTraceEntry
+from brainq.contracts.model import Spend
+from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnResult
-from brainq.contracts.usage import Spend
 from brainq.contracts.view import TurnDetails
 from brainq.store.records import SqlRecords
 from tests.support.commands import Brainq
@@ -38,8 +37,8 @@ def turn_id(client: Client) -> str:
     turn_id = client.submit(session_id, "What do the notes say about tea?").turn_id
     records = SqlRecords(store)
 
-    def claim(step: str) -> StepClaim:
-        return StepClaim(session_id, turn_id, step, "me", 1, 1)
+    def claim(step: str) -> FinalStepClaim:
+        return FinalStepClaim(session_id, turn_id, step, "me", 1, 1)
 
     result = TurnResult(
         turn_id=turn_id,
@@ -62,7 +61,7 @@ def turn_id(client: Client) -> str:
     records.record_answer(claim("log"), result, False, TurnDetails((), (entry,)))
     for step in ("memory", "memory"):
         items = [MemoryItem(kind="preference", text="Prefers green tea.")]
-        records.record_memories(StepClaim("s1", turn_id, step, "me", 1, 1), "ann", items)
+        records.record_memories(FinalStepClaim("s1", turn_id, step, "me", 1, 1), "ann", items)
     records.record_observations(
         claim("learner"), "ann", "e", [Observation(kind="open_question", text="Which \x1b[31m tea?")]
     )
@@ -146,7 +145,7 @@ def test_much_that_was_learned_is_cut(brainq: Brainq, client: Client) -> None:
     turn_id = client.submit("s1", "hello").turn_id
     items = [MemoryItem(kind="fact", text=f"Fact {number}") for number in range(25)]
     SqlRecords(wiring_of(client).store).record_memories(
-        StepClaim("s1", turn_id, "memory", "me", 1, 1), "ann", items
+        FinalStepClaim("s1", turn_id, "memory", "me", 1, 1), "ann", items
     )
 
     assert "... 5 more; --json has them all" in brainq("show", turn_id).out
@@ -173,7 +172,7 @@ def test_dollars(cost: float, shown: str) -> None:
 
 
 def test_costs_add_up_and_say_what_is_not_known() -> None:
-    assert str(Cost.of([0.1, 0.2])) == "$0.3000"
-    assert str(Cost.of([None, None])) == "no price"
-    assert str(Cost.of([0.1, None])) == "over $0.1000"
-    assert str(Cost.of([])) == "$0"
+    assert str(CostSum.of([0.1, 0.2])) == "$0.3000"
+    assert str(CostSum.of([None, None])) == "no price"
+    assert str(CostSum.of([0.1, None])) == "over $0.1000"
+    assert str(CostSum.of([])) == "$0"

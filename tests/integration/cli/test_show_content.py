@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from brainq import Brain, Effect, ScriptedProvider
-from brainq.cli.codes import Exit
+from brainq.cli.exit_codes import ExitCode
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.errors import ProviderError
-from brainq.providers.retry import Deadline, RetryPolicy, stream_with_retry
-from brainq.providers.scripted import calls, says
+from brainq.models.asking.retry import Deadline, RetryPolicy, stream_with_retry
+from brainq.models.scripted import calls, says
 from tests.support.commands import Brainq
 from tests.support.pump import Pump
 
@@ -109,8 +109,8 @@ def test_one_call_is_shown_whole(brainq: Brainq, pump_of: Callable[[bool], Pump]
     found = json.loads(brainq("show", "key-1.c1-1", "--json").out)
     assert (found["id"], found["arguments"]) == (f"{handle.turn_id}-c1-1", {"path": "lost.md"})
     lost = brainq("show", f"{handle.turn_id}-c7-0")
-    assert (lost.code, "has no call c7-0" in lost.err) == (Exit.NOT_FOUND, True)
-    assert brainq("show", "nobody-c1-0").code == Exit.NOT_FOUND
+    assert (lost.code, "has no call c7-0" in lost.err) == (ExitCode.NOT_FOUND, True)
+    assert brainq("show", "nobody-c1-0").code == ExitCode.NOT_FOUND
 
 
 def test_a_turn_that_is_called_like_a_call_is_a_turn(brainq: Brainq, pump_of: Callable[[bool], Pump]) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from brainq.cli.codes import Exit
-from brainq.cli.init import FILES
-from brainq.devserver.lock import take_lock, write_holder
+from brainq.cli.commands.setup import PROJECT_FILES
+from brainq.cli.exit_codes import ExitCode
+from brainq.devserver.locks import take_lock, write_holder
 from brainq.tools.tool import Tool
 from tests.support.commands import Brainq
 from tests.support.pump import Pump, sqlite_url
@@ -42,7 +42,7 @@ def test_without_a_key_nothing_starts_and_one_sentence_says_what_to_set(
     (tmp_path / "keyed_brain.py").write_text(BRAIN.format(model="openai:gpt-4.1-mini"))
     monkeypatch.setenv("BRAINQ_APP", "keyed_brain:brain")
     ran = brainq(*command)
-    assert ran.code == Exit.SETUP
+    assert ran.code == ExitCode.SETUP
     assert ran.err == (
         "brainq: model: openai:gpt-4.1-mini: no API key for OpenAI; set OPENAI_API_KEY, or OPENAI_BASE_URL for a "
         "server of your own\n"
@@ -56,7 +56,7 @@ def test_with_redis_and_sql_away_nothing_starts_and_each_is_one_line(
     monkeypatch.setenv("BRAINQ_REDIS_URL", "redis://:hush@127.0.0.1:1/0")
     monkeypatch.setenv("BRAINQ_SQL_URL", "postgresql://me:hush@127.0.0.1:1/shop")
     ran = brainq(*command)
-    assert ran.code == Exit.SETUP
+    assert ran.code == ExitCode.SETUP
     sql, redis = ran.err.splitlines()
     assert sql.startswith("brainq: sql: postgresql://me:***@127.0.0.1:1/shop does not answer")
     assert redis.startswith("redis: redis://:***@127.0.0.1:1/0 does not answer")
@@ -72,7 +72,7 @@ def test_an_app_that_raises_on_import_is_shown_with_its_traceback(
     (tmp_path / f"{module}.py").write_text("def price():\n    return 1 / 0\n\n\nprice()\n")
     monkeypatch.setenv("BRAINQ_APP", f"{module}:brain")
     ran = brainq(*command)
-    assert ran.code == Exit.SETUP
+    assert ran.code == ExitCode.SETUP
     assert "Traceback (most recent call last):" in ran.err
     assert "    price()\n" in ran.err
     assert f"{module}.py:2: ZeroDivisionError: division by zero" in ran.err.splitlines()[-1]
@@ -87,16 +87,16 @@ def test_dev_says_who_runs_here_already(brainq: Brainq, tmp_path: Path) -> None:
         ran = brainq("dev")
     finally:
         os.close(lock)
-    assert ran.code == Exit.REFUSED
+    assert ran.code == ExitCode.REFUSED
     assert f"`brainq up` (process {os.getpid()}) already runs the serial pool on {tmp_path}" in ran.err
 
 
 def test_dev_says_that_flowers_port_is_taken(brainq: Brainq, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        monkeypatch.setattr("brainq.cli.dev_stack.PORT", port)
+        monkeypatch.setattr("brainq.cli.dev.stack.FLOWER_PORT", port)
         ran = brainq("dev", "--flower")
-    assert ran.code == Exit.SETUP
+    assert ran.code == ExitCode.SETUP
     assert f"port {port} on 127.0.0.1 is taken" in ran.err
 
 
@@ -106,14 +106,14 @@ def test_a_directory_that_takes_no_files_is_no_bug(
     (tmp_path / "file").touch()
     monkeypatch.setenv("BRAINQ_DATA_DIR", str(tmp_path / "file"))
     ran = brainq("dev")
-    assert ran.code == Exit.SETUP
+    assert ran.code == ExitCode.SETUP
     assert os.strerror(errno.ENOTDIR) in ran.err or os.strerror(errno.EEXIST) in ran.err
     assert "bug" not in ran.err
 
 
 def test_up_knows_its_pools(brainq: Brainq) -> None:
     ran = brainq("up", "cereal")
-    assert ran.code == Exit.USAGE
+    assert ran.code == ExitCode.USAGE
     assert "cereal is none of coordinator, parallel, serial, finalizer, flower" in ran.err
 
 
@@ -131,18 +131,18 @@ def test_an_env_file_is_read_and_what_is_set_already_wins(
 
 def test_init_writes_a_project_of_that_name_and_overwrites_nothing(brainq: Brainq, tmp_path: Path) -> None:
     ran = brainq("init", "corner-shop")
-    assert (ran.code, ran.out) == (Exit.OK, "cd corner-shop\nbrainq dev\n")
+    assert (ran.code, ran.out) == (ExitCode.OK, "cd corner-shop\nbrainq dev\n")
     made = {path.name: path.read_text() for path in (tmp_path / "corner-shop").iterdir()}
-    assert set(made) == set(FILES.values())
+    assert set(made) == set(PROJECT_FILES.values())
     assert '"corner-shop",' in made["app.py"]
     assert "CORNER_SHOP_MODEL" in made["app.py"]
     assert "CORNER_SHOP_MODEL=" in made[".env.example"]
     (tmp_path / "corner-shop" / "app.py").write_text("mine")
     again = brainq("init", "corner-shop")
-    assert again.code == Exit.USAGE
+    assert again.code == ExitCode.USAGE
     assert "app.py" in again.err
     assert (tmp_path / "corner-shop" / "app.py").read_text() == "mine"
-    assert brainq("init", "Corner Shop").code == Exit.USAGE
+    assert brainq("init", "Corner Shop").code == ExitCode.USAGE
 
 
 def test_the_projects_tools_are_called_by_the_stand_in_and_share_their_stock(

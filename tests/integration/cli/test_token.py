@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from brainq.access import Caller, Tokens, Verb
-from brainq.cli.codes import Exit
-from brainq.settings import Settings
+from brainq.cli.exit_codes import ExitCode
+from brainq.settings.deployment import Settings
 from brainq.store.store import Store
 from tests.support.commands import Brainq
 
@@ -77,14 +77,14 @@ def test_what_is_wrong_is_refused_with_the_remedy(
     brainq: Brainq, tmp_path: Path, arguments: tuple[str, ...], remedy: str
 ) -> None:
     ran = brainq("token", "create", "x", *arguments)
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert remedy in ran.err
 
 
 def test_an_unknown_token_is_not_found_and_not_repeated(brainq: Brainq) -> None:
     brainq("token", "create", "x", "--sessions", "*", "--verb", "read")
     ran = brainq("token", "revoke", f"bq_{'0' * 12}_{'s' * 43}")
-    assert ran.code == Exit.NOT_FOUND
+    assert ran.code == ExitCode.NOT_FOUND
     assert "brainq token list" in ran.err
     assert "sss" not in ran.err
 
@@ -92,6 +92,6 @@ def test_an_unknown_token_is_not_found_and_not_repeated(brainq: Brainq) -> None:
 @pytest.mark.usefixtures("no_database")
 def test_without_a_database_there_is_nothing_to_list(brainq: Brainq, tmp_path: Path) -> None:
     ran = brainq("token", "list")
-    assert ran.code == Exit.SETUP
+    assert ran.code == ExitCode.SETUP
     assert "BRAINQ_SQL_URL" in ran.err
     assert not (tmp_path / "brainq.db").exists()

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from brainq.cli.codes import Exit
+from brainq.cli.exit_codes import ExitCode
 from brainq.client.client import Client
-from brainq.client.inner import wiring_of
+from brainq.client.internals import wiring_of
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
-from brainq.settings import Settings
+from brainq.settings.deployment import Settings
 from brainq.store.database import Transaction
 from brainq.store.migrations import HEAD
 from brainq.store.store import Store
@@ -43,15 +43,15 @@ def test_a_submit_without_waiting_prints_the_id_and_the_same_key_is_the_same_tur
 def test_a_wait_that_runs_out_is_7_and_says_how_to_go_on(brainq: Brainq) -> None:
     for extra in ((), ("--follow",)):
         ran = brainq("submit", "s1", "hello", "--timeout-s", "0.2", *extra)
-        assert ran.code == Exit.WAITED_OUT
+        assert ran.code == ExitCode.WAITED_OUT
         assert "brainq tail" in ran.err
 
 
 def test_bad_input_is_refused_and_named(brainq: Brainq) -> None:
-    assert (ran := brainq("submit", "bad session", "hi")).code == Exit.USAGE
+    assert (ran := brainq("submit", "bad session", "hi")).code == ExitCode.USAGE
     assert "session_id" in ran.err
     brainq("submit", "s1", "hi", "--no-wait", "--request-key", "k1")
-    assert brainq("submit", "s1", "other", "--no-wait", "--request-key", "k1").code == Exit.USAGE
+    assert brainq("submit", "s1", "other", "--no-wait", "--request-key", "k1").code == ExitCode.USAGE
 
 
 def test_the_list_joins_sql_with_what_redis_says_of_open_turns(brainq: Brainq, client: Client) -> None:
@@ -88,7 +88,7 @@ def test_the_list_finds_metadata_and_tags(brainq: Brainq, client: Client) -> Non
     assert found("--metadata", "customer=42", "--tag", "eu") == []
     assert len(found("--tag", "billing")) == 2
     wrong = brainq("list", "--metadata", "customer")
-    assert wrong.code == Exit.USAGE
+    assert wrong.code == ExitCode.USAGE
     assert "'customer' is not name=value" in wrong.err
 
 
@@ -98,9 +98,9 @@ def test_a_turn_is_found_by_its_id_its_beginning_or_its_request_key(brainq: Brai
     for sought in ("alpha-1", "order-7"):
         assert json.loads(brainq("show", sought, "--json").out)["turn_id"] == "alpha-1"
     assert json.loads(brainq("show", "alpha-2", "--json").out)["turn_id"] == "alpha-22"
-    assert (several := brainq("show", "alpha")).code == Exit.USAGE
+    assert (several := brainq("show", "alpha")).code == ExitCode.USAGE
     assert "alpha-1" in several.err
-    assert (none := brainq("show", "beta")).code == Exit.NOT_FOUND
+    assert (none := brainq("show", "beta")).code == ExitCode.NOT_FOUND
     assert "brainq list" in none.err
 
 
@@ -140,8 +140,8 @@ def test_without_redis_the_list_and_show_go_on_from_sql(
     assert "secret" not in listed.err
     assert "Redis is away" in listed.err
     assert json.loads(brainq("show", turn, "--json").out)["redis"] is None
-    assert brainq("tail", turn).code == Exit.SETUP
-    assert brainq("submit", "s1", "hi").code == Exit.SETUP
+    assert brainq("tail", turn).code == ExitCode.SETUP
+    assert brainq("submit", "s1", "hi").code == ExitCode.SETUP
 
 
 def test_a_queued_turn_is_cancelled_at_once_and_a_live_one_asked(brainq: Brainq, client: Client) -> None:
@@ -169,7 +169,7 @@ def test_a_rejected_turn_says_why(brainq: Brainq, client: Client) -> None:
     wiring_of(client).store.turns.reject("bad-1", "bad-1", "s1", "user_message: it is empty", {})
     assert "user_message: it is empty" in brainq("show", "bad-1").out
     assert "user_message: it is empty" in brainq("tail", "bad-1").err
-    assert brainq("cancel", "bad-1").code == Exit.FAILED
+    assert brainq("cancel", "bad-1").code == ExitCode.FAILED
 
 
 def test_the_schema_is_upgraded_and_again(brainq: Brainq, settings: Settings) -> None:

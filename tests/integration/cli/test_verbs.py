@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from brainq import Brain, Effect, Pending, RunContext, ScriptedProvider
-from brainq.cli.codes import Exit
+from brainq.cli.exit_codes import ExitCode
 from brainq.cli.options import newest_turns
 from brainq.client.client import Client
-from brainq.client.inner import wiring_of
+from brainq.client.internals import wiring_of
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.testing import calls, says
 from tests.support.commands import Brainq
@@ -63,9 +63,9 @@ def test_a_call_is_completed_by_its_token_once(
     assert (ran.code, ran.err) == (0, "settled: the call has it, and its turn goes on\n")
     assert '{"parcels": 2}' in pump.finish(handle).text.replace('":2', '": 2')
     again = brainq("complete", "@token.txt")
-    assert again.code == Exit.REFUSED
+    assert again.code == ExitCode.REFUSED
     assert TOKENS[-1] not in again.err
-    assert brainq("complete", "@token.txt", "no json").code == Exit.USAGE
+    assert brainq("complete", "@token.txt", "no json").code == ExitCode.USAGE
 
 
 def test_a_call_is_failed_by_its_token(brainq: Brainq, parked: Callable[[], tuple[Pump, Any]]) -> None:
@@ -77,11 +77,11 @@ def test_a_call_is_failed_by_its_token(brainq: Brainq, parked: Callable[[], tupl
 
 def test_a_sessions_turns_are_interrupted_dropped_and_read(brainq: Brainq, client: Client) -> None:
     live, first, second = (client.submit("s1", text).turn_id for text in ("one", "two", "three"))
-    assert brainq("drop", live).code == Exit.REFUSED
+    assert brainq("drop", live).code == ExitCode.REFUSED
     assert json.loads(brainq("drop", first, "--json").out)["dropped"] is True
     ran = brainq("interrupt", "s1", "--reason", "never mind")
     assert live in ran.err
-    assert brainq("interrupt", "quiet").code == Exit.NOT_FOUND
+    assert brainq("interrupt", "quiet").code == ExitCode.NOT_FOUND
     said = brainq("history", "s1").out
     assert said.index(live) < said.index(second)
     assert "user   three" in said
@@ -94,7 +94,7 @@ def test_a_sessions_turns_are_interrupted_dropped_and_read(brainq: Brainq, clien
 def test_a_flag_is_made_ready(brainq: Brainq, client: Client) -> None:
     flag = client.session("s1").readiness("the photo is uploaded")
     assert brainq("ready", "s1", flag.id).code == 0
-    assert brainq("ready", "s1", "flag-of-nobody").code == Exit.NOT_FOUND
+    assert brainq("ready", "s1", "flag-of-nobody").code == ExitCode.NOT_FOUND
 
 
 def test_a_submit_carries_every_field(brainq: Brainq, client: Client, tmp_path: Path) -> None:
@@ -128,9 +128,9 @@ def test_a_submit_carries_every_field(brainq: Brainq, client: Client, tmp_path: 
     said = {"temperature": 0.0, "stop": ("a", "b"), "reasoning_effort": "low"}
     assert request.options.said() == said
     for wrong in ("temperature", "=1", "temprature=1", "temperature=hot"):
-        assert brainq("submit", "s1", "hi", "--option", wrong).code == Exit.USAGE
-    assert brainq("submit", "s1", "hi", "--metadata", "[1]").code == Exit.USAGE
-    assert brainq("submit", "s1", "hi", "--kind", "odd").code == Exit.USAGE
+        assert brainq("submit", "s1", "hi", "--option", wrong).code == ExitCode.USAGE
+    assert brainq("submit", "s1", "hi", "--metadata", "[1]").code == ExitCode.USAGE
+    assert brainq("submit", "s1", "hi", "--kind", "odd").code == ExitCode.USAGE
 
 
 def test_the_shell_is_offered_the_newest_turns(client: Client, brainq: Brainq) -> None:

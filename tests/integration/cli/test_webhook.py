@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from brainq.cli.checks.webhooks import check_webhooks
-from brainq.cli.codes import Exit
+from brainq.cli.checks.sql import check_webhooks
+from brainq.cli.exit_codes import ExitCode
 from brainq.client.client import Client
-from brainq.client.inner import wiring_of
+from brainq.client.internals import wiring_of
 from brainq.contracts.webhook import NewDelivery
-from brainq.settings import Settings, load_settings
+from brainq.settings.deployment import Settings, load_settings
 from tests.support.commands import Brainq
 
 URL = "https://example.com/hook"
@@ -41,7 +41,7 @@ def test_what_was_given_up_is_seen_and_sent_again(brainq: Brainq, dead: int) -> 
     assert (again.code, again.err) == (0, "1 delivery will be sent again\n")
     assert brainq("webhook", "list", "--state", "dead").err == "no deliveries in state 'dead'\n"
     assert brainq("webhook", "list", "--json").out.count('"pending"') == 2
-    assert brainq("webhook", "retry", str(dead)).code == Exit.NOT_FOUND
+    assert brainq("webhook", "retry", str(dead)).code == ExitCode.NOT_FOUND
 
 
 def test_all_that_are_dead_are_sent_again(brainq: Brainq, dead: int) -> None:
@@ -54,7 +54,7 @@ def test_all_that_are_dead_are_sent_again(brainq: Brainq, dead: int) -> None:
     "wrong", [("list", "--state", "odd"), ("retry", "x"), ("retry", "-1"), ("retry", "9" * 30)]
 )
 def test_wrong_usage_is_told(brainq: Brainq, client: Client, wrong: tuple[str, ...]) -> None:
-    assert brainq("webhook", *wrong).code == Exit.USAGE
+    assert brainq("webhook", *wrong).code == ExitCode.USAGE
 
 
 def test_doctor_sees_what_is_dead(

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from brainq import AsyncClient, AsyncTurnHandle
-from brainq.client.inner import wiring_of
-from brainq.client.threads import AT_ONCE
+from brainq.client.async_verbs import THREADS_PER_KIND
+from brainq.client.internals import wiring_of
 from brainq.contracts.event import TurnEvent
 from brainq.errors import ResultTimeout, SetupError, TurnNotFound, TurnRejected, Unreachable
-from brainq.settings import Settings
+from brainq.settings.deployment import Settings
 from tests.support.brains import obedient
 from tests.support.brains.obedient import script
 from tests.support.proxy import Proxy
@@ -310,15 +310,15 @@ def test_verbs_that_look_keep_none_that_acts_waiting(pump: Pump, monkeypatch: py
             return ()
 
         monkeypatch.setattr(wiring_of(client._sync).people.approvals, "list", hang)  # pyright: ignore[reportPrivateUsage]
-        listing = [asyncio.create_task(client.approvals()) for _ in range(2 * AT_ONCE)]
+        listing = [asyncio.create_task(client.approvals()) for _ in range(2 * THREADS_PER_KIND)]
         try:
-            for _ in range(AT_ONCE):
+            for _ in range(THREADS_PER_KIND):
                 assert await asyncio.to_thread(begun.acquire, timeout=20)
             handle = await asyncio.wait_for(client.submit("s1", script()), 20)
             assert await asyncio.wait_for(handle.cancel(), 20) == "requested"
             assert not begun.acquire(blocking=False)  # no more than so many at once
         finally:
             let_go.set()
-        assert await asyncio.gather(*listing) == [()] * 2 * AT_ONCE
+        assert await asyncio.gather(*listing) == [()] * 2 * THREADS_PER_KIND
 
     run(pump.settings, talk)

@@ -12,12 +12,12 @@ from sqlalchemy.exc import OperationalError
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
 from brainq.client.hold import Flag, Hold
-from brainq.client.inner import wiring_of
+from brainq.client.internals import wiring_of
 from brainq.client.session import Session
 from brainq.contracts.file import File
-from brainq.contracts.mailbox import TurnInput
+from brainq.contracts.people import TurnInput
 from brainq.errors import AttachmentNotFound, MailboxFull, Unreachable
-from brainq.providers.scripted import calls, says
+from brainq.models.scripted import calls, says
 from tests.support.people import Pumps, Watched, brain_of, heal_inputs
 from tests.support.pump import Pump
 
@@ -128,7 +128,7 @@ def test_an_input_whose_answer_was_lost_is_the_same_input_again(
 def test_a_mailbox_that_is_full_refuses_and_says_what_to_do(
     pumps: Pumps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("brainq.state.mailbox.MOST_UNREAD", 2)
+    monkeypatch.setattr("brainq.state.people.MAX_UNREAD", 2)
     pump = pumps(brain_of(Watched(calls(("look", {"name": "a"})), says("done"))))
     handle = pump.submit("s1", "Go.")
     for number in range(2):

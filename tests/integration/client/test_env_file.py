@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from brainq import BrainNotLoaded, Client, Operator
-from brainq.environment import GIVEN_BY
+from brainq.settings.environment import TYPED_OPTIONS
 
 KEY = "ENV_SHOP_KEY"
 BRAIN = f"""
@@ -61,7 +61,7 @@ def test_without_a_brain_it_says_that_none_was_named(here: Path) -> None:
 def test_a_brain_that_was_named_is_told_by_who_named_it(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BRAINQ_APP", "no_shop:brain")
     monkeypatch.setitem(
-        GIVEN_BY, "BRAINQ_APP", "-A another:brain"
+        TYPED_OPTIONS, "BRAINQ_APP", "-A another:brain"
     )  # of a command that this process ran before
     with pytest.raises(BrainNotLoaded, match="BRAINQ_APP='no_shop:brain': there is no module 'no_shop'"):
         Client()

@@ -11,7 +11,7 @@ import pytest
 from brainq import AsyncClient, Brain, Memory, MemoryRow, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.errors import InvalidInput
-from brainq.providers.scripted import says
+from brainq.models.scripted import says
 from tests.support.pump import Pump
 
 Pumps = Callable[..., Pump]

@@ -13,11 +13,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from brainq import AsyncClient, Brain, ScriptedProvider
-from brainq.admission import read_foreign
 from brainq.contracts.schedule import Schedule
 from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput, ScheduleNotFound, SchedulesFull
-from brainq.providers.scripted import says
+from brainq.models.scripted import says
+from brainq.people.admission import read_foreign
 from brainq.wiring.sweeper import make_schedule_runner
 from tests.support.pump import Pump
 

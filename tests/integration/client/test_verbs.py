@@ -35,10 +35,10 @@ from brainq import (
     TokenRefused,
     TurnHandle,
 )
-from brainq.contracts.hold import HoldSpec
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.providers.scripted import calls, says
-from brainq.state.holds import MOST_FLAGS
+from brainq.contracts.people import HoldSpec
+from brainq.models.scripted import calls, says
+from brainq.state.people import MAX_FLAGS
 from tests.support.pump import Pump
 
 
@@ -233,7 +233,7 @@ def test_a_readiness_flag_holds_the_turn_that_takes_it(pump: Pump, client: Clien
 
 
 def test_a_session_keeps_a_bounded_number_of_flags(pump: Pump, client: Client) -> None:
-    for number in range(MOST_FLAGS):
+    for number in range(MAX_FLAGS):
         pump.wiring.state.holds.add_flag("s1", HoldSpec(id=f"flag-{number}"))
     with pytest.raises(InvalidInput, match="release some"):
         client.session("s1").readiness()

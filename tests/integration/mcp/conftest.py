@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from brainq.calls.ended import Ended
+from brainq.calls.event_loop import stop_tool_loop
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.loop import stop_tool_loop
+from brainq.calls.results import CallReturn
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
+from brainq.tools.mcp.catalogue import PinnedServer
 from brainq.tools.mcp.discover import discover
-from brainq.tools.mcp.pinned import PinnedServer
 from brainq.tools.mcp.server import McpServer
-from brainq.tools.mcp.sessions import close_sessions
-from brainq.tools.mcp.tools import tools_of
+from brainq.tools.mcp.session_pool import close_sessions
+from brainq.tools.mcp.tools import tools_of_server
 from brainq.tools.tool import Tool
 from tests.support.mcp_servers import faulty
 from tests.unit.calls.support import context_for, run_in
 
-Call = Callable[..., Ended]
+Call = Callable[..., CallReturn]
 
 
 def looked(server: McpServer) -> PinnedServer:
@@ -49,11 +49,11 @@ def executor() -> Iterator[BoundedToolExecutor]:
 @pytest.fixture
 def call(executor: BoundedToolExecutor, faulty_pinned: PinnedServer, tmp_path: Path) -> Call:
     """Calls a tool of the faulty server, by the server's name of it; notes go to `tmp_path`."""
-    tools: dict[str, Tool] = {tool.name: tool for tool in tools_of(faulty(tmp_path), faulty_pinned)}
+    tools: dict[str, Tool] = {tool.name: tool for tool in tools_of_server(faulty(tmp_path), faulty_pinned)}
 
     def called(
         name: str, limit_s: float = 20.0, context: RunContext | None = None, **arguments: Any
-    ) -> Ended:
+    ) -> CallReturn:
         context = context_for(DeadlineToken(limit_s)) if context is None else context
         return run_in(executor, tools[f"faulty__{name}"], context, arguments)
 

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolTimeout, ToolUnknown
-from brainq.contracts.progress import Progress
+from brainq.contracts.call import Progress, ToolFailure, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.mcp.pinned import PinnedServer
+from brainq.tools.mcp.catalogue import PinnedServer
 from brainq.tools.mcp.server import McpTool
-from brainq.tools.mcp.sessions import close_sessions
-from brainq.tools.mcp.tools import tools_of
+from brainq.tools.mcp.session_pool import close_sessions
+from brainq.tools.mcp.tools import tools_of_server
 from tests.integration.mcp.conftest import Call
 from tests.support.mcp_servers import faulty, noted
 from tests.support.wait import wait_until
@@ -124,7 +123,7 @@ def test_the_argument_for_keys_gets_the_call_s_key_whatever_the_model_says(
     executor: BoundedToolExecutor, faulty_pinned: PinnedServer, tmp_path: Path
 ) -> None:
     server = faulty(tmp_path, tools={"write": McpTool(idempotency_argument="text")})
-    [write] = [tool for tool in tools_of(server, faulty_pinned) if tool.name == "faulty__write"]
+    [write] = [tool for tool in tools_of_server(server, faulty_pinned) if tool.name == "faulty__write"]
     context = context_for(DeadlineToken(20.0))
     for arguments in ({}, {"text": "a key of the model's"}):
         assert isinstance(run_in(executor, write, context, arguments), ToolSuccess)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from brainq.brain_loading import load_brains
-from brainq.cli.checks.mcp import check_mcp
+from brainq.brain.loading import load_brains
+from brainq.cli.checks.setup import check_mcp
 from tests.integration.cli.conftest import brainq, settings
 from tests.support.commands import Brainq
 from tests.support.mcp_servers import FAULTY, noted
@@ -18,7 +18,7 @@ __all__ = ["brainq", "settings"]  # fixtures
 
 APP = """
 from brainq import Brain, McpServer, ScriptedProvider
-from brainq.providers.scripted import says
+from brainq.models.scripted import says
 
 brain = Brain("cli", ScriptedProvider([says("Done.")]), mcp=McpServer.from_file("mcp.json"))
 """

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from brainq.calls.ended import Ended
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolUnknown
+from brainq.calls.results import CallReturn
+from brainq.contracts.call import ToolFailure, ToolSuccess, ToolUnknown
 from brainq.tools.mcp.discover import discover
 from brainq.tools.mcp.server import McpServer
-from brainq.tools.mcp.tools import tools_of
+from brainq.tools.mcp.tools import tools_of_server
 from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers.over_http import ShopOverHttp
 from tests.support.wait import wait_until
@@ -25,11 +25,11 @@ from tests.unit.calls.support import run
 TOKEN, URL_KEY = "sk-in-a-header", "sk-in-the-query"
 
 
-def calls_of(executor: BoundedToolExecutor, shop: ShopOverHttp) -> Callable[..., Ended]:
+def calls_of(executor: BoundedToolExecutor, shop: ShopOverHttp) -> Callable[..., CallReturn]:
     server = McpServer("shop", url=f"{shop.url}?key={URL_KEY}", headers={"Authorization": f"Bearer {TOKEN}"})
-    tools = {tool.name: tool for tool in tools_of(server, looked(server))}
+    tools = {tool.name: tool for tool in tools_of_server(server, looked(server))}
 
-    def call(name: str, **arguments: Any) -> Ended:
+    def call(name: str, **arguments: Any) -> CallReturn:
         return run(executor, tools[f"shop__{name}"], arguments)
 
     return call

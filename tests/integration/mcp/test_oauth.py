@@ -11,9 +11,9 @@ import pytest
 
 from brainq import McpOAuth, McpServer
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.contracts.outcome import ToolFailure, ToolSuccess
+from brainq.contracts.call import ToolFailure, ToolSuccess
 from brainq.tools.mcp.discover import discover
-from brainq.tools.mcp.tools import tools_of
+from brainq.tools.mcp.tools import tools_of_server
 from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers.guarded import CLIENT, SCOPE, SECRET, Authorization, Vault
 from tests.unit.calls.support import run
@@ -38,7 +38,7 @@ def test_a_token_is_got_when_the_server_asks_for_one_and_again_when_it_is_refuse
 ) -> None:
     caplog.set_level("DEBUG")
     server = server_of(vault)
-    look, _, _ = tools_of(server, looked(server))
+    look, _, _ = tools_of_server(server, looked(server))
     authorization = vault.authorization
     assert authorization.given == ["token-1"]
     first = run(executor, look)
@@ -59,7 +59,7 @@ def test_calls_with_a_token_run_side_by_side_also_while_it_is_renewed(
     vault: Vault, executor: BoundedToolExecutor
 ) -> None:
     server = server_of(vault)
-    look, meet, _ = tools_of(server, looked(server))
+    look, meet, _ = tools_of_server(server, looked(server))
     assert isinstance(run(executor, look), ToolSuccess)
     for renewed in (False, True):
         given = len(vault.authorization.given)
@@ -75,7 +75,7 @@ def test_a_change_for_which_no_token_could_be_had_has_failed_and_is_not_unknown(
     vault: Vault, executor: BoundedToolExecutor
 ) -> None:
     server = server_of(vault)
-    _, _, put = tools_of(server, looked(server))
+    _, _, put = tools_of_server(server, looked(server))
     assert isinstance(run(executor, put, {"what": "gold"}), ToolSuccess)
     vault.refused.update(vault.authorization.given)
     vault.authorization.is_down = True

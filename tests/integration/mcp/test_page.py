@@ -11,8 +11,8 @@ import pytest
 from brainq import Brain, Effect
 from brainq.errors import SetupError
 from brainq.tools.mcp.catalogue import write_catalogue
-from brainq.tools.mcp.listed import pinned_server
-from brainq.tools.mcp.tools import pinning
+from brainq.tools.mcp.discover import pinned_server
+from brainq.tools.mcp.tools import pinning_mode
 
 PAGE = Path(__file__).parents[3] / "docs" / "mcp.md"
 
@@ -28,7 +28,7 @@ def test_the_brain_of_the_page_has_the_tools_that_were_pinned(
     monkeypatch.setenv("MEMORY_FILE", "/data/memory.jsonl")
     with pytest.raises(SetupError, match="brainq mcp pin"):
         runpy.run_path("app.py")
-    with pinning():
+    with pinning_mode():
         named = {server.name: server for server in runpy.run_path("app.py")["brain"].mcp}
     assert named["memory"].env == {"MEMORY_FILE_PATH": "/data/memory.jsonl"}
     offered = {

@@ -18,14 +18,14 @@ import pytest
 
 from brainq import Brain, Effect
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolTimeout, ToolUnknown
-from brainq.providers.scripted import calls, says
+from brainq.contracts.call import ToolFailure, ToolSuccess, ToolTimeout, ToolUnknown
+from brainq.models.scripted import calls, says
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.mcp.catalogue import write_catalogue
 from brainq.tools.mcp.discover import discover
 from brainq.tools.mcp.server import McpServer, McpTool
-from brainq.tools.mcp.tools import pinning, tools_of
+from brainq.tools.mcp.tools import pinning_mode, tools_of_server
 from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers import HOLDER, npm, pypi, why_not
 from tests.support.people import Pumps, Watched, awaits
@@ -76,7 +76,7 @@ def counting_starts() -> Generator[list[str]]:
 
 
 def calling(executor: BoundedToolExecutor, server: McpServer) -> Asked:
-    tools = {tool.name: tool for tool in tools_of(server, looked(server))}
+    tools = {tool.name: tool for tool in tools_of_server(server, looked(server))}
 
     def call(name: str, limit_s: float = 30.0, context: RunContext | None = None, **arguments: Any) -> Any:
         context = context_for(DeadlineToken(limit_s)) if context is None else context
@@ -103,7 +103,7 @@ def test_five_servers_are_pinned_and_none_is_started_to_know_their_tools(
     assert effects["files__write_file"] is Effect.DESTRUCTIVE
     assert not effects["memory__create_entities"].is_read
     assert effects["git__git_status"] is Effect.READ_ONLY
-    with pinning():
+    with pinning_mode():
         assert not Brain("five", "openai:x", mcp=five, mcp_catalogue=tmp_path / "lock.json").tools
 
 

@@ -15,20 +15,18 @@ from typing import Any
 import pytest
 
 from brainq import Brain, McpServer, McpTool
-from brainq.calls.loop import stop_tool_loop, tool_loop
+from brainq.calls.event_loop import stop_tool_loop, tool_loop
 from brainq.client.handle import TurnHandle
-from brainq.contracts.effect import Effect
-from brainq.contracts.server_task import ServerTask
-from brainq.contracts.status import Ending, TraceStatus
+from brainq.contracts.call import ServerTask
+from brainq.contracts.status import Effect, Ending, TraceStatus
 from brainq.errors import InvalidInput
-from brainq.providers.scripted import calls, says
+from brainq.models.scripted import calls, says
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.errors import OutcomeUnknown, ToolError
-from brainq.tools.mcp.catalogue import write_catalogue
-from brainq.tools.mcp.pinned import PinnedServer
-from brainq.tools.mcp.sessions import close_sessions
-from brainq.tools.mcp.tools import tools_of
-from brainq.tools.server_task import ServerAway, Working
+from brainq.tools.mcp.catalogue import PinnedServer, write_catalogue
+from brainq.tools.mcp.session_pool import close_sessions
+from brainq.tools.mcp.tools import tools_of_server
+from brainq.tools.results import OutcomeUnknown, ToolError
+from brainq.tools.tool import ServerUnavailable, TaskWorking
 from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers import laboratory
 from tests.support.mcp_servers.over_http import TasksOverHttp
@@ -171,7 +169,7 @@ def test_a_read_s_task_that_its_server_forgot_has_failed(
 def test_what_the_server_says_of_an_end_is_the_call_s(
     folder: Path, over_http: McpServer, pinned: PinnedServer
 ) -> None:
-    (research, *_) = tools_of(over_http, pinned.model_copy(update={"transport": "http"}))
+    (research, *_) = tools_of_server(over_http, pinned.model_copy(update={"transport": "http"}))
     shut, closed = text("the archive is shut", isError=True), None
     ends = {
         "shut": ("failed", shut, None),
@@ -193,7 +191,7 @@ def test_what_the_server_says_of_an_end_is_the_call_s(
     said = asyncio.run_coroutine_threadsafe(asked(), tool_loop()).result(60)
     close_sessions()
     stop_tool_loop()
-    assert said.pop("slow") == Working("page 7", 100)
+    assert said.pop("slow") == TaskWorking("page 7", 100)
     assert said["which"].goes_on
     results = {name: one.result for name, one in said.items()}
     assert results.pop("fine") == "the report"
@@ -286,20 +284,20 @@ def test_a_rule_that_the_server_s_tool_cannot_keep_is_refused(
     pinned: PinnedServer, folder: Path, tool: str, task: bool, words: str
 ) -> None:
     with pytest.raises(InvalidInput, match=words):
-        tools_of(laboratory(folder, tools={tool: McpTool(task=task)}), pinned)
+        tools_of_server(laboratory(folder, tools={tool: McpTool(task=task)}), pinned)
 
 
 def test_a_server_that_does_not_say_how_its_task_is_is_away(
     folder: Path, over_http: McpServer, pinned: PinnedServer
 ) -> None:
-    (research, *_) = tools_of(over_http, pinned.model_copy(update={"transport": "http"}))
+    (research, *_) = tools_of_server(over_http, pinned.model_copy(update={"transport": "http"}))
     end(folder, "task-1", "busy")
 
     async def asked() -> object:
         assert research.tasks is not None
         return await research.tasks.ask(ServerTask("task-1", 0, 60.0))
 
-    with pytest.raises(ServerAway, match="slow down"):
+    with pytest.raises(ServerUnavailable, match="slow down"):
         asyncio.run_coroutine_threadsafe(asked(), tool_loop()).result(60)
     close_sessions()
     stop_tool_loop()
@@ -308,7 +306,7 @@ def test_a_server_that_does_not_say_how_its_task_is_is_away(
 def test_a_server_that_was_started_again_is_not_asked_for_its_forerunner_s_task(
     folder: Path, pinned: PinnedServer
 ) -> None:
-    (research, *_) = tools_of(laboratory(folder), pinned)
+    (research, *_) = tools_of_server(laboratory(folder), pinned)
     tasks = research.tasks
     assert tasks is not None
 

@@ -11,8 +11,7 @@ from brainq import Brain, Effect
 from brainq.broker import names
 from brainq.contracts.status import TraceStatus
 from brainq.testing import ScriptedProvider, calls, says
-from brainq.tools.mcp.catalogue import write_catalogue
-from brainq.tools.mcp.pinned import PinnedServer
+from brainq.tools.mcp.catalogue import PinnedServer, write_catalogue
 from tests.support.mcp_servers import faulty, noted
 from tests.support.pump import Pump
 

@@ -7,12 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any, TypeVar
 
-from brainq.contracts.decision import RuntimeDecisionRecord
-from brainq.contracts.effect import Effect
+from brainq.contracts.evaluation import RuntimeDecisionRecord
+from brainq.contracts.model import TokenUsage
 from brainq.contracts.schedule import ScheduleRow
-from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.status import Effect, Ending, StopReason
 from brainq.contracts.turn import TurnRequest, TurnResult
-from brainq.contracts.usage import TokenUsage
 from brainq.store.store import Store
 
 T = TypeVar("T")

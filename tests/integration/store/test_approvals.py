@@ -12,15 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from brainq.contracts.approval import Approval, ApprovalState, AskedCall, AskState
-from brainq.contracts.effect import Effect
-from brainq.contracts.rows import SettledApproval
+from brainq.contracts.people import Approval, ApprovalRequest, ApprovalState, ApprovalStatus
+from brainq.contracts.rows import FinalApprovalState
+from brainq.contracts.status import Effect
 from brainq.store.store import Store
 from tests.integration.store.examples import at_once, end_turn, request
 from tests.integration.store.test_engine import sent_by
 
 
-def asked(state: ApprovalState, by: str = "", why: str = "", **more: Any) -> AskState:
+def asked(state: ApprovalState, by: str = "", why: str = "", **more: Any) -> ApprovalStatus:
     """How Redis says an approval stands."""
     values: dict[str, Any] = {
         "args_hash": "h",
@@ -29,10 +29,10 @@ def asked(state: ApprovalState, by: str = "", why: str = "", **more: Any) -> Ask
         "expires_in_ms": 0,
         "decided_at_ms": None,
     }
-    return AskState(state=state, by=by, why=why, **values | more)
+    return ApprovalStatus(state=state, by=by, why=why, **values | more)
 
 
-def new(call_id: str = "c1-0", turn_id: str = "turn-1", **more: Any) -> AskedCall:
+def new(call_id: str = "c1-0", turn_id: str = "turn-1", **more: Any) -> ApprovalRequest:
     values: dict[str, Any] = {
         "session_id": "s1",
         "tool": "drop_table",
@@ -42,7 +42,7 @@ def new(call_id: str = "c1-0", turn_id: str = "turn-1", **more: Any) -> AskedCal
         "reason": "it deletes",
         "timeout_s": 3600.0,
     }
-    return AskedCall(turn_id=turn_id, call_id=call_id, **values | more)
+    return ApprovalRequest(turn_id=turn_id, call_id=call_id, **values | more)
 
 
 def ask(store: Store, *call_ids: str, **more: Any) -> None:
@@ -55,9 +55,9 @@ def known(store: Store, call_id: str = "c1-0", turn_id: str = "turn-1") -> Appro
     return found
 
 
-def settle(store: Store, turn_id: str = "turn-1", **states: AskState) -> None:
+def settle(store: Store, turn_id: str = "turn-1", **states: ApprovalStatus) -> None:
     """Call ids with _ for -."""
-    named: Mapping[str, AskState] = {name.replace("_", "-"): state for name, state in states.items()}
+    named: Mapping[str, ApprovalStatus] = {name.replace("_", "-"): state for name, state in states.items()}
     with store.database.transaction() as connection:
         store.approvals.settle(connection, turn_id, named)
 
@@ -126,7 +126,7 @@ def test_asking_again_replaces_what_is_pending(store: Store) -> None:
 
 
 @pytest.mark.parametrize("state", ["approved", "denied", "void"])
-def test_asking_again_leaves_what_is_decided(store: Store, state: SettledApproval) -> None:
+def test_asking_again_leaves_what_is_decided(store: Store, state: FinalApprovalState) -> None:
     ask(store, "c1-0")
     store.approvals.decided("turn-1", "c1-0", state, by="ann")
     before = known(store)
@@ -138,7 +138,9 @@ def test_asking_again_leaves_what_is_decided(store: Store, state: SettledApprova
 
 
 @pytest.mark.parametrize("state", ["approved", "denied", "expired"])
-def test_a_step_that_redis_lost_asks_anew_about_other_arguments(store: Store, state: SettledApproval) -> None:
+def test_a_step_that_redis_lost_asks_anew_about_other_arguments(
+    store: Store, state: FinalApprovalState
+) -> None:
     ask(store, "c1-0")
     store.approvals.decided("turn-1", "c1-0", state, by="ann", comment="as before")
 
@@ -225,9 +227,9 @@ def test_of_many_one_decides(store: Store) -> None:
     for number in range(25):
         call_id = f"c{number}-0"
         ask(store, call_id)
-        words: list[SettledApproval] = ["approved", "denied", "expired", "approved", "denied"]
+        words: list[FinalApprovalState] = ["approved", "denied", "expired", "approved", "denied"]
 
-        def job(nth: int, word: SettledApproval, call_id: str = call_id) -> Callable[[], bool]:
+        def job(nth: int, word: FinalApprovalState, call_id: str = call_id) -> Callable[[], bool]:
             return lambda: store.approvals.decided("turn-1", call_id, word, by=str(nth))
 
         jobs = [job(nth, word) for nth, word in enumerate(words)]
@@ -353,7 +355,7 @@ MOVES = st.lists(
 _numbers = itertools.count()
 
 
-def move(store: Store, turn_id: str, made: tuple[str, str, SettledApproval]) -> None:
+def move(store: Store, turn_id: str, made: tuple[str, str, FinalApprovalState]) -> None:
     kind, call_id, state = made
     match kind:
         case "ask":
@@ -371,7 +373,7 @@ def move(store: Store, turn_id: str, made: tuple[str, str, SettledApproval]) -> 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(moves=MOVES)
 def test_run_twice_is_run_once_and_what_a_person_decided_of_these_arguments_stands(
-    store: Store, moves: list[tuple[str, str, SettledApproval]]
+    store: Store, moves: list[tuple[str, str, FinalApprovalState]]
 ) -> None:
     number = next(_numbers)
     seen: list[list[dict[str, Any]]] = []

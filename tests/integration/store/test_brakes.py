@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.contracts.effect import Effect
-from brainq.contracts.hold import HoldPolicy, HoldSpec
-from brainq.contracts.intent import Intent
-from brainq.contracts.kept import cancel_id
+from brainq.contracts.call import Intent
+from brainq.contracts.people import HoldPolicy, HoldSpec, cancel_brake_id
+from brainq.contracts.status import Effect
 from brainq.store.store import Store
 from tests.integration.store.examples import end_turn, request
 
@@ -64,7 +63,7 @@ def test_a_release_is_kept_of_holds_that_had_no_row(store: Store) -> None:
 
 def test_what_was_placed_on_nothing_leaves_no_row(store: Store) -> None:
     store.brakes.cancel("s1", "turn-1", "too early")
-    store.brakes.withdraw("s1", cancel_id("turn-1"))
+    store.brakes.withdraw("s1", cancel_brake_id("turn-1"))
     store.brakes.cancel("s1", "turn-1", "now")
     assert [brake.reason for brake in store.brakes.of("s1", "turn-1")] == ["now"]
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.contracts.effect import Effect
-from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
-from brainq.contracts.rows import VoidVerdict
+from brainq.contracts.call import (
+    ToolFailure,
+    ToolOutcome,
+    ToolSuccess,
+    ToolTimeout,
+    ToolUnknown,
+)
+from brainq.contracts.rows import VoidResult
+from brainq.contracts.status import Effect
 from brainq.store.store import Store
 from tests.integration.store.examples import at_once, call, start
 
@@ -36,10 +42,10 @@ def test_voiding_tells_what_is_known(store: Store) -> None:
     start(store, call_id="c1-1")
     store.calls.record_outcome("turn-1", "c1-1", 1, DONE, late=False)
 
-    assert store.calls.void(**call("c1-0")) == VoidVerdict("started")
+    assert store.calls.void(**call("c1-0")) == VoidResult("started")
     assert store.calls.void(**call("c1-1")).outcome == DONE
-    assert store.calls.void(**call("c1-2")) == VoidVerdict("void")
-    assert store.calls.void(**call("c1-2")) == VoidVerdict("void")
+    assert store.calls.void(**call("c1-2")) == VoidResult("void")
+    assert store.calls.void(**call("c1-2")) == VoidResult("void")
 
 
 def test_a_void_attempt_never_starts(store: Store) -> None:

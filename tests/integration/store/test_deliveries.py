@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from brainq.contracts.approval import AskedCall
-from brainq.contracts.claim import StepClaim
-from brainq.contracts.effect import Effect
+from brainq.contracts.claim import FinalStepClaim
+from brainq.contracts.people import ApprovalRequest
+from brainq.contracts.status import Effect
 from brainq.contracts.webhook import DeliveryRow, NewDelivery, Webhook
 from brainq.store.records import SqlRecords
+from brainq.store.repositories.deliveries import AnnouncingApprovals
 from brainq.store.store import Store
-from brainq.store.told_approvals import ToldApprovals
 from tests.integration.store.examples import at_once, request, result
 
 URL = "https://example.com/"
@@ -36,8 +36,8 @@ def only(store: Store) -> DeliveryRow:
     return row
 
 
-def asked(args_hash: str = "h") -> AskedCall:
-    return AskedCall("s1", "turn-1", "c1-0", "write", Effect.LOCAL_WRITE, args_hash, "{}", "why", 60)
+def asked(args_hash: str = "h") -> ApprovalRequest:
+    return ApprovalRequest("s1", "turn-1", "c1-0", "write", Effect.LOCAL_WRITE, args_hash, "{}", "why", 60)
 
 
 def test_the_same_message_is_one_delivery_a_webhook(store: Store) -> None:
@@ -123,7 +123,7 @@ def test_an_ending_is_told_with_its_result_or_not_at_all(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.turns.accept(request())
-    records, claim = SqlRecords(store, [HOOK]), StepClaim("s1", "turn-1", "log", "me", 1, 1)
+    records, claim = SqlRecords(store, [HOOK]), FinalStepClaim("s1", "turn-1", "log", "me", 1, 1)
 
     def broken(*_: object) -> bool:
         raise OSError("the disk is full")
@@ -142,7 +142,7 @@ def test_an_ending_is_told_with_its_result_or_not_at_all(
 def test_an_approval_is_told_with_its_row_a_moment_later(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = ToldApprovals(store.database, store.deliveries, [HOOK])
+    told = AnnouncingApprovals(store.database, store.deliveries, [HOOK])
 
     def broken(*_: object) -> None:
         raise OSError("the disk is full")

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from brainq.contracts.mailbox import Receipt, TurnInput
+from brainq.contracts.people import Receipt, TurnInput
 from brainq.contracts.rows import InputRow
 from brainq.errors import SubmitConflict
 from brainq.store.store import Store

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from brainq.contracts.claim import StepClaim
-from brainq.contracts.judgement import Judgement
+from brainq.contracts.claim import FinalStepClaim
+from brainq.contracts.evaluation import Judgement
+from brainq.contracts.model import Spend
 from brainq.contracts.rows import JudgementRow
-from brainq.contracts.usage import Spend
 from brainq.store.records import SqlRecords
 from brainq.store.store import Store
 from tests.integration.store.examples import at_once
@@ -53,14 +53,17 @@ def test_a_planned_judgement_is_pending_and_due(store: Store) -> None:
 
 
 def test_planning_is_recorded_once_a_step(store: Store) -> None:
-    records, claim = SqlRecords(store), StepClaim("s1", "turn-1", "judges", "me", 1, 1)
+    records, claim = SqlRecords(store), FinalStepClaim("s1", "turn-1", "judges", "me", 1, 1)
 
     def record(names: Sequence[str]) -> bool:
         return records.record_judges(claim, "s1", "turn-1", names)
 
     assert [record(["relevance"]), record(["tone"])] == [True, False]
     assert [row.judge for row in store.judgements.of("turn-1")] == ["relevance"]
-    assert records.record_judges(StepClaim("s1", "turn-2", "judges", "me", 1, 1), "s1", "turn-2", ()) is True
+    assert (
+        records.record_judges(FinalStepClaim("s1", "turn-2", "judges", "me", 1, 1), "s1", "turn-2", ())
+        is True
+    )
 
 
 def test_a_claim_holds_until_its_lease_is_over(store: Store) -> None:

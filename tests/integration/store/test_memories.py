@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from brainq.contracts.claim import StepClaim
+from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.memory import MemoryItem, Observation
 from brainq.store.records import SqlRecords
 from brainq.store.store import Store
@@ -40,8 +40,8 @@ HOSTILE = [
 ]
 
 
-def claim(turn_id: str = "turn-1", step: str = "memory") -> StepClaim:
-    return StepClaim("s1", turn_id, step, "me", 1, 1)
+def claim(turn_id: str = "turn-1", step: str = "memory") -> FinalStepClaim:
+    return FinalStepClaim("s1", turn_id, step, "me", 1, 1)
 
 
 def remember(

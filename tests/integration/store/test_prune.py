@@ -8,24 +8,21 @@ from typing import Any
 import pytest
 from sqlalchemy import event, func, select, text
 
-from brainq.contracts.approval import AskedCall
-from brainq.contracts.claim import StepClaim
-from brainq.contracts.effect import Effect
+from brainq.contracts.call import ToolTraceEntry
+from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.file import File
-from brainq.contracts.hold import HoldSpec
-from brainq.contracts.mailbox import TurnInput
 from brainq.contracts.memory import MemoryItem, Observation
 from brainq.contracts.message import Message
-from brainq.contracts.status import TraceStatus
-from brainq.contracts.trace import ToolTraceEntry
-from brainq.contracts.usage import Spend
+from brainq.contracts.model import Spend
+from brainq.contracts.people import ApprovalRequest, HoldSpec, TurnInput
+from brainq.contracts.status import Effect, TraceStatus
 from brainq.contracts.view import TurnDetails
 from brainq.contracts.webhook import Webhook
 from brainq.store import prune as prune_module
 from brainq.store import records
-from brainq.store.announce import of_ending
-from brainq.store.prune import KNOWLEDGE, OF_TURNS, Counts, prune
+from brainq.store.prune import KNOWLEDGE, OF_TURNS, PrunedRows, prune
 from brainq.store.records import SqlRecords
+from brainq.store.repositories.deliveries import ending_deliveries
 from brainq.store.store import Store
 from brainq.store.tables import judgements, metadata, turns
 from tests.integration.store.examples import decision, end_turn, request, result, schedule, start
@@ -79,13 +76,13 @@ def whole_turn(store: Store, turn_id: str, session_id: str = "s1") -> None:
     start(store, turn_id=turn_id)
     steer(store, turn_id, session_id)
     store.inputs.consumed(session_id, {f"{turn_id}-m": 1})
-    asked = AskedCall(session_id, turn_id, "c1-0", "write", Effect.LOCAL_WRITE, "h", "{}", "why", 60)
+    asked = ApprovalRequest(session_id, turn_id, "c1-0", "write", Effect.LOCAL_WRITE, "h", "{}", "why", 60)
     store.approvals.ask([asked])
     store.brakes.hold(session_id, turn_id, HoldSpec(id=f"{turn_id}-hold"))
     records = SqlRecords(store, [WEBHOOK])
 
-    def claim(step: str) -> StepClaim:
-        return StepClaim(session_id, turn_id, step, "me", 1, 1)
+    def claim(step: str) -> FinalStepClaim:
+        return FinalStepClaim(session_id, turn_id, step, "me", 1, 1)
 
     entry = ToolTraceEntry(
         call_id="c1-0", tool="look", effect=Effect.READ_ONLY, status=TraceStatus.COMPLETED, step=1, wave=1
@@ -102,7 +99,7 @@ def whole_turn(store: Store, turn_id: str, session_id: str = "s1") -> None:
 
 @pytest.fixture(autouse=True)
 def told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "TOLD_AFTER_S", 0.0)
+    monkeypatch.setattr(records, "ANNOUNCE_AFTER_S", 0.0)
 
 
 def tell(store: Store) -> None:
@@ -135,7 +132,7 @@ def test_every_row_of_an_old_turn_goes_and_nothing_else(store: Store) -> None:
 
     planned = prune(store, 30 * DAY_S, dry_run=True)
     assert rows(store) == before
-    told: list[Counts] = []
+    told: list[PrunedRows] = []
     done = prune(store, 30 * DAY_S, told=told.append)
 
     assert done == planned
@@ -254,7 +251,7 @@ def test_only_what_is_over_goes(store: Store) -> None:
         with store.database.transaction() as connection:
             store.judgements.plan(connection, "s1", f"turn-{name}", ["tone"])
     with store.database.transaction() as connection:
-        store.deliveries.plan(connection, of_ending([WEBHOOK], result("turn-told")))
+        store.deliveries.plan(connection, ending_deliveries([WEBHOOK], result("turn-told")))
     with store.engine.connect() as connection:
         connection.execute(
             judgements.update()
@@ -281,12 +278,12 @@ def test_only_what_is_over_goes(store: Store) -> None:
 def test_a_turn_whose_chain_is_not_finished_stays_for_a_week(store: Store) -> None:
     for name in ("logged", "quiet", "given-up", "decided"):
         store.turns.accept(request(f"turn-{name}"))
-        record = StepClaim("s1", f"turn-{name}", "log", "me", 1, 1)
+        record = FinalStepClaim("s1", f"turn-{name}", "log", "me", 1, 1)
         SqlRecords(store).record_answer(record, result(f"turn-{name}"), False, TurnDetails())
     age(store, *(f"turn-{name}" for name in ("logged", "quiet", "given-up", "decided")))
     store.steps.note_failure("turn-given-up", "decision", "k", "no room", 8, dead=True)
     SqlRecords(store).record_decision(
-        StepClaim("s1", "turn-decided", "decision", "me", 1, 1), decision("turn-decided")
+        FinalStepClaim("s1", "turn-decided", "decision", "me", 1, 1), decision("turn-decided")
     )
     with store.engine.connect() as connection:
         moved = f"UPDATE finalizer_steps SET updated_at = '{LONG_AGO}' WHERE turn_id = 'turn-quiet'"
@@ -300,12 +297,14 @@ def test_a_turn_whose_chain_is_not_finished_stays_for_a_week(store: Store) -> No
 
 def test_a_turn_that_ended_this_week_without_a_decision_stays(store: Store) -> None:
     store.turns.accept(request("turn-1"))
-    record = StepClaim("s1", "turn-1", "log", "me", 1, 1)
+    record = FinalStepClaim("s1", "turn-1", "log", "me", 1, 1)
     SqlRecords(store).record_answer(record, result("turn-1"), False, TurnDetails())
     age_rows(store, "finalizer_steps")
     live_turn(store)
     assert prune(store, -60)["turns"] == 0
-    SqlRecords(store).record_decision(StepClaim("s1", "turn-1", "decision", "me", 1, 1), decision("turn-1"))
+    SqlRecords(store).record_decision(
+        FinalStepClaim("s1", "turn-1", "decision", "me", 1, 1), decision("turn-1")
+    )
     assert prune(store, -60)["turns"] == 1
 
 
@@ -471,7 +470,7 @@ def test_an_interrupted_prune_is_taken_up_again(store: Store) -> None:
     live_turn(store)
     age(store, *(f"turn-{number}" for number in range(9)))
 
-    def interrupt(counts: Counts) -> None:
+    def interrupt(counts: PrunedRows) -> None:
         if counts["turns"] >= 6:
             raise KeyboardInterrupt
 
@@ -489,7 +488,7 @@ def test_submits_go_on_while_old_turns_go(store: Store) -> None:
     age(store, *(f"turn-{number}" for number in range(12)))
     accepted: list[bool] = []
 
-    def submit(counts: Counts) -> None:
+    def submit(counts: PrunedRows) -> None:
         accepted.append(store.turns.accept(request(f"new-{len(accepted)}")).created)
 
     assert prune(store, 30 * DAY_S, told=submit)["turns"] == 12

@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from brainq.contracts.claim import StepClaim
-from brainq.contracts.effect import Effect
+from brainq.contracts.call import ToolFailure, ToolSuccess, ToolTimeout, ToolTraceEntry
+from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.message import Message, ToolCall
-from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolTimeout
-from brainq.contracts.status import Ending, StopReason, TraceStatus
-from brainq.contracts.trace import ToolTraceEntry
-from brainq.contracts.usage import Spend
+from brainq.contracts.model import Spend
+from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
 from brainq.contracts.view import TurnDetails
 from brainq.store.records import SqlRecords
 from brainq.store.store import Store
@@ -30,8 +28,8 @@ SPENDS = (
 NOTES_AT = 14
 
 
-def claim(turn_id: str = "turn-1") -> StepClaim:
-    return StepClaim("s1", turn_id, "log", "me", 1, 1)
+def claim(turn_id: str = "turn-1") -> FinalStepClaim:
+    return FinalStepClaim("s1", turn_id, "log", "me", 1, 1)
 
 
 def entry(index: int, **more: object) -> ToolTraceEntry:
@@ -108,7 +106,7 @@ def test_what_comes_after_the_result_is_added_to_the_turn(store: Store) -> None:
     assert len(kept) == len(SPENDS) + 6
     assert sorted(kept[len(SPENDS) :], key=lambda spend: spend.model) == more
     assert figures(store) == (180, pytest.approx(3.25))
-    memory = StepClaim("s1", "turn-1", "memory", "me", 1, 1)
+    memory = FinalStepClaim("s1", "turn-1", "memory", "me", 1, 1)
     unpriced = Spend(kind="memory", step=0, model="m", input_tokens=5)
     assert [records.record_memories(memory, "ann", (), [unpriced]) for _ in range(2)] == [True, False]
     assert store.spends.of("turn-1")[-1] == unpriced
@@ -264,7 +262,7 @@ def test_pages_are_the_whole_in_order(store: Store) -> None:
 
 def test_pages_are_read_by_an_index(store: Store) -> None:
     statements: Any = import_module("brainq.store.repositories")
-    traces, transcripts, turns = statements.traces, statements.transcripts, statements.turns
+    traces, transcripts, turns = statements.turn_records, statements.transcripts, statements.turns
 
     paged: dict[str, tuple[Any, dict[str, object]]] = {
         "transcripts": (transcripts._PAGE, {"turn": "t", "limit": 5, "after": 9}),

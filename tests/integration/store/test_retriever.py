@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from sqlalchemy import bindparam, update
 
 from brainq.contracts.memory import MemoryItem, MemoryRetriever, RetrievedMemory
-from brainq.store.retriever import SqlMemoryRetriever
+from brainq.store.repositories.knowledge import SqlMemoryRetriever
 from brainq.store.store import Store
 from brainq.store.tables import memories
 

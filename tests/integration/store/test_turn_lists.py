@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from brainq.contracts.listing import TurnFilter
+from brainq.contracts.history import TurnFilter
 from brainq.contracts.status import Ending, StopReason
 from brainq.store.repositories.turn_lists import ListRow
 from brainq.store.store import Store

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from brainq.contracts.webhook import DeliveryRow, NewDelivery, Webhook, read_webhooks
+from brainq.contracts.webhook import DeliveryRow, NewDelivery, Webhook, parse_webhooks
+from brainq.people.webhook_delivery import WebhookSender
+from brainq.people.webhook_post import post
 from brainq.store.store import Store
-from brainq.webhooks.post import post
-from brainq.webhooks.sender import WebhookSender
 from tests.support.pump import sqlite_url
 from tests.support.receiver import Receiver
 from tests.support.spans import recording
@@ -50,7 +50,7 @@ def only(store: Store) -> DeliveryRow:
 
 
 def sender(store: Store, receiver: Receiver, **more: object) -> tuple[WebhookSender, Webhook]:
-    webhooks = read_webhooks(receiver.setting())
+    webhooks = parse_webhooks(receiver.setting())
     return WebhookSender(webhooks=webhooks, rows=store.deliveries, **more), webhooks[0]  # pyright: ignore[reportArgumentType]
 
 
@@ -178,7 +178,7 @@ def test_a_webhook_that_hangs_holds_up_no_other(store: Store) -> None:
     with Receiver(lambda _: -1) as stuck, Receiver() as well:
         plan(store, stuck.url, "t1", "t2", "t3")
         plan(store, well.url, "t1", "t2", "t3")
-        webhooks = (*read_webhooks(stuck.setting()), *read_webhooks(well.setting()))
+        webhooks = (*parse_webhooks(stuck.setting()), *parse_webhooks(well.setting()))
         made = WebhookSender(webhooks=webhooks, rows=store.deliveries, places=2, every_s=0.05, grace_s=0)
         thread = threading.Thread(target=made.run, args=(stop,), daemon=True)
         thread.start()
@@ -216,11 +216,11 @@ def test_what_is_on_its_way_ends_before_its_worker_does(store: Store) -> None:
 
 WORKER = """
 import sys, threading
-from brainq.contracts.webhook import read_webhooks
+from brainq.contracts.webhook import parse_webhooks
 from brainq.store.store import Store
-from brainq.webhooks.sender import WebhookSender
+from brainq.people.webhook_delivery import WebhookSender
 with Store.open(sys.argv[1], migrate=False) as store:
-    sender = WebhookSender(webhooks=read_webhooks(sys.argv[2]), rows=store.deliveries, lease_s=60.0, every_s=0.05)
+    sender = WebhookSender(webhooks=parse_webhooks(sys.argv[2]), rows=store.deliveries, lease_s=60.0, every_s=0.05)
     sender.run(threading.Event())
 """
 
@@ -277,7 +277,7 @@ def test_sql_that_is_away_is_waited_for(store: Store) -> None:
 
         with store.engine.connect() as connection:
             connection.exec_driver_sql("ALTER TABLE deliveries RENAME TO away")
-        made = WebhookSender(webhooks=read_webhooks(receiver.setting()), rows=Rows(), places=1, every_s=0.02)  # pyright: ignore[reportArgumentType]
+        made = WebhookSender(webhooks=parse_webhooks(receiver.setting()), rows=Rows(), places=1, every_s=0.02)  # pyright: ignore[reportArgumentType]
         thread = threading.Thread(target=made.run, args=(stop,), daemon=True)
         thread.start()
         assert failed.wait(10), "SQL was not away"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from brainq import Approvals, Brain, Effect, ScriptedProvider
+from brainq.contracts.message import Reasoning
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.contracts.reasoning import Reasoning
-from brainq.providers.scripted import ScriptedFailure, calls, fails, says
+from brainq.models.scripted import ScriptedFailure, calls, fails, says
 
 FAMILY = "👩‍👩‍👧‍👦"
 THOUGHT = "Hm, I should 🤔 look."

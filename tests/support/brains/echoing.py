@@ -6,9 +6,9 @@ import random
 import time
 
 from brainq import Brain, Effect, ScriptedProvider
-from brainq.contracts.limits import Limits
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.providers.scripted import calls, says
+from brainq.contracts.turn import Limits
+from brainq.models.scripted import calls, says
 from tests.support.brains import diary
 
 SLOWEST_S = 0.06

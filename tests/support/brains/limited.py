@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from brainq import Brain
-from brainq.contracts.limits import Limits
+from brainq.contracts.turn import Limits
 
 brain = Brain("limited", model="openai:m", limits=Limits(timeout_s=600))

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from brainq import Brain, ChildTurn, Effect, PromptTemplate, RunContext, ScriptedProvider
-from brainq.contracts.judgement import JudgeCase, Judgement
+from brainq.contracts.evaluation import JudgeCase, Judgement
 from brainq.testing import calls, says
 from tests.support.brains import diary
 

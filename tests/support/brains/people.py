@@ -18,14 +18,14 @@ from brainq import Brain, Children, ChildTurn, Effect, Pending, RunContext, Scri
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.tool import Isolation
+from brainq.models.scripted import calls, says
 from brainq.people.children import ChildDesk
 from brainq.people.inputs import InputDesk
-from brainq.providers.scripted import calls, says
 from brainq.state.calls import RedisCalls
 from brainq.state.turns import RedisTurns
 from brainq.store.repositories.approvals import Approvals as ApprovalRows
 from brainq.store.repositories.calls import Calls as CallRows
-from brainq.tools.partial import Partial
+from brainq.tools.results import Partial
 from tests.support.brains import diary, obedient
 
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from brainq import Brain, Effect, File, ScriptedProvider, WithFiles
+from brainq.contracts.message import Reasoning
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
-from brainq.contracts.reasoning import Reasoning
-from brainq.providers.scripted import ScriptedFailure, calls, fails, says
-from brainq.turn.text_tail import DELTA_EVERY_S
+from brainq.models.scripted import ScriptedFailure, calls, fails, says
+from brainq.turn.stream import DELTA_EVERY_S
 from tests.support.blobs import png
 from tests.support.brains import diary, obedient, people
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from brainq import Brain, Callbacks, Effect, Memory, PromptTemplate, ScriptedProvider
 from brainq.contracts.callbacks import TurnEnd, UsageInfo
-from brainq.contracts.judgement import JudgeCase, Judgement
+from brainq.contracts.evaluation import JudgeCase, Judgement
 from brainq.contracts.model import ModelRequest
-from brainq.finalize import steps
-from brainq.providers.scripted import ModelReply, says
+from brainq.models.scripted import ModelReply, says
+from brainq.wiring import final_steps
 from tests.support.brains import diary
 
 PROMPT_ID = "judged"
@@ -89,5 +89,5 @@ def _hold(step: Any) -> None:
 
 
 if os.environ.get("BRAINQ_APP", "").startswith(__name__):  # in its workers alone, not where a test imports it
-    for made in steps.steps_of(brain):
+    for made in final_steps.steps_of(brain):
         _hold(type(made))

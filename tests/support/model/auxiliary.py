@@ -6,13 +6,13 @@ import json
 from random import Random
 
 from brainq.contracts.claim import PlannedCall, TurnClaim
-from brainq.contracts.effect import Effect
 from brainq.contracts.ids import call_id
 from brainq.contracts.message import Message
-from brainq.contracts.usage import Spend
+from brainq.contracts.model import Spend
+from brainq.contracts.status import Effect
 from brainq.contracts.view import TurnView
 from brainq.state.auxiliary import RedisAuxiliary
-from brainq.turn.outcome import RungAgain
+from brainq.turn.step_request import StepPostponed
 
 OPENING_S = 4.0
 
@@ -36,7 +36,7 @@ class RandomAuxiliary:
         return {"COMPACTED": "compacted", "LOST": "lost"}.get(word, "")
 
 
-def open_wave(rng: Random, auxiliary: RedisAuxiliary, claim: TurnClaim) -> RungAgain | None:
+def open_wave(rng: Random, auxiliary: RedisAuxiliary, claim: TurnClaim) -> StepPostponed | None:
     arguments = {
         "arguments": {"lanes": (), "write": False, "again": False, "hash": "h"},
         "hash": "h",
@@ -55,7 +55,7 @@ def open_wave(rng: Random, auxiliary: RedisAuxiliary, claim: TurnClaim) -> RungA
         )
         for place in range(rng.randint(1, 2))
     ]
-    return None if auxiliary.open(claim, calls, OPENING_S) == "LOST" else RungAgain("opened")
+    return None if auxiliary.open(claim, calls, OPENING_S) == "LOST" else StepPostponed("opened")
 
 
 def compact(auxiliary: RedisAuxiliary, claim: TurnClaim, view: TurnView) -> str:

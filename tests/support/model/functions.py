@@ -10,12 +10,11 @@ from typing import Any, cast
 import redis
 
 from brainq.calls.attempt import OnCut, OnLate
-from brainq.calls.ended import Ended
+from brainq.calls.results import CallReturn
+from brainq.contracts.call import ToolFailure, ToolSuccess, ToolTimeout, parse_outside_token
 from brainq.contracts.claim import CallRef
-from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolTimeout
-from brainq.contracts.outside_token import ref_of_token
 from brainq.tools.context import RunContext
-from brainq.tools.pending import Pending
+from brainq.tools.results import Pending
 from tests.support.model.rules import require
 from tests.support.model.tokens import make_token
 
@@ -116,7 +115,7 @@ class Executor:
         *,
         on_cut: OnCut,
         on_late: OnLate,
-    ) -> Ended:
+    ) -> CallReturn:
         ref = CallRef(context.session_id, context.turn_id, context.call_id)
         function = self._functions.start(ref, context.attempt, arguments, self._process)
         outside = ""
@@ -139,7 +138,7 @@ class Executor:
             context.record_change("a.md", "before", f"after {ref.holder}")
         return ToolSuccess(value="done") if roll < 0.9 else ToolFailure(error="it failed")
 
-    def run_apart(self, tool: Any, arguments: dict[str, Any], context: RunContext) -> Ended:
+    def run_apart(self, tool: Any, arguments: dict[str, Any], context: RunContext) -> CallReturn:
         """In a process where nothing else runs: what is cut off there is killed, and never ends late."""
         ref = CallRef(context.session_id, context.turn_id, context.call_id)
         function = self._functions.start(ref, context.attempt, arguments, self._process)
@@ -151,7 +150,7 @@ class Executor:
     def _token(self, ref: CallRef, context: RunContext) -> str:
         """As `context.outside_token()`, but drawn from the seed; or a name of the tool's own making."""
         token = make_token(self._rng, ref)
-        if ref_of_token(token) is not None:
+        if parse_outside_token(token) is not None:
             token = cast(str, getattr(context, "_give_token")(token))  # noqa: B009 - nobody else may call it
         self._functions.give(token)
         return token

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from brainq.contracts.attachment import Attachment
-from brainq.contracts.mailbox import TurnInput
+from brainq.contracts.message import Attachment
+from brainq.contracts.people import TurnInput
 
 
 @dataclass(slots=True)

@@ -6,10 +6,8 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from brainq.contracts.approval import EditedCall
 from brainq.contracts.claim import CallRef
-from brainq.contracts.hold import HoldPolicy, HoldSpec
-from brainq.contracts.mailbox import TurnInput
+from brainq.contracts.people import EditedCall, HoldPolicy, HoldSpec, TurnInput
 from brainq.errors import BrainqError
 from tests.support.model.known import Known
 

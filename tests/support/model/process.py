@@ -7,42 +7,35 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, cast
 
-from brainq.admission import Admission
-from brainq.calls.files import ResultFiles
 from brainq.calls.run import CallRunner
+from brainq.calls.settle import ResultFiles
 from brainq.contracts.file import FileLimits
-from brainq.contracts.healed import HealedPage
-from brainq.contracts.limits import Limits
-from brainq.finalize.brain_finals import BrainFinals
+from brainq.contracts.fleet import ComparedPage
+from brainq.contracts.turn import Limits
 from brainq.finalize.finalizer import TurnFinalizer
-from brainq.finalize.order import StepOrder
-from brainq.finalize.result import result_of
+from brainq.finalize.result import make_result
+from brainq.finalize.step_order import FinalizerRuntime, StepOrder
+from brainq.models.asking.permits import PermitPolicy
+from brainq.people.admission import Admission
 from brainq.people.inputs import InputDesk
 from brainq.people.outside import OutsideDesk
-from brainq.providers.places import Taking
-from brainq.state.approvals import RedisApprovals
 from brainq.state.auxiliary import RedisAuxiliary
 from brainq.state.budgets import RedisBudgets
-from brainq.state.calls import RedisCalls
-from brainq.state.finals import RedisFinals
-from brainq.state.holds import RedisHolds
-from brainq.state.index import RedisIndex
+from brainq.state.calls import RedisCalls, RedisLanes
+from brainq.state.finals import RedisFinalChain
+from brainq.state.fleet import RedisCapacity
+from brainq.state.index import RedisSweepIndex
 from brainq.state.keys import Keys
-from brainq.state.lanes import RedisLanes
-from brainq.state.mailbox import RedisMailbox
 from brainq.state.outbox import NoOutbox
 from brainq.state.outside import RedisOutside
-from brainq.state.room import RedisRoom
-from brainq.state.sessions import RedisSessions
+from brainq.state.people import RedisApprovals, RedisHolds, RedisMailbox, RedisSessions
 from brainq.state.turns import RedisTurns
-from brainq.turn.advance import ANY, Coordinator
-from brainq.turn.brain_turns import BrainTurns
+from brainq.turn.coordinator import ANY_LOSSES, Coordinator, CoordinatorRuntime
 from brainq.turn.ending import Ender
 from brainq.turn.thinking import ThinkingManager
-from brainq.upkeep.compare import Comparer
-from brainq.upkeep.parks import Parks
 from brainq.upkeep.rescue import Rescuer
-from brainq.upkeep.sweeper import Sweeper
+from brainq.upkeep.sweeper import ParkExpiry, Sweeper
+from brainq.upkeep.walks import Comparer
 from tests.support.blobs import BlobsInMemory
 from tests.support.model.auxiliary import RandomAuxiliary
 from tests.support.model.functions import Executor, Functions
@@ -84,12 +77,14 @@ class State:
         )
         self.calls = RedisCalls(scripts, keys, outbox, lease_s=LEASE_S, brains=(CAPPED,))
         self.lanes = RedisLanes(scripts, keys, outbox, lease_s=LEASE_S)
-        self.finals = RedisFinals(scripts, keys, outbox, lease_s=LEASE_S, keep_turn_s=3600, brains=(CAPPED,))
+        self.finals = RedisFinalChain(
+            scripts, keys, outbox, lease_s=LEASE_S, keep_turn_s=3600, brains=(CAPPED,)
+        )
         self.auxiliary = RedisAuxiliary(scripts, keys, outbox)
         self.budgets = RedisBudgets(scripts, keys)
-        self.index = RedisIndex(scripts, keys, outbox, rering_s=RERING_S, failing_s=5, unserved_s=5)
+        self.index = RedisSweepIndex(scripts, keys, outbox, rering_s=RERING_S, failing_s=5, unserved_s=5)
         # A cap is lifted by the next sweeper that does not tell it.
-        self.room = RedisRoom(scripts, outbox, cap_stands_ms=0)
+        self.room = RedisCapacity(scripts, outbox, cap_stands_ms=0)
         self.mailbox = RedisMailbox(scripts, keys)
         self.holds = RedisHolds(scripts, keys, outbox, keep_session_s=3600)
         self.approvals = RedisApprovals(scripts, keys, outbox)
@@ -123,7 +118,7 @@ class AloneProcess:
     def advance(self, session_id: str, turn_id: str, fence: int) -> str:
         if self._rng.random() < 0.7:
             return self._lone.advance(session_id, turn_id, fence)
-        self._turns.claim(session_id, turn_id, fence, f"0@{self._name}", ANY)
+        self._turns.claim(session_id, turn_id, fence, f"0@{self._name}", ANY_LOSSES)
         return self._turns.blame(session_id, turn_id, self._name, "was killed by signal 9")
 
 
@@ -139,8 +134,8 @@ class BrakesOfRedis:
     def taken(self, session_id: str, flag_id: str, turn_id: str) -> None:
         """A flag is a hold of its turn as soon as that is live."""
 
-    def heal(self, after_row: int) -> HealedPage:
-        return HealedPage(after_row, more=False)
+    def heal(self, after_row: int) -> ComparedPage:
+        return ComparedPage(after_row, more=False)
 
 
 class Process:
@@ -193,7 +188,7 @@ class Process:
             return Coordinator(
                 owner=name,
                 brains=only(
-                    BrainTurns(
+                    CoordinatorRuntime(
                         BRAIN,
                         cast(
                             Any,
@@ -208,7 +203,7 @@ class Process:
                 stops=stops,
                 brakes=brakes,
                 ender=ender,
-                taking=Taking(stand_in(None)),
+                taking=PermitPolicy(stand_in(None)),
                 is_away=lambda failure: True,  # what a process raises in a schedule is its death
                 alone=None if alone is None else alone.advance,
             )
@@ -247,7 +242,7 @@ class Process:
         )
         self.finalizer = TurnFinalizer(
             owner=owner,
-            brains=only(BrainFinals(BRAIN, StepOrder(_steps(state, outside)))),
+            brains=only(FinalizerRuntime(BRAIN, StepOrder(_steps(state, outside)))),
             chain=state.finals,
             records=cast(Any, Records()),
             beats=beats,
@@ -272,7 +267,7 @@ class Process:
             deliver=self.finalizer.deliver,
             auxiliary=state.auxiliary,
             judges=cast(Any, None),  # of SQL, which is not modelled: the schedule compares by itself
-            parks=Parks(calls=state.calls, cancel=state.turns.cancel),
+            parks=ParkExpiry(calls=state.calls, cancel=state.turns.cancel),
             children=children,
             heal_inputs=self.desk.heal,
             brakes=brakes,
@@ -292,7 +287,7 @@ def _steps(state: State, outside: Outside) -> list[Step]:
         accepted.ended.setdefault(request.turn_id, context.turn.ending.value)
 
     def send(context: Any) -> None:
-        context.send(result_of(context.turn))
+        context.send(make_result(context.turn))
 
     def end(context: Any) -> None: ...
 

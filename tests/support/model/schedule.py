@@ -10,9 +10,8 @@ from typing import Any
 
 from brainq.broker.names import FINALIZE_QUEUE, TAKEN_IN_TURN
 from brainq.contracts.claim import CallRef
-from brainq.contracts.limits import Limits
 from brainq.contracts.status import TurnState
-from brainq.contracts.turn import Priority, TurnRequest
+from brainq.contracts.turn import Limits, Priority, TurnRequest
 from brainq.errors import SessionBusy
 from tests.support.model.bell_rules import BellRules
 from tests.support.model.bells import Bells

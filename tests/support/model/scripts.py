@@ -8,11 +8,11 @@ from typing import Any, Protocol, cast
 
 import redis
 
-from brainq.settings import Settings
+from brainq.settings.deployment import Settings
 from brainq.state.connection import Client, Command
-from brainq.state.headers import Signature
 from brainq.state.keys import Keys
-from brainq.state.scripts import Asked, Script
+from brainq.state.script_headers import Signature
+from brainq.state.scripts import Script, ScriptCall
 from brainq.state.typed_scripts import Scripts
 from brainq.wiring import doorbells
 from tests.support.model.client import ModelClient
@@ -136,10 +136,10 @@ class WatchedScripts(Scripts):
     def run(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
         return self._watched[name](keys, args)
 
-    def send_with(self, asked: Asked, reads: Sequence[Command]) -> tuple[list[Any], list[Any]]:
+    def send_with(self, asked: ScriptCall, reads: Sequence[Command]) -> tuple[list[Any], list[Any]]:
         return self.run(*asked), self._wire.many(reads)
 
-    def send_all(self, asked: Sequence[Asked]) -> list[list[Any] | redis.ResponseError]:
+    def send_all(self, asked: Sequence[ScriptCall]) -> list[list[Any] | redis.ResponseError]:
         """One after the other: a request, or a reply, that is lost takes those behind it along."""
         return [self.run(*one) for one in asked]
 

@@ -10,14 +10,14 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from brainq.contracts.claim import CallRef, StepClaim
-from brainq.contracts.effect import Effect
-from brainq.contracts.outcome import ToolOutcome
+from brainq.contracts.call import ToolOutcome
+from brainq.contracts.claim import CallRef, FinalStepClaim
+from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnRequest
 
 
 class Renewal:
-    """A lease under renewal, as `brainq.beats.Renewal`; the schedule decides when it beats."""
+    """A lease under renewal, as `brainq.leases.LeaseRenewal`; the schedule decides when it beats."""
 
     __slots__ = ("_renewals", "beat", "on_lost")
 
@@ -40,7 +40,7 @@ class Renewal:
 
 
 class Beats:
-    """`brainq.beats.Beats` without its thread."""
+    """`brainq.leases.LeaseRenewer` without its thread."""
 
     def __init__(self) -> None:
         self.renewals: list[Renewal] = []
@@ -207,10 +207,10 @@ class Step:
 class Records:
     """The finalizer's rows: nothing reads them here."""
 
-    def note_failure(self, claim: StepClaim, error: str, dead: bool) -> None:
+    def note_failure(self, claim: FinalStepClaim, error: str, dead: bool) -> None:
         return None
 
-    def note_done(self, claim: StepClaim) -> None:
+    def note_done(self, claim: FinalStepClaim) -> None:
         return None
 
 

@@ -6,31 +6,30 @@ import json
 from collections.abc import Callable
 from random import Random
 
-from brainq.contracts.approval import ApprovalAsk
 from brainq.contracts.claim import (
-    CallsRefused,
+    CallsOverBudget,
     PlannedCall,
-    StepSpent,
+    StepOverBudget,
     StepStart,
     TurnClaim,
     TurnStart,
 )
-from brainq.contracts.effect import Effect
 from brainq.contracts.ids import call_id
 from brainq.contracts.message import Message, ToolCall
+from brainq.contracts.model import Spend
+from brainq.contracts.people import ApprovalRequirement
 from brainq.contracts.rate import RateWait
-from brainq.contracts.status import Ending, StopReason
-from brainq.contracts.usage import Spend
+from brainq.contracts.status import Effect, Ending, StopReason
 from brainq.contracts.view import TurnView
-from brainq.providers.places import PlaceLater
+from brainq.models.asking.permits import PermitDeferred
 from brainq.state.auxiliary import RedisAuxiliary
 from brainq.state.budgets import RedisBudgets
 from brainq.state.turns import RedisTurns
-from brainq.turn.begin import begun_with
-from brainq.turn.context.mailbox import TurnMailbox, messages_of, readiness_word
-from brainq.turn.decide import SPENT, End
-from brainq.turn.outcome import Answer, Calls, RungAgain, StepOutcome
-from brainq.turn.planning.scheduler import Schedulable, ToolScheduler
+from brainq.turn.begin import with_start
+from brainq.turn.decide import BUDGET_ENDS, End
+from brainq.turn.plan.scheduler import Schedulable, ToolScheduler
+from brainq.turn.prompt.mailbox import TurnMailbox, input_messages, readiness_word
+from brainq.turn.step_request import CallsCommitted, LoopEnd, StepOutcome, StepPostponed
 from tests.support.model.auxiliary import compact, open_wave
 from tests.support.model.rules import require
 from tests.support.model.stand_ins import EFFECTS
@@ -68,21 +67,21 @@ class RandomThinker:
         if start is not None and rng.random() < 0.5:
             if not self._turns.begin(claim, start):
                 return None
-            view = begun_with(view, start)
+            view = with_start(view, start)
             start = None
         if start is None and not view.opened and view.step == 0 and rng.random() < 0.4:
             return open_wave(rng, self._auxiliary, claim)
         if start is None and rng.random() < 0.1:
             word = compact(self._auxiliary, claim, view)
             if word in ("COMPACTED", "LOST"):
-                return RungAgain("compacted") if word == "COMPACTED" else None
+                return StepPostponed("compacted") if word == "COMPACTED" else None
         drain = TurnMailbox(view.inputs).drain()
         step_start = StepStart(
             estimate=10,
             most_tokens=0,
             most_usd=None,
             drained=len(view.inputs),
-            inputs=messages_of(drain, turn_id, view.step + 1),
+            inputs=input_messages(drain, turn_id, view.step + 1),
             readiness=readiness_word(drain),
             turn=start,
         )
@@ -91,8 +90,8 @@ class RandomThinker:
             step_start = step_start.again
             if begun == "LOST":
                 return None
-            if isinstance(begun, StepSpent):
-                return Answer(SPENT[begun.what])
+            if isinstance(begun, StepOverBudget):
+                return LoopEnd(BUDGET_ENDS[begun.what])
             step, attempt = begun.step, begun.attempt
             if rng.random() < 0.2 and not self._turns.tell_delta(claim, step, attempt, "text"):
                 return None
@@ -102,12 +101,12 @@ class RandomThinker:
                 break
         roll = rng.random()
         if roll < 0.03:
-            return Answer(MODEL_FAILED)
+            return LoopEnd(MODEL_FAILED)
         if roll < 0.25:
             message = Message(role="assistant", content="done", turn=turn_id, step=step)
-            return Answer(ANSWERED, message, Spend(step=step, input_tokens=5, output_tokens=5))
+            return LoopEnd(ANSWERED, message, Spend(step=step, input_tokens=5, output_tokens=5))
         if roll < 0.3:
-            raise PlaceLater("m:m", RateWait(rng.choice((0.5, 4.0, 12.0)), "stop"))
+            raise PermitDeferred("m:m", RateWait(rng.choice((0.5, 4.0, 12.0)), "stop"))
         return self._ask(claim, step)
 
     def _ask(self, claim: TurnClaim, step: int) -> StepOutcome:
@@ -122,14 +121,14 @@ class RandomThinker:
             refused = [place for place, word in zip(allowed, words, strict=True) if word in OVER]
             denied |= dict.fromkeys(refused, "budget")
         done = self._commit(claim, step, ids, denied)
-        if isinstance(done, CallsRefused):
+        if isinstance(done, CallsOverBudget):
             done = self._commit(claim, step, ids, denied | dict.fromkeys(done.calls, "budget"))
-            require(not isinstance(done, CallsRefused), "calls that are paid for were refused", done)
-        return Calls() if done == "COMMITTED" else None
+            require(not isinstance(done, CallsOverBudget), "calls that are paid for were refused", done)
+        return CallsCommitted() if done == "COMMITTED" else None
 
     def _commit(
         self, claim: TurnClaim, step: int, ids: list[str], denied: dict[str, str]
-    ) -> CallsRefused | str:
+    ) -> CallsOverBudget | str:
         calls = self._plan(claim, step, ids, denied)
         message = Message(
             role="assistant",
@@ -171,7 +170,7 @@ class RandomThinker:
             cap_ms=1000,
             lanes=lanes,
             idempotent=again,
-            ask=ApprovalAsk(reason="it may be dear", timeout_s=3600.0) if self._asks() else None,
+            ask=ApprovalRequirement(reason="it may be dear", timeout_s=3600.0) if self._asks() else None,
         )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from random import Random
 
+from brainq.contracts.call import OUTSIDE_TOKEN_PREFIX, parse_outside_token
 from brainq.contracts.claim import CallRef
-from brainq.contracts.outside_token import PREFIX, ref_of_token
 from tests.support.model.rules import require
 
 
@@ -16,6 +16,6 @@ def make_token(rng: Random, ref: CallRef) -> str:
     if rng.random() < 0.3:
         return f"job-{nonce}"
     text = f"{ref.session_id} {ref.turn_id} {ref.call_id} {nonce}"
-    token = PREFIX + base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
-    require(ref_of_token(token) == ref, "a token as the model makes it names its call", token)
+    token = OUTSIDE_TOKEN_PREFIX + base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    require(parse_outside_token(token) == ref, "a token as the model makes it names its call", token)
     return token

@@ -8,9 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainq.access import EVERYTHING, Caller, Verb, may, own_request_key
-from brainq.contracts.ids import check_id
-from brainq.contracts.session_prefix import beside, check_prefixes, first_beyond, is_within
+from brainq.access import ALL_VERBS, Caller, Verb, may, own_request_key
+from brainq.contracts.ids import (
+    check_id,
+    check_prefixes,
+    is_within,
+    prefix_upper_bound,
+    sibling_session_id,
+)
 from brainq.errors import InvalidInput
 
 SEGMENT = st.text("aAbz19._@+=-", min_size=1, max_size=4).map(lambda text: "a" + text)
@@ -19,7 +24,7 @@ PREFIX = st.lists(SEGMENT, min_size=1, max_size=3).map(lambda parts: ":".join(pa
 ANYTHING = st.text(max_size=12) | SESSION | PREFIX
 
 
-def caller(*sessions: str, verbs: frozenset[Verb] = EVERYTHING) -> Caller:
+def caller(*sessions: str, verbs: frozenset[Verb] = ALL_VERBS) -> Caller:
     return Caller("c", sessions, verbs)
 
 
@@ -33,7 +38,7 @@ def test_nobody_reaches_a_session_of_other_tenants(prefixes: list[str], session:
 
 @given(PREFIX, SESSION)
 def test_a_range_of_ids_is_just_what_begins_so(prefix: str, session: str) -> None:
-    assert (prefix <= session < first_beyond(prefix)) == is_within([prefix], session)
+    assert (prefix <= session < prefix_upper_bound(prefix)) == is_within([prefix], session)
 
 
 @given(st.frozensets(st.sampled_from(Verb), min_size=1), st.sampled_from(Verb))
@@ -79,15 +84,15 @@ def test_look_alikes_are_others(session: str | None, allowed: bool) -> None:
 def test_who_sees_what_is_beside_a_session_sees_the_session(
     session: str, name: str, prefixes: list[str]
 ) -> None:
-    assert is_within(prefixes, beside(session, name)) == is_within(prefixes, session)
+    assert is_within(prefixes, sibling_session_id(session, name)) == is_within(prefixes, session)
 
 
 def test_what_is_beside_a_session_is_an_id_and_never_anybody_elses() -> None:
     name = "c" * 27
-    assert beside("acme:eu:7", "x") == "acme:eu:x"
-    assert beside("s1", "x") == "x"
+    assert sibling_session_id("acme:eu:7", "x") == "acme:eu:x"
+    assert sibling_session_id("s1", "x") == "x"
     for session in ("acme:" + "e" * 120 + ":1", "acme:" + "e" * 123, "a" * 126 + ":1"):
-        other = beside(session, name)
+        other = sibling_session_id(session, name)
         assert check_id("session_id", other) == other
         assert session.startswith(other.removesuffix(name))
         assert other == name or other.removesuffix(name).endswith(":")
@@ -120,7 +125,7 @@ def test_all_is_all_but_no_session() -> None:
 )
 def test_an_ambiguous_prefix_is_refused_with_the_remedy(sessions: Any, remedy: str) -> None:
     with pytest.raises(InvalidInput, match=remedy) as refused:
-        Caller("c", sessions, EVERYTHING)
+        Caller("c", sessions, ALL_VERBS)
     assert refused.value.field == "sessions"
 
 
@@ -139,7 +144,7 @@ def test_plain_words_are_verbs_too() -> None:
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "x" * 101, None])
 def test_a_caller_has_a_name(name: Any) -> None:
     with pytest.raises(InvalidInput, match="name"):
-        Caller(name, ("*",), EVERYTHING)
+        Caller(name, ("*",), ALL_VERBS)
 
 
 @given(SESSION, SESSION, SESSION, SESSION)

@@ -13,10 +13,10 @@ from pydantic import SecretStr
 
 from brainq.broker import names
 from brainq.broker.app import celery_url, make_app
-from brainq.broker.poison import SentinelTransport, Transport
-from brainq.contracts.effect import Effect
+from brainq.broker.celery57.transport import SentinelTransport, Transport
+from brainq.contracts.status import Effect
 from brainq.errors import SetupError
-from brainq.settings import Settings
+from brainq.settings.deployment import Settings
 
 URL = "redis://127.0.0.1:1/3"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from brainq.broker.credit import Credit
+from brainq.broker.celery57.event_loop import ThreadSafeQoS
 
 
 class Channel:
@@ -21,7 +21,7 @@ class Channel:
 
 def credit(places: int) -> tuple[Any, Channel]:
     channel = Channel()
-    return Credit(channel, places), channel
+    return ThreadSafeQoS(channel, places), channel
 
 
 def test_an_ack_wakes_nobody_while_there_is_room() -> None:

@@ -10,7 +10,7 @@ import pytest
 from kombu.transport import virtual
 
 from brainq.broker import later
-from brainq.broker.credit import Credit
+from brainq.broker.celery57.event_loop import ThreadSafeQoS
 from brainq.broker.later import LaterThreads
 
 
@@ -69,7 +69,7 @@ def test_it_looks_again_after_as_long_as_the_newest_has_run(monkeypatch: pytest.
 @pytest.mark.parametrize("end", ["ack", "reject"])
 def test_a_message_counts_until_it_is_acknowledged_or_refused(end: str) -> None:
     channel: Any = SimpleNamespace(do_restore=False)
-    credit: virtual.QoS | Any = Credit(channel, 4)
+    credit: virtual.QoS | Any = ThreadSafeQoS(channel, 4)
     credit.append("message", "tag")
     credit.note_later("tag", "t1")
     found = LaterThreads()

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from brainq.broker import names
+from brainq.broker.celery57.transport import check_item
 from brainq.broker.envelope import envelope
-from brainq.broker.poison import admit
 
 
 def shown(task: str, args: list[Any] | str, shadow: object = None) -> object:
@@ -17,7 +17,7 @@ def shown(task: str, args: list[Any] | str, shadow: object = None) -> object:
     message = json.loads(envelope(task, ("s1", "t1", "log"), "t1.x", queue, "t1"))
     message["headers"]["shadow"] = shadow
     message["body"] = args if isinstance(args, str) else json.dumps([args, {}, {}])
-    return admit(json.dumps(message), queue)["headers"]["shadow"]
+    return check_item(json.dumps(message), queue)["headers"]["shadow"]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from brainq.broker.running import Outcome, TaskRun, current_run
-from brainq.broker.threads import TaskThreads
+from brainq.broker.celery57.pool import TaskOutcome, TaskRun, TaskThreads, current_run
 from tests.support.wait import wait_until
 
 
@@ -103,7 +102,7 @@ class Task:
 
     def __init__(self, threads: TaskThreads) -> None:
         self.threads = threads
-        self.heard: list[Outcome] = []
+        self.heard: list[TaskOutcome] = []
         self.gate = threading.Event()
         self.run: TaskRun | None = None
 
@@ -112,7 +111,7 @@ class Task:
         self.threads.start(begun)
         return begun
 
-    def work(self) -> Outcome:
+    def work(self) -> TaskOutcome:
         self.run = current_run()
         self.gate.wait(60)
         return 0, "by itself", 1.0
@@ -167,7 +166,7 @@ def test_a_task_that_ended_by_itself_cannot_be_given_up() -> None:
 
 def test_a_task_and_its_watchdog_end_it_once_together() -> None:
     threads = TaskThreads(4)
-    heard: list[list[Outcome]] = []
+    heard: list[list[TaskOutcome]] = []
     for _ in range(200):
         task = Task(threads)
         begun = task.begin()

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from celery.schedules import crontab, schedule, solar
 
-from brainq.broker.timetable import next_ms, timing_of, zone_of
+from brainq.broker.timetable import next_ms, read_timing, read_zone
 from brainq.errors import InvalidInput
 
 BERLIN = "Europe/Berlin"
@@ -45,7 +45,7 @@ def following(timing: str, zone: str, after_ms: int, count: int) -> list[str]:
     ],
 )
 def test_what_beat_takes_is_taken(when: object, timing: str) -> None:
-    assert timing_of(when) == timing
+    assert read_timing(when) == timing
 
 
 @pytest.mark.parametrize(
@@ -63,14 +63,14 @@ def test_what_beat_takes_is_taken(when: object, timing: str) -> None:
 )
 def test_what_is_none_is_refused(when: object, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
-        timing_of(when)
+        read_timing(when)
 
 
 def test_a_zone_has_to_be_one() -> None:
-    assert zone_of(BERLIN).key == BERLIN
+    assert read_zone(BERLIN).key == BERLIN
     for wrong in ("Middle/Earth", "../../etc/passwd", ""):
         with pytest.raises(InvalidInput, match="no time zone"):
-            zone_of(wrong)
+            read_zone(wrong)
 
 
 def test_office_hours() -> None:

@@ -11,8 +11,8 @@ from celery import Celery, signals
 from celery.app.trace import build_tracer
 
 from brainq.broker.app import make_app
-from brainq.broker.tracer import lean_tracer
-from brainq.settings import Settings
+from brainq.broker.celery57.task_execution import lean_tracer
+from brainq.settings.deployment import Settings
 from tests.integration.broker.worker import settings_for
 
 REQUEST = {

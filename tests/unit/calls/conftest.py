@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from brainq.brain import Brain
-from brainq.calls import grace
+from brainq.brain.brain import Brain
+from brainq.calls import attempt
+from brainq.calls.event_loop import stop_tool_loop
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.loop import stop_tool_loop
 from tests.unit.calls.fakes import Rig
 
 
@@ -33,7 +33,7 @@ def release() -> Iterator[threading.Event]:
 @pytest.fixture
 def long_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine is, who sees the deadline has time to say what it has."""
-    monkeypatch.setattr(grace, "COOPERATIVE_GRACE_S", 30.0)
+    monkeypatch.setattr(attempt, "COOPERATIVE_GRACE_S", 30.0)
 
 
 @pytest.fixture

@@ -8,19 +8,16 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from brainq.beats import Beats
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
+from brainq.calls.attempt import Abandon
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.files import ResultFiles
-from brainq.calls.own_thread import Abandon
 from brainq.calls.run import CallRunner
-from brainq.contracts.child_turn import ChildTurn
-from brainq.contracts.claim import CallClaim, CallDropped, CallRef, Dropped, SettleReply
-from brainq.contracts.effect import Effect
+from brainq.calls.settle import ResultFiles
+from brainq.contracts.call import ChildTurn, Progress, ToolOutcome
+from brainq.contracts.claim import CallClaim, CallRef, NoCallClaim, NoClaim, SettleReply
 from brainq.contracts.file import FileLimits
-from brainq.contracts.outcome import ToolOutcome
-from brainq.contracts.progress import Progress
-from brainq.contracts.status import TraceStatus
+from brainq.contracts.status import Effect, TraceStatus
+from brainq.leases import LeaseRenewer
 from tests.support.blobs import BlobsInMemory
 from tests.support.only import only
 from tests.support.stand_in import stand_in
@@ -33,7 +30,7 @@ class Calls:
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
-        self.claimed: CallClaim | CallDropped = Dropped("gone")
+        self.claimed: CallClaim | NoCallClaim = NoClaim("gone")
         self.on_claim: Callable[[], None] = lambda: None
         self.on_settle: Callable[[], None] = lambda: None
         self.word = "OK"
@@ -43,7 +40,7 @@ class Calls:
         self.progress: list[tuple[int, Progress]] = []
         self.fails: Exception | None = None
 
-    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | CallDropped:
+    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | NoCallClaim:
         self.on_claim()
         return self.claimed
 
@@ -176,7 +173,7 @@ class Rig:
     outside: Outside | None = field(default_factory=Outside)
     children: Children | None = field(default_factory=Children)
     holds: Holds = field(default_factory=Holds)
-    beats: Beats = field(default_factory=lambda: Beats(600.0))
+    beats: LeaseRenewer = field(default_factory=lambda: LeaseRenewer(600.0))
     limits: FileLimits = field(default_factory=lambda: FileLimits(one=1_000, message=1_500))
     blobs: BlobsInMemory = field(default_factory=BlobsInMemory)
     calls: Calls = field(init=False)

@@ -8,15 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from brainq.brain import Brain
-from brainq.contracts.child_turn import ChildTurn
-from brainq.contracts.effect import Effect
+from brainq.brain.brain import Brain
+from brainq.contracts.call import ChildTurn
 from brainq.contracts.file import File
-from brainq.contracts.limits import Limits
+from brainq.contracts.status import Effect
+from brainq.contracts.turn import Limits
 from brainq.tools.context import RunContext
-from brainq.tools.partial import Partial
-from brainq.tools.pending import Pending
-from brainq.tools.with_files import WithFiles
+from brainq.tools.results import Partial, Pending, WithFiles
 from tests.support.blobs import png
 
 brain = Brain("processes", "openai:x")

@@ -11,8 +11,8 @@ from queue import SimpleQueue
 from typing import Any
 
 from brainq.calls.attempt import OnLate
-from brainq.calls.ended import Ended
 from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.results import CallReturn
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.tool import Tool
@@ -37,7 +37,7 @@ def run(
     *,
     limit_s: float = 30.0,
     on_late: OnLate | None = None,
-) -> Ended:
+) -> CallReturn:
     return run_in(executor, tool, context_for(DeadlineToken(limit_s)), arguments, on_late=on_late)
 
 
@@ -48,9 +48,9 @@ def run_in(
     arguments: dict[str, Any] | None = None,
     *,
     on_late: OnLate | None = None,
-) -> Ended:
+) -> CallReturn:
     """How the call ended, from a thread that a function may keep."""
-    answered: SimpleQueue[Ended] = SimpleQueue()
+    answered: SimpleQueue[CallReturn] = SimpleQueue()
 
     def work() -> None:
         ended = executor.run(tool, arguments or {}, context, on_cut=answered.put, on_late=on_late)

@@ -6,13 +6,13 @@ from typing import cast
 
 import pytest
 
-from brainq.brain import Brain
-from brainq.calls.call_beat import CallBeat
+from brainq.brain.brain import Brain
+from brainq.calls.run import CallBeat
+from brainq.contracts.call import Progress
 from brainq.contracts.claim import CallClaim
-from brainq.contracts.effect import Effect
-from brainq.contracts.progress import Progress
+from brainq.contracts.status import Effect
 from brainq.errors import InvalidInput
-from brainq.ports.calls import Calls as CallsPort
+from brainq.ports.redis_calls import Calls as CallsPort
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from tests.support.wait import wait_until

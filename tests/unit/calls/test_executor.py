@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.contracts.outcome import ToolFailure, ToolSuccess, ToolTimeout
-from brainq.observe.raises import TRACEBACK
+from brainq.contracts.call import ToolFailure, ToolSuccess, ToolTimeout
+from brainq.observe.tracebacks import TRACEBACK_VARIABLE
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.errors import ToolError
+from brainq.tools.results import ToolError
 from brainq.tools.tool import make_tool
 from tests.unit.calls.support import context_for, run
 
@@ -179,10 +179,10 @@ def test_a_result_without_json_form_is_a_failure(executor: BoundedToolExecutor) 
 def test_what_a_tool_raises_is_shown_in_full_where_it_is_wanted_and_nowhere_else(
     executor: BoundedToolExecutor, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(TRACEBACK, raising=False)
+    monkeypatch.delenv(TRACEBACK_VARIABLE, raising=False)
     run(executor, make_tool(raise_plain))
     assert capfd.readouterr().err == ""
-    monkeypatch.setenv(TRACEBACK, "1")
+    monkeypatch.setenv(TRACEBACK_VARIABLE, "1")
     run(executor, make_tool(raise_plain))
     said = capfd.readouterr().err
     assert "raised\nTraceback (most recent call last):\n" in said

@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from brainq.calls import on_loop
+from brainq.calls import event_loop
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
+from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.contracts.turn import Citation
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.partial import Partial
+from brainq.tools.results import Partial
 from brainq.tools.tool import make_tool
 from tests.support.wait import wait_until
 from tests.unit.calls.support import context_for, run, run_in
@@ -132,7 +132,7 @@ def test_giving_up_by_raising_after_the_deadline_is_a_timeout(executor: BoundedT
 def test_an_async_function_is_cancelled_at_the_deadline(
     executor: BoundedToolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(on_loop, "GRACE_S", 30.0)
+    monkeypatch.setattr(event_loop, "GRACE_S", 30.0)
     ended: list[str] = []
 
     async def slow() -> None:

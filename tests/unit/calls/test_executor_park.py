@@ -10,15 +10,19 @@ from typing import Any
 import pytest
 
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.contracts.child_turn import ChildTurn
+from brainq.contracts.call import (
+    ChildTurn,
+    ToolFailure,
+    ToolOutcome,
+    ToolSuccess,
+    ToolTimeout,
+    parse_outside_token,
+)
 from brainq.contracts.claim import CallRef
-from brainq.contracts.limits import Limits
-from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
-from brainq.contracts.outside_token import ref_of_token
-from brainq.tools.changes import Change
-from brainq.tools.context import RunContext
+from brainq.contracts.turn import Limits
+from brainq.tools.context import FileChange, RunContext
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.pending import Pending
+from brainq.tools.results import Pending
 from brainq.tools.tool import Tool, make_tool
 from tests.support.wait import wait_until
 from tests.unit.calls.process_brain import brain
@@ -58,7 +62,7 @@ def test_a_pending_result_comes_back(processes: BoundedToolExecutor, tool: Tool)
     ended = run(processes, tool)
     assert isinstance(ended, Pending)
     assert ended.timeout_s == 7.0
-    assert ref_of_token(ended.token) == CallRef("s", "turn", "c1-0")
+    assert parse_outside_token(ended.token) == CallRef("s", "turn", "c1-0")
 
 
 @pytest.mark.parametrize("tool", [make_tool(ask_child), brain.tools["ask_child"]], ids=["thread", "process"])
@@ -148,11 +152,11 @@ def test_changes_come_out_of_a_process(processes: BoundedToolExecutor) -> None:
     run_in(processes, brain.tools["change"], context)
     outputs = context.outputs()
     assert outputs.changes[:3] == (
-        Change("a.txt", None, "new"),
-        Change("a.txt", "new", ""),
-        Change("b.txt", "old", None),
+        FileChange("a.txt", None, "new"),
+        FileChange("a.txt", "new", ""),
+        FileChange("b.txt", "old", None),
     )
-    assert outputs.changes[3:] == (Change("big.txt", too_large=True),)
+    assert outputs.changes[3:] == (FileChange("big.txt", too_large=True),)
 
 
 def test_a_tool_in_a_process_waits_until_its_turn_is_ready(processes: BoundedToolExecutor) -> None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.calls.report import ending_of, notice_of
+from brainq.calls.report import final_outcome, late_notice
+from brainq.contracts.call import (
+    ToolFailure,
+    ToolOutcome,
+    ToolSuccess,
+    ToolTimeout,
+    ToolUnknown,
+)
 from brainq.contracts.claim import CallClaim
-from brainq.contracts.effect import Effect
-from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
-from brainq.contracts.status import TraceStatus
+from brainq.contracts.status import Effect, TraceStatus
 from brainq.tools.deadline import DeadlineToken
 
 DIED = ToolFailure(error="ProcessDied: it was killed", error_type="ProcessDied", latency_ms=900)
@@ -46,7 +51,7 @@ def test_a_cancelled_call_is_reported_as_what_is_sure(
     outcome: ToolOutcome, of_read: TraceStatus, of_write: TraceStatus, kept: str
 ) -> None:
     for effect in Effect:
-        recorded, report = ending_of(claim_of(effect), outcome, cancelled_token())
+        recorded, report = final_outcome(claim_of(effect), outcome, cancelled_token())
         assert report.status is (of_read if effect.is_read else of_write)
         assert recorded.kind == (outcome.kind if effect.is_read else kept)
         assert report.message.is_error is (report.status is not TraceStatus.COMPLETED)
@@ -55,14 +60,14 @@ def test_a_cancelled_call_is_reported_as_what_is_sure(
 @pytest.mark.parametrize("outcome", [CUT, NOT_STARTED, DIED, ToolSuccess(value=1)])
 def test_without_a_cancel_nothing_is_said_of_one(outcome: ToolOutcome) -> None:
     for effect in Effect:
-        recorded, report = ending_of(claim_of(effect), outcome, DeadlineToken(0.0))
+        recorded, report = final_outcome(claim_of(effect), outcome, DeadlineToken(0.0))
         assert recorded == outcome
         assert "Cancelled" not in report.message.content
 
 
 def test_a_change_that_was_stopped_at_its_deadline_is_unknown_and_a_read_has_timed_out() -> None:
     for effect in Effect:
-        recorded, report = ending_of(claim_of(effect), GAVE_UP, DeadlineToken(0.0))
+        recorded, report = final_outcome(claim_of(effect), GAVE_UP, DeadlineToken(0.0))
         assert report.status is (TraceStatus.TIMED_OUT if effect.is_read else TraceStatus.UNKNOWN)
         assert recorded.kind == ("timeout" if effect.is_read else "unknown")
         assert recorded.latency_ms == 900
@@ -72,7 +77,7 @@ def test_a_change_that_was_stopped_at_its_deadline_is_unknown_and_a_read_has_tim
 def test_only_a_definite_end_of_a_write_is_news() -> None:
     write, read = claim_of(Effect.NETWORK), claim_of(Effect.READ_ONLY)
     for outcome in (CUT, GAVE_UP, ToolUnknown()):
-        assert notice_of(write, outcome) is None
+        assert late_notice(write, outcome) is None
     for outcome in (ToolSuccess(value=1), DIED):
-        assert notice_of(write, outcome) is not None
-        assert notice_of(read, outcome) is None
+        assert late_notice(write, outcome) is not None
+        assert late_notice(read, outcome) is None

@@ -7,11 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
 from brainq.contracts.claim import SettleReply
-from brainq.contracts.did import Did, Failed
-from brainq.contracts.effect import Effect
-from brainq.contracts.status import TraceStatus
+from brainq.contracts.status import Effect, TraceStatus, WorkFailure, WorkOutcome
 from tests.support.wait import wait_until
 from tests.unit.calls.fakes import Rig
 
@@ -73,8 +71,8 @@ def test_one_that_is_cut_off_is_settled_at_once_and_keeps_the_thread(
     worker = Worker(rig)
     wait_until(lambda: worker.answers, "the task is answered")
     [(how, did)] = worker.answers
-    assert isinstance(did, Did)
-    assert (how, did, did.failed) == ("abandoned", "settled", Failed.CALL_TIMED_OUT)
+    assert isinstance(did, WorkOutcome)
+    assert (how, did, did.failed) == ("abandoned", "settled", WorkFailure.CALL_TIMED_OUT)
     assert threads == ["worker"]
     assert rig.log == ["settle timed_out still runs"]
     wait_until(lambda: rig.stops.watching == [], "nobody listens for it any more")

@@ -7,15 +7,13 @@ import threading
 
 import pytest
 
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
 from brainq.calls.report import NEVER_STARTED
+from brainq.contracts.call import ToolSuccess, ToolUnknown
 from brainq.contracts.claim import SettleReply
-from brainq.contracts.effect import Effect
-from brainq.contracts.outcome import ToolSuccess, ToolUnknown
-from brainq.contracts.status import TraceStatus
+from brainq.contracts.status import Effect, TraceStatus
 from brainq.tools.context import RunContext
-from brainq.tools.partial import Partial
-from brainq.tools.pending import Pending
+from brainq.tools.results import Partial, Pending
 from tests.support.wait import wait_until
 from tests.unit.calls.fakes import Rig
 

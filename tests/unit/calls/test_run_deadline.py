@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.brain import Brain
-from brainq.contracts.effect import Effect
-from brainq.contracts.status import TraceStatus
+from brainq.brain.brain import Brain
+from brainq.contracts.status import Effect, TraceStatus
 from brainq.tools.context import RunContext
 from tests.unit.calls.fakes import Rig
 

@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from brainq.brain import Brain
-from brainq.contracts.effect import Effect
+from brainq.brain.brain import Brain
+from brainq.contracts.call import ToolSuccess
 from brainq.contracts.file import File
-from brainq.contracts.outcome import ToolSuccess
-from brainq.contracts.status import TraceStatus
-from brainq.tools.partial import Partial
-from brainq.tools.with_files import WithFiles
+from brainq.contracts.status import Effect, TraceStatus
+from brainq.tools.results import Partial, WithFiles
 from tests.support.blobs import png
 from tests.unit.calls.fakes import REF, Rig
 

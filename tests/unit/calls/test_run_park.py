@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
-from brainq.brain import Brain
-from brainq.contracts.child_turn import ChildTurn
-from brainq.contracts.claim import CallRef, SettleReply, SettleWord
-from brainq.contracts.effect import Effect
-from brainq.contracts.outside_token import new_outside_token, ref_of_token
-from brainq.contracts.status import TraceStatus
+from brainq.brain.brain import Brain
+from brainq.contracts.call import ChildTurn, new_outside_token, parse_outside_token
+from brainq.contracts.claim import CallRef, SettleReply, SettleResult
+from brainq.contracts.status import Effect, TraceStatus
 from brainq.errors import InvalidInput
 from brainq.tools.context import RunContext
-from brainq.tools.pending import Pending
+from brainq.tools.results import Pending
 from tests.unit.calls.fakes import REF, Rig
 
 
@@ -45,7 +43,7 @@ def test_a_pending_call_parks_with_what_it_left(brain: Brain, rig: Rig, hooked: 
     assert rig.run() == "parked"
     [parked] = rig.calls.parked
     assert (parked.park, parked.timeout_s, parked.block_tool) == ("outside", 60.0, True)
-    assert ref_of_token(parked.token) == REF
+    assert parse_outside_token(parked.token) == REF
     assert [row["source"] for row in parked.sources] == ["https://example.org/job"]
     assert parked.changes == [{"path": "a.txt", "after": "new"}]
     assert rig.log == ["park outside"]
@@ -58,7 +56,7 @@ def test_a_pending_call_parks_with_what_it_left(brain: Brain, rig: Rig, hooked: 
 
 @pytest.mark.parametrize("word", ["PARKED", "SETTLED", "LATE", "LOST"])
 def test_whatever_becomes_of_the_park_the_call_is_not_settled(
-    brain: Brain, rig: Rig, word: SettleWord
+    brain: Brain, rig: Rig, word: SettleResult
 ) -> None:
     tool_that(brain, lambda ctx: Pending(ctx.outside_token()))
     rig.calls.replies["park"] = SettleReply(word)
@@ -107,7 +105,7 @@ def test_a_child_turn_is_started_before_the_call_parks(brain: Brain, rig: Rig) -
 
 @pytest.mark.parametrize(("word", "stopped"), [("LATE", ["child-1"]), ("LOST", []), ("SETTLED", [])])
 def test_a_child_nobody_waits_for_is_stopped(
-    brain: Brain, rig: Rig, word: SettleWord, stopped: list[str]
+    brain: Brain, rig: Rig, word: SettleResult, stopped: list[str]
 ) -> None:
     tool_that(brain, lambda _: ChildTurn("Sum it up."))
     rig.calls.replies["park"] = SettleReply(word)

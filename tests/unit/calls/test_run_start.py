@@ -6,10 +6,10 @@ from typing import Literal
 
 import pytest
 
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.report import NEVER_STARTED
-from brainq.contracts.effect import Effect
+from brainq.contracts.status import Effect
 from brainq.tools.context import RunContext
 from tests.unit.calls.fakes import Budgets, Rig
 

@@ -6,9 +6,9 @@ from io import StringIO
 
 from rich.console import Console
 
-from brainq.cli.bars import drawn, print_bars
-from brainq.contracts.effect import Effect
-from brainq.contracts.timeline import TimelineBar, TimelineSpan, TurnTimeline
+from brainq.cli.pages.timeline_bars import print_bars, render_bar
+from brainq.contracts.event import TimelineBar, TimelineSpan, TurnTimeline
+from brainq.contracts.status import Effect
 
 
 def span(kind: str, from_ms: int, to_ms: int | None) -> TimelineSpan:
@@ -23,9 +23,9 @@ def test_a_bar_is_drawn_to_scale() -> None:
         to_ms=400,
         spans=(span("parked", 100, 200), span("dispatched", 200, 250), span("running", 250, 400)),
     )
-    assert drawn(call, 500, 500, 10) == "  ░░▒███  "
-    assert drawn(call.model_copy(update={"to_ms": None}), 400, 400, 8) == "  ░░▒██>"
-    assert drawn(TimelineBar(id="q", kind="queued", from_ms=0, to_ms=0), 500, 500, 5) == "█    "
+    assert render_bar(call, 500, 500, 10) == "  ░░▒███  "
+    assert render_bar(call.model_copy(update={"to_ms": None}), 400, 400, 8) == "  ░░▒██>"
+    assert render_bar(TimelineBar(id="q", kind="queued", from_ms=0, to_ms=0), 500, 500, 5) == "█    "
 
 
 def test_a_line_says_what_it_is_how_long_it_took_and_how_it_ended() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.cli.checks import telemetry
-from brainq.cli.checks.telemetry import check_traces
-from brainq.observe.otel_settings import CAPTURE
+from brainq.cli.checks import setup
+from brainq.cli.checks.setup import check_traces
+from brainq.observe.otel_setup import CAPTURE_VARIABLE
 
 
 def test_off_is_well_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,7 +23,7 @@ def test_where_they_go_is_said_without_a_password(monkeypatch: pytest.MonkeyPatc
 
 def test_content_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318")
-    monkeypatch.setenv(CAPTURE, "true")
+    monkeypatch.setenv(CAPTURE_VARIABLE, "true")
     assert (check_traces().level, check_traces().said) == (
         "warn",
         "go to http://c:4318/v1/traces, with content",
@@ -32,6 +32,6 @@ def test_content_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318")
-    monkeypatch.setattr(telemetry, "is_installed", lambda: False)
+    monkeypatch.setattr(setup, "is_installed", lambda: False)
     found = check_traces()
     assert (found.level, found.remedy) == ("warn", "pip install 'brainq[otel]'")

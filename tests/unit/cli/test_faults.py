@@ -9,8 +9,7 @@ import sqlite3
 import pytest
 import redis
 
-from brainq.cli.codes import Exit
-from brainq.cli.faults import said_of
+from brainq.cli.exit_codes import ExitCode, describe_error
 
 
 @pytest.mark.parametrize(
@@ -23,27 +22,27 @@ from brainq.cli.faults import said_of
     ],
 )
 def test_what_the_file_system_refuses_is_one_sentence(number: int, words: str) -> None:
-    said, code = said_of(OSError(number, os.strerror(number), "/data/.brainq/logs"))
+    said, code = describe_error(OSError(number, os.strerror(number), "/data/.brainq/logs"))
     assert said.startswith(f"/data/.brainq/logs {words}")
-    assert code is Exit.SETUP
+    assert code is ExitCode.SETUP
     assert "bug" not in said
 
 
 def test_sqlites_own_words_are_kept() -> None:
-    said, code = said_of(sqlite3.OperationalError("database or disk is full"))
+    said, code = describe_error(sqlite3.OperationalError("database or disk is full"))
     assert said.startswith("SQLite reports: database or disk is full; look at")
-    assert code is Exit.SETUP
+    assert code is ExitCode.SETUP
 
 
 def test_a_redis_that_goes_away_in_the_middle_is_one_sentence() -> None:
-    said, code = said_of(redis.ConnectionError("Connection closed by server."))
+    said, code = describe_error(redis.ConnectionError("Connection closed by server."))
     assert said == (
         "Redis went away (ConnectionError: Connection closed by server); turns go on when it is back, "
         "and `brainq doctor` looks"
     )
-    assert code is Exit.SETUP
-    assert "went away" not in said_of(redis.ResponseError("OOM command not allowed"))[0]
+    assert code is ExitCode.SETUP
+    assert "went away" not in describe_error(redis.ResponseError("OOM command not allowed"))[0]
 
 
 def test_the_rest_is_a_bug() -> None:
-    assert said_of(ValueError("x"))[1] is Exit.BUG
+    assert describe_error(ValueError("x"))[1] is ExitCode.BUG

@@ -6,14 +6,14 @@ from io import StringIO
 
 from rich.console import Console
 
-from brainq.cli.fleet_page import print_fleet
+from brainq.cli.pages.fleet import print_fleet
 from brainq.contracts.fleet import (
     Fleet,
     FleetBrain,
+    FleetCapacity,
     FleetLanes,
     FleetQueue,
     FleetRedis,
-    FleetRoom,
     FleetSweeper,
     FleetTurns,
     FleetWorker,
@@ -36,7 +36,7 @@ def test_the_page_says_what_runs_and_what_does_not() -> None:
         queues=(FleetQueue(name="brainq.turns", pool="coordinator", depth=7, oldest_age_s=90),),
         lanes=FleetLanes(held=2, waiting=1, lapsed=1),
         turns=FleetTurns(active=2, parked=1, is_whole=False, approvals=1),
-        room=FleetRoom(size=125, share=88, live=2, brains=(FleetBrain(name="lab", cap=2, live=1),)),
+        room=FleetCapacity(size=125, share=88, live=2, brains=(FleetBrain(name="lab", cap=2, live=1),)),
         sweeper=FleetSweeper(last_round_s=0.5, overdue_s=20.0),
         given_up=GivenUp(finalizer_steps=3),
         redis=FleetRedis(

@@ -12,13 +12,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from brainq.brain_loading import load_brains
+from brainq.brain.loading import load_brains
 from brainq.cli.help import summary_of
 from brainq.cli.main import COMMANDS, app
 from brainq.cli.options import use_app
 from brainq.cli.output import say
-from brainq.environment import GIVEN_BY
 from brainq.errors import BrainNotLoaded, InvalidInput
+from brainq.settings.environment import TYPED_OPTIONS
 
 BRAIN = "from brainq import Brain\nbrain = Brain('a', 'offline:rules', 'Be brief.')\nnumber = 3\n"
 
@@ -67,7 +67,7 @@ def test_what_a_submit_rarely_needs_comes_last() -> None:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BRAINQ_APP", "")
-    monkeypatch.delitem(GIVEN_BY, "BRAINQ_APP", raising=False)
+    monkeypatch.delitem(TYPED_OPTIONS, "BRAINQ_APP", raising=False)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.delitem(sys.modules, "pantry", raising=False)
     (tmp_path / "pantry.py").write_text(BRAIN)

@@ -12,14 +12,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from brainq.cli import codes
-from brainq.cli.codes import Exit
-from brainq.cli.flower import CONFIG, flower_command, require_login
+from brainq.cli import exit_codes
+from brainq.cli.actions.submit import read_limits, read_options
+from brainq.cli.commands.monitor import FLOWER_CONFIG, flower_command, require_login
+from brainq.cli.commands.run import worker_command
+from brainq.cli.exit_codes import ExitCode
 from brainq.cli.main import app, main
-from brainq.cli.submitting import read_limits, read_options
-from brainq.cli.worker import worker_command
 from brainq.contracts.status import Ending
-from brainq.environment import TOLD
 from brainq.errors import (
     ApprovalDecided,
     BrainqError,
@@ -32,6 +31,7 @@ from brainq.errors import (
     TurnNotFound,
     TurnRejected,
 )
+from brainq.settings.environment import WARNED_NAMES
 
 COMMANDS = (
     *("init", "dev", "submit", "tail", "list", "show", "cancel", "doctor", "up", "serve", "worker", "flower"),
@@ -65,7 +65,7 @@ def test_alone_it_prints_help_with_examples_and_exit_codes(leaves: Leaves) -> No
     assert code == 0
     assert "brainq init shop" in out
     assert all(f"\n  {command} " in out for command in COMMANDS)
-    assert codes.MEANINGS[Exit.WAITED_OUT] in out
+    assert exit_codes.MEANINGS[ExitCode.WAITED_OUT] in out
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -102,7 +102,7 @@ def test_a_mistyped_setting_is_said_with_the_right_name(
     leaves: Leaves, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BRAINQ_REDIS_URI", "redis://127.0.0.1:6379/0")
-    monkeypatch.setenv(TOLD, "")
+    monkeypatch.setenv(WARNED_NAMES, "")
     _, _, err = leaves("list")
     assert "BRAINQ_REDIS_URI is not a setting; did you mean BRAINQ_REDIS_URL?" in err
 
@@ -125,7 +125,7 @@ def test_the_version_is_the_packages(leaves: Leaves) -> None:
 
 def test_an_error_is_one_line_with_the_remedy(leaves: Leaves) -> None:
     code, out, err = leaves("list")
-    assert (code, out) == (Exit.SETUP, "")
+    assert (code, out) == (ExitCode.SETUP, "")
     assert err.startswith("brainq: no Redis: ")
     assert "brainq dev" in err
     assert len(err.splitlines()) == 1
@@ -136,20 +136,20 @@ def test_an_error_is_one_line_with_the_remedy(leaves: Leaves) -> None:
 )
 def test_wrong_usage_is_2(leaves: Leaves, wrong: tuple[str, ...]) -> None:
     code, _, err = leaves(*wrong)
-    assert code == Exit.USAGE
+    assert code == ExitCode.USAGE
     assert "Traceback" not in err
 
 
 def test_dev_without_a_brain_says_how_to_name_one(leaves: Leaves) -> None:
     code, _, err = leaves("dev")
-    assert code == Exit.SETUP
+    assert code == ExitCode.SETUP
     assert "brainq dev -A module:variable" in err
 
 
 def test_effects_are_the_serial_pools_alone(leaves: Leaves) -> None:
-    assert leaves("worker", "parallel", "--effects", "network")[0] == Exit.USAGE
-    assert leaves("worker", "serial", "--effects", "read_only")[0] == Exit.USAGE
-    assert leaves("worker", "oven")[0] == Exit.USAGE
+    assert leaves("worker", "parallel", "--effects", "network")[0] == ExitCode.USAGE
+    assert leaves("worker", "serial", "--effects", "read_only")[0] == ExitCode.USAGE
+    assert leaves("worker", "oven")[0] == ExitCode.USAGE
 
 
 def test_a_bug_is_one_line_too(leaves: Leaves, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +158,7 @@ def test_a_bug_is_one_line_too(leaves: Leaves, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr("brainq.cli.main.app", broken)
     code, _, err = leaves()
-    assert code == Exit.BUG
+    assert code == ExitCode.BUG
     assert "surprise" in err
     assert "Traceback" not in err
 
@@ -166,24 +166,24 @@ def test_a_bug_is_one_line_too(leaves: Leaves, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (InvalidInput("x", "y"), Exit.USAGE),
-        (TurnNotFound("x"), Exit.NOT_FOUND),
-        (TurnRejected("x"), Exit.FAILED),
-        (ResultTimeout("x"), Exit.WAITED_OUT),
-        (SetupError("x"), Exit.SETUP),
-        (SessionBusy("s1", "turn-1"), Exit.REFUSED),
-        (QueueFull("3 turns wait", "BRAINQ_X", 3), Exit.REFUSED),
-        (StaleTurn("turn-1", ""), Exit.REFUSED),
-        (ApprovalDecided("turn-1.c1-0", "denied", "x"), Exit.REFUSED),
-        (BrainqError("x"), Exit.FAILED),
+        (InvalidInput("x", "y"), ExitCode.USAGE),
+        (TurnNotFound("x"), ExitCode.NOT_FOUND),
+        (TurnRejected("x"), ExitCode.FAILED),
+        (ResultTimeout("x"), ExitCode.WAITED_OUT),
+        (SetupError("x"), ExitCode.SETUP),
+        (SessionBusy("s1", "turn-1"), ExitCode.REFUSED),
+        (QueueFull("3 turns wait", "BRAINQ_X", 3), ExitCode.REFUSED),
+        (StaleTurn("turn-1", ""), ExitCode.REFUSED),
+        (ApprovalDecided("turn-1.c1-0", "denied", "x"), ExitCode.REFUSED),
+        (BrainqError("x"), ExitCode.FAILED),
     ],
 )
-def test_each_error_has_its_exit_code(error: BrainqError, code: Exit) -> None:
-    assert codes.of_error(error) is code
+def test_each_error_has_its_exit_code(error: BrainqError, code: ExitCode) -> None:
+    assert exit_codes.exit_of_error(error) is code
 
 
 def test_each_ending_has_its_exit_code() -> None:
-    found = {ending.value: int(codes.of_ending(ending.value)) for ending in Ending}
+    found = {ending.value: int(exit_codes.exit_of_ending(ending.value)) for ending in Ending}
     assert found == {"completed": 0, "failed": 1, "timed_out": 3, "cancelled": 4}
 
 
@@ -221,8 +221,8 @@ def test_a_worker_has_the_stock_celery_commands_options() -> None:
 
 
 def test_flower_runs_with_the_settings_that_brainq_brings() -> None:
-    assert CONFIG.exists()
-    assert flower_command(8080)[-3:] == [f"--conf={CONFIG}", "--address=127.0.0.1", "--port=8080"]
+    assert FLOWER_CONFIG.exists()
+    assert flower_command(8080)[-3:] == [f"--conf={FLOWER_CONFIG}", "--address=127.0.0.1", "--port=8080"]
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost"])
@@ -240,5 +240,5 @@ def test_flower_for_others_needs_a_login(address: str) -> None:
 @pytest.mark.parametrize("command", [("dev",), ("up",), ("worker", "serial")])
 def test_a_level_that_is_none_is_wrong_usage(leaves: Leaves, command: tuple[str, ...]) -> None:
     code, _, err = leaves(*command, "-l", "loud")
-    assert code == Exit.USAGE
+    assert code == ExitCode.USAGE
     assert "'warning'" in err

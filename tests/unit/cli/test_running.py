@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from brainq.cli import codes
-from brainq.cli.codes import Exit
-from brainq.devserver.instance import only_one
-from brainq.devserver.resolve import known_redis
-from brainq.devserver.stopping import StopSignals
-from brainq.devserver.supervisor import Supervisor, how_ended, wait_before
+from brainq.cli import exit_codes
+from brainq.cli.dev.supervisor import StopSignals, Supervisor, describe_exit, restart_wait_s
+from brainq.cli.exit_codes import ExitCode
+from brainq.devserver.locks import exclusive_pools
+from brainq.devserver.redis_url import known_redis
 from brainq.errors import AlreadyRuns, SetupError
-from brainq.settings import load_settings
+from brainq.settings.deployment import load_settings
 
 
 @dataclass
@@ -43,7 +42,7 @@ def test_who_starts_on_a_directory_is_named_until_it_is_over(tmp_path: Path) -> 
     with pytest.raises(SetupError, match="no `brainq dev` runs on"):
         known_redis(settings)
     with (
-        only_one(tmp_path, ["coordinator"], "brainq dev"),
+        exclusive_pools(tmp_path, ["coordinator"], "brainq dev"),
         pytest.raises(SetupError, match=rf"`brainq dev` \(process {os.getpid()}\) is starting .*try again"),
     ):
         known_redis(settings)
@@ -98,11 +97,11 @@ def test_what_ran_for_long_is_started_at_once_again() -> None:
 
 
 def test_waits_before_a_start() -> None:
-    assert [wait_before(deaths) for deaths in (1, 2, 3, 7, 10_000)] == [0.0, 1.0, 2.0, 30.0, 30.0]
+    assert [restart_wait_s(deaths) for deaths in (1, 2, 3, 7, 10_000)] == [0.0, 1.0, 2.0, 30.0, 30.0]
 
 
 def test_how_a_process_ended_is_said() -> None:
-    assert [how_ended(code) for code in (None, 3, -11)] == [
+    assert [describe_exit(code) for code in (None, 3, -11)] == [
         "it never started",
         "exit code 3",
         "signal SIGSEGV",
@@ -113,7 +112,7 @@ def test_a_signal_sets_a_flag_and_raises_nothing_and_a_second_insists(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr("brainq.devserver.stopping.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("brainq.cli.dev.supervisor.time.monotonic", lambda: now[0])
     before = signal.getsignal(signal.SIGTERM)
     with StopSignals() as stop:
         assert not stop.asked
@@ -129,7 +128,7 @@ def test_a_signal_sets_a_flag_and_raises_nothing_and_a_second_insists(
 
 def test_one_process_runs_a_pool_of_a_directory_and_the_next_is_told_which(tmp_path: Path) -> None:
     holding = (
-        "import sys; from pathlib import Path; from brainq.devserver.instance import only_one\n"
+        "import sys; from pathlib import Path; from brainq.devserver.locks import exclusive_pools\n"
         "with only_one(Path(sys.argv[1]), ['serial'], 'brainq up'):\n"
         "    print('holds', flush=True); sys.stdin.read()\n"
     )
@@ -141,18 +140,18 @@ def test_one_process_runs_a_pool_of_a_directory_and_the_next_is_told_which(tmp_p
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "holds\n"
-        with only_one(tmp_path, ["coordinator"], "brainq up"):
+        with exclusive_pools(tmp_path, ["coordinator"], "brainq up"):
             pass
         with (
             pytest.raises(
                 AlreadyRuns, match=rf"`brainq up` \(process {other.pid}\) already runs the serial"
             ) as told,
-            only_one(tmp_path, ["coordinator", "serial"], "brainq dev"),
+            exclusive_pools(tmp_path, ["coordinator", "serial"], "brainq dev"),
         ):
             raise AssertionError
-        assert codes.of_error(told.value) is Exit.REFUSED
-        with only_one(tmp_path, ["coordinator"], "brainq up"):
+        assert exit_codes.exit_of_error(told.value) is ExitCode.REFUSED
+        with exclusive_pools(tmp_path, ["coordinator"], "brainq up"):
             pass  # what the refused one had taken is free again
         other.kill()
-    with only_one(tmp_path, ["serial"], "brainq dev"):
+    with exclusive_pools(tmp_path, ["serial"], "brainq dev"):
         pass  # a killed holder leaves nothing behind

@@ -6,9 +6,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from brainq.cli.style import EFFECT_STYLES, STATUS_STYLES, ago, clean, counted, duration, short
-from brainq.contracts.effect import Effect
-from brainq.contracts.status import TraceStatus, TurnState
+from brainq.cli.output import (
+    EFFECT_STYLES,
+    STATUS_STYLES,
+    ago,
+    clean,
+    counted,
+    duration,
+    short,
+)
+from brainq.contracts.status import Effect, TraceStatus, TurnState
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from brainq.cli.timeline import Timeline
-from brainq.contracts.effect import Effect
+from brainq.cli.pages.events import EventPrinter
 from brainq.contracts.event import EventKind, TurnEvent
-from brainq.turn.planning.diff import turn_diff
+from brainq.contracts.status import Effect
+from brainq.turn.changes.diff import turn_diff
 
 PLAN = [
     {"call": "c1-0", "tool": "read_note", "effect": "read_only"},
@@ -24,7 +24,7 @@ def shown(
 ) -> str:
     """What a timeline prints for these events, 100 ms apart."""
     out = StringIO()
-    timeline = Timeline(Console(file=out, width=width, force_terminal=terminal, color_system=None), label)
+    timeline = EventPrinter(Console(file=out, width=width, force_terminal=terminal, color_system=None), label)
     for number, (kind, data) in enumerate(events):
         event = TurnEvent(seq=number + 1, kind=EventKind(kind), at_ms=5000 + number * 100, data=data)
         timeline.show(event)
@@ -61,7 +61,7 @@ def test_a_call_is_named_by_its_steps_plan() -> None:
 
 def test_a_reader_that_resumes_names_calls_by_the_trace() -> None:
     out = StringIO()
-    timeline = Timeline(Console(file=out, width=200))
+    timeline = EventPrinter(Console(file=out, width=200))
     timeline.knows("c1-0", "read_note", Effect.READ_ONLY)
     timeline.show(TurnEvent(seq=9, kind=EventKind.CALL_RUNNING, at_ms=1, data={"call": "c1-0", "attempt": 1}))
     assert "read_note" in out.getvalue()
@@ -98,7 +98,7 @@ def test_with_a_label_text_waits_until_it_is_whole_and_replaced_text_is_never_sh
 
 
 def test_the_text_of_the_newest_step_is_kept() -> None:
-    timeline = Timeline(Console(file=StringIO()))
+    timeline = EventPrinter(Console(file=StringIO()))
     next_step: tuple[str, dict[str, Any]] = ("step.started", {"step": 2, "attempt": 1})
     for number, (kind, data) in enumerate([delta("first"), next_step, delta("the "), delta("answer")]):
         timeline.show(TurnEvent(seq=number + 1, kind=EventKind(kind), at_ms=0, data=data))
@@ -106,7 +106,7 @@ def test_the_text_of_the_newest_step_is_kept() -> None:
 
 
 def test_what_the_model_thought_is_shown_apart_and_is_no_answer() -> None:
-    timeline = Timeline(Console(file=StringIO(), width=60))
+    timeline = EventPrinter(Console(file=StringIO(), width=60))
     told: list[tuple[str, str]] = [
         ("reasoning.delta", "I "),
         ("reasoning.delta", "look."),

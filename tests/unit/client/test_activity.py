@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from brainq.client.activity import LOOKED_AT, MINUTES, activity_of
+from brainq.client.fleet import MAX_RECENT_TURNS, MINUTES, fleet_activity
 from brainq.contracts.rows import RecentTurn
 
 NOW = datetime(2026, 5, 1, 12, 0, 30, tzinfo=UTC)
@@ -21,7 +21,7 @@ def turn(
 def test_each_minute_has_what_was_accepted_and_what_ended_in_it() -> None:
     turns = [turn(10), turn(30, 5), turn(130, 100, "failed", None), turn(3_590, 1), turn(4_000, 3_990)]
     turns += [RecentTurn("rejected", NOW, NOW, None)]
-    found = activity_of(turns, NOW)
+    found = fleet_activity(turns, NOW)
     assert (len(found.minutes), found.is_whole) == (MINUTES, True)
     last, before, first = found.minutes[-1], found.minutes[-3], found.minutes[0]
     assert (last.accepted, last.ended, last.failed, last.cost_usd) == (3, 3, 1, 1.0)
@@ -32,9 +32,9 @@ def test_each_minute_has_what_was_accepted_and_what_ended_in_it() -> None:
 
 
 def test_it_says_when_there_were_more_than_it_looked_at() -> None:
-    assert activity_of([turn(1)] * LOOKED_AT, NOW).is_whole is False
+    assert fleet_activity([turn(1)] * MAX_RECENT_TURNS, NOW).is_whole is False
 
 
 def test_the_ninety_fifth_of_a_hundred() -> None:
-    found = activity_of([turn(20, took / 10) for took in range(100)], NOW)
+    found = fleet_activity([turn(20, took / 10) for took in range(100)], NOW)
     assert found.minutes[-1].p95_s == 9.5

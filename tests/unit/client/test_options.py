@@ -7,7 +7,7 @@ from typing import get_type_hints
 
 from brainq import AsyncClient, Client, LimitsOverride, ThinkLevel
 from brainq.client.options import SubmitOptions
-from brainq.contracts.reflection import ThinkWord
+from brainq.contracts.brain import ThinkLevelName
 from brainq.contracts.turn import LimitsFields
 
 
@@ -27,4 +27,4 @@ def test_limits_can_be_written_as_a_dict_of_their_fields() -> None:
 
 
 def test_every_level_of_thinking_has_its_word() -> None:
-    assert ThinkWord.__args__ == tuple(ThinkLevel)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+    assert ThinkLevelName.__args__ == tuple(ThinkLevel)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]

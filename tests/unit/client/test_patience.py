@@ -7,17 +7,17 @@ import math
 import pytest
 
 from brainq import ResultTimeout
-from brainq.client.patience import Patience
+from brainq.client.progress import WaitLimits
 
 
 def test_without_limits_it_waits_for_ever() -> None:
-    patience = Patience("t-1", None, None, 100.0)
+    patience = WaitLimits("t-1", None, None, 100.0)
     assert math.isinf(patience.left_s(1e9))
     patience.check(1e9)
 
 
 def test_the_whole_wait_is_over_however_much_was_heard() -> None:
-    patience = Patience("t-1", 10.0, None, 100.0)
+    patience = WaitLimits("t-1", 10.0, None, 100.0)
     patience.heard(109.0)
     assert patience.left_s(109.0) == 1.0
     patience.check(109.9)
@@ -26,7 +26,7 @@ def test_the_whole_wait_is_over_however_much_was_heard() -> None:
 
 
 def test_the_silence_begins_anew_with_each_event() -> None:
-    patience = Patience("t-1", 60.0, 5.0, 100.0)
+    patience = WaitLimits("t-1", 60.0, 5.0, 100.0)
     patience.heard(104.0)
     assert patience.left_s(105.0) == 4.0
     patience.check(108.9)
@@ -35,4 +35,4 @@ def test_the_silence_begins_anew_with_each_event() -> None:
 
 
 def test_nothing_is_left_of_a_wait_that_is_over() -> None:
-    assert Patience("t-1", 0, None, 100.0).left_s(103.0) == 0.0
+    assert WaitLimits("t-1", 0, None, 100.0).left_s(103.0) == 0.0

@@ -8,21 +8,18 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Literal
 
-from brainq.contracts.claim import Dropped, StepClaim, StepDropped
-from brainq.contracts.decision import RuntimeDecisionRecord
-from brainq.contracts.judgement import JudgeCase, Judgement
-from brainq.contracts.memory import MemoryItem, Observation
+from brainq.contracts.claim import FinalStepClaim, NoClaim, NoFinalStepClaim
+from brainq.contracts.evaluation import JudgeCase, Judgement, RuntimeDecisionRecord
+from brainq.contracts.memory import MemoryItem, Observation, RecordedTurn
 from brainq.contracts.message import Message, ToolCall
-from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.contracts.recorded import RecordedTurn
+from brainq.contracts.model import ModelReply, ModelRequest, Spend, TokenUsage
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import Citation, TurnRequest, TurnResult
-from brainq.contracts.usage import Spend, TokenUsage
 from brainq.contracts.view import EndedTurn, TurnDetails
-from brainq.finalize.parts import FinalParts
-from brainq.finalize.step import StepContext
-from brainq.providers.auxiliary import AuxiliaryModel
-from brainq.providers.scripted import ScriptedFailure, ScriptedProvider, says
+from brainq.finalize.steps import StepContext
+from brainq.memory.services import MemoryServices
+from brainq.models.auxiliary import AuxiliaryModel
+from brainq.models.scripted import ScriptedFailure, ScriptedProvider, says
 
 ANSWERED = (Ending.COMPLETED, StopReason.ANSWERED)
 TIMED_OUT = (Ending.TIMED_OUT, StopReason.DEADLINE)
@@ -177,7 +174,7 @@ class Rows:
     failures: list[tuple[str, int, str, bool]] = field(default_factory=list[tuple[str, int, str, bool]])
     raises: Exception | None = None
 
-    def _once(self, claim: StepClaim, what: Any) -> bool:
+    def _once(self, claim: FinalStepClaim, what: Any) -> bool:
         if self.raises is not None:
             raise self.raises
         if claim.step in self.done:
@@ -187,7 +184,7 @@ class Rows:
 
     def record_answer(
         self,
-        claim: StepClaim,
+        claim: FinalStepClaim,
         result: TurnResult,
         redact: bool,
         details: TurnDetails,
@@ -197,19 +194,21 @@ class Rows:
         return self._once(claim, result)
 
     def record_memories(
-        self, claim: StepClaim, scope: str, items: Sequence[MemoryItem], spends: Sequence[Spend] = ()
+        self, claim: FinalStepClaim, scope: str, items: Sequence[MemoryItem], spends: Sequence[Spend] = ()
     ) -> bool:
         return self._once(claim, (scope, tuple(items)))
 
     def record_observations(
-        self, claim: StepClaim, scope: str, source_event_id: str, items: Sequence[Observation]
+        self, claim: FinalStepClaim, scope: str, source_event_id: str, items: Sequence[Observation]
     ) -> bool:
         return self._once(claim, (scope, source_event_id, tuple(items)))
 
-    def record_judges(self, claim: StepClaim, session_id: str, turn_id: str, names: Sequence[str]) -> bool:
+    def record_judges(
+        self, claim: FinalStepClaim, session_id: str, turn_id: str, names: Sequence[str]
+    ) -> bool:
         return self._once(claim, tuple(names))
 
-    def record_decision(self, claim: StepClaim, record: RuntimeDecisionRecord) -> bool:
+    def record_decision(self, claim: FinalStepClaim, record: RuntimeDecisionRecord) -> bool:
         return self._once(claim, record)
 
     def source_event_id(self, turn_id: str) -> str:
@@ -218,10 +217,10 @@ class Rows:
     def transcript(self, turn_id: str) -> tuple[Message, ...]:
         return self.kept
 
-    def note_failure(self, claim: StepClaim, error: str, dead: bool) -> None:
+    def note_failure(self, claim: FinalStepClaim, error: str, dead: bool) -> None:
         self.failures.append((claim.step, claim.tries, error, dead))
 
-    def note_done(self, claim: StepClaim) -> None:
+    def note_done(self, claim: FinalStepClaim) -> None:
         self.done.setdefault(claim.step, None)
 
 
@@ -236,36 +235,44 @@ class LiveChain:
     rung: list[str] = field(default_factory=list[str])
     sent: list[TurnResult] = field(default_factory=list[TurnResult])
 
-    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> StepClaim | StepDropped:
-        return Dropped("held")
+    def claim(
+        self, session_id: str, turn_id: str, step: str, owner: str
+    ) -> FinalStepClaim | NoFinalStepClaim:
+        return NoClaim("held")
 
-    def claim_and_look(self, session_id: str, turn_id: str, step: str, owner: str) -> StepClaim | StepDropped:
-        return Dropped("held")
+    def claim_and_look(
+        self, session_id: str, turn_id: str, step: str, owner: str
+    ) -> FinalStepClaim | NoFinalStepClaim:
+        return NoClaim("held")
 
-    def look(self, claim: StepClaim) -> EndedTurn | None:
+    def look(self, claim: FinalStepClaim) -> EndedTurn | None:
         return self.turn
 
-    def beat(self, claim: StepClaim) -> Literal["OK"]:
+    def beat(self, claim: FinalStepClaim) -> Literal["OK"]:
         return "OK"
 
-    def go_on(self, claim: StepClaim, next_step: str, *, stay: bool) -> StepClaim | Literal["NEXT", "LOST"]:
+    def go_on(
+        self, claim: FinalStepClaim, next_step: str, *, stay: bool
+    ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
         return "NEXT"
 
     go_on_and_read = go_on
 
     def send(
-        self, claim: StepClaim, next_step: str, result: TurnResult, *, stay: bool
-    ) -> StepClaim | Literal["NEXT", "LOST"]:
+        self, claim: FinalStepClaim, next_step: str, result: TurnResult, *, stay: bool
+    ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
         self.publish(result)
         return "NEXT"
 
-    def go_ahead(self, claim: StepClaim, ahead: str, past: str, *, stay: bool, **own: Any) -> Literal["LOST"]:
+    def go_ahead(
+        self, claim: FinalStepClaim, ahead: str, past: str, *, stay: bool, **own: Any
+    ) -> Literal["LOST"]:
         return "LOST"
 
-    def finish(self, claim: StepClaim) -> Literal["FINISHED"]:
+    def finish(self, claim: FinalStepClaim) -> Literal["FINISHED"]:
         return "FINISHED"
 
-    def retry(self, claim: StepClaim, after_s: float, error: str) -> Literal["WAIT"]:
+    def retry(self, claim: FinalStepClaim, after_s: float, error: str) -> Literal["WAIT"]:
         return "WAIT"
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
@@ -289,7 +296,7 @@ class LiveChain:
     def details(self, session_id: str, turn_id: str) -> TurnDetails:
         return TurnDetails(self.messages)
 
-    def details_of(self, claim: StepClaim) -> TurnDetails:
+    def details_of(self, claim: FinalStepClaim) -> TurnDetails:
         return TurnDetails(self.messages)
 
     def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]:
@@ -306,14 +313,14 @@ def context(
     step: str,
     turn: EndedTurn | None = None,
     *,
-    parts: FinalParts | None = None,
+    parts: MemoryServices | None = None,
     brain: Any = None,
     chain: LiveChain | None = None,
     rows: Rows | None = None,
     tries: int = 1,
 ) -> StepContext:
     held = turn or ended()
-    claim = StepClaim("s1", "turn-1", step, "worker", 1, tries)
+    claim = FinalStepClaim("s1", "turn-1", step, "worker", 1, tries)
     return StepContext(
         claim,
         lambda: held,

@@ -6,16 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
-from brainq.finalize import behind
-from brainq.finalize.behind import Behind
+from brainq.finalize import result_first
+from brainq.finalize.result_first import BackgroundCallbacks
 
 
 def test_there_are_so_many_places_and_one_is_free_again_once_its_work_has_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     at_work: list[Callable[[], None]] = []
-    monkeypatch.setattr(behind, "in_thread", at_work.append)
-    places = Behind(most=1)
+    monkeypatch.setattr(result_first, "run_in_thread", at_work.append)
+    places = BackgroundCallbacks(most=1)
     assert places.go_on(lambda: None)
     assert not places.go_on(lambda: None)
     at_work.pop()()
@@ -26,8 +26,8 @@ def test_where_the_system_gives_no_thread_nobody_keeps_a_place(monkeypatch: pyte
     def none_left(work: Callable[[], None]) -> None:
         raise RuntimeError("can't start new thread")
 
-    places = Behind(most=1)
+    places = BackgroundCallbacks(most=1)
     with monkeypatch.context() as patch:
-        patch.setattr(behind, "in_thread", none_left)
+        patch.setattr(result_first, "run_in_thread", none_left)
         assert not places.go_on(lambda: None)
     assert places.go_on(lambda: None)

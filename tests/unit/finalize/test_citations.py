@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from brainq.calls.report import sources_of
+from brainq.calls.report import source_rows
 from brainq.contracts.ids import call_id
-from brainq.finalize.result import citations, result_of
+from brainq.finalize.result import citations, make_result
 from brainq.tools.context import SideOutputs
 from tests.unit.finalize.support import ended
 
@@ -27,9 +27,9 @@ def test_a_later_step_comes_later_and_one_calls_sources_stay_in_their_order() ->
 
 def test_rendered_paths_are_in_the_models_order_too() -> None:
     rows = (row("c1-1", "/b", "rendered"), row("c1-0", "/a", "rendered"))
-    assert result_of(ended(sources=rows)).rendered_content_paths == ("/a", "/b")
+    assert make_result(ended(sources=rows)).rendered_content_paths == ("/a", "/b")
 
 
 def test_each_row_names_its_call() -> None:
     outputs = SideOutputs(rendered_paths=("/a",))
-    assert sources_of(outputs, "c1-2", 1) == [{"kind": "rendered", "source": "/a", "call": "c1-2"}]
+    assert source_rows(outputs, "c1-2", 1) == [{"kind": "rendered", "source": "/a", "call": "c1-2"}]

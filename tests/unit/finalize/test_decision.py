@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.finalize.steps.decision import strategy_of
+from brainq.finalize.steps import strategy_of
 
 
 @pytest.mark.parametrize(

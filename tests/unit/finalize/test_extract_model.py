@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.finalize.extract_model import SCHEMA, ModelMemoryExtractor
-from brainq.finalize.extract_rules import MOST_CHARS, MOST_ITEMS, RuleMemoryExtractor
-from brainq.providers.auxiliary import AuxiliaryModel
-from brainq.providers.scripted import ScriptedProvider, fails, says
+from brainq.memory.model import SCHEMA, ModelMemoryExtractor
+from brainq.memory.rules import MAX_ITEM_CHARS, MAX_ITEMS, RuleMemoryExtractor
+from brainq.models.auxiliary import AuxiliaryModel
+from brainq.models.scripted import ScriptedProvider, fails, says
 from tests.unit.finalize.support import auxiliary, recorded
 
 BY_RULES = "The user said: I prefer tea."
@@ -88,9 +88,9 @@ def test_a_scripted_model_without_auxiliary_rules_goes_by_the_rules() -> None:
 def test_items_are_validated_and_cut() -> None:
     mixed = {"items": [{"kind": "fact"}, {"kind": "habit", "text": "The user\n runs."}, 3]}
     assert extract(mixed) == ["The user runs."]
-    assert len(extract(items(*(f"Fact {n}." for n in range(30))))) == MOST_ITEMS
+    assert len(extract(items(*(f"Fact {n}." for n in range(30))))) == MAX_ITEMS
     (long,) = extract(items("The user likes " + "tea " * 500))
-    assert len(long) <= MOST_CHARS
+    assert len(long) <= MAX_ITEM_CHARS
     assert long.endswith("…")
     assert extract(items("The user drinks tea.", "the user drinks  TEA")) == ["The user drinks tea."]
 

@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.memory import MemoryExtractor
-from brainq.finalize.extract_rules import MOST_CHARS, MOST_ITEMS, MOST_READ_CHARS, RuleMemoryExtractor
+from brainq.memory.rules import (
+    MAX_ITEM_CHARS,
+    MAX_ITEMS,
+    MAX_READ_CHARS,
+    RuleMemoryExtractor,
+)
 from tests.unit.finalize.support import ANSWERED, CANCELLED, FAILED, TIMED_OUT, recorded, talk
 
 SAID = [
@@ -136,7 +141,7 @@ def test_only_the_users_own_message_is_read() -> None:
 
 def test_at_most_eight_different_ones() -> None:
     many = "\n".join(f"I prefer colour{n} paint" for n in range(20))
-    assert len(texts(many)) == MOST_ITEMS
+    assert len(texts(many)) == MAX_ITEMS
     assert texts("I prefer tea.\nI prefer  TEA\nI prefer tea!") == ["The user said: I prefer tea."]
 
 
@@ -157,8 +162,8 @@ def test_it_fits_the_protocol() -> None:
 @given(st.text(max_size=400))
 def test_no_text_breaks_it_and_items_are_bounded(message: str) -> None:
     found = RuleMemoryExtractor().extract_turn(recorded(message or "x"))
-    assert len(found) <= MOST_ITEMS
-    assert all(len(item.text) <= MOST_CHARS for item in found)
+    assert len(found) <= MAX_ITEMS
+    assert all(len(item.text) <= MAX_ITEM_CHARS for item in found)
 
 
 @pytest.mark.parametrize(
@@ -184,5 +189,5 @@ def test_no_text_breaks_it_and_items_are_bounded(message: str) -> None:
 def test_a_message_costs_no_more_than_its_length(piece: str) -> None:
     """Whoever writes it must not be able to stop a finalizer: what is linear takes a tenth of a second."""
     before = time.process_time()
-    assert texts(piece * (MOST_READ_CHARS // len(piece))) == []
+    assert texts(piece * (MAX_READ_CHARS // len(piece))) == []
     assert time.process_time() - before < 1.0

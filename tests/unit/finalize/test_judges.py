@@ -10,14 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainq.contracts.judgement import Judge, JudgeCase, Judgement
+from brainq.contracts.brain import PromptTemplate
+from brainq.contracts.evaluation import Judge, JudgeCase, Judgement
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.contracts.prompt import PromptTemplate
-from brainq.finalize.judges.model_judge import ModelJudge
-from brainq.finalize.judges.registry import SHIPPED, judges_named, unknown_judge
-from brainq.finalize.judges.rules import RuleFaithfulness, RuleRelevance
-from brainq.finalize.judges.schedule import schedule_prompt_judges
-from brainq.providers.scripted import fails, says
+from brainq.memory.judges import (
+    SHIPPED_NAMES,
+    ModelJudge,
+    RuleFaithfulness,
+    RuleRelevance,
+    judges_named,
+    unknown_judge,
+)
+from brainq.memory.steps import schedule_prompt_judges
+from brainq.models.scripted import fails, says
 from tests.unit.finalize.support import (
     ANSWERED,
     CANCELLED,
@@ -210,8 +215,10 @@ def test_judges_by_name() -> None:
     assert found["tone"] is own
     assert isinstance(found["faithfulness"], RuleFaithfulness)
     assert found["nobody"] is None
-    with_model = judges_named(SHIPPED, [], auxiliary("x"))
-    assert [judge.name for judge in with_model.values() if isinstance(judge, ModelJudge)] == list(SHIPPED)
+    with_model = judges_named(SHIPPED_NAMES, [], auxiliary("x"))
+    assert [judge.name for judge in with_model.values() if isinstance(judge, ModelJudge)] == list(
+        SHIPPED_NAMES
+    )
     assert all(isinstance(judge, Judge) for judge in with_model.values())
 
 

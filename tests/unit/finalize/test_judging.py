@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from brainq.beats import Beats
-from brainq.contracts.judgement import JudgeCase, Judgement
-from brainq.contracts.recorded import RecordedTurn
-from brainq.contracts.usage import Spend
-from brainq.finalize.brain_judges import BrainJudges
-from brainq.finalize.judging import JudgeRunner
-from brainq.providers.scripted import fails
+from brainq.contracts.evaluation import JudgeCase, Judgement
+from brainq.contracts.memory import RecordedTurn
+from brainq.contracts.model import Spend
+from brainq.leases import LeaseRenewer
+from brainq.memory.judge_runner import JudgeRunner, JudgeRuntime
+from brainq.models.scripted import fails
 from tests.support.only import only
 from tests.unit.finalize.support import OwnJudge, auxiliary, recorded, talk
 
@@ -87,11 +86,11 @@ def runner(
 ) -> JudgeRunner:
     own = () if judge is None else (judge,)
     given: dict[str, Any] = {
-        "brains": only(BrainJudges(own, auxiliary, redact)),
+        "brains": only(JudgeRuntime(own, auxiliary, redact)),
         "brain_of": lambda turn_id: None,  # pyright: ignore[reportUnknownLambdaType]
         "rows": job,
         "recorded": Kept(turn).recorded,
-        "beats": Beats(60.0),
+        "beats": LeaseRenewer(60.0),
         "lease_s": 10.0,
         **options,
     }
@@ -115,7 +114,7 @@ def test_a_row_that_another_worker_holds_is_dropped() -> None:
 
 
 def test_the_lease_is_renewed_while_it_judges() -> None:
-    job, beats = Job(), Beats(0.01)
+    job, beats = Job(), LeaseRenewer(0.01)
 
     class Slow:
         name = "own"

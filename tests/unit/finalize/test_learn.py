@@ -8,12 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainq.contracts.memory import AutonomousResearchLearner
+from brainq.contracts.memory import AutonomousResearchLearner, RecordedTurn
 from brainq.contracts.message import Message
-from brainq.contracts.recorded import RecordedTurn
 from brainq.contracts.turn import Citation
-from brainq.finalize.keywords import key_terms
-from brainq.finalize.learn import MOST_SOURCES, MOST_TOPICS, RuleResearchLearner, question_of
+from brainq.memory.learner import (
+    MOST_SOURCES,
+    MOST_TOPICS,
+    RuleResearchLearner,
+    key_terms,
+    question_of,
+)
 from tests.unit.finalize.support import CANCELLED, FAILED, OUT_OF_STEPS, TIMED_OUT, recorded
 
 LEARNER = RuleResearchLearner()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.finalize.secrecy import looks_secret
+from brainq.memory.rules import looks_secret
 
 
 @pytest.mark.parametrize(

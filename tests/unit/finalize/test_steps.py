@@ -7,16 +7,13 @@ from typing import Any
 
 import pytest
 
+from brainq.contracts.brain import Memory, PromptTemplate
 from brainq.contracts.memory import MemoryItem, Observation
-from brainq.contracts.parts import Memory
-from brainq.contracts.prompt import PromptTemplate
-from brainq.finalize.extract_model import ModelMemoryExtractor
-from brainq.finalize.extract_rules import RuleMemoryExtractor
-from brainq.finalize.learn import RuleResearchLearner
-from brainq.finalize.parts import FinalParts, final_parts
-from brainq.finalize.steps.judges import ScheduleJudges
-from brainq.finalize.steps.learner import ObserveTurn
-from brainq.finalize.steps.memory import ExtractMemories
+from brainq.memory.learner import RuleResearchLearner
+from brainq.memory.model import ModelMemoryExtractor
+from brainq.memory.rules import RuleMemoryExtractor
+from brainq.memory.services import MemoryServices, make_memory_services
+from brainq.memory.steps import ExtractMemories, ObserveTurn, ScheduleJudges
 from tests.unit.finalize.support import (
     CANCELLED,
     FAILED,
@@ -57,24 +54,24 @@ def test_a_part_left_out_has_no_step(brain: Any, steps: list[str]) -> None:
 
 def test_parts_from_their_names() -> None:
     own: Any = OneItem()
-    assert final_parts(brain_with(), None) == FinalParts()
-    parts = final_parts(brain_with(memory=Memory()), auxiliary("x"))
+    assert make_memory_services(brain_with(), None) == MemoryServices()
+    parts = make_memory_services(brain_with(memory=Memory()), auxiliary("x"))
     assert isinstance(parts.extractor, ModelMemoryExtractor)
     assert isinstance(parts.learner, RuleResearchLearner)
-    assert isinstance(final_parts(brain_with(memory=Memory()), None).extractor, RuleMemoryExtractor)
-    by_rules = final_parts(brain_with(memory=Memory(extractor="rules")), auxiliary("x"))
+    assert isinstance(make_memory_services(brain_with(memory=Memory()), None).extractor, RuleMemoryExtractor)
+    by_rules = make_memory_services(brain_with(memory=Memory(extractor="rules")), auxiliary("x"))
     assert isinstance(by_rules.extractor, RuleMemoryExtractor)
-    mine = final_parts(brain_with(memory=Memory(extractor=own, learner=None)), None)
+    mine = make_memory_services(brain_with(memory=Memory(extractor=own, learner=None)), None)
     assert (mine.extractor, mine.learner) == (own, None)
 
 
 def test_whose_memories_they_are() -> None:
-    assert final_parts(brain_with(memory=Memory()), None).scope("s1") == "s1"
+    assert make_memory_services(brain_with(memory=Memory()), None).scope("s1") == "s1"
     by_user = Memory(scope=lambda session_id: f"user-of-{session_id}")
-    assert final_parts(brain_with(memory=by_user), None).scope("s1") == "user-of-s1"
+    assert make_memory_services(brain_with(memory=by_user), None).scope("s1") == "user-of-s1"
     nobody: Any = Memory(scope=lambda session_id: None)  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match=r"Memory\.scope returned None"):
-        final_parts(brain_with(memory=nobody), None).scope("s1")
+        make_memory_services(brain_with(memory=nobody), None).scope("s1")
 
 
 # -- memory and learner -------------------------------------------------------------------------------------------
@@ -85,7 +82,7 @@ def test_whose_memories_they_are() -> None:
 )
 def test_they_run_however_the_turn_ended(how: Any) -> None:
     turn = ended("I prefer tea.", "", how) if how else ended("I prefer tea.")
-    rows, parts = Rows(), final_parts(brain_with(memory=Memory(extractor="rules")), None)
+    rows, parts = Rows(), make_memory_services(brain_with(memory=Memory(extractor="rules")), None)
     ExtractMemories().run(context("memory", turn, parts=parts, rows=rows))
     ObserveTurn().run(context("learner", turn, parts=parts, rows=rows))
     scope, items = rows.done["memory"]
@@ -109,7 +106,7 @@ def test_they_see_the_whole_turn() -> None:
         turn_number=3,
     )
     rows = Rows(kept=said)
-    ExtractMemories().run(context("memory", turn, parts=FinalParts(extractor=own), rows=rows))
+    ExtractMemories().run(context("memory", turn, parts=MemoryServices(extractor=own), rows=rows))
     (seen,) = own.turns
     assert seen.messages == said
     assert seen.text == "Yes.", "the list of sources is ours, not the model's"
@@ -122,7 +119,7 @@ def test_they_see_the_whole_turn() -> None:
 def test_what_they_write_commits_once_however_often_they_run(step: str) -> None:
     rows, own = Rows(), OneItem(returns=HERE if step == "memory" else SEEN)
     machine = ExtractMemories() if step == "memory" else ObserveTurn()
-    parts = FinalParts(extractor=own, learner=own)
+    parts = MemoryServices(extractor=own, learner=own)
     machine.run(context(step, parts=parts, rows=rows))
     first = rows.done[step]
     own.returns = ()
@@ -146,7 +143,7 @@ def test_a_part_that_fails_fails_its_step_and_writes_nothing(step: str, own: One
     rows = Rows()
     machine = ExtractMemories() if step == "memory" else ObserveTurn()
     with pytest.raises((OSError, TypeError), match=error):
-        machine.run(context(step, parts=FinalParts(extractor=own, learner=own), rows=rows))
+        machine.run(context(step, parts=MemoryServices(extractor=own, learner=own), rows=rows))
     assert not rows.done
 
 
@@ -157,14 +154,14 @@ def test_a_part_that_hangs_is_abandoned(step: str) -> None:
     machine = ExtractMemories(0.05) if step == "memory" else ObserveTurn(0.05)
     try:
         with pytest.raises(TimeoutError, match=r"did not return within 0\.05 s"):
-            machine.run(context(step, parts=FinalParts(extractor=own, learner=own)))
+            machine.run(context(step, parts=MemoryServices(extractor=own, learner=own)))
     finally:
         release.set()
 
 
 def test_a_turn_that_never_began_teaches_nothing_and_its_words_are_still_read() -> None:
     rows, own = Rows(event_id=""), OneItem(returns=HERE)
-    parts = FinalParts(extractor=own, learner=OneItem(returns=SEEN))
+    parts = MemoryServices(extractor=own, learner=OneItem(returns=SEEN))
     ObserveTurn().run(context("learner", ended(how=CANCELLED), parts=parts, rows=rows))
     ExtractMemories().run(context("memory", ended(how=CANCELLED), parts=parts, rows=rows))
     assert rows.done == {"memory": ("s1", HERE)}

@@ -7,14 +7,14 @@ import threading
 
 import pytest
 
-from brainq.providers.within import within
+from brainq.processes.bounded_call import call_within
 
 
 def test_it_returns_and_raises_what_the_function_does() -> None:
-    assert within(5, "a part", lambda: 7) == 7
-    assert within(5, "a part", lambda: None) is None
+    assert call_within(5, "a part", lambda: 7) == 7
+    assert call_within(5, "a part", lambda: None) is None
     with pytest.raises(ZeroDivisionError):
-        within(5, "a part", lambda: 1 // 0)
+        call_within(5, "a part", lambda: 1 // 0)
 
 
 def test_an_exit_is_an_error_of_the_part() -> None:
@@ -22,7 +22,7 @@ def test_an_exit_is_an_error_of_the_part() -> None:
         raise SystemExit(3)
 
     with pytest.raises(RuntimeError, match="a part raised SystemExit: 3"):
-        within(5, "a part", leave)
+        call_within(5, "a part", leave)
 
 
 def test_a_function_that_hangs_is_abandoned() -> None:
@@ -33,7 +33,7 @@ def test_a_function_that_hangs_is_abandoned() -> None:
         over.set()
 
     with pytest.raises(TimeoutError, match=r"a part did not return within 0\.05 s"):
-        within(0.05, "a part", hang)
+        call_within(0.05, "a part", hang)
     release.set()
     assert over.wait(60), "its end disturbs nobody"
 
@@ -41,4 +41,4 @@ def test_a_function_that_hangs_is_abandoned() -> None:
 def test_the_callers_context_goes_along() -> None:
     colour = contextvars.ContextVar("colour", default="none")
     colour.set("red")
-    assert within(5, "a part", colour.get) == "red"
+    assert call_within(5, "a part", colour.get) == "red"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brainq.gates.pattern_cache import PatternCache
+from brainq.gates.patterns import PatternCache
 
 
 def test_it_keeps_what_was_asked_for_last_within_its_bytes() -> None:

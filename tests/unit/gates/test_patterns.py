@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.gates import patterns
-from brainq.gates.pattern_cache import PatternCache
 from brainq.gates.patterns import (
     MAX_LOOKS,
     MAX_PATTERN_CHARS,
+    PatternCache,
     TooLongForPattern,
     UnusablePattern,
     check_pattern,
-    is_found,
-    looks_ahead,
+    matches_anywhere,
+    split_lookaheads,
 )
 
 EMAIL = (  # as zod writes it
@@ -48,8 +48,8 @@ NOT_BLANK = r"^(?!\s*$).+"
     ],
 )
 def test_a_pattern_matches_as_json_schema_says(pattern: str, found: str, not_found: str) -> None:
-    assert is_found(pattern, found)
-    assert not is_found(pattern, not_found)
+    assert matches_anywhere(pattern, found)
+    assert not matches_anywhere(pattern, not_found)
 
 
 @pytest.mark.parametrize(
@@ -65,17 +65,17 @@ def test_a_pattern_matches_as_json_schema_says(pattern: str, found: str, not_fou
     ],
 )
 def test_a_pattern_that_could_go_back_for_ever_says_no(pattern: str, text: str) -> None:
-    assert is_found(pattern, text) is False
+    assert matches_anywhere(pattern, text) is False
 
 
 def test_what_would_take_too_long_is_not_tried_to_its_end() -> None:
     with pytest.raises(TooLongForPattern, match=r"60 characters is not held to the pattern"):
-        is_found(r"^((a*)*)*\1b", "a" * 60)
+        matches_anywhere(r"^((a*)*)*\1b", "a" * 60)
     with pytest.raises(TooLongForPattern, match=r"1,001 characters .* at most 1,000"):
-        is_found(HOST, "a" * 1_001)
+        matches_anywhere(HOST, "a" * 1_001)
     with pytest.raises(TooLongForPattern, match="at most 2,500"):
-        is_found("^.{0,1000}$", "a" * 2_501)
-    assert is_found(r"\S", " " * 999_999 + "a"), "a small one is held to a long text"
+        matches_anywhere("^.{0,1000}$", "a" * 2_501)
+    assert matches_anywhere(r"\S", " " * 999_999 + "a"), "a small one is held to a long text"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_what_the_parts_of_a_pattern_compile_to_is_bounded_together() -> None:
     large = "(?!.*a.{150}[0-9])"
     assert check_pattern(f"^{large}") <= 305_000
     with pytest.raises(TooLongForPattern, match="at most 2,500"):
-        is_found("^" + large * 2, "a" * 2_501)
+        matches_anywhere("^" + large * 2, "a" * 2_501)
     with pytest.raises(UnusablePattern, match=r"too large together; write them with shorter ranges"):
         check_pattern("^" + large * 8)
 
@@ -124,7 +124,7 @@ def test_what_is_kept_of_a_pattern_counts_the_memory_of_each_of_its_engines(
         return compiled.held_bytes
 
     kept = PatternCache[Any](1_000_000_000, held)
-    monkeypatch.setattr(patterns, "KEPT", kept)
+    monkeypatch.setattr(patterns, "COMPILED_PATTERNS", kept)
     check_pattern("^a$")
     once = kept.held_bytes
     check_pattern(r"(?<!a)b(?<!c)d(?<!e)f")  # an engine a look, and one for what stands before each
@@ -134,16 +134,16 @@ def test_what_is_kept_of_a_pattern_counts_the_memory_of_each_of_its_engines(
 @pytest.mark.parametrize("found", [True, False])
 def test_who_matches_looks_at_the_time_before_each_part(found: bool) -> None:
     looks: list[None] = []
-    assert is_found("^(?!b)(?!c)(?!d)", "a" if found else "c", lambda: looks.append(None)) is found
+    assert matches_anywhere("^(?!b)(?!c)(?!d)", "a" if found else "c", lambda: looks.append(None)) is found
     assert len(looks) == (4 if found else 2)
 
 
 def test_looks_that_read_all_of_a_text_share_the_steps() -> None:
     """Some 4,000 ways through the repeated choice: more than the steps of a pattern of eight looks."""
     two = r"^(?:(?=a)(?:a|a\B)){12}(?=b)"
-    assert is_found(two, "a" * 20) is False
+    assert matches_anywhere(two, "a" * 20) is False
     with pytest.raises(TooLongForPattern, match="too long"):
-        is_found(two + "|c(?=a)(?=a)(?=a)(?=a)(?=a)(?=a)", "a" * 20)
+        matches_anywhere(two + "|c(?=a)(?=a)(?=a)(?=a)(?=a)(?=a)", "a" * 20)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_looks_that_read_all_of_a_text_share_the_steps() -> None:
 def test_looks_ahead_at_the_beginning_are_patterns_of_their_own(
     pattern: str, parts: list[tuple[str, bool]]
 ) -> None:
-    assert looks_ahead(pattern) == parts
+    assert split_lookaheads(pattern) == parts
 
 
 _PIECES = st.tuples(
@@ -187,4 +187,4 @@ def test_the_parts_of_a_pattern_match_what_it_matches(parts: tuple[str, str, str
         whole: Any = jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=options)
     except jsonschema_rs.ValidationError:
         return  # none of the expressions made here that this engine takes
-    assert is_found(pattern, text) is whole.is_valid(text)
+    assert matches_anywhere(pattern, text) is whole.is_valid(text)

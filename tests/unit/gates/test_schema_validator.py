@@ -12,19 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from brainq.contracts.effect import Effect
-from brainq.contracts.outcome import ToolDenied
+from brainq.contracts.call import ToolDenied
+from brainq.contracts.status import Effect
 from brainq.contracts.tool import ToolSpec
 from brainq.gates import schema_validator
+from brainq.gates.arguments import ToolArgValidator, ValidArguments
+from brainq.gates.schema_check import schema_problem
 from brainq.gates.schema_validator import SLICE_S, UNCHECKED, SchemaValidator
-from brainq.gates.usable_schema import problem_of
-from brainq.gates.validation import ToolArgValidator, ValidArguments
 
 DOUBLED = {f"d{at}": {"allOf": [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(60)} | {"d60": {}}
 NESTED: Any = json.loads("[" * 60 + "]" * 60)
 
 STALLING = """
-from brainq.tools.output import read_output
+from brainq.gates.answer_schema import read_answer
 from brainq.gates.schema_validator import SchemaValidator
 for schema, text in (
     ({"pattern": "^(a+)+$"}, '"' + "a" * 60 + '!"'),
@@ -34,7 +34,7 @@ for schema, text in (
     ({"$schema": "http://json-schema.org/draft-07/schema#", "pattern": "^(a+)+$", "items": {"$ref": "#"}},
      '["' + "a" * 60 + '!"]'),
 ):
-    print(read_output(schema, text)[1])
+    print(read_answer(schema, text)[1])
 """
 
 
@@ -75,7 +75,7 @@ def test_a_pattern_that_goes_back_for_ever_does_not_stop_the_process() -> None:
     ],
 )
 def test_checks_that_multiply_are_not_made_to_their_end(schema: dict[str, Any], value: Any) -> None:
-    assert not problem_of(schema)
+    assert not schema_problem(schema)
     assert words(schema, value) == [(UNCHECKED, "it takes too long to hold this to its schema")]
     assert words({"type": "integer"}, "x") == [("type", "'x' is not of type 'integer'")], (
         "the next has its own time"
@@ -110,7 +110,7 @@ def test_references_that_choose_between_one_another_do_not_multiply(
 ) -> None:
     """How many checks are made stands for the time: 50 choices at each of 30 levels would be 50 ** 30."""
     looks: list[object] = []
-    clock: Any = schema_validator._TIME  # pyright: ignore[reportPrivateUsage]
+    clock: Any = schema_validator._TIME_LIMIT  # pyright: ignore[reportPrivateUsage]
 
     def look(clock: object) -> None:
         looks.append(clock)
@@ -192,7 +192,7 @@ def test_a_draft_that_a_schema_names_does_not_change_how_it_is_read() -> None:
         "type": "object",
         "properties": {"child": {"$ref": "#"}, "name": {"pattern": "^(a+)+$"}},
     }
-    assert not problem_of(schema)
+    assert not schema_problem(schema)
     assert words(schema, {"child": {"name": "a" * 60 + "!"}}, most_s=3)[0][0] == "pattern"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from brainq.observe.failures import keep_content_out, stack
+from brainq.observe.log_redaction import redact_log_records, stack_lines
 from brainq.observe.logs import configure_logs, logger
 
 SECRET = "hunter2"
@@ -51,8 +51,8 @@ def test_our_own_lines(capsys: pytest.CaptureFixture[str], level: str, json_line
 
 
 def test_lines_of_celery_and_of_drivers(lines: io.StringIO) -> None:
-    keep_content_out()
-    keep_content_out()
+    redact_log_records()
+    redact_log_records()
     handler = logging.StreamHandler(lines)
     names = ("celery.app.trace", "kombu", "sqlalchemy.pool", "psycopg", "redis")
     for name in names:
@@ -73,7 +73,7 @@ def test_lines_of_celery_and_of_drivers(lines: io.StringIO) -> None:
 
 
 def test_an_applications_own_loggers_say_what_they_want(lines: io.StringIO) -> None:
-    keep_content_out()
+    redact_log_records()
     handler = logging.StreamHandler(lines)
     own = logging.getLogger("shop.agent")
     own.addHandler(handler)
@@ -88,4 +88,4 @@ def test_an_applications_own_loggers_say_what_they_want(lines: io.StringIO) -> N
 def test_an_endless_chain_of_causes_ends() -> None:
     first, second = ValueError("a"), ValueError("b")
     first.__cause__, second.__cause__ = second, first
-    assert stack(first).count("ValueError") == 2
+    assert stack_lines(first).count("ValueError") == 2

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from brainq.observe.log_ids import ids_here, working_on
+from brainq.observe.log_ids import current_log_ids, turn_log_ids
 from brainq.observe.logs import configure_library_logs, configure_logs, logger
 from tests.support.spans import recording
 
@@ -41,7 +41,7 @@ def theirs() -> Iterator[logging.StreamHandler[io.StringIO]]:
 
 def test_our_lines_have_the_ids(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("info", json_lines=True)
-    with working_on("s1", "turn-1", "c1-0"):
+    with turn_log_ids("s1", "turn-1", "c1-0"):
         logger(OURS).info("said", step=2)
     logger(OURS).info("later")
     said, later = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
@@ -59,7 +59,7 @@ def test_our_lines_have_the_ids(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_line_that_names_a_turn_itself_keeps_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("info")
-    with working_on("s1", "turn-1"):
+    with turn_log_ids("s1", "turn-1"):
         logger(OURS).info("about a child", turn_id="turn-2")
     line = capsys.readouterr().err
     assert "turn_id=turn-2" in line
@@ -70,7 +70,7 @@ def test_a_line_that_names_a_turn_itself_keeps_its_own(capsys: pytest.CaptureFix
 def test_a_librarys_lines_end_with_them(theirs: logging.StreamHandler[io.StringIO]) -> None:
     configure_logs("info")
     configure_library_logs([theirs], json_lines=False)
-    with working_on("s1", "turn-1"):
+    with turn_log_ids("s1", "turn-1"):
         logging.getLogger(THEIRS).warning("slow by %s s", 3)
     logging.getLogger(THEIRS).warning("idle")
     assert theirs.stream.getvalue().splitlines() == [
@@ -85,7 +85,7 @@ def test_or_are_json_like_ours(theirs: logging.StreamHandler[io.StringIO]) -> No
     try:
         raise ValueError("no")
     except ValueError:
-        with working_on("s1", "turn-1"):
+        with turn_log_ids("s1", "turn-1"):
             logging.getLogger(THEIRS).exception("slow by %s s", 3)
     line = json.loads(theirs.stream.getvalue())
     assert (line["event"], line["turn_id"], line["level"]) == ("slow by 3 s", "turn-1", "error")
@@ -93,19 +93,19 @@ def test_or_are_json_like_ours(theirs: logging.StreamHandler[io.StringIO]) -> No
 
 
 def test_with_telemetry_on_they_name_the_open_span() -> None:
-    with recording() as recorder, working_on("s1", "turn-1"):
-        assert set(ids_here()) == {"turn_id", "session_id"}
+    with recording() as recorder, turn_log_ids("s1", "turn-1"):
+        assert set(current_log_ids()) == {"turn_id", "session_id"}
         with recorder.tracer.start("one", {}) as span:
-            ids = ids_here()
+            ids = current_log_ids()
             assert span.traceparent == f"00-{ids['trace_id']}-{ids['span_id']}-01"
 
 
 def test_a_thread_that_copies_the_context_has_them() -> None:
     found: list[dict[str, str]] = []
-    with working_on("s1", "turn-1"):
+    with turn_log_ids("s1", "turn-1"):
         run = contextvars.copy_context().run
-        thread = threading.Thread(target=lambda: found.append(run(ids_here)))
+        thread = threading.Thread(target=lambda: found.append(run(current_log_ids)))
         thread.start()
         thread.join()
     assert found == [{"turn_id": "turn-1", "session_id": "s1"}]
-    assert ids_here() == {}
+    assert current_log_ids() == {}

@@ -6,10 +6,10 @@ import pytest
 
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelRequest, ModelRetry
+from brainq.models.anthropic.provider import AnthropicProvider
+from brainq.models.openai.chat_provider import OpenAIProvider
 from brainq.observe.model_spans import chat_span
-from brainq.observe.tracing import OFF
-from brainq.providers.anthropic import AnthropicProvider
-from brainq.providers.openai_compat import OpenAIProvider
+from brainq.observe.tracing import NO_SPAN
 from tests.support.spans import recording
 
 REQUEST = ModelRequest(model="m1", messages=(Message(role="user", content="hi"),), timeout_s=1.0)
@@ -46,4 +46,4 @@ def test_a_retry_is_an_event() -> None:
 
 
 def test_off_it_is_nothing() -> None:
-    assert chat_span(object(), REQUEST).span is OFF
+    assert chat_span(object(), REQUEST).span is NO_SPAN

@@ -15,9 +15,8 @@ from opentelemetry.util._once import Once
 
 from brainq.observe import otel_setup
 from brainq.observe.otel import OtelTracer
-from brainq.observe.otel_settings import captures_content, traces_wanted
-from brainq.observe.otel_setup import resource_of, start_traces
-from brainq.observe.tracing import install, tracer
+from brainq.observe.otel_setup import captures_content, resource_of, start_traces, traces_exporter
+from brainq.observe.tracing import install_tracer, tracer
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +26,7 @@ def as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
     monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
     yield
-    install(None)
+    install_tracer(None)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +44,7 @@ def as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ],
 )
 def test_what_the_environment_wants(said: dict[str, str], exporter: str, where: str) -> None:
-    wanted = traces_wanted(said)
+    wanted = traces_exporter(said)
     assert (wanted.exporter, wanted.where) == (exporter, where)
     assert wanted.why
 
@@ -127,11 +126,11 @@ def test_without_telemetry_nothing_of_opentelemetry_is_imported() -> None:
         "import sys\n"
         "sys.modules['opentelemetry'] = None\n"
         "import brainq\n"
-        "import brainq.turn.advance, brainq.calls.run, brainq.finalize.finalizer, brainq.upkeep.sweeper\n"
-        "import brainq.tasks.pool, brainq.webhooks.sender\n"
+        "import brainq.turn.coordinator, brainq.calls.run, brainq.finalize.finalizer, brainq.upkeep.sweeper\n"
+        "import brainq.tasks.pool, brainq.people.webhook_delivery\n"
         "from brainq.contracts.turn import TurnRequest\n"
         "from brainq.observe.otel_setup import start_traces\n"
-        "from brainq.observe.submits import submitting\n"
+        "from brainq.observe.turn_spans import submit_span\n"
         "start_traces('coordinator')()\n"
         "with submitting(TurnRequest(turn_id='turn-1', session_id='s1', user_message='hi')) as request: pass\n"
         "print(request.traceparent)\n"

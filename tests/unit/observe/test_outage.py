@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from brainq.observe.logs import logger
-from brainq.observe.outage import Outage
+from brainq.observe.logs import OutageLog, logger
 from brainq.upkeep.sweeper import Sweeper
 
 
 def test_it_is_said_once_then_how_long_then_that_it_is_over(caplog: pytest.LogCaptureFixture) -> None:
     now = [0.0]
-    outage = Outage(logger("brainq.test"), "sweep", remind_s=60.0, now=lambda: now[0])
+    outage = OutageLog(logger("brainq.test"), "sweep", remind_s=60.0, now=lambda: now[0])
     outage.worked()
     for second in range(150):
         now[0] = float(second)

@@ -7,15 +7,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from brainq.contracts.approval import Approval, AskState, DecideWord, EditedCall
-from brainq.contracts.claim import CallFacts, CallRef, SettleReply, SettleWord
-from brainq.contracts.effect import Effect
-from brainq.contracts.ids import full_call_id
+from brainq.contracts.call import ToolOutcome
+from brainq.contracts.claim import CallFacts, CallRef, SettleReply, SettleResult
+from brainq.contracts.ids import full_call_id, is_within
 from brainq.contracts.message import Message
-from brainq.contracts.outcome import ToolOutcome
-from brainq.contracts.rows import ApprovalRow, SettledApproval
-from brainq.contracts.session_prefix import is_within
-from brainq.contracts.status import TraceStatus
+from brainq.contracts.people import Approval, ApprovalStatus, DecideResult, EditedCall
+from brainq.contracts.rows import ApprovalRow, FinalApprovalState
+from brainq.contracts.status import Effect, TraceStatus
 from brainq.contracts.turn import TurnRequest
 
 SESSION, TURN, CALL = "s1", "turn-1", "c1-0"
@@ -40,9 +38,9 @@ def approval(number: int = 0, *, age_s: float = 60.0, **fields: Any) -> Approval
     return Approval.model_validate(values | fields)
 
 
-def asked(**fields: Any) -> AskState:
+def asked(**fields: Any) -> ApprovalStatus:
     """How one stands in Redis: pending, unless said otherwise."""
-    state = AskState(
+    state = ApprovalStatus(
         state="pending",
         by="",
         why="",
@@ -97,7 +95,7 @@ class Rows:
         self,
         turn_id: str,
         call_id: str,
-        state: SettledApproval,
+        state: FinalApprovalState,
         by: str = "",
         comment: str = "",
         edited: bool = False,
@@ -119,11 +117,11 @@ class Rows:
 class Asks:
     """Redis' approvals, by call. `word` is what the next decision is answered, if it is not as they stand."""
 
-    states_of: dict[str, AskState]
-    word: tuple[DecideWord, str] | None = None
+    states_of: dict[str, ApprovalStatus]
+    word: tuple[DecideResult, str] | None = None
     decided: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
-    def states(self, refs: Sequence[CallRef]) -> Sequence[AskState | None]:
+    def states(self, refs: Sequence[CallRef]) -> Sequence[ApprovalStatus | None]:
         return [self.states_of.get(ref.call_id) for ref in refs]
 
     def decide(
@@ -135,7 +133,7 @@ class Asks:
         by: str,
         why: str,
         edited: EditedCall | None = None,
-    ) -> tuple[DecideWord, str]:
+    ) -> tuple[DecideResult, str]:
         self.decided.append({"hash": args_hash, "decision": decision, "edited": edited})
         if self.word is not None:
             return self.word
@@ -162,7 +160,7 @@ class Requests:
 class Outside:
     """One call that waits; `word` is what becomes of its result."""
 
-    word: SettleWord = "SETTLED"
+    word: SettleResult = "SETTLED"
     known: dict[str, CallRef] = field(default_factory=dict[str, CallRef])
     messages: list[Message] = field(default_factory=list[Message])
     notices: list[Message | None] = field(default_factory=list[Message | None])

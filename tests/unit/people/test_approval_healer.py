@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from brainq.contracts.claim import CallRef
-from brainq.people import approval_healer as module
-from brainq.people.approval_healer import ApprovalHealer
-from brainq.upkeep.walk import RowWalk
+from brainq.people import approvals as module
+from brainq.people.approvals import ApprovalHealer
+from brainq.upkeep.walks import RowWalk
 from tests.support.stand_in import stand_in
 from tests.unit.people.fakes import Asks, Rows, approval, asked
 
@@ -25,7 +25,7 @@ def states(count: int) -> dict[str, Any]:
 def test_what_redis_asks_again_is_decided_again_however_many_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "PAGE", 4)
+    monkeypatch.setattr(module, "HEAL_PAGE", 4)
     asks = Asks(states(10))
     healer = ApprovalHealer(stand_in(decided(10)), asks)
     assert RowWalk(healer.heal).walk(60.0) == 10

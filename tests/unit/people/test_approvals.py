@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from brainq.contracts.approval import DecideWord, EditedCall
+from brainq.contracts.people import DecideResult, EditedCall
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput
-from brainq.people.approvals import PAGE, ApprovalDesk
+from brainq.people.approvals import LIST_PAGE, ApprovalDesk
 from tests.support.stand_in import stand_in
 from tests.unit.people.fakes import ID, Asks, Requests, Rows, approval, asked
 
@@ -56,7 +56,7 @@ def test_one_that_is_just_being_committed_is_left_out_and_cannot_be_decided_yet(
 
 
 def test_a_list_goes_on_until_it_has_as_many_as_were_asked_for() -> None:
-    count = PAGE + 20
+    count = LIST_PAGE + 20
     rows = Rows([approval(number) for number in range(count)])
     states = {f"c1-{number}": asked(state="pending" if number < 15 else "denied") for number in range(count)}
     made = desk(rows, Asks(states))
@@ -172,7 +172,7 @@ def test_edited_arguments_that_redis_has_let_go_are_not_taken_for_the_models() -
     ],
 )
 def test_what_cannot_be_decided_any_more_says_how_it_stands(
-    word: tuple[DecideWord, str], state: str, remedy: str
+    word: tuple[DecideResult, str], state: str, remedy: str
 ) -> None:
     asks = Asks({} if word[0] == "GONE" else {"c1-0": asked()}, word)
     with pytest.raises(ApprovalDecided, match=remedy) as refused:

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
+from brainq.contracts.call import ToolSuccess
 from brainq.contracts.claim import CallFacts, CallRef, SettleReply
-from brainq.contracts.effect import Effect
-from brainq.contracts.outcome import ToolSuccess
-from brainq.contracts.status import Ending, StopReason, TraceStatus
+from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
 from brainq.contracts.turn import ParentCall, TurnRequest, TurnResult
-from brainq.people.children import ChildDesk, outcome_of_child
+from brainq.people.children import ChildDesk, child_outcome
 from tests.support.stand_in import stand_in
 
 
@@ -28,7 +27,7 @@ def test_the_parents_model_is_told_when_an_answer_is_not_whole(stop_reason: Stop
     result = TurnResult(
         turn_id="t-1", session_id="s", text="It is 4", ending=Ending.COMPLETED, stop_reason=stop_reason
     )
-    assert outcome_of_child(result) == ToolSuccess(value=text)
+    assert child_outcome(result) == ToolSuccess(value=text)
 
 
 REQUEST = TurnRequest(

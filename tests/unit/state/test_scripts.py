@@ -12,10 +12,10 @@ import pytest
 from redis.exceptions import NoScriptError, ResponseError
 
 from brainq.errors import ScriptError
-from brainq.settings import Settings
+from brainq.settings.deployment import Settings
 from brainq.state import typed_scripts
-from brainq.state.headers import Field, Reply, signature
 from brainq.state.keys import Keys
+from brainq.state.script_headers import HeaderField, HeaderReply, parse_signature
 from brainq.state.scripts import LUA, NAMES, LoadedScripts
 from brainq.state.typed_scripts import Scripts
 from brainq.wiring import doorbells
@@ -61,15 +61,15 @@ def scripts(client: Any) -> Scripts:
 
 
 def test_a_header_is_a_signature() -> None:
-    parsed = signature("x", header("holders leases lanes...", "owner fence:n cost:f? items..."))
+    parsed = parse_signature("x", header("holders leases lanes...", "owner fence:n cost:f? items..."))
     assert (parsed.about, parsed.keys, parsed.more_keys) == (
         "What it does.",
         ("holders", "leases"),
-        Field("lanes"),
+        HeaderField("lanes"),
     )
-    assert parsed.args == (Field("owner"), Field("fence", "n"), Field("cost", "f?"))
-    assert parsed.more_args == Field("items")
-    assert parsed.replies == (Reply("OK"), Reply("LOST", (Field("why"),)))
+    assert parsed.args == (HeaderField("owner"), HeaderField("fence", "n"), HeaderField("cost", "f?"))
+    assert parsed.more_args == HeaderField("items")
+    assert parsed.replies == (HeaderReply("OK"), HeaderReply("LOST", (HeaderField("why"),)))
     assert parsed.prelude().splitlines() == [
         "local holders = KEYS[1]",
         "local leases = KEYS[2]",
@@ -84,17 +84,20 @@ def test_a_header_is_a_signature() -> None:
 
 
 def test_replies_may_go_on_in_the_next_line() -> None:
-    parsed = signature(
+    parsed = parse_signature(
         "x", header(reply="OK |\n       DROP why:TurnState/gone\n       | SENT names:ONE/TWO...")
     )
     assert parsed.replies[1:] == (
-        Reply("DROP", (Field("why", "TurnState/gone"),)),
-        Reply("SENT", rest=Field("names", "ONE/TWO")),
+        HeaderReply("DROP", (HeaderField("why", "TurnState/gone"),)),
+        HeaderReply("SENT", rest=HeaderField("names", "ONE/TWO")),
     )
 
 
 def test_another_interface_has_another_fingerprint() -> None:
-    one, other = signature("x", header(reply="OK | LOST")), signature("x", header(reply="OK | LOST why"))
+    one, other = (
+        parse_signature("x", header(reply="OK | LOST")),
+        parse_signature("x", header(reply="OK | LOST why")),
+    )
     assert one.fingerprint != other.fingerprint
 
 
@@ -111,7 +114,7 @@ def test_another_interface_has_another_fingerprint() -> None:
 )
 def test_a_wrong_header_is_refused(source: str, message: str) -> None:
     with pytest.raises(ScriptError, match=message):
-        signature("x", source)
+        parse_signature("x", source)
 
 
 def test_the_generated_module_is_that_of_the_headers() -> None:
@@ -191,14 +194,16 @@ def test_a_script_is_short(name: str) -> None:
 def test_a_script_returns_what_it_declares(name: str) -> None:
     source = (LUA / f"{name}.lua").read_text()
     returned = set(re.findall(r"\{'([A-Z]+)'", source)) | set(re.findall(r"(?:and|or) '([A-Z]{4,})'", source))
-    assert signature(name, source).words == returned
+    assert parse_signature(name, source).words == returned
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_reply_of_a_script_is_tested(name: str) -> None:
     tested = (Path(__file__).parents[2] / "lua" / f"test_{name}.py").read_text()
     missing = {
-        word for word in signature(name, (LUA / f"{name}.lua").read_text()).words if f'"{word}"' not in tested
+        word
+        for word in parse_signature(name, (LUA / f"{name}.lua").read_text()).words
+        if f'"{word}"' not in tested
     }
     assert not missing
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from brainq.contracts.turn import LimitsOverride, ParentCall, TurnRequest
-from brainq.store.repositories.acceptance import content_hash
+from brainq.store.repositories.turns import content_hash
 
 
 def request(**more: Any) -> TurnRequest:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainq.store.normal import normal, normal_hash
+from brainq.store.text import normalized, normalized_hash
 
 anything = st.text(st.characters(exclude_categories=()), max_size=60)  # lone surrogates, too
 words = st.text(st.sampled_from("aZé9ß我"), min_size=1, max_size=6)
@@ -27,7 +27,7 @@ between = st.text(st.sampled_from(" \t\n.,;:!?\"'()[]_…\u200b\u3000"), max_siz
     ],
 )
 def test_case_spacing_and_punctuation_do_not_count(one: str, other: str) -> None:
-    assert normal_hash(one) == normal_hash(other)
+    assert normalized_hash(one) == normalized_hash(other)
 
 
 @pytest.mark.parametrize(
@@ -44,16 +44,16 @@ def test_case_spacing_and_punctuation_do_not_count(one: str, other: str) -> None
     ],
 )
 def test_what_means_something_counts(one: str, other: str) -> None:
-    assert normal_hash(one) != normal_hash(other)
+    assert normalized_hash(one) != normalized_hash(other)
 
 
 @given(anything)
 def test_normal_text_is_normal(text: str) -> None:
-    assert normal(normal(text)) == normal(text)
+    assert normalized(normalized(text)) == normalized(text)
 
 
 @given(st.lists(words, min_size=1, max_size=5), st.data())
 def test_words_make_the_text_whatever_stands_between(said: list[str], data: st.DataObject) -> None:
     joined = "".join(word + data.draw(between) for word in said)
 
-    assert normal(joined.swapcase()) == normal(" ".join(said))
+    assert normalized(joined.swapcase()) == normalized(" ".join(said))

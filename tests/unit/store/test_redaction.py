@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import Citation, TurnResult
-from brainq.store.redaction import redacted_result
+from brainq.store.records import redact_result
 
 SECRET = "my secret"
 
@@ -28,7 +28,7 @@ def test_no_content_of_a_result_is_kept() -> None:
         steps=2,
     )
 
-    kept = redacted_result(whole)
+    kept = redact_result(whole)
 
     assert SECRET not in kept.model_dump_json()
     assert (kept.ending, kept.error, kept.parked_ms, kept.steps) == (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainq.store.terms import MAX_QUERY_TERMS, query_terms, scope_term, terms_of
+from brainq.store.text import MAX_QUERY_TERMS, query_terms, scope_term, terms_of
 
 anything = st.text(st.characters(exclude_categories=()), max_size=80)
 

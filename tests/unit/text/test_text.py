@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainq.contracts.usage import TokenUsage
-from brainq.providers.sse import events
+from brainq.contracts.model import TokenUsage
+from brainq.models.wire import sse_events
 from brainq.text.estimate import estimate_messages, estimate_text, estimate_usage
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
-from tests.unit.providers.requests import WEATHER, call, request, user
+from tests.unit.models.requests import WEATHER, call, request, user
 
 any_text = st.text(st.characters(exclude_categories=()))
 
@@ -63,17 +63,17 @@ STREAM = (
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_events_do_not_depend_on_how_bytes_arrive(size: int) -> None:
     pieces = [STREAM[start : start + size] for start in range(0, len(STREAM), size)]
-    assert list(events(pieces)) == [{"a": "one\u2028line"}, {"b": 1}, {"c": 2}, None]
+    assert list(sse_events(pieces)) == [{"a": "one\u2028line"}, {"b": 1}, {"c": 2}, None]
 
 
 def test_a_last_event_without_a_blank_line_counts() -> None:
-    assert list(events([b'data: {"a": 1}'])) == [{"a": 1}]
+    assert list(sse_events([b'data: {"a": 1}'])) == [{"a": 1}]
 
 
 @pytest.mark.parametrize("data", [b"data: {oops\n\n", b"data: [1]\n\n", b"data: \xff\n\n"])
 def test_malformed_events_are_refused(data: bytes) -> None:
     with pytest.raises(ValueError):
-        list(events([data]))
+        list(sse_events([data]))
 
 
 @pytest.mark.parametrize(

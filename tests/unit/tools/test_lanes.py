@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from brainq.contracts.effect import Effect
+from brainq.contracts.status import Effect
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput, ToolSchemaError
 from brainq.tools.lanes import MAX_KEY_CHARS, lanes_of, resource_keys_of

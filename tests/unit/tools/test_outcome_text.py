@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.contracts.outcome import (
+from brainq.contracts.call import (
     ToolDenied,
     ToolFailure,
     ToolOutcome,

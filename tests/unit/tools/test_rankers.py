@@ -6,9 +6,9 @@ import importlib.util
 
 import pytest
 
-from brainq.contracts.parts import Selection
+from brainq.contracts.brain import Selection
 from brainq.errors import InvalidInput, SetupError
-from brainq.tools.rankers import require_ranking
+from brainq.tools.ranking import require_ranking
 
 
 def test_a_pinned_tool_that_is_not_there_is_named() -> None:

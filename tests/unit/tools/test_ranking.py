@@ -15,9 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.tool import ToolSpec
-from brainq.tools.ranking import K1, NAME_WEIGHT, B, Bm25Ranker
-from brainq.tools.spec_cache import KEPT, SpecCache
-from brainq.tools.words import singular, words
+from brainq.tools.ranking import K1, MAX_CACHED_SETS, NAME_WEIGHT, B, Bm25Ranker, SpecCache, singular, words
 
 
 def spec(name: str, description: str = "", properties: dict[str, Any] | None = None) -> ToolSpec:
@@ -146,7 +144,7 @@ def test_the_cache_keeps_the_last_used() -> None:
     cache = SpecCache(lambda specs: built.append(specs[0].name))
     kept = [spec("kept")]
     cache.get(kept)
-    for number in range(3 * KEPT):
+    for number in range(3 * MAX_CACHED_SETS):
         cache.get([spec(f"other_{number}")])
         cache.get(kept)
     assert built.count("kept") == 1

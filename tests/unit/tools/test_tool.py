@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from brainq.contracts.effect import Effect
+from brainq.contracts.status import Effect
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput, ToolSchemaError
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.errors import ToolError
 from brainq.tools.registry import ToolRegistry
+from brainq.tools.results import ToolError
 from brainq.tools.tool import Tool, make_tool
 from tests.support.stand_in import stand_in
 

@@ -8,12 +8,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from brainq.contracts.message import Message, ToolCall
-from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.turn import TurnRequest
-from brainq.contracts.usage import TokenUsage
-from brainq.providers.auxiliary import AuxiliaryModel
-from brainq.providers.scripted import ScriptedFailure, ScriptedProvider, fails, says
-from brainq.turn.context.summary import summary_message
+from brainq.models.auxiliary import AuxiliaryModel
+from brainq.models.scripted import ScriptedFailure, ScriptedProvider, fails, says
+from brainq.turn.prompt.summary import summary_message
 
 TURN = "t-now"
 unhurried = settings(deadline=None)  # other tests share the machine

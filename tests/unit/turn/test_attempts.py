@@ -5,25 +5,25 @@ from __future__ import annotations
 import time
 from typing import Any, cast
 
-from brainq.brain import Brain
+from brainq.brain.brain import Brain
 from brainq.contracts.callbacks import TurnInfo
-from brainq.contracts.claim import StepBegun, StepStart, TurnClaim
-from brainq.contracts.limits import Limits
+from brainq.contracts.claim import StepAttempt, StepStart, TurnClaim
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.turn import Limits
 from brainq.testing import ScriptedProvider, says
-from brainq.turn.attempts import Attempts
-from brainq.turn.begin import Setting
-from brainq.turn.context.blob_cache import BlobCache
-from brainq.turn.outcome import StepRequest
-from brainq.turn.patience import Trying, never
-from brainq.turn.stream import of_the_model
+from brainq.turn.attempts import StepRunner
+from brainq.turn.begin import StepSetting
+from brainq.turn.outage import OutageRetry, never_unavailable
+from brainq.turn.prompt.blob_cache import BlobCache
+from brainq.turn.step_request import StepRequest
+from brainq.turn.stream import provider_chunks
 from tests.support.blobs import BlobsInMemory
 from tests.unit.turn.views import REQUEST, view
 
 
 class Turns:
-    def begin_step(self, *_: object) -> StepBegun:
-        return StepBegun(1, 1)
+    def begin_step(self, *_: object) -> StepAttempt:
+        return StepAttempt(1, 1)
 
     def mark(self, claim: TurnClaim) -> str:
         return "mark"
@@ -45,18 +45,18 @@ def test_time_that_was_waited_for_redis_or_sql_is_not_given_to_the_model() -> No
         return says("Well.")
 
     provider = ScriptedProvider(rules=rules)
-    attempts = Attempts(
+    attempts = StepRunner(
         brain=Brain("b", provider),
         turns=cast(Any, Turns()),
         replies=cast(Any, Replies()),
         price=lambda provider, model, usage: None,
         blobs=BlobCache(BlobsInMemory()),
-        ask=of_the_model,
+        ask=provider_chunks,
     )
-    setting = Setting(provider, "m", "", TurnInfo.of(REQUEST, 1), Limits())
+    setting = StepSetting(provider, "m", "", TurnInfo.of(REQUEST, 1), Limits())
     asking = StepRequest(setting, (), (), StepStart(estimate=0, most_tokens=0, most_usd=None))
     claim = TurnClaim("s1", "t-1", "me", 1, 0)
-    trying = Trying("t-1", never, time.sleep, time.monotonic() + 5)
+    trying = OutageRetry("t-1", never_unavailable, time.sleep, time.monotonic() + 5)
     assert view().remaining_ms == 60_000
     attempts.make(claim, view(), asking, lambda: False, trying)
     assert seen[0].timeout_s <= 5

@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from brainq.contracts.reflection import ThinkLevel
+from brainq.contracts.brain import ThinkLevel
 from brainq.contracts.status import Awaits, Ending, StopReason
 from brainq.turn.decide import (
+    BUDGET_ENDS,
     COMPACTED,
     FALLBACK_TEXTS,
-    MOST_DEATHS_ALONE,
-    MOST_LOST,
-    SPENT,
+    MAX_LOST_WORKERS,
+    MAX_QUARANTINE_DEATHS,
     Compact,
     End,
     Reflect,
     Think,
+    TurnFacts,
     Wait,
     decide,
 )
-from brainq.turn.facts import TurnFacts
 from brainq.turn.thinking import ThinkingManager
 
 TURN = "t-1"
@@ -87,16 +87,16 @@ def test_what_redis_lost_is_said() -> None:
 
 def test_lost_workers_end_it_and_not_one_too_early() -> None:
     """Where no death can be told from another, such as where the whole container dies."""
-    assert isinstance(decide(facts(lost_attempts=MOST_LOST - 1)), Think)
-    decision = decide(facts(lost_attempts=MOST_LOST))
+    assert isinstance(decide(facts(lost_attempts=MAX_LOST_WORKERS - 1)), Think)
+    decision = decide(facts(lost_attempts=MAX_LOST_WORKERS))
     assert ended(decision) == (Ending.FAILED, StopReason.LOST)
     assert isinstance(decision, End)
-    assert str(MOST_LOST) in decision.error
+    assert str(MAX_LOST_WORKERS) in decision.error
 
 
 def test_what_kills_processes_that_work_on_it_alone_is_quarantined_and_says_how() -> None:
-    assert isinstance(decide(facts(lost_attempts=3, died_alone=MOST_DEATHS_ALONE - 1)), Think)
-    decision = decide(facts(died_alone=MOST_DEATHS_ALONE, died_how="was killed by signal 9"))
+    assert isinstance(decide(facts(lost_attempts=3, died_alone=MAX_QUARANTINE_DEATHS - 1)), Think)
+    decision = decide(facts(died_alone=MAX_QUARANTINE_DEATHS, died_how="was killed by signal 9"))
     assert ended(decision) == (Ending.FAILED, StopReason.LOST)
     assert isinstance(decision, End)
     assert "quarantined" in decision.error
@@ -122,7 +122,7 @@ def test_limits_go_before_a_reflection() -> None:
 
 
 def test_what_is_spent_completes_the_turn_and_says_which() -> None:
-    assert {what: ended(end) for what, end in SPENT.items()} == {
+    assert {what: ended(end) for what, end in BUDGET_ENDS.items()} == {
         "steps": (Ending.COMPLETED, StopReason.MAX_STEPS),
         "tokens": (Ending.COMPLETED, StopReason.MAX_TOTAL_TOKENS),
         "cost": (Ending.COMPLETED, StopReason.MAX_COST),

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from brainq.contracts.effect import Effect
-from brainq.contracts.queue_place import QueuePlace
-from brainq.contracts.snapshot import BudgetSnapshot, TurnSnapshot
-from brainq.contracts.status import Ending, StopReason, TraceStatus, TurnState
-from brainq.contracts.trace import ToolTraceEntry
+from brainq.contracts.call import ToolTraceEntry
+from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus, TurnState
+from brainq.contracts.view import BudgetSnapshot, QueuePosition, TurnSnapshot
 from brainq.turn.explain import explain
 
 BUDGET = BudgetSnapshot(
@@ -181,7 +179,7 @@ def test_one_sentence_says_what_happens_next_and_why(given: dict[str, Any], said
     ],
 )
 def test_a_queued_turn_says_why_and_what_would_let_it_begin(place: dict[str, Any], said: str) -> None:
-    queue = QueuePlace(**place)
+    queue = QueuePosition(**place)
     seen = snapshot(state=TurnState.QUEUED, awaits="session", session_id="acme:1", queue=queue)
     assert explain(seen) == said
 
@@ -190,7 +188,7 @@ def test_a_queued_turn_says_why_and_what_would_let_it_begin(place: dict[str, Any
     ("given", "missing"),
     [
         ({}, ["coordinator"]),
-        ({"state": TurnState.QUEUED, "queue": QueuePlace(live="t-0")}, ["coordinator"]),
+        ({"state": TurnState.QUEUED, "queue": QueuePosition(live="t-0")}, ["coordinator"]),
         ({"state": TurnState.PARKED, "awaits": "people"}, []),
         ({"state": TurnState.CLOSING, "awaits": "finalizer", "finalizer_step": "log"}, ["finalizer"]),
         ({"state": TurnState.COMPLETED, "awaits": "nobody"}, []),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from brainq.contracts.conversation import EMPTY
+from brainq.contracts.conversation import EMPTY_CONVERSATION
 from brainq.contracts.message import Message
 from brainq.contracts.status import Awaits
 from brainq.contracts.turn import TurnRequest
 from brainq.text.estimate import with_sizes
-from brainq.turn.facts import TurnFacts, facts_of
+from brainq.turn.decide import TurnFacts, turn_facts
 from tests.unit.turn.views import view
 
 TURN = "t-1"
@@ -33,7 +33,7 @@ VIEW = view(
 
 
 def test_every_fact_is_the_views() -> None:
-    facts = facts_of(VIEW)
+    facts = turn_facts(VIEW)
     assert facts == TurnFacts(
         awaits=Awaits.PEOPLE,
         remaining_ms=10_000,
@@ -60,5 +60,5 @@ def test_every_fact_is_the_views() -> None:
 def test_failures_of_other_steps_and_other_turns_are_not_this_steps() -> None:
     (failed,) = VIEW.history.messages
     others = [failed.model_copy(update={"step": 1}), failed.model_copy(update={"turn": "t-0"})]
-    assert facts_of(replace(VIEW, history=with_sizes(others))).failed_calls == 0
-    assert facts_of(replace(VIEW, history=EMPTY)).failed_calls == 0
+    assert turn_facts(replace(VIEW, history=with_sizes(others))).failed_calls == 0
+    assert turn_facts(replace(VIEW, history=EMPTY_CONVERSATION)).failed_calls == 0

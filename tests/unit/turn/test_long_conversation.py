@@ -9,10 +9,10 @@ import pytest
 
 from brainq.contracts.message import Message
 from brainq.text.estimate import estimate_messages, with_sizes
-from brainq.turn.context.compaction import ContextCompactor, should_compact
-from brainq.turn.context.preparer import TurnPreparation, TurnPreparer
-from brainq.turn.context.split import newest_user_message
-from brainq.turn.context.tracker import ContextTracker
+from brainq.turn.prompt.compaction import ContextCompactor, should_compact
+from brainq.turn.prompt.compaction_cut import newest_user_message
+from brainq.turn.prompt.context_tracker import ContextTracker
+from brainq.turn.prompt.preparer import TurnPreparation, TurnPreparer
 from tests.unit.turn.conversations import TURN, Rules, asked, asks, free, request, result, says_always, user
 
 STEPS = 200

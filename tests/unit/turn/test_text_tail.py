@@ -6,8 +6,8 @@ import itertools
 import time
 
 from brainq.contracts.event import EventKind
-from brainq.turn.patience import Trying
-from brainq.turn.text_tail import TextTail
+from brainq.turn.outage import OutageRetry
+from brainq.turn.stream import TextTail
 
 THOUGHT, TEXT = EventKind.REASONING_DELTA, EventKind.TEXT_DELTA
 LONG_AGO = -1e9
@@ -40,7 +40,7 @@ def tail_of(readers: Readers) -> TextTail:
 
 
 def rest_of(tail: TextTail) -> str:
-    return tail.rest(Trying("t", is_away, lambda _: None, time.monotonic() + 5))
+    return tail.rest(OutageRetry("t", is_away, lambda _: None, time.monotonic() + 5))
 
 
 def test_text_and_thought_keep_their_order() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainq.contracts.reflection import ThinkLevel
+from brainq.contracts.brain import ThinkLevel
 from brainq.turn.thinking import PERIODS, PREFIXES, ThinkingManager, should_reflect
 from tests.unit.turn.conversations import unhurried
 

@@ -8,16 +8,14 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainq.client.timelines import final_bars, kept_timeline, with_lanes
-from brainq.contracts.approval import Approval
-from brainq.contracts.effect import Effect
-from brainq.contracts.event import EventKind, TurnEvent
+from brainq.client.timeline import finalizer_bars, timeline_from_sql, with_lanes
+from brainq.contracts.call import ToolTraceEntry
+from brainq.contracts.event import EventKind, Timeline, TimelineBar, TurnEvent
+from brainq.contracts.model import Spend
+from brainq.contracts.people import Approval
 from brainq.contracts.rows import InputRow, StepRow, TurnRow
-from brainq.contracts.status import Ending, StopReason, TraceStatus
-from brainq.contracts.timeline import Timeline, TimelineBar
-from brainq.contracts.trace import ToolTraceEntry
-from brainq.contracts.usage import Spend
-from brainq.turn.timeline import NOTHING, fold
+from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
+from brainq.turn.timeline import EMPTY_TIMELINE, fold_timeline
 
 BEGAN = 1_700_000_000_000
 PLAN = [
@@ -77,7 +75,7 @@ EVENTS = [
     TurnEvent(seq=number, kind=EventKind(kind), at_ms=BEGAN + at, data=data)
     for number, (at, kind, data) in enumerate(STORY, 1)
 ]
-WHOLE = fold(NOTHING, EVENTS)
+WHOLE = fold_timeline(EMPTY_TIMELINE, EVENTS)
 
 
 def bar(timeline: Timeline, bar_id: str) -> TimelineBar:
@@ -93,10 +91,10 @@ def spans(timeline: Timeline, bar_id: str) -> list[tuple[object, ...]]:
 
 @given(st.lists(st.integers(0, len(EVENTS)), max_size=4), st.integers(0, 5))
 def test_resuming_at_any_number_comes_to_the_same(cuts: list[int], again: int) -> None:
-    timeline, before = NOTHING, 0
+    timeline, before = EMPTY_TIMELINE, 0
     for cut in [*sorted(cuts), len(EVENTS)]:
         # Some events come twice.
-        timeline = fold(timeline, EVENTS[max(0, before - again) : cut])
+        timeline = fold_timeline(timeline, EVENTS[max(0, before - again) : cut])
         timeline = Timeline.model_validate_json(timeline.model_dump_json())
         before = cut
     assert timeline == WHOLE
@@ -104,7 +102,7 @@ def test_resuming_at_any_number_comes_to_the_same(cuts: list[int], again: int) -
 
 @given(st.integers(1, len(EVENTS)))
 def test_what_goes_on_is_open_and_nothing_else(number: int) -> None:
-    timeline = fold(NOTHING, EVENTS[:number])
+    timeline = fold_timeline(EMPTY_TIMELINE, EVENTS[:number])
     assert timeline.seq == number
     for each in timeline.bars:
         assert each.to_ms is None or each.from_ms <= each.to_ms <= timeline.now_ms
@@ -178,7 +176,7 @@ def test_a_retry_that_was_not_waited_out_ends_with_its_step() -> None:
         TurnEvent(seq=number + 1, kind=EventKind(kind), at_ms=BEGAN + 10 * number, data=data[number])
         for number, kind in enumerate(kinds)
     ]
-    ended = fold(NOTHING, events)
+    ended = fold_timeline(EMPTY_TIMELINE, events)
     assert spans(ended, "step:1") == [("attempt", 10, 30, 1, ""), ("retry", 20, 30, 1, "server")]
     assert bar(ended, "step:1").outcome == ""
 
@@ -242,7 +240,9 @@ def test_from_sql_alone_steps_lie_between_the_calls() -> None:
         trace("c1-1", (520, 530, 600), effect=Effect.LOCAL_WRITE),
         trace("c1-2", (0, 0, 200), status=TraceStatus.DENIED),
     ]
-    kept = kept_timeline(ROW, 2, calls, [Spend(step=1, input_tokens=10, output_tokens=3)], [approval], [sent])
+    kept = timeline_from_sql(
+        ROW, 2, calls, [Spend(step=1, input_tokens=10, output_tokens=3)], [approval], [sent]
+    )
     told = {each.id: (each.from_ms, each.to_ms, each.outcome, each.is_exact) for each in kept.bars}
     assert told == {
         "call:c0-0": (60, 80, "completed", True),
@@ -269,7 +269,7 @@ def test_the_finalizers_steps_lie_one_behind_the_other() -> None:
     steps = [step("log", "done", 815), step("memory", "dead", 900, 5), step("learner", "failed", 950, 2)]
     told = [
         (each.id, each.from_ms, each.to_ms, each.outcome, each.detail)
-        for each in final_bars(ROW, WHOLE, steps)
+        for each in finalizer_bars(ROW, WHOLE, steps)
     ]
     assert told == [
         ("finalizer:log", 800, 815, "done", ""),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from brainq.contracts.conversation import EMPTY
+from brainq.contracts.conversation import EMPTY_CONVERSATION
+from brainq.contracts.model import TokenUsage
 from brainq.contracts.status import Awaits, TurnState
 from brainq.contracts.turn import TurnRequest
-from brainq.contracts.usage import TokenUsage
 from brainq.contracts.view import TurnView
 
 REQUEST = TurnRequest(turn_id="t-1", session_id="s1", user_message="Pay it.", cwd="/w", metadata={"k": 1})
@@ -33,7 +33,7 @@ def view(request: TurnRequest = REQUEST, **given: Any) -> TurnView:
         "write_epoch": 0,
         "succeeded": {},
         "blocked": frozenset[str](),
-        "history": EMPTY,
+        "history": EMPTY_CONVERSATION,
         "usage": TokenUsage(),
         "cost_usd": 0,
         "open_calls": False,

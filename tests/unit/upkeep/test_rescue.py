@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from brainq.calls.report import NEVER_STARTED
-from brainq.contracts.effect import Effect
-from brainq.contracts.outcome import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
-from brainq.upkeep.rescue import LOST, UNKNOWN, AskAgain, GiveUp, judge
+from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
+from brainq.contracts.status import Effect
+from brainq.upkeep.rescue import UNKNOWN, WORKERS_LOST, AskAgain, GiveUp, rescue_verdict
 
 WRITE = Effect.LOCAL_WRITE
 RAISED = ToolFailure(error="NotStarted: the engine did not start", error_type="NotStarted")
@@ -33,9 +33,9 @@ def test_a_write_runs_again_only_if_it_surely_never_ran(
     started: str, outcome: ToolOutcome | None, judged: AskAgain | GiveUp
 ) -> None:
     told = None if outcome is None else outcome.model_dump_json()
-    assert judge(WRITE, False, 1, 3, started, told) == judged
+    assert rescue_verdict(WRITE, False, 1, 3, started, told) == judged
 
 
 def test_what_never_ran_is_given_up_as_lost_in_the_end() -> None:
-    assert judge(WRITE, False, 3, 3, "done", NEVER_STARTED.model_dump_json()) == GiveUp(LOST)
-    assert judge(Effect.READ_ONLY, False, 3, 3, "void", None) == GiveUp(LOST)
+    assert rescue_verdict(WRITE, False, 3, 3, "done", NEVER_STARTED.model_dump_json()) == GiveUp(WORKERS_LOST)
+    assert rescue_verdict(Effect.READ_ONLY, False, 3, 3, "void", None) == GiveUp(WORKERS_LOST)

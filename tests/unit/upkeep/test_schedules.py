@@ -12,7 +12,12 @@ from brainq.contracts.schedule import ScheduleRow
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import InvalidInput, QueueFull, SessionBusy
 from brainq.upkeep import schedules
-from brainq.upkeep.schedules import ScheduleRunner, in_turns, judge, request_of
+from brainq.upkeep.schedules import (
+    ScheduleRunner,
+    schedule_verdict,
+    scheduled_request,
+    tenants_in_turn,
+)
 
 HOUR_MS = 3_600_000
 DUE_MS = 1_925_708_400_000  # 2031-01-09 07:00 UTC
@@ -166,7 +171,7 @@ def test_one_whose_last_turn_still_runs_is_left_out_or_queued() -> None:
     world = World(row(last_turn_id="t0"), running={"t0"})
     assert world.runner().run() == 0
     assert (world.row.note, world.row.last_turn_id) == ("left out: turn t0 still ran", "t0")
-    assert judge(row(on_running="queue"), DUE_MS, DUE_MS, last_runs=True) == "run"
+    assert schedule_verdict(row(on_running="queue"), DUE_MS, DUE_MS, last_runs=True) == "run"
 
 
 def test_a_refused_run_says_why_and_the_schedule_goes_on() -> None:
@@ -189,11 +194,11 @@ def test_a_run_is_left_out_where_too_many_turns_wait_and_an_only_one_is_put_off(
 
 
 def test_the_session_of_a_run_is_of_its_instant_in_its_zone() -> None:
-    assert request_of(row(session_id="s-{date}-{time}"), DUE_MS).session_id == "s-2031-01-09-0800"
+    assert scheduled_request(row(session_id="s-{date}-{time}"), DUE_MS).session_id == "s-2031-01-09-0800"
     with pytest.raises(InvalidInput, match="session_id"):
-        request_of(row(session_id="a b {date}"), DUE_MS)
+        scheduled_request(row(session_id="a b {date}"), DUE_MS)
     with pytest.raises(InvalidInput, match=r"the placeholders are \{date\} and \{time\}"):
-        request_of(row(session_id="s-{day}"), DUE_MS)
+        scheduled_request(row(session_id="s-{day}"), DUE_MS)
 
 
 @pytest.mark.parametrize("broken", [{"request": {"a_field_of_a_later_brainq": 1}}, {"zone": "Moon/Base"}])
@@ -247,7 +252,7 @@ def test_what_came_due_while_others_were_begun_is_not_missed(monkeypatch: pytest
 
 def test_a_tenant_with_many_that_are_due_keeps_nobody_waiting() -> None:
     due = [row(name=name) for name in ("acme:1", "acme:2", "acme:3", "zoo:1", "plain", "zoo:2")]
-    names = [one.name for one in in_turns(due)]
+    names = [one.name for one in tenants_in_turn(due)]
     assert names == ["acme:1", "zoo:1", "plain", "acme:2", "zoo:2", "acme:3"]
 
 

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from brainq.contracts.claim import CallRef
-from brainq.contracts.healed import HealedPage
-from brainq.contracts.sweep import Due, Look
+from brainq.contracts.fleet import ComparedPage, DueTurns, SweepResult
 from brainq.upkeep import sweeper as module
 from brainq.upkeep.sweeper import Sweeper
-from brainq.upkeep.walk import RowWalk
+from brainq.upkeep.walks import RowWalk
 
 
 class Index:
@@ -30,18 +29,18 @@ class Index:
         self.dropped: list[str] = []
         self.epochs: Iterator[str] = itertools.repeat("1")
 
-    def due(self, most: int, hold_s: float) -> Due:
+    def due(self, most: int, hold_s: float) -> DueTurns:
         taken, self.turns = self.turns[:most], self.turns[most:]
-        return Due(tuple(("s", turn) for turn in taken), self.stepped)
+        return DueTurns(tuple(("s", turn) for turn in taken), self.stepped)
 
-    def look(self, turns: Sequence[tuple[str, str]]) -> list[Look | Exception]:
+    def look(self, turns: Sequence[tuple[str, str]]) -> list[SweepResult | Exception]:
         return [self._look(turn_id) for _, turn_id in turns]
 
-    def _look(self, turn_id: str) -> Look | Exception:
+    def _look(self, turn_id: str) -> SweepResult | Exception:
         if turn_id in self.broken:
             return ValueError("it cannot be read")
         self.seen.append(turn_id)
-        return Look(1, self.actions.get(turn_id, ()))
+        return SweepResult(1, self.actions.get(turn_id, ()))
 
     def drop(self, turn: tuple[str, str]) -> None:
         self.dropped.append(turn[1])
@@ -53,7 +52,7 @@ class Index:
         return next(self.epochs)
 
 
-NO_ROWS = HealedPage(0, more=False)
+NO_ROWS = ComparedPage(0, more=False)
 
 
 class Done:
@@ -182,9 +181,9 @@ def test_all_rows_are_compared_again_when_redis_may_have_lost_data(done: Done) -
     made = sweeper(index, done)
     began: list[int] = []
 
-    def compare(after_row: int) -> HealedPage:
+    def compare(after_row: int) -> ComparedPage:
         began.append(after_row)
-        return HealedPage(after_row + 500, more=after_row < 1000)
+        return ComparedPage(after_row + 500, more=after_row < 1000)
 
     made._walks = {"compare SQL with Redis": RowWalk(compare)}  # pyright: ignore[reportPrivateUsage]
     index.epochs = iter(["1", "1", "2"])

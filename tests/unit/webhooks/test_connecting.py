@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from brainq.webhooks.connecting import connected
+from brainq.people.webhook_post import open_connection
 
 SHORT_S = 0.3
 LONG_S = 30.0  # what each of the stages would take by itself
@@ -27,7 +27,7 @@ def listening() -> Iterator[socket.socket]:
 def takes_no_longer(host: str, port: int, trust: ssl.SSLContext | None = None) -> None:
     began = time.monotonic()
     with pytest.raises(TimeoutError):
-        connected(host, port, trust, SHORT_S)
+        open_connection(host, port, trust, SHORT_S)
     assert time.monotonic() - began < LONG_S / 2
 
 
@@ -64,7 +64,7 @@ def test_addresses_that_do_not_answer_share_the_time(
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [silent] * 4)  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
         takes_no_longer("many.example", 80)
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [silent, good])  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
-        with connected("many.example", 80, None, LONG_S / 10) as found:
+        with open_connection("many.example", 80, None, LONG_S / 10) as found:
             assert found.getpeername()[1] == port
 
 
@@ -79,7 +79,7 @@ def test_what_fails_at_once_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     with pytest.raises(ConnectionRefusedError):
-        connected("127.0.0.1", port, None, LONG_S)
+        open_connection("127.0.0.1", port, None, LONG_S)
     monkeypatch.setattr(socket, "getaddrinfo", nobody)
     with pytest.raises(socket.gaierror):
-        connected("nowhere.invalid", 80, None, LONG_S)
+        open_connection("nowhere.invalid", 80, None, LONG_S)

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from brainq.contracts.webhook import Claimed
-from brainq.webhooks.message import body_of, headers_of, sign
+from brainq.contracts.webhook import DeliveryClaim
+from brainq.people.webhook_delivery import message_body, message_headers, sign
 
-DELIVERY = Claimed(
+DELIVERY = DeliveryClaim(
     row=7,
     message_id="msg_1",
     event="turn.ended",
@@ -33,11 +33,11 @@ def test_the_signature_is_that_of_the_specification() -> None:
 
 def test_a_later_try_has_the_same_body_and_id_and_a_new_signature() -> None:
     later = dataclasses.replace(DELIVERY, tries=2, now=datetime(2026, 11, 22, 22, 0, tzinfo=UTC))
-    assert body_of(DELIVERY) == body_of(later)
-    assert body_of(DELIVERY) == (
+    assert message_body(DELIVERY) == message_body(later)
+    assert message_body(DELIVERY) == (
         b'{"type":"turn.ended","timestamp":"2026-11-22T21:00:00.123Z","data":{"turn_id":"t1","note":"\\u00e9"}}'
     )
-    first, second = (headers_of(one, body_of(one), b"s" * 32) for one in (DELIVERY, later))
+    first, second = (message_headers(one, message_body(one), b"s" * 32) for one in (DELIVERY, later))
     assert first["webhook-id"] == second["webhook-id"] == "msg_1"
     assert first["webhook-timestamp"] == str(int(DELIVERY.now.timestamp()))
     assert first["webhook-signature"] != second["webhook-signature"]
@@ -50,8 +50,8 @@ def test_the_pages_receiver_takes_what_is_sent_and_nothing_else() -> None:
     exec(code, names)
     key = b"k" * 32
     secret = "whsec_" + base64.b64encode(key).decode()
-    body = body_of(DELIVERY)
-    headers = headers_of(DELIVERY, body, key)
+    body = message_body(DELIVERY)
+    headers = message_headers(DELIVERY, body, key)
     assert names["is_genuine"](headers, body, secret) is True
     rotated = {**headers, "webhook-signature": "v1,older " + headers["webhook-signature"]}
     assert names["is_genuine"](rotated, body, secret) is True

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from brainq.contracts.approval import AskedCall
-from brainq.contracts.effect import Effect
-from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.people import ApprovalRequest
+from brainq.contracts.status import Effect, Ending, StopReason
 from brainq.contracts.turn import TurnResult
-from brainq.contracts.webhook import Webhook, read_webhooks
+from brainq.contracts.webhook import Webhook, parse_webhooks
 from brainq.errors import InvalidInput, SetupError
-from brainq.settings import load_settings
-from brainq.store.announce import of_approvals, of_ending
-from brainq.webhooks.backoff import MAX_TRIES, MOST_S, again_after_s
+from brainq.people.webhook_delivery import MAX_DELAY_S, MAX_TRIES, retry_delay_s
+from brainq.settings.deployment import load_settings
+from brainq.store.repositories.deliveries import approval_deliveries, ending_deliveries
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 HERE = {"url": "https://example.com/hook", "secret": SECRET}
@@ -27,8 +26,8 @@ def ended(session: str, **more: Any) -> TurnResult:
     )
 
 
-def asked(args_hash: str = "h", session: str = "acme:1") -> AskedCall:
-    return AskedCall(
+def asked(args_hash: str = "h", session: str = "acme:1") -> ApprovalRequest:
+    return ApprovalRequest(
         session_id=session,
         turn_id="t1",
         call_id="c1-0",
@@ -46,11 +45,11 @@ def hook(url: str = "https://a/", **more: Any) -> Webhook:
 
 
 def test_what_is_left_out_is_all() -> None:
-    (one,) = read_webhooks(json.dumps([HERE]))
+    (one,) = parse_webhooks(json.dumps([HERE]))
     assert (one.events, one.sessions) == (("turn.ended", "approval.requested"), ("*",))
     assert len(one.secret) == 24
     assert "MfKQ" not in repr(one)
-    assert read_webhooks("") == read_webhooks("[]") == ()
+    assert parse_webhooks("") == parse_webhooks("[]") == ()
 
 
 @pytest.mark.parametrize(
@@ -79,7 +78,7 @@ def test_what_is_left_out_is_all() -> None:
 def test_a_wrong_one_is_named_and_not_shown(given: object, named: str) -> None:
     text = given if isinstance(given, str) else json.dumps(given)
     with pytest.raises(InvalidInput, match=named) as refused:
-        read_webhooks(text)
+        parse_webhooks(text)
     assert "hunter2" not in str(refused.value)
     assert SECRET not in str(refused.value)
     with pytest.raises(SetupError, match="BRAINQ_WEBHOOKS") as wrong:
@@ -91,7 +90,7 @@ def test_settings_hide_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BRAINQ_WEBHOOKS", json.dumps([HERE]))
     settings = load_settings()
     assert SECRET not in repr(settings) + settings.model_dump_json()
-    assert len(read_webhooks(settings.webhooks.get_secret_value())) == 1
+    assert len(parse_webhooks(settings.webhooks.get_secret_value())) == 1
 
 
 def test_who_is_told_of_an_ending() -> None:
@@ -100,15 +99,15 @@ def test_who_is_told_of_an_ending() -> None:
         hook("https://acme/", sessions=("acme:",)),
         hook("https://approvals/", events=("approval.requested",)),
     ]
-    assert [new.url for new in of_ending(hooks, ended("acme:1"))] == ["https://all/", "https://acme/"]
-    assert [new.url for new in of_ending(hooks, ended("acme2:1"))] == ["https://all/"]
-    assert [new.url for new in of_approvals(hooks, [asked()])] == [one.url for one in hooks]
-    assert of_ending([], ended("acme:1")) == []
+    assert [new.url for new in ending_deliveries(hooks, ended("acme:1"))] == ["https://all/", "https://acme/"]
+    assert [new.url for new in ending_deliveries(hooks, ended("acme2:1"))] == ["https://all/"]
+    assert [new.url for new in approval_deliveries(hooks, [asked()])] == [one.url for one in hooks]
+    assert ending_deliveries([], ended("acme:1")) == []
 
 
 def test_no_content_is_told() -> None:
-    (told,) = of_ending([hook()], ended("s", text="canary", error="canary", diff="canary"))
-    (about,) = of_approvals([hook()], [asked()])
+    (told,) = ending_deliveries([hook()], ended("s", text="canary", error="canary", diff="canary"))
+    (about,) = approval_deliveries([hook()], [asked()])
     assert "canary" not in repr((told, about))
     assert json.loads(told.data_json) == {
         "turn_id": "t1",
@@ -120,20 +119,26 @@ def test_no_content_is_told() -> None:
 
 
 def test_one_message_is_one_id() -> None:
-    first, again, other = (of_approvals([hook()], [asked(args)])[0] for args in ("h", "h", "h2"))
+    first, again, other = (approval_deliveries([hook()], [asked(args)])[0] for args in ("h", "h", "h2"))
     assert first == again
     assert first.message_id != other.message_id
-    assert of_ending([hook()], ended("s"))[0].message_id not in (first.message_id, other.message_id)
+    assert ending_deliveries([hook()], ended("s"))[0].message_id not in (first.message_id, other.message_id)
     assert (
-        len({new.message_id for new in of_ending([hook("https://a/"), hook("https://b/")], ended("s"))}) == 1
+        len(
+            {
+                new.message_id
+                for new in ending_deliveries([hook("https://a/"), hook("https://b/")], ended("s"))
+            }
+        )
+        == 1
     )
 
 
 def test_waits_grow_to_a_limit_with_jitter() -> None:
-    plain = [again_after_s(tries, 0.5) for tries in range(1, MAX_TRIES)]
+    plain = [retry_delay_s(tries, 0.5) for tries in range(1, MAX_TRIES)]
     assert plain[:4] == [5.0, 15.0, 45.0, 135.0]
     assert plain == sorted(plain)
-    assert max(plain) == MOST_S
-    least_h, most_h = (sum(again_after_s(tries, by) for tries in range(1, MAX_TRIES)) / 3600 for by in (0, 1))
+    assert max(plain) == MAX_DELAY_S
+    least_h, most_h = (sum(retry_delay_s(tries, by) for tries in range(1, MAX_TRIES)) / 3600 for by in (0, 1))
     assert (round(least_h), round(most_h)) == (17, 28)
-    assert (again_after_s(1, 0), again_after_s(1, 1)) == (3.75, 6.25)
+    assert (retry_delay_s(1, 0), retry_delay_s(1, 1)) == (3.75, 6.25)

@@ -7,7 +7,7 @@ import threading
 
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS, SUM, Counters
-from brainq.observe.metrics.names import OTHER, Names
+from brainq.observe.metrics.recording import OTHER, BoundedLabel
 
 
 def test_a_batch_that_was_not_taken_is_given_again_and_the_next_has_what_came_meanwhile() -> None:
@@ -75,7 +75,7 @@ def test_a_child_process_counts_for_itself() -> None:
 
 
 def test_so_many_names_are_themselves_and_the_others_are_one() -> None:
-    names = Names(most=2)
+    names = BoundedLabel(most=2)
     assert [names.of(name) for name in ("a", "x" * 101, "b", "c", "a", "b")] == [
         "a",
         OTHER,
@@ -84,7 +84,7 @@ def test_so_many_names_are_themselves_and_the_others_are_one() -> None:
         "a",
         "b",
     ]
-    assert Names().of("a\nb") == OTHER
+    assert BoundedLabel().of("a\nb") == OTHER
 
 
 def test_every_metric_is_named_as_prometheus_wants_it() -> None:

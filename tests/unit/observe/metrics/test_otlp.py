@@ -12,10 +12,9 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics import export
-from brainq.observe.metrics.counters import Counters
-from brainq.observe.metrics.export import counted_here, every_s, start_metrics
-from brainq.observe.metrics.seen import series_of
-from brainq.observe.otel_settings import metrics_wanted
+from brainq.observe.metrics.counters import Counters, collect_series
+from brainq.observe.metrics.export import export_interval_s, process_series, start_metrics
+from brainq.observe.otel_setup import metrics_exporter
 from tests.support.counted import counted
 
 __all__ = ["counted"]
@@ -119,7 +118,7 @@ def test_it_sends_again_and_again_all_since_the_beginning(
     def read() -> list[Any]:
         counted.add(m.STEPS, "shop")
         sent.release()
-        return counted_here()
+        return process_series()
 
     stop = start_metrics("coordinator", read)
     for _ in range(3):
@@ -144,7 +143,9 @@ def test_it_sends_again_and_again_all_since_the_beginning(
 
 def test_what_is_read_is_sent_as_gauges(collector: Collector) -> None:
     series = [
-        each for each in series_of({}, [(m.QUEUE_AGE, ("brainq.turns", "coordinator"), 7.0)]) if each.values
+        each
+        for each in collect_series({}, [(m.QUEUE_AGE, ("brainq.turns", "coordinator"), 7.0)])
+        if each.values
     ]
     stop = start_metrics("gateway", lambda: series)
     stop()
@@ -171,9 +172,11 @@ def test_nothing_is_sent_unless_asked_to(monkeypatch: pytest.MonkeyPatch, counte
     before = set(threading.enumerate())
     start_metrics("serial")()
     assert set(threading.enumerate()) <= before
-    wanted = metrics_wanted({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_METRICS_EXPORTER": "none"})
+    wanted = metrics_exporter(
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_METRICS_EXPORTER": "none"}
+    )
     assert wanted.exporter == "none"
-    assert metrics_wanted({"OTEL_METRICS_EXPORTER": "otlp"}).where == "http://localhost:4318/v1/metrics"
+    assert metrics_exporter({"OTEL_METRICS_EXPORTER": "otlp"}).where == "http://localhost:4318/v1/metrics"
 
 
 @pytest.mark.parametrize(("said", "seconds"), [("500", 0.5), ("x", 60.0), ("0", 60.0)])
@@ -181,7 +184,7 @@ def test_how_often_is_the_standards_variable(
     monkeypatch: pytest.MonkeyPatch, said: str, seconds: float
 ) -> None:
     monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", said)
-    assert every_s() == seconds
+    assert export_interval_s() == seconds
 
 
 def test_names_of_ours_lose_their_unit_and_keep_the_rest() -> None:

@@ -6,9 +6,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from brainq.observe.metrics import catalogue as m
-from brainq.observe.metrics.counters import SUM, Counters
-from brainq.observe.metrics.exposition import text_of
-from brainq.observe.metrics.seen import Distribution, series_of
+from brainq.observe.metrics.counters import SUM, Counters, Distribution, collect_series
+from brainq.observe.metrics.exposition import prometheus_text
 
 
 def samples(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -26,7 +25,7 @@ def test_what_is_written_is_read_by_prometheus_own_parser() -> None:
     counters.observe(m.TURN_WAIT, 0.02, "shop")
     counters.observe(m.TURN_WAIT, 7.0, "shop")
     counters.observe(m.TURN_WAIT, 1e6, "shop")
-    text = text_of(series_of(counters.totals(), [(m.UP, ("redis",), 0.0)]))
+    text = prometheus_text(collect_series(counters.totals(), [(m.UP, ("redis",), 0.0)]))
     found = samples(text)
     named = (("brain", nasty), ("ending", "completed"), ("stop_reason", "answered"))
     assert found["brainq_turns_total", named] == 3
@@ -43,7 +42,7 @@ def test_what_is_written_is_read_by_prometheus_own_parser() -> None:
 
 
 def test_what_is_always_shown_begins_at_zero() -> None:
-    found = samples(text_of(series_of({}, [])))
+    found = samples(prometheus_text(collect_series({}, [])))
     assert found["brainq_leases_lapsed_total", (("of", "turn"),)] == 0
     assert found["brainq_late_results_total", (("effect", "destructive"),)] == 0
     assert found["brainq_series_dropped_total", ()] == 0
@@ -59,7 +58,7 @@ def test_what_another_version_counted_is_shown_as_far_as_it_is_known() -> None:
         (wait, "too", "many", SUM): 3.0,
         (m.STEPS.name,): 1.0,
     }
-    (series,) = [each for each in series_of(cells, []) if not each.metric.always]
+    (series,) = [each for each in collect_series(cells, []) if not each.metric.always]
     (found,) = series.distributions.values()
     counts = dict(zip((*m.TURN_WAIT.bounds, None), found.counts, strict=True))
     assert {bound: count for bound, count in counts.items() if count} == {0.5: 2.0, None: 1.0}

@@ -6,16 +6,13 @@ from typing import Any
 
 import pytest
 
-from brainq.contracts.effect import Effect
-from brainq.contracts.model import AnsweredBy, ModelReply
-from brainq.contracts.status import Ending, StopReason, TraceStatus
-from brainq.contracts.trace import ToolTraceEntry
+from brainq.contracts.call import ToolTraceEntry
+from brainq.contracts.model import AnsweredBy, ModelReply, Spend, TokenUsage
+from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnResult
-from brainq.contracts.usage import Spend, TokenUsage
 from brainq.errors import ProviderError
 from brainq.observe.metrics.counters import SUM, Counters
-from brainq.observe.metrics.models import asking
-from brainq.observe.metrics.turns import count_lost, count_turn
+from brainq.observe.metrics.recording import count_lost, count_turn, record_model_call
 
 
 def result(**more: Any) -> TurnResult:
@@ -111,10 +108,10 @@ def test_tools_of_clients_and_of_a_models_invention_are_bounded() -> None:
 
 def test_a_model_call_counts_what_it_used_and_how_it_ended() -> None:
     counters = Counters()
-    with asking("openai", "gpt-4.1", "step", counters) as asked:
+    with record_model_call("openai", "gpt-4.1", "step", counters) as asked:
         usage = TokenUsage(input_tokens=100, output_tokens=7, cache_read_tokens=60)
         asked.answered(ModelReply(usage=usage), 0.002)
-    with pytest.raises(ProviderError), asking("openai", "gpt-4.1", "judge", counters):
+    with pytest.raises(ProviderError), record_model_call("openai", "gpt-4.1", "judge", counters):
         raise ProviderError("no", kind="rate_limited", retryable=True)
     found = counters.totals()
     given = ("openai", "gpt-4.1")
@@ -132,7 +129,7 @@ def test_a_model_call_counts_what_it_used_and_how_it_ended() -> None:
 
 def test_of_several_models_the_one_counts_that_answered() -> None:
     counters = Counters()
-    with asking("fallback", "fallback", "step", counters) as asked:
+    with record_model_call("fallback", "fallback", "step", counters) as asked:
         by = AnsweredBy(provider="anthropic", model="claude")
         asked.answered(ModelReply(usage=TokenUsage(input_tokens=1), answered_by=by), None)
     assert {cell[1:3] for cell in counters.totals() if cell[0] == "brainq_tokens"} == {
@@ -160,6 +157,6 @@ def test_an_attempt_that_broke_off_counts_as_the_estimate_it_was_charged_as() ->
 def test_a_request_that_was_never_sent_is_counted_as_no_call(kind: str, is_counted: bool) -> None:
     counters = Counters()
     counters.begin()
-    with pytest.raises(ProviderError), asking("openai", "gpt-4.1", "step", counters):
+    with pytest.raises(ProviderError), record_model_call("openai", "gpt-4.1", "step", counters):
         raise ProviderError("no", kind=kind, retryable=True)
     assert bool(counters.totals()) is is_counted

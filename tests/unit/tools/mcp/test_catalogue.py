@@ -12,12 +12,10 @@ import pytest
 
 from brainq import Brain, Effect
 from brainq.errors import InvalidInput, SetupError, ToolSchemaError
-from brainq.tools.mcp.catalogue import read_catalogue, write_catalogue
-from brainq.tools.mcp.drift import Drift, drift_of
-from brainq.tools.mcp.listed import pinned_server
-from brainq.tools.mcp.pinned import PinnedServer
+from brainq.tools.mcp.catalogue import Drift, PinnedServer, find_drift, read_catalogue, write_catalogue
+from brainq.tools.mcp.discover import pinned_server
 from brainq.tools.mcp.server import McpServer, McpTool
-from brainq.tools.mcp.tools import pinning, tools_of
+from brainq.tools.mcp.tools import pinning_mode, tools_of_server
 
 GIT = McpServer("git", ["no-such-program"], env={"GIT_TOKEN": "sk-very-secret"})
 
@@ -49,7 +47,7 @@ def listed(*tools: dict[str, Any]) -> PinnedServer:
     ],
 )
 def test_annotations_give_effect_and_lane(hints: dict[str, bool] | None, effect: Effect) -> None:
-    [made] = tools_of(GIT, listed(tool("do", hints)))
+    [made] = tools_of_server(GIT, listed(tool("do", hints)))
     assert made.spec.effect is effect
     assert made.spec.resources == (() if effect.is_read else ("mcp:git",))
     assert not made.spec.idempotent
@@ -59,7 +57,7 @@ def test_what_reads_an_open_world_is_untrusted_unless_the_operator_says_otherwis
     open_world, closed, silent = {"openWorldHint": True}, {"openWorldHint": False}, {"readOnlyHint": True}
     pinned = listed(tool("web", open_world), tool("local", closed), tool("look", silent), tool("log", silent))
     server = McpServer("git", ["x"], tools={"log": McpTool(untrusted=False)})
-    assert [made.untrusted for made in tools_of(server, pinned)] == [True, False, True, False]
+    assert [made.untrusted for made in tools_of_server(server, pinned)] == [True, False, True, False]
 
 
 def test_the_operator_s_word_stands_over_the_server_s() -> None:
@@ -74,7 +72,7 @@ def test_the_operator_s_word_stands_over_the_server_s() -> None:
     pinned = listed(
         tool("do"), tool("look", {"readOnlyHint": True}), tool("rm"), tool("put", {"idempotentHint": True})
     )
-    do, look, put = tools_of(server, pinned)
+    do, look, put = tools_of_server(server, pinned)
     assert (do.spec.effect, do.spec.idempotent, do.spec.resources) == (Effect.NETWORK, True, ("file:{path}",))
     assert (do.approval, do.spec.timeout_s) == ("Sends mail.", 3.0)
     assert (look.spec.effect, look.spec.resources, look.spec.timeout_s) == (
@@ -84,9 +82,9 @@ def test_the_operator_s_word_stands_over_the_server_s() -> None:
     )
     assert put.spec.idempotent
     with pytest.raises(InvalidInput, match="no tool named 'doo'; it has do"):
-        tools_of(McpServer("git", ["x"], tools={"doo": McpTool()}), listed(tool("do")))
+        tools_of_server(McpServer("git", ["x"], tools={"doo": McpTool()}), listed(tool("do")))
     with pytest.raises(ToolSchemaError, match=r"names \{pth\}"):
-        tools_of(McpServer("git", ["x"], tools={"do": McpTool(lane="file:{pth}")}), listed(tool("do")))
+        tools_of_server(McpServer("git", ["x"], tools={"do": McpTool(lane="file:{pth}")}), listed(tool("do")))
 
 
 PAY: dict[str, Any] = {
@@ -107,12 +105,12 @@ def paying(argument: str, **more: Any) -> McpServer:
 
 def test_the_argument_for_keys_is_not_in_the_model_s_schema_and_makes_the_tool_idempotent() -> None:
     pinned = listed(tool("pay", inputSchema=PAY))
-    [made] = tools_of(paying("key"), pinned)
+    [made] = tools_of_server(paying("key"), pinned)
     assert set(made.spec.parameters["properties"]) == {"cents", "flag"}
     assert made.spec.parameters["required"] == ["cents"]
     assert made.spec.idempotent
     assert "key" in pinned.tools[0].input_schema["properties"]  # what is compared with the running server
-    assert not tools_of(paying("key", idempotent=False), pinned)[0].spec.idempotent
+    assert not tools_of_server(paying("key", idempotent=False), pinned)[0].spec.idempotent
 
 
 @pytest.mark.parametrize(
@@ -126,12 +124,15 @@ def test_the_argument_for_keys_is_not_in_the_model_s_schema_and_makes_the_tool_i
 )
 def test_an_argument_that_takes_no_key_is_refused(argument: str, hints: dict[str, bool], said: str) -> None:
     with pytest.raises(InvalidInput, match=said) as refused:
-        tools_of(paying(argument), listed(tool("pay", hints, inputSchema=PAY)))
+        tools_of_server(paying(argument), listed(tool("pay", hints, inputSchema=PAY)))
     assert "tools['pay'].idempotency_argument" in str(refused.value)
 
 
 def test_names_fit_both_vendors_and_what_collides_is_refused(tmp_path: Path) -> None:
-    names = [made.name for made in tools_of(GIT, listed(tool("a.b/c"), tool("x" * 80), tool("x" * 80 + "y")))]
+    names = [
+        made.name
+        for made in tools_of_server(GIT, listed(tool("a.b/c"), tool("x" * 80), tool("x" * 80 + "y")))
+    ]
     assert names[0] == "git__a_b_c"
     assert all(len(name) <= 64 for name in names)
     assert len(set(names)) == 3
@@ -171,7 +172,7 @@ def test_a_brain_takes_its_tools_from_the_file_and_starts_nothing(tmp_path: Path
 def test_a_brain_with_a_server_that_is_not_pinned_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"'git' is not in the catalogue .* brainq mcp pin"):
         Brain("b", "openai:x", mcp=[GIT], mcp_catalogue=tmp_path / "none.json")
-    with pinning():
+    with pinning_mode():
         assert not Brain("b", "openai:x", mcp=[GIT], mcp_catalogue=tmp_path / "none.json").tools
 
 
@@ -195,9 +196,9 @@ def test_a_catalogue_changed_by_hand_is_refused(tmp_path: Path, change: str) -> 
 def test_drift_names_what_is_new_changed_and_gone() -> None:
     before = listed(tool("a"), tool("b"), tool("c"))
     after = listed(tool("b", {"readOnlyHint": True}), tool("c"), tool("d"))
-    assert drift_of(before, after) == Drift(new=("d",), changed=("b",), gone=("a",))
-    assert str(drift_of(before, after)) == "new: d; changed: b; gone: a"
-    assert not drift_of(before, before)
+    assert find_drift(before, after) == Drift(new=("d",), changed=("b",), gone=("a",))
+    assert str(find_drift(before, after)) == "new: d; changed: b; gone: a"
+    assert not find_drift(before, before)
 
 
 def test_a_process_that_only_knows_the_tools_loads_no_sdk_and_needs_it_installed(tmp_path: Path) -> None:

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from brainq.errors import InvalidInput
-from brainq.tools.mcp.oauth import McpOAuth
-from brainq.tools.mcp.secrets import Secrets
-from brainq.tools.mcp.server import McpServer, McpTool, by_server_name
+from brainq.tools.mcp.server import McpOAuth, McpServer, McpTool, SecretFilter, by_server_name
 from brainq.tools.mcp.server_file import servers_from_file
 
 OAUTH = McpOAuth(client_id="me", client_secret="sk-3456789", issuer="https://auth.example")
@@ -71,8 +69,8 @@ def test_secrets_are_taken_out_of_texts_and_paths_are_not() -> None:
         "api", url="https://me:pw123456@x/?key=k1234567", headers={"Authorization": "Bearer abcdefg"}
     )
     said = {"a /var/store": ["sk-2345678", 1, None]}
-    assert Secrets.of(server).hide_in(said) == {"a /var/store": ["[hidden]", 1, None]}
-    assert Secrets.of(web).hide("abcdefg pw123456 k1234567") == "[hidden] [hidden] [hidden]"
+    assert SecretFilter.of(server).hide_in(said) == {"a /var/store": ["[hidden]", 1, None]}
+    assert SecretFilter.of(web).hide("abcdefg pw123456 k1234567") == "[hidden] [hidden] [hidden]"
 
 
 def test_two_servers_of_one_name_are_refused() -> None:

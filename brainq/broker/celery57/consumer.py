@@ -1,0 +1,192 @@
+"""The worker's consumer: the second check of a message, and fewer parts than the stock one.
+
+The transport has checked that an item is a task message. Here its body is read, and whatever Celery itself
+would refuse is quarantined instead of being logged with its content.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol, cast
+
+from celery.exceptions import InvalidTaskError
+from celery.worker import consumer as stock
+from celery.worker.state import maybe_shutdown
+from kombu.exceptions import DecodeError
+from kombu.serialization import loads
+from vine import promise
+
+from brainq.broker.celery57.task_execution import lean_tracer
+from brainq.broker.names import TASK_PREFIX
+
+logger = logging.getLogger(__name__)
+
+EVENTS_WAIT_S = 0.1
+
+# What kombu's JSON puts around a date and its like.
+_TYPE_TAG = '"__type__"'
+
+# What reading a malformed message raises. Not RuntimeError and not OSError: a closing pool and a broken
+# connection are not the message's fault.
+_FAULTS = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
+
+
+class _InvalidMessage(Exception):
+    """A message that no task can be made of; `str(error)` is the reason, without any of its content."""
+
+
+class HealthGate(Protocol):
+    """Whether this worker can work; see `tasks.fitness.Fitness`."""
+
+    def wait_fit(self, give_up: Callable[[], object]) -> None: ...
+    def follow(self, tell: Callable[[bool], None]) -> None: ...
+
+
+class Consumer(stock.Consumer):
+    """Celery's consumer without gossip and mingle: three connections fewer a worker, and nothing lost.
+
+    The heartbeat events stay, because Flower takes a worker without them for dead.
+    """
+
+    class Blueprint(stock.Consumer.Blueprint):
+        """Its steps, with remote control that only answers."""
+
+        default_steps = [
+            "brainq.broker.celery57.inspection:Control" if step.endswith(":Control") else step
+            for step in stock.Consumer.Blueprint.default_steps
+        ]
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._fit = True
+        self._events_wait = False
+        super().__init__(*args, **{**options, "without_gossip": True, "without_mingle": True})
+
+    def start(self) -> None:
+        """Start consuming; by now the pool has started."""
+        # At level DEBUG a pool logs every task with its arguments.
+        cast("Any", self.pool)._does_debug = False
+        fitness: HealthGate | None = getattr(self.app, "fitness", None)
+        if fitness is not None:
+            fitness.wait_fit(cast("Any", maybe_shutdown))
+            fitness.follow(self._consume_if)
+        super().start()
+
+    def on_ready(self) -> None:
+        """The worker is connected, also when it is so once more, and consumes."""
+        super().on_ready()
+        self._events_wait = False  # what was to send them may have gone with the last connection
+        self._apply()
+
+    def _consume_if(self, fit: bool) -> None:
+        """Called from any thread: the event loop does it, within a second."""
+        self._fit = fit
+        self.call_soon(self._apply)
+
+    def _apply(self, *_: Any) -> None:
+        consumer = cast("Any", self).task_consumer
+        if consumer is None:
+            return
+        if self._fit:
+            consumer.consume()
+        else:
+            consumer.cancel()
+
+    def update_strategies(self) -> None:
+        """Serve brainq's tasks only, also if others were registered after the app was finalized."""
+        super().update_strategies()
+        tasks: Any = cast("Any", self.app).tasks
+        for task in [task for task in self.strategies if not task.startswith(TASK_PREFIX)]:
+            del self.strategies[task]
+        for name in self.strategies:
+            task = tasks[name]
+            task.__trace__ = lean_tracer(task, task.__trace__)
+
+    def on_send_event_buffered(self) -> None:
+        """Task events go out together, a tenth of a second later, not each by itself. Called from any thread."""
+        hub = self.hub
+        if hub is None or self._events_wait:
+            return
+        self._events_wait = True
+        hub.call_soon(hub.call_later, EVENTS_WAIT_S, self._send_events)
+
+    def shutdown(self) -> None:
+        """Send what tasks that ended during the stop had to say."""
+        with suppress(*self.connection_errors):
+            self._flush_events()
+        super().shutdown()
+
+    def _send_events(self) -> None:
+        self._events_wait = False
+        self._flush_events()
+
+    def create_task_handler(self, *args: Any, **options: Any) -> Callable[..., None]:
+        """What is done with a message: the checks, then its task's strategy, and a net below."""
+        strategies: dict[str, Any] = cast("Any", self.strategies)
+        callbacks = self.on_task_message
+
+        def on_task_received(message: Any) -> None:
+            fault = None
+            try:
+                body = self._read(message)
+                acks = self._acks(message)
+                strategies[message.headers["task"]](message, body, *acks, callbacks)
+            except _InvalidMessage as unfit:
+                fault = str(unfit)
+            except InvalidTaskError:
+                fault = "a header is malformed"
+            except _FAULTS as error:
+                fault = f"Celery cannot read it ({type(error).__name__})"
+            if fault is not None:
+                self._refuse(message, fault)
+
+        return on_task_received
+
+    def on_invalid_task(self, body: Any, message: Any, exc: Exception) -> None:
+        """A header such as eta or expires is malformed."""
+        self._refuse(message, "a header is malformed")
+
+    def on_decode_error(self, message: Any, exc: Exception) -> None:
+        """The body is not what its content type says."""
+        self._refuse(message, "the body cannot be decoded")
+
+    def _acks(self, message: Any) -> tuple[Callable[..., object], Callable[..., object]]:
+        """How a task's thread acks and rejects: at once where that tells the broker nothing, else by the loop."""
+        reject = promise(self.call_soon_ack, (message.reject_log_error,))
+        if getattr(message.channel.qos, "is_local", False):
+            return message.ack_log_error, reject
+        return promise(self.call_soon_ack, (message.ack_log_error,)), reject
+
+    def _read(self, message: Any) -> list[Any]:
+        """[args, kwargs, embed]. Raises _Unfit."""
+        if message.headers["task"] not in self.strategies:
+            raise _InvalidMessage("its task is not served here")
+        text = message.body if isinstance(message.body, str) else bytes(message.body).decode()
+        try:
+            # Plainly, not by kombu's registry, which costs five times as much, unless there is something for it.
+            body = loads(text, "application/json", "utf-8") if _TYPE_TAG in text else json.loads(text)
+        except (ValueError, RecursionError, DecodeError):
+            raise _InvalidMessage("the body is not JSON") from None
+        if not isinstance(body, list) or len(body) != 3 or not isinstance(body[0], list):
+            raise _InvalidMessage("the body is not [args, kwargs, embed]")
+        args, kwargs, embed = cast("list[Any]", body)
+        kwargs, embed = (
+            {} if part is None else part for part in (kwargs, embed)
+        )  # some foreign producers' "none"
+        if not isinstance(kwargs, dict) or not isinstance(embed, dict):
+            raise _InvalidMessage("the body is not [args, kwargs, embed]")
+        if embed.get("callbacks") or embed.get("errbacks") or embed.get("chain") or embed.get("chord"):
+            raise _InvalidMessage("callbacks, chains and chords are not served")
+        return [args, kwargs, embed]
+
+    def _refuse(self, message: Any, reason: str) -> None:
+        queue = str(message.delivery_info.get("routing_key"))
+        quarantine = getattr(message.channel, "quarantine", None)
+        if quarantine is None:
+            logger.error("a message on %s was refused: %s", queue, reason)
+        else:
+            quarantine(reason, queue, json.dumps(message._raw, default=repr))
+        if not message.acknowledged:
+            message.reject_log_error(logger, self.connection_errors)

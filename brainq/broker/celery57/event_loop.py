@@ -1,0 +1,82 @@
+"""What a worker's event loop does for kombu's Redis transport: it registers only sockets that changed, and
+acks from tasks' threads wake it only when it waits for a place.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from kombu.transport import virtual
+
+# What kombu's Redis transport does in each turn of the event loop, and only what has changed since the last.
+
+
+def _wake_only() -> None: ...
+
+
+class PollingMixin:
+    """Mixed into kombu's Redis transports, before them."""
+
+    _hub: Any = None
+
+    def register_with_event_loop(self: Any, connection: Any, loop: Any) -> None:
+        """kombu's own, but for its step before each poll: that one registers every socket again, each time."""
+        others = set(loop.on_tick)
+        super().register_with_event_loop(connection, loop)  # type: ignore[misc]
+        self._hub = loop
+        cycle, readers, on_readable = self.cycle, loop.readers, self.on_readable
+        loop.on_tick.intersection_update(others)
+
+        def on_poll_start() -> None:
+            cycle.on_poll_start()
+            for fd in cycle.fds:
+                if fd not in readers:  # a socket that was closed is no longer among them
+                    loop.add_reader(fd, on_readable, fd)
+
+        loop.on_tick.add(on_poll_start)
+
+    def wake(self) -> None:
+        """Have the event loop look again whether it may take more; from any thread."""
+        if self._hub is not None:
+            self._hub.call_soon(_wake_only)
+
+
+# How much a worker may take: acks from the threads that ran the tasks, without a turn of the event loop each.
+#
+# Without ack emulation an ack tells Redis nothing: it frees a place in this worker. Celery hands every ack to the
+# event loop, which wakes for it; here the loop is woken only when it waits for a place.
+
+
+class ThreadSafeQoS(virtual.QoS):
+    """kombu's count of unacknowledged messages, whose `ack` any thread may call."""
+
+    is_local = True
+
+    def __init__(self, channel: Any, prefetch_count: int = 0) -> None:
+        super().__init__(channel, prefetch_count)
+        self._loop_waits = False
+        self.later: dict[str, tuple[str, float]] = {}
+
+    def note_later(self, delivery_tag: str, key: str) -> None:
+        """This message may wait for others: see `LaterThreads`."""
+        self.later[delivery_tag] = key, time.monotonic()
+
+    def can_consume(self) -> bool:
+        """Asked by the event loop before it asks Redis for more."""
+        if super().can_consume():
+            return True
+        # Said first, looked at again after: an ack between the two is seen by one of both threads.
+        self._loop_waits = True
+        return super().can_consume()
+
+    def ack(self, delivery_tag: str) -> None:
+        super().ack(delivery_tag)
+        self.later.pop(delivery_tag, None)
+        if self._loop_waits:
+            self._loop_waits = False
+            self.channel.connection.wake()
+
+    def reject(self, delivery_tag: str, requeue: bool = False) -> None:
+        super().reject(delivery_tag, requeue=requeue)
+        self.later.pop(delivery_tag, None)

@@ -1,0 +1,294 @@
+"""The worker's pool: Celery's `threads` with threads of our own, the last idle one first, of which one may be
+abandoned. `worker_pool` names it, so a worker without `-P` has it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from billiard.einfo import ExceptionInfo
+from celery.concurrency.base import BasePool
+from celery.exceptions import WorkerLostError
+
+# The threads of a worker's pool: at most so many, the last idle one is used first, and one may be given up.
+#
+# `ThreadPoolExecutor` wakes its threads in turn, so that a hundred stay warm where three would do, and makes a
+# Future with a lock and a condition for each task, which nobody asks for anything.
+
+logger = logging.getLogger(__name__)
+
+_numbers = itertools.count(1)
+
+Job = Callable[[], object]
+
+
+class TaskThread(threading.Thread):
+    """A daemon, so that one that was given up does not keep the process from exiting."""
+
+    def __init__(self, threads: TaskThreads, job: Job) -> None:
+        super().__init__(name=f"brainq-task-{next(_numbers)}", daemon=True)
+        self.job: Job | None = job
+        self._threads = threads
+        self._called = threading.Lock()
+        self._called.acquire()
+
+    def call(self, job: Job | None) -> None:
+        """Wake it when idle: for this job, or None to end."""
+        self.job = job
+        self._called.release()
+
+    def wait_called(self) -> None:
+        self._called.acquire()
+
+    def run(self) -> None:
+        try:
+            while (job := self.job) is not None:
+                try:
+                    job()
+                except BaseException:  # it must not cost the pool a thread
+                    logger.exception("a task could not be ended properly")
+                del job
+                self.job = None  # an idle thread keeps nothing of its last job alive
+                self._threads.await_next(self)
+        finally:
+            self._threads.drop(self, None)
+
+
+class TaskThreads:
+    """Runs each job in one of at most `limit` threads; jobs beyond that wait in order."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._lock = threading.Lock()
+        self._fewer = threading.Condition(self._lock)
+        self._all: set[TaskThread] = set()
+        self._idle: list[TaskThread] = []
+        self._waiting: deque[Job] = deque()
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def busy(self) -> int:
+        """How many run a job."""
+        return len(self._all) - len(self._idle)
+
+    def start(self, job: Job) -> None:
+        """Run it now if a thread is idle or can be started, else when one is free.
+
+        Raises RuntimeError once closed, and when the system gives not even a first thread.
+        """
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the pool is closed")
+            if self._idle:
+                self._idle.pop().call(job)
+                return
+            if len(self._all) >= self.limit:
+                self._waiting.append(job)
+                return
+            thread = TaskThread(self, job)
+            self._all.add(thread)
+        try:
+            thread.start()
+        except RuntimeError:  # the system gives no more threads: the ones there are have to do
+            with self._lock:
+                self._all.discard(thread)
+                if not self._all:
+                    raise
+                self._waiting.append(job)
+
+    def await_next(self, thread: TaskThread) -> None:
+        """Called by a thread that is free: comes back with `thread.job` set, or None when it is to end."""
+        with self._lock:
+            if thread not in self._all or (self._closed and not self._waiting):
+                return
+            if self._waiting:
+                thread.job = self._waiting.popleft()
+                return
+            self._idle.append(thread)
+        thread.wait_called()
+
+    def drop(self, thread: TaskThread, job: Job | None) -> None:
+        """Count a thread no more, if `job` is what it runs: it was given up, and ends when its job does.
+
+        With None: an idle thread that ends. The next waiting job gets a new thread in its stead.
+        """
+        with self._lock:
+            if thread not in self._all or thread.job is not job:
+                return
+            self._all.discard(thread)
+            self._fewer.notify_all()
+            following = self._waiting.popleft() if self._waiting else None
+        if following is not None:
+            self.start(following)
+
+    def close(self) -> None:
+        """Take no more jobs, forget those that wait, and let the idle threads end."""
+        with self._lock:
+            self._closed = True
+            self._waiting.clear()
+            while self._idle:
+                self._idle.pop().call(None)
+
+    def join(self) -> None:
+        """After `close`: come back when the jobs that ran have ended or were given up."""
+        with self._lock:
+            while self._all:
+                self._fewer.wait()
+
+
+# The task that runs in this thread, for whoever watches its time.
+
+TaskOutcome = tuple[Any, Any, float | None]
+
+"""(failed, value, runtime_s), as Celery's tracer gives it to a request."""
+
+
+class TaskRun:
+    """One task in a thread of the pool; see `current_run`.
+
+    work       runs the task
+    end        tells Celery the outcome: its events, its statistics, its ack
+    as_failed  the outcome of a task that raised this
+    """
+
+    __slots__ = ("__weakref__", "_as_failed", "_end", "_thread", "_threads", "_work")
+
+    def __init__(
+        self,
+        threads: TaskThreads,
+        work: Callable[[], TaskOutcome],
+        end: Callable[[TaskOutcome], object],
+        as_failed: Callable[[BaseException], TaskOutcome],
+    ) -> None:
+        self._threads = threads
+        self._work = work
+        self._end = [end]  # taken by the one who ends it: the task, or who gives up on it
+        self._as_failed = as_failed
+        self._thread: TaskThread | None = None
+
+    def __call__(self) -> None:
+        self._thread = current_thread()
+        try:
+            outcome = self._work()
+        except BaseException as failure:
+            outcome = self._as_failed(failure)
+        self._finish(outcome)
+
+    def abandon(self, failure: Exception | None = None) -> bool:
+        """End the task now, from another thread, though its function goes on; False if it had ended by itself.
+
+        For Celery the task has succeeded, or failed by `failure`. A new thread takes the old one's place, which
+        ends when its function does; nothing that the function does or raises then changes the task.
+        """
+        outcome = (0, "None", None) if failure is None else self._as_failed(failure)
+        if not self._finish(outcome):
+            return False
+        if self._thread is not None:
+            self._threads.drop(self._thread, self)
+        return True
+
+    def _finish(self, outcome: TaskOutcome) -> bool:
+        try:
+            end = self._end.pop()  # one atomic step: only one gets it
+        except IndexError:
+            return False
+        end(outcome)
+        return True
+
+
+def current_run() -> TaskRun | None:
+    """The task that this thread runs; None outside brainq's own pool, such as with `-P threads`."""
+    thread = current_thread()
+    job = thread.job if thread is not None else None
+    return job if isinstance(job, TaskRun) else None
+
+
+def current_thread() -> TaskThread | None:
+    thread = threading.current_thread()
+    return thread if isinstance(thread, TaskThread) else None
+
+
+# The worker's pool: Celery's `threads` with threads of our own, of which one may be given up.
+#
+# Chosen by `worker_pool`, so a worker without `-P` has it. With `-P threads` it has Celery's: the same, at more
+# cost a task.
+
+
+class TaskPool(BasePool):
+    """At most `limit` tasks at once. A stop waits for the running ones: a cold one as the process exits."""
+
+    body_can_be_buffer = True
+    signal_safe = False
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._threads = TaskThreads(int(self.limit or 1))
+
+    def on_apply(  # pyright: ignore[reportIncompatibleMethodOverride]  # the stub says None
+        self,
+        target: Callable[..., TaskOutcome],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+        callback: Callable[[TaskOutcome], object] = bool,
+        accept_callback: Callable[[int, float], object] | None = None,
+        **_: Any,
+    ) -> TaskRun:
+        """Give a task to a thread. Raises RuntimeError once the pool has stopped."""
+        work = partial(_run_task, accept_callback, target, args, kwargs or {})
+        run = TaskRun(self._threads, work, callback, _failed_outcome)
+        self._threads.start(run)
+        return run
+
+    @property
+    def busy(self) -> int:
+        """How many tasks run."""
+        return self._threads.busy
+
+    def on_start(self) -> None:
+        atexit.register(self._threads.join)
+
+    def on_stop(self) -> None:
+        self._threads.close()
+        self._threads.join()
+        atexit.unregister(self._threads.join)
+
+    def on_terminate(self) -> None:
+        self._threads.close()
+
+    def _get_info(self) -> dict[str, Any]:
+        return {**super()._get_info(), "threads": len(self._threads)}
+
+
+def _run_task(
+    accept: Callable[[int, float], object] | None,
+    target: Callable[..., TaskOutcome],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> TaskOutcome:
+    if accept is not None:
+        accept(os.getpid(), time.monotonic())
+    return target(*args, **kwargs)
+
+
+def _failed_outcome(failure: BaseException) -> TaskOutcome:
+    """What Celery's tracer says of a task that raised this; SystemExit and its like lose their thread only."""
+    try:
+        if isinstance(failure, Exception):
+            raise failure
+        raise WorkerLostError(repr(failure)) from failure
+    except Exception as raised:
+        info: Any = ExceptionInfo()
+        info.exception = raised  # not billiard's wrapping: events show its repr
+        return 1, info, None

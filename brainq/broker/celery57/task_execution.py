@@ -1,0 +1,148 @@
+"""From a checked message to its task's end: Celery's strategy and tracer, without what brainq's tasks never
+have (ETA, rate limits, results, canvas, retries).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from celery import signals
+from celery.app import trace
+from celery.app.task import Context
+from celery.utils.imports import symbol_by_name
+from celery.utils.saferepr import saferepr
+from celery.worker.request import create_request_cls
+from celery.worker.state import revoked, task_reserved
+from kombu.utils.encoding import safe_repr
+
+# From a checked message to a task in the pool: Celery's own strategy, without what brainq's tasks never have.
+#
+# Celery finds it by the task's `Strategy`. No ETA, no rate limits, no message protocol 1: such messages are refused
+# before. The body is parsed already, so neither the request nor the pool parses it again.
+
+logger = logging.getLogger("celery.worker.strategy")
+
+Handler = Callable[[Any, list[Any], Callable[..., object], Callable[..., object], Any], None]
+
+
+def strategy(task: Any, app: Any, consumer: Any) -> Handler:
+    """The handler of this task's messages; made anew when task events are switched on or off."""
+    hostname, eventer = consumer.hostname, consumer.event_dispatcher
+    sends_events = eventer and eventer.enabled and task.send_events
+    does_info = logger.isEnabledFor(logging.INFO)
+    connection_errors, run = consumer.connection_errors, consumer.on_task_request
+    request_class: Any = create_request_cls(
+        symbol_by_name(task.Request), task, consumer.pool, hostname, eventer, app=app
+    )
+
+    def handle(
+        message: Any,
+        body: list[Any],
+        ack: Callable[..., object],
+        reject: Callable[..., object],
+        callbacks: Any,
+    ) -> None:
+        request = request_class(
+            message,
+            on_ack=ack,
+            on_reject=reject,
+            app=app,
+            hostname=hostname,
+            eventer=eventer,
+            task=task,
+            connection_errors=connection_errors,
+            body=body,
+            headers=message.headers,
+            decoded=True,
+        )
+        if does_info:
+            context = {
+                "id": request.id,
+                "name": request.name,
+                "args": request.argsrepr,
+                "kwargs": request.kwargsrepr,
+                "eta": None,
+            }
+            logger.info(trace.LOG_RECEIVED, context, extra={"data": context})
+        if (request.expires or request.id in revoked) and request.revoked():
+            return
+        if signals.task_received.receivers:
+            signals.task_received.send(sender=consumer, request=request)
+        if sends_events:
+            eventer.send(
+                "task-received",
+                uuid=request.id,
+                name=request.name,
+                args=request.argsrepr,
+                kwargs=request.kwargsrepr,
+                root_id=request.root_id,
+                parent_id=request.parent_id,
+                retries=message.headers.get("retries", 0),
+                eta=None,
+                expires=request.expires and request.expires.isoformat(),
+            )
+        task_reserved(request)
+        for callback in callbacks:
+            callback(request)
+        run(request)
+
+    return handle
+
+
+# Runs a task's function as Celery's tracer does, without what no task of brainq has: a result, a canvas, retries.
+#
+# Celery's tracer is built for all of them, and costs more than many a doorbell's whole work. Where somebody hooks
+# into it (task signals, a task class with handlers of its own), it is Celery's that runs.
+
+Tracer = Callable[..., Any]
+
+_HOOKS = ("__call__", "before_start", "on_success", "after_return")
+
+
+def lean_tracer(task: Any, full: Tracer) -> Tracer:
+    """What `task.__trace__` is to be. `full` is Celery's for the same task."""
+    if any(trace.task_has_custom(task, hook) for hook in _HOOKS) or not task.ignore_result:
+        return full
+    if getattr(task, "reads_request", False):  # only Celery's tracer gives a task its request
+        return full
+    function, name = task.run, task.name
+    hooks = (signals.task_prerun, signals.task_postrun, signals.task_success)
+    does_info = trace.logger.isEnabledFor(logging.INFO)
+    monotonic = time.monotonic
+
+    def traced(uuid: str, args: Any, kwargs: Any, request: dict[str, Any]) -> Any:
+        for signal in hooks:
+            if signal.receivers:
+                return full(uuid, args, kwargs, request)
+        began_s = monotonic()
+        try:
+            returned = function(*args, **kwargs)
+        except Exception as failure:
+            return _record_failure(task, failure, args, kwargs, request)
+        text = "None" if returned is None else saferepr(returned, task.resultrepr_maxsize)
+        took_s = monotonic() - began_s
+        if does_info:
+            context = {
+                "id": uuid,
+                "name": request.get("shadow") or name,
+                "return_value": text,
+                "runtime": took_s,
+                "args": request.get("argsrepr") or safe_repr(args),
+                "kwargs": request.get("kwargsrepr") or safe_repr(kwargs),
+            }
+            trace.info(trace.LOG_SUCCESS, context)
+        return trace.trace_ok_t(returned, None, took_s, text)
+
+    return traced
+
+
+def _record_failure(task: Any, failure: Exception, args: Any, kwargs: Any, request: dict[str, Any]) -> Any:
+    """As Celery: the handler of failures, the signal, the log line, and no frame kept alive."""
+    context = Context(request, args=args, called_directly=False, kwargs=kwargs)
+    info = trace.TraceInfo(trace.FAILURE, failure)
+    told = info.handle_error_state(task, context)
+    trace.traceback_clear(failure)
+    return trace.trace_ok_t(told, info, 0.0, None)

@@ -1,0 +1,320 @@
+"""A Redis transport that survives whatever is on its queues.
+
+A stock worker exits, reconnects for ever or throws the item back for its neighbour when an item is not
+quite a Celery message. Here every item is checked between popping and delivering; one that fails goes, with
+the reason, to a capped list and the worker goes on. Two more things foreign producers get wrong are put
+right: delivery tags are made unique (some send a constant), and the queue an item returns to on shutdown is
+the one it came from, not the one it names.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import time
+from collections import deque
+from collections.abc import Generator
+from contextlib import contextmanager
+from itertools import count
+from queue import Empty
+from typing import Any, Literal, cast
+from uuid import uuid4
+
+from kombu.transport import redis as kombu_redis
+from kombu.utils.encoding import bytes_to_str
+
+from brainq.broker.celery57.event_loop import PollingMixin, ThreadSafeQoS
+from brainq.broker.later import LATER_THREADS
+from brainq.broker.names import (
+    CALL_RUN,
+    FINALIZE_QUEUE,
+    NAMED_BY_ARGUMENT,
+    POISON_LIST,
+    SHOWN_NAME,
+    TURN_SUBMIT,
+    UNSERVED_HEADER,
+    read_order,
+    shown_part,
+)
+
+logger = logging.getLogger(__name__)
+
+# A blocking pop that is answered at once found a backlog; at other times one item is all there is.
+BACKLOG_S = 0.005
+MAX_SKIPPED = 7
+MAX_AT_ONCE = 16
+SAVED_ITEMS = 1000
+SAVED_MS = 7 * 86400 * 1000
+SAVED_BYTES = 16_384
+MAX_NAME = 256
+SAVE_RETRY_S = 1.0
+
+# What is quarantined and not written down yet: one process has one event loop, which is all that touches it.
+_unsaved: deque[str] = deque(maxlen=SAVED_ITEMS)
+_tried_at = 0.0
+
+_tags = count()
+_tag_prefix = uuid4().hex
+
+
+class PoisonError(Exception):
+    """An item that is not a task message; `str(error)` is the reason, without any of its content."""
+
+
+def check_item(item: bytes | str, queue: str) -> dict[str, Any]:
+    """The message in a queue's item, with a plain body, a unique tag and `queue` as its address.
+
+    Raises PoisonError with the reason if no worker could take it.
+    """
+    try:
+        # As text: json would guess the encoding of bytes.
+        message = json.loads(item if isinstance(item, str) else item.decode())
+    except (ValueError, RecursionError):
+        raise PoisonError("not JSON") from None
+    if not isinstance(message, dict):
+        raise PoisonError("not a JSON object")
+    message = cast("dict[str, Any]", message)
+    properties = _object_field(message, "properties")
+    headers = _object_field(message, "headers")
+    for name in ("task", "id"):
+        value = headers.get(name)
+        if not isinstance(value, str):
+            raise PoisonError(f"headers.{name} is not a text; send Celery message protocol 2")
+        if len(value) > MAX_NAME or not value.isprintable():
+            raise PoisonError(f"headers.{name} is too long or not printable")
+    # A message that waits for its time would wait in this worker's memory and be lost with it. A foreign submit becomes
+    # a row that says so; nobody else sends one.
+    is_early = headers.pop("eta", None) is not None
+    if is_early and headers["task"] != TURN_SUBMIT:
+        raise PoisonError("eta and countdown are not served")
+    headers.pop(UNSERVED_HEADER, None)
+    if is_early:
+        headers[UNSERVED_HEADER] = "eta"
+    if message.get("content-type") != "application/json":
+        raise PoisonError("content-type is not application/json")
+    if headers.get("compression"):
+        raise PoisonError("compressed bodies are not accepted")
+    headers["timelimit"] = None  # threads know none
+    message["body"] = _plain_body(message.get("body"), properties)
+    headers["shadow"] = _shown_name(str(headers["task"]), headers.get("shadow"), message["body"])
+    properties["body_encoding"] = None
+    properties["delivery_tag"] = f"{_tag_prefix}-{next(_tags)}"
+    properties["delivery_info"] = {"exchange": "", "routing_key": queue}
+    return message
+
+
+def _shown_name(task: str, given: object, body: str) -> str | None:
+    """The name that stands in for the task's in logs and metrics: a call's is its tool's, a finalizer step's and a
+    judgement's what they run."""
+    place = NAMED_BY_ARGUMENT.get(task)
+    if place is None:
+        return str(given) if task == CALL_RUN and SHOWN_NAME.fullmatch(str(given)) else None
+    try:
+        return shown_part(task, json.loads(body)[0][place])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None  # what its arguments are is checked where it runs
+
+
+def _object_field(message: dict[str, Any], name: str) -> dict[str, Any]:
+    part = message.get(name)
+    if not isinstance(part, dict):
+        raise PoisonError(f"{name} is missing or not an object")
+    return cast("dict[str, Any]", part)
+
+
+def _plain_body(body: object, properties: dict[str, Any]) -> str:
+    # kombu wraps a plain body like this when it returns an unfinished message to its queue.
+    if isinstance(body, dict):
+        body = cast("dict[str, Any]", body).get("__value__")
+    if not isinstance(body, str):
+        raise PoisonError("body is not a text")
+    encoding = properties.get("body_encoding")
+    if encoding is None or encoding in ("", "utf-8"):
+        return body
+    if encoding != "base64":
+        raise PoisonError("body_encoding is neither base64 nor utf-8")
+    try:
+        return base64.b64decode(body).decode()
+    except ValueError:
+        raise PoisonError("body is not base64 of UTF-8 text") from None
+
+
+class _CheckedChannel:
+    """What both channels add to kombu's; mixed in before them."""
+
+    def __init__(self: Any, *args: Any, **options: Any) -> None:
+        self._kept_client: Any = None
+        self._packed: dict[tuple[Any, ...], Any] = {}
+        self._fruitless = 0
+        self._skipped = 0
+        super().__init__(*args, **options)
+        if not self.ack_emulation:
+            self.QoS = ThreadSafeQoS
+
+    @contextmanager
+    def conn_or_acquire(self: Any, client: Any = None) -> Generator[Any]:
+        """kombu makes a client each time, of several hundred parts; all of them share the pool anyway."""
+        kept = client or self._kept_client
+        if kept is None or (kept is not client and kept.connection_pool is not self.pool):
+            kept = self._kept_client = self._create_client()
+        yield kept
+
+    def _brpop_read(self: Any, **options: Any) -> Literal[True]:
+        # kombu's own method, with the one line that parses and delivers replaced.
+        try:
+            connection = self.client.connection
+            try:
+                reply = connection.read_response()
+            except self.connection_errors:
+                connection.disconnect()
+                raise
+            if not reply:
+                raise Empty
+            key, item = reply
+            name = bytes_to_str(key).removeprefix(self.global_keyprefix)
+            queue, is_later = name.rsplit(self.sep, 1)[0], self._is_later(name)
+            self._queue_cycle.rotate(queue)
+            may_be_backlog = self._may_be_backlog()
+            # Before anything else can fail: it stands on no queue any more.
+            self._admit_and_deliver(item, queue, is_later=is_later)
+            if may_be_backlog:
+                for text in self._pop_more(connection, key, LATER_THREADS.free if is_later else MAX_AT_ONCE):
+                    self._admit_and_deliver(text, queue, is_later=is_later)
+            return True
+        finally:
+            if _unsaved and time.monotonic() - _tried_at > SAVE_RETRY_S:
+                self._keep()
+            self._in_poll = None
+            self._flush_brpop_reauth()
+
+    def _brpop_start(self: Any, timeout: float | None = None) -> None:
+        """kombu's own, with each command put together once."""
+        queues = self._queue_cycle.consume(len(self.active_queues))
+        if not queues:
+            return
+        connection = self._in_poll = self.client.connection
+        self._brpop_sent_at = time.monotonic()
+        timeout = self.brpop_timeout if timeout is None else timeout
+        connection.send_packed_command(self._packed_brpop(connection, queues, timeout or 0))
+
+    def _packed_brpop(self: Any, connection: Any, queues: list[str], timeout: float) -> Any:
+        if self._leads_to_results() and not LATER_THREADS.free:
+            first = self.global_keyprefix + FINALIZE_QUEUE
+            return connection.pack_command("BRPOP", first, round(LATER_THREADS.looks_again_s(), 3))
+        packed = self._packed.get((*queues, timeout))
+        if packed is None:
+            keys = [self.global_keyprefix + name for name in read_order(queues)]
+            packed = self._packed[*queues, timeout] = connection.pack_command("BRPOP", *keys, timeout)
+        return packed
+
+    def _leads_to_results(self: Any) -> bool:
+        """Whether a finalizer's worker reads here, some of whose threads are kept free of what comes later."""
+        if FINALIZE_QUEUE not in self.active_queues or not isinstance(self.qos, ThreadSafeQoS):
+            return False
+        LATER_THREADS.follow(self.qos.prefetch_count, self.qos.later)
+        return True
+
+    def _is_later(self: Any, name: str) -> bool:
+        return (
+            name != FINALIZE_QUEUE
+            and FINALIZE_QUEUE in self.active_queues
+            and isinstance(self.qos, ThreadSafeQoS)
+        )
+
+    def _may_be_backlog(self: Any) -> bool:
+        """Whether to ask for more than the item just popped: it came at once, and asking was not in vain lately."""
+        if time.monotonic() - self._brpop_sent_at > BACKLOG_S:
+            return False
+        self._skipped += 1
+        if self._skipped <= self._fruitless:
+            return False
+        self._skipped = 0
+        return True
+
+    def _pop_more(self: Any, connection: Any, key: bytes | str, most: int) -> list[bytes | str]:
+        """What the worker has room for beside the item just delivered, in one round trip instead of one a loop."""
+        room = min(self.qos.can_consume_max_estimate() or 0, most, MAX_AT_ONCE)
+        if room <= 0:
+            more = []
+        else:
+            try:
+                connection.send_command("RPOP", key, room)
+                more = connection.read_response() or []
+            except self.connection_errors:
+                connection.disconnect()
+                raise
+        self._fruitless = 0 if more else min(2 * self._fruitless + 1, MAX_SKIPPED)
+        return more
+
+    def _admit_and_deliver(self: Any, item: bytes | str, queue: str, *, is_later: bool) -> None:
+        try:
+            message = check_item(item, queue)
+        except PoisonError as poison:
+            self.quarantine(str(poison), queue, item)
+        else:
+            if is_later:
+                headers = message["headers"]
+                turn_id = headers.get("root_id") if queue == FINALIZE_QUEUE else None
+                self.qos.note_later(message["properties"]["delivery_tag"], str(turn_id or headers["id"]))
+            self.connection._deliver(message, queue)
+
+    def _deliver_fanout_message(self: Any, message: Any, exchange: str) -> Literal[True]:
+        try:
+            return super()._deliver_fanout_message(message, exchange)  # type: ignore[misc]
+        except (AttributeError, LookupError, TypeError, ValueError):
+            logger.warning("a malformed broadcast on %r was dropped", exchange)
+            return True
+
+    def quarantine(self: Any, reason: str, queue: str, item: bytes | str) -> None:
+        """Keep the item where people can look at it; the newest 1000 stay, for 7 days."""
+        logger.error("an item on %s was quarantined: %s", queue, reason)
+        text = item.decode(errors="replace") if isinstance(item, bytes) else item
+        note = {"reason": reason, "queue": queue, "at": round(time.time(), 3), "item": text[:SAVED_BYTES]}
+        _unsaved.append(json.dumps(note))
+        self._keep()
+
+    def _keep(self: Any) -> None:
+        """Write down what was quarantined. While Redis refuses (it is full), this process has it."""
+        global _tried_at
+        _tried_at = time.monotonic()
+        kept = list(_unsaved)
+        try:
+            with self.conn_or_acquire() as client, client.pipeline() as pipe:
+                pipe.lpush(POISON_LIST, *kept)
+                # kombu's client puts the key prefix before some commands' keys; LTRIM is not among them.
+                pipe.ltrim(self.global_keyprefix + POISON_LIST, 0, SAVED_ITEMS - 1)
+                pipe.pexpire(POISON_LIST, SAVED_MS)
+                pipe.execute()
+        except self.ResponseError as refused:
+            why = type(refused).__name__
+            logger.error("%d quarantined items are not kept yet, Redis refuses: %s", len(kept), why)
+            return
+        for _ in kept:
+            _unsaved.popleft()
+
+
+class Channel(_CheckedChannel, kombu_redis.Channel):
+    """kombu's Redis channel with checked items."""
+
+
+class Transport(PollingMixin, kombu_redis.Transport):
+    """kombu's Redis transport with checked items."""
+
+    Channel = Channel
+
+
+class SentinelChannel(_CheckedChannel, kombu_redis.SentinelChannel):
+    """kombu's Sentinel channel with checked items."""
+
+
+class SentinelTransport(PollingMixin, kombu_redis.SentinelTransport):
+    """kombu's Sentinel transport with checked items."""
+
+    Channel = SentinelChannel
+
+
+CHECKED_TRANSPORTS: dict[type, type] = {
+    kombu_redis.Transport: Transport,
+    kombu_redis.SentinelTransport: SentinelTransport,
+}

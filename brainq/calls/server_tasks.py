@@ -1,0 +1,243 @@
+"""TaskWatch: asks servers for the tasks that parked calls wait for, until each has its result.
+
+    put ──► park ──► watch ──► asked at its server's pace ──► the call's result, or nobody waits: cancelled there
+                       ▲
+    another process's, which stopped beating ──► taken
+
+A call is parked meanwhile and holds no worker: this runs on the event loop of the process's tools. Everything may be
+done twice, for a call takes one result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from asyncio import to_thread
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from brainq.brain.brain import Brain
+from brainq.brain.brains import ByBrain
+from brainq.calls.event_loop import tool_loop
+from brainq.calls.results import jsonable
+from brainq.contracts.call import ServerTask, ServerTaskWatch
+from brainq.contracts.claim import CallClaim
+from brainq.contracts.status import Effect
+from brainq.errors import InvalidInput, TokenRefused
+from brainq.leases import LeaseRenewer
+from brainq.observe.log_ids import turn_log_ids
+from brainq.observe.logs import OutageLog, logger
+from brainq.ports.redis_calls import ServerTasks
+from brainq.tools.results import OutcomeUnknown, ToolError, WithFiles, split_files
+from brainq.tools.tool import TaskEnd, TaskServer
+
+log = logger("brainq.calls")
+
+MIN_DELAY_S, MAX_DELAY_S = 1.0, 60.0
+AGE_SHARE = 0.1  # of the time since it is asked for: a long task is asked for rarely
+TAKE_AT_ONCE = 20
+
+ServedEffect = tuple[str, Effect]
+"""A brain's name, "" for the default one, and the effect of calls."""
+
+
+def poll_delay_s(poll_ms: int, watched_s: float, failures: int) -> float:
+    """How long until the server is asked next, `failures` times in vain since it answered. Pure."""
+    pace_s = max(poll_ms / 1000, watched_s * AGE_SHARE, MIN_DELAY_S)
+    return min(MAX_DELAY_S, pace_s * 2 ** min(failures, 10))
+
+
+@dataclass(eq=False, kw_only=True)
+class ServerTaskWatcher:
+    """One a process that runs calls.
+
+    beats      its own: it stops them
+    lease_s    of a task's watcher; as often others look for those that nobody beats for
+    complete   gives a call its result, by its token; raises InvalidInput and TokenRefused
+    fail       tells it that there is none
+    """
+
+    tasks: ServerTasks
+    brains: ByBrain[Brain]
+    beats: LeaseRenewer
+    lease_s: float
+    complete: Callable[[str, object], object]
+    fail: Callable[[str, ToolError | OutcomeUnknown], object]
+    _watched: dict[str, ServerTaskWatch] = field(default_factory=dict[str, ServerTaskWatch])
+    _running: set[Future[None]] = field(default_factory=set[Future[None]])
+
+    def begin(self) -> None:
+        """Take what other processes leave, if a brain has tools that may be called as tasks."""
+        places = {place for name in ("", *self.brains.names) for place in self._places(name)}
+        if places:
+            self._start(self._take_forever(places))
+
+    def put(self, claim: CallClaim, task: ServerTask, token: str) -> ServerTaskWatch:
+        """Before the call parks."""
+        return self.tasks.put(claim, task, token)
+
+    def watch(self, task: ServerTaskWatch) -> None:
+        """Its call has parked."""
+        self._start(self._watch(task, taken=False))
+
+    def abandon(self, task: ServerTaskWatch) -> None:
+        """Its call has not parked: nobody waits for it."""
+        self._start(self._end(task))
+
+    def close(self) -> None:
+        """Ask no more, and leave the tasks to other processes."""
+        left = list(self._watched.values())
+        for running in list(self._running):
+            running.cancel()
+        self.beats.stop()
+        try:
+            self.tasks.leave(left)
+        except Exception as failure:  # they lapse instead
+            log.warning("tasks of servers not handed over", failure=failure, tasks=len(left))
+
+    def _places(self, name: str) -> set[ServedEffect]:
+        brain = self.brains.of(name)
+        tools = [] if brain is None else brain.tools.values()
+        return {(name, tool.spec.effect) for tool in tools if tool.tasks is not None}
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        running = asyncio.run_coroutine_threadsafe(work, tool_loop())
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+
+    async def _take_forever(self, places: set[ServedEffect]) -> None:
+        outage = OutageLog(log, "look for tasks of servers")
+        while True:
+            try:
+                for task in await to_thread(self._taken, places):
+                    self._start(self._watch(task, taken=True))
+                outage.worked()
+            except Exception as failure:
+                outage.failed(failure)
+            await asyncio.sleep(self.lease_s)
+
+    def _taken(self, places: set[ServedEffect]) -> list[ServerTaskWatch]:
+        found = self.tasks.lapsed(places, TAKE_AT_ONCE)
+        return [task for task in found if task.row not in self._watched and self.tasks.take(task)]
+
+    async def _watch(self, task: ServerTaskWatch, *, taken: bool) -> None:
+        ref, loop, over = task.ref, asyncio.get_running_loop(), asyncio.Event()
+
+        def lost(_word: str) -> None:
+            loop.call_soon_threadsafe(over.set)
+
+        with turn_log_ids(ref.session_id, ref.turn_id, ref.call_id):
+            if taken and (word := await to_thread(self.tasks.beat, task)) != "OK":
+                if word == "OVER":
+                    await self._end(task)
+                return  # else its call may park yet
+            self._watched[task.row] = task
+            try:
+                beat = partial(self.tasks.beat, task)
+                with self.beats.renew(beat, lost):
+                    end = await self._asked(task, over, at_once=taken)
+                    if end is not None:
+                        await self._settle(task, end.result, over)
+                if end is None or end.goes_on:
+                    await self._end(task)
+                else:
+                    await self._drop(task)
+            except Exception as failure:  # another process takes it, or this one
+                log.error("a server's task is no longer watched", failure=failure)
+            finally:
+                self._watched.pop(task.row, None)
+
+    async def _asked(self, task: ServerTaskWatch, over: asyncio.Event, *, at_once: bool) -> TaskEnd | None:
+        """How the task ended; None when its call waits no more."""
+        server = self._server(task)
+        if server is None:
+            gone = OutcomeUnknown(
+                f"No worker has the tool {task.tool!r} any more, of whose server the task is."
+            )
+            return TaskEnd(gone)
+        since, failures, poll_ms, told = time.monotonic(), 0, task.task.poll_ms, ""
+        outage = OutageLog(log, "ask for a server's task")
+        pause_s = 0.0 if at_once else poll_delay_s(poll_ms, 0.0, 0)
+        while not await _is_set(over, pause_s):
+            try:
+                said = await server.ask(task.task)
+            except (
+                Exception
+            ) as failure:  # ServerAway, or what nobody thought of: another process would fare no better
+                failures += 1
+                outage.failed(failure)
+            else:
+                if isinstance(said, TaskEnd):
+                    return said
+                failures, poll_ms = 0, said.poll_ms or poll_ms
+                outage.worked()
+                if said.message and said.message != told:
+                    told = said.message
+                    await to_thread(self._tell, task, told)
+            pause_s = poll_delay_s(poll_ms, time.monotonic() - since, failures)
+        return None
+
+    async def _settle(self, task: ServerTaskWatch, result: Any, over: asyncio.Event) -> None:
+        """Give the call its result. Redis or SQL being away is waited for."""
+        outage = OutageLog(log, "record the result of a server's task")
+        failures = 0
+        while True:
+            try:
+                await to_thread(self._give, task.token, result)
+                return
+            except TokenRefused:  # it has one
+                return
+            except Exception as failure:
+                outage.failed(failure)
+            failures += 1
+            if await _is_set(over, poll_delay_s(0, 0.0, failures)):
+                return
+
+    def _give(self, token: str, result: Any) -> None:
+        if isinstance(result, ToolError | OutcomeUnknown):
+            self.fail(token, result)
+            return
+        value, files = split_files(result)
+        plain = jsonable(value)
+        try:
+            self.complete(token, WithFiles(plain, files) if files else plain)
+        except InvalidInput as wrong:
+            if not files:
+                raise
+            text = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
+            self.complete(token, f"{text}\n[the files of this result are missing: {wrong}]")
+
+    def _tell(self, task: ServerTaskWatch, message: str) -> None:
+        with contextlib.suppress(Exception):  # readers miss a word
+            self.tasks.tell(task, message)
+
+    async def _end(self, task: ServerTaskWatch) -> None:
+        """Nobody waits for it: the server is told, and it is looked at no more."""
+        server = self._server(task)
+        if server is not None:
+            await server.cancel(task.task)
+        await self._drop(task)
+
+    async def _drop(self, task: ServerTaskWatch) -> None:
+        try:
+            await to_thread(self.tasks.drop, task)
+        except Exception as failure:  # it lapses, and whoever takes it finds that nobody waits
+            log.warning("a server's task not dropped", failure=failure)
+
+    def _server(self, task: ServerTaskWatch) -> TaskServer | None:
+        brain = self.brains.of(task.brain)
+        tool = None if brain is None else brain.tools.get(task.tool)
+        return None if tool is None else tool.tasks
+
+
+async def _is_set(event: asyncio.Event, within_s: float) -> bool:
+    try:
+        await asyncio.wait_for(event.wait(), within_s)
+    except TimeoutError:
+        return False
+    return True

@@ -1,0 +1,284 @@
+"""Child processes for tools that must be killed, not abandoned, at their deadline.
+
+A child serves one call at a time and is kept for the next. It leads a process group of its own, so that
+killing it takes what the tool started with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from brainq.calls.attempt import CancelGrace
+from brainq.calls.results import CallReturn, load_return
+from brainq.calls.tool_child import load_outputs
+from brainq.contracts.call import ToolFailure, ToolTimeout, ToolUnknown
+from brainq.errors import SetupError
+from brainq.processes.frames import FrameLostError, receive_frame, send_frame
+from brainq.processes.guard import ProcessGuard
+from brainq.tools.context import RunContext
+from brainq.tools.deadline import DeadlineToken
+from brainq.tools.outcome_text import unreported_text
+from brainq.tools.tool import Tool
+
+_BOOT = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[3]); "
+    "from brainq.calls.tool_child import main; main(int(sys.argv[1]), sys.argv[2])"
+)
+_LONGEST_WAIT_S = 3_600.0
+_HELLO_S = 10.0  # for the rest of a first frame that has begun to come
+
+
+class ToolProcesses:
+    """The children of this process: as many as were needed at once, started when first needed."""
+
+    def __init__(self, brain_ref: str, grace: CancelGrace | None = None) -> None:
+        self._brain_ref = brain_ref
+        self._grace = grace or CancelGrace()
+        self._idle: list[_ToolChild] = []
+        self._guard = ProcessGuard()
+        self._pid = os.getpid()
+
+    def run(
+        self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, token: DeadlineToken
+    ) -> CallReturn:
+        """Run the call in a child; kill the child and all it started if it is not back in time."""
+        if not self._brain_ref:
+            return _setup_failure(
+                f"tool {tool.name!r} has isolation='process', but the brain was not given by name; "
+                "set BRAINQ_APP to module:attr"
+            )
+        try:
+            child = self._taken()
+        except OSError as error:  # too many processes, or too many open files
+            return _setup_failure(f"no process could be started for the tool: {error.strerror}")
+        started = time.monotonic()
+        keep = False
+        stop_listening = token.on_cancel(child.wake)
+        try:
+            if not child.wait_ready(token):
+                keep = True  # it goes on importing the brain, for the next call
+                return ToolTimeout(after_ms=0, latency_ms=_ms_since(started))
+            started = time.monotonic()
+            reply = child.ask(
+                _request(tool, arguments, context, token),
+                token,
+                lambda: self._grace.of(tool, is_cancelled=token.is_cancelled),
+                context,
+            )
+            if reply is None:
+                return _timeout_outcome(started)
+            keep = True
+        except SetupError as error:
+            return _setup_failure(str(error))
+        except (FrameLostError, OSError) as error:
+            return _death_outcome(child, tool, started, error)
+        finally:
+            stop_listening()
+            if keep:
+                self._idle.append(child)
+            else:
+                child.kill()
+        context.absorb(load_outputs(reply["outputs"]))
+        return load_return(reply)
+
+    def close(self) -> None:
+        """Kill the idle children and end the guard, which kills the busy ones."""
+        if self._pid == os.getpid():
+            while self._idle:
+                self._idle.pop().kill()
+            self._guard.close()
+
+    def _taken(self) -> _ToolChild:
+        if self._pid != os.getpid():  # forked: the children are the parent's
+            self._idle, self._guard, self._pid = [], ProcessGuard(), os.getpid()
+        while self._idle:
+            child = self._idle.pop()
+            if child.is_alive:
+                return child
+            child.kill()
+        return _ToolChild(self._brain_ref, self._guard)
+
+
+class _ToolChild:
+    """One child process, from this side. Once it `is_ready`, whatever it dies of, it may have begun a call."""
+
+    def __init__(self, brain_ref: str, guard: ProcessGuard) -> None:
+        self.is_ready = False
+        self._number = 0
+        self._guard = guard
+        self._sock, theirs = socket.socketpair()
+        self._woken, self._waker = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _BOOT, str(theirs.fileno()), brain_ref, json.dumps(sys.path)],
+                stdin=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        guard.add(self._process.pid)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def wait_ready(self, token: DeadlineToken) -> bool:
+        """True when it has loaded the brain, False if the token expires first.
+
+        Raises SetupError if it cannot load it, FrameLostError if it died.
+        """
+        if self.is_ready:
+            return True
+        if not self._readable(token, _no_grace):
+            return False
+        hello = receive_frame(self._sock, time.monotonic() + _HELLO_S)
+        if "error" in hello:
+            raise SetupError(f"the tool process could not load the brain: {hello['error']}")
+        self.is_ready = True
+        return True
+
+    def ask(
+        self,
+        request: dict[str, Any],
+        token: DeadlineToken,
+        grace_s: Callable[[], float],
+        context: RunContext,
+    ) -> dict[str, Any] | None:
+        """Its reply, or None if that did not come until `grace_s` after the expiry.
+
+        Until then it may ask whether its turn is ready, and say how far it is, as often as it likes.
+        """
+        self._number += 1
+        self._sock.settimeout(max(0.001, token.remaining_s))
+        try:
+            send_frame(self._sock, request | {"number": self._number})
+            while self._readable(token, grace_s):
+                frame = receive_frame(self._sock, time.monotonic() + max(token.remaining_s, grace_s()))
+                if "asks" in frame:
+                    send_frame(self._sock, {"is_ready": context.is_ready()})
+                elif "progress" in frame:
+                    context.progress(*frame["progress"])
+                else:
+                    return frame
+            return None
+        except TimeoutError:
+            return None
+
+    def wake(self) -> None:
+        """Let whoever waits here look at the token again. Called from any thread."""
+        try:
+            self._waker.send(b"!")
+        except OSError:  # it was killed meanwhile
+            pass
+
+    def kill(self) -> int:
+        """Kill the group, reap the child, and return its exit status."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        status = self._process.wait()
+        self._guard.forget(self._process.pid)
+        for sock in (self._sock, self._woken, self._waker):
+            sock.close()
+        return status
+
+    @property
+    def exit_status(self) -> int:
+        """How it died; waits for that if its socket closed a moment earlier."""
+        try:
+            return self._process.wait(timeout=1.0)
+        except subprocess.TimeoutExpired:
+            return 0
+
+    def _readable(self, token: DeadlineToken, grace_s: Callable[[], float]) -> bool:
+        """True when something has come, False when nothing did until `grace_s` after the expiry."""
+        while (remaining_s := token.remaining_s) > 0:
+            if self._poll(min(remaining_s, _LONGEST_WAIT_S)):
+                return True
+        if token.is_cancelled and self.is_ready:
+            send_frame(self._sock, {"cancel": self._number, "reason": token.reason})
+        ends_at = time.monotonic() + grace_s()
+        while (left_s := ends_at - time.monotonic()) > 0:
+            if self._poll(left_s):
+                return True
+        return False
+
+    def _poll(self, timeout_s: float) -> bool:
+        """True when something can be read; False also when `wake` was called."""
+        poll = select.poll()  # select() cannot watch descriptors above 1023
+        poll.register(self._sock, select.POLLIN)
+        poll.register(self._woken, select.POLLIN)
+        readable = {descriptor for descriptor, _ in poll.poll(timeout_s * 1000)}
+        if self._woken.fileno() in readable:
+            self._woken.recv(64)
+        return self._sock.fileno() in readable
+
+
+def _request(
+    tool: Tool, arguments: Mapping[str, Any], context: RunContext, token: DeadlineToken
+) -> dict[str, Any]:
+    return {
+        "tool": tool.name,
+        "arguments": dict(arguments),
+        "remaining_s": token.remaining_s,
+        "context": {
+            "session_id": context.session_id,
+            "turn_id": context.turn_id,
+            "call_id": context.call_id,
+            "step": context.step,
+            "attempt": context.attempt,
+            "budget": None if context.budget is None else context.budget.model_dump(mode="json"),
+            "cwd": context.cwd,
+            "metadata": context.metadata,
+            "brain": context.brain,
+            # A child has no way to note the token it would make.
+            "outside_token": "" if tool.context_param is None else context.outside_token(),
+        },
+    }
+
+
+def _no_grace() -> float:
+    return 0.0
+
+
+def _death_outcome(
+    child: _ToolChild, tool: Tool, started: float, error: Exception
+) -> ToolFailure | ToolUnknown:
+    status = child.exit_status
+    how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
+    if isinstance(error, TimeoutError):
+        how = "did not answer"
+    died = f"the process of the tool {how}"
+    if not child.is_ready:
+        return _setup_failure(f"{died} while it loaded the brain")
+    if not tool.spec.effect.is_read:
+        return ToolUnknown(
+            message=unreported_text(died), why="ProcessDied", latency_ms=max(1, _ms_since(started))
+        )
+    return ToolFailure(
+        error=f"ProcessDied: {died} before it answered",
+        error_type="ProcessDied",
+        latency_ms=_ms_since(started),
+    )
+
+
+def _timeout_outcome(started: float) -> ToolTimeout:
+    elapsed_ms = _ms_since(started)
+    return ToolTimeout(after_ms=max(1, elapsed_ms), latency_ms=elapsed_ms)
+
+
+def _setup_failure(problem: str) -> ToolFailure:
+    return ToolFailure(error=f"SetupError: {problem}", error_type="SetupError")
+
+
+def _ms_since(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)

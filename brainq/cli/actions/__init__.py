@@ -1,0 +1,1 @@
+"""Actions: what a command does when it runs."""

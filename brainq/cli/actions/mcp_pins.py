@@ -1,0 +1,127 @@
+"""What `brainq mcp` and `brainq doctor` do with a brain's MCP servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from brainq.brain.brain import Brain
+from brainq.brain.loading import load_brains
+from brainq.cli.output import counted
+from brainq.errors import InvalidInput, SetupError
+from brainq.settings.deployment import load_settings
+from brainq.tools.mcp.catalogue import Drift, PinnedServer, find_drift, read_catalogue, write_catalogue
+from brainq.tools.mcp.discover import DiscoveryResult, discover
+from brainq.tools.mcp.server import McpServer, by_server_name
+from brainq.tools.mcp.tools import pinning_mode, tools_of_server
+
+
+@dataclass(frozen=True, slots=True)
+class PinResult:
+    """One server after `brainq mcp pin`."""
+
+    server: str
+    found: PinnedServer | None
+    drift: Drift
+    problem: str = ""
+    last_words: str = ""
+
+    @property
+    def said(self) -> str:
+        if self.found is None:
+            return f"{self.server}: not pinned: {self.problem}"
+        tools = counted(len(self.found.tools), "tool")
+        return f"{self.server}: {tools} pinned" + (f"; {self.drift}" if self.drift else "; nothing changed")
+
+    @property
+    def notes(self) -> list[str]:
+        left_out = {} if self.found is None else self.found.left_out
+        lines = [f"left out {name!r}: {why}" for name, why in left_out.items()]
+        return lines + [f"it wrote: {line}" for line in self.last_words.splitlines()[-5:]]
+
+    def as_json(self) -> dict[str, Any]:
+        drift = {"new": self.drift.new, "changed": self.drift.changed, "gone": self.drift.gone}
+        names = [] if self.found is None else [tool.name for tool in self.found.tools]
+        left_out = {} if self.found is None else self.found.left_out
+        problem = {"problem": self.problem} if self.problem else {}
+        return {"server": self.server, "tools": names, **drift, "left_out": left_out, **problem}
+
+
+def pin_servers(names: Sequence[str]) -> list[PinResult]:
+    """Look at the brains' servers, all or those named, and write their catalogues. One that fails stays as it was."""
+    with pinning_mode():
+        brains = list(load_brains(load_settings().app))
+    known = {server.name for brain in brains for server in brain.mcp}
+    if unknown := [name for name in names if name not in known]:
+        raise InvalidInput(
+            "--server", f"there is no {unknown[0]!r}; there are {', '.join(sorted(known)) or 'none'}"
+        )
+    catalogues = {
+        brain.mcp_catalogue: [one for one in brains if one.mcp_catalogue == brain.mcp_catalogue]
+        for brain in brains
+    }
+    return [now for path, sharing in catalogues.items() for now in _pin_catalogue(path, sharing, names)]
+
+
+def _pin_catalogue(path: Path, brains: Sequence[Brain], names: Sequence[str]) -> list[PinResult]:
+    servers = _servers_of_catalogue(path, brains)
+    try:
+        before = read_catalogue(path)
+    except SetupError:  # what cannot be trusted is looked at anew
+        before = {}
+    looked = discover([server for name, server in servers.items() if not names or name in names])
+    pinned = [_pin_result(name, seen, before.get(name)) for name, seen in looked.items()]
+    found = {now.server: now.found for now in pinned if now.found is not None}
+    for server in [server for brain in brains for server in brain.mcp if server.name in found]:
+        tools_of_server(server, found[server.name])  # a rule for a tool that is not there is told now
+    kept = {name: server for name, server in {**before, **found}.items() if name in servers}
+    if servers:
+        write_catalogue(path, dict(sorted(kept.items())))
+    return pinned
+
+
+def _servers_of_catalogue(path: Path, brains: Sequence[Brain]) -> dict[str, McpServer]:
+    """Of all brains with this catalogue; a server that several have is one."""
+    found: dict[str, McpServer] = {}
+    for server in [server for brain in brains for server in by_server_name(brain.mcp).values()]:
+        if found.setdefault(server.name, server).key != server.key:
+            raise InvalidInput(
+                "mcp",
+                f"two brains have different servers named {server.name!r} in the catalogue {path}; give one another "
+                "name, or its brain another mcp_catalogue",
+            )
+    return found
+
+
+def _pin_result(name: str, seen: DiscoveryResult, before: PinnedServer | None) -> PinResult:
+    if seen.found is None:
+        return PinResult(name, None, Drift(), seen.problem, seen.last_words)
+    old = PinnedServer(transport=seen.found.transport) if before is None else before
+    return PinResult(name, seen.found, find_drift(old, seen.found))
+
+
+def tool_rows() -> list[dict[str, Any]]:
+    """The tools of servers as the brains have them."""
+    brains = load_brains(load_settings().app)
+    return [row for brain in brains for server in brain.mcp for row in _server_tool_rows(brain, server)]
+
+
+def _server_tool_rows(brain: Brain, server: McpServer) -> list[dict[str, Any]]:
+    pinned = read_catalogue(brain.mcp_catalogue)[server.name]
+    tools = tools_of_server(server, pinned)
+    return [
+        {
+            "tool": tool.name,
+            "brain": brain.name,
+            "server": server.name,
+            "effect": tool.spec.effect.value,
+            "idempotent": tool.spec.idempotent,
+            "lane": ", ".join(tool.spec.resources),
+            "timeout_s": tool.spec.timeout_s,
+            "task": tool.tasks is not None,
+            "description": " ".join(tool.spec.description.split())[:80],
+        }
+        for tool in tools
+    ]

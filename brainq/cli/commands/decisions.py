@@ -1,0 +1,205 @@
+"""`brainq approvals`, `approve`, `deny`, `complete` and `fail`: calls that wait for a person or for a result
+from outside.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from brainq.cli.options import App, AsJson
+
+# `brainq approvals`, `approve` and `deny`: the calls that people are asked about.
+
+ApprovalArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="TURN-CALL, as `brainq approvals` shows it; TURN may be cut short or be a key."
+    ),
+]
+
+By = Annotated[str, typer.Option("--by", help="Who decides, for the record; by default your login name.")]
+
+
+def approvals(
+    session: Annotated[str | None, typer.Option("--session", "-s", help="Only this session's.")] = None,
+    state: Annotated[
+        str,
+        typer.Option(
+            "--state", help="pending, approved, denied, expired, void (its turn ended first), or all."
+        ),
+    ] = "pending",
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")] = 50,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="APPROVAL", help="The next page: behind this approval."),
+    ] = None,
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """List calls that wait for a person's approval, the newest first.
+
+    Arguments are shown cut short; --json has them whole.
+
+    \b
+    Examples:
+      brainq approvals
+      brainq approvals --session s1 --state all
+      brainq approvals --json
+    """
+    from brainq.cli.connect import open_operator
+    from brainq.cli.output import print_json, say, stdout
+    from brainq.cli.pages.people import approvals_table
+    from brainq.client import checks
+
+    wanted = checks.approval_state(state)
+    with open_operator() as seen:
+        if seen.why_away:
+            say(f"Redis is away, this is what SQL knows: {seen.why_away}", style="yellow")
+        found = seen.approvals(session, wanted, limit, after=after)
+    if as_json:
+        print_json([approval.model_dump(mode="json") for approval in found])
+    elif not found:
+        say(
+            "no approvals"
+            + (f" of session {session!r}" if session else "")
+            + ("" if wanted is None else " that wait" if wanted == "pending" else f" in state {state!r}")
+        )
+    else:
+        stdout().print(approvals_table(found))
+
+
+def approve(
+    approval_id: ApprovalArgument,
+    by: By = "",
+    arguments: Annotated[
+        str | None,
+        typer.Option(
+            "--arguments",
+            metavar="JSON|@FILE",
+            help="Run it with these in place of the model's; `@-` reads stdin.",
+        ),
+    ] = None,
+    args_hash: Annotated[
+        str | None,
+        typer.Option(
+            "--args-hash", help="Only if its arguments still are those of this hash (--json shows it)."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """Approve a call: it runs, with its own arguments or with yours.
+
+    Approving again changes nothing. With --arguments the brain is needed (BRAINQ_APP, or -A): they are held to the
+    tool's schema.
+
+    \b
+    Examples:
+      brainq approve 01k7x2-c1-0
+      brainq approve 01k7x2-c1-0 --arguments '{"path": "draft.md"}'
+      brainq approve order-4711-c1-0 --arguments @arguments.json --by ada
+    """
+    from brainq.cli.actions.approve import approve_call
+    from brainq.cli.options import read_json_object
+    from brainq.errors import InvalidInput
+
+    if arguments is not None and args_hash is not None:
+        raise InvalidInput("--args-hash", "it is of the model's arguments; leave it out with --arguments")
+    given = None if arguments is None else read_json_object(arguments, "--arguments")
+    approve_call(approval_id, by=by, arguments=given, args_hash=args_hash, as_json=as_json)
+
+
+def deny(
+    approval_id: ApprovalArgument,
+    reason: Annotated[
+        str, typer.Option("--reason", help="The model reads it, and goes on without the call.")
+    ] = "",
+    by: By = "",
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """Refuse a call. Its turn goes on.
+
+    \b
+    Examples:
+      brainq deny 01k7x2-c1-0
+      brainq deny 01k7x2-c1-0 --reason "not before Friday" --by ada
+    """
+    from brainq.cli.actions.approve import deny_call
+
+    deny_call(approval_id, reason=reason, by=by, as_json=as_json)
+
+
+# `brainq complete` and `fail`: the result of a call that waits for somebody outside.
+
+Token = Annotated[
+    str,
+    typer.Argument(
+        metavar="TOKEN", help="What the tool gave away; `@FILE` or `@-` (stdin) keeps it out of `ps`."
+    ),
+]
+
+
+def complete(
+    token: Token,
+    result: Annotated[
+        str, typer.Argument(metavar="JSON|@FILE", help="The result, as JSON; `@-` reads stdin.")
+    ] = "null",
+    partial: Annotated[bool, typer.Option("--partial", help="It is a part of what was asked for.")] = False,
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """Give its result to a call that waits for one from outside. It is taken once.
+
+    \b
+    Examples:
+      brainq complete @token.txt '{"approved": true}'
+      brainq complete @token.txt @result.json --partial
+      brainq complete 5f1c... '"done"'
+    """
+    from brainq.cli.connect import open_brainless_client
+    from brainq.cli.options import read_json, read_text
+
+    with open_brainless_client() as client:
+        taken = client.complete_call(
+            read_text(token, "TOKEN").strip(), read_json(result, "RESULT"), partial=partial
+        )
+    _print_outcome(taken, as_json)
+
+
+def fail(
+    token: Token,
+    error: Annotated[
+        str, typer.Argument(metavar="ERROR", help="The model reads it; `@FILE` or `@-` reads it.")
+    ],
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """Say that a call failed that waits for a result from outside.
+
+    \b
+    Examples:
+      brainq fail @token.txt "the courier lost it"
+    """
+    from brainq.cli.connect import open_brainless_client
+    from brainq.cli.options import read_text
+
+    with open_brainless_client() as client:
+        taken = client.fail_call(read_text(token, "TOKEN").strip(), read_text(error, "ERROR"))
+    _print_outcome(taken, as_json)
+
+
+def _print_outcome(taken: str, as_json: bool) -> None:
+    from brainq.cli.output import print_json, say
+
+    if as_json:
+        print_json({"taken": taken})
+        return
+    said = {
+        "settled": "the call has it, and its turn goes on",
+        "early": "its tool has not returned yet; the call gets it when it does",
+        "late": "nobody waits for it any more; that it came is kept",
+    }
+    say(f"{taken}: {said[taken]}", style="yellow" if taken == "late" else "green")

@@ -1,0 +1,135 @@
+"""`brainq mcp`: the tools of MCP servers, looked at and pinned; and the brains as tools of an MCP server."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from brainq.cli.help import command_group, subcommand
+from brainq.cli.options import App, AsJson, Level, LogLevel
+
+HELP = """MCP servers of the brain: look at what they offer, and pin it.
+
+    \b
+    A brain has the tools that are pinned in its catalogue (mcp.lock.json), and no others. Commit the file: workers
+    read it, and none starts a server to know its tools.
+
+    \b
+    `brainq mcp serve` is the other way round: it makes the brains tools of other programs.
+    """
+
+app = command_group(HELP)
+
+
+@app.callback(help=HELP)
+def mcp() -> None:
+    """MCP servers of the brain."""
+
+
+@subcommand(app, "pin")
+def pin(
+    server: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--server", metavar="NAME", help="Only this one; the others stay as they are. Repeatable."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """Start the servers, show what is new or changed, and write what they offer to the catalogue.
+
+    \b
+    Examples:
+      brainq mcp pin
+      brainq mcp pin --server git
+    """
+    from brainq.cli.actions.mcp_pins import pin_servers
+    from brainq.cli.exit_codes import ExitCode
+    from brainq.cli.output import print_json, say
+
+    pinned = pin_servers(server or [])
+    if as_json:
+        print_json([looked.as_json() for looked in pinned])
+    for looked in pinned if not as_json else []:
+        say(looked.said, style="red" if looked.problem else "green")
+        for line in looked.notes:
+            say(f"  {line}")
+    raise typer.Exit(ExitCode.FAILED if any(looked.problem for looked in pinned) else ExitCode.OK)
+
+
+@subcommand(app, "list")
+def list_tools(as_json: AsJson = False, app: App = "") -> None:
+    """List the pinned tools as the brain has them. No server is started.
+
+    \b
+    Examples:
+      brainq mcp list
+      brainq -A shop.agent:brain mcp list --json
+    """
+    from brainq.cli.actions.mcp_pins import tool_rows
+    from brainq.cli.output import print_json, say, stdout
+    from brainq.cli.pages.layout import PageTable, fact, key, words
+
+    rows = tool_rows()
+    if as_json:
+        print_json(rows)
+    elif rows:
+        table = PageTable(
+            key("tool"),
+            fact("brain", 1),
+            fact("effect", 3),
+            fact("lane", 2),
+            fact("timeout", 1),
+            words("says", 1),
+        )
+        for row in rows:
+            cells = (
+                row["tool"],
+                row["brain"],
+                row["effect"],
+                row["lane"],
+                f"{row['timeout_s']:g} s" + (", then a task" if row["task"] else ""),
+                row["description"],
+            )
+            table.add(*map(str, cells))
+        stdout().print(table)
+    else:
+        say("no brain has tools of MCP servers")
+
+
+@subcommand(app, "serve")
+def serve(level: LogLevel = Level.WARNING, app: App = "") -> None:
+    """Serve the brains as tools over stdin and stdout, for a program that starts this: Claude, Cursor, an Inspector.
+
+    \b
+    It takes part in a fleet that runs elsewhere, and may do what this command line may. Log lines go to stderr.
+    `brainq serve` has the same at /mcp, for programs that bring a token.
+
+    \b
+    Examples:
+      brainq mcp serve
+      claude mcp add shop -- brainq -A shop.agent:brain mcp serve
+    """
+    from brainq.brain.loading import load_brains
+    from brainq.cli.commands.run import require_http
+    from brainq.cli.connect import export_redis_url
+    from brainq.errors import SetupError
+    from brainq.observe.logs import configure_logs
+    from brainq.settings.deployment import load_settings
+
+    require_http()
+    if find_spec("mcp") is None:
+        raise SetupError(
+            "the MCP server needs the MCP SDK, which is not here; pip install 'brainq[http,mcp]'"
+        )
+    configure_logs(level.value)
+    export_redis_url()
+    settings = load_settings()
+    brains = load_brains(settings.app)
+
+    from brainq.gateway.wires.mcp.stdio import serve_stdio
+
+    serve_stdio(settings, brains)

@@ -1,0 +1,112 @@
+"""`brainq memory`: what brains remember over turns, and forgetting it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from brainq.cli.help import command_group, subcommand
+from brainq.cli.options import App, AsJson
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from brainq.client.client import Client
+
+app = command_group("What brains remember over turns.")
+Session = Annotated[
+    str | None, typer.Option("--session", "-s", help="In place of the scope: that which the brain gives it.")
+]
+
+
+@app.callback()
+def memory() -> None:
+    """What brains remember over turns."""
+
+
+@subcommand(app, "list")
+def list_memories(
+    scope: Annotated[
+        str | None, typer.Argument(help="Whose: a session, or what Memory(scope=...) makes of it.")
+    ] = None,
+    session: Session = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")] = 50,
+    after: Annotated[
+        int | None, typer.Option("--after", metavar="ID", help="The next page: behind this memory.")
+    ] = None,
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """List the memories of one scope, the newest first.
+
+    \b
+    Examples:
+      brainq memory list ann
+      brainq memory list --session ann.1 --json
+    """
+    from dataclasses import asdict
+
+    from brainq.cli.output import clean, print_json, say, stdout
+    from brainq.cli.pages.layout import PageTable, fact, key, words
+
+    with _client(session) as client:
+        rows = client.memories.list(scope, session=session, limit=limit, after=after)
+    if as_json:
+        print_json([asdict(row) for row in rows])
+    elif not rows:
+        say("no memories")
+    else:
+        table = PageTable(
+            key("id"), fact("kind", 2), fact("last said", 3), fact("session", 1), words("text", 4)
+        )
+        for row in rows:
+            said = f"{row.updated_at:%Y-%m-%d}"
+            table.add(str(row.row), row.kind, said, row.session_id, clean(row.text, lines=False))
+        stdout().print(table)
+
+
+@subcommand(app, "forget")
+def forget(
+    memory_id: Annotated[
+        int | None,
+        typer.Argument(metavar="[ID]", help="One memory, as `brainq memory list` shows it."),
+    ] = None,
+    scope: Annotated[str | None, typer.Option("--scope", help="All memories of this scope.")] = None,
+    session: Session = None,
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """Forget one memory, or all of a scope and what the learner observed there, for good.
+
+    \b
+    Examples:
+      brainq memory forget 17
+      brainq memory forget --scope ann
+    """
+    from brainq.cli.exit_codes import ExitCode
+    from brainq.cli.output import counted, print_json, say
+    from brainq.errors import InvalidInput
+
+    if sum(given is not None for given in (memory_id, scope, session)) != 1:
+        raise InvalidInput("ID", "give one of a memory's id, --scope and --session")
+    with _client(session) as client:
+        if memory_id is None:
+            forgotten = client.memories.forget_all(scope, session=session)
+        else:
+            forgotten = int(client.memories.forget(memory_id))
+    if as_json:
+        print_json({"forgotten": forgotten})
+    elif forgotten:
+        say(f"{counted(forgotten, 'memory', 'memories')} forgotten", style="green")
+    else:
+        say("there is nothing to forget", style="yellow")
+    if not forgotten:
+        raise typer.Exit(ExitCode.NOT_FOUND)
+
+
+def _client(session: str | None) -> AbstractContextManager[Client]:
+    """With the brain's code where the scope is the brain's to say."""
+    from brainq.cli.connect import open_brainless_client, open_client
+
+    return open_brainless_client() if session is None else open_client()

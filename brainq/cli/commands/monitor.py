@@ -1,0 +1,144 @@
+"""`brainq fleet`, `metrics` and `flower`: what runs at this moment."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from brainq.cli.options import App, AsJson
+from brainq.errors import InvalidInput
+
+# `brainq fleet`: what runs turns, at this moment.
+
+
+def fleet(as_json: AsJson = False, app: App = "") -> None:
+    """Show what runs turns: workers, queues, lanes, what was given up.
+
+    Nobody is asked: a worker says every few seconds that it is alive, and the rest stands in Redis and SQL. What is
+    wrong, and what to do, says `brainq doctor`.
+
+    \b
+    Examples:
+      brainq fleet
+      brainq fleet --json
+    """
+    from brainq.cli.connect import open_brainless_client
+    from brainq.cli.output import print_json, stdout
+    from brainq.cli.pages.fleet import print_fleet
+
+    with open_brainless_client() as client:
+        seen = client.fleet()
+    if as_json:
+        print_json(seen.model_dump(mode="json"))
+    else:
+        print_fleet(stdout(), seen)
+
+
+# `brainq metrics`: what Prometheus reads, printed, or served where there is no gateway.
+
+
+def metrics(
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--serve",
+            min=1,
+            max=65535,
+            metavar="PORT",
+            help="Serve them on this port of 127.0.0.1, at /metrics, until Ctrl+C.",
+        ),
+    ] = None,
+    app: App = "",
+) -> None:
+    """Print the metrics of the whole fleet in Prometheus' text format.
+
+    The gateway has the same at /metrics, for tokens with the verb `metrics`. Use --serve where there is no gateway,
+    or where Prometheus is to see how things are while SQL is away, which knows the tokens. It asks nobody who he is,
+    so it serves this machine alone.
+
+    \b
+    Examples:
+      brainq metrics
+      brainq metrics --serve 9464
+    """
+    from brainq.cli.connect import open_brainless_client
+    from brainq.cli.output import say, stdout
+
+    with open_brainless_client() as client:
+        if port is None:
+            stdout().file.write(client.metrics())
+            return
+        from brainq.cli.actions.metrics_server import serve_metrics
+
+        say(f"metrics at http://127.0.0.1:{port}/metrics")
+        serve_metrics(client.metrics, port)
+
+
+# `brainq flower`: Celery's monitor, with brainq's settings for it.
+
+FLOWER_CONFIG = Path(__file__).parents[2] / "workers" / "flowerconfig.py"
+
+FLOWER_PORT = 5555
+
+LOOPBACK = "127.0.0.1"
+
+LOGIN_VARIABLES = ("FLOWER_BASIC_AUTH", "FLOWER_AUTH")
+
+
+def flower(
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Where it listens.")] = FLOWER_PORT,
+    address: Annotated[
+        str, typer.Option("--address", help="On which address; others than loopback need a login.")
+    ] = LOOPBACK,
+    app: App = "",
+) -> None:
+    """Run Flower, which shows workers, queues and tasks in a browser.
+
+    This process becomes `celery -A brainq.workers.coordinator flower ...`. Search it for a turn's id to see the
+    turn's tasks; `brainq show` tells more about one turn.
+
+    \b
+    Examples:
+      brainq flower
+      FLOWER_BASIC_AUTH=me:secret brainq flower --address 0.0.0.0 --port 8080
+    """
+    from brainq.cli.connect import export_redis_url
+    from brainq.devserver.ports import require_free_port
+
+    require_login(address, os.environ)
+    require_free_port(address, port, "Flower", "--port")
+    export_redis_url()
+    os.execv(sys.executable, flower_command(port, address))
+
+
+def flower_command(port: int, address: str = LOOPBACK) -> list[str]:
+    """The celery command, with the settings that brainq brings."""
+    command = [
+        sys.executable,
+        "-m",
+        "brainq.tasks.flower",
+        "-A",
+        "brainq.workers.coordinator",
+        "flower",
+    ]
+    return [*command, f"--conf={FLOWER_CONFIG}", f"--address={address}", f"--port={port}"]
+
+
+def require_login(address: str, environment: Mapping[str, str]) -> None:
+    """Raise InvalidInput when others than this machine could look at Flower without a login."""
+    try:
+        is_loopback = ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        is_loopback = address == "localhost"
+    if not is_loopback and not any(environment.get(name) for name in LOGIN_VARIABLES):
+        raise InvalidInput(
+            "--address",
+            f"{address!r} can be reached by others, and Flower would ask nobody for a login; "
+            "set FLOWER_BASIC_AUTH=user:password, or leave it on 127.0.0.1 behind a proxy that authenticates",
+        )

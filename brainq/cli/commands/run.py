@@ -1,0 +1,232 @@
+"""`brainq dev`, `up`, `worker` and `serve`: the processes that run turns."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from brainq.cli.options import App, Level, LogLevel
+
+# `brainq dev`: everything on this machine, in one command.
+
+
+def dev(
+    app: App = "",
+    reload: Annotated[
+        bool, typer.Option("--reload", help="Start the workers again when a Python file here changes.")
+    ] = False,
+    flower: Annotated[
+        bool, typer.Option("--flower", help="Start Flower too, on http://127.0.0.1:5555.")
+    ] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            min=1,
+            max=65535,
+            help="Let its own Redis listen on this port of 127.0.0.1, too, for producers without brainq.",
+        ),
+    ] = None,
+    http: Annotated[
+        bool, typer.Option("--http/--no-http", help="Start the gateway too, on BRAINQ_HTTP_PORT (8321).")
+    ] = True,
+    level: LogLevel = Level.WARNING,
+) -> None:
+    """Run Redis, SQLite, all four pools and the gateway here. Ctrl+C stops them, a second one at once.
+
+    BRAINQ_REDIS_URL and BRAINQ_SQL_URL are used if they are set; else a Redis of its own and SQLite keep their
+    data in .brainq (BRAINQ_DATA_DIR). What is missing is said before anything starts. A worker that dies is
+    started again.
+
+    \b
+    Examples:
+      brainq dev
+      brainq dev -A shop.agent:brain --reload
+      BRAINQ_APP=shop.agent:brain brainq dev --flower
+      brainq dev --port 6379          docs/producers.md shows what can send then
+    """
+    from brainq.cli.dev.stack import run_dev
+
+    run_dev(flower=flower, log_level=level.value, reload=reload, port=port, http=http)
+
+
+# `brainq up`: pools on one machine, kept running.
+
+
+def up(
+    pools: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[POOL]...", help="coordinator, parallel, serial, finalizer, gateway, flower."
+        ),
+    ] = None,
+    level: LogLevel = Level.INFO,
+    app: App = "",
+) -> None:
+    """Run pools here and keep them running: all four, or those named.
+
+    A worker that dies is started again, after a wait that grows while it keeps dying. Ctrl+C or SIGTERM gives
+    running work a minute to end; a second one stops it at once. Without BRAINQ_REDIS_URL a Redis of its own is
+    started first, with its data in .brainq (BRAINQ_DATA_DIR). Logs come to the terminal.
+
+    The repository's Procfile says the same for honcho and its like.
+
+    \b
+    Examples:
+      brainq up
+      brainq up coordinator parallel
+      brainq up coordinator parallel serial finalizer gateway
+    """
+    from brainq.cli.dev.stack import run_up
+
+    run_up(pools or [], log_level=level.value)
+
+
+# `brainq worker`: one pool's worker, as the stock celery command runs it.
+
+WORKER_POOLS = ("coordinator", "parallel", "serial", "finalizer")
+
+
+def worker(
+    pool: Annotated[str, typer.Argument(metavar="POOL", help="coordinator, parallel, serial or finalizer.")],
+    effects: Annotated[
+        str,
+        typer.Option(
+            "--effects", help="serial only: local_write, network, destructive; several with commas."
+        ),
+    ] = "",
+    concurrency: Annotated[int | None, typer.Option("-c", "--concurrency", min=1, help="Threads.")] = None,
+    name: Annotated[str, typer.Option("-n", "--name", help="The worker's name; %h is the host.")] = "",
+    level: LogLevel = Level.INFO,
+    app: App = "",
+) -> None:
+    """Run a worker of one pool in the foreground.
+
+    This process becomes what `celery -A brainq.workers.POOL worker ...` is; Ctrl+C lets running work end.
+
+    \b
+    Examples:
+      brainq worker coordinator
+      brainq worker parallel -c 64
+      brainq worker serial --effects network -n net@%h
+    """
+    command = worker_command(pool, concurrency=concurrency, name=name, level=level)
+    if effects:
+        os.environ["BRAINQ_EFFECTS"] = _checked_effects(pool, effects)
+    from brainq.cli.connect import export_redis_url
+    from brainq.cli.dev.startup import ready_to_start
+    from brainq.settings.deployment import load_settings
+
+    ready_to_start(load_settings(), redis_url=export_redis_url())
+    os.environ.setdefault("BRAINQ_LOG_LEVEL", level.value)  # -l is Celery's; this is for brainq's own lines
+    os.execv(sys.executable, command)
+
+
+def worker_command(
+    pool: str, *, concurrency: int | None = None, name: str = "", level: str = "info"
+) -> list[str]:
+    """The celery command of a pool's worker. Raises InvalidInput for an unknown pool."""
+    if pool not in WORKER_POOLS:
+        from brainq.errors import InvalidInput
+
+        raise InvalidInput("POOL", f"{pool!r} is none of {', '.join(WORKER_POOLS)}")
+    return [
+        sys.executable,
+        *("-m", "brainq.tasks.start", "-A", f"brainq.workers.{pool}", "worker"),
+        *("--without-gossip", "--without-mingle"),
+        *("-n", name or f"{pool}@%h", "-l", level.upper()),
+        *(("-c", str(concurrency)) if concurrency else ()),
+    ]
+
+
+def _checked_effects(pool: str, effects: str) -> str:
+    from brainq.errors import InvalidInput
+
+    if pool != "serial":
+        raise InvalidInput("--effects", f"only the serial pool is split by effect, not {pool!r}")
+    known = ("local_write", "network", "destructive")
+    unknown = [word for word in effects.split(",") if word.strip().lower() not in known]
+    if unknown:
+        raise InvalidInput("--effects", f"{', '.join(unknown) or 'nothing'} is none of {', '.join(known)}")
+    return effects
+
+
+# `brainq serve`: turns over HTTP.
+
+GATEWAY_PORT = 8321
+
+LOOPBACK = "127.0.0.1"
+
+
+def serve(
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host",
+            help="On which address (BRAINQ_HTTP_HOST); but for loopback callers need tokens, or BRAINQ_HTTP_AUTH.",
+            show_default=LOOPBACK,
+        ),
+    ] = "",
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port", min=1, max=65535, help="Where (BRAINQ_HTTP_PORT).", show_default=str(GATEWAY_PORT)
+        ),
+    ] = None,
+    level: LogLevel = Level.INFO,
+    app: App = "",
+) -> None:
+    """Run the gateway: turns over HTTP, for any language. Programs submit, follow and steer them.
+
+    On 127.0.0.1 nobody is asked who he is until a token is made. `brainq token create` makes one; from then on
+    every request brings one. On any other --host nobody is let in before. An app with users of its own says who
+    asks: BRAINQ_HTTP_AUTH=module:function. SIGTERM tells open streams to come again, at this or another gateway,
+    and they go on where they were. GET /v1/openapi.json describes all routes; docs/http.md shows them.
+
+    \b
+    Examples:
+      brainq serve
+      brainq serve -A shop.agent:brain --port 8080
+      brainq token create web --sessions '*' --verb read --verb submit && brainq serve --host 0.0.0.0
+    \b
+    Then, from anywhere that reaches it:
+      curl -d '{"session_id": "s1", "user_message": "count apples"}' \\
+           -H 'Content-Type: application/json' -H 'Prefer: wait=30' http://127.0.0.1:8321/v1/turns
+      curl -N http://127.0.0.1:8321/v1/turns/TURN/events
+    """
+    require_http()
+    from brainq.cli.connect import export_redis_url
+    from brainq.cli.dev.startup import ready_to_start
+    from brainq.devserver.ports import require_free_port
+    from brainq.settings.deployment import load_settings
+
+    settings = load_settings()
+    os.environ["BRAINQ_HTTP_HOST"] = host or settings.http_host
+    os.environ["BRAINQ_HTTP_PORT"] = str(port or settings.http_port)
+    os.environ.setdefault("BRAINQ_LOG_LEVEL", level.value)
+    require_free_port(host or settings.http_host, port or settings.http_port, "the gateway", "--port")
+    ready_to_start(load_settings(), redis_url=export_redis_url())
+    os.execv(sys.executable, gateway_command())
+
+
+def gateway_command() -> list[str]:
+    """The command of the gateway, which takes all it is told from the environment."""
+    return [sys.executable, "-m", "brainq.workers.gateway"]
+
+
+def require_http() -> None:
+    """Raise SetupError where the extra is missing."""
+    if not has_http():
+        from brainq.errors import SetupError
+
+        raise SetupError(
+            "the gateway needs FastAPI and uvicorn, which are not here; pip install 'brainq[http]'"
+        )
+
+
+def has_http() -> bool:
+    return all(find_spec(module) for module in ("fastapi", "uvicorn"))

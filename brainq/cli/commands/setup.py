@@ -1,0 +1,160 @@
+"""`brainq init`, `doctor`, `brains` and `schema`: what a developer needs before the first turn."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from brainq.cli.options import App, AsJson
+
+# `brainq init`: a small project that runs.
+
+PROJECT = Path(__file__).parents[1] / "project"
+
+PROJECT_FILES = {
+    "app.py": "app.py",
+    "README.md": "README.md",
+    "env.example": ".env.example",
+    "gitignore": ".gitignore",
+}
+
+_PROJECT_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+
+
+def init(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name, and its new directory.")],
+) -> None:
+    """Make a small project: a brain with two tools, without a key. Nothing is overwritten.
+
+    \b
+    Examples:
+      brainq init shop && cd shop && brainq dev
+    """
+    from brainq.cli.output import say
+
+    write_project(Path(name).absolute())
+    say(f"made {name}/: {', '.join(PROJECT_FILES.values())}", style="green")
+    typer.echo(f"cd {name}\nbrainq dev" if Path(name).resolve() != Path.cwd() else "brainq dev")
+
+
+def write_project(directory: Path) -> None:
+    """Write the project, named as its directory. Raises InvalidInput for a name or a directory that will not do."""
+    from brainq.errors import InvalidInput
+
+    name = directory.name
+    if not _PROJECT_NAME.fullmatch(name):
+        raise InvalidInput(
+            "NAME", f"{name!r} must be 1 to 40 of a-z 0-9 _ - and begin with a letter, such as shop"
+        )
+    there = [kept for kept in PROJECT_FILES.values() if (directory / kept).exists()]
+    if there:
+        raise InvalidInput("NAME", f"{directory}/ has {', '.join(there)} already; choose another name")
+    directory.mkdir(parents=True, exist_ok=True)
+    for shipped, written in PROJECT_FILES.items():
+        (directory / written).write_text(with_project_name((PROJECT / shipped).read_text(), name))
+
+
+def with_project_name(text: str, name: str) -> str:
+    """The shipped project is called shop; this is the text for another name."""
+    return text.replace("SHOP_", f"{name.upper().replace('-', '_')}_").replace("shop", name)
+
+
+# `brainq doctor`: what is wrong with this setup.
+
+
+def doctor(as_json: AsJson = False, app: App = "") -> None:
+    """Check the setup, and say what to do.
+
+    Looks at libraries, the brain, SQL, Redis, queues and workers. Each line says ok, warn or FAIL, and what to
+    do; the exit code is 1 if anything FAILs.
+
+    \b
+    Examples:
+      brainq doctor
+      brainq -A shop.agent:brain doctor --json
+    """
+    from rich.text import Text
+
+    from brainq.cli.checks import run_checks
+    from brainq.cli.exit_codes import ExitCode
+    from brainq.cli.output import clean, print_json, stdout
+
+    console = stdout()
+    styles = {"ok": "green", "warn": "yellow", "FAIL": "bold red"}
+    found = []
+    for check in run_checks():
+        found.append(check)
+        if not as_json:
+            line = Text(f"{check.level:<5}", styles[check.level]).append(f"{check.name:<16}", "bold")
+            console.print(line.append(clean(check.said), "default"), soft_wrap=True)
+            if check.remedy:
+                console.print(Text(" " * 21 + check.remedy, styles[check.level]), soft_wrap=True)
+    if as_json:
+        print_json([check.as_json() for check in found])
+    raise typer.Exit(ExitCode.FAILED if any(check.level == "FAIL" for check in found) else ExitCode.OK)
+
+
+# `brainq brains`: the brains of the deployment.
+
+
+def brains(as_json: AsJson = False, app: App = "") -> None:
+    """List the brains, with their models and tools. The first has the turns that name none.
+
+    They are what BRAINQ_APP, or -A, names: one Brain, or a list, tuple or mapping of several. --json also says what
+    each tool is for.
+
+    \b
+    Examples:
+      brainq brains
+      brainq -A shop.agents:brains brains
+      brainq submit s1 "Where is my parcel?" --brain support
+    """
+    from brainq.brain.brains import describe_brains
+    from brainq.brain.loading import load_brains
+    from brainq.cli.output import print_json, stdout
+    from brainq.cli.pages.fleet import brains_table
+    from brainq.settings.deployment import load_settings
+
+    found = describe_brains(load_brains(load_settings().app))
+    if as_json:
+        print_json([brain.model_dump(mode="json") for brain in found])
+    else:
+        stdout().print(brains_table(found))
+
+
+# `brainq schema`: what other languages send and read, as JSON schemas.
+
+
+class SchemaName(StrEnum):
+    SUBMIT = "submit"
+    EVENT = "event"
+    RESULT = "result"
+
+
+def schema(
+    name: Annotated[
+        SchemaName,
+        typer.Argument(metavar="NAME", help="submit, event or result."),
+    ],
+) -> None:
+    """Print a JSON schema, for programs that are not Python. It is draft 2020-12.
+
+    submit is what the Celery task brainq.turn.submit takes, event is one of a turn's events, result is how
+    a turn ended. What is spoken over HTTP is described by the gateway itself, at /v1/openapi.json.
+
+    \b
+    Examples:
+      brainq schema submit > submit.schema.json
+      brainq schema event | npx json-schema-to-typescript > event.ts
+    """
+    import json
+    import sys
+
+    from brainq.client.schemas import schema_of
+
+    json.dump(schema_of(name.value), sys.stdout, indent=2, ensure_ascii=False)
+    sys.stdout.write("\n")

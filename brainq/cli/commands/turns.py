@@ -1,0 +1,246 @@
+"""`brainq list`, `sessions`, `show` and `tail`: turns to look at."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from brainq.cli.options import App, AsJson, TurnArgument
+from brainq.contracts.status import Ending
+
+if TYPE_CHECKING:
+    from brainq.client.options import TurnFilters
+    from brainq.contracts.history import Sort
+
+
+# `brainq list`: the newest turns; `brainq sessions`: the sessions they are of.
+
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")]
+
+After = Annotated[
+    str | None, typer.Option("--after", metavar="TURN", help="The next page: behind this turn.")
+]
+
+
+def list_turns(
+    session: Annotated[str | None, typer.Option("--session", "-s", help="Only this session's.")] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            "--state",
+            help="queued, active, parked, closing, accepted (any of these), ended, rejected, or an ending.",
+        ),
+    ] = None,
+    brain: Annotated[str | None, typer.Option("--brain", help="Only those that name this brain.")] = None,
+    stop_reason: Annotated[
+        str | None, typer.Option("--stop-reason", help="Such as answered, max_steps, model_error.")
+    ] = None,
+    failing: Annotated[
+        bool,
+        typer.Option("--failing", help="Only those that failed, or with calls or finalizer steps that did."),
+    ] = False,
+    min_cost: Annotated[
+        float | None, typer.Option("--min-cost", metavar="USD", help="Only those that cost so much, or more.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="SPAN", help="Only those of the last 90m, 12h, 30d or 8w."),
+    ] = None,
+    text: Annotated[
+        str, typer.Option("--text", help="Only those whose id, or session, holds it, or of this request key.")
+    ] = "",
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            "--strategy", help="direct_answer, tool_assisted, retrieval_augmented or web_augmented."
+        ),
+    ] = None,
+    search: Annotated[
+        str, typer.Option("--search", help="Only those whose message, answer, metadata or ids hold it.")
+    ] = "",
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metadata", metavar="NAME=VALUE", help="Only those submitted with this; all of several hold."
+        ),
+    ] = None,
+    tags: Annotated[
+        list[str] | None, typer.Option("--tag", help="Only those submitted with this prompt tag; repeatable.")
+    ] = None,
+    sort: Annotated[str, typer.Option("--sort", help="newest, oldest, cost or tokens.")] = "newest",
+    limit: Limit = 20,
+    after: After = None,
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """List turns, the newest first.
+
+    They come from SQL, with what Redis says of those that have not ended.
+
+    \b
+    Examples:
+      brainq list
+      brainq list --session s1 --state failed
+      brainq list --failing --since 12h
+      brainq list --metadata customer=42 --tag billing
+      brainq list --state accepted --json
+    """
+    from brainq.cli.connect import open_operator
+    from brainq.cli.options import parse_span_s
+    from brainq.cli.output import print_json, say, stdout
+    from brainq.cli.pages.sessions import turns_table
+    from brainq.client.lists import checked_filter, read_metadata_pairs
+
+    is_ending = state in tuple(Ending)
+    began = None if since is None else datetime.now(UTC) - timedelta(seconds=parse_span_s("--since", since))
+    asked: TurnFilters = {
+        "session": session,
+        "state": None if is_ending else state,
+        "ending": state if is_ending else None,
+        "brain": brain,
+        "stop_reason": stop_reason,
+        "failing": failing,
+        "min_cost_usd": min_cost,
+        "since": began,
+        "text": text,
+        "strategy": strategy,
+        "search": search,
+        "metadata": read_metadata_pairs("--metadata", metadata or []),
+        "prompt_tags": tags or [],
+        "sort": cast("Sort", sort),
+    }
+    checked_filter(**asked)  # before anything is opened
+    with open_operator() as seen:
+        rows = seen.turns(limit=limit, after=after, **asked)
+        if seen.why_away:
+            say(f"Redis is away, this is what SQL knows: {seen.why_away}", style="yellow")
+    if as_json:
+        print_json([row.model_dump(mode="json") for row in rows])
+    elif not rows:
+        say(
+            "no turns"
+            + (f" of session {session!r}" if session else "")
+            + (f" in state {state!r}" if state else "")
+        )
+    else:
+        stdout().print(turns_table(rows))
+
+
+def list_sessions(
+    prefix: Annotated[str, typer.Option("--prefix", "-p", help="Only those whose id begins so.")] = "",
+    limit: Limit = 20,
+    after: After = None,
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """List sessions, the one with the newest turn first.
+
+    How many turns each has had, how its last one stands, and how many wait.
+
+    \b
+    Examples:
+      brainq sessions
+      brainq sessions --prefix acme: --json
+    """
+    from brainq.cli.connect import open_operator
+    from brainq.cli.output import print_json, say, stdout
+    from brainq.cli.pages.sessions import sessions_table
+
+    with open_operator() as seen:
+        rows = seen.sessions(prefix, limit, after=after)
+        if seen.why_away:
+            say(f"Redis is away, this is what SQL knows: {seen.why_away}", style="yellow")
+    if as_json:
+        print_json([row.model_dump(mode="json") for row in rows])
+    elif rows:
+        stdout().print(sessions_table(rows))
+    else:
+        say("no sessions" + (f" that begin with {prefix!r}" if prefix else ""))
+
+
+# `brainq show`: everything that is known of one turn, or of one of its calls.
+
+
+def show(
+    turn: TurnArgument,
+    timeline: Annotated[
+        bool, typer.Option("--timeline", "-t", help="Its steps, calls and waits as bars over time.")
+    ] = False,
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """Show a turn: what happened, what happens next and why.
+
+    Its state, its calls with their arguments and results, what it used of its budget, who has it, retries of the
+    model, and the intents that SQL keeps of calls that write; what people are asked and how to answer, the holds on
+    it, and what was sent into it; once it is over, what each model call cost, its finalizer's steps, how it was
+    judged, and what was first learned in it. Works also for turns that only SQL still knows. A brain with
+    `redact_logs` keeps no arguments and results of ended turns.
+
+    TURN-CALL, such as 01k7x2-c1-0, shows one call alone, its arguments and result whole.
+
+    \b
+    Examples:
+      brainq show 01k7x2
+      brainq show order-4711              a request key
+      brainq show 01k7x2 --timeline
+      brainq show 01k7x2 --json
+      brainq show 01k7x2-c1-0             one call
+    """
+    from brainq.cli.connect import open_operator
+    from brainq.cli.output import print_json, stdout
+    from brainq.cli.pages.timeline_bars import print_bars
+    from brainq.cli.pages.turn import print_call, print_turn
+
+    with open_operator() as seen:
+        if timeline:
+            bars = seen.timeline(turn)
+            if as_json:
+                print_json(bars.model_dump(mode="json"))
+            else:
+                print_bars(stdout(), bars)
+            return
+        call = seen.call(turn)
+        facts = None if call else seen.facts(turn)
+    if as_json:
+        print_json(call.model_dump(mode="json") if call else facts.as_json() if facts else None)
+    elif call:
+        print_call(stdout(), call)
+    elif facts:
+        print_turn(stdout(), facts)
+
+
+# `brainq tail`: a turn's events, live.
+
+
+def tail(
+    turn: TurnArgument,
+    after: Annotated[int, typer.Option("--after", min=0, help="Begin behind this event number.")] = 0,
+    as_json: AsJson = False,
+    app: App = "",
+) -> None:
+    """Follow a turn's events to the final one.
+
+    \b
+    Examples:
+      brainq tail 01k7x2
+      brainq tail order-4711              a request key
+      brainq tail 01k7x2 --after 12 --json
+    """
+    from brainq.cli.actions.submit import follow_events
+    from brainq.cli.connect import open_operator
+    from brainq.cli.output import say
+
+    with open_operator() as seen:
+        row = seen.find(turn)
+        client = seen.client
+        if row.state == "rejected":
+            say(f"turn {row.turn_id} was rejected: {row.reject_reason}", style="yellow")
+            return
+        if not follow_events(client.handle(row.turn_id), after=after, as_json=as_json).final:
+            say(
+                f"the events of turn {row.turn_id} are no longer in Redis; `brainq show` tells what SQL kept",
+                style="yellow",
+            )

@@ -1,0 +1,1 @@
+"""Processes that `brainq dev` and `brainq up` start, supervise and reload."""

@@ -1,0 +1,103 @@
+"""Looks before workers start: the brains, their models, Redis, SQL, the disk and ports.
+
+`python -m brainq.cli.dev.startup` loads the brains only, and says what is wrong with them, or which files they are of.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from brainq.brain.brains import Brains
+from brainq.brain.loading import load_brains
+from brainq.cli.output import say
+from brainq.errors import BrainNotLoaded, SetupError
+from brainq.settings.deployment import Settings, load_settings
+from brainq.wiring.preflight import require_start
+
+EXAMPLE = "examples.vault"
+
+
+def ready_to_start(settings: Settings, *, redis_url: str | None, writes: Path | None = None) -> Brains:
+    """The brains, once all is seen to be there; the traceback of one that fails is shown.
+
+    redis_url   None: a server of its own will be started, or the one that runs on the data directory used
+    writes      a directory that files will be written to
+    Raises SetupError with a line for each fault.
+    """
+    try:
+        return require_start(settings, redis_url=redis_url, writes=writes)
+    except BrainNotLoaded as error:
+        _print_traceback(error)
+        if not os.environ.get("BRAINQ_APP") and not Path("app.py").exists():
+            raise SetupError(_no_brain_message()) from error
+        raise
+
+
+def _print_traceback(error: BrainNotLoaded) -> None:
+    if error.shown_traceback:
+        say(error.shown_traceback)
+
+
+def _no_brain_message() -> str:
+    hint = "make a project: `brainq init shop`, or name your brain: `brainq dev -A module:variable`"
+    if _is_importable(EXAMPLE):
+        hint += f", or try the example: `brainq dev -A {EXAMPLE}:brain`"
+    return f"no brain: neither -A nor BRAINQ_APP is set, and there is no app.py with a `brain`; {hint}"
+
+
+def _is_importable(module: str) -> bool:
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def imported_files() -> set[str]:
+    """The Python files below the working directory that this process has imported, and those that they import later."""
+    here = os.path.join(os.path.realpath(os.getcwd()), "")
+    found: set[str] = set()
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    waiting = [os.path.realpath(file) for file in files if file]
+    while waiting:
+        file = waiting.pop()
+        if file.startswith(here) and file.endswith(".py") and file not in found:
+            found.add(file)
+            waiting += _imported_by(Path(file))
+    return found
+
+
+def _imported_by(file: Path) -> list[str]:
+    """The files of the modules that a file names in its imports, wherever in it these stand. Nothing is imported."""
+    places = [file.parent, *(Path(place or ".").resolve() for place in sys.path)]
+    named: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            named |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            places.append(file.parents[max(0, node.level - 1)])
+            named |= {".".join(filter(None, (node.module, alias.name))) for alias in node.names}
+            named.add(node.module or "")
+    files = [
+        place / f"{name.replace('.', '/')}{ending}"
+        for place in places
+        for name in named
+        if name
+        for ending in (".py", "/__init__.py")
+    ]
+    return [os.path.realpath(found) for found in files if found.is_file()]
+
+
+if __name__ == "__main__":
+    try:
+        load_brains(load_settings().app)
+        print("\n".join(sorted(imported_files())), file=sys.__stdout__)
+    except BrainNotLoaded as failure:
+        _print_traceback(failure)
+        say(f"brainq: {failure}", style="red")
+        sys.exit(1)

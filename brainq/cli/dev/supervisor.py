@@ -1,0 +1,390 @@
+"""The supervisor of `brainq dev` and `up`: workers and programs are started, their logs shown, restarted when
+they die, and stopped by signals.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Protocol, Self
+
+from rich.console import Console
+from rich.text import Text
+
+from brainq.cli.commands.monitor import FLOWER_PORT, flower_command
+from brainq.cli.commands.run import gateway_command
+from brainq.cli.output import clean
+from brainq.devserver.local_fleet import LOG_TAIL_LINES, START_S, LocalFleet, LocalWorker
+from brainq.devserver.owner import LISTENER_FD, OWNER_FD, READY_FILE
+from brainq.errors import SetupError
+
+# What Ctrl+C, SIGTERM and SIGHUP ask for.
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Some wrappers pass on a Ctrl+C that the terminal has already sent to the whole group.
+DUPLICATE_SIGNAL_S = 0.3
+
+
+class StopSignals:
+    """Counts the signals that ask to stop, while entered; whoever runs a loop looks.
+
+    The handlers set numbers and nothing else. An exception out of a handler may strike anywhere, also inside a
+    lock of the standard library (`Popen.poll` has one), which then stays locked for ever.
+    """
+
+    def __init__(self) -> None:
+        self._last = float("-inf")
+        self._count = 0
+        self._before: dict[int, Any] = {}
+
+    @property
+    def asked(self) -> bool:
+        """Stop: let running work end."""
+        return self._count > 0
+
+    @property
+    def insisted(self) -> bool:
+        """A second one came: stop at once."""
+        return self._count > 1
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if now - self._last > DUPLICATE_SIGNAL_S:
+            self._count += 1
+        self._last = now
+
+
+# Keeps processes running: what dies is started again, after a wait that grows while it keeps dying.
+
+MAX_RESTART_WAIT_S = 30.0
+
+STABLE_S = 60.0  # what ran for so long has not "kept dying"
+
+
+class Child(Protocol):
+    """A process that is kept running."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def is_running(self) -> bool: ...
+    @property
+    def is_ready(self) -> bool: ...
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs; minus the signal's number if a signal ended it."""
+        ...
+
+    def launch(self) -> None: ...
+
+
+@dataclass
+class _ChildHistory:
+    began: float
+    deaths: int = 0
+    again_at: float | None = None
+    is_back: bool = True
+
+
+class Supervisor:
+    """Looks after children that were launched already. `say` is told of each death and each return."""
+
+    def __init__(
+        self,
+        children: Sequence[Child],
+        say: Callable[[str], None],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._children = children
+        self._say = say
+        self._now = now
+        self._lives = {child.name: _ChildHistory(now()) for child in children}
+
+    def look(self) -> None:
+        """Look at each child once, and do what is due."""
+        for child in self._children:
+            self._look(child, self._lives[child.name])
+
+    def _look(self, child: Child, life: _ChildHistory) -> None:
+        now = self._now()
+        if child.is_running:
+            if not life.is_back and child.is_ready:
+                life.is_back = True
+                self._say(f"{child.name} is back")
+            return
+        if life.again_at is None:
+            life.deaths = 1 if now - life.began > STABLE_S else life.deaths + 1
+            wait_s = restart_wait_s(life.deaths)
+            life.again_at, life.is_back = now + wait_s, False
+            when = f"in {wait_s:g} s" if wait_s else "now"
+            self._say(f"{child.name} ended ({describe_exit(child.exit_code)}); starting it again {when}")
+        if now >= life.again_at:
+            life.again_at, life.began = None, now
+            child.launch()
+
+
+def restart_wait_s(deaths: int) -> float:
+    """Seconds before the start after the n-th death in a row: 0, 1, 2, 4, ... 30."""
+    return 0.0 if deaths <= 1 else min(MAX_RESTART_WAIT_S, 2.0 ** min(deaths - 2, 10))
+
+
+def describe_exit(code: int | None) -> str:
+    if code is None:
+        return "it never started"
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+# Shows what workers write into their log files, as they write it.
+
+NAME_STYLES = {"coordinator": "cyan", "parallel": "green", "serial": "yellow", "finalizer": "magenta"}
+
+
+class LogFollower:
+    """New lines of every worker's log, each with the worker's name before it."""
+
+    def __init__(self, fleet: LocalFleet, console: Console) -> None:
+        self._fleet = fleet
+        self._console = console
+        self._read: dict[Path, int] = {}
+        self._hushed: set[str] = set()
+        self._width = max(len(worker.name) for worker in fleet.workers)
+
+    def skip(self) -> None:
+        """Pass over what is in the logs now: banners, and what earlier runs wrote."""
+        for worker in self._fleet.workers:
+            self._skip(worker)
+
+    def hush(self, worker: LocalWorker) -> None:
+        """Pass over what a worker that was just started says until it is ready."""
+        self._hushed.add(worker.name)
+
+    def show(self) -> None:
+        """Print the lines that came since the last look."""
+        for worker in self._fleet.workers:
+            if worker.name in self._hushed:
+                if worker.is_ready:
+                    self._hushed.discard(worker.name)
+                    self._skip(worker)
+                if worker.is_running:
+                    continue
+                self._hushed.discard(worker.name)
+            for line in self._new_lines(worker.log_path):
+                shown = Text(f"{worker.name:>{self._width}} ", style=NAME_STYLES.get(worker.pool, ""))
+                self._console.print(shown.append(clean(line), style="default"), soft_wrap=True)
+
+    def _skip(self, worker: LocalWorker) -> None:
+        if worker.log_path.exists():
+            self._read[worker.log_path] = worker.log_path.stat().st_size
+
+    def _new_lines(self, path: Path) -> list[str]:
+        if not path.exists():
+            return []
+        with path.open("rb") as log:
+            log.seek(self._read.get(path, 0))
+            whole, _, _ = log.read().rpartition(b"\n")  # a line that is still being written waits for its end
+        if not whole:
+            return []
+        self._read[path] = self._read.get(path, 0) + len(whole) + 1
+        return [line for line in whole.decode(errors="replace").splitlines() if line.strip()]
+
+
+# What `brainq dev` and `brainq up` share: workers that are kept running until they are told to stop.
+
+POLL_S = 0.1
+
+
+@dataclass
+class WorkerChild:
+    """A worker of a fleet. What it says while it starts is shown only if it does not get ready."""
+
+    fleet: LocalFleet
+    worker: LocalWorker
+    follower: LogFollower
+
+    @property
+    def name(self) -> str:
+        return self.worker.name
+
+    @property
+    def is_running(self) -> bool:
+        return self.worker.is_running
+
+    @property
+    def is_ready(self) -> bool:
+        return self.worker.is_ready
+
+    @property
+    def exit_code(self) -> int | None:
+        return self.worker.process.returncode if self.worker.process else None
+
+    def launch(self) -> None:
+        self.follower.hush(self.worker)
+        self.fleet.launch(self.worker)
+
+
+class Program:
+    """What runs beside the workers: Flower, the gateway. It ends with this process, also when that is killed.
+
+    grace_s   how long it may take to end when it is told to; 0: it is killed, for it only looks
+    passes    open files that it is handed
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        log_path: Path,
+        environment: Mapping[str, str],
+        *,
+        grace_s: float = 0.0,
+        passes: Sequence[int] = (),
+    ) -> None:
+        self.name = name
+        self.log_path = log_path
+        self._command = command
+        self._environment = environment
+        self._grace_s = grace_s
+        self._passes = passes
+        self._ready_path = log_path.with_suffix(".ready")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pipe = -1
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def is_ready(self) -> bool:
+        """Of a program without a grace: it runs. Others say when they are."""
+        return self.is_running and (not self._grace_s or self._ready_path.exists())
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._process.returncode if self._process else None
+
+    def launch(self) -> None:
+        self._close_pipe()
+        self._ready_path.unlink(missing_ok=True)
+        theirs, self._pipe = os.pipe()
+        owned = {OWNER_FD: str(theirs), READY_FILE: str(self._ready_path)}
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                env={**os.environ, **self._environment, **owned},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(theirs, *self._passes),
+                start_new_session=True,
+            )
+        os.close(theirs)
+
+    def stop(self) -> None:
+        if self._process is not None and self.is_running:
+            if self._grace_s:
+                self._process.terminate()
+                try:
+                    self._process.wait(self._grace_s)
+                except subprocess.TimeoutExpired:
+                    pass
+            self._process.kill()
+            self._process.wait()
+        self._ready_path.unlink(missing_ok=True)
+        self._close_pipe()
+
+    def log_tail(self) -> str:
+        said = self.log_path.read_text(errors="replace").splitlines() if self.log_path.exists() else []
+        return "\n".join(said[-LOG_TAIL_LINES:])
+
+    def _close_pipe(self) -> None:
+        if self._pipe >= 0:
+            os.close(self._pipe)
+            self._pipe = -1
+
+
+def flower_program(logs: Path, environment: Mapping[str, str]) -> Program:
+    return Program("flower", flower_command(FLOWER_PORT), logs / "flower.log", environment)
+
+
+def gateway_program(
+    logs: Path, environment: Mapping[str, str], grace_s: float, listener: socket.socket | None = None
+) -> Program:
+    """With a `listener`, a bound socket, it listens on that, and again on it when it is started again."""
+    listens = () if listener is None else (listener.fileno(),)
+    given = {LISTENER_FD: str(listens[0])} if listens else {}
+    return Program(
+        "gateway",
+        gateway_command(),
+        logs / "gateway.log",
+        {**environment, **given},
+        grace_s=grace_s,
+        passes=listens,
+    )
+
+
+def start_all(fleet: LocalFleet, others: Sequence[Program], stop: StopSignals) -> bool:
+    """Launch every worker and wait until all are ready, the others too; False if a stop was asked for before that.
+
+    Raises SetupError with the end of its log when one does not start.
+    """
+    for worker in fleet.workers:
+        fleet.launch(worker)
+    end = time.monotonic() + START_S
+    while not stop.asked:
+        waiting = [worker for worker in fleet.workers if not worker.is_ready]
+        unready = [other for other in others if not other.is_ready]
+        if not waiting and not unready:
+            return True
+        ended = [other for other in unready if not other.is_running or time.monotonic() > end]
+        if ended:
+            path, said = ended[0].log_path, ended[0].log_tail()
+            raise SetupError(f"the {ended[0].name} did not start; {path} ends:\n{said}")
+        failed = [worker for worker in waiting if not worker.is_running or time.monotonic() > end]
+        if failed:
+            said = fleet.log_tail(failed[0])
+            raise SetupError(f"the {failed[0].name} worker did not start; {failed[0].log_path} ends:\n{said}")
+        time.sleep(POLL_S)
+    return False
+
+
+def keep_running(
+    fleet: LocalFleet,
+    others: Sequence[Child],
+    follower: LogFollower,
+    console: Console,
+    stop: StopSignals,
+    each_look: Callable[[], None] = lambda: None,
+) -> None:
+    """Show what the workers log, and start again what dies, until a stop is asked for."""
+    children = [WorkerChild(fleet, worker, follower) for worker in fleet.workers]
+    supervisor = Supervisor([*children, *others], lambda said: console.print(said, style="yellow"))
+    while not stop.asked:
+        time.sleep(POLL_S)
+        follower.show()
+        supervisor.look()
+        each_look()
+
+
+def stop_all(fleet: LocalFleet, console: Console, stop: StopSignals, grace_s: float) -> None:
+    """Stop the workers: warmly, and at once when a second signal comes."""
+    if stop.asked:
+        said = f"stopping: running work has {grace_s:g} s to end; Ctrl+C again stops it now"
+        console.print(f"\n{said}", style="dim")
+    fleet.stop(grace_s, lambda: stop.insisted)

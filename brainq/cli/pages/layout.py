@@ -1,0 +1,141 @@
+"""The layout of all pages: heads, sections, and one table that fits the terminal and never cuts what must be
+typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+# The one table of all pages: it fits the terminal, and never cuts what must be typed.
+#
+#     table = PageTable(key("turn"), fact("took", 1), words("note", 3))
+#     table.add("01k7...", "3.2 s", "waits for an approval")
+#     console.print(table)
+#
+# Where the room is short, columns are left out, the least worth first; words are wrapped. Columns without content are
+# left out always. A pipe has room for all.
+
+GAP = 2
+
+
+@dataclass(frozen=True)
+class Column:
+    """`key` stays whole at any width; a `fact` is shown whole or not at all; `words` wrap, down to `least`."""
+
+    name: str
+    kind: Literal["key", "fact", "words"]
+    worth: int = 0
+    least: int = 16
+    right: bool = False
+
+
+def key(name: str) -> Column:
+    return Column(name, "key")
+
+
+def fact(name: str, worth: int, *, right: bool = False) -> Column:
+    return Column(name, "fact", worth, right=right)
+
+
+def words(name: str, worth: int, least: int = 16) -> Column:
+    return Column(name, "words", worth, least)
+
+
+class PageTable:
+    """A table without lines, laid out when it is printed."""
+
+    def __init__(self, *columns: Column, header: bool = True) -> None:
+        self._columns = columns
+        self._header = header
+        self._rows: list[list[Text]] = []
+
+    def add(self, *cells: str | Text) -> None:
+        """One row, a cell a column."""
+        if len(cells) != len(self._columns):
+            raise ValueError(f"{len(cells)} cells for {len(self._columns)} columns")
+        self._rows.append([Text(cell) if isinstance(cell, str) else cell for cell in cells])
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        natural = [self._natural(index) for index in range(len(self._columns))]
+        widths = fit_columns(self._columns, natural, options.max_width)
+        table = Table(
+            box=None, pad_edge=False, show_header=self._header, header_style="dim", padding=(0, GAP, 0, 0)
+        )
+        shown = [index for index, width in enumerate(widths) if width]
+        for index in shown:
+            column = self._columns[index]
+            table.add_column(
+                column.name,
+                # Rich counts the gap behind a column apart from its width.
+                width=widths[index],
+                overflow="fold",
+                justify="right" if column.right else "left",
+            )
+        for row in self._rows:
+            table.add_row(*(row[index] for index in shown))
+        yield table
+
+    def _natural(self, index: int) -> int:
+        """The width that shows the whole column; 0 for one without content."""
+        widest = max((cell_len(row[index].plain) for row in self._rows), default=0)
+        if not widest and self._columns[index].kind != "key":
+            return 0
+        return max(widest, cell_len(self._columns[index].name) if self._header else 1)
+
+
+def fit_columns(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int]:
+    """The width of each column, 0 for one that is left out. Pure.
+
+    Keys that do not fit on a line together are folded, the widest of them, and lose nothing.
+    """
+    least = [
+        min(width, column.least) if column.kind == "words" else width
+        for column, width in zip(columns, natural, strict=True)
+    ]
+    shown = {index for index, width in enumerate(natural) if width}
+
+    def taken() -> int:
+        return sum(least[index] for index in shown) + GAP * max(0, len(shown) - 1)
+
+    while taken() > room:
+        optional = [index for index in shown if columns[index].kind != "key"]
+        if not optional:
+            break
+        shown.remove(min(optional, key=lambda index: (columns[index].worth, -index)))
+    left = room - taken()
+    widths = [least[index] if index in shown else 0 for index in range(len(columns))]
+    if left < 0 and shown:
+        widest = max(shown, key=lambda index: widths[index])
+        widths[widest] = max(1, widths[widest] + left)
+        return widths
+    for index in sorted(shown, key=lambda index: -columns[index].worth):
+        if columns[index].kind == "words":
+            more = min(left, natural[index] - widths[index])
+            widths[index] += more
+            left -= more
+    return widths
+
+
+# What pages are made of: a head of names and values, and sections under titles.
+
+NAME_WIDTH = 9
+
+
+def print_head(console: Console, lines: Iterable[tuple[str, Text]]) -> None:
+    """One line each; a long one is left to the terminal, so that it can be copied whole."""
+    for name, value in lines:
+        console.print(Text(f"{name:<{NAME_WIDTH}} ", "dim").append_text(value), soft_wrap=True)
+
+
+def print_section(console: Console, title: str, *content: RenderableType) -> None:
+    console.print()
+    console.print(Text(title, "bold"))
+    for part in content:
+        console.print(part, soft_wrap=isinstance(part, Text))

@@ -1,0 +1,299 @@
+"""What people and other programs do with a turn: approvals, holds and inputs as tables and sections, and their
+events as lines.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Group
+from rich.text import Text
+
+from brainq.cli.output import EFFECT_STYLES, STATUS_STYLES, ago, clean, counted, duration, short, styled
+from brainq.cli.pages.layout import PageTable, fact, key, words
+from brainq.contracts.call import ToolTraceEntry
+from brainq.contracts.event import EventKind
+from brainq.contracts.history import TurnCall
+from brainq.contracts.ids import child_turn_id
+from brainq.contracts.people import Approval, Receipt, StandingHold
+from brainq.contracts.rows import InputRow
+
+# What people are asked of a turn, hold in it, and said into it, as sections of pages.
+
+ARGUMENTS_WIDTH = 60
+
+REASON_WIDTH = 60
+
+TEXT_WIDTH = 60
+
+_AT_TIMEOUT = {
+    "deny": "then the calls that wait are denied",
+    "release": "then it is released",
+    "cancel": "then the turn is cancelled",
+}
+
+
+def approvals_table(approvals: Sequence[Approval]) -> PageTable:
+    """The list `brainq approvals` prints: an id to copy first."""
+    decided = any(approval.state != "pending" for approval in approvals)
+    table = PageTable(
+        key("id"),
+        words("tool", 6, 24),
+        fact("effect", 2),
+        words("arguments", 5),
+        key("state") if decided else fact("state", 0),
+        fact("when", 3),
+        words("reason", 1),
+    )
+    for approval in approvals:
+        table.add(
+            approval.id,
+            approval.tool,
+            styled(approval.effect.value, EFFECT_STYLES),
+            _arguments(approval),
+            styled(approval.state, STATUS_STYLES) if decided else "",
+            _decision_time(approval),
+            Text(short(approval.reason, REASON_WIDTH), "dim"),
+        )
+    return table
+
+
+def approval_section(approvals: Sequence[Approval]) -> Group:
+    """One line a call, and how to decide those that wait."""
+    table = PageTable(
+        key("call"),
+        words("tool", 6, 24),
+        words("arguments", 5),
+        key("state"),
+        fact("when", 3),
+        words("reason", 2),
+    )
+    for approval in approvals:
+        reason = short(approval.reason, REASON_WIDTH)
+        if approval.comment:
+            reason += f"; said: {short(approval.comment, REASON_WIDTH)}"
+        table.add(
+            approval.call_id,
+            Text(approval.tool, EFFECT_STYLES.get(approval.effect.value, "")),
+            _arguments(approval),
+            styled(approval.state, STATUS_STYLES).append(", edited" if approval.edited else ""),
+            _decision_time(approval),
+            Text(reason, "dim"),
+        )
+    commands = [
+        Text(f"{label:<11}", "yellow").append(f"brainq {verb} {approval.id}", "bold")
+        for approval in approvals
+        if approval.state == "pending"
+        for label, verb in (("to decide:", "approve"), ("or", "deny"))
+    ]
+    return Group(table, *commands)
+
+
+def hold_section(turn_id: str, holds: Sequence[StandingHold]) -> Group:
+    """One line a hold that stands, and how to release it."""
+    table = PageTable(key("hold"), fact("kind", 1), words("ends", 3), words("reason", 2))
+    for hold in holds:
+        left = f"in {duration(hold.ends_in_ms)}" if hold.ends_in_ms > 0 else "now"
+        table.add(
+            hold.id, hold.kind, f"{left}, {_AT_TIMEOUT[hold.on_timeout]}", Text(short(hold.reason, 80), "dim")
+        )
+    commands = [
+        Text("to let it go: ", "yellow").append(f"brainq release {turn_id} {hold.id}", "bold")
+        for hold in holds
+    ]
+    return Group(table, *commands)
+
+
+def input_section(inputs: Sequence[tuple[InputRow, Receipt]]) -> PageTable:
+    """One line an input, in the order they were accepted."""
+    table = PageTable(key("input"), words("text", 3), fact("ready", 2), words("receipt", 4), fact("sent", 1))
+    for row, receipt in inputs:
+        ready = "" if row.readiness is None else "yes" if row.readiness else "no"
+        table.add(
+            row.client_message_id,
+            short(row.text, TEXT_WIDTH),
+            ready,
+            Text(describe_receipt(receipt), STATUS_STYLES.get(receipt.state, "")),
+            Text(ago(row.accepted_at), "dim"),
+        )
+    return table
+
+
+def describe_receipt(receipt: Receipt) -> str:
+    """`was read by step 2`, after the input's name."""
+    match receipt.state:
+        case "accepted":
+            return "waits for the turn's next step"
+        case "consumed":
+            return f"was read by step {receipt.step}"
+        case "bounced":
+            return f"became turn {receipt.bounced_turn_id}"
+        case "refused":
+            return "was refused: its turn was over"
+
+
+PARKED_REASONS = {
+    "approval": "waits for an approval",
+    "hold": "waits for a hold to be released",
+    "outside": "waits for a result from outside",
+    "child": "waits for its child turn",
+    "client": "waits for the client's result",
+}
+
+
+def parked_reason(entry: ToolTraceEntry | TurnCall) -> str:
+    """What a parked call waits for, in words; empty for a call that is not parked."""
+    return PARKED_REASONS.get(entry.park, "")
+
+
+def resume_hints(turn_id: str, trace: Sequence[ToolTraceEntry]) -> list[Text]:
+    """How calls that wait for a result from outside, or for a child turn, come to go on."""
+    lines: list[Text] = []
+    for entry in trace:
+        if entry.park == "outside":
+            line = Text(f"to end {entry.call_id}: ", "yellow").append("brainq complete TOKEN JSON", "bold")
+            line.append("  or  ").append("brainq fail TOKEN ERROR", "bold")
+            lines.append(line.append("  with the token that the tool gave away", "dim"))
+        elif entry.park == "child":
+            child = child_turn_id(turn_id, entry.call_id)
+            lines.append(
+                Text(f"{entry.call_id} waits for: ", "yellow").append(f"brainq show {child}", "bold")
+            )
+    return lines
+
+
+def _arguments(approval: Approval) -> str:
+    if approval.arguments is None:
+        return "(not kept)"
+    return short(json.dumps(approval.arguments, ensure_ascii=False), ARGUMENTS_WIDTH)
+
+
+def _decision_time(approval: Approval) -> Text:
+    if approval.state == "pending":
+        left_ms = (approval.expires_at - datetime.now(UTC)).total_seconds() * 1000
+        return Text(f"expires in {duration(max(0.0, left_ms))}")
+    if approval.state == "expired":
+        return Text(ago(approval.expires_at), "dim")
+    by = f" by {short(approval.decided_by, 30)}" if approval.decided_by else ""
+    when = f"{ago(approval.decided_at)}" if approval.decided_at else ""
+    return Text((when + by).strip(), "dim")
+
+
+# Events of people and other programs as lines: what a turn waits for, is held by, and was told.
+
+Details = list[str | Text]
+
+Line = tuple[str, Text, Details]
+
+"""The subject, the word, and what else there is to say."""
+
+NAME_WIDTH = 40
+
+_AWAITED = {"people": "for people", "outside": "for a result from outside", "client": "for its client"}
+
+
+def describe_people_event(kind: EventKind, data: dict[str, Any]) -> Line | None:
+    """The line of such an event; None for one of another sort."""
+    match kind:
+        case EventKind.TURN_PARKED:
+            awaits = str(data.get("awaits", ""))
+            waits = f"waits {_AWAITED.get(awaits, 'for ' + awaits)}; its time stands still"
+            return "turn", styled("parked", STATUS_STYLES), [waits]
+        case EventKind.TURN_RESUMED:
+            return "turn", Text("goes on"), [f"after {duration(data.get('parked_ms', 0))} parked"]
+        case EventKind.TURN_CANCELLING:
+            return (
+                "turn",
+                Text("stopping", style="yellow"),
+                ["a cancel was asked for", *_quoted_field(data, "reason")],
+            )
+        case EventKind.TURN_DIFF:
+            return "turn", Text("changed"), [_diff_counts(str(data.get("diff", "")))]
+        case EventKind.INPUT_ACCEPTED:
+            return "input", Text("accepted"), [_short_field(data, "input"), "the next step reads it"]
+        case EventKind.INPUT_CONSUMED:
+            return (
+                "input",
+                styled("consumed", STATUS_STYLES),
+                [_short_field(data, "input"), f"by step {data.get('step')}"],
+            )
+        case EventKind.INPUT_BOUNCED:
+            return (
+                "input",
+                styled("bounced", STATUS_STYLES),
+                [_short_field(data, "input"), "it becomes a turn of its own"],
+            )
+        case EventKind.HOLD_PLACED | EventKind.HOLD_RELEASED:
+            return _hold_line(kind, data)
+        case _:
+            return None
+
+
+def describe_call_event(kind: EventKind, data: dict[str, Any]) -> tuple[Text, Details] | None:
+    """The word and the rest of an event about a call that waits for somebody, or says how far it is; else None."""
+    match kind:
+        case EventKind.CALL_PROGRESS:
+            done, total = f"{data.get('done', 0):g}", data.get("total")
+            line = clean(str(data.get("message", "")), lines=False)
+            return Text("at"), [done if total is None else f"{done} of {total:g}", *([line] if line else [])]
+        case EventKind.CALL_PARKED:
+            why = str(data.get("why", ""))
+            waits = {
+                "approval": "until a person approves it",
+                "hold": "until the turn is released",
+                "outside": "until its result comes from outside",
+                "child": "until its child turn has ended",
+                "client": "until the client gives its result",
+            }.get(why, why)
+            return styled("parked", STATUS_STYLES), [waits]
+        case EventKind.APPROVAL_REQUESTED:
+            left = data.get("expires_in_ms")
+            within = [f"within {duration(left)}"] if left else []
+            return Text("asks", style="yellow"), [
+                "for an approval, see `brainq approvals`",
+                *within,
+                *_quoted_field(data, "reason"),
+            ]
+        case EventKind.APPROVAL_DECIDED:
+            word = str(data.get("decision", ""))
+            edited: Details = [Text("with other arguments", style="yellow")] if data.get("edited") else []
+            return styled(word, STATUS_STYLES), edited
+        case _:
+            return None
+
+
+def _hold_line(kind: EventKind, data: dict[str, Any]) -> Line:
+    name = _short_field(data, "hold")
+    if kind is EventKind.HOLD_RELEASED:
+        return "hold", Text("released", style="green"), [name]
+    what = "not ready" if data.get("kind") == "readiness" else "held"
+    return "hold", Text(what, style="yellow"), [name, *_quoted_field(data, "reason")]
+
+
+def _short_field(data: dict[str, Any], field: str) -> str:
+    return short(str(data.get(field, "")), NAME_WIDTH)
+
+
+def _quoted_field(data: dict[str, Any], field: str) -> Details:
+    said = clean(str(data.get(field) or ""), lines=False)
+    return [Text(said, style="dim")] if said else []
+
+
+def _diff_counts(diff: str) -> str:
+    """`2 files, +10 -3` of a turn's diff."""
+    files = added = removed = 0
+    in_hunk = False
+    # Not splitlines: a file's text may hold other line ends, and a line of a hunk begins with one of " +-\\@".
+    for line in diff.split("\n"):
+        if line.startswith(("diff --git ", "Binary or too large: ")):
+            files += 1
+            in_hunk = False
+        elif line.startswith("@@ "):
+            in_hunk = True
+        elif in_hunk:
+            added += line.startswith("+")
+            removed += line.startswith("-")
+    return f"{counted(files, 'file')}, +{added} -{removed}"

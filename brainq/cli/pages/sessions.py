@@ -1,0 +1,174 @@
+"""Lists of turns and sessions as tables, and the page `brainq session` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from brainq.cli.output import STATUS_STYLES, ago, clean, duration, short, styled
+from brainq.cli.pages.layout import PageTable, fact, key, print_head, print_section, words
+from brainq.cli.pages.people import approval_section, hold_section
+from brainq.cli.pages.turn_record import dollars
+from brainq.client.client import Client
+from brainq.client.session import WaitingTurn
+from brainq.contracts.history import ListedSession, ListedTurn
+from brainq.contracts.people import Approval, StandingHold
+from brainq.contracts.view import TurnSnapshot
+
+# Turns, and sessions, as rows of a table.
+
+NOTE_WIDTH = 72
+
+MESSAGE_WIDTH = 48
+
+
+def turns_table(rows: Sequence[ListedTurn]) -> PageTable:
+    table = PageTable(
+        key("turn"),
+        key("session"),
+        key("state"),
+        fact("accepted", 4),
+        fact("took", 2),
+        fact("failed", 3, right=True),
+        fact("cost", 1, right=True),
+        words("message", 6),
+        words("note", 5),
+    )
+    now = datetime.now(UTC)
+    for row in rows:
+        took_ms = ((row.ended_at or now) - row.accepted_at).total_seconds() * 1000
+        failed = row.failed_calls + row.dead_steps
+        table.add(
+            row.turn_id,
+            clean(row.session_id, lines=False),
+            styled(row.state, STATUS_STYLES),
+            ago(row.accepted_at, now),
+            Text(duration(max(0.0, took_ms))),
+            Text(str(failed) if failed else "", "red"),
+            Text(dollars(row.cost_usd) if row.cost_usd else ""),
+            clean(short(row.message, MESSAGE_WIDTH), lines=False),
+            Text(short(row.note, NOTE_WIDTH), "dim"),
+        )
+    return table
+
+
+def sessions_table(rows: Sequence[ListedSession]) -> PageTable:
+    table = PageTable(
+        key("session"),
+        fact("turns", 2, right=True),
+        fact("last turn", 3),
+        key("state"),
+        fact("waiting", 1, right=True),
+        words("note", 4),
+    )
+    now = datetime.now(UTC)
+    for row in rows:
+        stands = [
+            "paused" if row.is_paused else "",
+            f"{row.flags} readiness flags" if row.flags else "",
+            row.last_turn.message,
+        ]
+        table.add(
+            clean(row.session_id, lines=False),
+            str(row.turns),
+            ago(row.last_turn.accepted_at, now),
+            styled(row.last_turn.state, STATUS_STYLES),
+            Text(str(row.waiting) if row.waiting else ""),
+            Text(short("; ".join(part for part in stands if part), NOTE_WIDTH), "dim"),
+        )
+    return table
+
+
+# What is known of a session, and the page `brainq session` prints.
+
+
+@dataclass(frozen=True)
+class SessionFacts:
+    """`live` is None when no turn runs, and `next` what happens next to it; `flags` are those that no turn has taken
+    yet."""
+
+    session_id: str
+    live: TurnSnapshot | None
+    next: str | None
+    paused: bool
+    why_paused: str
+    waiting: Sequence[WaitingTurn]
+    flags: Sequence[str]
+    holds: Sequence[StandingHold]
+    approvals: Sequence[Approval]
+    known: bool
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "session_id": self.session_id,
+            "live": self.live.turn_id if self.live else None,
+            "state": self.live.state.value if self.live else None,
+            "next": self.next,
+            "paused": self.paused,
+            "why_paused": self.why_paused,
+            "waiting": [
+                {"turn_id": turn.turn_id, "place": turn.place, "created_at": turn.created_at.isoformat()}
+                for turn in self.waiting
+            ],
+            "flags": list(self.flags),
+            "holds": [hold.model_dump(mode="json") for hold in self.holds],
+            "approvals": [approval.model_dump(mode="json") for approval in self.approvals],
+        }
+
+
+def collect_session(client: Client, session_id: str) -> SessionFacts:
+    """Raises InvalidInput for what is not a session's id."""
+    session = client.session(session_id)
+    live, why_paused = session.live(), session.why_paused()
+    running = client.handle(live) if live else None
+    return SessionFacts(
+        session_id=session_id,
+        live=running.snapshot() if running else None,
+        next=running.explain() if running else None,
+        paused=why_paused is not None,
+        why_paused=why_paused or "",
+        waiting=session.waiting(),
+        flags=session.unread_flags(),
+        holds=running.holds() if running else (),
+        approvals=client.approvals(session_id)[::-1],
+        known=bool(session.history(1)),
+    )
+
+
+def print_session(console: Console, facts: SessionFacts) -> None:
+    live = Text("none")
+    if facts.live:
+        live = Text(f"{facts.live.turn_id}  ").append_text(styled(facts.live.state.value, STATUS_STYLES))
+        live.append(f"  {facts.next}")
+    paused = Text("no")
+    if facts.paused:
+        why = f" ({clean(facts.why_paused, lines=False)})" if facts.why_paused else ""
+        paused = Text(
+            f"yes{why}, no further turn begins; `brainq resume {facts.session_id}` ends it", "yellow"
+        )
+    head = [("session", Text(facts.session_id, "bold")), ("live", live), ("paused", paused)]
+    if not facts.known:
+        head.append(("note", Text("no turn of this session is known", "yellow")))
+    print_head(console, head)
+    if facts.waiting:
+        table = PageTable(fact("place", 2), key("turn"), fact("accepted", 1))
+        for turn in facts.waiting:
+            table.add(str(turn.place), turn.turn_id, Text(ago(turn.created_at), "dim"))
+        print_section(console, "waiting", table)
+    if facts.flags:
+        ready = f"brainq ready {facts.session_id} {facts.flags[0]}"
+        print_section(
+            console,
+            "readiness flags that no turn has taken, the next one first",
+            *map(Text, facts.flags),
+            Text("to let it go: ", "yellow").append(ready, "bold"),
+        )
+    if facts.holds and facts.live:
+        print_section(console, "holds of the live turn", hold_section(facts.live.turn_id, facts.holds))
+    if facts.approvals:
+        print_section(console, "people are asked", approval_section(facts.approvals))

@@ -1,0 +1,291 @@
+"""The page `brainq show` prints: one turn, or one of its calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from brainq.cli.output import (
+    EFFECT_STYLES,
+    STATUS_STYLES,
+    ago,
+    clean,
+    duration,
+    short,
+    styled,
+)
+from brainq.cli.pages.layout import PageTable, fact, key, print_head, print_section, words
+from brainq.cli.pages.people import (
+    approval_section,
+    hold_section,
+    input_section,
+    parked_reason,
+    resume_hints,
+)
+from brainq.cli.pages.turn_record import (
+    cost_section,
+    decision_section,
+    dollars,
+    judgement_section,
+    memory_section,
+    step_section,
+)
+from brainq.contracts.call import ToolTraceEntry
+from brainq.contracts.event import TurnEvent
+from brainq.contracts.history import TurnCall
+from brainq.contracts.status import Awaits, Ending, TurnState
+from brainq.contracts.view import BudgetSnapshot, TurnSnapshot
+from brainq.operator.facts import TurnFacts
+
+# What the calls of a turn were given and what they gave back, as a section of pages.
+
+VALUE_WIDTH = 300  # of one call's arguments, or result; --json has all
+
+
+def call_section(calls: Sequence[TurnCall]) -> PageTable | None:
+    """Each call whose content is kept with its arguments, and what it gave back; None without any."""
+    kept = [call for call in calls if call.is_kept]
+    table = PageTable(key("call"), words("what", 1), header=False)
+    for call in kept:
+        table.add(call.call_id, Text(call.tool, "cyan").append(f"({_call_arguments(call)})", "default"))
+        if call.result is not None:
+            said = short(call.result, VALUE_WIDTH)
+            table.add("", Text("→ ", "dim").append(said, "red" if call.is_error else "default"))
+    return table if kept else None
+
+
+def _call_arguments(call: TurnCall) -> str:
+    given = call.arguments
+    return short(given if isinstance(given, str) else json.dumps(given, ensure_ascii=False), VALUE_WIDTH)
+
+
+# The page `brainq show` prints of one call.
+
+
+def print_call(console: Console, call: TurnCall) -> None:
+    """How it stands, and all that it was given and gave back."""
+    status = styled(call.status.value, STATUS_STYLES)
+    if said := parked_reason(call) or call.detail:
+        status.append(f"  {clean(said, lines=False)}", "default")
+    head = [
+        ("call", Text(call.id, "bold")),
+        ("session", Text(call.session_id)),
+        ("tool", Text(call.tool)),
+        ("effect", styled(call.effect.value, EFFECT_STYLES)),
+        ("status", status),
+        ("asked", Text(f"by step {call.step}, in wave {call.wave}, attempt {call.attempt}")),
+    ]
+    if call.status.is_settled and call.started_at_ms:
+        head.append(("took", Text(duration(call.latency_ms))))
+    print_head(console, head)
+    if not call.is_kept:
+        print_section(console, "arguments and result", Text("not kept", "dim"))
+        return
+    given = call.arguments
+    shown = given if isinstance(given, str) else json.dumps(given, indent=2, ensure_ascii=False)
+    print_section(console, "arguments", Text(clean(shown)))
+    if call.result is not None:
+        print_section(console, "result", Text(clean(call.result), "red" if call.is_error else ""))
+
+
+# The page `brainq show` prints.
+
+BAR_WIDTH = 20
+
+TEXT_LINES = 12
+
+
+def print_turn(console: Console, facts: TurnFacts) -> None:
+    """Print all sections that have something to say."""
+    _print_turn_head(console, facts)
+    snapshot = facts.snapshot
+    if snapshot is not None:
+        print_section(console, "budget", _budget(snapshot.budget, ended=snapshot.state.is_final))
+        if snapshot.trace:
+            awaited = resume_hints(snapshot.turn_id, snapshot.trace)
+            print_section(console, "calls", _trace(snapshot.trace, snapshot.now_ms), *awaited)
+    elif facts.calls:
+        print_section(console, "calls, from SQL", _trace(facts.calls, 0))
+    said = call_section(facts.calls)
+    if said is not None:
+        print_section(console, "arguments and results", said)
+    elif facts.no_messages:
+        print_section(console, "arguments and results", Text(facts.no_messages, "dim"))
+    if facts.retries:
+        print_section(console, "retries of the model", _retries(facts.retries))
+    if facts.approvals:
+        print_section(console, "approvals", approval_section(facts.approvals))
+    if facts.holds:
+        print_section(console, "holds", hold_section(facts.row.turn_id, facts.holds))
+    if facts.inputs:
+        print_section(console, "inputs", input_section(facts.inputs))
+    if facts.spends:
+        print_section(console, "cost", cost_section(facts.spends))
+    if facts.intents:
+        print_section(console, "intents of writes, from SQL", _intents(facts))
+    if facts.steps:
+        print_section(console, "finalizer, from SQL", step_section(facts.row.turn_id, facts.steps))
+    if facts.decision:
+        print_section(console, "decision", decision_section(facts.decision))
+    if facts.judgements:
+        print_section(console, "judgements", judgement_section(facts.row.turn_id, facts.judgements))
+    if facts.memories or facts.observations:
+        print_section(console, "remembered", memory_section(facts.memories, facts.observations))
+    if facts.result and facts.result.text:
+        lines = clean(facts.result.text).strip().splitlines()
+        more = (
+            [f"... {len(lines) - TEXT_LINES} more lines; --json has them all"]
+            if len(lines) > TEXT_LINES
+            else []
+        )
+        print_section(console, "answer", Text("\n".join(lines[:TEXT_LINES] + more)))
+
+
+def _print_turn_head(console: Console, facts: TurnFacts) -> None:
+    row, snapshot = facts.row, facts.snapshot
+    state = styled(facts.state, STATUS_STYLES)
+    if row.stop_reason and row.stop_reason.value != facts.state:
+        state.append(f"  {row.stop_reason.value}", "default")
+    if snapshot and snapshot.cancel_requested and not snapshot.state.is_final:
+        state.append("  cancel was asked for", "yellow")
+    accepted = f"{row.accepted_at:%Y-%m-%d %H:%M:%S} UTC, {ago(row.accepted_at)}"
+    if row.ended_at:
+        accepted += f"; ended after {duration((row.ended_at - row.accepted_at).total_seconds() * 1000)}"
+    head = [
+        ("turn", Text(row.turn_id, "bold")),
+        ("session", Text(row.session_id)),
+        ("state", state),
+        ("next", Text(facts.next)),
+        ("accepted", Text(accepted)),
+    ]
+    if row.request_key != row.turn_id:
+        head.append(("key", Text(row.request_key)))
+    if facts.request and facts.request.brain:
+        head.append(("brain", Text(facts.request.brain)))
+    if facts.request:
+        head.append(("message", Text(short(facts.request.said, 100))))
+    if snapshot and snapshot.state in (TurnState.ACTIVE, TurnState.PARKED):
+        head.append(("lease", _lease(snapshot)))
+    if said := clean(row.error or row.reject_reason or "", lines=False):
+        wanted = row.ending is Ending.CANCELLED  # what is said then is somebody's reason, not an error
+        head.append(("reason", Text(said, "yellow")) if wanted else ("error", Text(said, "red")))
+    for warning in facts.result.warnings if facts.result else ():
+        head.append(("warning", Text(clean(warning, lines=False), "yellow")))
+    print_head(console, head)
+
+
+def _lease(snapshot: TurnSnapshot) -> Text:
+    fence = f"fence {snapshot.fence}"
+    if not snapshot.owner:
+        return Text(
+            f"{'no coordinator is needed now' if snapshot.awaits is Awaits.CALLS else 'nobody holds it'}, {fence}"
+        )
+    left = duration(snapshot.lease_remaining_ms) + " left" if snapshot.lease_remaining_ms else "lapsed"
+    return Text(f"{snapshot.owner}, {left}, {fence}")
+
+
+def _budget(budget: BudgetSnapshot, *, ended: bool) -> PageTable:
+    table = PageTable(key("what"), fact("bar", 1), fact("used", 3, right=True), fact("most", 2), header=False)
+    rows: list[tuple[str, float, float | None, str]] = [
+        ("steps", budget.steps_used, budget.steps_max, ""),
+        ("tool calls", budget.tool_calls_used, budget.tool_calls_max, ""),
+        ("reflections", budget.reflections_used, budget.reflections_max, ""),
+        ("tokens", budget.tokens_used, budget.tokens_max, ""),
+        ("cost", budget.cost_usd, budget.cost_max_usd, "$"),
+    ]
+    for name, used, most, unit in rows:
+        shown = _cost_text(used) if unit else f"{used:g}"
+        limit = "no limit" if most is None else f"of {unit}{most:g}"
+        table.add(name, _bar(used, most), shown, Text(limit, "dim"))
+    if not ended:
+        table.add("time", Text(""), Text(duration(budget.remaining_s * 1000)), Text("left", "dim"))
+    return table
+
+
+def _cost_text(used: float) -> str:
+    """Nothing for a turn that is at 0: its model may have no price, which the page says where its spends are."""
+    return dollars(used) if used else ""
+
+
+def _bar(used: float, most: float | None) -> Text:
+    if not most:
+        return Text("")
+    share = min(1.0, used / most)
+    full = round(share * BAR_WIDTH)
+    style = "red" if share >= 1 else "yellow" if share >= 0.75 else "green"
+    return Text("█" * full, style).append("░" * (BAR_WIDTH - full), "dim")
+
+
+def _trace(trace: Sequence[ToolTraceEntry | TurnCall], now_ms: int) -> PageTable:
+    table = PageTable(
+        key("call"),
+        words("tool", 9, 24),
+        fact("effect", 4),
+        fact("wave", 1),
+        key("status"),
+        fact("took", 5),
+        fact("attempt", 6),
+        words("lane", 3),
+        words("detail", 8),
+    )
+    for entry in trace:
+        parked = parked_reason(entry)
+        owner, lanes = (entry.owner, entry.lanes) if isinstance(entry, ToolTraceEntry) else ("", ())
+        detail = parked or entry.detail or (owner if not entry.status.is_settled else "")
+        table.add(
+            entry.call_id,
+            entry.tool,
+            styled(entry.effect.value, EFFECT_STYLES),
+            f"{entry.step}.{entry.wave}",
+            styled(entry.status.value, STATUS_STYLES),
+            _duration_text(entry, now_ms),
+            Text(str(entry.attempt) if entry.attempt > 1 else "", "yellow"),
+            short(", ".join(lanes), 40),
+            Text(short(detail, 60), "yellow" if parked else "dim"),
+        )
+    return table
+
+
+def _duration_text(entry: ToolTraceEntry | TurnCall, now_ms: int) -> str:
+    if entry.status.is_settled:
+        return duration(entry.latency_ms) if entry.started_at_ms else ""
+    since = entry.started_at_ms or entry.dispatched_at_ms
+    return f"{duration(max(0, now_ms - since))} so far" if since else ""
+
+
+def _retries(retries: Sequence[TurnEvent]) -> PageTable:
+    table = PageTable(key("step"), fact("attempt", 1), words("kind", 2), fact("waited", 3))
+    for event in retries:
+        data = event.data
+        wait = duration(float(str(data["wait_ms"])))
+        table.add(str(data["step"]), str(data["attempt"]), clean(str(data["kind"]), lines=False), wait)
+    return table
+
+
+def _intents(facts: TurnFacts) -> PageTable:
+    table = PageTable(
+        key("call"),
+        fact("attempt", 5),
+        words("tool", 9, 24),
+        fact("effect", 3),
+        key("state"),
+        fact("outcome", 6),
+        fact("started", 2),
+        words("by", 1),
+    )
+    for row in facts.intents:
+        outcome = (row.outcome_kind or "") + (", late" if row.late else "")
+        table.add(
+            row.call_id,
+            str(row.attempt),
+            row.tool,
+            styled(row.effect.value, EFFECT_STYLES),
+            styled(row.state, STATUS_STYLES),
+            outcome,
+            ago(row.started_at),
+            Text(short(row.owner, 40), "dim"),
+        )
+    return table

@@ -1,0 +1,192 @@
+"""What SQL keeps of a turn once it is over, as sections of the page `brainq show` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from rich.console import Group
+from rich.text import Text
+
+from brainq.cli.output import STATUS_STYLES, ago, clean, duration, short, styled
+from brainq.cli.pages.layout import Column, PageTable, fact, key, words
+from brainq.contracts.evaluation import RuntimeDecisionRecord
+from brainq.contracts.model import Spend
+from brainq.contracts.rows import JudgementRow, MemoryRow, ObservationRow, StepRow
+
+SCORE_WIDTH = 10
+TEXT_WIDTH = 100
+MAX_LISTED_MEMORIES = 20  # of what a turn taught; --json has all
+
+
+@dataclass(frozen=True)
+class CostSum:
+    """Dollars of several calls, and of how many of them the price is not known."""
+
+    known: float
+    unknown: int
+
+    @classmethod
+    def of(cls, costs: Iterable[float | None]) -> CostSum:
+        given = list(costs)
+        return cls(sum(cost for cost in given if cost is not None), given.count(None))
+
+    def __str__(self) -> str:
+        if not self.unknown:
+            return dollars(self.known)
+        return f"over {dollars(self.known)}" if self.known else "no price"
+
+
+def dollars(cost: float) -> str:
+    """`$0`, `$0.000034`, `$0.0120` or `$12.50`: below a dollar four digits at least, two of them that count."""
+    if cost <= 0:
+        return "$0"
+    if cost < 1e-7:
+        return "under $0.0000001"
+    if cost >= 1:
+        return f"${cost:,.2f}"
+    places = 4
+    while cost * 10**places < 10:
+        places += 1
+    return f"${cost:.{places}f}"
+
+
+def cost_section(spends: Sequence[Spend]) -> PageTable:
+    """One line a model call, and their sum; `~` before tokens that the service did not count."""
+    writes_cache = any(spend.cache_creation_tokens for spend in spends)
+    numbers = ("in", "out", "cached", *(("to cache",) if writes_cache else ()))
+    table = PageTable(
+        key("step"),
+        fact("kind", 6),
+        words("model", 1),
+        *(fact(name, 5, right=True) for name in numbers),
+        Column("cost", "key", right=True),
+    )
+    for spend in spends:
+        cost = Text("no price", "dim") if spend.cost_usd is None else Text(dollars(spend.cost_usd))
+        table.add(
+            str(spend.step),
+            Text(spend.kind, "" if spend.kind == "step" else "yellow" if spend.kind == "lost" else "cyan"),
+            short(spend.model, 40),
+            *_tokens((spend,), writes_cache),
+            cost,
+        )
+    if len(spends) > 1:
+        total = Text(str(CostSum.of(spend.cost_usd for spend in spends)), "bold")
+        table.add(Text("total", "bold"), "", "", *_tokens(spends, writes_cache), total)
+    return table
+
+
+def decision_section(record: RuntimeDecisionRecord) -> PageTable:
+    """How the turn came to its answer."""
+    table = PageTable(key("what"), words("value", 1), header=False)
+    table.add("strategy", record.strategy)
+    table.add("key", record.key)
+    if record.tools:
+        table.add("tools", clean(", ".join(record.tools), lines=False))
+    if record.context_hash:
+        table.add("context", record.context_hash)
+    if record.prompt_hash:
+        table.add("prompt", record.prompt_hash)
+    named = " ".join(filter(None, (record.prompt_id, record.prompt_version, *record.prompt_tags)))
+    if named:
+        table.add("template", clean(named, lines=False))
+    table.add("turn", f"number {record.turn_number} of its session")
+    return table
+
+
+def judgement_section(turn_id: str, rows: Sequence[JudgementRow]) -> Group:
+    """One line a judge: the score, or how far it is."""
+    with_tokens = any(row.input_tokens or row.output_tokens for row in rows)
+    table = PageTable(
+        key("judge"),
+        key("state"),
+        fact("score", 6),
+        fact("by", 2),
+        fact("tries", 3),
+        *((fact("tokens", 1),) if with_tokens else ()),
+        words("reason", 5),
+    )
+    for row in rows:
+        why = Text(short(row.reason or "", TEXT_WIDTH))
+        if row.state != "done":
+            why = Text(short(row.error or "", TEXT_WIDTH), "red")
+            if row.state == "pending":
+                why = Text(_due(row), "dim").append("  " if row.error else "").append_text(why)
+        table.add(
+            row.judge,
+            styled(row.state, STATUS_STYLES),
+            Text("") if row.score is None else _score(row.score),
+            Text(" ".join(filter(None, (row.method or "", short(row.model or "", 30)))), "dim"),
+            str(row.tries),
+            *((_judging_tokens(row),) if with_tokens else ()),
+            why,
+        )
+    return Group(table, *_remedies(turn_id, (f"judge:{row.judge}" for row in rows if row.state == "dead")))
+
+
+def memory_section(memories: Sequence[MemoryRow], observations: Sequence[ObservationRow]) -> PageTable:
+    """What was first learned in this turn, and how often it was met since."""
+    table = PageTable(fact("kind", 3), words("what", 4, 30), fact("seen", 2), words("scope", 1))
+    rows = (*memories, *observations)
+    for row in rows[:MAX_LISTED_MEMORIES]:
+        table.add(
+            Text(row.kind.replace("_", " "), "cyan"),
+            short(row.text, TEXT_WIDTH),
+            "once" if row.times_seen == 1 else f"{row.times_seen} times",
+            Text(short(row.scope, 30), "dim"),
+        )
+    if len(rows) > MAX_LISTED_MEMORIES:
+        table.add("", Text(f"... {len(rows) - MAX_LISTED_MEMORIES} more; --json has them all", "dim"), "", "")
+    return table
+
+
+def step_section(turn_id: str, rows: Sequence[StepRow]) -> Group:
+    """How far the finalizer came, and what to do about what it gave up."""
+    table = PageTable(key("step"), key("state"), fact("tries", 2), fact("when", 1), words("error", 3))
+    for row in rows:
+        table.add(
+            row.step,
+            styled(row.state, STATUS_STYLES),
+            str(row.tries),
+            Text(ago(row.updated_at), "dim"),
+            Text(short(row.error or "", TEXT_WIDTH), "red"),
+        )
+    return Group(table, *_remedies(turn_id, (row.step for row in rows if row.state == "dead")))
+
+
+def _remedies(turn_id: str, dead: Iterable[str]) -> list[Text]:
+    return [
+        Text(f"{name} was given up; to run it again: ", "yellow").append(
+            f"brainq finalize retry {turn_id} {name}", "bold"
+        )
+        for name in dead
+    ]
+
+
+def _tokens(spends: Sequence[Spend], writes_cache: bool) -> list[str]:
+    names = ["input_tokens", "output_tokens", "cache_read_tokens"]
+    if writes_cache:
+        names.append("cache_creation_tokens")
+    about = "~" if any(spend.estimated for spend in spends) else ""
+    return [f"{about}{sum(getattr(spend, name) for spend in spends):,}" for name in names]
+
+
+def _judging_tokens(row: JudgementRow) -> Text:
+    if not (row.input_tokens or row.output_tokens):
+        return Text("")
+    return Text(f"{row.input_tokens or 0:,} in, {row.output_tokens or 0:,} out", "dim")
+
+
+def _score(score: float) -> Text:
+    full = round(score * SCORE_WIDTH)
+    style = "green" if score >= 0.7 else "yellow" if score >= 0.4 else "red"
+    return Text("█" * full, style).append("░" * (SCORE_WIDTH - full), "dim").append(f" {score:.2f}", style)
+
+
+def _due(row: JudgementRow) -> str:
+    wait_ms = (row.due_at - datetime.now(UTC)).total_seconds() * 1000
+    if wait_ms <= 0:
+        return f"due {ago(row.due_at)}"
+    return f"next try in {duration(wait_ms)}" if row.error else f"at work, for {duration(wait_ms)} at most"

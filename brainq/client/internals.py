@@ -1,0 +1,108 @@
+"""For this package and those that stand on it: the wiring behind a client, and the errors that callers get
+while Redis or SQL is unreachable.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from brainq.errors import BrainqError, Unreachable
+from brainq.state.connection import DISK_REMEDY, disk_is_full
+from brainq.wiring import Wiring, services
+
+if TYPE_CHECKING:
+    from brainq.client.async_client import AsyncClient
+    from brainq.client.client import Client
+
+
+# The machines behind a client, for this package and those that stand on it. No part of what users call.
+
+
+def wiring_of(client: Client | AsyncClient) -> Wiring:
+    return client._wiring  # pyright: ignore[reportPrivateUsage]
+
+
+# What a caller is told when Redis or SQL is away: brainq's own error, and how to ask again.
+
+C = TypeVar("C", bound=type)
+
+
+def raises_unreachable(cls: C) -> C:
+    """Make every public verb and property of a class raise Unreachable where Redis or SQL does not answer."""
+    for name, verb in list(vars(cls).items()):
+        if name.startswith("_"):
+            continue
+        if isinstance(verb, property) and verb.fget is not None:
+            setattr(cls, name, property(_translated(verb.fget), doc=verb.__doc__))
+        elif inspect.isfunction(verb) and not inspect.isgeneratorfunction(verb):
+            setattr(cls, name, _translated(verb))
+    return cls
+
+
+@contextmanager
+def translate_unreachable(*, request_key: str = "", client_message_id: str = "") -> Generator[None]:
+    """Raise what is raised in it as `as_ours` says."""
+    try:
+        yield
+    except Exception as failure:
+        ours = public_error(failure, request_key=request_key, client_message_id=client_message_id)
+        if ours is failure:
+            raise
+        raise ours from failure
+
+
+def public_error(failure: Exception, *, request_key: str = "", client_message_id: str = "") -> Exception:
+    """`failure` as callers are told it; the ids say under which it is the same submit, or the same input, again."""
+    if isinstance(failure, Unreachable):
+        ours = failure
+    elif isinstance(failure, BrainqError) or not services.is_unavailable(failure):
+        return failure
+    else:
+        ours = Unreachable(_unreachable_message(failure))
+    if request_key and not ours.request_key:
+        return Unreachable(
+            f"{ours}. Whether the turn was accepted is not known: submit it again with "
+            f"request_key={request_key!r}, and it is the same turn",
+            request_key=request_key,
+        )
+    if client_message_id and not ours.client_message_id:
+        return Unreachable(
+            f"{ours}. Whether the input was accepted is not known: send it again with "
+            f"client_message_id={client_message_id!r}, and it is the same input",
+            client_message_id=client_message_id,
+        )
+    return ours
+
+
+def _unreachable_message(failure: Exception) -> str:
+    if disk_is_full(failure):
+        return f"Redis cannot write to its disk, so it takes no writes; {DISK_REMEDY}"
+    where, remedy = _service_and_remedy(failure)
+    return f"{where} does not answer ({_failure_reason(failure)}); {remedy}"
+
+
+def _service_and_remedy(failure: Exception) -> tuple[str, str]:
+    if services.is_redis_unavailable(failure):
+        return "Redis", "start it, or correct BRAINQ_REDIS_URL; the same may be asked again when it is back"
+    if services.is_sql_unavailable(failure):
+        return "SQL", "start it, or correct BRAINQ_SQL_URL; the same may be asked again when it is back"
+    return "Redis, SQL or the disk", "`brainq doctor` says which; the same may be asked again when it is back"
+
+
+def _failure_reason(failure: Exception) -> str:
+    """SQLite says itself what is wrong, such as a full disk, and quotes nobody; of others the type."""
+    driver = getattr(failure, "orig", None)
+    return str(driver) if type(driver).__module__ == "sqlite3" else type(failure).__name__
+
+
+def _translated(verb: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(verb)
+    def reaching(*args: Any, **named: Any) -> Any:
+        with translate_unreachable():
+            return verb(*args, **named)
+
+    return reaching

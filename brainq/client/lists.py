@@ -1,0 +1,381 @@
+"""Lists of turns, sessions and deliveries, a page at a time, and the turn that the beginning of an id stands
+for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from itertools import islice
+from typing import Any, TypeVar, get_args
+
+from brainq.client import checks
+from brainq.contracts.evaluation import ALL_STRATEGIES, Strategy
+from brainq.contracts.history import (
+    LIST_STATES,
+    SORTS,
+    ListedSession,
+    ListedTurn,
+    Sort,
+    TurnFilter,
+    metadata_pairs,
+)
+from brainq.contracts.ids import MAX_ID_LENGTH, check_id, check_prefixes, check_turn_id
+from brainq.contracts.rows import TurnRow
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.turn import TurnKind
+from brainq.contracts.webhook import DeliveryRow, DeliveryState
+from brainq.errors import InvalidInput, TurnNotFound
+from brainq.state.snapshots import LiveTurn, RedisLiveTurns
+from brainq.store.repositories.turn_lists import ListRow
+from brainq.store.store import Store
+from brainq.turn.explain import explain
+from brainq.wiring import Wiring
+
+# Lists that are read to their end, a page at a time.
+
+PAGE_SIZE = 200
+
+T = TypeVar("T")
+
+
+def iterate_pages(read: Callable[[str | None], Sequence[T]], cursor: Callable[[T], str]) -> Iterator[T]:
+    """Each item of every page: `read` gives the PAGE_SIZE items behind a cursor, and `cursor` is that of an item."""
+    after: str | None = None
+    while True:
+        page = read(after)
+        yield from page
+        if len(page) < PAGE_SIZE:
+            return
+        after = cursor(page[-1])
+
+
+async def iterate_pages_async(
+    read: Callable[[str | None], Awaitable[Sequence[T]]], cursor: Callable[[T], str]
+) -> AsyncIterator[T]:
+    """As `pages`, on an event loop."""
+    after: str | None = None
+    while True:
+        page = await read(after)
+        for item in page:
+            yield item
+        if len(page) < PAGE_SIZE:
+            return
+        after = cursor(page[-1])
+
+
+# Which turn somebody means who writes the beginning of its id.
+
+SHOWN_MATCHES = 5
+
+
+def find_turn(store: Store, sought: str) -> TurnRow:
+    """The turn with this id or request key, or the one whose id begins like this.
+
+    Raises TurnNotFound, or InvalidInput when several begin like this.
+    """
+    found = store.turns.find(sought) if sought else []
+    exact = [row for row in found if sought in (row.turn_id, row.request_key)]
+    if len(exact) == 1:
+        return exact[0]
+    if not found:
+        raise TurnNotFound(
+            f"no turn has the id, the beginning of an id, or the request key {sought!r}; see `brainq list`"
+        )
+    if len(found) > 1:
+        ids = ", ".join(row.turn_id for row in found[:SHOWN_MATCHES])
+        more = ", ..." if len(found) > SHOWN_MATCHES else ""
+        raise InvalidInput("TURN", f"several turns begin with {sought!r}: {ids}{more}; give more of the id")
+    return found[0]
+
+
+# Lists of turns and sessions: SQL has every turn, and Redis what those do that have not ended.
+
+MAX_SEARCH_CHARS = 200
+
+MAX_FILTER_VALUES = 20  # values of metadata, or tags, of one question
+
+REDIS_BATCH = 200  # turns that Redis is asked about, where only it knows which of them are wanted
+
+W = TypeVar("W", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnList:
+    """Reads pages. Without `living`, while Redis is away, what SQL knows."""
+
+    store: Store
+    living: RedisLiveTurns | None
+
+    def turns(self, asked: TurnFilter, limit: int, before: str | None) -> tuple[ListedTurn, ...]:
+        """See `Client.turns`."""
+        checks.limit(limit)
+        place = self._place(before, asked.sessions)
+        if asked.is_read or asked.sort != "newest":
+            return tuple(islice(self._ordered(asked, place, limit), limit))
+        # First those that have not ended: one that ends in between is met twice, and not missed.
+        live = list(self._live(asked, place, limit)) if asked.has_live else []
+        ended = self.store.turn_lists.ended(asked, place, limit) if asked.has_ended else []
+        found = {row.turn.row: turn for row, turn in live} | {row.turn.row: _ended_turn(row) for row in ended}
+        return tuple(found[row] for row in sorted(found, reverse=True)[:limit])
+
+    def sessions(
+        self, prefix: str, limit: int, sessions: Sequence[str] | None, before: str | None
+    ) -> tuple[ListedSession, ...]:
+        """See `Client.sessions`."""
+        theirs = None if sessions is None else check_prefixes("session_prefixes", sessions)
+        begins = check_id("prefix", prefix) if prefix else ""
+        place = self._place(before, theirs)
+        found = self.store.turn_lists.sessions(theirs, begins, place, checks.limit(limit))
+        turns = [turn for _, turn in self._told([row for row, _ in found])]
+        ids = [row.turn.session_id for row, _ in found]
+        stand = self.living.sessions(ids) if self.living is not None else [None] * len(ids)
+        return tuple(
+            ListedSession(
+                session_id=turn.session_id,
+                last_turn=turn,
+                turns=number,
+                live=None if now is None else now.live,
+                waiting=0 if now is None else now.waiting,
+                is_paused=now is not None and now.is_paused,
+                flags=0 if now is None else now.flags,
+            )
+            for turn, (_, number), now in zip(turns, found, stand, strict=True)
+        )
+
+    def _place(self, before: str | None, sessions: Sequence[str] | None) -> int | None:
+        if before is None:
+            return None
+        found = self.store.turn_lists.place(check_turn_id("after", before), sessions)
+        if found is None:
+            raise InvalidInput("after", f"there is no turn {before!r}, or no more; begin with the first page")
+        return found
+
+    def _ordered(self, asked: TurnFilter, place: int | None, limit: int) -> Iterator[ListedTurn]:
+        """In an order of its own, or those that a search finds."""
+        at_once = max(limit, REDIS_BATCH) if asked.is_read or asked.is_redis_asked else limit
+        while True:
+            rows = self.store.turn_lists.ordered(asked, place, at_once)
+            wanted = rows
+            if asked.is_read:
+                found = self.store.turn_lists.said([row.turn.row for row in rows], asked)
+                wanted = [row for row in rows if row.turn.row in found]
+            for row, turn in self._told(wanted):
+                if row.turn.ended_at is not None or asked.fits(turn):
+                    yield turn
+            if len(rows) < at_once:
+                return
+            place = rows[-1].turn.row
+
+    def _live(self, asked: TurnFilter, place: int | None, limit: int) -> Iterator[tuple[ListRow, ListedTurn]]:
+        """The newest that have not ended and that are wanted, by what Redis says of them."""
+        left, at_once = limit, max(limit, REDIS_BATCH) if asked.is_redis_asked else limit
+        while left:
+            rows = self.store.turn_lists.unended(asked, place, at_once)
+            for row, turn in self._told(rows):
+                if left and asked.fits(turn):
+                    left -= 1
+                    yield row, turn
+            if len(rows) < at_once:
+                return
+            place = rows[-1].turn.row
+
+    def _told(self, rows: Sequence[ListRow]) -> list[tuple[ListRow, ListedTurn]]:
+        """Each as it stands."""
+        unended = [row.turn for row in rows if row.turn.ended_at is None]
+        seen: dict[str, LiveTurn | None] = {}
+        if self.living is not None:
+            asked = self.living.of([(turn.session_id, turn.turn_id) for turn in unended])
+            seen = {turn.turn_id: now for turn, now in zip(unended, asked, strict=True)}
+        why = "accepted; " + ("Redis does not know it" if self.living is not None else "Redis is away")
+        told: list[tuple[ListRow, ListedTurn]] = []
+        for row in rows:
+            now = seen.get(row.turn.turn_id)
+            if row.turn.ended_at is not None:
+                told.append((row, _ended_turn(row)))
+            else:
+                told.append((row, _accepted_turn(row, why) if now is None else _live_turn(row, now)))
+        return told
+
+
+def make_turn_list(wiring: Wiring) -> TurnList:
+    return TurnList(wiring.store, wiring.state.live_turns)
+
+
+def checked_filter(
+    session: str | None = None,
+    state: str | None = None,
+    session_prefixes: Sequence[str] | None = None,
+    *,
+    brain: str | None = None,
+    ending: str | None = None,
+    stop_reason: str | None = None,
+    failing: bool = False,
+    min_cost_usd: float | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    text: str = "",
+    strategy: str | None = None,
+    search: str = "",
+    sort: Sort = "newest",
+    metadata: Mapping[str, Any] | None = None,
+    prompt_tags: Sequence[str] = (),
+) -> TurnFilter:
+    """Raises InvalidInput for what is none of a field's values."""
+    if state is not None and state not in LIST_STATES:
+        hint = f"; that is an ending: ending={state!r}" if state in tuple(Ending) else ""
+        raise InvalidInput("state", f"{state!r} is none of {', '.join(LIST_STATES)}{hint}")
+    if sort not in SORTS:
+        raise InvalidInput("sort", f"{sort!r} is none of {', '.join(SORTS)}")
+    if min_cost_usd is not None and not (math.isfinite(min_cost_usd) and min_cost_usd >= 0):
+        raise InvalidInput("min_cost_usd", f"{min_cost_usd!r} must be a number of dollars, 0 or more")
+    return TurnFilter(
+        session=None if session is None else check_id("session", session),
+        brain=None if brain is None else check_id("brain", brain),
+        sessions=None if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes),
+        state=state,
+        ending=_enum_value("ending", ending, Ending),
+        stop_reason=_enum_value("stop_reason", stop_reason, StopReason),
+        failing=failing,
+        min_cost_usd=min_cost_usd,
+        since=_instant("since", since),
+        until=_instant("until", until),
+        text=checks.text("text", text, MAX_ID_LENGTH),
+        strategy=_strategy(strategy),
+        metadata=_metadata_filter(metadata or {}),
+        prompt_tags=_tags(prompt_tags),
+        search=checks.text("search", search, MAX_SEARCH_CHARS).strip(),
+        sort=sort,
+    )
+
+
+def read_metadata_pairs(field: str, given: Sequence[str]) -> dict[str, str]:
+    """`["customer=42"]` as metadata to be found. Raises InvalidInput for what is no `name=value`."""
+    found: dict[str, str] = {}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            raise InvalidInput(field, f"{pair!r} is not name=value, such as customer=42")
+        if name in found:
+            raise InvalidInput(field, f"{name!r} is given twice; a turn has one")
+        found[name] = value
+    return found
+
+
+def _metadata_filter(metadata: object) -> tuple[str, ...]:
+    if not isinstance(metadata, Mapping):
+        raise InvalidInput("metadata", "must be a mapping of names to values, such as {'customer': 42}")
+    pairs = tuple(checks.text("metadata", pair, MAX_SEARCH_CHARS) for pair in metadata_pairs(metadata))
+    if len(pairs) > MAX_FILTER_VALUES:
+        raise InvalidInput("metadata", f"has {len(pairs)} values; ask for at most {MAX_FILTER_VALUES}")
+    return pairs
+
+
+def _tags(tags: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(tags, str) or len(tags) > MAX_FILTER_VALUES:
+        raise InvalidInput("prompt_tags", f"must be a list of at most {MAX_FILTER_VALUES} tags")
+    return tuple(checks.text("prompt_tags", tag, MAX_SEARCH_CHARS) for tag in tags)
+
+
+def _strategy(given: str | None) -> Strategy | None:
+    if given is None:
+        return None
+    for strategy in ALL_STRATEGIES:
+        if strategy == given:
+            return strategy
+    raise InvalidInput("strategy", f"{given!r} is none of {', '.join(ALL_STRATEGIES)}")
+
+
+def _instant(field: str, given: datetime | None) -> datetime | None:
+    if given is None:
+        return None
+    if given.tzinfo is None:
+        raise InvalidInput(field, f"{given.isoformat()} has no time zone; write 2026-05-01T12:00:00Z")
+    try:
+        return given.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInput(field, f"{given.isoformat()} is beyond the years 1 to 9999 in UTC") from None
+
+
+def _enum_value(field: str, given: str | None, kind: type[W]) -> W | None:
+    if given is None:
+        return None
+    try:
+        return kind(given)
+    except ValueError:
+        raise InvalidInput(field, f"{given!r} is none of {', '.join(kind)}") from None
+
+
+def _ended_turn(row: ListRow) -> ListedTurn:
+    turn = row.turn
+    reason = turn.stop_reason.value if turn.stop_reason else ""
+    said = turn.reject_reason or turn.error or ""
+    return _listed_turn(
+        row,
+        state=turn.state,
+        ending=turn.ending,
+        stop_reason=turn.stop_reason,
+        note=": ".join(part for part in (reason if reason != turn.state else "", said) if part),
+        steps=row.steps or 0,
+        calls=row.calls or 0,
+        failed_calls=row.failed_calls or 0,
+        tokens=row.tokens or 0,
+        cost_usd=row.cost_usd,
+    )
+
+
+def _accepted_turn(row: ListRow, why: str) -> ListedTurn:
+    return _listed_turn(row, state=row.turn.state, note=why)
+
+
+def _live_turn(row: ListRow, now: LiveTurn) -> ListedTurn:
+    seen = now.snapshot
+    return _listed_turn(
+        row,
+        state=seen.state.value,
+        ending=seen.ending if seen.state.is_final else None,
+        stop_reason=seen.stop_reason,
+        note=explain(seen),
+        awaits=seen.awaits,
+        steps=seen.budget.steps_used,
+        calls=seen.budget.tool_calls_used,
+        failed_calls=now.failed_calls,
+        tokens=seen.budget.tokens_used,
+        cost_usd=seen.budget.cost_usd,
+    )
+
+
+def _listed_turn(row: ListRow, **said: object) -> ListedTurn:
+    turn = row.turn
+    kinds: dict[str, TurnKind] = {"chat": "chat", "review": "review", "compact": "compact"}
+    return ListedTurn.model_validate(
+        {
+            "turn_id": turn.turn_id,
+            "session_id": turn.session_id,
+            "request_key": turn.request_key,
+            "kind": kinds.get(row.kind or "", "chat"),
+            "brain": row.brain,
+            "message": row.message or "",
+            "accepted_at": turn.accepted_at,
+            "ended_at": turn.ended_at,
+            "dead_steps": row.dead_steps,
+            "parent": row.parent,
+            **said,
+        }
+    )
+
+
+# What webhooks were, or are to be, sent: asked of SQL alone, so that an operator may while Redis is away.
+
+
+def list_deliveries(
+    store: Store, state: str | None, limit: int, sessions: Sequence[str] | None, before: int | None = None
+) -> list[DeliveryRow]:
+    """See `Client.deliveries`."""
+    if state not in (None, *get_args(DeliveryState)):
+        raise InvalidInput("state", f"{state!r} is none of {', '.join(get_args(DeliveryState))}")
+    theirs = None if sessions is None else check_prefixes("session_prefixes", sessions)
+    return store.deliveries.list(state, checks.limit(limit), before, sessions=theirs)

@@ -1,0 +1,184 @@
+"""A turn's progress, as both kinds of handle see it: waiting, following its events, cancelling, and what
+happens next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from brainq.client.options import Cancelled, WaitFor
+from brainq.contracts.event import EventKind, TurnEvent
+from brainq.contracts.people import Approval
+from brainq.contracts.rows import TurnRow
+from brainq.contracts.status import Awaits, TurnState
+from brainq.contracts.turn import TurnResult
+from brainq.contracts.view import TurnSnapshot
+from brainq.errors import InvalidInput, ResultTimeout, SessionBusy, TurnNotFound, TurnParked, TurnRejected
+from brainq.settings.deployment import Settings
+from brainq.state.fleet import RedisWorkers
+from brainq.turn.explain import explain
+from brainq.wiring import Wiring
+
+# What SQL says of a turn that Redis does not know: it has expired there, or is not queued yet.
+
+
+def has_ended(wiring: Wiring, turn_id: str) -> bool:
+    """Raises TurnNotFound when SQL does not know it either, TurnRejected for a refused turn."""
+    row = wiring.store.turns.get(turn_id)
+    if row is None:
+        raise TurnNotFound(f"turn {turn_id!r} is known neither to Redis nor to SQL")
+    if row.state == "rejected":
+        raise TurnRejected(row.reject_reason or "rejected")
+    return row.ended_at is not None
+
+
+def stored_result(wiring: Wiring, turn_id: str) -> TurnResult | None:
+    """The result of a turn that has ended; else None. Raises as `has_ended`."""
+    return wiring.store.turns.result(turn_id) if has_ended(wiring, turn_id) else None
+
+
+# How long somebody who follows a turn still waits: pure, on a monotonic clock that is handed in.
+
+
+@dataclass(slots=True)
+class WaitLimits:
+    """`timeout_s` is the whole wait, `idle_s` the longest silence in it; None: no limit."""
+
+    turn_id: str
+    timeout_s: float | None
+    idle_s: float | None
+    began: float
+    _heard: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._heard = self.began
+
+    def heard(self, now: float) -> None:
+        """An event came, and the silence begins anew."""
+        self._heard = now
+
+    def left_s(self, now: float) -> float:
+        """Seconds until one of the two is over, never below 0; infinite without either."""
+        ends = (
+            math.inf if self.timeout_s is None else self.began + self.timeout_s,
+            math.inf if self.idle_s is None else self._heard + self.idle_s,
+        )
+        return max(0.0, min(ends) - now)
+
+    def check(self, now: float) -> None:
+        """Raise ResultTimeout where one is over."""
+        if self.timeout_s is not None and now >= self.began + self.timeout_s:
+            raise ResultTimeout(
+                f"turn {self.turn_id!r} has no result after {self.timeout_s:g} s; it goes on, ask again later"
+            )
+        if self.idle_s is not None and now >= self._heard + self.idle_s:
+            raise ResultTimeout(f"turn {self.turn_id!r}: no event for {self.idle_s:g} s; it goes on")
+
+
+# Moves on a turn that several verbs are made of.
+
+POLL_S = 2.0
+
+PARKED_FOR = frozenset({Awaits.PEOPLE.value, Awaits.OUTSIDE.value, Awaits.CLIENT.value})
+
+NEEDS_CALLER: frozenset[WaitFor] = frozenset(("ended", "people", "client"))
+
+"""The end, or that nobody but the caller, or a person it may tell, can let the turn go on."""
+
+UNTIL_WORDS = PARKED_FOR | {"ended", "parked"}
+
+_PROGRESS_EVENTS = frozenset({EventKind.TEXT_DELTA, EventKind.REASONING_DELTA, EventKind.CALL_PROGRESS})
+
+_CANCEL_ANSWERS: Mapping[str, Cancelled] = {"CANCELLED": "cancelled", "REQUESTED": "requested"}
+
+
+def cancel_turn(
+    wiring: Wiring, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False
+) -> Cancelled:
+    """Cancel a turn; with `queued_only` not if it is live. See `TurnHandle.cancel`, `Session.drop`."""
+    brakes = wiring.people.brakes
+    stop = brakes.drop if queued_only else brakes.cancel
+    word = stop(session_id, turn_id, reason[:500])
+    if word == "GONE" and queue_again(wiring, session_id, turn_id):
+        word = stop(session_id, turn_id, reason[:500])
+    if word == "GONE":
+        brakes.nothing_to_cancel(session_id, turn_id)
+    return _CANCEL_ANSWERS.get(word, "ended")
+
+
+def queue_again(wiring: Wiring, session_id: str, turn_id: str) -> bool:
+    """Make a turn known to Redis that only SQL knows yet: what is done to it needs something to stand on.
+
+    False when it has ended, or nobody knows it.
+    """
+    row = wiring.store.turns.get(turn_id)
+    request = None if row is None or row.ended_at is not None else wiring.store.turns.request(turn_id)
+    if request is None or request.session_id != session_id:
+        return False
+    try:
+        wiring.people.admission.queue_again(request)
+    except SessionBusy:  # it is refused, which is an end
+        return False
+    return True
+
+
+def check_until(until: object) -> frozenset[str]:
+    """`until` of `TurnHandle.wait`, checked: of whom a parked turn may wait that is waited for."""
+    given: list[object] = [until] if isinstance(until, str) else list(cast("Iterable[object]", until))
+    unknown = [word for word in given if word not in UNTIL_WORDS]
+    if unknown or not given:
+        raise InvalidInput("until", f"{until!r} must be some of {', '.join(sorted(UNTIL_WORDS))}")
+    return PARKED_FOR if "parked" in given else frozenset(str(word) for word in given) & PARKED_FOR
+
+
+def is_parked(snapshot: TurnSnapshot | None, waits: frozenset[str]) -> bool:
+    return snapshot is not None and snapshot.state is TurnState.PARKED and snapshot.awaits.value in waits
+
+
+def turn_parked_error(
+    turn_id: str, session_id: str, snapshot: TurnSnapshot | None, approvals: Sequence[Approval]
+) -> TurnParked:
+    awaits = Awaits.PEOPLE if snapshot is None else snapshot.awaits
+    pending = tuple(approval.id for approval in approvals if approval.state == "pending")
+    return TurnParked(turn_id, session_id, awaits.value, pending)
+
+
+def is_only_progress(batch: Sequence[TurnEvent]) -> bool:
+    """Whether these events are of what a turn does while it is not parked, so that nobody need look."""
+    return bool(batch) and all(event.kind in _PROGRESS_EVENTS for event in batch)
+
+
+def next_events(
+    wiring: Wiring, session_id: str, turn_id: str, after: int, wait_s: float = POLL_S
+) -> tuple[list[TurnEvent], bool]:
+    """The events above `after` that there are, waiting up to `wait_s` for the first; and whether that is all."""
+    events = wiring.state.events
+    batch = events.read(session_id, turn_id, after, wait_s)
+    if batch:
+        return batch, batch[-1].is_final
+    if not events.known(session_id, turn_id):
+        return [], has_ended(wiring, turn_id)
+    if not events.is_out(session_id, turn_id):
+        return [], False
+    # It may have come between the two questions.
+    return events.read(session_id, turn_id, after, 0), True
+
+
+# What happens next to a turn, and why, in one sentence: from Redis while it is there, else from what SQL says.
+
+
+def explain_next(
+    row: TurnRow, snapshot: TurnSnapshot | None, settings: Settings, workers: RedisWorkers | None
+) -> str:
+    """One sentence without a full stop; `snapshot` None: Redis does not know the turn."""
+    if snapshot is not None:
+        alive = None if workers is None else {worker.pool for worker in workers.alive()}
+        return explain(snapshot, sweep_s=settings.sweep_s, rering_s=settings.rering_s, alive=alive)
+    if row.state == "rejected":
+        return "rejected when it was submitted; it never ran"
+    if row.ended_at is not None:
+        return f"ended as {row.state}; nothing more happens, Redis has let it go and SQL keeps what was said"
+    return "accepted in SQL and not in Redis: a sweeper puts it there within seconds, if a coordinator runs"

@@ -1,0 +1,107 @@
+"""Evaluation of ended turns: judges and their scores, and the record of what a turn decided."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol, get_args, runtime_checkable
+
+from pydantic import Field
+
+from brainq.contracts.base import Wire
+from brainq.contracts.model import TokenUsage
+from brainq.contracts.status import Ending, StopReason
+
+# Judging an ended turn: who judges what, and the score.
+
+JudgeMethod = Literal["model", "rules"]
+
+
+class JudgeCase(Wire):
+    """What a judge reads.
+
+    transcript       `[role] text` lines of the turn's messages, tool results cut to a length
+    system_prompt    the turn's; "" where it cannot be told any more
+    history          `[role] text` lines of the session's last turns before this one, which the question may refer to
+    relevant_facts   the context pack's `relevant_facts`, or the texts its notes carry
+    """
+
+    turn_id: str
+    session_id: str
+    question: str
+    answer: str
+    transcript: str
+    relevant_facts: tuple[str, ...] = ()
+    system_prompt: str = ""
+    history: str = ""
+
+
+class Judgement(Wire):
+    """A score from 0 (bad) to 1 (good), with its reason. `method`: a model judged, or rules did in its place.
+
+    input_tokens, output_tokens   what asking a model took; None where none was asked
+    """
+
+    score: float = Field(ge=0, le=1)
+    reason: str = Field(max_length=2000)
+    method: JudgeMethod = "model"
+    model: str = ""
+    input_tokens: int | None = Field(default=None, ge=0)
+    output_tokens: int | None = Field(default=None, ge=0)
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Scores one aspect of an answer. `name` is what prompt templates call it by."""
+
+    @property
+    def name(self) -> str: ...
+
+    def judge(self, case: JudgeCase) -> Judgement: ...
+
+
+# The record of what a turn decided, kept for audits and evaluation.
+
+DECISION_KEY = "support.chat.turn"
+
+Strategy = Literal["direct_answer", "web_augmented", "retrieval_augmented", "tool_assisted"]
+
+ALL_STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+
+
+class RuntimeDecisionRecord(Wire):
+    """One row a turn, with key `support.chat.turn`.
+
+    turn_number    which of its session's turns it was, from 1
+    strategy       how the turn came to its answer, by the tools that ran; see docs/after-the-answer.md
+    tools          names of those that ran, in the order of their first call
+    context_hash   of memory and context pack that the answer stood on, 16 hex digits; "" where there was neither
+    prompt_hash    of the system prompt as rendered for the turn; "" for a turn that never began
+    """
+
+    key: str = DECISION_KEY
+    turn_id: str
+    session_id: str
+    turn_number: int
+    strategy: Strategy
+    tools: tuple[str, ...]
+    context_hash: str
+    prompt_hash: str = ""
+    elapsed_ms: int
+    usage: TokenUsage
+    ending: Ending
+    stop_reason: StopReason
+    prompt_id: str | None = None
+    prompt_version: str | None = None
+    prompt_tags: tuple[str, ...] = ()
+
+
+class DecisionStore(Protocol):
+    """Where a brain's decision records are kept, in place of SQL: `Brain(decisions=...)`. Any process may call it."""
+
+    def write(self, record: RuntimeDecisionRecord, step_key: str) -> None:
+        """Keep the record of a turn, in a finalizer worker, within a minute. After a crash it may be called again with
+        the same `step_key` and record. What it raises is tried again, as any finalizer step."""
+        ...
+
+    def get(self, turn_id: str) -> RuntimeDecisionRecord | None:
+        """The record of a turn; None where there is none."""
+        ...

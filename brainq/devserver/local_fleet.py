@@ -1,0 +1,219 @@
+"""Fleet: the pools as real worker processes of this process, for `brainq dev`, demos, benchmarks and tests.
+
+Workers write their logs to files, end with this process even when it is killed, and can be killed and started
+again one by one. For production use `brainq up`, systemd or containers instead.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from brainq.devserver.owner import OWNER_FD, READY_FILE
+from brainq.errors import SetupError
+
+START_S = 120.0  # until every worker consumes, on a machine that is slow and busy
+POOLS = ("coordinator", "parallel", "serial", "finalizer")
+LOG_TAIL_LINES = 30
+
+
+class WorkerProcess(Protocol):
+    """What a fleet asks of a worker's process: a part of `subprocess.Popen`."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def returncode(self) -> int | None:
+        """None until it was seen to be over; minus the signal's number if a signal ended it."""
+        ...
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int) -> None: ...
+    def kill(self) -> None: ...
+
+
+class SpawnWorker(Protocol):
+    """How a worker's process is started: this celery command, in a session of its own, its output in `log`."""
+
+    def __call__(
+        self, celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int
+    ) -> WorkerProcess: ...
+
+
+def run_celery(
+    celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int
+) -> WorkerProcess:
+    """`celery ...` as `tasks.start` does it, with the file `inherited` left open in it."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "brainq.tasks.start", *celery],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        pass_fds=(inherited,),
+        start_new_session=True,
+    )
+
+
+@dataclass
+class LocalWorker:
+    """One worker process. `name` is its pool, with a number when the pool has several."""
+
+    name: str
+    pool: str
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    log_path: Path
+    ready_path: Path
+    process: WorkerProcess | None = field(default=None)
+    pipe: int = -1
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def is_ready(self) -> bool:
+        return self.is_running and self.ready_path.exists()
+
+
+class LocalFleet:
+    """Worker processes of the four pools.
+
+    environment   added to this process's own: BRAINQ_APP, BRAINQ_REDIS_URL, ...
+    workers       how many processes a pool has; one each unless given
+    concurrency   threads a process has; the settings' default unless given
+    spawn         how a process is started
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        environment: Mapping[str, str],
+        *,
+        workers: Mapping[str, int] | None = None,
+        concurrency: Mapping[str, int] | None = None,
+        log_level: str = "WARNING",
+        pools: Sequence[str] = POOLS,
+        spawn: SpawnWorker = run_celery,
+    ) -> None:
+        self.directory = directory
+        self._spawn = spawn
+        directory.mkdir(parents=True, exist_ok=True)
+        self.workers: list[LocalWorker] = []
+        for pool in pools:
+            count = (workers or {}).get(pool, 1)
+            for number in range(1, count + 1):
+                name = pool if count == 1 else f"{pool}{number}"
+                threads = (concurrency or {}).get(pool)
+                arguments = ("-l", log_level, "-n", f"{name}@%h", *(("-c", str(threads)) if threads else ()))
+                self.workers.append(
+                    LocalWorker(
+                        name,
+                        pool,
+                        arguments,
+                        {**os.environ, **environment},
+                        directory / f"{name}.log",
+                        directory / f"{name}.ready",
+                    )
+                )
+
+    def start(self, timeout_s: float = START_S) -> None:
+        """Start every worker and wait until all consume. Raises SetupError with the end of a log if not."""
+        # What a signal's handler raises, it raises in the main thread. In the midst of a launch nobody would know
+        # the process that was just started: it would outlive `stop`.
+        with ThreadPoolExecutor(1) as launches:
+            launches.submit(self._launch_all).result()
+        self.wait_ready(timeout_s)
+
+    def _launch_all(self) -> None:
+        for worker in self.workers:
+            self.launch(worker)
+
+    def wait_ready(self, timeout_s: float = START_S) -> None:
+        end = time.monotonic() + timeout_s
+        for worker in self.workers:
+            while not worker.is_ready:
+                if not worker.is_running or time.monotonic() > end:
+                    said = self.log_tail(worker)
+                    raise SetupError(
+                        f"the {worker.name} worker did not start; {worker.log_path} ends:\n{said}"
+                    )
+                time.sleep(0.02)
+
+    def launch(self, worker: LocalWorker) -> None:
+        """Start one worker without waiting for it."""
+        worker.ready_path.unlink(missing_ok=True)
+        theirs, ours = os.pipe()
+        with worker.log_path.open("ab") as log:
+            worker.process = self._spawn(
+                [
+                    *("-A", f"brainq.workers.{worker.pool}", "worker"),
+                    *("--without-gossip", "--without-mingle"),
+                    *worker.arguments,
+                ],
+                {**worker.environment, OWNER_FD: str(theirs), READY_FILE: str(worker.ready_path)},
+                log.fileno(),
+                theirs,
+            )
+        os.close(theirs)
+        worker.pipe = ours
+
+    def of_pool(self, pool: str) -> list[LocalWorker]:
+        return [worker for worker in self.workers if worker.pool == pool]
+
+    def kill(self, worker: LocalWorker, how: signal.Signals = signal.SIGKILL) -> None:
+        """Send a signal to one worker; after SIGKILL or SIGTERM, wait until it is gone."""
+        assert worker.process is not None
+        worker.process.send_signal(how)
+        if how in (signal.SIGKILL, signal.SIGTERM):
+            worker.process.wait()
+            self._close_pipe(worker)
+
+    def stop(self, grace_s: float = 10.0, insisted: Callable[[], bool] = lambda: False) -> None:
+        """Stop every worker warmly; those still running after `grace_s`, or once `insisted()`, are killed."""
+        for worker in self.workers:
+            if worker.process is not None and worker.is_running:
+                worker.process.send_signal(signal.SIGTERM)
+        end = time.monotonic() + grace_s
+        for worker in self.workers:
+            if worker.process is None:
+                continue
+            while worker.is_running and time.monotonic() < end and not insisted():
+                time.sleep(0.02)
+            if worker.is_running:
+                worker.process.kill()
+            worker.process.wait()
+            self._close_pipe(worker)
+
+    def log_tail(self, worker: LocalWorker) -> str:
+        lines = worker.log_path.read_text(errors="replace").splitlines() if worker.log_path.exists() else []
+        return "\n".join(lines[-LOG_TAIL_LINES:])
+
+    def _close_pipe(self, worker: LocalWorker) -> None:
+        if worker.pipe >= 0:
+            os.close(worker.pipe)
+            worker.pipe = -1
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop(grace_s=2.0)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

@@ -1,0 +1,85 @@
+"""Lock files that say who holds them: one server on a directory, one process that runs a pool on it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from brainq.errors import AlreadyRuns
+
+# A lock file that says who holds it. The lock goes with the process, however that ends.
+
+
+def take_lock(path: Path) -> int | None:
+    """The open lock file; closing it gives the lock up. None while another process has it."""
+    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    os.ftruncate(lock, 0)
+    return lock
+
+
+def is_locked(path: Path) -> bool:
+    if not path.exists():
+        return False
+    lock = os.open(path, os.O_RDWR)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def write_holder(lock: int, **facts: str) -> None:
+    """Note this process, and what others should know of it."""
+    os.pwrite(lock, json.dumps({"pid": str(os.getpid()), **facts}).encode(), 0)
+
+
+def read_holder(path: Path) -> dict[str, str]:
+    """What the holder noted; empty while it has not yet."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+# One process at a time runs a pool on a data directory.
+
+
+def pool_owner(data_dir: Path) -> str:
+    """The command, and its process, that runs or starts the pools of a data directory; "" where none does."""
+    for path in sorted((data_dir / "run").glob("*.lock")):
+        if is_locked(path):
+            found = read_holder(path)
+            return f"`{found.get('command', 'brainq')}` (process {found.get('pid', '?')})"
+    return ""
+
+
+@contextmanager
+def exclusive_pools(data_dir: Path, pools: Sequence[str], command: str) -> Generator[None]:
+    """Run these pools of `data_dir` while inside. Raises AlreadyRuns, which names the process that does."""
+    directory = data_dir / "run"
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with ExitStack() as held:
+        for pool in pools:
+            path = directory / f"{pool}.lock"
+            lock = take_lock(path)
+            if lock is None:
+                found = read_holder(path)
+                raise AlreadyRuns(
+                    f"`{found.get('command', 'brainq')}` (process {found.get('pid', '?')}) already runs the {pool} "
+                    f"pool on {data_dir.absolute()}; use that one, stop it with Ctrl+C, or set BRAINQ_DATA_DIR to "
+                    "another directory"
+                )
+            held.callback(os.close, lock)
+            write_holder(lock, command=command)
+        yield

@@ -1,0 +1,276 @@
+"""StepRerunner: runs steps and judgements again that were given up, whether Redis still has their turn or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from brainq.brain.brains import ByBrain
+from brainq.contracts.claim import FinalStepClaim, NoClaim, NoFinalStepClaim
+from brainq.contracts.rows import StepRow
+from brainq.contracts.turn import LATE_FAILURE_WARNINGS, TurnResult
+from brainq.contracts.view import EndedTurn, TurnDetails
+from brainq.errors import InvalidInput, TurnNotFound
+from brainq.finalize.recall import Recall
+from brainq.finalize.step_order import FinalizerRuntime, StepOrder
+from brainq.finalize.steps import StepContext
+from brainq.memory.judge_runner import JudgeRunner
+from brainq.observe.logs import logger
+from brainq.observe.model_spans import excluding_content
+from brainq.observe.turn_spans import final_span
+from brainq.ports.people import ChildTurns
+from brainq.ports.redis_turns import FinalChain
+from brainq.ports.sql import FinalizerRecords, JudgementRows
+
+# The chain as a step sees it that runs again on its own, mostly after the result went out.
+
+
+@dataclass(eq=False)
+class RerunChain:
+    """Fits `ports.finals.Finals`. The chain in Redis neither waits for this step nor is moved by it.
+
+    What SQL or a caller has stays as it is: a text is no longer changed, a result not sent again.
+    """
+
+    live: FinalChain
+    recall: Recall
+
+    def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
+        return self.recall.ended(session_id, turn_id)
+
+    def details(self, session_id: str, turn_id: str) -> TurnDetails:
+        return self.live.details(session_id, turn_id)
+
+    def details_of(self, claim: FinalStepClaim) -> TurnDetails:
+        return self.details(claim.session_id, claim.turn_id)
+
+    def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]:
+        return self.live.ring_judge(session_id, turn_id, judge)
+
+    def published(self, session_id: str, turn_id: str) -> TurnResult | None:
+        return self.live.published(session_id, turn_id) or self.recall.result(turn_id)
+
+    def publish(self, result: TurnResult) -> Literal["PUBLISHED", "ALREADY", "OPEN"]:
+        # A turn that Redis has let go went out before. One that it has, it sends once: as SQL has it, unless that
+        # copy is redacted.
+        if self.live.ended(result.session_id, result.turn_id) is None:
+            return "ALREADY"
+        kept = None if self.recall.is_redacted(result.turn_id) else self.recall.result(result.turn_id)
+        return self.live.publish(kept or result)
+
+    def warn_later(self, session_id: str, turn_id: str, warning: str, *, stands: bool) -> None:
+        self.live.warn_later(session_id, turn_id, warning, stands=stands)
+
+    def set_text(self, session_id: str, turn_id: str, text: str) -> None:
+        # Writing to a turn that Redis has let go would leave a key without a lifetime behind.
+        if self.published(session_id, turn_id) is None:
+            self.live.set_text(session_id, turn_id, text)
+
+    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> NoFinalStepClaim:
+        return NoClaim("stale")
+
+    def claim_and_look(self, session_id: str, turn_id: str, step: str, owner: str) -> NoFinalStepClaim:
+        return NoClaim("stale")
+
+    def look(self, claim: FinalStepClaim) -> EndedTurn | None:
+        return self.ended(claim.session_id, claim.turn_id)
+
+    def beat(self, claim: FinalStepClaim) -> Literal["OK"]:
+        return "OK"
+
+    def go_on(self, claim: FinalStepClaim, next_step: str, *, stay: bool) -> Literal["LOST"]:
+        return "LOST"
+
+    def go_on_and_read(self, claim: FinalStepClaim, next_step: str, *, stay: bool) -> Literal["LOST"]:
+        return "LOST"
+
+    def send(
+        self, claim: FinalStepClaim, next_step: str, result: TurnResult, *, stay: bool
+    ) -> Literal["LOST"]:
+        return "LOST"
+
+    def go_ahead(
+        self,
+        claim: FinalStepClaim,
+        ahead: str,
+        past: str,
+        *,
+        stay: bool,
+        after_s: float | None = None,
+        error: str = "",
+        uncounted: bool = False,
+    ) -> Literal["LOST"]:
+        return "LOST"
+
+    def finish(self, claim: FinalStepClaim) -> Literal["LOST"]:
+        return "LOST"
+
+    def retry(self, claim: FinalStepClaim, after_s: float, error: str) -> Literal["LOST"]:
+        return "LOST"
+
+
+# StepRetrier: runs steps and judgements again that were given up, whether Redis still has their turn or not.
+
+log = logger("brainq.finalize")
+
+RERUN_OWNER = "retry"
+
+JUDGE_PREFIX = "judge:"
+
+JUDGES_STEP = "judges"
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """How one more try ended; `name` is a step, or `judge:` and a judge's name. `error` is one line.
+    `taken`: a worker has it at this moment."""
+
+    name: str
+    word: Literal["done", "failed", "taken"]
+    error: str = ""
+
+
+@dataclass(eq=False, kw_only=True)
+class StepRerunner:
+    """Runs steps in the process of the command that asks for it. A worker may be at the same step: what a step
+    writes to SQL is then still written once, and callbacks get the step key they had before.
+
+    brain_of   the name of a turn's brain, by the turn's id
+    """
+
+    brains: ByBrain[FinalizerRuntime]
+    brain_of: Callable[[str], str | None]
+    chain: FinalChain
+    records: FinalizerRecords
+    steps: Callable[[str], Sequence[StepRow]]
+    judgements: JudgementRows
+    recall: Recall
+    judges: JudgeRunner
+    parents: ChildTurns | None = None
+
+    def wanted(self, turn_id: str, name: str | None) -> list[str]:
+        """What to run: every dead step and judgement of the turn (None), or what `name` says.
+
+        name   a step; `judge:NAME`; or `judges`, the step of that name and every dead judgement, as far as they failed
+
+        Raises InvalidInput for a name that its brain or the turn does not know, for what needs no retry, and for a
+        brain that is not here.
+        """
+        order = self._work(turn_id).order
+        dead = [f"{JUDGE_PREFIX}{row.judge}" for row in self.judgements.of(turn_id) if row.state == "dead"]
+        rows = {row.step: row for row in self.steps(turn_id)}
+        if name is None:
+            failed = [row.step for row in rows.values() if row.state == "dead"]
+            return [step for step in order.names if step in failed] + dead
+        if name.startswith(JUDGE_PREFIX):
+            self._require_dead_judgement(turn_id, name)
+            return [name]
+        step = rows.get(name)
+        if name == JUDGES_STEP and dead:
+            return ([name] if step is not None and step.state != "done" else []) + dead
+        _require_failed_step(order, name, step)
+        return [name]
+
+    def run(self, session_id: str, turn_id: str, name: str) -> Retried:
+        """Try once.
+
+        Raises TurnNotFound when neither Redis nor SQL knows how the turn ended, InvalidInput when neither has its
+        content any more: a step must not see, or tell others, a turn that never was.
+        """
+        if self.recall.is_gone(session_id, turn_id):
+            raise InvalidInput(
+                "TURN",
+                f"{turn_id!r} cannot be retried: Redis has let it go, and SQL keeps none of its content "
+                "(redact_logs); retry sooner after a failure, or let Redis keep ended turns longer "
+                "(BRAINQ_KEEP_TURN_S)",
+            )
+        if name.startswith(JUDGE_PREFIX):
+            return self._judge(session_id, turn_id, name)
+        turn = self.recall.ended(session_id, turn_id)
+        if turn is None:
+            raise TurnNotFound(
+                f"turn {turn_id!r} has not ended, as far as Redis and SQL know; let it end first"
+            )
+        return self._step(turn, name)
+
+    def _step(self, turn: EndedTurn, name: str) -> Retried:
+        session_id, turn_id = turn.request.session_id, turn.request.turn_id
+        row = next((row for row in self.steps(turn_id) if row.step == name), None)
+        work = self._work(turn_id)
+        step = work.order.get(name)
+        if step is None:
+            raise InvalidInput("STEP", _unknown_step(work.order, name))
+        tries = 1 if row is None else row.tries + 1
+        claim = FinalStepClaim(session_id, turn_id, name, RERUN_OWNER, fence=0, tries=tries, sent=True)
+        try:
+            with final_span(claim, turn.request), excluding_content(work.redacts):
+                step.run(
+                    StepContext(
+                        claim,
+                        lambda: turn,
+                        RerunChain(self.chain, self.recall),
+                        self.records,
+                        work.brain,
+                        work.parts,
+                        self.parents,
+                    )
+                )
+        except Exception as failure:
+            log.error("step failed again", failure=failure, turn_id=turn_id, step=name, tries=tries)
+            error = type(failure).__name__ if work.redacts else f"{type(failure).__name__}: {failure}"
+            # A step that its chain still retries must not look given up because this try failed, too.
+            dead = row is not None and row.state == "dead"
+            self.records.note_failure(claim, error[:2000], dead)
+            return Retried(name, "failed", " ".join(error.split()))
+        self.records.note_done(claim)
+        if name in LATE_FAILURE_WARNINGS:
+            self.chain.warn_later(session_id, turn_id, LATE_FAILURE_WARNINGS[name], stands=False)
+        return Retried(name, "done")
+
+    def _judge(self, session_id: str, turn_id: str, name: str) -> Retried:
+        judge = name.removeprefix(JUDGE_PREFIX)
+        self.judgements.revive(turn_id, judge)
+        word = self.judges.run(session_id, turn_id, judge)
+        if word in ("judged", "dropped"):  # dropped: a worker was at it before the second line above
+            return Retried(name, "done" if word == "judged" else "taken")
+        row = next(row for row in self.judgements.of(turn_id) if row.judge == judge)
+        return Retried(name, "failed", " ".join((row.error or word).split()))
+
+    def _work(self, turn_id: str) -> FinalizerRuntime:
+        brain = self.brain_of(turn_id)
+        work = self.brains.of(brain)
+        if work is None:
+            raise InvalidInput(
+                "TURN",
+                f"{turn_id!r} is of the brain {brain!r}, and the brains here are {', '.join(self.brains.names)}; "
+                "name the app that has it (-A, or BRAINQ_APP)",
+            )
+        return work
+
+    def _require_dead_judgement(self, turn_id: str, name: str) -> None:
+        rows = {f"{JUDGE_PREFIX}{row.judge}": row.state for row in self.judgements.of(turn_id)}
+        if name not in rows:
+            known = ", ".join(sorted(rows)) or "none: its prompt names no judges, or it has no answer"
+            raise InvalidInput("STEP", f"the turn has no {name!r}; its judgements are {known}")
+        if rows[name] == "done":
+            raise InvalidInput("STEP", f"{name!r} has its score; there is nothing to retry")
+        if rows[name] != "dead":
+            raise InvalidInput("STEP", f"{name!r} is pending; a finalizer worker tries it by itself")
+
+
+def _require_failed_step(order: StepOrder, name: str, row: StepRow | None) -> None:
+    if name not in order.names:
+        raise InvalidInput("STEP", _unknown_step(order, name))
+    if row is None:
+        raise InvalidInput(
+            "STEP",
+            f"SQL knows of no try of {name!r} that failed: the step is done, or the turn has not come to it yet; "
+            "the chain runs it by itself",
+        )
+    if row.state == "done":
+        raise InvalidInput("STEP", f"{name!r} is done; there is nothing to retry")
+
+
+def _unknown_step(order: StepOrder, name: str) -> str:
+    return f"this brain has no step {name!r}; its steps are {', '.join(order.names)}"

@@ -1,0 +1,124 @@
+"""The order of a brain's finalizer steps: what follows what, and which may go ahead of one that fails. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from brainq.brain.brain import Brain
+from brainq.finalize.steps import FinalStep
+from brainq.memory.services import MemoryServices
+
+# Which steps a brain's chain has, what follows what, and which may go ahead of one that fails. Pure.
+
+RESULT = "result"  # what comes behind it needs it
+
+
+@dataclass(frozen=True, slots=True)
+class StepHistory:
+    """What went ahead of a step that is to be tried again.
+
+    done     names of steps that ended: they did their part, or were given up
+    failed   tries, and workers lost, of those that failed
+    """
+
+    done: frozenset[str] = frozenset()
+    failed: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+
+    @classmethod
+    def read(cls, text: str) -> StepHistory:
+        """From `text`: by step `[tries, lost]`, and `null` for one that ended; "" where nothing went ahead."""
+        found: dict[str, list[int] | None] = json.loads(text) if text else {}
+        return cls(
+            frozenset(name for name, counts in found.items() if counts is None),
+            {name: (counts[0], counts[1]) for name, counts in found.items() if counts is not None},
+        )
+
+    @property
+    def text(self) -> str:
+        return json.dumps({**dict.fromkeys(sorted(self.done)), **self.failed})
+
+    def tries(self, step: str) -> int:
+        return self.failed.get(step, (0, 0))[0]
+
+    def lost(self, step: str) -> int:
+        return self.failed.get(step, (0, 0))[1]
+
+    def with_done(self, step: str) -> StepHistory:
+        failed = {name: counts for name, counts in self.failed.items() if name != step}
+        return StepHistory(self.done | {step}, failed)
+
+    def with_failed(self, step: str, tries: int, lost: int) -> StepHistory:
+        return replace(self, failed={**self.failed, step: (tries, lost)})
+
+
+class StepOrder:
+    """The configured steps of one brain, in order."""
+
+    def __init__(self, steps: Sequence[FinalStep]) -> None:
+        self._steps = {step.name: step for step in steps}
+        self._names = [step.name for step in steps]
+
+    @property
+    def first(self) -> str:
+        return self._names[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._names)
+
+    def get(self, name: str) -> FinalStep | None:
+        return self._steps.get(name)
+
+    def after(self, name: str, past: StepHistory | None = None) -> str:
+        """The step that follows and has not ended before, or "" after the last. A step this brain does not know is
+        followed by the log: a chain that was rung by a newer or older release is still recorded and delivered, and what
+        it had done before is not done twice."""
+        if name not in self._steps:
+            return "log" if "log" in self._steps else ""
+        done = past.done if past is not None else ()
+        return next((step for step in self.behind(name) if step not in done), "")
+
+    def ahead_of(self, base: str, past: StepHistory, last: str = "", *, untried: bool = False) -> str:
+        """The step that goes ahead of `base` next, which is to be tried again; "" when this round is over.
+
+        last      the step that went ahead before in this round; "": none has
+        untried   only one that has not failed yet
+
+        A step goes when it needs none that has not ended. Each goes once a round.
+        """
+        waiting = {base}
+        is_reached = not last
+        for name in self.behind(base):
+            may_go = is_reached and name not in past.done and not waiting.intersection(self._needs(name))
+            if may_go and not (untried and name in past.failed):
+                return name
+            if name not in past.done:
+                waiting.add(name)
+            is_reached = is_reached or name == last
+        return ""
+
+    def behind(self, name: str) -> Sequence[str]:
+        """The steps that follow, in order; none after one that this brain does not know."""
+        return self._names[self._names.index(name) + 1 :] if name in self._steps else ()
+
+    def _needs(self, name: str) -> Sequence[str]:
+        needs: Sequence[str] = getattr(self._steps[name], "needs", ())
+        return (*needs, RESULT) if name in self.behind(RESULT) else needs
+
+
+# What a brain's ended turns are seen off with.
+
+
+@dataclass(frozen=True, slots=True)
+class FinalizerRuntime:
+    """All that differs between the ended turns of one brain and those of another."""
+
+    brain: Brain
+    order: StepOrder
+    parts: MemoryServices | None = None
+
+    @property
+    def redacts(self) -> bool:
+        return self.brain.redact_logs

@@ -1,0 +1,303 @@
+"""Finalizer steps: what a step is and is given, and brainq's own steps: citations, usage, log, result,
+decision, end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from brainq.brain.brain import Brain
+from brainq.contracts.callbacks import TurnEnd, UsageInfo
+from brainq.contracts.claim import FinalStepClaim
+from brainq.contracts.evaluation import RuntimeDecisionRecord, Strategy
+from brainq.contracts.message import Message
+from brainq.contracts.model import TokenUsage
+from brainq.contracts.status import Ending
+from brainq.contracts.turn import TurnRequest, TurnResult
+from brainq.contracts.view import EndedTurn, TurnDetails
+from brainq.finalize.result import citations, early_result_warning, make_result, with_citations
+from brainq.memory.services import MemoryServices
+from brainq.models.resolve import provider_name
+from brainq.observe.metrics.counters import COUNTERS
+from brainq.observe.metrics.recording import count_lost, count_turn
+from brainq.ports.people import ChildTurns
+from brainq.ports.redis_turns import FinalChain
+from brainq.ports.sql import FinalizerRecords
+from brainq.processes.bounded_call import call_within
+
+# A step of the finalizer, and what it is given.
+
+
+@dataclass(frozen=True, slots=True)
+class StepContext:
+    """What a step is given: the ended turn, read when first asked for, and the ports.
+
+    outgoing   takes the result that goes out with the script that ends the step; None: it goes out at once
+    """
+
+    claim: FinalStepClaim
+    read_turn: Callable[[], EndedTurn]
+    chain: FinalChain
+    records: FinalizerRecords
+    brain: Brain
+    parts: MemoryServices | None = None
+    parents: ChildTurns | None = None
+    outgoing: list[TurnResult] | None = None
+
+    @property
+    def turn(self) -> EndedTurn:
+        return self.read_turn()
+
+    def conversation(self) -> tuple[Message, ...]:
+        """The turn's messages: from SQL once they are logged, else from Redis."""
+        return self.records.transcript(self.claim.turn_id) or self.details().messages
+
+    def details(self) -> TurnDetails:
+        return self.chain.details_of(self.claim)
+
+    def send(self, result: TurnResult) -> None:
+        """Let the result go out, once the step has done its part at the latest."""
+        if self.outgoing is None:
+            self.chain.publish(result)
+        else:
+            self.outgoing.append(result)
+
+
+class FinalStep(Protocol):
+    """One finalizer step. Its `run` may run again after a crash and must then do no harm.
+
+    It may say what it needs (`needs`, names of steps before it; behind the result always that). While one of them is to
+    be tried again it waits; no other step that fails holds it up. It may say how long it may take (`limit_s`, None: it
+    bounds itself), and that it reads what the turn said (`reads_said`), which is then read on the way.
+    """
+
+    name: str
+
+    def is_configured(self, brain: Brain) -> bool: ...
+    def run(self, context: StepContext) -> None: ...
+
+
+# Citations under the answer: at most eight local and eight of the web.
+
+
+class AppendCitations:
+    """Appends the list of sources, where the turn or the brain asks for it. Safe to repeat."""
+
+    name = "citations"
+    needs = ()
+    limit_s: float | None = None  # no code of the brain
+
+    def is_configured(self, brain: Brain) -> bool:
+        return True  # each turn may ask for it
+
+    def run(self, context: StepContext) -> None:
+        turn = context.turn
+        wanted = turn.request.show_citations
+        if not (context.brain.show_citations if wanted is None else wanted):
+            return
+        if turn.ending is not Ending.COMPLETED or turn.request.output_schema is not None:
+            return  # what is to be read as JSON has nothing under it
+        text = with_citations(turn.text, citations(turn, "local"), citations(turn, "web"))
+        if text != turn.text:
+            context.chain.set_text(context.claim.session_id, context.claim.turn_id, text)
+
+
+# The usage callback.
+
+NO_USAGE = TokenUsage()
+
+
+class CallUsage:
+    """Calls `on_usage` with the turn's tokens, if any count is not zero. At least once, with a stable step_key."""
+
+    name = "usage"
+    needs = ("citations",)
+
+    def is_configured(self, brain: Brain) -> bool:
+        return brain.callbacks.on_usage is not None
+
+    def run(self, context: StepContext) -> None:
+        turn, callback = context.turn, context.brain.callbacks.on_usage
+        if callback is None or turn.usage == NO_USAGE:
+            return
+        callback(
+            UsageInfo(
+                turn_id=turn.request.turn_id,
+                session_id=turn.request.session_id,
+                step_key=context.claim.step_key,
+                usage=turn.usage,
+                model=turn.request.model or _model_name(context.brain.model),
+                cost_usd=turn.cost_usd if turn.cost_known else None,
+            )
+        )
+
+
+def _model_name(model: Any) -> str:
+    return model if isinstance(model, str) else str(model.name)
+
+
+# The assistant's message and the turn's result, into SQL.
+
+REVIEW_PLACEHOLDER = (
+    "[A review of this conversation was asked for.]"  # what stays of the question: only its outcome is kept
+)
+
+
+class LogAnswer:
+    """Writes the answer to the event log and the result to the turn's row, in one transaction with its step."""
+
+    name = "log"
+    needs = ("citations",)
+    limit_s: float | None = None  # no code of the brain
+    reads_said = True
+
+    def is_configured(self, brain: Brain) -> bool:
+        return True
+
+    def run(self, context: StepContext) -> None:
+        turn, claim = context.turn, context.claim
+        # A result that the sweeper sent before is the one the caller has: SQL keeps that, with its warnings.
+        sent = context.chain.published(claim.session_id, claim.turn_id) if claim.sent else None
+        result, details = sent or make_result(turn, early_result_warning(claim.failing)), context.details()
+        asked, answered = log_entries(turn.request, result.text, begun=bool(details.messages))
+        if context.records.record_answer(claim, result, context.brain.redact_logs, details, asked, answered):
+            _count_turn(context.brain, turn, result, details)
+
+
+def _count_turn(brain: Brain, turn: EndedTurn, result: TurnResult, details: TurnDetails) -> None:
+    request = turn.request
+    count_turn(
+        COUNTERS,
+        result,
+        details.trace,
+        brain=request.brain or brain.name,
+        wait_ms=turn.wait_ms,
+        has_tool=lambda name: brain.tools.get(name) is not None,
+        client_tools=[tool.name for tool in request.client_tools],
+    )
+    count_lost(COUNTERS, result.spends, provider_name(brain.model, request.model, request.provider))
+
+
+def log_entries(request: TurnRequest, text: str, *, begun: bool) -> tuple[str, str]:
+    """What the session's event log gets of a turn that has ended: (from the user, from the assistant), "" for
+    nothing."""
+    match request.kind:
+        case "chat":
+            return "" if begun else request.said, text
+        case "review":
+            return REVIEW_PLACEHOLDER, text
+        case "compact":
+            return "", ""
+
+
+# The result going out: the turn's one final event.
+
+
+class SendResult:
+    """Publishes the TurnResult, and gives it to the call that started the turn, if one did. A result the sweeper sent
+    before stays as it went out."""
+
+    name = "result"
+    needs = ("citations", "log")
+    limit_s: float | None = None  # no code of the brain
+
+    def is_configured(self, brain: Brain) -> bool:
+        return True
+
+    def run(self, context: StepContext) -> None:
+        turn, claim = context.turn, context.claim
+        result = make_result(turn, early_result_warning(claim.failing))
+        if turn.request.parent is None or context.parents is None:
+            context.send(result)
+            return
+        context.chain.publish(result)
+        sent = context.chain.published(claim.session_id, claim.turn_id)
+        context.parents.deliver(turn.request, sent or result)
+
+
+# The decision record.
+
+DECISION_LIMIT_S = 60.0
+
+RETRIEVAL_TOOLS = frozenset({"local_search", "get_context_pack"})
+
+
+def strategy_of(tools: Iterable[str]) -> Strategy:
+    """How the turn came to its answer, by the tools that ran; the first match counts.
+
+    >>> strategy_of([]), strategy_of(["read_note"]), strategy_of(["local_search", "web_search"])
+    ('direct_answer', 'tool_assisted', 'web_augmented')
+    """
+    used = set(tools)
+    if not used:
+        return "direct_answer"
+    if "web_search" in used:
+        return "web_augmented"
+    if used & RETRIEVAL_TOOLS:
+        return "retrieval_augmented"
+    return "tool_assisted"
+
+
+class RecordDecision:
+    """Writes one RuntimeDecisionRecord a turn: to SQL with the step's own row, or to a store of the brain's."""
+
+    name = "decision"
+    limit_s: float | None = None  # a store of the brain's own has a limit of its own
+
+    def is_configured(self, brain: Brain) -> bool:
+        return True
+
+    def run(self, context: StepContext) -> None:
+        claim, own = context.claim, context.brain.decisions
+        record = decision_record(context.turn)
+        if own is None:
+            context.records.record_decision(claim, record)
+            return
+        call_within(DECISION_LIMIT_S, "decision store", lambda: own.write(record, claim.step_key))
+        context.records.note_done(claim)
+
+
+def decision_record(turn: EndedTurn) -> RuntimeDecisionRecord:
+    return RuntimeDecisionRecord(
+        turn_id=turn.request.turn_id,
+        session_id=turn.request.session_id,
+        turn_number=turn.turn_number,
+        strategy=strategy_of(turn.tools),
+        tools=turn.tools,
+        context_hash=turn.context_hash,
+        prompt_hash=turn.prompt_hash,
+        elapsed_ms=turn.elapsed_ms,
+        usage=turn.usage,
+        ending=turn.ending,
+        stop_reason=turn.stop_reason,
+        prompt_id=turn.request.prompt_id,
+        prompt_version=turn.request.prompt_version,
+        prompt_tags=turn.request.prompt_tags,
+    )
+
+
+# The turn-end callback.
+
+
+class CallTurnEnd:
+    """Calls `on_turn_end` with the result. At least once, with a stable step_key."""
+
+    name = "end"
+
+    def is_configured(self, brain: Brain) -> bool:
+        return brain.callbacks.on_turn_end is not None
+
+    def run(self, context: StepContext) -> None:
+        turn, callback = context.turn, context.brain.callbacks.on_turn_end
+        if callback is None or turn.request.kind == "compact":
+            return  # nothing was asked and nothing answered; `on_turn_start` was not called either
+        callback(
+            TurnEnd(
+                turn_id=turn.request.turn_id,
+                session_id=turn.request.session_id,
+                result=make_result(turn),
+                step_key=context.claim.step_key,
+            )
+        )

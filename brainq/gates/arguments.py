@@ -1,0 +1,302 @@
+"""The gate that holds arguments to the tool's schema, repairing what models get almost right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from brainq.contracts.call import ToolDenied
+from brainq.contracts.tool import ToolSpec
+from brainq.errors import ToolSchemaError
+from brainq.gates.canonical import canonical_json
+from brainq.gates.repair import (
+    coerce_scalars,
+    decode_strings,
+    drop_unknown,
+    leaves,
+    mend_text,
+    refuse_constant,
+)
+from brainq.gates.schema_check import UnresolvedReference, schema_problem
+from brainq.gates.schema_validator import UNCHECKED, SchemaValidator
+from brainq.text.shorten import beginning
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
+
+# A quick yes for plain arguments against plain schemas.
+#
+# Most tools take a few strings and numbers. For those a check made once from the schema says "valid" in about a
+# microsecond, where the full validator needs thirty and more. It only ever says yes to what is certainly valid;
+# everything else is left to the full validator, which also explains.
+
+SimpleCheck = Callable[[dict[str, Any]], bool]
+
+_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+
+_ANNOTATIONS = frozenset({"title", "description", "default", "examples", "$schema", "$id", "deprecated"})
+
+_OBJECT_WORDS = frozenset({"type", "properties", "required", "additionalProperties"}) | _ANNOTATIONS
+
+
+def simple_check(schema: Mapping[str, Any]) -> SimpleCheck | None:
+    """A check for `schema`, or None where the schema asks for more than this file knows."""
+    if schema.get("type") != "object" or not set(schema) <= _OBJECT_WORDS:
+        return None
+    if schema.get("additionalProperties", True) not in (True, False):
+        return None
+    types: dict[str, tuple[type, ...]] = {}
+    for name, wanted in cast("Mapping[str, object]", schema.get("properties", {})).items():
+        found = _types_of(wanted)
+        if found is not None:
+            types[name] = found
+    required = frozenset(cast("list[str]", schema.get("required", ())))
+
+    def is_simply_valid(arguments: dict[str, Any]) -> bool:
+        for name, value in arguments.items():
+            # An exact type: bool is a kind of int to Python, but no integer to JSON schema.
+            if type(value) not in types.get(name, ()):
+                return False
+        return required <= arguments.keys()
+
+    return is_simply_valid
+
+
+def _types_of(schema: object) -> tuple[type, ...] | None:
+    """The Python types that fit a property's schema whatever their value; None where values matter."""
+    if not isinstance(schema, Mapping):
+        return None
+    words = set(cast("Mapping[str, Any]", schema)) - _ANNOTATIONS
+    if words == {"type"}:
+        named = cast("Mapping[str, Any]", schema)["type"]
+        names = cast("list[str]", [named] if isinstance(named, str) else named)
+        found = [_PYTHON_TYPES[name] for name in names if name in _PYTHON_TYPES]
+        return tuple(kind for kinds in found for kind in kinds) or None
+    if words == {"anyOf"}:
+        choices = [_types_of(choice) for choice in cast("Mapping[str, Any]", schema)["anyOf"]]
+        return tuple(kind for kinds in choices if kinds is not None for kind in kinds) or None
+    return None
+
+
+# The gate that holds arguments to the tool's schema, mending what models get almost right.
+
+MAX_REPAIR_ATTEMPTS = 3
+
+MAX_ARGUMENTS_CHARS = 1_000_000
+
+MAX_DEPTH = 64
+
+_MAX_ERRORS_SHOWN = 5
+
+_MAX_SHOWN_CHARS = 200
+
+_MAX_REASON_CHARS = 500
+
+_Repair = Callable[[dict[str, Any], Sequence["ValidationError"]], dict[str, Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ValidArguments:
+    """Arguments that fit the schema, their canonical JSON, and how many repairs it took."""
+
+    arguments: dict[str, Any]
+    canonical: str
+    repairs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _CompiledSchema:
+    spec: ToolSpec
+    is_simply_valid: SimpleCheck | None
+    validator: SchemaValidator
+
+
+class ToolArgValidator:
+    """Holds arguments to the schemas of tools; each schema is compiled once. Safe between threads."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[str, _CompiledSchema] = {}
+
+    def judge(
+        self, spec: ToolSpec, arguments: dict[str, Any] | str, canonical: str | None = None
+    ) -> ValidArguments | ToolDenied:
+        """Hold `arguments` to `spec.parameters`, with at most MAX_REPAIR_ATTEMPTS repairs.
+
+        canonical   their canonical JSON, if the caller has made it already
+
+        Raises ToolSchemaError if nothing can be held to the schema itself.
+        """
+        repairs = 0
+        if isinstance(arguments, str):
+            parsed = _parse_arguments(spec, arguments)
+            if isinstance(parsed, ToolDenied):
+                return parsed
+            arguments, repairs = parsed
+            canonical = None
+        compiled = self._compile(spec)
+        text = _within_limits(spec, arguments, canonical)
+        if isinstance(text, ToolDenied):
+            return text
+        if compiled.is_simply_valid is not None and compiled.is_simply_valid(arguments):
+            return ValidArguments(arguments, text, repairs)
+        errors = compiled.validator.errors(arguments)
+        for repair in _repairs_for(spec):
+            if not errors or repairs >= MAX_REPAIR_ATTEMPTS:
+                break
+            mended = repair(arguments, errors)
+            if mended is not None:
+                arguments, repairs = mended, repairs + 1
+                text = _within_limits(spec, arguments, None)
+                if isinstance(text, ToolDenied):
+                    return text.model_copy(update={"repairs": repairs})
+                errors = compiled.validator.errors(arguments)
+        if errors:
+            return _denial(spec, explain_errors(errors)).model_copy(update={"repairs": repairs})
+        return ValidArguments(arguments, text, repairs)
+
+    def _compile(self, spec: ToolSpec) -> _CompiledSchema:
+        found = self._compiled.get(spec.name)
+        if found is None or found.spec is not spec:
+            found = _CompiledSchema(spec, simple_check(spec.parameters), _validator(spec))
+            self._compiled[spec.name] = found
+        return found
+
+
+def _validator(spec: ToolSpec) -> SchemaValidator:
+    try:
+        problem = schema_problem(spec.parameters)
+    except UnresolvedReference as reference:
+        problem = f"it refers to {str(reference)!r}, which is not in it"
+    if problem:
+        raise ToolSchemaError(f"tool {spec.name!r}: its parameters must be a JSON schema: {problem}")
+    return SchemaValidator(spec.parameters)
+
+
+def _repairs_for(spec: ToolSpec) -> tuple[_Repair, ...]:
+    # A property that a write does not know may be the one that held it back (`dry_run`): never drop it.
+    last: tuple[_Repair, ...] = (drop_unknown,) if spec.effect.is_read else ()
+    return (decode_strings, coerce_scalars, *last)
+
+
+def _parse_arguments(spec: ToolSpec, text: str) -> tuple[dict[str, Any], int] | ToolDenied:
+    """The object that `text` holds and the number of repairs that took (0 or 1)."""
+    if len(text) > MAX_ARGUMENTS_CHARS:
+        return _too_long(spec, len(text))
+    if not text.strip():
+        return {}, 0  # how several models call a tool that takes nothing
+    try:
+        value: object = json.loads(text, parse_constant=refuse_constant)
+    except RecursionError:
+        return _too_deep(spec)
+    except ValueError as error:
+        # Of a call that changes something no argument is guessed: half a text is JSON once it is mended.
+        mended = mend_text(text) if spec.effect.is_read else None
+        if mended is not None:
+            return mended, 1
+        return _denial(spec, f"they are not JSON ({_shorten(str(error))})")
+    if not isinstance(value, dict):
+        return _denial(spec, f"they must be a JSON object, not {_kind_name(value)}")
+    return cast("dict[str, Any]", value), 0
+
+
+def _within_limits(spec: ToolSpec, arguments: dict[str, Any], canonical: str | None) -> str | ToolDenied:
+    """Their canonical JSON, or a denial where they are too long, too deep or no JSON."""
+    try:
+        text = canonical_json(arguments) if canonical is None else canonical
+    except RecursionError:
+        return _too_deep(spec)
+    except (ValueError, TypeError) as error:
+        return _denial(spec, f"they hold what is no JSON, such as NaN or Infinity ({error})")
+    if len(text) > MAX_ARGUMENTS_CHARS:
+        return _too_long(spec, len(text))
+    # As many brackets as that are needed to be too deep; most arguments have fewer and are not walked.
+    if text.count("{") + text.count("[") > MAX_DEPTH and _depth(arguments) > MAX_DEPTH:
+        return _too_deep(spec)
+    return text
+
+
+def _depth(value: object) -> int:
+    level: list[object] = [value]
+    depth = 0
+    while level and depth <= MAX_DEPTH:
+        inner: list[object] = []
+        for item in level:
+            if isinstance(item, dict):
+                inner.extend(cast("dict[str, object]", item).values())
+            elif isinstance(item, list | tuple):
+                inner.extend(cast("list[object]", item))
+        depth += any(isinstance(item, dict | list | tuple) for item in level)
+        level = inner
+    return depth
+
+
+def explain_errors(errors: Sequence[ValidationError]) -> str:
+    """What is wrong, and where: the first five of the errors, in one line."""
+    found: dict[str, None] = {}
+    if errors and errors[0].validator == UNCHECKED:
+        return beginning(errors[0].message, _MAX_REASON_CHARS)
+    for error in leaves(errors):
+        found.setdefault(f"{error.json_path}: {_explain_error(error)}")
+    shown = list(found)[:_MAX_ERRORS_SHOWN]
+    more = len(found) - len(shown)
+    return "; ".join(shown) + (f"; and {more} more" if more else "")
+
+
+def _explain_error(error: ValidationError) -> str:
+    value = error.validator_value
+    match error.validator:
+        case "type":
+            names = [value] if isinstance(value, str) else cast("list[str]", value)
+            return f"wants {' or '.join(names)}, got {_kind_name(error.instance)}"
+        case "enum":
+            return _shorten(f"wants one of {json.dumps(value, default=str)}")
+        case "const":
+            return _shorten(f"wants {json.dumps(value, default=str)}")
+        case "required" | "additionalProperties":
+            return _shorten(error.message)
+        case _:
+            return _shorten(f"wants {error.validator} {json.dumps(value, default=str)}")
+
+
+def _kind_name(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int() | float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def _shorten(text: str) -> str:
+    return beginning(text, _MAX_SHOWN_CHARS)
+
+
+def _too_deep(spec: ToolSpec) -> ToolDenied:
+    return _denial(spec, f"they are nested deeper than {MAX_DEPTH} levels")
+
+
+def _too_long(spec: ToolSpec, chars: int) -> ToolDenied:
+    return _denial(spec, f"they are {chars} characters of JSON; at most {MAX_ARGUMENTS_CHARS} are taken")
+
+
+def _denial(spec: ToolSpec, problem: str) -> ToolDenied:
+    return ToolDenied(
+        reason="validation",
+        message=f"The arguments of {spec.name} were refused: {problem}. Correct them and call again.",
+    )

@@ -1,0 +1,262 @@
+"""The chain of gates for all calls of one model reply: repeats, blocked tools, the brain's hook, arguments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from brainq.contracts.call import ToolDenied
+from brainq.contracts.callbacks import Deny, PreToolHook, PreToolUse
+from brainq.contracts.message import ToolCall
+from brainq.contracts.tool import ToolSpec
+from brainq.errors import InvalidInput
+from brainq.gates.arguments import MAX_ARGUMENTS_CHARS, ToolArgValidator
+from brainq.gates.canonical import canonical_json, hashes_of
+from brainq.gates.repair import refuse_constant
+from brainq.observe.logs import logger
+from brainq.observe.tracebacks import where_raised
+
+# The gate against repeats.
+
+_REPEAT_MESSAGE = (
+    "Not run: this exact call already brought its result in this turn, and no tool has changed anything since. "
+    "Use that result, or call with other arguments."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayControl:
+    """Denies a call that can bring nothing new.
+
+    succeeded     fingerprint -> the write epoch as it stood after that call succeeded
+    write_epoch   how many writes of this turn have taken effect so far
+
+    A write raises the epoch and is recorded with the raised one: right after it, the same write again is a
+    duplicate, while every read from before may be repeated, since the world may look different now.
+    """
+
+    succeeded: Mapping[str, int]
+    write_epoch: int
+
+    def judge(self, fingerprint: str) -> ToolDenied | None:
+        """None: go on."""
+        if self.succeeded.get(fingerprint) != self.write_epoch:
+            return None
+        return ToolDenied(reason="duplicate", message=_REPEAT_MESSAGE)
+
+
+# The gate for tools that were blocked for the rest of the turn.
+
+
+def judge_blocked(tool: str, blocked: Collection[str]) -> ToolDenied | None:
+    """Deny a call of a tool in `blocked`; None: go on.
+
+    A tool is blocked by itself (`RunContext.block_tool`) or by the pre-hook (`Deny(block_tool=True)`).
+    """
+    if tool not in blocked:
+        return None
+    return ToolDenied(
+        reason="blocked",
+        message=f"The tool {tool} is blocked for the rest of this turn. Go on without it.",
+    )
+
+
+# The gate of the brain's own `on_pre_tool_use`.
+
+MAX_MESSAGE_CHARS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class HookVerdict:
+    """What the hook said: `denied`, or `arguments` to use instead, or neither (go on)."""
+
+    denied: ToolDenied | None = None
+    block_tool: bool = False
+    arguments: dict[str, Any] | None = None
+
+
+_GO_ON = HookVerdict()
+
+
+def judge_by_hook(hook: PreToolHook | None, use: PreToolUse) -> HookVerdict:
+    """Ask the hook. It fails closed: a hook that raises, or answers something else, denies the call."""
+    if hook is None:
+        return _GO_ON
+    try:
+        answer: object = hook(use)
+    except Exception as error:
+        return _hook_denial(
+            f"The check before this tool failed ({type(error).__name__}), so the call was not made. "
+            "Do not repeat it in this turn."
+        )
+    match answer:
+        case None:
+            return _GO_ON
+        case Deny():
+            return _hook_denial(answer.message, block_tool=answer.block_tool)
+        case dict():
+            return HookVerdict(arguments=answer)  # pyright: ignore[reportUnknownArgumentType]
+        case _:
+            return _hook_denial(
+                f"The check before this tool answered a {type(answer).__name__}, not None, Deny or a dict, "
+                "so the call was not made."
+            )
+
+
+def _hook_denial(message: str, *, block_tool: bool = False) -> HookVerdict:
+    return HookVerdict(ToolDenied(reason="pre_hook", message=message[:MAX_MESSAGE_CHARS]), block_tool)
+
+
+# The gates, in their order, for all calls of one model reply.
+
+KeysOf = Callable[[ToolSpec, dict[str, Any]], tuple[str, ...]]
+
+_NO_HASH = ("", "")
+
+_MAX_NAMES_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class GateFacts:
+    """What the gates are told of the turn. `blocked` are the tools blocked so far."""
+
+    turn_id: str
+    session_id: str
+    replay: ReplayControl
+    blocked: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """A call that may go on. Its `arguments`, also those in `call`, are final: rewritten by the hook, mended, valid.
+
+    fingerprint   by which a repeat is known; empty where repeats are not looked for
+    keys   what `keys_of` made of the arguments: lanes or resource keys
+    """
+
+    call: ToolCall
+    spec: ToolSpec
+    arguments: dict[str, Any]
+    args_hash: str
+    fingerprint: str
+    repairs: int = 0
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A call that must not start. `block_tool`: the pre-hook blocked its tool for the rest of the turn."""
+
+    call: ToolCall
+    outcome: ToolDenied
+    block_tool: bool = False
+
+
+Verdict = Allowed | Denied
+
+
+@dataclass(slots=True)
+class _GateRun:
+    facts: GateFacts
+    tools: Mapping[str, ToolSpec]
+    hook: PreToolHook | None
+    validator: ToolArgValidator
+    keys_of: KeysOf | None
+    blocked: set[str] = field(default_factory=set[str])
+
+
+log = logger("brainq.gates")
+
+_SHARED_VALIDATOR = ToolArgValidator()
+
+
+def judge_calls(
+    calls: Sequence[ToolCall],
+    facts: GateFacts,
+    tools: Mapping[str, ToolSpec],
+    hook: PreToolHook | None = None,
+    *,
+    validator: ToolArgValidator = _SHARED_VALIDATOR,
+    keys_of: KeysOf | None = None,
+) -> list[Verdict]:
+    """One verdict a call, in the order of the calls.
+
+    keys_of   fills the tool's resource templates; the InvalidInput it raises denies the call
+
+    The calls are judged one after another: a tool that the hook blocks at one is blocked at the next.
+    """
+    bench = _GateRun(facts, tools, hook, validator, keys_of, set(facts.blocked))
+    return [_judge(call, bench) for call in calls]
+
+
+def _judge(call: ToolCall, bench: _GateRun) -> Verdict:
+    spec = bench.tools.get(call.name)
+    if spec is None:
+        return Denied(call, _unknown_tool(call.name, bench.tools))
+    arguments = call.arguments
+    canonical = _canonical_if_json(arguments)
+    asked = _NO_HASH if canonical is None else hashes_of(spec.name, canonical)
+    if spec.is_guarded and canonical is not None and (denied := bench.facts.replay.judge(asked[1])):
+        return Denied(call, denied)
+    if denied := judge_blocked(spec.name, bench.blocked):
+        return Denied(call, denied)
+    if bench.hook is not None:
+        use = PreToolUse(bench.facts.turn_id, bench.facts.session_id, call, spec)
+        verdict = judge_by_hook(bench.hook, use)
+        if verdict.denied is not None:
+            if verdict.block_tool:
+                bench.blocked.add(spec.name)
+            return Denied(call, verdict.denied, verdict.block_tool)
+        if verdict.arguments is not None:
+            arguments, canonical = verdict.arguments, None
+    try:
+        valid = bench.validator.judge(spec, arguments, canonical)
+    except (
+        Exception
+    ) as failure:  # a schema that nobody can hold arguments to; the turn goes on without the call
+        log.error("arguments not checked", failure=failure, turn_id=bench.facts.turn_id, tool=spec.name)
+        return Denied(call, _unchecked_denial(failure))
+    if isinstance(valid, ToolDenied):
+        return Denied(call, valid)
+    final = asked if valid.canonical == canonical else hashes_of(spec.name, valid.canonical)
+    # The hook or a repair may have turned the call into one that already succeeded.
+    if spec.is_guarded and final != asked and (denied := bench.facts.replay.judge(final[1])):
+        return Denied(call, denied.model_copy(update={"repairs": valid.repairs}))
+    try:
+        keys = () if bench.keys_of is None else bench.keys_of(spec, valid.arguments)
+    except InvalidInput as error:
+        return Denied(call, ToolDenied(reason="validation", message=f"{error}.", repairs=valid.repairs))
+    if valid.arguments is not call.arguments:
+        call = call.model_copy(update={"arguments": valid.arguments})
+    return Allowed(
+        call, spec, valid.arguments, final[0], final[1] if spec.is_guarded else "", valid.repairs, keys
+    )
+
+
+def _canonical_if_json(arguments: dict[str, Any] | str) -> str | None:
+    """None where they are no JSON as they stand; the validation gate mends or denies those."""
+    try:
+        if isinstance(arguments, str):
+            if len(arguments) > MAX_ARGUMENTS_CHARS:
+                return None
+            arguments = json.loads(arguments, parse_constant=refuse_constant)
+        return canonical_json(arguments)
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def _unchecked_denial(failure: Exception) -> ToolDenied:
+    return ToolDenied(
+        reason="validation",
+        message=f"Not run: the arguments could not be checked ({type(failure).__name__} at {where_raised(failure)}). "
+        "This is a fault of the tool; go on without it.",
+    )
+
+
+def _unknown_tool(name: str, tools: Mapping[str, ToolSpec]) -> ToolDenied:
+    names = sorted(tools)
+    shown = ", ".join(names[:_MAX_NAMES_SHOWN]) + (", ..." if len(names) > _MAX_NAMES_SHOWN else "")
+    listed = f"the tools are {shown}" if names else "there are no tools in this turn"
+    return ToolDenied(reason="validation", message=f"There is no tool named {name[:100]}; {listed}.")

@@ -1,0 +1,188 @@
+"""Checks JSON schemas where they enter: whether values can be held to them, and in bounded time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from brainq.gates.patterns import UnusablePattern, check_pattern
+from brainq.text.shorten import beginning
+
+if TYPE_CHECKING:
+    from jsonschema import FormatChecker
+
+
+# How much the patterns of a schema may compile to, all together: that is the time it takes to check them.
+
+MAX_COMPILED_BYTES = 16_000_000
+
+
+class PatternSizes:
+    """Of one schema, or of several that come together. A pattern that comes again costs nothing."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+        self._bytes = 0
+
+    def add(self, pattern: str) -> None:
+        """Raises UnusablePattern, also for one too many."""
+        if pattern in self._seen:
+            return
+        self._bytes += check_pattern(pattern)
+        self._seen.add(pattern)
+        if self._bytes > MAX_COMPILED_BYTES:
+            raise UnusablePattern(
+                f"its {len(self._seen):,} patterns up to here are too large together; write fewer, or with shorter "
+                "ranges, and bound a text by minLength and maxLength"
+            )
+
+
+# Whether values can be held to a JSON schema: asked where the schema enters, whoever wrote it.
+
+MAX_SUBSCHEMAS = 5_000
+
+_MAX_SHOWN_CHARS = 300
+
+_DYNAMIC = ("$dynamicRef", "$recursiveRef")
+
+
+class UnresolvedReference(ValueError):
+    """A `$ref` leads nowhere in the schema. Nothing is ever fetched."""
+
+    def __init__(self, reference: str) -> None:
+        super().__init__(beginning(reference, _MAX_SHOWN_CHARS))
+
+
+def schema_problem(schema: Mapping[str, Any], sizes: PatternSizes | None = None) -> str:
+    """Why nothing can be held to it, where, and what to do; "" for one of draft 2020-12 that is fine.
+
+    sizes   what the patterns of schemas that come with it compiled to; None: it comes alone
+
+    Raises LostReference.
+    """
+    if (size := schema_size(schema)) > MAX_SUBSCHEMAS:
+        return f"it has {size:,} parts; at most {MAX_SUBSCHEMAS:,} are checked, so split or simplify it"
+    sizes = PatternSizes() if sizes is None else sizes
+    if problem := _keyword_problem(schema, sizes):
+        return problem
+    return _SchemaWalk(schema, sizes).problem()
+
+
+def subschemas(schema: object) -> Iterator[Mapping[str, Any]]:
+    """A schema and all schemas in it, without those that are true or false."""
+    from referencing.jsonschema import DRAFT202012
+
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            yield cast("Mapping[str, Any]", part)
+            waiting.extend(DRAFT202012.subresources_of(cast("Any", part)))
+
+
+class _SchemaWalk:
+    """Through all schemas that a validator can come to: those in the schema, and those that a `$ref` leads to."""
+
+    def __init__(self, schema: Mapping[str, Any], sizes: PatternSizes) -> None:
+        from referencing import Registry, Resource
+        from referencing.jsonschema import DRAFT202012
+
+        resource: Resource[Any] = Resource.from_contents(schema, default_specification=DRAFT202012)
+        registry: Registry[Any] = Registry()
+        self._root = schema
+        self._sizes = sizes
+        self._resolver: Any = registry.resolver_with_root(resource)
+        self._seen: set[int] = set()
+        self._checked = 0  # of what is at places where no schema is looked for
+
+    def problem(self) -> str:
+        waiting: list[object] = [self._root]
+        references: set[str] = set()
+        while waiting:
+            for part in subschemas(waiting.pop()):
+                if id(part) in self._seen:
+                    continue
+                self._seen.add(id(part))
+                if problem := self._problem_here(part):
+                    return problem
+                reference = part.get("$ref")
+                if reference is None or reference in references:
+                    continue
+                references.add(reference)
+                target = self._target(reference)
+                if id(target) in self._seen:
+                    continue
+                if problem := self._problem_of_target(reference, target):
+                    return problem
+                waiting.append(target)
+        return ""
+
+    def _problem_here(self, part: Mapping[str, Any]) -> str:
+        for word in _DYNAMIC:
+            if word in part:
+                return f"{word} is not followed; use $ref"
+        # The validator would go on with another draft's rules, or look elsewhere for what a $ref means.
+        for word in ("$schema", "$id"):
+            if word in part and part is not self._root:
+                return f"a part of it has a {word} of its own; take it out"
+        if "patternProperties" in part and "unevaluatedProperties" in part:
+            return "it has both patternProperties and unevaluatedProperties; use additionalProperties"
+        return ""
+
+    def _target(self, reference: str) -> object:
+        from referencing.exceptions import Unresolvable
+
+        try:
+            return self._resolver.lookup(reference).contents
+        except (Unresolvable, ValueError, LookupError, TypeError):
+            raise UnresolvedReference(reference) from None
+
+    def _problem_of_target(self, reference: str, target: object) -> str:
+        self._checked += schema_size(target)
+        if self._checked > MAX_SUBSCHEMAS:
+            return "it refers to too many places outside of $defs; put what it refers to there"
+        if problem := _keyword_problem(target, self._sizes):
+            return f"{beginning(reference, _MAX_SHOWN_CHARS)!r} in it leads to what is none: {problem}"
+        return ""
+
+
+def _keyword_problem(schema: object, sizes: PatternSizes) -> str:
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        Draft202012Validator.check_schema(cast("Any", schema), format_checker=_format_checker(sizes))
+    except SchemaError as error:
+        words = str(error.cause) if isinstance(error.cause, UnusablePattern) else error.message
+        return f"{beginning(words, _MAX_SHOWN_CHARS)} at {beginning(error.json_path, _MAX_SHOWN_CHARS)}"
+    return ""
+
+
+def _format_checker(sizes: PatternSizes) -> FormatChecker:
+    """Of what schemas hold, only their patterns: jsonschema's own check would ask whether they are Python's."""
+    from jsonschema import FormatChecker
+
+    def is_usable(pattern: object) -> bool:
+        if isinstance(pattern, str):
+            sizes.add(pattern)
+        return True
+
+    checker = FormatChecker(formats=())
+    checker.checks("regex", raises=UnusablePattern)(is_usable)
+    return checker
+
+
+def schema_size(schema: object) -> int:
+    """Everything in it that could be a schema: objects, and true and false."""
+    count = 0
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            count += 1
+            waiting.extend(cast("Mapping[str, object]", part).values())
+        elif isinstance(part, list):
+            waiting.extend(cast("list[object]", part))
+        else:
+            count += isinstance(part, bool)
+    return count

@@ -1,0 +1,251 @@
+"""The gateway as an ASGI application: its routes, middleware, error handlers and OpenAPI document."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from inspect import signature
+from typing import Any
+
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from brainq import __version__
+from brainq.contracts.base import first_problem
+from brainq.contracts.event import TurnEvent
+from brainq.errors import BrainqError, InvalidInput, SetupError
+from brainq.gateway.edge.dependencies import Gateway, current_principal
+from brainq.gateway.edge.middleware import (
+    AccessMiddleware,
+    BodyLimitMiddleware,
+    HeadMiddleware,
+    RequestLogMiddleware,
+    allowed_methods,
+)
+from brainq.gateway.edge.problems import Problem, RequestRejected, error_response, problem_responses
+from brainq.gateway.edge.verbs import VERBS, is_public
+from brainq.gateway.page import routes as page
+from brainq.gateway.rest import (
+    approvals,
+    deployment,
+    lists,
+    memories,
+    schedules,
+    sessions,
+    turn_control,
+    turns,
+    webhook_deliveries,
+)
+from brainq.gateway.wires.ag_ui import routes as ag_ui
+from brainq.gateway.wires.ai_sdk import routes as ai_sdk
+from brainq.gateway.wires.mcp import routes as mcp
+from brainq.gateway.wires.mcp.routes import McpEndpoint
+from brainq.gateway.wires.openai import chat_completions, models, responses
+from brainq.gateway.wires.openai.errors import ErrorBody, OpenAiErrorMiddleware, error_responses
+from brainq.gateway.wires.openai.retries import RejectedTryApp, RetryMiddleware
+from brainq.settings.http import split_list
+
+# The OpenAPI document: FastAPI's, with problems and bearer tokens in it.
+
+API_DESCRIPTION = """LLM agent turns over HTTP. Every refusal is a problem (RFC 9457); a turn's events are a stream of
+server-sent events that can be continued from any number, at any gateway."""
+
+
+def openapi_document(app: FastAPI) -> dict[str, Any]:
+    """Made once; then the same again."""
+    if app.openapi_schema is None:
+        made = get_openapi(
+            title=app.title, version=app.version, description=API_DESCRIPTION, routes=app.routes
+        )
+        parts = made.setdefault("components", {})
+        for model in (Problem, TurnEvent, ErrorBody):
+            own = model.model_json_schema(ref_template="#/components/schemas/{model}")
+            parts.setdefault("schemas", {}).update({**own.pop("$defs", {}), model.__name__: own})
+        parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        for path, methods in made["paths"].items():
+            for method, operation in methods.items():
+                _add_security(operation, f"{method.upper()} {path}", path)
+        app.openapi_schema = made
+    return app.openapi_schema
+
+
+def _add_security(operation: dict[str, Any], route: str, path: str) -> None:
+    if is_public(path):
+        operation["security"] = []
+        return
+    operation["security"] = [{"token": []}]
+    operation["description"] = f"{operation.get('description', '')}\n\nVerb: `{VERBS[route].value}`.".strip()
+
+
+# The gateway as an ASGI application.
+
+ROUTERS = (
+    deployment.brains_router,
+    turns.router,
+    turn_control.router,
+    approvals.router,
+    sessions.router,
+    lists.router,
+    schedules.router,
+    webhook_deliveries.router,
+    memories.router,
+    deployment.metrics_router,
+    ai_sdk.router,
+    ag_ui.router,
+)
+
+CORS_EXPOSED_HEADERS = (
+    "Allow",
+    "Location",
+    "Mcp-Session-Id",
+    "Preference-Applied",
+    "Retry-After",
+    "X-Request-ID",
+    "X-Should-Retry",
+    "X-Vercel-AI-UI-Message-Stream",
+)
+
+"""What a page of another origin may read of an answer's headers."""
+
+COMMON_STATUSES = (400, 401, 403, 404, 405, 408, 413, 421, 422, 429, 500, 502, 503, 504)
+
+COMMON_RESPONSES = problem_responses(*COMMON_STATUSES)
+
+OPENAI_ROUTERS = (chat_completions.router, responses.router, models.router)
+
+
+def _without_telemetry() -> dict[str, Any]:
+    """Newer versions of FastAPI record three spans a request, with its query, and write exceptions into logs."""
+    known = "telemetry" in signature(FastAPI).parameters
+    return {"telemetry": {"tracing": False, "metrics": False, "logs": False}} if known else {}
+
+
+def make_app(gateway: Gateway) -> FastAPI:
+    """The routes behind the door. Closes the gateway's client when it ends, and begins no more long work."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            await app.state.mcp.close()
+            gateway.long_work.shutdown(wait=False, cancel_futures=True)
+            await gateway.client.close()
+
+    app = FastAPI(
+        title="brainq",
+        version=__version__,
+        openapi_url=None,  # FastAPI would write the document anew for each who asks
+        redirect_slashes=False,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        responses=dict(COMMON_RESPONSES),
+        **_without_telemetry(),
+    )
+    app.state.gateway = gateway
+    app.state.mcp = McpEndpoint(gateway)
+    for router in ROUTERS:
+        app.include_router(router, dependencies=[Depends(current_principal)])
+    for router in OPENAI_ROUTERS:
+        app.include_router(
+            router, dependencies=[Depends(current_principal)], responses=error_responses(*COMMON_STATUSES)
+        )
+    app.include_router(deployment.health_router)
+    app.include_router(page.router)
+    app.include_router(mcp.router)
+    if gateway.settings.http_a2a:
+        app.include_router(_a2a_router())
+    for error in (BrainqError, RequestRejected, RequestValidationError, HTTPException):
+        app.add_exception_handler(error, _error_response)
+    settings = gateway.settings
+    # The last one that is added is the first that a request meets.
+    most_bytes, within_s = settings.http_body_bytes, settings.http_slow_s
+    refused = BodyLimitMiddleware(RejectedTryApp(gateway), most_bytes, within_s)
+    app.add_middleware(HeadMiddleware)
+    app.add_middleware(RetryMiddleware, gateway=gateway)
+    app.add_middleware(BodyLimitMiddleware, most_bytes=most_bytes, within_s=within_s)
+    app.add_middleware(AccessMiddleware, gateway=gateway, refused=refused)
+    if origins := split_list(settings.http_cors):
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=["GET", "HEAD", "POST", "DELETE"],
+            # Any: a caller is known by its token, which no other page has, and clients add headers with each release.
+            allow_headers=["*"],
+            expose_headers=CORS_EXPOSED_HEADERS,
+        )
+    app.add_middleware(RequestLogMiddleware)
+    app.add_middleware(OpenAiErrorMiddleware)
+    app.openapi = lambda: openapi_document(app)
+    app.add_route("/v1/openapi.json", _document_route(app), methods=["GET"], include_in_schema=False)
+    return app
+
+
+def _document_route(app: FastAPI) -> Callable[[Request], Awaitable[Response]]:
+    """The OpenAPI document, written once: nobody is asked who he is there, nor counted."""
+    written = functools.cache(lambda: json.dumps(app.openapi(), separators=(",", ":")).encode())
+
+    async def document(request: Request) -> Response:
+        return Response(written(), media_type="application/json")
+
+    return document
+
+
+def _a2a_router() -> APIRouter:
+    """Imported here: protobuf and Google's types are for who speaks A2A. Raises SetupError without the extra."""
+    if importlib.util.find_spec("a2a") is None:
+        raise SetupError("BRAINQ_HTTP_A2A is set, and A2A needs an extra: pip install 'brainq[http,a2a]'")
+    from brainq.gateway.wires.a2a.routes import router
+
+    return router
+
+
+async def _error_response(request: Request, error: Exception) -> JSONResponse:
+    match error:
+        case BrainqError() | RequestRejected():
+            return error_response(error)
+        case RequestValidationError():
+            return error_response(_first_invalid_field(error))
+        case HTTPException(status_code=405):
+            return _method_not_allowed(request)
+        case HTTPException(status_code=404):
+            return error_response(RequestRejected("no-such-route", "GET /v1/openapi.json has all routes"))
+        case HTTPException():
+            return error_response(RequestRejected("bad-json", "send one JSON object, as UTF-8"))
+        case _:
+            raise error
+
+
+def _method_not_allowed(request: Request) -> JSONResponse:
+    found = allowed_methods(request.scope)
+    told = error_response(
+        RequestRejected(
+            "method-not-allowed",
+            f"this route does not support {request.method}; it supports {', '.join(found)}",
+        )
+    )
+    told.headers["Allow"] = ", ".join(found)
+    return told
+
+
+def _first_invalid_field(error: RequestValidationError) -> RequestRejected | InvalidInput:
+    """The first field that is wrong, by the name its sender gave it. Never what was sent."""
+    first: dict[str, Any] = error.errors()[0]
+    where = [str(part) for part in first["loc"]]
+    if first["type"] == "json_invalid":
+        return RequestRejected(
+            "bad-json", f"it is no JSON from character {where[-1]} on; send one JSON object"
+        )
+    if len(where) == 1:
+        return InvalidInput("body", "send one JSON object, with Content-Type: application/json")
+    if where[0] != "body":
+        return first_problem([first | {"loc": where[1:]}], dict.fromkeys(where[1:], ""))
+    return first_problem([first | {"loc": first["loc"][1:]}], error.body)

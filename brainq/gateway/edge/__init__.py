@@ -1,0 +1,1 @@
+"""The edge: authentication, access, limits and problems, which every request passes."""

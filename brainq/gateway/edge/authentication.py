@@ -1,0 +1,178 @@
+"""Authentication: by a bearer token, by an app's own hook, or, on loopback without either, as this machine's
+user.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import ipaddress
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
+
+from brainq.access import ALL_VERBS, Caller, Tokens
+from brainq.access.tokens import KEPT_S
+from brainq.errors import SetupError
+from brainq.settings.deployment import Settings
+
+P = ParamSpec("P")
+
+R = TypeVar("R")
+
+CHECK_THREADS = 8
+
+NO_TOKEN_YET = (
+    "nobody is let in until there is a token: brainq token create NAME --sessions PREFIX --verb VERB"
+)
+
+Authenticate = Callable[[Mapping[str, str]], Awaitable[Caller | None]]
+
+"""From a request's headers, their names in lower case, to who asks; None: nobody that is known."""
+
+LOCAL_CALLER = Caller("local", ("*",), ALL_VERBS)
+
+"""Whoever can reach loopback, where nobody is asked who he is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticator:
+    """How callers are known.
+
+    is_open      nobody is asked, so nobody but this machine may reach the gateway
+    how          the same in words
+    is_known     whether who sends these headers was let in before; asks nobody
+    is_anybody   whether anybody could be let in yet
+    """
+
+    authenticate: Authenticate
+    is_open: bool
+    how: str
+    is_known: Callable[[Mapping[str, str]], bool]
+    is_anybody: Callable[[], Awaitable[bool]]
+
+
+def make_authenticator(settings: Settings, tokens: Tokens) -> Authenticator:
+    """The hook of BRAINQ_HTTP_AUTH; else tokens. While there is none yet, on loopback nobody is asked, and elsewhere
+    nobody is let in.
+
+    Raises SetupError for a hook that cannot be loaded.
+    """
+    checks = ThreadPoolExecutor(CHECK_THREADS, "brainq-who")
+    if settings.http_auth:
+        return Authenticator(
+            _by_hook(settings.http_auth, checks),
+            False,
+            f"{settings.http_auth} says who asks",
+            is_known=lambda _: True,  # what it costs to ask an app's own function is the app's to bound
+            is_anybody=_always,
+        )
+    first, by_token = _TokenExistence(tokens, checks), _by_token(tokens, checks)
+
+    def is_known(headers: Mapping[str, str]) -> bool:
+        return tokens.is_known(_bearer_token(headers))
+
+    if tokens.list() or not is_loopback(settings.http_host):
+        how = "callers bring a token" if tokens.list() else NO_TOKEN_YET
+        return Authenticator(by_token, False, how, is_known, first.is_made)
+
+    async def by_token_or_local(headers: Mapping[str, str]) -> Caller | None:
+        # Clients of other wires always send a key. While no token was made it is nobody's, whatever it is.
+        return await by_token(headers) if await first.is_made() else LOCAL_CALLER
+
+    return Authenticator(
+        by_token_or_local, True, "whoever is on this machine may do everything", is_known, _always
+    )
+
+
+def local_authenticator() -> Authenticator:
+    """For a front that only the program which started it can reach."""
+
+    async def local(headers: Mapping[str, str]) -> Caller | None:
+        return LOCAL_CALLER
+
+    return Authenticator(local, True, "whoever started it may do everything", lambda _: True, _always)
+
+
+async def _always() -> bool:
+    return True
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+class _TokenExistence:
+    """Whether any token was made yet; a no is believed for KEPT_S."""
+
+    def __init__(self, tokens: Tokens, checks: Executor) -> None:
+        self._tokens = tokens
+        self._checks = checks
+        self._is_made = False
+        self._until = 0.0
+
+    async def is_made(self) -> bool:
+        """Raises Unreachable while SQL is away."""
+        if not self._is_made and time.monotonic() >= self._until:
+            self._is_made = bool(await _in_thread(self._checks, self._tokens.list))
+            self._until = time.monotonic() + KEPT_S
+        return self._is_made
+
+
+def _by_token(tokens: Tokens, checks: Executor) -> Authenticate:
+    async def by_token(headers: Mapping[str, str]) -> Caller | None:
+        text = _bearer_token(headers)
+        if not text:
+            return None
+        return tokens.believed(text) or await _in_thread(checks, tokens.check, text)
+
+    return by_token
+
+
+def _bearer_token(headers: Mapping[str, str]) -> str:
+    """The bearer token; "" where there is none."""
+    scheme, _, text = headers.get("authorization", "").partition(" ")
+    return text.strip() if scheme.lower() == "bearer" else ""
+
+
+def _by_hook(reference: str, checks: Executor) -> Authenticate:
+    hook = _load_hook(reference)
+
+    async def by_hook(headers: Mapping[str, str]) -> Caller | None:
+        if inspect.iscoroutinefunction(hook):
+            found = await hook(headers)
+        else:
+            found = await _in_thread(checks, hook, headers)
+        if found is not None and not isinstance(found, Caller):
+            raise TypeError(f"{reference} gave {type(found).__name__}, not a brainq.access.Caller or None")
+        return found
+
+    return by_hook
+
+
+async def _in_thread(checks: Executor, asked: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
+    return await asyncio.get_running_loop().run_in_executor(checks, partial(asked, *args, **named))
+
+
+def _load_hook(reference: str) -> Any:
+    module, _, name = reference.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise SetupError(
+            f"BRAINQ_HTTP_AUTH: {reference!r} cannot be loaded ({error}); name a function as module:function"
+        ) from error
+    if not callable(found):
+        raise SetupError(f"BRAINQ_HTTP_AUTH: {reference!r} is no function; name one as module:function")
+    return found

@@ -1,0 +1,365 @@
+"""Middleware that every request passes: log and request id, access, rate, size and speed of bodies, and HEAD."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.routing import Match, Router
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from brainq.access import Caller
+from brainq.contracts.ids import new_turn_id
+from brainq.errors import BrainqError
+from brainq.gateway.edge.authentication import is_loopback
+from brainq.gateway.edge.dependencies import Gateway
+from brainq.gateway.edge.limits import RateLimiter, address_key
+from brainq.gateway.edge.problems import RequestRejected, bug_response, error_response
+from brainq.gateway.edge.verbs import is_public
+from brainq.gateway.wires.openai.retries import is_rejected_try
+from brainq.observe.log_ids import request_log_ids
+from brainq.observe.logs import logger
+from brainq.observe.turn_spans import set_parent_context
+from brainq.settings.http import split_list
+
+# Bodies: how large, and how slow, they may be.
+
+
+class BodyLimitMiddleware:
+    """Refuses a body that is larger than `most_bytes`, or not there within `within_s`. It is read before a route
+    begins, so that a slow one holds nothing."""
+
+    def __init__(self, app: ASGIApp, most_bytes: int, within_s: float) -> None:
+        self._app = app
+        self._most_bytes = most_bytes
+        self._within_s = within_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not _has_body(scope):
+            await self._app(scope, receive, send)
+            return
+        try:
+            async with asyncio.timeout(self._within_s):
+                body = await self._read(scope, receive)
+        except TimeoutError:
+            refusal = RequestRejected("body-too-slow", f"send it within {self._within_s:g} s")
+            await error_response(refusal)(scope, receive, closing_connection(send))
+            return
+        except RequestRejected as refusal:
+            await error_response(refusal)(scope, receive, closing_connection(send))
+            return
+        if body is not None:
+            await self._app(scope, _replay_body(body, receive), send)
+
+    async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
+        """The whole body; None when the client went away."""
+        said = Headers(scope=scope).get("content-length", "0")
+        if said.isdigit() and int(said) > self._most_bytes:
+            raise self._too_large()
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > self._most_bytes:
+                raise self._too_large()
+            if not message.get("more_body", False):
+                return b"".join(parts)
+
+    def _too_large(self) -> RequestRejected:
+        return RequestRejected(
+            "body-too-large",
+            f"a body has at most {self._most_bytes:,} bytes here; send less, or where to find the rest",
+        )
+
+
+def _has_body(scope: Scope) -> bool:
+    headers = Headers(scope=scope)
+    return "content-length" in headers or "transfer-encoding" in headers
+
+
+def _replay_body(body: bytes, receive: Receive) -> Receive:
+    is_given = False
+
+    async def given() -> Message:
+        nonlocal is_given
+        if is_given:
+            return await receive()
+        is_given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return given
+
+
+def closing_connection(send: Send) -> Send:
+    """The connection is closed: what is left of the body would be taken for the next request."""
+
+    async def last(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], (b"connection", b"close")]
+        await send(message)
+
+    return last
+
+
+# Methods of routes: HEAD for whatever has GET, and which ones a path has.
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+DISCONNECT: Message = {"type": "http.disconnect"}
+
+
+class HeadMiddleware:
+    """Answers HEAD as GET without its body. A stream is over with its headers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+        got: Scope = {**scope, "method": "GET"}  # a copy: the server sends no body where its own says HEAD
+        begun = asyncio.Event()
+
+        async def received() -> Message:
+            """What comes; once the headers are sent, the client wants no more."""
+            incoming, over = (
+                asyncio.ensure_future(_receive_message(receive)),
+                asyncio.ensure_future(begun.wait()),
+            )
+            try:
+                await asyncio.wait((incoming, over), return_when=asyncio.FIRST_COMPLETED)
+                return DISCONNECT if begun.is_set() else incoming.result()
+            finally:
+                incoming.cancel()
+                over.cancel()
+
+        async def without_body(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                await send(message)
+                begun.set()
+            elif not message.get("more_body", False):
+                await send({"type": "http.response.body", "body": b""})
+
+        try:
+            await self._app(got, received, without_body)
+        finally:
+            with suppress(KeyError):
+                scope["route"] = got["route"]  # which the log names
+
+
+async def _receive_message(receive: Receive) -> Message:
+    return await receive()
+
+
+def allowed_methods(scope: Scope) -> list[str]:
+    """The methods that this path has. Several routes may share it."""
+    router: Router = scope["app"].router
+    found = [method for method in METHODS if _has_route(router, {**scope, "method": method})]
+    return ["HEAD", *found] if "GET" in found else found
+
+
+def _has_route(router: Router, scope: Scope) -> bool:
+    return any(route.matches(scope)[0] is Match.FULL for route in router.routes)
+
+
+# The door: what every request passes before a route sees it, and what becomes of one that nobody expected.
+
+log = logger("brainq.gateway")
+
+REQUEST_ID = "x-request-id"
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+
+SECURITY_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
+
+
+class AccessMiddleware:
+    """Host, origin, who asks, how often. What it lets through has `caller` in its state.
+
+    refused   answers a request that is refused and is to be noted, in place of the app
+    """
+
+    def __init__(self, app: ASGIApp, gateway: Gateway, refused: ASGIApp) -> None:
+        self._app = app
+        self._refused = refused
+        self._gateway = gateway
+        self._hosts = frozenset(host.lower() for host in split_list(gateway.settings.http_hosts))
+        self._origins = frozenset(split_list(gateway.settings.http_cors))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        set_parent_context(headers.get("traceparent"))
+        try:
+            await self._admit(scope, headers)
+        except (RequestRejected, BrainqError) as refusal:
+            if "caller" in scope.get("state", {}) and is_rejected_try(scope, refusal):
+                scope["state"]["refusal"] = refusal
+                await self._refused(scope, receive, send)
+            else:
+                await error_response(refusal)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    async def _admit(self, scope: Scope, headers: Headers) -> None:
+        if is_public(scope["path"]):
+            return
+        self._check_host(scope, headers.get("host", ""))
+        self._check_origin(headers)
+        address = (scope.get("client") or ("",))[0]
+        caller = await self._caller(address, dict(headers.items()))
+        scope.setdefault("state", {})["caller"] = caller
+        self._count(self._gateway.callers, caller.counted_as)
+
+    async def _caller(self, address: str, headers: Mapping[str, str]) -> Caller:
+        """Who asks. A stranger's request is counted for his address before anybody is asked who he is: an invented
+        token costs a question to SQL. Who was let in before is not kept out by the strangers of his address."""
+        gateway, place = self._gateway, address_key(address)
+        is_known = gateway.who.is_known(headers)
+        if not is_known:
+            self._count(gateway.strangers, place)
+        caller = await gateway.who.authenticate(headers)
+        if caller is None:
+            if is_known:
+                self._count(gateway.strangers, place)
+            raise RequestRejected(
+                "unauthorized", "send `Authorization: Bearer TOKEN` with a token that is still good"
+            )
+        if not is_known:
+            gateway.strangers.give_back(place)
+        return caller
+
+    def _count(self, rate: RateLimiter, name: str) -> None:
+        if wait_s := rate.take(name):
+            raise RequestRejected(
+                "too-many-requests",
+                f"{self._gateway.settings.http_requests_s:g} requests a second are granted; ask again later",
+                retry_after_s=math.ceil(wait_s),
+            )
+
+    def _check_host(self, scope: Scope, host: str) -> None:
+        """A page elsewhere can make its own name point to this machine: then the name it asks for tells."""
+        name = _host_name(host)
+        is_open = self._gateway.who.is_open
+        known = name in self._hosts if self._hosts else is_loopback(name) or not is_open
+        client = (scope.get("client") or ("127.0.0.1",))[0]
+        if is_open and not is_loopback(client):
+            raise RequestRejected(
+                "unauthorized", "it asks nobody who he is, and thus serves this machine alone"
+            )
+        if not known:
+            raise RequestRejected(
+                "wrong-host",
+                "this host name is not served here; its operator may name it in BRAINQ_HTTP_HOSTS",
+            )
+
+    def _check_origin(self, headers: Headers) -> None:
+        """Browsers say whose page asks. Programs say nothing, and have no cookie or network of somebody's to misuse."""
+        origin = headers.get("origin")
+        if origin is None or origin in self._origins or _is_same_origin(origin, headers.get("host", "")):
+            return
+        raise RequestRejected(
+            "foreign-origin", "pages of this origin may not ask; its operator may name it in BRAINQ_HTTP_CORS"
+        )
+
+
+class RequestLogMiddleware:
+    """The outermost: every request is answered and logged. A bug is told by an id, which its line of the log has."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = _request_id(Headers(scope=scope))
+        with request_log_ids(request_id):
+            await self._answer(scope, receive, send, request_id)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
+        began, status = time.monotonic(), 0
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(_with_headers(message, request_id))
+
+        try:
+            if _has_two_lengths(scope):
+                refusal = RequestRejected("two-lengths", "send Content-Length or Transfer-Encoding, not both")
+                await error_response(refusal)(scope, receive, closing_connection(noted))
+            else:
+                await self._app(scope, receive, noted)
+        except ClientDisconnect:
+            pass
+        except Exception as failure:
+            problem_id = new_turn_id()
+            log.error(
+                "a request failed", failure=failure, problem_id=problem_id, route=_route_template(scope)
+            )
+            if not status:
+                await bug_response(problem_id)(scope, receive, noted)
+        if not is_public(scope["path"]):
+            took_ms = int((time.monotonic() - began) * 1000)
+            caller = getattr(scope.get("state", {}).get("caller"), "name", "")
+            log.info(
+                "answered", route=_route_template(scope), status=status, took_ms=took_ms, caller=repr(caller)
+            )
+
+
+def _request_id(headers: Headers) -> str:
+    """The id that the client, or a proxy, gave the request; else a new one."""
+    given = headers.get(REQUEST_ID, "")
+    return given if _REQUEST_ID.fullmatch(given) else new_turn_id()
+
+
+def _with_headers(message: Message, request_id: str) -> Message:
+    """With the headers that keep an answer from being kept, or taken for something else; a route may have its own."""
+    if message["type"] != "http.response.start":
+        return message
+    have = {name.lower() for name, _ in message["headers"]}
+    more = [(name, value) for name, value in SECURITY_HEADERS if name not in have]
+    more.append((REQUEST_ID.encode(), request_id.encode()))
+    return {**message, "headers": [*message["headers"], *more]}
+
+
+def _has_two_lengths(scope: Scope) -> bool:
+    """Whether a proxy before us may have seen another end of this request than we do: what follows would then be told
+    as somebody else's."""
+    headers = Headers(scope=scope)
+    return "content-length" in headers and "transfer-encoding" in headers
+
+
+def _route_template(scope: Scope) -> str:
+    """The route's template: a path may hold a token of a call that waits."""
+    route = scope.get("route")
+    return f"{scope['method']} {getattr(route, 'path', '(none)')}"
+
+
+def _is_same_origin(origin: str, host: str) -> bool:
+    try:
+        return bool(host) and urlsplit(origin).netloc == host
+    except ValueError:
+        return False
+
+
+def _host_name(host: str) -> str:
+    """`Host` without its port."""
+    if host.startswith("["):
+        return host.partition("]")[0].lstrip("[").lower()
+    return host.rpartition(":")[0].lower() if ":" in host else host.lower()

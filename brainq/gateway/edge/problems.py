@@ -1,0 +1,172 @@
+"""Problems: how every refusal is answered (RFC 9457, `application/problem+json`).
+
+brainq's own errors are told by the table in `brainq/errors.py`; REFUSALS are those of HTTP alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from brainq.errors import (
+    ApprovalDecided,
+    BrainqError,
+    ErrorKind,
+    ExitCode,
+    InvalidInput,
+    NotFound,
+    SessionBusy,
+    SetupError,
+    StaleTurn,
+    Unreachable,
+    kind_of,
+)
+from brainq.text.surrogates import clean_json
+
+MEDIA_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:brainq:problem:"
+NOT_FOUND = "nothing of yours has this id; look at the id, and at whose token this is"
+NOT_SET_UP = "the gateway is not set up for this; its operator finds out by `brainq doctor`"
+
+
+class Problem(BaseModel):
+    """What went wrong, and what to do about it.
+
+    type                which kind: `urn:brainq:problem:` and a word for programs
+    detail              this occurrence: names the field and the remedy
+    field               the field that is wrong
+    request_key         submit again under this `Idempotency-Key`: it is the same turn
+    client_message_id   send again under this: it is the same input
+    live_turn_id        the turn that is in the way
+    state               how an approval stands
+    problem_id          which line of the gateway's log is about it
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    type: str = Field(pattern="^urn:brainq:problem:[a-z-]+$")
+    title: str
+    status: int = Field(ge=400, le=599)
+    detail: str
+    field: str | None = None
+    request_key: str | None = None
+    client_message_id: str | None = None
+    live_turn_id: str | None = None
+    state: str | None = None
+    problem_id: str | None = None
+
+
+def _http_kind(word: str, title: str, status: int, retry_after_s: int | None = None) -> ErrorKind:
+    return ErrorKind(word, title, ExitCode.REFUSED, status, retry_after_s)
+
+
+REJECTIONS: dict[str, ErrorKind] = {
+    kind.word: kind
+    for kind in (
+        _http_kind("bad-json", "The body is not JSON", 400),
+        _http_kind("two-lengths", "The body has two lengths", 400),
+        _http_kind("unauthorized", "Nobody knows who asks", 401),
+        _http_kind("forbidden", "The caller may not do this", 403),
+        _http_kind("foreign-origin", "Another site's page asks", 403),
+        _http_kind("model-not-found", "There is no such model", 404),
+        _http_kind("no-such-route", "There is no such route", 404),
+        _http_kind("method-not-allowed", "The route has no such method", 405),
+        _http_kind("body-too-slow", "The body did not come in time", 408),
+        _http_kind("events-gone", "The events are no longer kept", 410),
+        _http_kind("body-too-large", "The body is too large", 413),
+        _http_kind("wrong-host", "The request is for another host", 421),
+        _http_kind("too-many-requests", "The caller asks too often", 429, 1),
+        _http_kind("too-many-streams", "The caller has too many streams open", 429, 5),
+        _http_kind("bug", "A bug in brainq", 500),
+        _http_kind("streams-full", "The gateway has as many streams open as it may", 503, 5),
+        _http_kind("stopping", "The gateway stops", 503, 1),
+    )
+}
+
+
+class RequestRejected(Exception):
+    """A request is refused for a reason that is HTTP's alone: `word` is one of REFUSALS."""
+
+    def __init__(self, word: str, detail: str, *, retry_after_s: int | None = None) -> None:
+        super().__init__(detail)
+        self.kind = REJECTIONS[word]
+        self.detail = detail
+        self.retry_after_s = retry_after_s or self.kind.retry_after_s
+
+
+def problem_of(error: BrainqError | RequestRejected) -> Problem:
+    """What is told of an error. Never what another tenant has, nor where the gateway's servers are."""
+    if isinstance(error, RequestRejected):
+        return _problem(error.kind, error.detail)
+    told = _problem(kind_of(error), _detail(error))
+    match error:
+        case InvalidInput():
+            more: dict[str, Any] = {"field": error.field}
+        case Unreachable():
+            more = {"request_key": error.request_key, "client_message_id": error.client_message_id}
+        case SessionBusy() | StaleTurn():
+            more = {"live_turn_id": error.live_turn_id}
+        case ApprovalDecided():
+            more = {"state": error.state}
+        case _:
+            more = {}
+    return told.model_copy(update={name: value for name, value in more.items() if value})
+
+
+def problem_response(problem: Problem, retry_after_s: int | None = None) -> JSONResponse:
+    """The answer that tells a problem."""
+    headers: dict[str, str] = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
+    if problem.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    body = clean_json(problem.model_dump(exclude_none=True))  # it may quote a name that no codec can encode
+    return JSONResponse(body, problem.status, headers, media_type=MEDIA_TYPE)
+
+
+def error_response(error: BrainqError | RequestRejected) -> JSONResponse:
+    retry = error.retry_after_s if isinstance(error, RequestRejected) else kind_of(error).retry_after_s
+    return problem_response(problem_of(error), retry)
+
+
+def bug_response(problem_id: str) -> JSONResponse:
+    """For what nobody expected: the log has the rest, under this id."""
+    told = _problem(
+        REJECTIONS["bug"], f"the gateway's log says more under {problem_id}; the same may fail again"
+    )
+    return problem_response(told.model_copy(update={"problem_id": problem_id}))
+
+
+def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The answers of a route that are problems, for its OpenAPI."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": _description(status), "content": content} for status in sorted(statuses)}
+
+
+def _description(status: int) -> str:
+    from brainq.errors import ERROR_KINDS
+
+    kinds = [*ERROR_KINDS.values(), *REJECTIONS.values()]
+    return " ".join(f"{kind.title}." for kind in kinds if kind.status == status)
+
+
+def _problem(kind: ErrorKind, detail: str) -> Problem:
+    return Problem(type=TYPE_PREFIX + kind.word, title=kind.title, status=kind.status, detail=detail)
+
+
+def _detail(error: BrainqError) -> str:
+    match error:
+        case NotFound():
+            return NOT_FOUND
+        case Unreachable(request_key=key) if key:
+            return (
+                f"ask again later under the Idempotency-Key {key!r}: if it was accepted, it is the same turn"
+            )
+        case Unreachable(client_message_id=key) if key:
+            return f"ask again later with client_message_id {key!r}: if it was accepted, it is the same input"
+        case Unreachable():
+            return "Redis or SQL does not answer; ask again later"
+        case SetupError():
+            return NOT_SET_UP
+        case _:
+            return str(error)

@@ -1,0 +1,1 @@
+"""The native routes, `/v1/...`, and their bodies."""

@@ -1,0 +1,284 @@
+"""A turn's events as server-sent events: from any number on, with heartbeats, encoded for any wire."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from fastapi.sse import format_sse_event
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.contracts.event import TurnEvent
+from brainq.errors import BrainqError, ResultTimeout
+from brainq.gateway.edge.dependencies import Gateway, Principal
+from brainq.gateway.edge.limits import StreamSlot
+from brainq.gateway.edge.problems import RequestRejected
+from brainq.gateway.rest.result_wait import wait_for_disconnect
+from brainq.observe.logs import logger
+
+# From events of a turn to frames of a stream of server-sent events: pure, so that any gateway continues any stream.
+
+HEARTBEAT = b": alive\n\n"
+
+"""A comment, which readers ignore: it keeps proxies from taking a quiet stream for a dead one."""
+
+RECONNECT_MS = 1_000
+
+RECONNECT_FRAME = format_sse_event(comment="come again with Last-Event-ID", retry=RECONNECT_MS)
+
+"""Before a stream is closed that is not over. An EventSource comes again by itself, with what it saw last."""
+
+
+def event_frame(event: TurnEvent) -> bytes:
+    """The frame of an event: its number is the frame's id, its JSON the data. All are of the type `message`."""
+    return format_sse_event(data_str=event.model_dump_json(), id=str(event.seq))
+
+
+# A turn's events as a response: from any number on, with heartbeats, to the final one, in the words of any wire.
+
+log = logger("brainq.gateway")
+
+GATHER_S = 0.25
+
+"""How long a stream that may rest waits for another event: what happens at once comes together."""
+
+FIRST_EVENT_S = 1.0
+
+"""How long the answer waits for the first event, which is there at once but for a turn that is only just accepted."""
+
+NextEvent = asyncio.Task[TurnEvent | None]
+
+
+class EventReader:
+    """Reads a turn's events one after another; `next` is the one that is awaited, None of it: there are no more."""
+
+    def __init__(self, events: AsyncIterator[TurnEvent]) -> None:
+        self._events = events
+        self.next: NextEvent = self._ask()
+
+    def advance(self) -> None:
+        self.next = self._ask()
+
+    def _ask(self) -> NextEvent:
+        return asyncio.ensure_future(anext(self._events, None))
+
+    async def close(self) -> None:
+        self.next.cancel()
+        await asyncio.wait({self.next})
+        await cast("AsyncGenerator[TurnEvent]", self._events).aclose()
+
+
+async def open_events(handle: AsyncTurnHandle, seen: int) -> EventReader | None:
+    """Begin behind event `seen`; None when that was the final one. Raises Refused when the events are gone."""
+    # The event that was seen last is read again: it tells whether another one can come.
+    reading = EventReader(handle.events(max(0, seen - 1)))
+    try:
+        await asyncio.wait({reading.next}, timeout=FIRST_EVENT_S)
+        if reading.next.done():
+            event = reading.next.result()
+            if event is None:
+                is_over = await _is_over(handle)
+            else:
+                is_over = event.is_final and event.seq <= seen
+                if event.seq <= seen:
+                    reading.advance()
+        else:
+            is_over = await _is_over(handle)
+    except BaseException:
+        await reading.close()
+        raise
+    if not is_over:
+        return reading
+    await reading.close()
+    return None
+
+
+async def _is_over(handle: AsyncTurnHandle) -> bool:
+    """Whether the final event is out, so that what was seen is that, or more than there is. Raises Refused when the
+    events are gone."""
+    try:
+        await handle.result(timeout_s=0)
+    except ResultTimeout:
+        return False
+    if await handle.snapshot() is None:
+        raise RequestRejected(
+            "events-gone",
+            "the turn ended some time ago, and its events are no longer kept; ask for /result or /transcript",
+        )
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedEvent:
+    """What an event becomes on a wire, which may be nothing, and whether the stream is over with it."""
+
+    body: bytes
+    is_last: bool
+
+
+EncodeEvent = Callable[[TurnEvent], Awaitable[EncodedEvent]]
+
+"""How a wire writes events. It is asked for each once, in order."""
+
+
+async def encode_native(event: TurnEvent) -> EncodedEvent:
+    """The native wire: the event's JSON under its number."""
+    return EncodedEvent(event_frame(event), event.is_final)
+
+
+def never_rest() -> bytes:
+    """A stream that never rests: it follows its turn to the end."""
+    return b""
+
+
+class EventStream(Response):
+    """`text/event-stream` of what `reading` reads. Leaves its place when it is over, whatever ends it.
+
+    is_welcome   whether who asked may still read; asked every `heartbeat_s`
+    write        how an event is written
+    opening      what is sent before the first event
+    farewell     what is sent before a stream is closed that is not over
+    rest         what ends a stream whose turn waits for its reader to act; empty: it goes on
+    headers      beside those of every stream
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self,
+        reading: EventReader,
+        place: StreamSlot,
+        heartbeat_s: float,
+        is_welcome: Callable[[], Awaitable[bool]],
+        write: EncodeEvent = encode_native,
+        opening: bytes = b"",
+        farewell: bytes | Callable[[], bytes] = RECONNECT_FRAME,
+        rest: Callable[[], bytes] = never_rest,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **(headers or {})})
+        del self.headers["content-length"]
+        self._reading = reading
+        self._place = place
+        self._heartbeat_s = heartbeat_s
+        self._is_welcome = is_welcome
+        self._write = write
+        self._opening = opening
+        self._last_words = farewell
+        self._rest = rest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        gone = asyncio.ensure_future(wait_for_disconnect(receive))
+        stopping = asyncio.ensure_future(self._place.stopping.wait())
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await _send_body(send, self._opening)
+            await self._send_all(send, gone, stopping)
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            self._place.leave()
+            gone.cancel()
+            stopping.cancel()
+            await self._reading.close()
+
+    async def _send_all(self, send: Send, gone: asyncio.Task[None], stopping: asyncio.Task[bool]) -> None:
+        clock = asyncio.get_running_loop().time
+        asked_at = clock()
+        while True:
+            if clock() - asked_at >= self._heartbeat_s:
+                asked_at = clock()
+                if not await self._may_go_on():
+                    await _send_body(send, self._farewell())
+                    return
+            reading = self._reading.next
+            if not reading.done():
+                waited = {reading, gone, stopping}
+                quiet_s = GATHER_S if self._rest() else self._heartbeat_s
+                await asyncio.wait(waited, timeout=quiet_s, return_when=asyncio.FIRST_COMPLETED)
+            if gone.done():
+                return
+            if stopping.done():
+                await _send_body(send, self._farewell())
+                return
+            if reading.done():
+                try:
+                    event = reading.result()
+                    written = None if event is None else await self._write(event)
+                except BrainqError as away:
+                    log.warning("a stream is cut off", failure=away)
+                    await _send_body(send, self._farewell())
+                    return
+                if written is None:
+                    return
+                await _send_body(send, written.body)
+                if written.is_last:
+                    return
+                self._reading.advance()
+            elif rest := self._rest():
+                await _send_body(send, rest)
+                return
+            else:
+                await _send_body(send, HEARTBEAT)
+
+    def _farewell(self) -> bytes:
+        return self._last_words if isinstance(self._last_words, bytes) else self._last_words()
+
+    async def _may_go_on(self) -> bool:
+        try:
+            return await self._is_welcome()
+        except Exception as failure:  # where it cannot be asked nobody goes on; who comes again is told why
+            log.warning("a stream is cut off", failure=failure)
+            return False
+
+
+async def stream_events(
+    request: Request,
+    here: Gateway,
+    by: Principal,
+    begin_reading: Callable[[], Awaitable[EventReader | None]],
+    write: EncodeEvent = encode_native,
+    opening: bytes = b"",
+    farewell: bytes | Callable[[], bytes] = RECONNECT_FRAME,
+    rest: Callable[[], bytes] = never_rest,
+    headers: Mapping[str, str] | None = None,
+) -> EventStream | None:
+    """What `begin_reading` reads as a stream in a place of the caller's; None where there is nothing to read.
+
+    Raises Refused where there is no place, and whatever `begin_reading` raises.
+    """
+
+    async def is_welcome() -> bool:
+        """A token may be revoked, or expire, while its streams go on."""
+        return await here.who.authenticate(dict(request.headers.items())) == by.caller
+
+    place = here.streams.enter(by.caller.counted_as)
+    try:
+        reading = await begin_reading()
+        if reading is not None:
+            return EventStream(
+                reading,
+                place,
+                here.settings.http_heartbeat_s,
+                is_welcome,
+                write=write,
+                opening=opening,
+                farewell=farewell,
+                rest=rest,
+                headers=headers,
+            )
+    except BaseException:
+        place.leave()
+        raise
+    place.leave()
+    return None
+
+
+async def _send_body(send: Send, body: bytes) -> None:
+    if not body:
+        return
+    await send({"type": "http.response.body", "body": body, "more_body": True})

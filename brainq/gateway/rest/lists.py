@@ -1,0 +1,148 @@
+"""Lists of the caller's own turns and sessions, page by page; and the fleet that runs them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import AwareDatetime
+
+from brainq.client.lists import MAX_FILTER_VALUES, MAX_SEARCH_CHARS, read_metadata_pairs
+from brainq.contracts.evaluation import Strategy
+from brainq.contracts.fleet import Fleet, FleetActivity
+from brainq.contracts.history import LIST_STATES, ListedTurn, Sort
+from brainq.contracts.ids import MAX_ID_LENGTH
+from brainq.contracts.status import Ending, StopReason
+from brainq.gateway.edge.dependencies import (
+    ID,
+    TURN_ID,
+    GatewayDep,
+    Principal,
+    PrincipalDep,
+)
+from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Limit
+from brainq.gateway.rest.sessions import SessionPage
+from brainq.gateway.rest.turn_bodies import TurnPage
+
+router = APIRouter(prefix="/v1", tags=["lists"])
+
+MetadataPair = Annotated[str, Query(max_length=MAX_SEARCH_CHARS)]
+
+Tag = Annotated[str, Query(max_length=MAX_SEARCH_CHARS)]
+
+AfterTurn = Annotated[str | None, Query(pattern=TURN_ID, description="`next` of the page at hand.")]
+
+
+@router.get("/turns")
+async def turns(
+    here: GatewayDep,
+    by: PrincipalDep,
+    session: Annotated[str | None, Query(pattern=ID)] = None,
+    state: Annotated[
+        str | None,
+        Query(pattern=f"^({'|'.join(LIST_STATES)})$", description="`accepted`: any that has not ended."),
+    ] = None,
+    brain: Annotated[str | None, Query(pattern=ID, description="The one that the turn names.")] = None,
+    ending: Ending | None = None,
+    stop_reason: StopReason | None = None,
+    failing: Annotated[
+        bool,
+        Query(
+            description="Only those that failed or timed out, or in which a call failed, or a finalizer step was "
+            "given up."
+        ),
+    ] = False,
+    min_cost_usd: Annotated[float | None, Query(ge=0, allow_inf_nan=False)] = None,
+    since: Annotated[AwareDatetime | None, Query(description="Accepted then, or later.")] = None,
+    until: Annotated[AwareDatetime | None, Query(description="Accepted before.")] = None,
+    text: Annotated[
+        str,
+        Query(max_length=MAX_ID_LENGTH, description="In the turn's id or its session's, or the request key."),
+    ] = "",
+    strategy: Annotated[
+        Strategy | None, Query(description="How it came to its answer, by its decision record in SQL.")
+    ] = None,
+    search: Annotated[
+        str,
+        Query(
+            max_length=MAX_SEARCH_CHARS,
+            description="In the message, the answer, metadata (`customer=42`), tags or ids; of the newest 20,000 turns "
+            "before `until`.",
+        ),
+    ] = "",
+    metadata: Annotated[
+        list[MetadataPair],
+        Query(
+            max_length=MAX_FILTER_VALUES,
+            description="`name=value`, such as `customer=42` or `order.id=A-1`; all hold.",
+        ),
+    ] = [],  # noqa: B006
+    prompt_tags: Annotated[
+        list[Tag], Query(max_length=MAX_FILTER_VALUES, description="Submitted with all of these tags.")
+    ] = [],  # noqa: B006
+    sort: Annotated[
+        Sort, Query(description="`cost`, `tokens`: the highest first, of turns that have ended.")
+    ] = "newest",
+    limit: Limit = DEFAULT_LIST_PAGE,
+    after: AfterTurn = None,
+) -> TurnPage:
+    """Turns of the caller's own, the newest first."""
+    found = await here.client.turns(
+        session,
+        state,
+        limit,
+        by.caller.prefixes,
+        brain=brain,
+        ending=ending,
+        stop_reason=stop_reason,
+        failing=failing,
+        min_cost_usd=min_cost_usd,
+        since=since,
+        until=until,
+        text=text,
+        strategy=strategy,
+        search=search,
+        sort=sort,
+        metadata=read_metadata_pairs("metadata", metadata),
+        prompt_tags=prompt_tags,
+        after=after,
+    )
+    found = tuple(hide_foreign_parent(turn, by) for turn in found)
+    return TurnPage(turns=found, next=found[-1].turn_id if len(found) == limit else None)
+
+
+@router.get("/sessions")
+async def sessions(
+    here: GatewayDep,
+    by: PrincipalDep,
+    prefix: Annotated[str | None, Query(pattern=ID, description="Only those whose id begins so.")] = None,
+    limit: Limit = DEFAULT_LIST_PAGE,
+    after: AfterTurn = None,
+) -> SessionPage:
+    """Sessions of the caller's own that have a turn, the one with the newest turn first."""
+    found = await here.client.sessions(prefix or "", limit, by.caller.prefixes, after=after)
+    found = tuple(
+        one.model_copy(update={"last_turn": hide_foreign_parent(one.last_turn, by)}) for one in found
+    )
+    return SessionPage(sessions=found, next=found[-1].last_turn.turn_id if len(found) == limit else None)
+
+
+@router.get("/fleet")
+async def fleet(here: GatewayDep, by: PrincipalDep) -> Fleet:
+    """What runs turns, at this moment. It is of no one session: the caller's must be all (`*`)."""
+    by.require(None)
+    return await here.client.fleet()
+
+
+@router.get("/fleet/activity")
+async def activity(here: GatewayDep, by: PrincipalDep) -> FleetActivity:
+    """What happened in each minute of the last hour. It is of no one session: the caller's must be all (`*`)."""
+    by.require(None)
+    return await here.client.activity()
+
+
+def hide_foreign_parent(turn: ListedTurn, by: Principal) -> ListedTurn:
+    """A child may have been started from another tenant's session: its caller is told nothing of that."""
+    if turn.parent is None or by.may(turn.parent.session_id):
+        return turn
+    return turn.model_copy(update={"parent": None})

@@ -1,0 +1,112 @@
+"""Memories that brains keep across turns. A caller sees those that were first said in one of its own sessions."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from brainq.client.memories import MAX_SCOPE_CHARS
+from brainq.contracts.memory import MemoryKind
+from brainq.contracts.rows import MemoryRow
+from brainq.errors import NotFound
+from brainq.gateway.edge.dependencies import ID, GatewayDep, PrincipalDep
+from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, ChangeAnswer, Limit
+
+# How memories are told.
+
+
+class MemoryItem(Answer):
+    """One memory. `session_id` and `turn_id` are where it was first said, `updated_at` is when it was said last."""
+
+    id: int
+    scope: str
+    kind: MemoryKind
+    text: str
+    times_seen: int
+    session_id: str
+    turn_id: str
+    created_at: datetime
+    updated_at: datetime
+
+
+class MemoryPage(Answer):
+    """Those first said last come first. `next`, given as `after`, is the next page; null: this is the last."""
+
+    memories: tuple[MemoryItem, ...]
+    next: int | None
+
+
+class ForgetAnswer(Answer):
+    """How many memories and observations were deleted."""
+
+    forgotten: int
+
+
+# Memories: what brains remember over turns. One is the caller's if it was first said in a session of the caller's.
+
+router = APIRouter(prefix="/v1/memories", tags=["memories"])
+
+MAX_ROW = 2**53 - 1
+
+ScopeQuery = Annotated[
+    str | None, Query(max_length=MAX_SCOPE_CHARS, description="Whose memories; this or `session`.")
+]
+
+SessionQuery = Annotated[
+    str | None, Query(pattern=ID, description="The scope is that which the brains give this session.")
+]
+
+
+@router.get("")
+async def memories(
+    here: GatewayDep,
+    by: PrincipalDep,
+    scope: ScopeQuery = None,
+    session: SessionQuery = None,
+    limit: Limit = DEFAULT_LIST_PAGE,
+    after: Annotated[int | None, Query(ge=1, le=MAX_ROW, description="`next` of the page at hand.")] = None,
+) -> MemoryPage:
+    """Memories of one scope; those that were first said last come first."""
+    if session is not None:
+        by.require(session)
+    found = await here.client.memories.list(
+        scope, session=session, limit=limit, session_prefixes=by.caller.prefixes, after=after
+    )
+    return MemoryPage(
+        memories=tuple(_memory_item(row) for row in found),
+        next=found[-1].row if len(found) == limit else None,
+    )
+
+
+@router.delete("/{memory_id}")
+async def forget(
+    memory_id: Annotated[int, Path(ge=1, le=MAX_ROW)], here: GatewayDep, by: PrincipalDep
+) -> ChangeAnswer:
+    """Delete one memory for good. 404 where the caller has none under this id."""
+    if not await here.client.memories.forget(memory_id, session_prefixes=by.caller.prefixes):
+        raise NotFound("no memory of the caller's")
+    return ChangeAnswer(changed=True)
+
+
+@router.delete("")
+async def forget_all(
+    here: GatewayDep, by: PrincipalDep, scope: ScopeQuery = None, session: SessionQuery = None
+) -> ForgetAnswer:
+    """Delete all memories of one scope, and what the learner observed there, for good. 404 where there are none."""
+    if session is not None:
+        by.require(session)
+    forgotten = await here.client.memories.forget_all(
+        scope, session=session, session_prefixes=by.caller.prefixes
+    )
+    if not forgotten:
+        raise NotFound("no memory of the caller's")
+    return ForgetAnswer(forgotten=forgotten)
+
+
+def _memory_item(row: MemoryRow) -> MemoryItem:
+    told = asdict(row)
+    del told["last_turn_id"]  # it may be of a session that is not the caller's
+    return MemoryItem(id=told.pop("row"), **told)

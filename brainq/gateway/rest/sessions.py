@@ -1,0 +1,175 @@
+"""Sessions: the live turn and the waiting ones, the history, and control of the live turn."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query
+
+from brainq.access import Verb
+from brainq.client.async_client import AsyncSession
+from brainq.client.checks import MAX_REASON_CHARS
+from brainq.contracts.history import HistoryTurn, ListedSession
+from brainq.contracts.people import Receipt
+from brainq.errors import NotFound
+from brainq.gateway.edge.authentication import LOCAL_CALLER
+from brainq.gateway.edge.dependencies import ID, TURN_ID, GatewayDep, PrincipalDep
+from brainq.gateway.edge.problems import problem_responses
+from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, AffectedTurn, Answer, ChangeAnswer, Limit
+from brainq.gateway.rest.submission import IdempotencyKey, SubmitAnswer, submit_key
+from brainq.gateway.rest.turn_control import (
+    HoldBody,
+    InputBody,
+    PlacedHold,
+    ReasonBody,
+    ReleaseAnswer,
+)
+
+# How sessions are told.
+
+
+class SessionPage(Answer):
+    """Sessions, the one with the newest turn first; `next` as of `TurnPage`."""
+
+    sessions: tuple[ListedSession, ...]
+    next: str | None
+
+
+class WaitingTurn(Answer):
+    """A turn that waits for the live one; place 1 is next."""
+
+    turn_id: str
+    place: int
+    created_at: datetime
+
+
+class SessionStatus(Answer):
+    """How a session stands: its live turn, those that wait, and the readiness flags that no turn has taken.
+
+    why_paused   by whom, and what was said; null: it is not paused
+    """
+
+    session_id: str
+    live: str | None
+    waiting: tuple[WaitingTurn, ...]
+    is_paused: bool
+    why_paused: str | None
+    flags: tuple[str, ...]
+
+
+class HistoryPage(Answer):
+    """Turns of a session, the oldest first; `before` the first of them is the page before."""
+
+    session_id: str
+    turns: tuple[HistoryTurn, ...]
+
+
+# Sessions: what is live and what waits, what was said, and talking to whatever is live.
+
+router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["sessions"])
+
+
+async def own_session(
+    session_id: Annotated[str, Path(pattern=ID)], here: GatewayDep, by: PrincipalDep
+) -> AsyncSession:
+    """A session of the caller's own, which need not have a turn yet."""
+    by.require(session_id)
+    return here.client.session(session_id)
+
+
+SessionDep = Annotated[AsyncSession, Depends(own_session)]
+
+TurnId = Annotated[str, Path(pattern=TURN_ID)]
+
+
+@router.get("")
+async def look(own: SessionDep) -> SessionStatus:
+    """How a session stands. 404 for one that nothing was ever sent to."""
+    why_paused = await own.why_paused()
+    seen = SessionStatus(
+        session_id=own.session_id,
+        live=await own.live(),
+        waiting=tuple(WaitingTurn(**asdict(turn)) for turn in await own.waiting()),
+        is_paused=why_paused is not None,
+        why_paused=why_paused,
+        flags=await own.unread_flags(),
+    )
+    if not (seen.live or seen.waiting or seen.is_paused or seen.flags or await own.history(1)):
+        raise NotFound("no turn, no flag")
+    return seen
+
+
+@router.get("/history")
+async def history(
+    own: SessionDep,
+    limit: Limit = DEFAULT_LIST_PAGE,
+    after: Annotated[
+        str | None, Query(pattern=TURN_ID, description="The first turn of the page at hand.")
+    ] = None,
+) -> HistoryPage:
+    """The session's newest turns, the oldest of them first."""
+    return HistoryPage(session_id=own.session_id, turns=await own.history(limit, after))
+
+
+@router.post("/input", responses=problem_responses(409))
+async def steer(own: SessionDep, by: PrincipalDep, body: InputBody) -> Receipt:
+    """Send input into whatever turn is live. When none is, it becomes a turn: this needs the verb `submit`, too."""
+    by.require_verb(Verb.SUBMIT)
+    return await own.steer(
+        body.text,
+        client_message_id=body.client_message_id,
+        readiness=body.readiness,
+        expected_turn_id=body.expected_turn_id,
+        attachments=[file.model_dump() for file in body.attachments],
+    )
+
+
+@router.post("/pause")
+async def pause(own: SessionDep, by: PrincipalDep, body: ReasonBody | None = None) -> ChangeAnswer:
+    """Let no further turn begin; a live one goes on. The `explain` of one that waits says who paused it, and why."""
+    reason = body.reason if body else ""
+    if by.caller is not LOCAL_CALLER:
+        reason = f"{by.caller.name}: {reason}" if reason else f"by {by.caller.name}"
+    return ChangeAnswer(changed=await own.pause(reason[:MAX_REASON_CHARS]))
+
+
+@router.post("/resume")
+async def resume(own: SessionDep) -> AffectedTurn:
+    """Let turns begin again; the answer names the one that became live by it."""
+    return AffectedTurn(turn_id=await own.resume())
+
+
+@router.post("/interrupt")
+async def interrupt(own: SessionDep, body: ReasonBody | None = None) -> AffectedTurn:
+    """Cancel the live turn; the next one begins. The answer names the one that was cancelled."""
+    return AffectedTurn(turn_id=await own.interrupt(body.reason if body else ""))
+
+
+@router.delete("/waiting/{turn_id}")
+async def drop(own: SessionDep, turn_id: TurnId) -> ChangeAnswer:
+    """Cancel a turn that still waits; a live one is left alone."""
+    return ChangeAnswer(changed=await own.drop(turn_id))
+
+
+@router.post("/flags", status_code=201)
+async def flag(own: SessionDep, body: HoldBody | None = None) -> PlacedHold:
+    """Add a readiness flag: the next turn that has none is held until it is released."""
+    wanted = body or HoldBody()
+    placed = await own.readiness(wanted.reason, expires_in_s=wanted.expires_in_s, on_expiry=wanted.on_expiry)
+    return PlacedHold(id=placed.id, session_id=placed.session_id)
+
+
+@router.delete("/flags/{flag_id}")
+async def ready(own: SessionDep, flag_id: Annotated[str, Path(pattern=ID)]) -> ReleaseAnswer:
+    """Say that all is ready: a turn that waits for it goes on, and one to come does not wait at all."""
+    return ReleaseAnswer(released=await own.flag(flag_id).release())
+
+
+@router.post("/compact", status_code=202, responses=problem_responses(409))
+async def compact(own: SessionDep, by: PrincipalDep, idempotency_key: IdempotencyKey = None) -> SubmitAnswer:
+    """Submit a turn that replaces the session's older messages by a summary."""
+    with submit_key(by, own.session_id, idempotency_key) as key:
+        handle = await own.compact(key)
+    return SubmitAnswer(turn_id=handle.turn_id, session_id=handle.session_id, created=handle.created)

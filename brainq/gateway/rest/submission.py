@@ -1,0 +1,258 @@
+"""Submission of turns and schedules: their bodies, what they require of the caller, and the request key."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from fastapi import Header
+from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, JsonValue
+
+from brainq.access import Verb, own_request_key
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.client.options import SubmitOptions
+from brainq.contracts.conversation import MAX_HISTORY_MESSAGES
+from brainq.contracts.file import MAX_FILES
+from brainq.contracts.ids import DERIVED_PREFIXES, MAX_ID_LENGTH, new_turn_id
+from brainq.contracts.model_options import TurnOptions
+from brainq.contracts.people import Receipt
+from brainq.contracts.schedule import Missed, OnRunning, Schedule
+from brainq.contracts.tool import (
+    DEFAULT_CLIENT_TOOL_TIMEOUT_S,
+    MAX_CLIENT_TOOL_TIMEOUT_S,
+    MAX_CLIENT_TOOLS,
+    MAX_DESCRIPTION_CHARS,
+)
+from brainq.contracts.turn import (
+    MAX_EXTRA_CHARS,
+    MAX_MESSAGE_CHARS,
+    MAX_TAGS,
+    LimitsOverride,
+    OnBusy,
+    Priority,
+    PromptTag,
+    TurnKind,
+)
+from brainq.errors import InvalidInput, Unreachable
+from brainq.gateway.edge.dependencies import ID, Gateway, Principal
+from brainq.gateway.rest.bodies import Answer, Body, FileBody
+
+# What a submit sends, over HTTP and MCP, and what it is answered.
+
+
+class TurnLimits(LimitsOverride):
+    """Limits of one turn that differ from the brain's."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class OptionsBody(TurnOptions):
+    """How a turn's model is asked, where that differs from the brain's."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class HistoryCall(Body):
+    """A call that the assistant made. `id` tells it from the others of its message."""
+
+    id: str = Field(min_length=1, max_length=200)
+    name: str = Field(min_length=1, max_length=200)
+    arguments: dict[str, JsonValue]
+
+
+class HistoryMessage(Body):
+    """A message of a conversation that was had elsewhere. `calls` are the assistant's; a `tool` message names one."""
+
+    role: Literal["user", "assistant", "tool"]
+    content: str = Field(default="", max_length=MAX_MESSAGE_CHARS)
+    calls: list[HistoryCall] = []
+    call_id: str = Field(default="", max_length=200)
+    name: str = Field(default="", max_length=200)
+    is_error: bool = False
+    attachments: list[FileBody] = Field(default=[], max_length=MAX_FILES)
+
+
+class ClientToolBody(Body):
+    """A tool that the caller runs itself; `parameters` is the JSON schema, of an object, of its arguments."""
+
+    name: str = Field(pattern="^[A-Za-z_][A-Za-z0-9_-]{0,63}$")
+    description: str = Field(default="", max_length=MAX_DESCRIPTION_CHARS)
+    parameters: dict[str, JsonValue] = {"type": "object", "properties": {}}
+    timeout_s: float = Field(
+        default=DEFAULT_CLIENT_TOOL_TIMEOUT_S, gt=0, le=MAX_CLIENT_TOOL_TIMEOUT_S, allow_inf_nan=False
+    )
+
+
+class TurnBody(Body):
+    """What a turn is asked, and how it differs from others; see `Client.submit`."""
+
+    user_message: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS)
+    model: str | None = None
+    provider: str | None = None
+    system_prompt: str | None = Field(default=None, max_length=MAX_EXTRA_CHARS)
+    skill_context: str | None = Field(default=None, max_length=MAX_EXTRA_CHARS)
+    output_schema: dict[str, Any] | None = None
+    cwd: str | None = Field(default=None, max_length=4096)
+    limits: TurnLimits | None = None
+    options: OptionsBody | None = None
+    show_citations: bool | None = None
+    prompt_id: str | None = Field(default=None, max_length=200)
+    prompt_version: str | None = Field(default=None, max_length=200)
+    prompt_tags: list[PromptTag] = Field(default=[], max_length=MAX_TAGS)
+    metadata: dict[str, JsonValue] | None = None
+    on_busy: OnBusy = "enqueue"
+    priority: Priority = "normal"
+    kind: TurnKind = "chat"
+    seed: Literal["session", "empty"] = "session"
+    greeting: str | None = Field(default=None, min_length=1, max_length=MAX_MESSAGE_CHARS)
+    history: list[HistoryMessage] = Field(default=[], max_length=MAX_HISTORY_MESSAGES)
+    client_tools: list[ClientToolBody] = Field(default=[], max_length=MAX_CLIENT_TOOLS)
+    brain: str | None = Field(default=None, pattern=ID)
+
+    def given(self) -> list[str]:
+        """The fields that say something; null says nothing."""
+        return [name for name in sorted(self.model_fields_set) if getattr(self, name) is not None]
+
+
+class SubmitBody(TurnBody):
+    """One user message to one session, and how its turn differs from others."""
+
+    session_id: str = Field(pattern=ID)
+    readiness: bool | None = None
+    attachments: list[FileBody] = Field(default=[], max_length=MAX_FILES)
+
+
+class SubmitAnswer(Answer):
+    """An accepted turn.
+
+    created   False: this `Idempotency-Key` was sent before, and this is the first turn
+    receipt   where `on_busy` put the message into another turn, which this then is
+    """
+
+    turn_id: str
+    session_id: str
+    created: bool
+    receipt: Receipt | None = None
+
+
+# What a schedule is set by, and how schedules are told.
+
+SESSION_PATTERN = r"^([A-Za-z0-9]|\{date\}|\{time\})([A-Za-z0-9._:@+=-]|\{date\}|\{time\})*$"
+
+
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+_AT_REMEDY = "write a text such as 2031-01-05T09:00:00+01:00"
+
+
+def _read_instant(given: object) -> datetime:
+    if not isinstance(given, str):
+        raise ValueError(_AT_REMEDY)
+    try:
+        at = datetime.fromisoformat(given)
+    except ValueError:
+        raise ValueError(_AT_REMEDY) from None
+    if at.tzinfo is None:
+        raise ValueError(f"it needs a time zone; {_AT_REMEDY}")
+    return at
+
+
+def _check_interval(given: object) -> object:
+    if isinstance(given, bool) or not isinstance(given, str | int | float | None):
+        raise ValueError("write a crontab, such as `*/5 9-17 * * mon-fri`, or a span in seconds")
+    if not isinstance(given, str | None) and not given > 0:
+        raise ValueError("a span in seconds is above 0")
+    return given
+
+
+class ScheduleBody(TurnBody):
+    """Turns that begin at a time; give one of `when` and `at`.
+
+    name         begins with its tenant's prefix, as its session does; the same name again sets the schedule anew
+    session_id   {date} and {time} in it are those of each due instant in `zone`
+    when         repeated: a crontab's five fields, such as `*/5 9-17 * * mon-fri`, or a span in seconds
+    at           once
+    """
+
+    name: str = Field(pattern=ID)
+    session_id: str = Field(pattern=SESSION_PATTERN, max_length=MAX_ID_LENGTH)
+    when: Annotated[
+        Annotated[str, Field(max_length=200)] | Seconds | None, BeforeValidator(_check_interval)
+    ] = None
+    at: Annotated[AwareDatetime, BeforeValidator(_read_instant, json_schema_input_type=str)] | None = None
+    zone: str = Field(default="UTC", max_length=100)
+    on_running: OnRunning = "skip"
+    missed: Missed = "once"
+
+
+class ScheduleStatus(Answer):
+    """A schedule that was set, paused or resumed. `next_at` null: it has no run any more."""
+
+    name: str
+    paused: bool
+    next_at: datetime | None
+
+
+class SchedulePage(Answer):
+    """By name. `next`, given as `after`, is the page behind this one; null: this is the last."""
+
+    schedules: tuple[Schedule, ...]
+    next: str | None
+
+
+# Accepting a turn: what a submit asks of its caller, on every wire that takes one whole.
+
+
+def require_may_submit(by: Principal, body: SubmitBody | ScheduleBody) -> None:
+    """Raise NotFound for a session that is not the caller's, Refused for what the caller has no verb for."""
+    by.require(body.session_id)
+    by.require_options(body.given())
+    if body.on_busy not in ("enqueue", "reject"):
+        by.require_verb(Verb.STEER)
+
+
+async def submit_turn(here: Gateway, body: SubmitBody, request_key: str) -> AsyncTurnHandle:
+    """Submit the turn under this key. Raises as `Client.submit`."""
+    options = submit_options(body)
+    options["request_key"] = request_key
+    return await here.client.submit(body.session_id, body.user_message, **options)
+
+
+def submit_options(body: TurnBody) -> SubmitOptions:
+    """What it says of its turn, as the client takes it."""
+    given: Any = {name: getattr(body, name) for name in body.given() if name in SubmitOptions.__annotations__}
+    if body.limits is not None:
+        given["limits"] = body.limits.model_dump(exclude_unset=True)
+    if body.options is not None:
+        given["options"] = body.options.said()
+    for name in ("attachments", "history", "client_tools"):
+        if name in given:
+            given[name] = [item.model_dump(exclude_unset=True) for item in given[name]]
+    return given
+
+
+# `Idempotency-Key`: what makes sending a request again safe.
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", pattern=ID, description="The same key again is the same turn."),
+]
+
+
+@contextmanager
+def submit_key(by: Principal, session_id: str, idempotency_key: str | None) -> Generator[str]:
+    """The request key to submit under. Where it cannot be known what became of it the caller is told his own, to send
+    it again. Raises InvalidInput for a key that brainq could have made."""
+    if idempotency_key is not None and idempotency_key.startswith(DERIVED_PREFIXES):
+        raise InvalidInput(
+            "Idempotency-Key",
+            f"it begins like the ids that brainq makes ({', '.join(DERIVED_PREFIXES)}); choose another",
+        )
+    key = idempotency_key or new_turn_id()
+    try:
+        yield own_request_key(by.caller, session_id, key)
+    except Unreachable as away:
+        raise Unreachable(str(away), request_key=key) from away

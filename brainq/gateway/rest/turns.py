@@ -1,0 +1,302 @@
+"""Turns: submit one, read its status, follow its events, get its result."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+
+from brainq.access import Verb
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.contracts.event import TurnTimeline
+from brainq.contracts.turn import TurnResult
+from brainq.errors import TurnRejected, Unreachable
+from brainq.gateway.edge.dependencies import (
+    CALL_ID,
+    Gateway,
+    GatewayDep,
+    Principal,
+    PrincipalDep,
+    TurnDep,
+)
+from brainq.gateway.edge.problems import RequestRejected, problem_responses
+from brainq.gateway.rest.bodies import DEFAULT_PAGE, Limit, file_response
+from brainq.gateway.rest.event_stream import open_events, stream_events
+from brainq.gateway.rest.result_wait import (
+    requested_wait_s,
+    result_if_ready,
+    wait_for_result,
+)
+from brainq.gateway.rest.submission import (
+    IdempotencyKey,
+    SubmitAnswer,
+    SubmitBody,
+    require_may_submit,
+    submit_key,
+    submit_turn,
+)
+from brainq.gateway.rest.turn_bodies import (
+    CallPage,
+    ChildTurns,
+    SubmittedRequest,
+    TranscriptPage,
+    TurnDecision,
+    TurnExplanation,
+    TurnStatus,
+)
+
+router = APIRouter(tags=["turns"])
+
+MAX_NUMBER = 2**53 - 1
+
+Prefer = Annotated[
+    str,
+    Header(description="`wait=n`: answer with the result, if it is out within n seconds."),
+]
+
+ACCEPTED_RESPONSE: dict[int | str, dict[str, Any]] = {
+    202: {
+        "model": TurnStatus,
+        "description": "The turn goes on.",
+        "headers": {"Location": {"description": "The turn.", "schema": {"type": "string"}}},
+    }
+}
+
+SUBMIT_RESPONSES: dict[int | str, dict[str, Any]] = {
+    202: {**ACCEPTED_RESPONSE[202], "model": SubmitAnswer, "description": "The turn is accepted."},
+    200: {"model": TurnResult, "description": "Its result, where `Prefer: wait=n` asked for it."},
+}
+
+BINARY_SCHEMA = {"type": "string", "format": "binary"}
+
+STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Server-sent events: each with `id`, the event's number, and `data`, a TurnEvent as JSON. "
+        "Comments are heartbeats. The stream ends after the event of kind `result`.",
+        "content": {
+            "text/event-stream": {
+                "schema": {
+                    "type": "object",
+                    "required": ["data"],
+                    "properties": {
+                        "id": {"type": "string", "pattern": "^[0-9]+$"},
+                        "data": {
+                            "type": "string",
+                            "contentMediaType": "application/json",
+                            "contentSchema": {"$ref": "#/components/schemas/TurnEvent"},
+                        },
+                    },
+                }
+            }
+        },
+    },
+    204: {"description": "The final event was seen already; there is nothing to come again for."},
+}
+
+
+@router.post(
+    "/v1/turns",
+    status_code=202,
+    response_model=None,
+    responses={**SUBMIT_RESPONSES, **problem_responses(409)},
+)
+async def submit(
+    body: SubmitBody,
+    here: GatewayDep,
+    by: PrincipalDep,
+    request: Request,
+    idempotency_key: IdempotencyKey = None,
+    prefer: Prefer = "",
+) -> Response:
+    """Submit a turn. With `Prefer: wait=n` the answer is its result, if that is out in time.
+
+    What `on_busy` does to a live turn needs the verb `steer`, too; to wait for the result needs `read`; `model`,
+    `provider`, `system_prompt`, `skill_context`, `cwd`, `limits` and `options` need
+    `configure`.
+    """
+    require_may_submit(by, body)
+    if requested_wait_s(prefer, here.settings.http_wait_s):
+        by.require_verb(Verb.READ)
+    with submit_key(by, body.session_id, idempotency_key) as key:
+        handle = await submit_turn(here, body, key)
+    told = SubmitAnswer(
+        turn_id=handle.turn_id,
+        session_id=handle.session_id,
+        created=handle.created,
+        receipt=handle.joined,
+    )
+    try:
+        return await _result_or_status(told, 202, handle, here, by, request, prefer)
+    except (RequestRejected, Unreachable):
+        # Nobody can wait just now. The turn is accepted all the same, which its producer must hear.
+        return _json_response(told, 202, _location(handle))
+
+
+@router.get("/v1/turns/{turn_id}")
+async def look(handle: TurnDep) -> TurnStatus:
+    """How a turn stands."""
+    return await turn_status(handle)
+
+
+@router.get("/v1/turns/{turn_id}/request")
+async def requested(handle: TurnDep, by: PrincipalDep) -> SubmittedRequest:
+    """What was submitted, and which call started it."""
+    asked = await handle.request()
+    parent = asked.parent if asked.parent and by.may(asked.parent.session_id) else None
+    return SubmittedRequest(
+        turn_id=handle.turn_id,
+        session_id=handle.session_id,
+        user_message=asked.user_message,
+        kind=asked.kind,
+        brain=asked.brain,
+        model=asked.model,
+        metadata=asked.metadata,
+        prompt_tags=asked.prompt_tags,
+        attachments=len(asked.attachments),
+        parent=parent,
+    )
+
+
+@router.get("/v1/turns/{turn_id}/children")
+async def children(handle: TurnDep, by: PrincipalDep) -> ChildTurns:
+    """The turns that its calls started, those in the caller's own sessions."""
+    found = tuple(child for child in await handle.children() if by.may(child.session_id))
+    return ChildTurns(turn_id=handle.turn_id, session_id=handle.session_id, children=found)
+
+
+@router.get("/v1/turns/{turn_id}/explain")
+async def explain(handle: TurnDep) -> TurnExplanation:
+    """What happens next to it, and why: what it waits for, and who has it."""
+    return TurnExplanation(turn_id=handle.turn_id, session_id=handle.session_id, next=await handle.explain())
+
+
+@router.get(
+    "/v1/turns/{turn_id}/result",
+    response_model=None,
+    responses={
+        **ACCEPTED_RESPONSE,
+        200: {"model": TurnResult, "description": "How it ended."},
+        **problem_responses(409),
+    },
+)
+async def result(
+    handle: TurnDep, here: GatewayDep, by: PrincipalDep, request: Request, prefer: Prefer = ""
+) -> Response:
+    """The result, for every ending. 202 while there is none; `Prefer: wait=n` waits for it."""
+    found = await result_if_ready(handle)
+    if found is not None:
+        return _json_response(found)
+    return await _result_or_status(await turn_status(handle), 202, handle, here, by, request, prefer)
+
+
+@router.get("/v1/turns/{turn_id}/timeline")
+async def timeline(handle: TurnDep) -> TurnTimeline:
+    """The turn as bars over time. While its events are there it is gone on with by those above its `seq`."""
+    return await handle.timeline()
+
+
+@router.get("/v1/turns/{turn_id}/decision")
+async def decision(handle: TurnDep) -> TurnDecision:
+    """The turn's decision record: strategy, tools, hashes of context and prompt. Null until it is written."""
+    return TurnDecision(
+        turn_id=handle.turn_id, session_id=handle.session_id, decision=await handle.decision()
+    )
+
+
+@router.get("/v1/turns/{turn_id}/transcript", responses=problem_responses(410))
+async def transcript(
+    handle: TurnDep,
+    limit: Limit = DEFAULT_PAGE,
+    after: Annotated[int, Query(ge=0, le=MAX_NUMBER, description="Leave out so many messages.")] = 0,
+) -> TranscriptPage:
+    """The turn's messages: the user's, the model's with the calls it made, and the results of those."""
+    messages = await handle.transcript(limit, after)
+    return TranscriptPage(turn_id=handle.turn_id, session_id=handle.session_id, messages=messages)
+
+
+@router.get(
+    "/v1/turns/{turn_id}/files/{sha256}",
+    response_class=Response,
+    responses={200: {"description": "Its bytes.", "content": {"*/*": {"schema": BINARY_SCHEMA}}}},
+)
+async def file(handle: TurnDep, sha256: Annotated[str, Path(pattern="^[0-9a-f]{64}$")]) -> Response:
+    """The bytes of an attachment of one of the turn's messages, by its hash there."""
+    return file_response(await handle.file(sha256))
+
+
+@router.get("/v1/turns/{turn_id}/calls")
+async def calls(
+    handle: TurnDep,
+    limit: Limit = DEFAULT_PAGE,
+    after: Annotated[
+        str | None, Query(pattern=CALL_ID, description="The last call of the page at hand.")
+    ] = None,
+) -> CallPage:
+    """Every call of the turn, with its arguments, its result and how it stands."""
+    found = await handle.calls(limit, after)
+    return CallPage(turn_id=handle.turn_id, session_id=handle.session_id, calls=found)
+
+
+@router.get(
+    "/v1/turns/{turn_id}/events",
+    response_model=None,
+    responses={**STREAM_RESPONSES, **problem_responses(410)},
+)
+async def events(
+    handle: TurnDep,
+    here: GatewayDep,
+    by: PrincipalDep,
+    request: Request,
+    after: Annotated[int, Query(ge=0, le=MAX_NUMBER, description="Begin behind this event.")] = 0,
+    last_event_id: Annotated[
+        int | None, Header(ge=0, le=MAX_NUMBER, description="As `after`, and wins over it.")
+    ] = None,
+) -> Response:
+    """Follow a turn's events from any number on, to the final one."""
+    behind = after if last_event_id is None else last_event_id
+    found = await stream_events(request, here, by, lambda: open_events(handle, behind))
+    return Response(status_code=204) if found is None else found
+
+
+async def turn_status(handle: AsyncTurnHandle) -> TurnStatus:
+    snapshot = await handle.snapshot()
+    if snapshot is not None:
+        state = snapshot.state.value
+    else:
+        try:
+            found = await result_if_ready(handle)
+            state = "accepted" if found is None else found.ending.value
+        except TurnRejected:
+            state = "rejected"
+    return TurnStatus(turn_id=handle.turn_id, session_id=handle.session_id, state=state, snapshot=snapshot)
+
+
+async def _result_or_status(
+    told: SubmitAnswer | TurnStatus,
+    status: int,
+    handle: AsyncTurnHandle,
+    here: Gateway,
+    by: Principal,
+    request: Request,
+    prefer: str,
+) -> Response:
+    """The result if it is out as soon as the caller wishes; else what is told meanwhile, and where to look."""
+    headers = _location(handle)
+    wait_s = requested_wait_s(prefer, here.settings.http_wait_s)
+    if wait_s:
+        headers["Preference-Applied"] = f"wait={wait_s:g}"
+        with here.streams.enter(by.caller.counted_as) as place:
+            found = await wait_for_result(handle, wait_s, place, request.receive)
+        if found is not None:
+            return _json_response(found, headers=headers)
+    return _json_response(told, status, headers)
+
+
+def _location(handle: AsyncTurnHandle) -> dict[str, str]:
+    return {"Location": f"/v1/turns/{handle.turn_id}"}
+
+
+def _json_response(
+    model: TurnResult | SubmitAnswer | TurnStatus, status: int = 200, headers: Any = None
+) -> Response:
+    return Response(model.model_dump_json(), status, headers, "application/json")

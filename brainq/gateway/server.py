@@ -1,0 +1,190 @@
+"""The server that `brainq serve` runs: it listens, cuts slow connections, answers readiness checks and stops
+without losing streams.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import FrameType
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from brainq.access import Tokens
+from brainq.brain.brains import BrainsArgument, read_brains
+from brainq.client.async_client import AsyncClient
+from brainq.client.metrics import read_gauges
+from brainq.errors import NotFound, SetupError
+from brainq.gateway.app import make_app
+from brainq.gateway.edge.authentication import NO_TOKEN_YET, Authenticator, make_authenticator
+from brainq.gateway.edge.dependencies import CachedCall, Gateway
+from brainq.gateway.edge.limits import RateLimiter, StreamLimiter
+from brainq.observe.metrics.export import start_metrics
+from brainq.observe.otel_setup import start_traces
+from brainq.settings.deployment import Settings
+from brainq.settings.http import split_list
+from brainq.store.store import Store
+
+# One connection: a client that sends its request, or reads its answer, too slowly is cut off.
+
+
+class TimedConnection(H11Protocol):
+    """uvicorn's, with two more timers: for the head of a request, and for an answer that is not read."""
+
+    slow_s = 20.0
+    _head: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        super().connection_made(transport)
+        self._head = self.loop.call_later(self.slow_s, self.transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        before = self.cycle
+        super().data_received(data)
+        if self.cycle is not before:
+            self._head = _cancel_timer(self._head)
+        elif self._head is None and self.cycle.response_complete:
+            # The next request of the connection begins: uvicorn's keep-alive timer has just ended.
+            self._head = self.loop.call_later(self.slow_s, self.transport.abort)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(self.slow_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unread = _cancel_timer(self._unread)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head, self._unread = _cancel_timer(self._head), _cancel_timer(self._unread)
+        super().connection_lost(exc)
+
+
+def _cancel_timer(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
+
+
+def connection_class(slow_s: float) -> type[TimedConnection]:
+    """The class of connections whose clients have `slow_s`."""
+    return type("Connection", (TimedConnection,), {"slow_s": slow_s})
+
+
+# Whether the gateway could do anything: Redis and SQL answer, and somebody could be let in.
+
+
+def readiness_check(client: AsyncClient, who: Authenticator) -> CachedCall[None]:
+    """Raises where something is missing. Kept: anybody may ask, without a token, as often as he likes."""
+
+    async def look() -> None:
+        await client.ping()
+        try:
+            await client.handle("readyz")
+        except NotFound:  # which SQL had to be asked for
+            pass
+        if not await who.is_anybody():
+            raise SetupError(NO_TOKEN_YET)
+
+    return CachedCall(look)
+
+
+# What `brainq serve` does: look, listen, and stop so that nobody loses what he reads.
+
+BACKLOG = 2048
+
+LONG_WORK_THREADS = 4
+
+
+def serve(
+    settings: Settings,
+    brains: BrainsArgument,
+    ready: Callable[[Authenticator], None],
+    listener: socket.socket | None = None,
+) -> None:
+    """Serve until SIGTERM or Ctrl+C. `ready` is called once it listens. `settings` name a Redis.
+
+    listener   a bound socket to listen on, in place of one at the settings' address
+    """
+    stop_traces = start_traces("gateway")
+    try:
+        with Store.open(settings.sql_url.get_secret_value()) as store:
+            who = make_authenticator(settings, Tokens(store))
+            gateway = make_gateway(settings, brains, who)
+            stop_metrics = start_metrics("gateway", lambda: read_gauges(gateway.client))
+            try:
+                GatewayServer(gateway, lambda: ready(who)).run(None if listener is None else [listener])
+            finally:
+                stop_metrics()
+    finally:
+        stop_traces()
+
+
+def make_gateway(settings: Settings, brains: BrainsArgument, who: Authenticator) -> Gateway:
+    found = read_brains(brains)
+    client = AsyncClient(settings, found)
+    return Gateway(
+        settings=settings,
+        brains=found,
+        client=client,
+        who=who,
+        callers=RateLimiter(settings.http_requests_s),
+        strangers=RateLimiter(settings.http_requests_s),
+        streams=StreamLimiter(settings.http_streams, settings.http_streams_a_caller),
+        readiness=readiness_check(client, who),
+        metrics=CachedCall(client.metrics),
+        long_work=ThreadPoolExecutor(LONG_WORK_THREADS, "brainq-long"),
+    )
+
+
+class GatewayServer(uvicorn.Server):
+    """uvicorn's, which tells its streams that it stops."""
+
+    def __init__(self, gateway: Gateway, ready: Callable[[], None]) -> None:
+        settings = gateway.settings
+        self._gateway = gateway
+        self._ready = ready
+        super().__init__(
+            uvicorn.Config(
+                make_app(gateway),
+                host=settings.http_host,
+                port=settings.http_port,
+                http=connection_class(settings.http_slow_s),
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=bool(settings.http_proxies),
+                forwarded_allow_ips=split_list(settings.http_proxies),
+                backlog=BACKLOG,
+                timeout_graceful_shutdown=max(1, round(settings.http_grace_s)),
+            )
+        )
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        # uvicorn raises the signal that stopped it once more: a stop that was asked for is no death.
+        before = signal.signal(signal.SIGTERM, _ignore_signal)
+        try:
+            super().run(sockets)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()  # first: who comes again must not come here
+        self._gateway.streams.stop()
+        await super().shutdown(sockets)
+
+
+def _ignore_signal(number: int, frame: FrameType | None) -> None:
+    """The server has ended by itself."""

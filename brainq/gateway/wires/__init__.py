@@ -1,0 +1,1 @@
+"""Wires: protocols of others, over which turns are submitted, followed and answered."""

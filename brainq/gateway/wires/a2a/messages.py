@@ -1,0 +1,225 @@
+"""Messages of an A2A client: one begins a task, answers what a task asks, or goes into a running task."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from a2a.types.a2a_pb2 import Message, Part, SendMessageRequest
+from a2a.utils.errors import (
+    ContentTypeNotSupportedError,
+    PushNotificationNotSupportedError,
+    UnsupportedOperationError,
+)
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from brainq.access import Caller, Verb, own_request_key
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.contracts.base import first_problem
+from brainq.contracts.file import File
+from brainq.contracts.ids import check_id, split_call_id
+from brainq.errors import InvalidInput, ResultRefused, Unreachable
+from brainq.gateway.edge.dependencies import CALL_ID, Gateway, Principal
+from brainq.gateway.rest.approvals import decider_name
+from brainq.gateway.wires.a2a.rpc import message_json
+from brainq.gateway.wires.a2a.tasks import read_task
+
+# What a message says: words, and in its data parts answers to what a task asks.
+
+
+class ApprovalDecision(BaseModel):
+    """An approval is decided. `arguments` are put in place of the model's, and approved."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    call: str = Field(pattern=CALL_ID)
+    decision: Literal["approve", "deny"]
+    reason: str = Field(default="", max_length=2_000)
+    args_hash: str | None = Field(default=None, max_length=200)
+    arguments: dict[str, JsonValue] | None = None
+
+
+class ClientResult(BaseModel):
+    """What a call of the client's own tool brought; or why it brought nothing, in one line."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    call: str = Field(pattern=CALL_ID)
+    result: JsonValue = None
+    error: str | None = Field(default=None, min_length=1)
+
+
+CallAnswer = ApprovalDecision | ClientResult
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMessage:
+    """What a message to a task says."""
+
+    text: str
+    answers: tuple[CallAnswer, ...]
+    files: tuple[File, ...] = ()
+
+    @property
+    def says(self) -> bool:
+        """Whether there is anything in it for the model."""
+        return bool(self.text.strip() or self.files)
+
+
+def message_text(message: Message) -> str:
+    """All of a message that begins a task, as the user's words; data as JSON. Raises ContentTypeNotSupportedError."""
+    return "\n\n".join(
+        part.text if part.HasField("text") else json.dumps(_read_data(part), ensure_ascii=False)
+        for part in message.parts
+        if not part.HasField("raw")
+    )
+
+
+def message_files(message: Message) -> tuple[File, ...]:
+    """The files of a message, by their bytes. Raises InvalidInput."""
+    return tuple(
+        File(part.raw, part.media_type, part.filename) for part in message.parts if part.HasField("raw")
+    )
+
+
+def read_task_message(message: Message) -> TaskMessage:
+    """A message to a task. Raises ContentTypeNotSupportedError; InvalidInput for data that answers nothing."""
+    return TaskMessage(
+        "\n\n".join(part.text for part in message.parts if part.HasField("text")),
+        tuple(
+            _read_answer(_read_data(part))
+            for part in message.parts
+            if not part.HasField("text") and not part.HasField("raw")
+        ),
+        message_files(message),
+    )
+
+
+def _read_data(part: Part) -> Any:
+    if not part.HasField("data"):
+        raise ContentTypeNotSupportedError(
+            "text, data and raw bytes are taken; send a file's bytes, for nothing is fetched that a message names"
+        )
+    return message_json(part.data)
+
+
+def _read_answer(data: Any) -> CallAnswer:
+    kind = (
+        ClientResult if isinstance(data, dict) and ("result" in data or "error" in data) else ApprovalDecision
+    )
+    try:
+        return kind.model_validate(data)
+    except ValidationError as wrong:
+        told = first_problem(wrong.errors(include_url=False), data, under="message.parts.data")
+        raise InvalidInput(
+            told.field,
+            f"{told.problem}; send {{call, decision: approve or deny}}, or {{call, result}} of a tool of your own",
+        ) from None
+
+
+# What a message does: it begins a task, decides what a task asks, or goes into a task that runs.
+
+
+async def send_message(
+    here: Gateway, by: Principal, brain: str, request: SendMessageRequest
+) -> AsyncTurnHandle:
+    """The turn of `brain` that the message began, or the one it went to. The same message again does nothing more.
+
+    Raises A2AError, BrainqError, and Refused where the caller lacks a verb.
+    """
+    if request.configuration.HasField("task_push_notification_config"):
+        raise PushNotificationNotSupportedError("there are none; follow the task by SubscribeToTask")
+    if request.message.task_id:
+        return await _send_to_task(here, by, request.message)
+    return await _begin_task(here, by, brain, request)
+
+
+async def _begin_task(
+    here: Gateway, by: Principal, brain: str, request: SendMessageRequest
+) -> AsyncTurnHandle:
+    by.require_verb(Verb.SUBMIT)
+    message = request.message
+    context_id = message.context_id or default_context(by.caller, message.message_id)
+    check_id("message.contextId", context_id)
+    by.require(context_id)
+    words = message_text(message)
+    key = own_request_key(by.caller, context_id, hashed_id(context_id, message.message_id))
+    options: dict[str, Any] = {"request_key": key, "brain": brain, "attachments": message_files(message)}
+    if request.HasField("metadata"):
+        options["metadata"] = message_json(request.metadata)
+    try:
+        return await here.client.submit(context_id, words, **options)
+    except Unreachable as away:
+        raise Unreachable(str(away)) from away  # the message's own id is what makes it the same again
+
+
+async def _send_to_task(here: Gateway, by: Principal, message: Message) -> AsyncTurnHandle:
+    handle = await here.client.handle(message.task_id)
+    by.require(handle.session_id)
+    if message.context_id not in ("", handle.session_id):
+        raise InvalidInput("message.contextId", "the task is of another context; leave it out")
+    said = read_task_message(message)
+    _check_message(by, handle, said)
+    if said.says and (await read_task(handle)).is_over:
+        raise UnsupportedOperationError("the task has ended; send the message without its taskId")
+    for given in said.answers:
+        if isinstance(given, ApprovalDecision):
+            await _apply_decision(here, by, given)
+        else:
+            await _give_result(handle, given)
+    if said.says:
+        await handle.steer(
+            said.text.strip() and said.text,
+            client_message_id=hashed_id(handle.turn_id, message.message_id),
+            attachments=said.files,
+        )
+    return handle
+
+
+def _check_message(by: Principal, handle: AsyncTurnHandle, said: TaskMessage) -> None:
+    """Before anything is done."""
+    for given in said.answers:
+        by.require_verb(Verb.DECIDE if isinstance(given, ApprovalDecision) else Verb.STEER)
+        if split_call_id(given.call)[0] != handle.turn_id:
+            raise InvalidInput("message.parts.data.call", "it is a call of another task")
+    if said.says:
+        by.require_verb(Verb.STEER)
+        by.require_verb(Verb.SUBMIT)  # input that comes as the task ends becomes a task of its own
+    elif not said.answers:
+        raise InvalidInput(
+            "message.parts", "they say nothing; send a text, or an answer to what the task asks"
+        )
+
+
+async def _give_result(handle: AsyncTurnHandle, given: ClientResult) -> None:
+    try:
+        if given.error is not None:
+            await handle.give_error(given.call, given.error)
+        else:
+            await handle.give_result(given.call, given.result)
+    except ResultRefused as refusal:
+        if not refusal.was_given:
+            raise
+
+
+async def _apply_decision(here: Gateway, by: Principal, decision: ApprovalDecision) -> None:
+    who = decider_name(by, "")
+    if decision.decision == "deny":
+        await here.client.deny(decision.call, decision.reason, by=who)
+    elif decision.arguments is not None:
+        await here.client.edit(decision.call, decision.arguments, by=who, args_hash=decision.args_hash)
+    else:
+        await here.client.approve(decision.call, by=who, args_hash=decision.args_hash)
+
+
+def default_context(caller: Caller, message_id: str) -> str:
+    """The context of a message that names none: the caller's own, and the same for the same message."""
+    prefix = (caller.prefixes or ("",))[0]
+    return f"{prefix}{hashed_id(caller.counted_as, message_id)}"
+
+
+def hashed_id(scope: str, message_id: str) -> str:
+    """Message ids are any text; ids here are not."""
+    return f"a2a-{hashlib.sha256(f'{scope} {message_id}'.encode()).hexdigest()[:40]}"

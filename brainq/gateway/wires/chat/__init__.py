@@ -1,0 +1,1 @@
+"""What the wires of chats share: one fold of a turn's events, its stream, and clients' requests."""

@@ -1,0 +1,207 @@
+"""A turn as chats show it: a pure fold from its numbered events to what chats are told.
+
+An event holds no argument and no result, so what belongs to it is handed in beside it, as `More`. The same events with
+the same `More` are the same chat, whichever gateway folds them, and from whichever event on it tells them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from brainq.contracts.event import EventKind, TurnEvent
+from brainq.contracts.history import TurnCall
+from brainq.contracts.ids import full_call_id
+from brainq.contracts.turn import TurnResult
+from brainq.gateway.wires.chat.events import (
+    ApprovalRequested,
+    ApprovalResolved,
+    CallEnded,
+    CallRequested,
+    ChatEvent,
+    ClientCallRequested,
+    OtherEvent,
+    ReasoningAdded,
+    ReasoningEnded,
+    ReasoningStarted,
+    StepReset,
+    StepStarted,
+    TextAdded,
+    TextEnded,
+    TurnEnded,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EventDetails:
+    """What belongs to an event and is not in it.
+
+    calls      of `step.ended`: the calls that the reply asks for; of `call.ended`: that call
+    arguments  of `approval.decided`: those that a person put in place of the model's
+    result     of `result`
+    """
+
+    calls: tuple[TurnCall, ...] = ()
+    arguments: dict[str, Any] | None = None
+    result: TurnResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatState:
+    """What has been told so far.
+
+    step, attempt  those whose text comes now
+    text           what the step has said
+    spans          how many spans of reasoning this attempt at it has
+    reasoning      what the span says that is open; empty: none is
+    is_replied     its reply asks for calls: no more text of it comes
+    asks           approvals that are asked for, whose calls the reply is about to name
+    tools          the tools of the step's calls, by id
+    waiting        what calls want of whoever reads, by their ids: an approval, or a result of the client's own
+    is_parked      nothing goes on before somebody does something
+    """
+
+    turn_id: str
+    step: int = 0
+    attempt: int = 0
+    text: str = ""
+    spans: int = 0
+    reasoning: str = ""
+    is_replied: bool = False
+    asks: tuple[ApprovalRequested, ...] = ()
+    tools: Mapping[str, str] = field(default_factory=dict[str, str])
+    waiting: Mapping[str, ApprovalRequested | ClientCallRequested] = field(
+        default_factory=dict[str, "ApprovalRequested | ClientCallRequested"]
+    )
+    is_parked: bool = False
+
+    @property
+    def waits_for_reader(self) -> bool:
+        """Whether all stands still until whoever reads decides, or gives a result."""
+        return self.is_parked and bool(self.waiting)
+
+
+def fold(state: ChatState, event: TurnEvent, more: EventDetails) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+    """The state after an event, and what the event tells."""
+    data: dict[str, Any] = cast("dict[str, Any]", event.data)
+    match event.kind:
+        case EventKind.STEP_STARTED:
+            return _start_step(state, data["step"], data["attempt"])
+        case EventKind.TEXT_DELTA:
+            return _add_text(state, data["step"], data["attempt"], data["text"])
+        case EventKind.REASONING_DELTA:
+            return _add_reasoning(state, data["step"], data["attempt"], data["text"])
+        case EventKind.APPROVAL_REQUESTED:
+            ask = ApprovalRequested(
+                full_call_id(state.turn_id, data["call"]),
+                data["tool"],
+                data["reason"],
+                event.at_ms + int(data["expires_in_ms"]),
+            )
+            return replace(state, asks=(*state.asks, ask)), ()
+        case EventKind.STEP_ENDED:
+            return _end_step(state, more.calls)
+        case EventKind.APPROVAL_DECIDED:
+            call_id = full_call_id(state.turn_id, data["call"])
+            decided = ApprovalResolved(
+                call_id, state.tools.get(call_id, ""), data["decision"], more.arguments
+            )
+            return replace(state, waiting=_without(state.waiting, call_id)), (decided,)
+        case EventKind.CALL_PARKED if data["why"] == "client":
+            call_id = full_call_id(state.turn_id, data["call"])
+            handed = ClientCallRequested(call_id, data["tool"], json.loads(data["arguments"]))
+            return replace(state, waiting={**state.waiting, call_id: handed}), (handed,)
+        case EventKind.CALL_ENDED:
+            return _end_call(state, full_call_id(state.turn_id, data["call"]), more.calls)
+        case EventKind.TURN_PARKED:
+            return replace(state, is_parked=True), (OtherEvent(event),)
+        case EventKind.TURN_RESUMED:
+            return replace(state, is_parked=False), (OtherEvent(event),)
+        case EventKind.RESULT:
+            state, over = _end_reasoning(state)
+            return state, (*over, _end_turn(state, more.result))
+        case _:
+            return state, (OtherEvent(event),)
+
+
+def _start_step(state: ChatState, step: int, attempt: int) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+    state, over = _end_reasoning(state)
+    began = replace(state, step=step, attempt=attempt, text="", spans=0, is_replied=False)
+    if step != state.step:
+        return began, (*over, StepStarted(step))
+    return began, (*over, StepReset(step, attempt)) if state.text or state.spans else ()
+
+
+def _add_text(
+    state: ChatState, step: int, attempt: int, text: str
+) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+    state, told = _enter_attempt(state, step, attempt)
+    state, over = _end_reasoning(state)
+    return replace(state, text=state.text + text), (*told, *over, TextAdded(text, step, attempt))
+
+
+def _add_reasoning(
+    state: ChatState, step: int, attempt: int, text: str
+) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+    state, told = _enter_attempt(state, step, attempt)
+    if not state.reasoning:
+        state = replace(state, spans=state.spans + 1)
+        told = (*told, ReasoningStarted(_span_id(state)))
+    return replace(state, reasoning=state.reasoning + text), (*told, ReasoningAdded(_span_id(state), text))
+
+
+def _end_reasoning(state: ChatState) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+    if not state.reasoning:
+        return state, ()
+    return replace(state, reasoning=""), (ReasoningEnded(_span_id(state), state.reasoning),)
+
+
+def _span_id(state: ChatState) -> str:
+    return f"s{state.step}-a{state.attempt}-r{state.spans}"
+
+
+def _enter_attempt(state: ChatState, step: int, attempt: int) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+    if (step, attempt) == (state.step, state.attempt):
+        return state, ()
+    return _start_step(state, step, attempt)
+
+
+def _end_step(state: ChatState, calls: tuple[TurnCall, ...]) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+    asked = {ask.id: ask for ask in state.asks}
+    state, over = _end_reasoning(state)
+    told: list[ChatEvent] = [*over, TextEnded()]
+    for call in calls:
+        told.append(CallRequested(call))
+        if call.id in asked:
+            told.append(asked[call.id])
+    ended = replace(
+        state,
+        is_replied=True,
+        asks=(),
+        tools={call.id: call.tool for call in calls},
+        waiting={**state.waiting, **asked},
+    )
+    return ended, tuple(told)
+
+
+def _end_call(
+    state: ChatState, call_id: str, calls: tuple[TurnCall, ...]
+) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+    told = tuple(CallEnded(call) for call in calls if call.id in state.tools)
+    return replace(state, waiting=_without(state.waiting, call_id)), told
+
+
+def _without(
+    waiting: Mapping[str, ApprovalRequested | ClientCallRequested], call_id: str
+) -> Mapping[str, ApprovalRequested | ClientCallRequested]:
+    return {other: wanted for other, wanted in waiting.items() if other != call_id}
+
+
+def _end_turn(state: ChatState, result: TurnResult | None) -> TurnEnded:
+    if result is None:
+        raise ValueError("the final event came without its result")
+    goes_on = bool(state.text) and not state.is_replied and result.text.startswith(state.text)
+    rest = result.text.removeprefix(state.text) if goes_on else result.text
+    return TurnEnded(result, rest, not goes_on)

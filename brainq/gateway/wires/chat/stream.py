@@ -1,0 +1,240 @@
+"""A turn's stream over a chat wire, from its start or after the client's position, with details that events do
+not hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast
+
+from starlette.requests import Request
+
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.contracts.event import EventKind, TurnEvent
+from brainq.contracts.history import TurnCall
+from brainq.contracts.ids import call_id, full_call_id, parse_call_id
+from brainq.errors import InvalidInput
+from brainq.gateway.edge.dependencies import Gateway, Principal
+from brainq.gateway.edge.problems import RequestRejected
+from brainq.gateway.rest.event_stream import (
+    EncodedEvent,
+    EventReader,
+    EventStream,
+    open_events,
+    stream_events,
+)
+from brainq.gateway.wires.chat.fold import ChatState, EventDetails
+
+# What belongs to a turn's events and is not in them: arguments, results, the turn's own result.
+
+NO_DETAILS = EventDetails()
+
+LAST_INDEX = 10**9 - 1
+
+"""No step has a call of a higher index."""
+
+
+class DetailsLookup:
+    """Looks details of one turn up. A call that has ended is looked up once."""
+
+    def __init__(self, handle: AsyncTurnHandle) -> None:
+        self._handle = handle
+        self._ended: dict[str, TurnCall] = {}
+
+    async def of(self, event: TurnEvent) -> EventDetails:
+        """Raises as the handle's verbs do."""
+        data = cast("dict[str, Any]", event.data)
+        match event.kind:
+            case EventKind.STEP_ENDED if data["calls"]:
+                return EventDetails(calls=await self._calls([asked["call"] for asked in data["plan"]]))
+            case EventKind.CALL_ENDED:
+                return EventDetails(calls=await self._calls([data["call"]]))
+            case EventKind.APPROVAL_DECIDED if data.get("edited"):
+                full = full_call_id(self._handle.turn_id, data["call"])
+                edited = [found for found in await self._handle.approvals() if found.id == full]
+                return EventDetails(arguments=edited[0].arguments if edited else None)
+            case EventKind.RESULT:
+                return EventDetails(result=await self._handle.result(timeout_s=0))
+            case _:
+                return NO_DETAILS
+
+    async def _calls(self, wanted: list[str]) -> tuple[TurnCall, ...]:
+        """The calls of these ids, all of one step. No more is read than lies between the first and the last of them."""
+        ids = [full_call_id(self._handle.turn_id, call) for call in wanted]
+        if all(full in self._ended for full in ids):
+            return tuple(self._ended[full] for full in ids)
+        places = [parse_call_id(call) for call in wanted]
+        (step, first), (_, last) = min(places), max(places)
+        found = await self._handle.calls(last - first + 1, self._before(step, first))
+        calls = {call.id: call for call in found}
+        self._ended.update((full, call) for full, call in calls.items() if call.status.is_settled)
+        return tuple(calls[full] for full in ids if full in calls)
+
+    def _before(self, step: int, index: int) -> str | None:
+        """What would be the id before a call's, whether or not there is such a call; None: there is none."""
+        if index:
+            return full_call_id(self._handle.turn_id, call_id(step, index - 1))
+        return full_call_id(self._handle.turn_id, call_id(step - 1, LAST_INDEX)) if step else None
+
+
+# A turn's stream in the words of a chat wire: from its beginning, or behind what the client has.
+
+S = TypeVar("S")
+
+C = TypeVar("C")
+
+ALL_PIECES = 2**31
+
+RECONNECT_TEXT = "the gateway ends this stream before the turn's end; come again, nothing is lost"
+
+_POSITION = re.compile(r"(\d{1,15})(?:\.(\d{1,9}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPosition:
+    """How far a client has read: `count` pieces of event `seq`, and all before it."""
+
+    seq: int = 0
+    count: int = ALL_PIECES
+
+
+FROM_START = StreamPosition()
+
+
+def read_position(last_event_id: str | None) -> StreamPosition:
+    """From the id of the last piece that came. Raises InvalidInput."""
+    if not last_event_id:
+        return FROM_START
+    found = _POSITION.fullmatch(last_event_id)
+    if found is None:
+        raise InvalidInput(
+            "Last-Event-ID", "it is no id of this stream; send the last one that came, or none"
+        )
+    return StreamPosition(int(found[1]), ALL_PIECES if found[2] is None else int(found[2]) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatWire(Generic[S, C]):
+    """A chat wire.
+
+    tell     folds an event: the new state, and the pieces that tell it
+    chat     what of the state is every wire's
+    encode   a piece as JSON
+    opening  the pieces that begin a stream of this state
+    rest     those that end one whose turn waits for its reader
+    cut      those that end one before its turn's end, and say why
+    end      what stands behind the last piece
+    """
+
+    tell: Callable[[S, TurnEvent, EventDetails], tuple[S, list[C]]]
+    chat: Callable[[S], ChatState]
+    encode: Callable[[C], bytes]
+    opening: Callable[[S], list[C]]
+    rest: Callable[[S], list[C]]
+    cut: Callable[[str], list[C]]
+    end: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def frames(self, pieces: Iterable[C]) -> bytes:
+        """Frames without ids: what is in no event cannot be gone behind."""
+        return b"".join(b"data: %s\n\n" % self.encode(piece) for piece in pieces)
+
+
+class ChatWriter(Generic[S, C]):
+    """Writes a turn's events. Those up to `behind` are folded in silence: they make the state that the rest needs."""
+
+    def __init__(
+        self, wire: ChatWire[S, C], state: S, details: DetailsLookup, behind: StreamPosition, *, opens: bool
+    ) -> None:
+        self._wire = wire
+        self._state = state
+        self._details = details
+        self._behind = behind
+        self._opens = opens
+
+    async def write(self, event: TurnEvent) -> EncodedEvent:
+        more = await self._details.of(event)
+        self._state, pieces = self._wire.tell(self._state, event, more)
+        seen = (
+            self._behind.count
+            if event.seq == self._behind.seq
+            else 0
+            if event.seq > self._behind.seq
+            else ALL_PIECES
+        )
+        body = b"".join(
+            b"id: %d.%d\ndata: %s\n\n" % (event.seq, at, self._wire.encode(piece))
+            for at, piece in enumerate(pieces)
+            if at >= seen
+        )
+        if self._opens and event.seq >= self._behind.seq:
+            self._opens = False
+            body = self._wire.frames(self._wire.opening(self._state)) + body
+        return EncodedEvent(body + self._wire.end if event.is_final else body, event.is_final)
+
+    def rest(self) -> bytes:
+        if not self._wire.chat(self._state).waits_for_reader:
+            return b""
+        return self._wire.frames(self._wire.rest(self._state)) + self._wire.end
+
+
+async def chat_stream(
+    request: Request,
+    here: Gateway,
+    by: Principal,
+    handle: AsyncTurnHandle,
+    wire: ChatWire[S, C],
+    state: S,
+    behind: StreamPosition = FROM_START,
+    *,
+    opens: bool = False,
+) -> EventStream | None:
+    """The turn from its beginning, or behind a mark; None where there is nothing behind it.
+
+    opens   the wire's opening comes first
+
+    Of a turn that ended some time ago the answer alone is left. Raises Refused where there is no place, or the events
+    behind a mark are gone.
+    """
+
+    async def begin_reading() -> EventReader | None:
+        try:
+            found = await open_events(handle, behind.seq if behind.count == ALL_PIECES else behind.seq - 1)
+        except RequestRejected as refusal:
+            if behind.seq or refusal.kind.word != "events-gone":
+                raise
+            return EventReader(_result_event_only())
+        if found is None or not behind.seq:
+            return found
+        await found.close()
+        return EventReader(handle.events())
+
+    from_beginning = opens and not behind.seq
+    writer = ChatWriter(wire, state, DetailsLookup(handle), behind, opens=opens and not from_beginning)
+    return await stream_events(
+        request,
+        here,
+        by,
+        begin_reading,
+        write=writer.write,
+        opening=wire.frames(wire.opening(state)) if from_beginning else b"",
+        farewell=wire.frames(wire.cut(RECONNECT_TEXT)) + wire.end,
+        rest=writer.rest,
+        headers=wire.headers,
+    )
+
+
+async def _result_event_only() -> AsyncGenerator[TurnEvent]:
+    yield TurnEvent(seq=1, kind=EventKind.RESULT, at_ms=0, data={})
+
+
+async def position_of_reply(handle: AsyncTurnHandle, step: int) -> StreamPosition:
+    """The event with which a step's reply asked for its calls: who answers for one of them has read up to here."""
+    for event in await handle.events_so_far():
+        if event.kind is EventKind.STEP_ENDED and event.data["step"] == step:
+            return StreamPosition(event.seq)
+    raise RequestRejected(
+        "events-gone", "the turn's events are no longer kept; ask for /result or /transcript"
+    )

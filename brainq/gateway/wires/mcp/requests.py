@@ -1,0 +1,198 @@
+"""A request of an MCP client, and the turn that its call began: sent again it is the same turn, and cancelled
+it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+from mcp.server import ServerRequestContext
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel, ValidationError
+
+from brainq.access import Caller, Verb, may
+from brainq.client.async_client import AsyncClient
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.contracts.base import first_problem
+from brainq.contracts.ids import new_turn_id
+from brainq.errors import BrainqError, InvalidInput, NotFound
+from brainq.gateway.edge.dependencies import Gateway, Principal
+from brainq.gateway.edge.limits import StreamSlot
+from brainq.gateway.edge.problems import RequestRejected
+from brainq.observe.logs import logger
+from brainq.tools.mcp.function import IDEMPOTENCY_KEY
+
+# Asked: one request of an MCP client, and what it may reach.
+
+McpContext: TypeAlias = ServerRequestContext[Any, Any]
+
+B = TypeVar("B", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class McpRequest:
+    """Who asks what.
+
+    context   the SDK's: the session with the client, the request's id and its `_meta`
+    scope     within which the client's request ids are unique; "": nobody can tell, each request stands alone
+    """
+
+    here: Gateway
+    caller: Caller
+    context: McpContext
+    scope: str
+
+    @property
+    def is_over_http(self) -> bool:
+        return self.context.request is not None
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether the client speaks a version without sessions, of 2026 or later."""
+        return self.context.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        return dict(self.context.meta or {})
+
+    def by(self, verb: Verb) -> Principal:
+        """Who asks, for what needs this verb. Raises Refused where the caller lacks it."""
+        asker = Principal(self.caller, verb)
+        asker.require_verb(verb)
+        return asker
+
+    async def turn(self, turn_id: str, verb: Verb = Verb.READ) -> AsyncTurnHandle:
+        """A turn of the caller's own. Raises NotFound, for another's too."""
+        by = self.by(verb)
+        handle = await self.here.client.handle(turn_id)
+        by.require(handle.session_id)
+        return handle
+
+    async def require_welcome(self) -> None:
+        """Raise Refused once the token was revoked, or has expired, while its request waits."""
+        request = self.context.request
+        if request is not None and await self.here.who.authenticate(dict(request.headers)) != self.caller:
+            raise RequestRejected("unauthorized", "the token is no longer good")
+
+
+def read_input(model: type[B], field: str, given: object) -> B:
+    """What a client sent, as `model`. Raises InvalidInput naming the first field that is wrong; never its value."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as wrong:
+        raise first_problem(wrong.errors(include_url=False), given, whole=field) from None
+
+
+# Which turn a call began: sent again it is the same turn, and cancelled it ends.
+
+ON_DISCONNECT = "brainq/on-disconnect"
+
+"""In a call's `_meta`: `continue`, and a connection that ends cancels nothing."""
+
+MAX_KEY_CHARS = 500
+
+MAX_NOTED_CALLS = 10_000
+
+CANCEL_TRIES = 20
+
+CANCEL_RETRY_S = 0.1
+
+"""A cancel may come before its call's turn is accepted: it is looked for so often, so far apart."""
+
+RequestId = str | int
+
+log = logger("brainq.gateway")
+
+
+class CallsInFlight:
+    """Finds the turn of a call by the id that its client gave the request.
+
+    The id is unique in its scope, so the turn's request key follows from it, at every gateway. What does not follow is
+    noted for the newest calls of this process: those with a key of their own, and those that go on with a turn.
+    """
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+        self._noted: OrderedDict[tuple[str, RequestId], str] = OrderedDict()
+        self._cancelling: set[asyncio.Task[None]] = set()
+
+    def request_key(self, asked: McpRequest) -> str:
+        """Under which the call submits its turn. Raises InvalidInput for a key of the client's that is none."""
+        given = _client_key(asked.meta)
+        if given is not None:
+            return _hashed_key(asked.caller, f"given {given}")
+        if asked.scope:
+            return _hashed_key(asked.caller, f"{asked.scope} {asked.context.request_id!r}")
+        return _hashed_key(asked.caller, new_turn_id())
+
+    @contextmanager
+    def cancelled_with(self, asked: McpRequest, place: StreamSlot, sought: str) -> Generator[None]:
+        """While a call waits for the turn with this request key, or id. In the newer age of the protocol a client
+        cancels over HTTP by ending the connection; elsewhere it says so, see `cancelled`."""
+        request_id = asked.context.request_id
+        if asked.scope and request_id is not None:
+            self._noted[asked.scope, request_id] = sought
+            if len(self._noted) > MAX_NOTED_CALLS:
+                self._noted.popitem(last=False)
+        try:
+            yield
+        except asyncio.CancelledError:
+            goes_on = place.stopping.is_set() or asked.meta.get(ON_DISCONNECT) == "continue"
+            if asked.is_over_http and asked.is_modern and not goes_on:
+                self._cancel_soon(asked.caller, sought)
+            raise
+
+    def cancelled(self, asked: McpRequest, request_id: RequestId) -> None:
+        """The client says that it cancels this request. Of one that began no turn nothing comes."""
+        if not asked.scope:
+            return
+        noted = self._noted.pop((asked.scope, request_id), None)
+        self._cancel_soon(asked.caller, noted or _hashed_key(asked.caller, f"{asked.scope} {request_id!r}"))
+
+    async def close(self) -> None:
+        """Let the cancels that are under way be done."""
+        if self._cancelling:
+            await asyncio.wait(self._cancelling)
+
+    def _cancel_soon(self, caller: Caller, sought: str) -> None:
+        task = asyncio.get_running_loop().create_task(self._cancel(caller, sought))
+        self._cancelling.add(task)
+        task.add_done_callback(self._cancelling.discard)
+
+    async def _cancel(self, caller: Caller, sought: str) -> None:
+        for _ in range(CANCEL_TRIES):
+            try:
+                handle = await self._client.find(sought)
+                if may(caller, Verb.STEER, handle.session_id):
+                    await handle.cancel("by its MCP client")
+            except NotFound:
+                await asyncio.sleep(CANCEL_RETRY_S)
+            except BrainqError as failure:
+                log.warning("a cancel was lost", failure=failure)
+                return
+            else:
+                return
+
+
+def default_session(caller: Caller, request_key: str) -> str:
+    """The session of a call that names none: the caller's own, and the same for the same call."""
+    return f"{(caller.prefixes or ('',))[0]}{request_key[:28]}"
+
+
+def _client_key(meta: Mapping[str, Any]) -> str | None:
+    key = meta.get(IDEMPOTENCY_KEY)
+    if key is not None and not (isinstance(key, str) and 0 < len(key) <= MAX_KEY_CHARS):
+        raise InvalidInput(f"_meta.{IDEMPOTENCY_KEY}", f"send a text of 1 to {MAX_KEY_CHARS} characters")
+    return key
+
+
+def _hashed_key(caller: Caller, text: str) -> str:
+    """Any text makes a key; the same text of another caller's makes another."""
+    said = f"{caller.counted_as} {text}".encode("utf-8", "surrogatepass")
+    return f"mcp-{hashlib.sha256(said).hexdigest()[:40]}"

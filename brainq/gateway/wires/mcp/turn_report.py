@@ -1,0 +1,223 @@
+"""Reports of a turn: the structured content of every tool about one turn, its schema, and tool results and
+errors.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+from mcp_types import CallToolResult, ContentBlock, ResourceLink, TextContent
+from pydantic import BaseModel, Field, JsonValue
+
+from brainq.access import Verb
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.contracts.people import Approval
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.turn import TurnResult
+from brainq.errors import BrainqError
+from brainq.gateway.edge.problems import RequestRejected, problem_of
+from brainq.gateway.rest.bodies import Answer
+from brainq.gateway.rest.result_wait import result_if_ready
+from brainq.gateway.rest.turns import turn_status
+from brainq.gateway.wires.mcp.progress import pending_approvals
+from brainq.gateway.wires.mcp.requests import McpRequest
+
+# How a turn is told: the structured content of every tool that is about one turn, and its schema.
+
+ANSWER_DEFINITION = "answer"
+
+REQUIRED = ("turn_id", "session", "state")
+
+
+class PendingApproval(Answer):
+    """A call that does not start before somebody approves it. `args_hash` binds a decision to these arguments."""
+
+    approval_id: str
+    tool: str
+    effect: str
+    reason: str = ""
+    arguments: dict[str, JsonValue] | None = None
+    args_hash: str
+    expires_at: str
+
+
+class FileLink(Answer):
+    """A file that a tool gave. `uri` is a resource: reading it gives the bytes."""
+
+    uri: str
+    name: str
+    media_type: str
+    size: int = Field(ge=0)
+    tool: str
+
+
+class TurnReport(Answer):
+    """A turn, as it ended or as it stands.
+
+    session      name it to go on with the conversation
+    state        queued, active, parked, closing; or how it ended: completed, timed_out, cancelled, failed
+    text         the answer; of a turn that did not complete, what became of it
+    parsed       the answer as JSON, where the brain has a schema for its answers
+    stop_reason  why it stopped
+    files        those that the turn's tools gave
+    last_event   the number of the last event that was read; `watch` goes on behind it
+    next         of a turn that has not ended: what can be done
+    """
+
+    turn_id: str
+    session: str
+    state: str
+    text: str = ""
+    parsed: JsonValue = None
+    stop_reason: str = ""
+    error: str = ""
+    warnings: tuple[str, ...] = ()
+    waits_for: tuple[PendingApproval, ...] = ()
+    files: tuple[FileLink, ...] = ()
+    last_event: int = Field(default=0, ge=0)
+    next: str = ""
+
+    def brief(self) -> dict[str, Any]:
+        """As JSON, without what says nothing."""
+        said = self.model_dump(mode="json")
+        return {name: said[name] for name in said if name in REQUIRED or said[name] not in ("", None, 0, [])}
+
+    @property
+    def is_failure(self) -> bool:
+        failed = self.state in (Ending.FAILED, Ending.TIMED_OUT, Ending.CANCELLED)
+        return failed or self.stop_reason == StopReason.INVALID_OUTPUT
+
+
+async def report_turn(asked: McpRequest, handle: AsyncTurnHandle, last_event: int = 0) -> TurnReport:
+    """The turn as it stands now. Raises TurnRejected."""
+    result = await result_if_ready(handle)
+    if result is not None:
+        files = await _file_links(handle) if result.tool_calls else ()
+        return _final_report(result, files, last_event)
+    pending = await pending_approvals(handle)
+    return TurnReport(
+        turn_id=handle.turn_id,
+        session=handle.session_id,
+        state=(await turn_status(handle)).state,
+        waits_for=tuple(map(_pending_approval, pending)),
+        last_event=last_event,
+        next=_next_action(pending, may_decide=Verb.DECIDE in asked.caller.verbs),
+    )
+
+
+def report_schema(answers: dict[str, Any] | None) -> dict[str, Any]:
+    """The JSON schema of a TurnTold whose `parsed` fits `answers`, a schema with references of its own."""
+    schema = TurnReport.model_json_schema(mode="serialization")
+    schema["required"] = list(REQUIRED)
+    if answers is not None:
+        schema["properties"]["parsed"] = {
+            "anyOf": [{"$ref": f"#/$defs/{ANSWER_DEFINITION}"}, {"type": "null"}]
+        }
+        schema.setdefault("$defs", {})[ANSWER_DEFINITION] = _rebase_references(answers)
+    return schema
+
+
+def _rebase_references(value: Any) -> Any:
+    """With its references as they are from where it stands now."""
+    if isinstance(value, dict):
+        return {
+            name: f"#/$defs/{ANSWER_DEFINITION}{each[1:]}"
+            if name == "$ref" and isinstance(each, str) and (each == "#" or each.startswith("#/"))
+            else _rebase_references(each)
+            for name, each in cast("dict[str, Any]", value).items()
+        }
+    return (
+        [_rebase_references(each) for each in cast("list[Any]", value)] if isinstance(value, list) else value
+    )
+
+
+async def _file_links(handle: AsyncTurnHandle) -> tuple[FileLink, ...]:
+    """What the turn's calls gave, each file once."""
+    found: dict[str, FileLink] = {}
+    for call in await handle.calls():
+        for given in call.attachments:
+            told = FileLink(
+                uri=file_uri(handle.turn_id, given.sha256),
+                name=given.name or given.sha256[:12],
+                media_type=given.media_type,
+                size=given.size,
+                tool=call.tool,
+            )
+            found.setdefault(given.sha256, told)
+    return tuple(found.values())
+
+
+def file_uri(turn_id: str, sha256: str) -> str:
+    return f"brainq://turns/{turn_id}/files/{sha256}"
+
+
+def _final_report(result: TurnResult, files: tuple[FileLink, ...], last_event: int) -> TurnReport:
+    return TurnReport(
+        turn_id=result.turn_id,
+        session=result.session_id,
+        state=result.ending.value,
+        text=result.text,
+        parsed=result.parsed,
+        stop_reason=result.stop_reason.value,
+        error=result.error or "",
+        warnings=result.warnings,
+        files=files,
+        last_event=last_event,
+    )
+
+
+def _pending_approval(approval: Approval) -> PendingApproval:
+    return PendingApproval(
+        approval_id=approval.id,
+        tool=approval.tool,
+        effect=approval.effect.value,
+        reason=approval.reason,
+        arguments=approval.arguments,
+        args_hash=approval.args_hash,
+        expires_at=approval.expires_at.isoformat(),
+    )
+
+
+def _next_action(pending: Sequence[Approval], *, may_decide: bool) -> str:
+    if pending and may_decide:
+        return "It waits for approvals: ask your user, and call approve or deny; then call result."
+    if pending:
+        return "It waits until somebody approves, who may. Call result later."
+    return "It goes on by itself. Call result with wait_s to wait for it, or watch to see what it does."
+
+
+# What a tool returns: structured content, the same as text for clients that read only that, links to files; and
+# refusals.
+
+PROBLEM_META = "brainq/problem"
+
+LINKS_SINCE = "2025-06-18"
+
+"""The first version of the protocol that has links among what a tool returns."""
+
+
+def tool_result(asked: McpRequest, answer: BaseModel) -> CallToolResult:
+    links: list[ContentBlock] = []
+    if isinstance(answer, TurnReport) and asked.context.protocol_version >= LINKS_SINCE:
+        links += [
+            ResourceLink(name=file.name, uri=file.uri, mime_type=file.media_type, size=file.size)
+            for file in answer.files
+        ]
+    structured = answer.brief() if isinstance(answer, TurnReport) else answer.model_dump(mode="json")
+    return CallToolResult(
+        content=[TextContent(text=json.dumps(structured, ensure_ascii=False)), *links],
+        structured_content=structured,
+        is_error=isinstance(answer, TurnReport) and answer.is_failure,
+    )
+
+
+def tool_error(error: BrainqError | RequestRejected) -> CallToolResult:
+    """A refusal that the model reads, and may do better by; programs find the problem in `_meta`."""
+    problem = problem_of(error)
+    return CallToolResult(
+        content=[TextContent(text=f"{problem.title}: {problem.detail}")],
+        is_error=True,
+        _meta={PROBLEM_META: problem.model_dump(exclude_none=True)},
+    )

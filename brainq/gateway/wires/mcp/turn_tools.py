@@ -1,0 +1,364 @@
+"""The verbs of turns as tools: the input, required verbs, output and effect of each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import anyio
+from pydantic import BaseModel, Field, JsonValue
+
+from brainq.access import Verb
+from brainq.client.checks import MAX_COMMENT_CHARS, MAX_REASON_CHARS
+from brainq.contracts.event import TurnEvent
+from brainq.contracts.ids import split_call_id
+from brainq.contracts.people import Approval, Receipt
+from brainq.contracts.turn import MAX_EXTRA_CHARS, MAX_MESSAGE_CHARS
+from brainq.gateway.edge.dependencies import CALL_ID, ID, TURN_ID
+from brainq.gateway.rest.approvals import decider_name
+from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, Body
+from brainq.gateway.rest.event_stream import GATHER_S, open_events
+from brainq.gateway.rest.lists import hide_foreign_parent
+from brainq.gateway.rest.submission import (
+    OptionsBody,
+    SubmitBody,
+    TurnLimits,
+    require_may_submit,
+    submit_turn,
+)
+from brainq.gateway.rest.turn_bodies import CancelAnswer, TurnPage
+from brainq.gateway.rest.turn_control import ApprovalList
+from brainq.gateway.wires.mcp.progress import ProgressReporter, follow_turn
+from brainq.gateway.wires.mcp.requests import CallsInFlight, McpRequest, default_session
+from brainq.gateway.wires.mcp.turn_report import TurnReport, report_turn
+
+# What the tools of turns take, and what they give where no contract says it already.
+
+MAX_EVENTS = 200
+
+WAIT_FIELD = Field(default=0, ge=0, allow_inf_nan=False, description="How many seconds to wait.")
+
+
+class TurnInput(Body):
+    turn_id: str = Field(pattern=TURN_ID)
+
+
+class SubmitInput(Body):
+    """What is left out is as the agent has it."""
+
+    message: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS)
+    session: str | None = Field(
+        default=None, pattern=ID, description="The conversation; left out: a new one."
+    )
+    brain: str | None = Field(default=None, pattern=ID, description="Which agent; left out: the default one.")
+    on_busy: Literal["enqueue", "reject"] = Field(
+        default="enqueue", description="Where the session has a turn that runs: wait behind it, or refuse."
+    )
+    metadata: dict[str, JsonValue] | None = None
+    output_schema: dict[str, Any] | None = Field(
+        default=None, description="A JSON schema that the answer has to fit."
+    )
+    model: str | None = None
+    provider: str | None = None
+    system_prompt: str | None = Field(default=None, max_length=MAX_EXTRA_CHARS)
+    skill_context: str | None = Field(default=None, max_length=MAX_EXTRA_CHARS)
+    cwd: str | None = Field(default=None, max_length=4096)
+    limits: TurnLimits | None = None
+    options: OptionsBody | None = None
+
+
+class ResultInput(TurnInput):
+    wait_s: float = WAIT_FIELD
+
+
+class WatchInput(TurnInput):
+    after: int = Field(default=0, ge=0, description="Begin behind this event: `next` of the last answer.")
+    wait_s: float = WAIT_FIELD
+    limit: int = Field(default=MAX_EVENTS, ge=1, le=1_000)
+
+
+class SteerInput(TurnInput):
+    text: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS, description="The agent reads it next.")
+    client_message_id: str | None = Field(
+        default=None, pattern=ID, description="The same id again is the same input."
+    )
+
+
+class CancelInput(TurnInput):
+    reason: str = Field(default="", max_length=MAX_REASON_CHARS)
+
+
+class ApproveInput(Body):
+    approval_id: str = Field(pattern=CALL_ID)
+    args_hash: str | None = Field(
+        default=None, max_length=200, description="As it was shown: refused if the arguments are others now."
+    )
+    arguments: dict[str, JsonValue] | None = Field(
+        default=None, description="Run it with these arguments in place of the agent's."
+    )
+
+
+class DenyInput(Body):
+    approval_id: str = Field(pattern=CALL_ID)
+    reason: str = Field(default="", max_length=MAX_COMMENT_CHARS, description="The agent reads it.")
+
+
+class ListInput(Body):
+    session: str | None = Field(default=None, pattern=ID)
+    brain: str | None = Field(default=None, pattern=ID)
+    state: Literal["accepted", "ended"] | None = Field(
+        default=None, description="`accepted`: those that have not ended."
+    )
+    text: str = Field(default="", max_length=128, description="In the turn's id, or its session's.")
+    limit: int = Field(default=DEFAULT_LIST_PAGE, ge=1, le=1_000)
+    after: str | None = Field(default=None, pattern=TURN_ID, description="`next` of the page at hand.")
+
+
+class ApprovalsInput(Body):
+    session: str | None = Field(default=None, pattern=ID)
+    limit: int = Field(default=DEFAULT_LIST_PAGE, ge=1, le=1_000)
+
+
+class EventPage(Answer):
+    """Events of a turn, in order. `next`: give it as `after`. `is_over`: no more will come."""
+
+    turn_id: str
+    session: str
+    events: tuple[TurnEvent, ...]
+    next: int
+    is_over: bool
+
+
+# The verbs of turns as tools: what each takes, needs, gives and does.
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTool:
+    """One verb.
+
+    needs     the caller's verbs without which it is not there
+    effect    `looks`; `acts`: what the agents' tools may do; `ends`: nothing is undone by it, and nothing begun;
+              `says`: neither
+    is_idempotent   doing it again changes nothing
+    """
+
+    name: str
+    description: str
+    needs: frozenset[Verb]
+    input: type[Body]
+    output: type[BaseModel]
+    effect: Literal["looks", "acts", "ends", "says"]
+    run: Callable[[McpRequest, Any, CallsInFlight], Awaitable[BaseModel]]
+    is_idempotent: bool = False
+
+
+async def _submit(asked: McpRequest, given: SubmitInput, calls: CallsInFlight) -> TurnReport:
+    key = calls.request_key(asked)
+    said = {name: getattr(given, name) for name in given.model_fields_set - {"message", "session"}}
+    body = SubmitBody(
+        session_id=given.session or default_session(asked.caller, key), user_message=given.message, **said
+    )
+    require_may_submit(asked.by(Verb.SUBMIT), body)
+    handle = await submit_turn(asked.here, body, key)
+    if Verb.READ in asked.caller.verbs:
+        return await report_turn(asked, handle)
+    return TurnReport(turn_id=handle.turn_id, session=handle.session_id, state="accepted")
+
+
+async def _result(asked: McpRequest, given: ResultInput, calls: CallsInFlight) -> TurnReport:
+    handle = await asked.turn(given.turn_id)
+    if not given.wait_s:
+        return await report_turn(asked, handle)
+    progress = ProgressReporter(
+        lambda done, words: asked.context.session.report_progress(done, message=words)
+    )
+    wait_s = min(given.wait_s, asked.here.settings.http_wait_s)
+    with asked.here.streams.enter(asked.caller.counted_as) as place:
+        found = await follow_turn(asked, handle, place, 0, wait_s, progress)
+    return await report_turn(asked, handle, found.seq)
+
+
+async def _watch(asked: McpRequest, given: WatchInput, calls: CallsInFlight) -> EventPage:
+    handle = await asked.turn(given.turn_id)
+    clock = asyncio.get_running_loop().time
+    until = clock() + min(given.wait_s, asked.here.settings.http_wait_s)
+    events: list[TurnEvent] = []
+    is_over = False
+    with asked.here.streams.enter(asked.caller.counted_as) as place:
+        reading = await open_events(handle, given.after)
+        stopping = asyncio.ensure_future(place.stopping.wait())
+        try:
+            while reading is not None and len(events) < given.limit and not stopping.done():
+                rest_s = GATHER_S if events else max(GATHER_S, until - clock())
+                await asyncio.wait(
+                    {reading.next, stopping}, timeout=rest_s, return_when=asyncio.FIRST_COMPLETED
+                )
+                event = reading.next.result() if reading.next.done() else None
+                if event is None:
+                    is_over = reading.next.done()
+                    break
+                events.append(event)
+                if event.is_final:
+                    is_over = True
+                    break
+                reading.advance()
+        finally:
+            stopping.cancel()
+            if reading is not None:
+                with anyio.CancelScope(shield=True):
+                    await reading.close()
+    return EventPage(
+        turn_id=handle.turn_id,
+        session=handle.session_id,
+        events=tuple(events),
+        next=events[-1].seq if events else given.after,
+        is_over=is_over or reading is None,
+    )
+
+
+async def _steer(asked: McpRequest, given: SteerInput, calls: CallsInFlight) -> Receipt:
+    asked.by(Verb.SUBMIT)
+    handle = await asked.turn(given.turn_id, Verb.STEER)
+    return await handle.steer(given.text, client_message_id=given.client_message_id)
+
+
+async def _cancel(asked: McpRequest, given: CancelInput, calls: CallsInFlight) -> CancelAnswer:
+    handle = await asked.turn(given.turn_id, Verb.STEER)
+    return CancelAnswer(cancelled=await handle.cancel(given.reason))
+
+
+async def _approve(asked: McpRequest, given: ApproveInput, calls: CallsInFlight) -> Approval:
+    await asked.turn(split_call_id(given.approval_id)[0], Verb.DECIDE)
+    who = decider_name(asked.by(Verb.DECIDE), "")
+    client = asked.here.client
+    if given.arguments is not None:
+        return await client.edit(given.approval_id, given.arguments, by=who, args_hash=given.args_hash)
+    return await client.approve(given.approval_id, by=who, args_hash=given.args_hash)
+
+
+async def _deny(asked: McpRequest, given: DenyInput, calls: CallsInFlight) -> Approval:
+    await asked.turn(split_call_id(given.approval_id)[0], Verb.DECIDE)
+    who = decider_name(asked.by(Verb.DECIDE), "")
+    return await asked.here.client.deny(given.approval_id, given.reason, by=who)
+
+
+async def _list(asked: McpRequest, given: ListInput, calls: CallsInFlight) -> TurnPage:
+    found = await asked.here.client.turns(
+        given.session,
+        given.state,
+        given.limit,
+        asked.by(Verb.READ).caller.prefixes,
+        brain=given.brain,
+        text=given.text,
+        after=given.after,
+    )
+    found = tuple(hide_foreign_parent(turn, asked.by(Verb.READ)) for turn in found)
+    return TurnPage(turns=found, next=found[-1].turn_id if len(found) == given.limit else None)
+
+
+async def _approvals(asked: McpRequest, given: ApprovalsInput, calls: CallsInFlight) -> ApprovalList:
+    by = asked.by(Verb.READ)
+    if given.session is not None:
+        by.require(given.session)
+    found = await asked.here.client.approvals(
+        given.session, "pending", given.limit, session_prefixes=by.caller.prefixes
+    )
+    return ApprovalList(approvals=found)
+
+
+def _needs(*verbs: Verb) -> frozenset[Verb]:
+    return frozenset(verbs)
+
+
+TURN_TOOLS: dict[str, TurnTool] = {
+    tool.name: tool
+    for tool in (
+        TurnTool(
+            "submit",
+            "Begin a turn of an agent and return at once, with the turn's id. It goes on by itself; `result` has its "
+            "answer.",
+            _needs(Verb.SUBMIT),
+            SubmitInput,
+            TurnReport,
+            "acts",
+            _submit,
+        ),
+        TurnTool(
+            "result",
+            "How a turn ended, or how it stands; with wait_s, wait for its end.",
+            _needs(Verb.READ),
+            ResultInput,
+            TurnReport,
+            "looks",
+            _result,
+        ),
+        TurnTool(
+            "watch",
+            "What a turn did since an event's number: steps, tool calls, text. With wait_s, wait for something new.",
+            _needs(Verb.READ),
+            WatchInput,
+            EventPage,
+            "looks",
+            _watch,
+        ),
+        TurnTool(
+            "list",
+            "Turns, the newest first.",
+            _needs(Verb.READ),
+            ListInput,
+            TurnPage,
+            "looks",
+            _list,
+        ),
+        TurnTool(
+            "approvals",
+            "Tool calls of agents that wait for somebody's approval, with their arguments.",
+            _needs(Verb.READ),
+            ApprovalsInput,
+            ApprovalList,
+            "looks",
+            _approvals,
+        ),
+        TurnTool(
+            "steer",
+            "Say something to an agent while its turn runs. If the turn has ended, it becomes a turn of its own.",
+            _needs(Verb.STEER, Verb.SUBMIT),
+            SteerInput,
+            Receipt,
+            "acts",
+            _steer,
+        ),
+        TurnTool(
+            "cancel",
+            "Stop a turn. What its tools have done already stays done.",
+            _needs(Verb.STEER),
+            CancelInput,
+            CancelAnswer,
+            "ends",
+            _cancel,
+            is_idempotent=True,
+        ),
+        TurnTool(
+            "approve",
+            "Let a tool call run that waits for an approval. Only for people to decide: ask your user first.",
+            _needs(Verb.DECIDE),
+            ApproveInput,
+            Approval,
+            "acts",
+            _approve,
+            is_idempotent=True,
+        ),
+        TurnTool(
+            "deny",
+            "Refuse a tool call that waits for an approval; its turn goes on without it.",
+            _needs(Verb.DECIDE),
+            DenyInput,
+            Approval,
+            "says",
+            _deny,
+            is_idempotent=True,
+        ),
+    )
+}

@@ -1,0 +1,307 @@
+"""`/v1/chat/completions`: a turn of the brain, or the next part of one whose calls the client has run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Header, Request, Response
+from pydantic import Field, JsonValue
+from starlette.responses import JSONResponse
+
+from brainq.contracts.model_options import Effort
+from brainq.errors import InvalidInput
+from brainq.gateway.edge.dependencies import ID, GatewayDep, PrincipalDep
+from brainq.gateway.wires.openai.errors import error_responses, failure_response, finish_reason, openai_error
+from brainq.gateway.wires.openai.messages import (
+    InputMessage,
+    ToolResults,
+    read_content,
+    read_messages,
+)
+from brainq.gateway.wires.openai.parameters import (
+    SESSION_HEADER,
+    SESSION_KEY,
+    AnswerRequestBody,
+    OpenAiBody,
+    forced_choice,
+    model_options,
+    read_client_tools,
+    read_limits,
+    read_output_schema,
+    require_brain,
+    require_known,
+    require_supported,
+    submit_options,
+)
+from brainq.gateway.wires.openai.part_fold import (
+    SEPARATOR,
+    ClientCall,
+    PartCompleted,
+    PartEvent,
+    PartFailed,
+    PartStarted,
+    ReasoningAdded,
+    TextAdded,
+    ToolCallsRequested,
+    Usage,
+)
+from brainq.gateway.wires.openai.part_reader import read_part, select_part, stream_part
+from brainq.gateway.wires.openai.requests import give_results, request_key, submit_request
+
+router = APIRouter(tags=["openai"])
+DONE = b"data: [DONE]\n\n"
+
+UNSUPPORTED: dict[str, Sequence[Any]] = {
+    "n": (1,),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "logit_bias": ({},),
+    "modalities": (["text"],),
+    "audio": (),
+    "functions": ([],),
+    "function_call": ("none", "auto"),
+    "prediction": (),
+    "web_search_options": (),
+    "moderation": (),
+}
+"""Parameters that are refused, but for values that ask for nothing."""
+
+
+class StreamOptions(OpenAiBody):
+    include_usage: bool = False
+    include_obfuscation: bool | None = None
+
+
+class ChatCompletionBody(AnswerRequestBody):
+    """A chat completion, as OpenAI's clients ask for it."""
+
+    model: str
+    messages: list[dict[str, JsonValue]] = Field(min_length=1, max_length=2_000)
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    tools: list[dict[str, JsonValue]] | None = None
+    tool_choice: JsonValue = None
+    response_format: dict[str, JsonValue] | None = None
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_completion_tokens: int | None = Field(default=None, ge=1)
+    metadata: dict[str, str] | None = None
+    # How the model is asked: where the caller may say so.
+    temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
+    top_p: float | None = Field(default=None, gt=0, le=1, allow_inf_nan=False)
+    seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
+    stop: JsonValue = None
+    parallel_tool_calls: bool | None = None
+    reasoning_effort: Effort | None = None
+    # Taken, and of no effect.
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    store: bool | None = None
+    user: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_options: JsonValue = None
+    prompt_cache_retention: str | None = None
+    verbosity: str | None = None
+    service_tier: str | None = None
+    # Refused, but for values that ask for nothing: PLAIN.
+    n: JsonValue = None
+    logprobs: JsonValue = None
+    top_logprobs: JsonValue = None
+    logit_bias: JsonValue = None
+    modalities: JsonValue = None
+    audio: JsonValue = None
+    functions: JsonValue = None
+    function_call: JsonValue = None
+    prediction: JsonValue = None
+    web_search_options: JsonValue = None
+    moderation: JsonValue = None
+
+
+@router.post(
+    "/v1/chat/completions",
+    response_model=None,
+    responses={
+        200: {
+            "description": "A chat completion; with `stream` its chunks as server-sent events.",
+            "content": {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {}},
+        },
+        **error_responses(409),
+    },
+)
+async def chat_completions(
+    body: ChatCompletionBody,
+    here: GatewayDep,
+    by: PrincipalDep,
+    request: Request,
+    session: Annotated[str | None, Header(alias=SESSION_HEADER, pattern=ID)] = None,
+) -> Response:
+    """Have the brain that `model` names answer a conversation, as OpenAI's chat completions do.
+
+    Needs the verbs `submit` and `read`; results of the client's own tools need `steer`, too.
+    """
+    given = body.model_dump(exclude_unset=True)
+    require_known(here, body)
+    brain = require_brain(here, body.model)
+    require_supported(given, UNSUPPORTED)
+    said = read_messages("messages", [read_message(i, message) for i, message in enumerate(body.messages)])
+    if isinstance(said, ToolResults):
+        handle, wanted = await give_results(here, by, said)
+    else:
+        tools = read_client_tools(body.tools, body.tool_choice)
+        forced = forced_choice(body.tool_choice, {tool["name"] for tool in tools})
+        options = submit_options(
+            brain,
+            tools,
+            read_output_schema("response_format", body.response_format),
+            read_limits(brain, by, body.max_completion_tokens or body.max_tokens),
+            model_options(by, given, forced),
+            body.metadata,
+        )
+        named = session or (body.metadata or {}).get(SESSION_KEY)
+        key = await request_key(here, request, by, given)
+        handle = await submit_request(here, by, said, named, key, options)
+        wanted = await select_part(here, handle)
+    if body.stream:
+        fold = ChunkWriter(
+            handle.turn_id, brain.name, body.stream_options is not None and body.stream_options.include_usage
+        )
+        return await stream_part(here, by, request, handle, wanted, fold.write, STOPPING_FRAME)
+    words, last = await read_part(here, by, request, handle, wanted)
+    if isinstance(last, PartFailed):
+        return failure_response(last)
+    began = next((word.at_s for word in words if isinstance(word, PartStarted)), 0)
+    return JSONResponse(render_completion(handle.turn_id, brain.name, began, last))
+
+
+def read_message(at: int, message: dict[str, JsonValue]) -> InputMessage:
+    """One message of the request. Raises InvalidInput naming it."""
+    field, role = f"messages[{at}]", message.get("role")
+    content = message.get("content")
+    if role not in ("system", "developer", "user", "assistant", "tool"):
+        raise InvalidInput(f"{field}.role", "it is none of system, developer, user, assistant, tool")
+    kinds = ("text", "refusal") if role == "assistant" else ("text",)
+    text, files = read_content(f"{field}.content", content, kinds, with_files=role == "user")
+    if role == "tool":
+        call_id = message.get("tool_call_id")
+        if not isinstance(call_id, str):
+            raise InvalidInput(f"{field}.tool_call_id", "it is missing; say which call this is the result of")
+        return InputMessage(field, role, text, call_id=call_id)
+    if role == "assistant":
+        return InputMessage(field, role, text, calls=_read_calls(field, message.get("tool_calls")))
+    return InputMessage(field, str(role), text, files=files)
+
+
+def _read_calls(field: str, given: JsonValue) -> tuple[tuple[str, str, str], ...]:
+    calls: list[tuple[str, str, str]] = []
+    for at, call in enumerate(cast("list[Any]", given) if isinstance(given, list) else ()):
+        made: Any = call.get("function") if isinstance(call, dict) else None
+        try:
+            calls.append((str(call["id"]), str(made["name"]), str(made.get("arguments") or "{}")))
+        except (KeyError, TypeError, AttributeError):
+            raise InvalidInput(
+                f"{field}.tool_calls[{at}]", "it must be a function call with id, name and arguments"
+            ) from None
+    return tuple(calls)
+
+
+@dataclass(slots=True)
+class ChunkWriter:
+    """The fold to chunks of a stream."""
+
+    turn_id: str
+    model: str
+    with_usage: bool
+    at_s: int = 0
+    span: int = 1
+
+    def write(self, word: PartEvent) -> bytes:
+        match word:
+            case PartStarted():
+                self.at_s = word.at_s
+                return self._chunk({"role": "assistant", "content": ""})
+            case TextAdded():
+                return self._chunk({"content": word.text})
+            case ReasoningAdded():
+                lead, self.span = SEPARATOR if word.span > self.span else "", word.span
+                return self._chunk({"reasoning_content": lead + word.text})
+            case ToolCallsRequested():
+                calls = b"".join(
+                    self._chunk({"tool_calls": [{"index": at, **render_call(call)}]})
+                    for at, call in enumerate(word.calls)
+                )
+                return calls + self._end("tool_calls", word.usage)
+            case PartCompleted():
+                return self._end(word.finish, word.usage)
+            case PartFailed():
+                return _frame(failure_body(word))
+
+    def _end(self, finish: str, usage: Usage) -> bytes:
+        end = self._chunk({}, finish)
+        if self.with_usage:
+            end += _frame({**self._head(), "choices": [], "usage": render_usage(usage)})
+        return end + DONE
+
+    def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        more = {"usage": None} if self.with_usage else {}
+        return _frame({**self._head(), "choices": [choice], **more})
+
+    def _head(self) -> dict[str, Any]:
+        return {
+            "id": f"chatcmpl-{self.turn_id}",
+            "object": "chat.completion.chunk",
+            "created": self.at_s,
+            "model": self.model,
+        }
+
+
+def render_completion(
+    turn_id: str, model: str, at_s: int, last: ToolCallsRequested | PartCompleted
+) -> dict[str, Any]:
+    """The whole of a part that was answered, or asked the client for calls."""
+    message: dict[str, Any] = {"role": "assistant", "content": last.text, "refusal": None}
+    if last.thoughts:
+        message["reasoning_content"] = SEPARATOR.join(last.thoughts)
+    if isinstance(last, ToolCallsRequested):
+        message["content"] = last.text or None
+        message["tool_calls"] = [render_call(call) for call in last.calls]
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason(last)}
+    return {
+        "id": f"chatcmpl-{turn_id}",
+        "object": "chat.completion",
+        "created": at_s,
+        "model": model,
+        "choices": [choice],
+        "usage": render_usage(last.usage),
+    }
+
+
+def render_call(call: ClientCall) -> dict[str, Any]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def render_usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+    }
+
+
+def failure_body(word: PartFailed) -> dict[str, Any]:
+    answer = failure_response(word)
+    return json.loads(bytes(answer.body))
+
+
+def _frame(body: dict[str, Any]) -> bytes:
+    return b"data: " + json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
+
+
+STOPPING_FRAME = _frame(
+    openai_error("the gateway stops; the turn goes on, and can be asked for again", 503, "stopping")
+)
+"""Before a stream is closed that is not over."""

@@ -1,0 +1,172 @@
+"""Errors in OpenAI's shape: `{"error": {"message", "type", "param", "code"}}`, for rejected requests and for
+turns without an answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from brainq.contracts.model import parse_failure
+from brainq.contracts.status import Ending
+from brainq.gateway.edge.problems import MEDIA_TYPE, problem_responses
+from brainq.gateway.wires.openai.part_fold import (
+    PartCompleted,
+    PartFailed,
+    ToolCallsRequested,
+)
+
+# Problems in OpenAI's shape: `{"error": {"message", "type", "param", "code"}}`, on the paths of its wires.
+
+PATHS = ("/v1/chat/completions", "/v1/responses", "/v1/models")
+
+_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
+_CODES = {"unauthorized": "invalid_api_key", "too-many-requests": "rate_limit_exceeded"}
+
+_RETRIED_IN_VAIN = (409, 410, 500)
+
+"""Statuses that the official clients take for a reason to ask again, where it would be in vain."""
+
+OPENAI_FIELDS = {"client_tools": "tools", "user_message": "messages", "output_schema": "response_format"}
+
+"""What a field of a turn is called on these wires; others have their own name."""
+
+
+def client_retries(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether an official client sends a request again that was answered so."""
+    said = {name.lower(): value for name, value in headers}.get(b"x-should-retry")
+    if said is not None:
+        return said == b"true"
+    return status in (408, 429) or (status >= 500 and status not in _RETRIED_IN_VAIN)
+
+
+class ErrorDetail(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ErrorBody(BaseModel):
+    """How a request of OpenAI's is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    error: ErrorDetail
+
+
+def is_openai_path(path: str) -> bool:
+    return any(path == known or path.startswith(f"{known}/") for known in PATHS)
+
+
+def openai_error(message: str, status: int, code: str, param: str | None = None) -> dict[str, Any]:
+    """The body of an error."""
+    kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The answers of a route that are errors, for its OpenAPI."""
+    body = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}
+    return {status: {**told, "content": body} for status, told in problem_responses(*statuses).items()}
+
+
+class OpenAiErrorMiddleware:
+    """Tells every refusal on the paths of OpenAI's wires in its shape, wherever it was made."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not is_openai_path(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        start: Message | None = None
+        body = b""
+
+        async def reshaped(message: Message) -> None:
+            nonlocal start, body
+            if message["type"] == "http.response.start" and _is_problem(message):
+                start = message
+                return
+            if start is None:
+                await send(message)
+                return
+            body += message.get("body", b"")
+            if not message.get("more_body"):
+                for each in _openai_messages(start, json.loads(body)):
+                    await send(each)
+
+        await self._app(scope, receive, reshaped)
+
+
+def _is_problem(start: Message) -> bool:
+    headers = dict(start["headers"])
+    return headers.get(b"content-type", b"").startswith(MEDIA_TYPE.encode())
+
+
+def _openai_messages(start: Message, problem: dict[str, Any]) -> tuple[Message, Message]:
+    # A field that is wrong is a bad request there; 422 is another class of the official clients.
+    status = 400 if problem["status"] == 422 else problem["status"]
+    word = problem["type"].rpartition(":")[2]
+    field = problem.get("field")
+    param = None if field is None else OPENAI_FIELDS.get(field, field)
+    code: str = _CODES.get(word) or word.replace("-", "_")
+    body = json.dumps(openai_error(f"{problem['title']}: {problem['detail']}", status, code, param)).encode()
+    kept = [
+        (name, value)
+        for name, value in start["headers"]
+        if name not in (b"content-type", b"content-length", b"x-should-retry")
+    ]
+    more = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if status in _RETRIED_IN_VAIN:
+        more.append((b"x-should-retry", b"false"))
+    return (
+        {**start, "status": status, "headers": [*kept, *more]},
+        {"type": "http.response.body", "body": body},
+    )
+
+
+# How endings of a turn are told on OpenAI's wires.
+
+_ENDING_STATUS = {
+    Ending.COMPLETED: (500, "invalid_output"),
+    Ending.CANCELLED: (409, "turn_cancelled"),
+    Ending.TIMED_OUT: (504, "turn_timed_out"),
+    Ending.FAILED: (500, "turn_failed"),
+}
+
+_FAILURE_STATUS: dict[str, tuple[int, str]] = {
+    "too_long": (400, "context_length_exceeded"),
+    "rate_limited": (429, "rate_limit_exceeded"),
+    "quota": (429, "insufficient_quota"),
+}
+
+
+def finish_reason(last: ToolCallsRequested | PartCompleted) -> str:
+    """The finish_reason."""
+    return "tool_calls" if isinstance(last, ToolCallsRequested) else last.finish
+
+
+def failure_status(word: PartFailed) -> tuple[int, str]:
+    """The status and the code of a turn without an answer."""
+    failure = parse_failure(word.message) if word.ending is Ending.FAILED else None
+    return _ENDING_STATUS[word.ending] if failure is None else _FAILURE_STATUS[failure.kind]
+
+
+def failure_response(word: PartFailed) -> JSONResponse:
+    """The answer of a turn that ended without one. Clients are told that the same request would not mend it."""
+    status, code = failure_status(word)
+    headers, failure = {"x-should-retry": "false"}, parse_failure(word.message)
+    if status == 429 and failure is not None and failure.retry_after_s:
+        headers["Retry-After"] = str(failure.retry_after_s)
+    param = "messages" if code == "context_length_exceeded" else None
+    return JSONResponse(openai_error(word.message, status, code, param), status, headers)

@@ -1,0 +1,31 @@
+"""`/v1/models`: the brains."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+
+from brainq.gateway.edge.dependencies import GatewayDep
+from brainq.gateway.wires.openai.errors import error_responses
+from brainq.gateway.wires.openai.parameters import require_brain
+
+router = APIRouter(tags=["openai"])
+
+
+@router.get("/v1/models", response_model=None, responses=error_responses())
+async def models(here: GatewayDep) -> dict[str, Any]:
+    """The brains that a request may name as its model."""
+    return {"object": "list", "data": [_render_model(name) for name in here.brains.names]}
+
+
+@router.get("/v1/models/{model}", response_model=None, responses=error_responses())
+async def model(
+    model: Annotated[str, Path(min_length=1, max_length=200)], here: GatewayDep
+) -> dict[str, Any]:
+    """One brain."""
+    return _render_model(require_brain(here, model).name)
+
+
+def _render_model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "brainq"}

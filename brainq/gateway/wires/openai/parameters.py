@@ -1,0 +1,233 @@
+"""Parameters of both OpenAI wires: the model, tools, the answer's format, limits and options; and those that
+are rejected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast, get_args
+
+from pydantic import BaseModel, ConfigDict
+
+from brainq.access import Verb
+from brainq.brain.brain import Brain
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.client.options import SubmitOptions
+from brainq.contracts.model_options import MAX_STOPS, Effort, OptionsFields
+from brainq.contracts.turn import LimitsFields
+from brainq.errors import InvalidInput
+from brainq.gateway.edge.dependencies import Gateway, Principal
+from brainq.gateway.edge.problems import RequestRejected
+from brainq.gateway.rest.result_wait import result_if_ready
+
+# Parameters that both wires have: the brain, the client's tools, the form of the answer, and what is not taken.
+
+SESSION_KEY = "session_id"
+
+"""The key of `metadata` that names a session; so does the header."""
+
+SESSION_HEADER = "X-Session-ID"
+
+
+class OpenAiBody(BaseModel):
+    """What a request sends. Parameters that are not known are refused."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+def require_brain(here: Gateway, model: str | None) -> Brain:
+    """The brain that `model` names; the default one, where it names none. Raises Refused."""
+    found = here.brains.of(model)
+    if found is None:
+        names = ", ".join(here.brains.names)
+        raise RequestRejected(
+            "model-not-found", f"{str(model)[:100]!r} is no brain here; GET /v1/models has them: {names}"
+        )
+    return found
+
+
+class AnswerRequestBody(OpenAiBody):
+    """What asks for an answer. Parameters that are not known are kept apart: see `require_known`."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
+
+
+def require_known(here: Gateway, body: AnswerRequestBody) -> None:
+    """Raise InvalidInput for a parameter that is not known, where the gateway does not leave such out."""
+    if not here.settings.http_openai_lenient:
+        for name in body.model_extra or ():
+            raise InvalidInput(name, "it is not known here; leave it out")
+
+
+async def brain_name(here: Gateway, handle: AsyncTurnHandle) -> str:
+    """The name of a turn's brain."""
+    snapshot = await handle.snapshot()
+    named = snapshot.brain if snapshot is not None else getattr(await result_if_ready(handle), "brain", None)
+    return named or here.brains.default.name
+
+
+def require_supported(given: Mapping[str, Any], taken: Mapping[str, Sequence[Any]]) -> None:
+    """Raise InvalidInput for a parameter that would change the answer, and cannot be done here.
+
+    taken   the values that change nothing
+    """
+    for name, values in taken.items():
+        value = given.get(name)
+        if value is not None and value not in values:
+            said = " or ".join(repr(one) for one in values)
+            rest = f"; leave it out, or send {said}" if values else "; leave it out"
+            raise InvalidInput(name, f"it is not supported here{rest}")
+
+
+def read_client_tools(given: Sequence[Mapping[str, Any]] | None, choice: object) -> list[dict[str, Any]]:
+    """The client's function tools, as of both wires; the choice `none` leaves them out. Raises InvalidInput naming the
+    tool."""
+    if choice == "none":
+        return []
+    tools: list[dict[str, Any]] = []
+    for at, tool in enumerate(given or ()):
+        where = f"tools[{at}]"
+        if tool.get("type") != "function":
+            raise InvalidInput(
+                where, "only tools of the type 'function' are taken; the brain has its own beside them"
+            )
+        inner = tool.get("function", tool)
+        found = cast("Mapping[str, Any]", inner) if isinstance(inner, dict) else {}
+        name = found.get("name")
+        if not isinstance(name, str):
+            raise InvalidInput(where, "its name is missing")
+        made: dict[str, Any] = {"name": name, "description": found.get("description") or ""}
+        if found.get("parameters") is not None:
+            made["parameters"] = found["parameters"]
+        tools.append(made)
+    return tools
+
+
+def read_limits(
+    brain: Brain, by: Principal, output_tokens: int | None, tool_calls: int | None = None
+) -> LimitsFields:
+    """The limits that a request wishes. Of a caller that may not configure turns only those that are narrower than the
+    brain's count: clients send such numbers by themselves."""
+    asked: LimitsFields = {}
+    base, may_widen = brain.limits, Verb.CONFIGURE in by.caller.verbs
+    if output_tokens is not None and (
+        may_widen or output_tokens <= (base.max_output_tokens or output_tokens)
+    ):
+        asked["max_output_tokens"] = output_tokens
+    if tool_calls is not None and (may_widen or tool_calls <= base.tool_calls):
+        asked["max_tool_calls"] = tool_calls
+    return asked
+
+
+def read_output_schema(field: str, given: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The schema that the answer has to fit, of `response_format` or `text.format`."""
+    if given is None or given.get("type") == "text":
+        return None
+    if given.get("type") == "json_object":
+        return {"type": "object"}
+    if given.get("type") == "json_schema":
+        inner = given.get("json_schema", given)
+        schema = cast("Mapping[str, Any]", inner).get("schema") if isinstance(inner, dict) else None
+        if isinstance(schema, dict):
+            return cast("dict[str, Any]", schema)
+        raise InvalidInput(field, "its schema is missing")
+    raise InvalidInput(field, "its type is none of text, json_object, json_schema")
+
+
+def submit_options(
+    brain: Brain,
+    tools: list[dict[str, Any]],
+    schema: dict[str, Any] | None,
+    limits: LimitsFields,
+    asked: OptionsFields,
+    metadata: Mapping[str, str] | None,
+) -> SubmitOptions:
+    """What a turn is submitted with beside its words."""
+    options: SubmitOptions = {"brain": brain.name}
+    if tools:
+        options["client_tools"] = tools
+    if schema is not None:
+        options["output_schema"] = schema
+    if limits:
+        options["limits"] = limits
+    if asked:
+        options["options"] = asked
+    if rest := {name: value for name, value in (metadata or {}).items() if name != SESSION_KEY}:
+        options["metadata"] = rest
+    return options
+
+
+# The parameters of both wires that say how the model is asked, as options of a turn.
+
+_MODEL_OPTIONS = ("temperature", "top_p", "seed", "parallel_tool_calls", "reasoning_effort")
+
+
+def model_options(
+    by: Principal, given: Mapping[str, Any], choice: str | None, *, effort: object = None
+) -> OptionsFields:
+    """The options that a request wishes. Of a caller that may not configure turns none counts but the call of a tool of
+    its own: clients send such numbers by themselves.
+
+    choice   from `forced_choice`
+    effort   where the wire has it in a place of its own
+
+    Raises InvalidInput, and Refused for `stop` of such a caller: an answer that goes on would be taken for one that
+    stopped.
+    """
+    found: dict[str, Any] = {}
+    if stop := _read_stops(given.get("stop")):
+        if Verb.CONFIGURE not in by.caller.verbs:
+            raise RequestRejected(
+                "forbidden", "stop: this needs the verb 'configure', which the caller does not have"
+            )
+        found["stop"] = stop
+    if Verb.CONFIGURE in by.caller.verbs:
+        found |= {name: given[name] for name in _MODEL_OPTIONS if given.get(name) is not None}
+        if effort is not None:
+            found["reasoning_effort"] = _read_effort(effort)
+    if choice is not None:
+        found["tool_choice"] = choice
+    return cast("OptionsFields", found)
+
+
+def forced_choice(choice: object, tools: Collection[str]) -> str | None:
+    """The call that the request forces: `required`, or a tool of its own; None: no such. Raises InvalidInput."""
+    if choice in (None, "auto", "none"):
+        return None
+    if not tools:
+        raise InvalidInput("tool_choice", f"{choice!r} needs `tools` in the request")
+    if choice == "required":
+        return "required"
+    name = _function_name(choice)
+    if name is None:
+        raise InvalidInput("tool_choice", "use auto, none, required, or a function of the request's `tools`")
+    if name not in tools:
+        raise InvalidInput("tool_choice", f"{name!r} is none of the request's `tools`")
+    return name
+
+
+def _function_name(choice: object) -> str | None:
+    """The name in `{"type": "function", "function": {"name": ...}}`, or with the name beside the type."""
+    if not isinstance(choice, dict):
+        return None
+    said = cast("dict[str, Any]", choice)
+    inner = said.get("function", said)
+    name: object = inner.get("name") if said.get("type") == "function" and isinstance(inner, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _read_stops(stop: object) -> list[str]:
+    texts = [stop] if isinstance(stop, str) else stop or []
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in cast("list[object]", texts)):
+        raise InvalidInput("stop", "it must be a text or a list of texts")
+    found = [text for text in cast("list[str]", texts) if text]
+    if len(found) > MAX_STOPS:
+        raise InvalidInput("stop", f"it has {len(found)} texts; send {MAX_STOPS} at most")
+    return found
+
+
+def _read_effort(given: object) -> str:
+    known = get_args(Effort)
+    if given not in known:
+        raise InvalidInput("reasoning.effort", f"{given!r} is none of {', '.join(known)}")
+    return str(given)

@@ -1,0 +1,150 @@
+"""The turn of a request: the one that it submits, or the one that it brings results for."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from fastapi import Request
+
+from brainq.access import Verb, own_request_key
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.client.options import SubmitOptions
+from brainq.contracts.conversation import newest_within_limits
+from brainq.contracts.ids import (
+    DERIVED_PREFIXES,
+    check_id,
+    is_unnamed_session,
+    new_turn_id,
+    unnamed_session,
+)
+from brainq.errors import InvalidInput, NotFound, ResultRefused, SubmitConflict
+from brainq.gateway.edge.dependencies import Gateway, Principal
+from brainq.gateway.wires.chat.files import embed_files
+from brainq.gateway.wires.chat.requests import (
+    bound_waits,
+    cancel_abandoned_calls,
+    require_no_client_wait,
+)
+from brainq.gateway.wires.openai.messages import ToolResults, TurnInput
+from brainq.gateway.wires.openai.part_fold import PartState, advance
+from brainq.gateway.wires.openai.part_reader import PartSelector, select_part
+from brainq.gateway.wires.openai.retries import begin_try, try_number
+from brainq.tools.results import WithFiles
+
+
+async def request_key(here: Gateway, request: Request, by: Principal, body: dict[str, Any]) -> str:
+    """The key that the request brings. Official clients bring none and say which try a request is, and no more: then it
+    is known again by who asks, and what. Others ask anew each time."""
+    given = request.headers.get("idempotency-key")
+    if given is None:
+        number = try_number(request.scope)
+        return new_turn_id() if number is None else await begin_try(here, request, by, number, body)
+    if given.startswith(DERIVED_PREFIXES):
+        raise InvalidInput(
+            "Idempotency-Key", f"it begins with {' or '.join(DERIVED_PREFIXES)}; choose another"
+        )
+    return check_id("Idempotency-Key", given)
+
+
+async def submit_request(
+    here: Gateway,
+    by: Principal,
+    question: TurnInput,
+    session_id: str | None,
+    key: str,
+    options: SubmitOptions,
+    turn_id: str | None = None,
+) -> AsyncTurnHandle:
+    """The turn of a question. Without a session it begins one of its own, among the caller's.
+
+    turn_id   of a turn that is new
+    """
+    by.require_verb(Verb.READ)
+    session = session_id or _unnamed_session(by, key)
+    by.require(check_id("session", session))
+    await require_no_client_wait(here, by, session)
+    if is_unnamed_session(session):
+        # Many clients read the arguments of a call and never send a result: nobody may come back to such a session.
+        bound_waits(options, here.settings.http_client_tools_s)
+    options["request_key"] = own_request_key(by.caller, session, key)
+    if question.instructions:
+        options["skill_context"] = question.instructions
+    by.require_options(
+        name for name in options if name not in ("limits", "options")
+    )  # these were narrowed, where they had to be
+    if turn_id is not None:
+        options["turn_id"] = turn_id
+    if question.files:
+        options["attachments"] = question.files
+    brings: SubmitOptions = {**options}
+    if question.history:
+        brings["history"] = embed_files(newest_within_limits(question.history), question.brought)
+    if session_id is None or not question.history:
+        handle = await here.client.submit(session, question.text, **brings)
+    else:
+        handle = await _submit_to_known_session(here, session, question.text, options, brings)
+    if session_id is not None and handle.created:
+        await cancel_abandoned_calls(here, by, session, handle.turn_id)
+    return handle
+
+
+async def give_results(
+    here: Gateway, by: Principal, given: ToolResults
+) -> tuple[AsyncTurnHandle, PartSelector]:
+    """The turn that the results are for, with them given; sending them again changes nothing.
+
+    Raises InvalidInput where a call that was asked for with them has none: the turn would wait for it.
+    """
+    by.require_verb(Verb.READ)
+    by.require_verb(Verb.STEER)
+    handle = await here.client.handle(given.turn_id)
+    by.require(handle.session_id)
+    waiting = await _waiting_calls(handle)
+    if missing := sorted(set(waiting) - given.calls):
+        raise InvalidInput(
+            given.field, f"the call {waiting[missing[0]]!r} has no result; send one for each call"
+        )
+    if (given.text or given.files) and waiting:
+        by.require_verb(Verb.SUBMIT)  # input that comes as the turn ends becomes a turn of its own
+        hashes = [file.attachment.sha256 for file in given.files]
+        said = f"{given.turn_id} {sorted(given.calls)} {given.text}{hashes or ''}"
+        digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+        # Before the results: with the last of them the turn goes on.
+        await handle.steer(given.text, client_message_id=f"oa-{digest[:40]}", attachments=given.files)
+    for call, text, files in given.results:
+        try:
+            await handle.give_result(call, WithFiles(text, files) if files else text)
+        except ResultRefused as refusal:
+            if not refusal.was_given:
+                raise InvalidInput("messages", str(refusal)) from None
+        except NotFound:
+            if await handle.snapshot() is not None:
+                raise
+    return handle, await select_part(here, handle, behind=given.calls)
+
+
+async def _waiting_calls(handle: AsyncTurnHandle) -> dict[str, str]:
+    """The calls that wait for the client: their ids in the turn, and whole."""
+    state = PartState(handle.turn_id)
+    for event in await handle.events_so_far():
+        state, _ = advance(state, event)
+    return {call: asked.id for call, asked in state.waiting.items()}
+
+
+async def _submit_to_known_session(
+    here: Gateway, session: str, text: str, options: SubmitOptions, brings: SubmitOptions
+) -> AsyncTurnHandle:
+    """A session that goes on takes only what is new. What brought its conversation along when it was tried first does
+    so again: the same key with other content would be refused."""
+    if not await here.client.session(session).history(limit=1):
+        return await here.client.submit(session, text, **brings)
+    try:
+        return await here.client.submit(session, text, **options)
+    except SubmitConflict:
+        return await here.client.submit(session, text, **brings)
+
+
+def _unnamed_session(by: Principal, key: str) -> str:
+    prefix = "" if by.caller.prefixes is None else by.caller.prefixes[0]
+    return unnamed_session(prefix, hashlib.sha256(f"{prefix} {key}".encode()).hexdigest())

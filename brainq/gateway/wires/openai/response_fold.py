@@ -1,0 +1,294 @@
+"""The fold from a part's words to a response of OpenAI's, and to the numbered events of its stream. Pure.
+
+Numbers count from 0 in the order of the events, and the same turn gives the same events: a stream is continued behind
+any number, at any gateway, by telling it anew from its begin and leaving out what was seen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from brainq.contracts.ids import is_background_turn
+from brainq.contracts.status import Ending
+from brainq.gateway.wires.openai.errors import failure_status
+from brainq.gateway.wires.openai.part_fold import (
+    ClientCall,
+    PartCompleted,
+    PartEvent,
+    PartFailed,
+    PartStarted,
+    ReasoningAdded,
+    TextAdded,
+    ToolCallsRequested,
+    Usage,
+)
+
+RESPONSE_ID_PREFIX = "resp_"
+_INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+
+def response_id(turn_id: str, part: int) -> str:
+    """The id of a turn's part: `resp_TURN`, `resp_TURN.2` ..."""
+    return f"{RESPONSE_ID_PREFIX}{turn_id}" if part == 1 else f"{RESPONSE_ID_PREFIX}{turn_id}.{part}"
+
+
+def split_response_id(given: str) -> tuple[str, int] | None:
+    """(turn id, part); None for an id that is none of ours."""
+    turn_id, dot, part = given.removeprefix(RESPONSE_ID_PREFIX).partition(".")
+    if (
+        not given.startswith(RESPONSE_ID_PREFIX)
+        or not turn_id
+        or (dot and not (part.isdecimal() and 1 < int(part[:9]) < 10_000))
+    ):
+        return None
+    return turn_id, int(part) if dot else 1
+
+
+@dataclass(slots=True)
+class ResponseFold:
+    """Told word by word: the response as it stands, and its events.
+
+    seen   the number of the last event that need not be told again
+    spans  of the reasoning: each is a part of its item's summary
+    order  the items that were begun, `reasoning` and `message`, as they stand in the output; calls follow
+    """
+
+    turn_id: str
+    model: str
+    session_id: str
+    seen: int = -1
+    part: int = 1
+    number: int = 0
+    at_s: int = 0
+    status: str = "queued"
+    text: str = ""
+    spans: tuple[str, ...] = ()
+    is_thinking: bool = False
+    order: tuple[str, ...] = ()
+    calls: tuple[ClientCall, ...] = ()
+    usage: Usage | None = None
+    error: dict[str, str] | None = None
+    incomplete: str | None = None
+    out: list[bytes] = field(default_factory=list[bytes])
+
+    def write(self, word: PartEvent) -> bytes:
+        """The frames of the events that a word becomes."""
+        self.out = []
+        match word:
+            case PartStarted():
+                self.part, self.at_s, self.status = word.part, word.at_s, "in_progress"
+                self._emit("response.created", response=self.body())
+                self._emit("response.in_progress", response=self.body())
+            case ReasoningAdded():
+                self._think(word)
+            case TextAdded():
+                self._end_span()
+                self._open_text()
+                self.text += word.text
+                self._emit("response.output_text.delta", **self._where(), delta=word.text, logprobs=[])
+            case ToolCallsRequested():
+                self._end_items(word.text, word.thoughts)
+                for call in word.calls:
+                    self._call(call)
+                self.calls = word.calls
+                self._end("completed", word.usage)
+            case PartCompleted():
+                self._end_items(word.text, word.thoughts)
+                self.incomplete = _INCOMPLETE.get(word.finish)
+                self._end("incomplete" if self.incomplete else "completed", word.usage)
+            case PartFailed():
+                self._end_items(word.text, word.thoughts)
+                self.error = _error(word)
+                self._end("cancelled" if word.ending is Ending.CANCELLED else "failed", word.usage)
+        return b"".join(self.out)
+
+    def cut(self) -> bytes:
+        """Before a stream is closed that is not over. Its number is the last event's: behind that it is continued."""
+        event = {
+            "type": "error",
+            "code": "stopping",
+            "message": "the gateway stops; go on with starting_after",
+            "param": None,
+            "sequence_number": max(self.seen, self.number - 1, 0),
+        }
+        return b"event: error\ndata: " + json.dumps(event, separators=(",", ":")).encode() + b"\n\n"
+
+    def body(self) -> dict[str, Any]:
+        """The response as it stands."""
+        usage = self.usage
+        return {
+            "id": response_id(self.turn_id, self.part),
+            "object": "response",
+            "created_at": self.at_s,
+            "status": self.status,
+            "background": is_background_turn(self.turn_id),
+            "error": self.error,
+            "incomplete_details": None if self.incomplete is None else {"reason": self.incomplete},
+            "instructions": None,
+            "max_output_tokens": None,
+            "metadata": {},
+            "model": self.model,
+            "output": self._output(),
+            "parallel_tool_calls": True,
+            "conversation": {"id": self.session_id},
+            "previous_response_id": None,
+            "temperature": None,
+            "text": {"format": {"type": "text"}},
+            "tool_choice": "auto",
+            "tools": [],
+            "top_p": None,
+            "truncation": "disabled",
+            "usage": None if usage is None else _render_usage(usage),
+        }
+
+    def _output(self) -> list[dict[str, Any]]:
+        done = self.status not in ("queued", "in_progress")
+        status = "completed" if done else "in_progress"
+        items = [
+            self._message(status, done=True) if kind == "message" else self._reasoning(status)
+            for kind in self.order
+        ]
+        return [*items, *(_call_item(call, "completed") for call in self.calls)]
+
+    def _message(self, status: str, *, done: bool) -> dict[str, Any]:
+        content = [_content(self.text)] if done else []
+        ident = f"msg_{self.turn_id}.{self.part}"
+        return {"id": ident, "type": "message", "role": "assistant", "status": status, "content": content}
+
+    def _reasoning(self, status: str) -> dict[str, Any]:
+        summary = [_summary(span) for span in self.spans]
+        return {"id": self._reasoning_id(), "type": "reasoning", "status": status, "summary": summary}
+
+    def _reasoning_id(self) -> str:
+        return f"rs_{self.turn_id}.{self.part}"
+
+    def _think(self, word: ReasoningAdded) -> None:
+        if word.span > len(self.spans):
+            self._end_span()
+            self._open("reasoning", self._reasoning("in_progress"))
+            self.spans, self.is_thinking = (*self.spans, ""), True
+            self._emit("response.reasoning_summary_part.added", **self._which_span(), part=_summary(""))
+        self.spans = (*self.spans[:-1], self.spans[-1] + word.text)
+        self._emit("response.reasoning_summary_text.delta", **self._which_span(), delta=word.text)
+
+    def _end_span(self) -> None:
+        if self.is_thinking:
+            self.is_thinking = False
+            told = self.spans[-1]
+            self._emit("response.reasoning_summary_text.done", **self._which_span(), text=told)
+            self._emit("response.reasoning_summary_part.done", **self._which_span(), part=_summary(told))
+
+    def _which_span(self) -> dict[str, Any]:
+        return {
+            "item_id": self._reasoning_id(),
+            "output_index": self.order.index("reasoning"),
+            "summary_index": len(self.spans) - 1,
+        }
+
+    def _where(self) -> dict[str, Any]:
+        return {
+            "item_id": f"msg_{self.turn_id}.{self.part}",
+            "output_index": self.order.index("message"),
+            "content_index": 0,
+        }
+
+    def _open(self, kind: str, item: dict[str, Any]) -> bool:
+        """Whether the item is new."""
+        if kind in self.order:
+            return False
+        self.order = (*self.order, kind)
+        self._emit("response.output_item.added", output_index=len(self.order) - 1, item=item)
+        return True
+
+    def _open_text(self) -> None:
+        if self._open("message", self._message("in_progress", done=False)):
+            self._emit("response.content_part.added", **self._where(), part=_content(""))
+
+    def _end_items(self, whole: str, thoughts: tuple[str, ...]) -> None:
+        """What a broken attempt thought was told, and is none of the item that is done."""
+        self._end_span()
+        if whole:
+            self._open_text()
+        self.spans = thoughts
+        for index, kind in enumerate(self.order):
+            if kind == "message":
+                self._end_text(whole)
+                item = self._message("completed", done=True)
+            else:
+                item = self._reasoning("completed")
+            self._emit("response.output_item.done", output_index=index, item=item)
+
+    def _end_text(self, whole: str) -> None:
+        self.text = whole or self.text
+        self._emit("response.output_text.done", **self._where(), text=self.text, logprobs=[])
+        self._emit("response.content_part.done", **self._where(), part=_content(self.text))
+
+    def _call(self, call: ClientCall) -> None:
+        index = len(self.order) + len(self.calls)
+        self.calls = (*self.calls, call)
+        told = {"item_id": f"fc_{call.id}", "output_index": index}
+        begun = {**_call_item(call, "in_progress"), "arguments": ""}
+        self._emit("response.output_item.added", output_index=index, item=begun)
+        self._emit("response.function_call_arguments.delta", **told, delta=call.arguments)
+        self._emit("response.function_call_arguments.done", **told, name=call.name, arguments=call.arguments)
+        self._emit("response.output_item.done", output_index=index, item=_call_item(call, "completed"))
+
+    def _end(self, status: str, usage: Usage) -> None:
+        self.status, self.usage = status, usage
+        # There is no event of a cancelled response: it is one that did not come to its end.
+        kind = {"cancelled": "failed"}.get(status, status)
+        self._emit(f"response.{kind}", response=self.body())
+
+    def _emit(self, kind: str, **rest: Any) -> None:
+        number, self.number = self.number, self.number + 1
+        if number > self.seen:
+            event = {"type": kind, "sequence_number": number, **rest}
+            body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
+            self.out.append(b"event: " + kind.encode() + b"\ndata: " + body + b"\n\n")
+
+
+def render_response(fold: ResponseFold, words: Sequence[PartEvent]) -> dict[str, Any]:
+    """The response after these words."""
+    for word in words:
+        fold.write(word)
+    return fold.body()
+
+
+def _error(word: PartFailed) -> dict[str, str] | None:
+    """Its code where a client may act on it; who cancelled a response needs none."""
+    if word.ending is Ending.CANCELLED:
+        return None
+    code = failure_status(word)[1]
+    return {"code": "server_error" if code.startswith("turn_") else code, "message": word.message}
+
+
+def _summary(text: str) -> dict[str, Any]:
+    return {"type": "summary_text", "text": text}
+
+
+def _content(text: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _call_item(call: ClientCall, status: str) -> dict[str, Any]:
+    return {
+        "id": f"fc_{call.id}",
+        "type": "function_call",
+        "call_id": call.id,
+        "name": call.name,
+        "arguments": call.arguments,
+        "status": status,
+    }
+
+
+def _render_usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    }

@@ -1,0 +1,286 @@
+"""`/v1/responses`: a part of a turn as a response, which may be followed, taken up again, and cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+from pydantic import Field, JsonValue
+from starlette.responses import JSONResponse
+
+from brainq.access import Verb
+from brainq.brain.brain import Brain
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.contracts.ids import background_turn_id
+from brainq.contracts.status import Ending
+from brainq.errors import InvalidInput, NotFound
+from brainq.gateway.edge.dependencies import (
+    ID,
+    Gateway,
+    GatewayDep,
+    Principal,
+    PrincipalDep,
+)
+from brainq.gateway.rest.result_wait import wait_for_result
+from brainq.gateway.wires.openai.errors import error_responses, failure_response, failure_status
+from brainq.gateway.wires.openai.item_references import resolve_references
+from brainq.gateway.wires.openai.messages import (
+    InputMessage,
+    ToolResults,
+    TurnInput,
+    read_items,
+    read_messages,
+)
+from brainq.gateway.wires.openai.parameters import (
+    SESSION_HEADER,
+    SESSION_KEY,
+    AnswerRequestBody,
+    brain_name,
+    forced_choice,
+    model_options,
+    read_client_tools,
+    read_limits,
+    read_output_schema,
+    require_brain,
+    require_known,
+    require_supported,
+    submit_options,
+)
+from brainq.gateway.wires.openai.part_fold import PART_ENDS, PartFailed
+from brainq.gateway.wires.openai.part_reader import (
+    PartSelector,
+    read_part,
+    read_part_so_far,
+    select_part,
+    stream_part,
+)
+from brainq.gateway.wires.openai.requests import give_results, request_key, submit_request
+from brainq.gateway.wires.openai.response_fold import (
+    RESPONSE_ID_PREFIX,
+    ResponseFold,
+    render_response,
+    split_response_id,
+)
+
+router = APIRouter(tags=["openai"])
+MAX_NUMBER = 2**53 - 1
+CANCEL_S = 3.0
+"""How long a cancel is waited for, which takes a grace of two seconds at most where workers run."""
+
+UNSUPPORTED: dict[str, Sequence[Any]] = {
+    "top_logprobs": (0,),
+    "include": ([], ["reasoning.encrypted_content"]),
+    "prompt": (),
+    "context_management": ([],),
+    "moderation": (),
+    "background_options": (),
+    "access_programs": (),
+    "image": (),
+}
+"""Parameters that are refused, but for values that ask for nothing."""
+
+
+class ResponseBody(AnswerRequestBody):
+    """A response, as OpenAI's clients ask for it."""
+
+    model: str | None = None
+    input: str | list[dict[str, JsonValue]]
+    instructions: str | None = None
+    stream: bool | None = None
+    background: bool | None = None
+    previous_response_id: str | None = None
+    conversation: str | dict[str, str] | None = None
+    tools: list[dict[str, JsonValue]] | None = None
+    tool_choice: JsonValue = None
+    text: dict[str, JsonValue] | None = None
+    max_output_tokens: int | None = Field(default=None, ge=1)
+    max_tool_calls: int | None = Field(default=None, ge=0, le=100_000)
+    metadata: dict[str, str] | None = None
+    # How the model is asked: where the caller may say so.
+    temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
+    top_p: float | None = Field(default=None, gt=0, le=1, allow_inf_nan=False)
+    parallel_tool_calls: bool | None = None
+    reasoning: dict[str, JsonValue] | None = None
+    # Taken, and of no effect.
+    store: bool | None = None
+    stream_options: dict[str, JsonValue] | None = None
+    truncation: str | None = None
+    user: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_options: JsonValue = None
+    prompt_cache_retention: str | None = None
+    service_tier: str | None = None
+    # Refused, but for values that ask for nothing: PLAIN.
+    top_logprobs: JsonValue = None
+    include: JsonValue = None
+    prompt: JsonValue = None
+    context_management: JsonValue = None
+    moderation: JsonValue = None
+    background_options: JsonValue = None
+    access_programs: JsonValue = None
+    image: JsonValue = None
+
+
+RESPONSE_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "A response; with `stream` its events as server-sent events.",
+        "content": {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {}},
+    }
+}
+ResponseId = Annotated[str, Path(pattern=r"^resp_[A-Za-z0-9][A-Za-z0-9_-]{2,63}(\.[0-9]{1,4})?$")]
+
+
+@router.post("/v1/responses", response_model=None, responses={**RESPONSE_RESPONSES, **error_responses(409)})
+async def create(
+    body: ResponseBody,
+    here: GatewayDep,
+    by: PrincipalDep,
+    request: Request,
+    session: Annotated[str | None, Header(alias=SESSION_HEADER, pattern=ID)] = None,
+) -> Response:
+    """Have the brain that `model` names answer, as OpenAI's responses do.
+
+    Needs the verbs `submit` and `read`; results of the client's own tools need `steer`, too.
+    """
+    given = body.model_dump(exclude_unset=True)
+    require_known(here, body)
+    brain = require_brain(here, body.model)
+    require_supported(given, UNSUPPORTED)
+    said = read_messages("input", _input_messages(body, await resolve_references(here, by, body.input)))
+    if isinstance(said, ToolResults):
+        handle, wanted = await give_results(here, by, said)
+    else:
+        handle = await _submit(body, brain, here, by, request, said, session)
+        wanted = await select_part(here, handle)
+    fold = ResponseFold(handle.turn_id, brain.name, handle.session_id)
+    if body.stream:
+        return await stream_part(here, by, request, handle, wanted, fold.write, fold.cut)
+    if body.background:
+        return JSONResponse(await _current_response(handle, wanted, fold))
+    words, last = await read_part(here, by, request, handle, wanted)
+    if isinstance(last, PartFailed) and failure_status(last)[0] < 500 and last.ending is Ending.FAILED:
+        return failure_response(last)
+    return JSONResponse(render_response(fold, words))
+
+
+@router.get(
+    "/v1/responses/{response_id}",
+    response_model=None,
+    responses={**RESPONSE_RESPONSES, **error_responses(410)},
+)
+async def retrieve(
+    response_id: ResponseId,
+    here: GatewayDep,
+    by: PrincipalDep,
+    request: Request,
+    stream: bool = False,
+    starting_after: Annotated[
+        int | None, Query(ge=0, le=MAX_NUMBER, description="Go on behind this number.")
+    ] = None,
+    include_obfuscation: bool | None = None,
+    include: Annotated[list[str] | None, Query(description="Of no effect.")] = None,
+) -> Response:
+    """A response as it stands; with `stream` its events, behind the number `starting_after`."""
+    handle, part = await _find_part(here, by, response_id)
+    name = await brain_name(here, handle)
+    fold = ResponseFold(handle.turn_id, name, handle.session_id, part=part)
+    wanted = await select_part(here, handle, part)
+    if not stream:
+        return JSONResponse(await _current_response(handle, wanted, fold))
+    if starting_after is not None:
+        fold.seen = starting_after
+    return await stream_part(
+        here, by, request, handle, wanted, fold.write, fold.cut, is_continued=starting_after is not None
+    )
+
+
+@router.post(
+    "/v1/responses/{response_id}/cancel",
+    response_model=None,
+    responses={**RESPONSE_RESPONSES, **error_responses(410)},
+)
+async def cancel(response_id: ResponseId, here: GatewayDep, by: PrincipalDep, request: Request) -> Response:
+    """Cancel the turn of a response, and give it as it stands then. Needs the verbs `steer` and `read`."""
+    by.require_verb(Verb.READ)
+    handle, part = await _find_part(here, by, response_id)
+    await handle.cancel("cancelled over HTTP")
+    with here.streams.enter(by.caller.counted_as) as place:
+        await wait_for_result(handle, CANCEL_S, place, request.receive)
+    name = await brain_name(here, handle)
+    fold = ResponseFold(handle.turn_id, name, handle.session_id, part=part)
+    return JSONResponse(await _current_response(handle, await select_part(here, handle, part), fold))
+
+
+async def _submit(
+    body: ResponseBody,
+    brain: Brain,
+    here: Gateway,
+    by: Principal,
+    request: Request,
+    question: TurnInput,
+    session: str | None,
+) -> AsyncTurnHandle:
+    text: Any = (body.text or {}).get("format")
+    tools = read_client_tools(body.tools, body.tool_choice)
+    forced = forced_choice(body.tool_choice, {tool["name"] for tool in tools})
+    effort = (body.reasoning or {}).get("effort")
+    options = submit_options(
+        brain,
+        tools,
+        read_output_schema("text.format", text),
+        read_limits(brain, by, body.max_output_tokens, body.max_tool_calls),
+        model_options(by, body.model_dump(exclude_unset=True), forced, effort=effort),
+        body.metadata,
+    )
+    named = await _session_name(body, here, by) or session or (body.metadata or {}).get(SESSION_KEY)
+    key = await request_key(here, request, by, body.model_dump(exclude_unset=True))
+    turn_id = background_turn_id() if body.background else None
+    return await submit_request(here, by, question, named, key, options, turn_id)
+
+
+async def _session_name(body: ResponseBody, here: Gateway, by: Principal) -> str | None:
+    """The session that a response before is of, or the conversation names."""
+    if body.previous_response_id is not None:
+        if body.conversation is not None:
+            raise InvalidInput("conversation", "with previous_response_id it is known; send one of the two")
+        handle, _ = await _find_part(here, by, body.previous_response_id)
+        return handle.session_id
+    if isinstance(body.conversation, dict):
+        if "id" not in body.conversation:
+            raise InvalidInput("conversation", "its id is missing")
+        return body.conversation["id"]
+    return body.conversation
+
+
+async def _find_part(here: Gateway, by: Principal, given: str) -> tuple[AsyncTurnHandle, int]:
+    """The turn of a response of the caller's own, and the part."""
+    split = split_response_id(given)
+    if split is None:
+        raise NotFound(f"{given[:100]!r} is no id of a response; they begin with {RESPONSE_ID_PREFIX}")
+    handle = await here.client.handle(split[0])
+    by.require(handle.session_id)
+    return handle, split[1]
+
+
+async def _current_response(
+    handle: AsyncTurnHandle, wanted: PartSelector, fold: ResponseFold
+) -> dict[str, Any]:
+    words = await read_part_so_far(handle, wanted)
+    if wanted.part > 1 and not words:
+        raise NotFound("the turn has no such part, or not yet")
+    body = render_response(fold, words)
+    if words and not isinstance(words[-1], PART_ENDS) and await _is_queued(handle):
+        body["status"] = "queued"
+    return body
+
+
+async def _is_queued(handle: AsyncTurnHandle) -> bool:
+    snapshot = await handle.snapshot()
+    return snapshot is not None and snapshot.state == "queued"
+
+
+def _input_messages(body: ResponseBody, items: str | list[dict[str, JsonValue]]) -> list[InputMessage]:
+    begun = [InputMessage("instructions", "system", body.instructions)] if body.instructions else []
+    return begun + read_items(items)

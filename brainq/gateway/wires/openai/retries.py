@@ -1,0 +1,177 @@
+"""Tries of clients that say which try a request is, and not of which request: official clients, on their own retries.
+
+A try is noted in Redis when it begins and when it ends, also where it is refused. Each retry then finds the
+request that it belongs to, beside others of the same content. What an `Idempotency-Key` names needs none of this.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from brainq.access import Caller
+from brainq.contracts.status import RequestTryEnd
+from brainq.errors import BrainqError
+from brainq.gateway.edge.dependencies import Gateway, Principal
+from brainq.gateway.edge.problems import RequestRejected, error_response
+from brainq.gateway.wires.openai.errors import client_retries
+from brainq.gateway.wires.openai.parameters import SESSION_HEADER
+from brainq.observe.logs import logger
+
+log = logger("brainq.gateway")
+
+RETRY_COUNT_HEADER = "x-stainless-retry-count"
+PATHS = frozenset({"/v1/chat/completions", "/v1/responses"})
+MAX_TRIES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One try: `digest` of its content, the key of its request, its number from 0."""
+
+    digest: str
+    key: str
+    number: int
+
+
+def try_number(scope: Scope) -> int | None:
+    """Which try the client says it is; None where it says nothing, or names its request by a key of its own."""
+    if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] not in PATHS:
+        return None
+    headers = Headers(scope=scope)
+    said = headers.get(RETRY_COUNT_HEADER, "")
+    if "idempotency-key" in headers or not (said.isascii() and said.isdecimal()):
+        return None
+    return min(MAX_TRIES, int(said[:9]))
+
+
+async def begin_try(here: Gateway, request: Request, by: Principal, number: int, body: dict[str, Any]) -> str:
+    """The key of the request that this try is of. `Tries` notes how it ends."""
+    digest = try_digest(request.scope, by.caller, await request.body())
+    older = json.dumps([by.caller.counted_as, request.url.path, body], sort_keys=True) if number else ""
+    key = await here.client.begin_try(digest, number, older=older)
+    request.state.tried = Try(digest, key, number)
+    return key
+
+
+def try_digest(scope: Scope, caller: Caller, body: bytes) -> str:
+    """Who asks, for what, in which session: a client sends the same bytes again."""
+    session = Headers(scope=scope).get(SESSION_HEADER, "")
+    said = json.dumps([caller.counted_as, scope["path"], session]).encode()
+    return hashlib.sha256(said + b"\n" + body).hexdigest()
+
+
+class RetryMiddleware:
+    """Notes how the tries end that routes began. A refusal is noted before its client hears of it and comes again."""
+
+    def __init__(self, app: ASGIApp, gateway: Gateway) -> None:
+        self._app = app
+        self._gateway = gateway
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if try_number(scope) is None:
+            await self._app(scope, receive, send)
+            return
+        state: MutableMapping[str, Any] = scope.setdefault("state", {})
+        answer = AnswerWatch(receive, send)
+
+        async def noting(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                answer.starts(message)
+                if answer.end == "refused":
+                    await self._note(state, "refused")
+            await answer.send(message)
+
+        try:
+            await self._app(scope, answer.receive, noting)
+        finally:
+            if answer.end != "refused":
+                await self._note(state, answer.end)
+
+    async def _note(self, state: Mapping[str, Any], how: RequestTryEnd) -> None:
+        tried: Try | None = state.get("tried")
+        if tried is None:
+            return
+        try:
+            await self._gateway.client.end_try(tried.digest, tried.key, tried.number, how)
+        except BrainqError as failure:  # its retry takes it for open, then
+            log.warning("how a try ended is not noted", failure=failure)
+
+
+class AnswerWatch:
+    """An answer on its way: how its try ended, so far as is known."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._send = send
+        self._refusal: RequestTryEnd | None = None
+        self._is_whole = False
+        self._is_gone = False
+
+    def starts(self, message: Message) -> None:
+        status = int(message["status"])
+        if status >= 400:
+            self._refusal = "refused" if client_retries(status, message["headers"]) else "over"
+
+    @property
+    def end(self) -> RequestTryEnd:
+        if self._is_gone:
+            return "cut"
+        return self._refusal or ("sent" if self._is_whole else "cut")
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.disconnect" and not self._is_whole:
+            self._is_gone = True
+        return message
+
+    async def send(self, message: Message) -> None:
+        await self._send(message)
+        if message["type"] == "http.response.body" and not message.get("more_body"):
+            self._is_whole = True
+
+
+class RejectedTryApp:
+    """Answers a request that the door refuses, and notes its try: its client comes again, and must not be taken for
+    another. It reaches no route."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        number, refusal, caller = try_number(scope), scope["state"]["refusal"], scope["state"]["caller"]
+        assert number is not None
+        body = await _read_body(receive)
+        if body is not None:
+            digest = try_digest(scope, caller, body)
+            try:
+                await self._gateway.client.begin_try(digest, number, is_refused=True)
+            except BrainqError as failure:
+                log.warning("a try that is refused is not noted", failure=failure)
+        await error_response(refusal)(scope, receive, send)
+
+
+def is_rejected_try(scope: Scope, refusal: RequestRejected | BrainqError) -> bool:
+    """Whether a refusal of the door's is to be noted: its client is known, and comes again."""
+    return (
+        isinstance(refusal, RequestRejected) and refusal.kind.status == 429 and try_number(scope) is not None
+    )
+
+
+async def _read_body(receive: Receive) -> bytes | None:
+    """The body, whose size and time others bound; None when the client went away."""
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)

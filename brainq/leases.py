@@ -1,0 +1,94 @@
+"""One beating thread a process for every lease it holds.
+
+A worker that claims something hands its renewal to `Beats.renew`; while the `with` block runs, the lease is
+renewed every `every_s`. The first answer other than OK is told to the holder, once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from brainq.observe.logs import OutageLog, logger
+
+log = logger("brainq.leases")
+
+
+@dataclass(eq=False, slots=True)
+class LeaseRenewal:
+    """One lease under renewal. `word` is the first answer that was not OK, or empty."""
+
+    beat: Callable[[], str]
+    on_lost: Callable[[str], None]
+    release: Callable[[LeaseRenewal], None]
+    word: str = field(default="")
+
+    def __enter__(self) -> LeaseRenewal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release(self)
+
+
+class LeaseRenewer:
+    """Renews leases from a daemon thread that starts with the first of them."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._renewals: set[LeaseRenewal] = set()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._woken = threading.Event()
+        self._stopped = False
+
+    def renew(self, beat: Callable[[], str], on_lost: Callable[[str], None]) -> LeaseRenewal:
+        """Renew with `beat` until the returned renewal is released or `beat` answers anything but `OK`."""
+        renewal = LeaseRenewal(beat, on_lost, self._release)
+        with self._lock:
+            self._renewals.add(renewal)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="brainq-beats", daemon=True)
+                self._thread.start()
+        return renewal
+
+    def beat_now(self) -> None:
+        """Have the thread renew every lease at once, so that what is no longer wanted is told now. Does not wait."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._woken.set()
+
+    def _release(self, renewal: LeaseRenewal) -> None:
+        with self._lock:
+            self._renewals.discard(renewal)
+
+    def _run(self) -> None:
+        outage = OutageLog(log, "beat")
+        while True:
+            self._woken.wait(self._every_s)
+            # Cleared before the round, so that one asked for in the middle of it follows it.
+            self._woken.clear()
+            if self._stopped:
+                return
+            with self._lock:
+                renewals = list(self._renewals)
+            failed: Exception | None = None
+            for renewal in renewals:
+                try:
+                    word = renewal.beat()
+                except Exception as failure:
+                    # Redis is away: the lease may lapse meanwhile, and the next script will say so.
+                    failed = failure
+                    continue
+                if word != "OK" and renewal in self._renewals:
+                    renewal.word = word
+                    self._release(renewal)
+                    renewal.on_lost(word)
+            if failed is not None:
+                outage.failed(failed)
+            elif renewals:
+                outage.worked()

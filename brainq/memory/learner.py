@@ -1,0 +1,153 @@
+"""RuleResearchLearner: what a turn taught about its session's subject, by rules: topics (RAKE), sources, and
+open questions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from brainq.contracts.memory import Observation, ObservationKind, RecordedTurn
+from brainq.contracts.status import Ending, StopReason
+from brainq.memory.rules import looks_secret
+from brainq.memory.words import cut, is_stop_word, sentences
+
+# The key terms of a text by RAKE: rapid automatic keyword extraction. Pure.
+#
+# S. Rose, D. Engel, N. Cramer, W. Cowley: "Automatic keyword extraction from individual documents", in M. Berry and
+# J. Kogan (eds.), Text Mining: Applications and Theory, Wiley 2010, pp. 1-20.
+
+LONGEST_PHRASE = 4  # words; RAKE's known weakness is that long phrases score high merely for their length
+
+_PIECE = re.compile(r"\w+(?:[-'\N{RIGHT SINGLE QUOTATION MARK}.]\w+)*|[^\w\s]|\n")
+
+# Words that say what the user wants done, not what it is about; RAKE's authors, too, fit the stop list to the field.
+_REQUEST_LIST = """
+    please tell show give find explain help want need know prefer like thanks thank hello hi hey could can would make
+    get look write list say think use using used also still already really much many lot way thing things something
+    anything everyone today tomorrow yesterday new good best better yes okay ok sorry
+"""
+
+_REQUEST_WORDS = frozenset(_REQUEST_LIST.split())
+
+
+def key_terms(text: str, most: int) -> tuple[str, ...]:
+    """The `most` best phrases, lower case, best first; equal ones in their order in the text.
+
+    Candidates are the runs of words between stop words and marks. A word scores deg(w) / freq(w), where deg counts
+    the words of all candidates it stands in, itself included; a candidate scores the sum of its words.
+    """
+    candidates = _candidates(text)
+    frequency: Counter[str] = Counter(word for phrase in candidates for word in phrase)
+    degree: Counter[str] = Counter()
+    for phrase in candidates:
+        for word in phrase:
+            degree[word] += len(phrase)
+    scores = {phrase: sum(degree[word] / frequency[word] for word in phrase) for phrase in candidates}
+    ranked = sorted(scores, key=lambda phrase: -scores[phrase])  # stable: first said, first kept
+    return tuple(" ".join(phrase) for phrase in ranked[:most])
+
+
+def _candidates(text: str) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    run: list[str] = []
+    for piece in (*_PIECE.findall(text), "\n"):
+        word = piece.casefold()
+        if piece[0].isalnum() and not is_stop_word(word) and word not in _REQUEST_WORDS:
+            run.append(word)
+            continue
+        if 0 < len(run) <= LONGEST_PHRASE and any(len(word) > 1 and not word.isdigit() for word in run):
+            found.append(tuple(run))
+        run = []
+    return found
+
+
+# What a turn taught about its session's subject, by rules: topics, sources, and what stayed open.
+
+MOST_TOPICS = 5
+
+MOST_SOURCES = 16  # as many as a result carries: eight local, eight of the web
+
+_MOST_CHARS = 300
+
+_READ_CHARS = 4_000  # of the message: a subject is named early, the rest is material
+
+_CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|`[^`\n]*`|\b\w{1,20}://\S+", re.DOTALL)
+# Said of the answer as a whole, so looked for in its first sentences only: "I could not find a cheaper one" in the
+# middle of an answer leaves nothing open.
+_UNKNOWN = re.compile(
+    r"\b(?:I|we)\s+(?:do not|don't|did not|didn't)\s+"
+    r"(?:know|have (?:any |enough |that |the )?(?:information|data|access)|find)\b"
+    r"|\b(?:I|we)(?:'m| am| are|'re)?\s*(?:could not|couldn't|cannot|can't|can not"
+    r"|was unable to|were unable to|unable to|not able to|was not able to|failed to)\s+(?:\w+\s+)?"
+    r"(?:find|determine|answer|access|locate|retrieve|verify|confirm|tell|say|reach|look|read|search|open|get)\b"
+    r"|\bI(?:'m| am) not (?:sure|certain)\b|\bno (?:information|results?|data|answer|matching \w+)\b.{0,40}"
+    r"\b(?:found|available|about|on|for)\b",
+    re.IGNORECASE,
+)
+
+_OPENING_SENTENCES = 2
+
+
+class RuleResearchLearner:
+    """Fits `contracts.memory.AutonomousResearchLearner`. The same turn always teaches the same."""
+
+    def observe_turn(self, turn: RecordedTurn, source_event_id: str) -> tuple[Observation, ...]:
+        """At most 5 topics (RAKE key terms of the question), 16 sources (those the answer cites) and one open
+        question, in this order; never raises for what the turn holds."""
+        found = (*_topics(turn), *_sources(turn), *_open_question(turn))
+        return tuple(dict.fromkeys(one for one in found if not looks_secret(one.text)))
+
+
+def _topics(turn: RecordedTurn) -> Iterator[Observation]:
+    text = _CODE.sub("\n", turn.user_message[:_READ_CHARS])
+    for term in key_terms(text, MOST_TOPICS):
+        yield _observation("topic", term)
+
+
+def _sources(turn: RecordedTurn) -> Iterator[Observation]:
+    if not was_answered(turn):
+        return  # what was found helped no answer
+    for citation in turn.citations[:MOST_SOURCES]:
+        text = f"{citation.title} ({citation.source})" if citation.title else citation.source
+        if text.strip():
+            yield _observation("source", text)
+
+
+def _open_question(turn: RecordedTurn) -> Iterator[Observation]:
+    if is_open(turn) and (asked := question_of(turn.user_message)):
+        yield _observation("open_question", asked)
+
+
+def was_answered(turn: RecordedTurn) -> bool:
+    """Whether the turn has an answer of the model's own."""
+    return turn.ending is Ending.COMPLETED and turn.stop_reason is StopReason.ANSWERED
+
+
+def is_open(turn: RecordedTurn) -> bool:
+    """Whether the question still waits for an answer.
+
+    It does after a limit, a timeout or a failure; when the answer begins with not knowing; and when every call of
+    the turn failed. It does not after a cancel: then nobody wants the answer.
+    """
+    if turn.ending is Ending.CANCELLED:
+        return False
+    if not was_answered(turn):
+        return True
+    results = [message for message in turn.messages if message.role == "tool"]
+    if results and all(message.is_error for message in results):
+        return True
+    opening = " ".join(sentences(turn.text[:_READ_CHARS])[:_OPENING_SENTENCES])
+    return bool(_UNKNOWN.search(opening.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")))
+
+
+def question_of(message: str) -> str:
+    """The message's last question, or its first sentence when it asks none; empty for a message of code alone."""
+    said = sentences(_CODE.sub("\n", message[:_READ_CHARS]))
+    asked = [sentence for sentence in said if sentence.endswith("?")]
+    return cut((asked[-1:] or said[:1] or [""])[0], _MOST_CHARS)
+
+
+def _observation(kind: ObservationKind, text: str) -> Observation:
+    return Observation(kind=kind, text=cut(" ".join(text.split()), _MOST_CHARS))

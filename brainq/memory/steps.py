@@ -1,0 +1,145 @@
+"""Finalizer steps that extract memories, observe what the turn taught, and schedule its judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from brainq.brain.brain import Brain
+from brainq.contracts.brain import PromptTemplate
+from brainq.contracts.memory import (
+    AutonomousResearchLearner,
+    MemoryExtractor,
+    MemoryItem,
+    Observation,
+    RecordedTurn,
+)
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.view import EndedTurn
+from brainq.finalize.recall import recorded_turn
+from brainq.finalize.steps import StepContext
+from brainq.models.costs import call_spends, record_calls
+from brainq.processes.bounded_call import call_within
+
+# What of the turn is worth remembering.
+
+EXTRACT_LIMIT_S = 60.0  # a model's 30 s and what follows when it used them up
+
+
+class ExtractMemories:
+    """Asks the extractor and writes what it found, in one transaction with the step.
+
+    However the turn ended: what users say of themselves does not depend on the answer they got.
+    """
+
+    name = "memory"
+    limit_s: float | None = None  # its part has a limit of its own
+
+    def __init__(self, limit_s: float = EXTRACT_LIMIT_S) -> None:
+        self._limit_s = limit_s
+
+    def is_configured(self, brain: Brain) -> bool:
+        return brain.memory is not None and brain.memory.extractor is not None
+
+    def run(self, context: StepContext) -> None:
+        parts, turn, claim = context.parts, context.turn, context.claim
+        if parts is None or parts.extractor is None:
+            return
+        recorded = recorded_turn(turn, context.conversation(), turn.context_pack_json, claim.step_key)
+        scope = parts.scope(claim.session_id)
+        with record_calls() as asked:
+            items = _extract(parts.extractor, recorded, self._limit_s)
+        spends = call_spends("memory", tuple(asked), parts.price)
+        context.records.record_memories(claim, scope, items, spends)
+
+
+def _extract(extractor: MemoryExtractor, turn: RecordedTurn, limit_s: float) -> Sequence[MemoryItem]:
+    # The list is made inside the limit: a generator does its work when it is read.
+    found: list[Any] = call_within(limit_s, "memory extractor", lambda: list(extractor.extract_turn(turn)))
+    for item in found:
+        if not isinstance(item, MemoryItem):
+            raise TypeError(f"extract_turn returned a {type(item).__name__}; it must return MemoryItems")
+    return found
+
+
+# What the turn taught.
+
+OBSERVE_LIMIT_S = 60.0
+
+
+class ObserveTurn:
+    """Asks the learner and writes its observations, in one transaction with the step.
+
+    However the turn ended: one without an answer leaves a question open. Only a turn that never began, because it
+    was cancelled in the queue, is passed over: the log has no message of it to learn from.
+    """
+
+    name = "learner"
+    limit_s: float | None = None  # its part has a limit of its own
+
+    def __init__(self, limit_s: float = OBSERVE_LIMIT_S) -> None:
+        self._limit_s = limit_s
+
+    def is_configured(self, brain: Brain) -> bool:
+        return brain.memory is not None and brain.memory.learner is not None
+
+    def run(self, context: StepContext) -> None:
+        parts, turn, claim = context.parts, context.turn, context.claim
+        source_event_id = context.records.source_event_id(claim.turn_id)
+        if parts is None or parts.learner is None or not source_event_id:
+            return
+        recorded = recorded_turn(turn, context.conversation(), turn.context_pack_json, claim.step_key)
+        items = _observe(parts.learner, recorded, source_event_id, self._limit_s)
+        context.records.record_observations(claim, parts.scope(claim.session_id), source_event_id, items)
+
+
+def _observe(
+    learner: AutonomousResearchLearner, turn: RecordedTurn, source_event_id: str, limit_s: float
+) -> Sequence[Observation]:
+    found: list[Any] = call_within(
+        limit_s, "learner", lambda: list(learner.observe_turn(turn, source_event_id))
+    )
+    for item in found:
+        if not isinstance(item, Observation):
+            raise TypeError(f"observe_turn returned a {type(item).__name__}; it must return Observations")
+    return found
+
+
+# Which judges a turn gets. Pure.
+
+
+def schedule_prompt_judges(turn: EndedTurn, prompts: Mapping[str, PromptTemplate]) -> tuple[str, ...]:
+    """The judges that the turn's prompt template names, each once, in its order.
+
+    None for a turn without an answer of the model's own: a text that stands for a limit, a timeout, a failure or a
+    cancel is brainq's, and its score would count against the prompt. None, too, for a `prompt_id` that the brain
+    does not have: producers may number prompts of their own.
+    """
+    if turn.ending is not Ending.COMPLETED or turn.stop_reason is not StopReason.ANSWERED:
+        return ()
+    template = prompts.get(turn.request.prompt_id or "")
+    return () if template is None else tuple(dict.fromkeys(name for name in template.judges if name.strip()))
+
+
+# Asking for the turn to be judged.
+
+
+class ScheduleJudges:
+    """Plans a judgement for each judge of the turn's prompt, then rings for them. Judging is not part of the chain.
+
+    A crash between the two loses doorbells only: they are rung again by the retry, or by the sweeper, which sees
+    that the rows are due. A doorbell that comes twice finds its row taken.
+    """
+
+    name = "judges"
+    limit_s: float | None = None  # no code of the brain
+
+    def is_configured(self, brain: Brain) -> bool:
+        return any(template.judges for template in brain.prompts.values())
+
+    def run(self, context: StepContext) -> None:
+        claim = context.claim
+        names = schedule_prompt_judges(context.turn, context.brain.prompts)
+        context.records.record_judges(claim, claim.session_id, claim.turn_id, names)
+        for name in names:
+            context.chain.ring_judge(claim.session_id, claim.turn_id, name)

@@ -1,0 +1,21 @@
+"""Language models: one Protocol, the vendors' services, and a scripted one.
+
+The vendors' SDKs are imported at the first call, so importing this package is cheap.
+"""
+
+from __future__ import annotations
+
+from brainq.models.base import Provider
+from brainq.models.resolve import known_providers, register_provider, resolve_model
+from brainq.models.scripted import ScriptedProvider, calls, fails, says
+
+__all__ = [
+    "Provider",
+    "ScriptedProvider",
+    "calls",
+    "fails",
+    "known_providers",
+    "register_provider",
+    "resolve_model",
+    "says",
+]

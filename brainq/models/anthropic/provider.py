@@ -1,0 +1,143 @@
+"""Anthropic's models: the provider on their SDK, and the cache breakpoints of its requests."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager
+from inspect import signature
+from typing import Any
+
+from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.errors import SetupError
+from brainq.models.anthropic import options, wire
+from brainq.models.anthropic.thinking import is_thinking_rejected
+from brainq.models.asking.retry import RetryPolicy
+from brainq.models.asking.vendor_provider import StreamReader, VendorProvider
+from brainq.models.wire import EARLIER_REASONING
+from brainq.text.surrogates import clean_json
+
+# Cache breakpoints: where the service is to keep what it has read, so that a turn's next step reads it there. Pure.
+#
+# The API takes four. What stands at a breakpoint is kept, and found again by a later request that begins with the
+# same; it looks back over 20 blocks only. So one stands behind the tools, which all sessions share, one behind the
+# system prompt, one at the end, and one where the request of the step before ended, however many results have come
+# since.
+
+_CACHE_MARK = {"type": "ephemeral"}
+
+
+def is_cache_worthwhile(request: ModelRequest) -> bool:
+    """Whether something is likely to be read again: keeping it costs a quarter more than reading it once.
+
+    That is so where the model has tools, for further steps come, and in a conversation that goes on.
+    """
+    if request.options.prompt_cache is not None:
+        return request.options.prompt_cache
+    goes_on = any(message.role == "assistant" for message in request.messages)
+    return request.purpose == "step" and (bool(request.tools) or goes_on)
+
+
+def with_breakpoints(body: dict[str, Any]) -> dict[str, Any]:
+    """The request with its breakpoints."""
+    made = dict(body)
+    if body.get("tools"):
+        made["tools"] = [*body["tools"][:-1], _with_cache_mark(body["tools"][-1])]
+    if body.get("system"):
+        made["system"] = [_with_cache_mark({"type": "text", "text": body["system"]})]
+    messages = list(body["messages"])
+    for at in _breakpoint_messages(messages):
+        content = messages[at]["content"]
+        messages[at] = {**messages[at], "content": [*content[:-1], _with_cache_mark(content[-1])]}
+    made["messages"] = messages
+    return made
+
+
+def _breakpoint_messages(messages: list[dict[str, Any]]) -> list[int]:
+    """The newest message, and the one before the newest reply: both are a user's, whose blocks can all be kept."""
+    said = [at for at, message in enumerate(messages) if message["role"] == "user"]
+    return said[-2:]
+
+
+def _with_cache_mark(block: dict[str, Any]) -> dict[str, Any]:
+    return {**block, "cache_control": _CACHE_MARK}
+
+
+# Anthropic's models.
+
+
+class AnthropicProvider(VendorProvider):
+    """The messages API through the SDK `anthropic` (extra `brainq[anthropic]`).
+
+    api_key    default: ANTHROPIC_API_KEY; `none` if there is a base_url and no key
+    base_url   default: ANTHROPIC_BASE_URL, else Anthropic's own
+    """
+
+    sdk_name = "anthropic"
+    optional = ("output_config", "cache_control")
+    of_schema = "output_config"
+    absent = ("seed",)
+    for_once = VendorProvider.for_once | {EARLIER_REASONING}
+
+    def __init__(
+        self,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        name: str = "anthropic",
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        super().__init__(name=name, retry=retry)
+        self._base_url = base_url or os.environ.get("ANTHROPIC_BASE_URL") or None
+        self._api_key = api_key or os.environ.get("ANTHROPIC_API_KEY") or ("none" if self._base_url else None)
+
+    def _require_key(self) -> str:
+        if self._api_key is None:
+            raise SetupError("no API key for Anthropic; set ANTHROPIC_API_KEY")
+        return self._api_key
+
+    @property
+    def server_url(self) -> str:
+        """Where its requests go."""
+        return self._base_url or "https://api.anthropic.com"
+
+    def _make_client(self, sdk: Any) -> Any:
+        # The span of a model call is ours: a second one of the SDK's would count each call twice.
+        known = signature(sdk.Anthropic).parameters
+        quiet: dict[str, Any] = {"open_telemetry": False} if "open_telemetry" in known else {}
+        return sdk.Anthropic(api_key=self._require_key(), base_url=self._base_url, max_retries=0, **quiet)
+
+    def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
+        body = wire.to_body(
+            request,
+            stream=stream,
+            blocks=self._blocks(request, refused),
+            thinking=EARLIER_REASONING not in refused,
+        )
+        if is_cache_worthwhile(request) and "cache_control" not in refused:
+            body = with_breakpoints(body)
+        # Not every version of the SDK takes these as arguments of their own.
+        extra = options.option_parameters(request, refused)
+        if request.output_schema is not None and "output_config" not in refused:
+            schema = clean_json(request.output_schema)
+            # The service takes a part of JSON schema only; newer SDKs know which.
+            transform = getattr(self._sdk(), "transform_schema", None)
+            schema = schema if transform is None else transform(schema)
+            extra.setdefault("output_config", {})["format"] = {"type": "json_schema", "schema": schema}
+        if extra:
+            body["extra_body"] = extra
+        return body
+
+    def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:
+        if is_thinking_rejected(status, body):
+            return EARLIER_REASONING
+        named = options.refused_option(request, status, body, self._refused)
+        return named or super()._refusal(request, status, body)
+
+    def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:
+        return client.messages.with_streaming_response.create(**body, timeout=timeout)
+
+    def _read_whole(self, request: ModelRequest, body: dict[str, Any]) -> ModelReply:
+        return wire.from_body(body)
+
+    def _new_reader(self, request: ModelRequest) -> StreamReader:
+        return wire.AnthropicStream()

@@ -1,0 +1,121 @@
+"""Thinking blocks: read with their signatures and in their places, and sent back unchanged.
+
+The API wants them back with the results of the calls they led to, in the turn they were thought in. Of earlier turns
+older models ignore them, and newer ones bind them to all that stood before, which a new turn's prompt changes: so they
+are left out there, as the API allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from brainq.contracts.message import Message, Reasoning
+from brainq.contracts.model import ModelRequest
+from brainq.models.asking.failures import error_detail
+from brainq.models.wire import replayable_reasoning
+from brainq.text.surrogates import clean
+
+WIRE = "anthropic"
+THINKING = ("thinking", "redacted_thinking")
+Block = dict[str, Any]
+
+
+class BlockOrder:
+    """Notes the order in which the blocks of a reply begin."""
+
+    def __init__(self) -> None:
+        self._made: list[Block] = []
+        self._calls: list[int] = []
+
+    def begin(self, block: Block, *, at: int) -> None:
+        """`at`: how long the reply's text is so far. Of a thinking block more may be added to `block` later."""
+        if block.get("type") == "text":
+            block = {"type": "text", "at": at}
+        self._made.append(block)
+
+    def reasoning(self) -> tuple[Reasoning, ...]:
+        """The thinking in its places; the text's places, too, where they are not before all calls and behind all that
+        was thought before them."""
+        found: list[Reasoning] = []
+        before = 0
+        for block in self._made:
+            kind = block.get("type")
+            if kind == "tool_use":
+                before += 1
+            elif kind == "text":
+                found.append(Reasoning(wire=WIRE, block=block, before=before))
+            elif kind in THINKING:
+                rest = {name: value for name, value in block.items() if name != "thinking"}
+                text = clean(str(block.get("thinking") or ""))
+                found.append(Reasoning(wire=WIRE, text=text, block=rest, before=before))
+        thoughts = [one for one in found if not _is_text_position(one)]
+        if not thoughts:
+            return ()
+        first = [one for one in thoughts if not one.before]
+        is_plain = sum(map(_is_text_position, found)) <= 1 and not any(
+            _is_text_position(one) and (one.before or found.index(one) < len(first)) for one in found
+        )
+        return tuple(thoughts if is_plain else found)
+
+
+def replayed_thinking(
+    message: Message, request: ModelRequest, *, goes_back: bool = True
+) -> tuple[Reasoning, ...]:
+    """What of this message's thinking the request sends back."""
+    return replayable_reasoning(
+        message, WIRE, request.model if goes_back and message.turn == request.turn_id else None
+    )
+
+
+def blocks_in_order(thoughts: Sequence[Reasoning], text: str, calls: Sequence[Block]) -> list[Block]:
+    """The blocks of a reply as they came: thinking, text and calls."""
+    marks = [one for one in thoughts if _is_text_position(one)]
+    bounds = pairwise([*(int(str(mark.block["at"])) for mark in marks), len(text)])
+    parts = {id(mark): text[start:end] for mark, (start, end) in zip(marks, bounds, strict=True)}
+    blocks: list[Block] = []
+    for index in range(len(calls) + 1):
+        for thought in thoughts:
+            if thought.before == index:
+                blocks.append(
+                    _text_block(parts[id(thought)])
+                    if _is_text_position(thought)
+                    else _thinking_block(thought)
+                )
+        if index == 0 and not marks:
+            blocks.append(_text_block(text))
+        blocks += calls[index : index + 1]
+    blocks = [block for block in blocks if block["type"] != "text" or block["text"].strip()]
+    while blocks and blocks[-1]["type"] in THINKING:  # the API wants something behind it
+        blocks.pop()
+    return blocks
+
+
+def begins_with_thinking(request: ModelRequest, *, goes_back: bool) -> bool:
+    """Whether the newest reply, if it asked for calls, is sent back with its thinking: a model that is given a budget
+    refuses it otherwise."""
+    newest = next((one for one in reversed(request.messages) if one.role == "assistant"), None)
+    if newest is None or not newest.calls:
+        return True
+    return any(not one.before for one in replayed_thinking(newest, request, goes_back=goes_back))
+
+
+def is_thinking_rejected(status: int, body: Any) -> bool:
+    """Whether the service refuses thinking that was sent back."""
+    said = error_detail(body)[0].lower()
+    words = ("signature", "bound to a different conversation", "cannot be modified", "expected `thinking`")
+    return status == 400 and "thinking" in said and any(word in said for word in words)
+
+
+def _is_text_position(one: Reasoning) -> bool:
+    return one.block.get("type") == "text"
+
+
+def _thinking_block(one: Reasoning) -> Block:
+    block: Block = dict(one.block)
+    return block if block.get("type") == "redacted_thinking" else {**block, "thinking": one.text}
+
+
+def _text_block(text: str) -> Block:
+    return {"type": "text", "text": text}

@@ -1,0 +1,326 @@
+"""Fallback: several models as one, of which the first available one answers. A model that failed has a
+cooldown.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from brainq.contracts.model import AnsweredBy, ModelChunk, ModelReply, ModelRequest, ModelRetry
+from brainq.errors import InvalidInput, ProviderError, SetupError
+from brainq.models.asking.failures import ServiceError
+from brainq.models.asking.pace import keeps_limits
+from brainq.models.asking.permits import PermitDeferred, stream_with_permits
+from brainq.models.asking.retry import Clock, Deadline
+from brainq.models.base import Checkable, Provider, is_same_service
+from brainq.models.resolve import model_reference, resolve_model, split_model, warm_up
+from brainq.observe.logs import logger
+
+# Whether a model that could not be had is worth asking again yet.
+
+MAX_DOUBLINGS = 20
+
+
+@dataclass(eq=False)
+class Cooldown:
+    """A model rests after a failure: `first_s`, twice as long with each that follows, at most `longest_s`.
+
+    After its rest one request tries it; others pass it by until that has come back, or for as long as it has rested.
+    """
+
+    first_s: float
+    longest_s: float
+    clock: Clock = time.monotonic
+    failures: int = 0
+    until: float = field(default=float("-inf"))
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def is_on(self) -> bool:
+        with self._lock:
+            return self.clock() < self.until
+
+    def take(self) -> int | None:
+        """Ask it now: what `failed` is told if that fails. None: it rests. Who is first after a rest tries it alone."""
+        with self._lock:
+            if self.clock() < self.until:
+                return None
+            if self.failures:
+                self.until = self.clock() + self._rest_s()
+            return self.failures
+
+    def failed(self, taken: int, asked_s: float | None = None) -> None:
+        """It could not be had. `asked_s` is how long the service wants to be left alone.
+
+        Of several requests that were under way when it failed the first one counts.
+        """
+        with self._lock:
+            if taken == self.failures:
+                self.failures += 1
+                self.until = self.clock() + max(self._rest_s(), asked_s or 0.0)
+
+    def answered(self) -> None:
+        with self._lock:
+            self.failures, self.until = 0, float("-inf")
+
+    def _rest_s(self) -> float:
+        return min(self.longest_s, self.first_s * 2 ** min(self.failures - 1, MAX_DOUBLINGS))
+
+
+# Several models as one: the first that can be had answers.
+
+log = logger("brainq.models")
+
+UNAVAILABLE_KINDS = frozenset({"rate_limited", "quota", "server", "connection", "timeout", "malformed"})
+
+"""Kinds of failure for which the next model is asked."""
+
+INTERRUPTED_KINDS = frozenset({"stream", "stalled"})
+
+"""Kinds that end the attempt, for its output may have been paid for; the next attempt passes this model by."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Member:
+    provider: Provider | None  # None: made by name when it is asked
+    model: str
+    rest: Cooldown
+
+    def resolved(self) -> tuple[Provider, str]:
+        return resolve_model(self.model) if self.provider is None else (self.provider, self.model)
+
+
+class Fallback:
+    """A model for a `Brain`, its `auxiliary_model` or a step that asks the first of several models that can be had.
+
+        Brain("support", Fallback(["openai:gpt-5", "anthropic:claude-sonnet-4-6"]))
+
+    models      at least two: `provider:model`, or a Provider, which may be a Fallback
+    patience_s  how long one may go on asking its service again while there is another one to ask
+    rest_s, longest_rest_s   one that failed is not asked for so long; the time doubles with each failure that follows.
+                Each process finds out by itself
+
+    The next one is asked when a service cannot be had: rate limits, quota, server errors, no connection, no answer,
+    nonsense; or whose place among a limited model's requests comes later than in 2 s: only for the last one's is waited
+    in line. A request that was refused, or is too long, stays so: another model is not asked to do better. Of the time
+    that is left each one has an equal share until its first output, the last one all of it. Once a reply has begun
+    nobody else is asked in that attempt; a turn's next attempt passes by the one that broke off.
+    """
+
+    takes_places = True  # each of its members does
+
+    def __init__(
+        self,
+        models: Sequence[str | Provider],
+        *,
+        name: str = "fallback",
+        patience_s: float = 15.0,
+        rest_s: float = 5.0,
+        longest_rest_s: float = 300.0,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        if isinstance(models, str) or len(models) < 2:
+            raise InvalidInput("models", "a Fallback takes a list of at least two models")
+        # Told apart this way NaN is refused, too.
+        if not (patience_s >= 0 and 0 < rest_s <= longest_rest_s):
+            raise InvalidInput(
+                "rest_s", "seconds must be positive, and longest_rest_s at least rest_s; patience_s may be 0"
+            )
+        named_twice = next((one for one, times in Counter(_model_names(models)).items() if times > 1), None)
+        if named_twice is not None:
+            raise InvalidInput(
+                "models", f"{named_twice!r} is there twice; one that failed is not asked again in its place"
+            )
+        self.name = name
+        self._patience_s = patience_s
+        self._clock = clock
+        self._members = tuple(
+            _make_member(model, Cooldown(rest_s, longest_rest_s, clock)) for model in models
+        )
+
+    @property
+    def members(self) -> tuple[tuple[Provider, str], ...]:
+        """The providers and their models, in their order."""
+        return tuple(member.resolved() for member in self._members)
+
+    def check(self) -> None:
+        """See Checked.check: raises SetupError if one of the members could not be asked."""
+        for member in self._members:
+            provider, model = member.resolved()
+            if isinstance(provider, Checkable):
+                try:
+                    provider.check()
+                except SetupError as error:
+                    raise SetupError(f"{model_reference(provider, model)}: {error}") from error
+
+    def warm_up(self) -> None:
+        """Let each member get ready. Raises SetupError if a key or a package is missing."""
+        for provider, _ in self.members:
+            warm_up(provider)
+
+    def generate(self, request: ModelRequest) -> ModelReply:
+        """See Provider.generate. Nobody sees the reply as it comes, so one that broke off is asked of the next, too."""
+        deadline = Deadline(request.timeout_s, self._clock)
+        while True:
+            try:
+                *_, last = self._chunks(request, deadline)
+            except ProviderError as error:
+                if error.kind in INTERRUPTED_KINDS and not deadline.passed and self._somebody_is_well():
+                    continue
+                raise
+            assert last.reply is not None
+            return last.reply
+
+    @keeps_limits
+    def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
+        """See Provider.generate_stream. A retry chunk names the model that is asked next."""
+        return self._chunks(request, Deadline(request.timeout_s, self._clock))
+
+    def _somebody_is_well(self) -> bool:
+        return any(not member.rest.failures for member in self._members)
+
+    def _chunks(self, request: ModelRequest, deadline: Deadline) -> Iterator[ModelChunk]:
+        failures: list[tuple[str, ProviderError]] = []
+        well = [member for member in self._members if not member.rest.is_on]
+        # Where all of them rest all are asked, first whose rest ends first.
+        candidates = well or sorted(self._members, key=lambda member: member.rest.until)
+        for left, member in zip(reversed(range(len(candidates))), candidates, strict=True):
+            taken = member.rest.take()
+            if taken is None:
+                if well and left:
+                    continue  # somebody else is trying it
+                taken = member.rest.failures
+            provider, model = member.resolved()
+            who = model_reference(provider, model)
+            if failures:
+                before, kind = failures[-1][0], failures[-1][1].kind
+                turn_id, step = request.turn_id, request.step
+                log.warning(
+                    "model away, asking the next",
+                    model=before,
+                    then=who,
+                    kind=kind,
+                    turn_id=turn_id,
+                    step=step,
+                )
+                yield ModelChunk(retry=ModelRetry(kind=kind, wait_s=0.0, model=who))
+            try:
+                yield from self._of(member, provider, model, request, deadline, left)
+            except PermitDeferred as later:
+                if not left:
+                    raise
+                failures.append((who, later))  # it is well: it does not rest, and others may have their place
+            except ProviderError as error:
+                if error.kind in UNAVAILABLE_KINDS or error.kind in INTERRUPTED_KINDS:
+                    member.rest.failed(taken, getattr(error, "retry_after_s", None))
+                if error.kind not in UNAVAILABLE_KINDS or deadline.passed:
+                    raise
+                failures.append((who, error))
+            else:
+                return
+        raise _none_available(failures)
+
+    def _of(
+        self,
+        member: _Member,
+        provider: Provider,
+        model: str,
+        request: ModelRequest,
+        deadline: Deadline,
+        left: int,
+    ) -> Iterator[ModelChunk]:
+        """The member's chunks, its name with its reply. Once it has begun it raises nothing that is in AWAY."""
+        who = model_reference(provider, model)
+        begun = False
+        is_own = is_same_service(provider, self._members[0].resolved()[0])
+        asked = _member_request(request, model, deadline, left, is_own=is_own)
+        try:
+            for chunk in self._waited_for(stream_with_permits(provider, asked), who, left):
+                if chunk.reply is not None:
+                    member.rest.answered()
+                    yield ModelChunk(reply=_with_answered_by(chunk.reply, provider, model))
+                    return
+                begun = begun or bool(chunk.text or chunk.reasoning)
+                yield chunk
+        except SetupError as error:
+            raise ProviderError(f"{who}: {error}", kind="connection", retryable=False) from error
+        except ProviderError as error:
+            if begun and error.kind in UNAVAILABLE_KINDS and not deadline.passed:
+                raise ProviderError(
+                    f"the stream broke off: {error}", kind="stream", retryable=True
+                ) from error
+            raise
+        raise ProviderError(f"{who} ended its stream without a reply", kind="stream", retryable=True)
+
+    def _waited_for(self, chunks: Iterator[ModelChunk], who: str, left: int) -> Iterator[ModelChunk]:
+        """The chunks, as long as no retry takes more patience than there is. Others are left to ask."""
+        patience = Deadline(self._patience_s, self._clock)
+        for chunk in chunks:
+            if chunk.retry is not None:
+                kind, wait_s = chunk.retry.kind, chunk.retry.wait_s
+                if left and wait_s >= patience.remaining_s():
+                    raise ServiceError(
+                        f"{who}: not waited for ({kind})",
+                        kind=kind if kind in UNAVAILABLE_KINDS else "connection",
+                        retryable=True,
+                        retry_after_s=wait_s,
+                    )
+                chunk = ModelChunk(retry=ModelRetry(kind=kind, wait_s=wait_s, model=chunk.retry.model or who))
+            yield chunk
+
+
+def _member_request(
+    request: ModelRequest, model: str, deadline: Deadline, left: int, *, is_own: bool
+) -> ModelRequest:
+    """The request as one member gets it: all the time that is left, and for its first output a share of it.
+
+    is_own   headers and parameters beside ours are meant for its service: another one would read their secrets
+    """
+    remaining_s = max(0.001, deadline.remaining_s())
+    first_s = request.first_token_s
+    if left:
+        share_s = remaining_s / (left + 1)
+        first_s = share_s if first_s is None else min(first_s, share_s)
+    changes: dict[str, Any] = {
+        "model": model,
+        "timeout_s": remaining_s,
+        "first_token_s": first_s,
+        "in_line": request.in_line and not left,
+    }
+    if not is_own:
+        changes["options"] = request.options.for_another_service()
+    return request.model_copy(update=changes)
+
+
+def _model_names(models: Sequence[str | Provider]) -> list[str]:
+    return [model for model in models if isinstance(model, str)]
+
+
+def _make_member(model: str | Provider, rest: Cooldown) -> _Member:
+    if isinstance(model, str):
+        split_model(model)
+        return _Member(None, model, rest)
+    if not isinstance(cast("object", model), Provider):
+        raise InvalidInput("models", f"each must be a str or Provider, got {type(model).__name__}")
+    return _Member(model, model.name, rest)
+
+
+def _with_answered_by(reply: ModelReply, provider: Provider, model: str) -> ModelReply:
+    if reply.answered_by is not None:  # by a member of a member
+        return reply
+    return reply.model_copy(update={"answered_by": AnsweredBy(provider=provider.name, model=model)})
+
+
+def _none_available(failures: Sequence[tuple[str, ProviderError]]) -> ProviderError:
+    if len(failures) == 1:
+        return failures[0][1]
+    said = "; ".join(str(error) for _, error in failures)
+    last = failures[-1][1]
+    return ProviderError(
+        f"no model of the fallback can be had: {said}", kind=last.kind, retryable=last.retryable
+    )

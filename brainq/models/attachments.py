@@ -1,0 +1,200 @@
+"""Images and files of messages as the blocks that models' services take, or in words where they take none.
+
+    kind       what                         Anthropic            chat completions
+    image      PNG, JPEG, GIF, WebP         image                image_url, as a data: URL
+    document   PDF                          document             file, as a data: URL
+    text       text/*, JSON, XML, YAML      text                 text
+    other      anything else                in words             in words
+
+The Responses API takes what chat completions take, as input_image and input_file, in a call's output, too.
+
+Chat completions take no images in a tool's message: `after_results` puts them into a user's message behind the results,
+as OpenAI's guide on function calling recommends.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from brainq.contracts.message import Attachment, Message
+from brainq.contracts.model import ModelRequest
+from brainq.models.asking.failures import error_detail
+from brainq.text.estimate import is_text
+from brainq.text.shorten import shortened
+from brainq.text.surrogates import clean
+
+AttachmentKind = Literal["image", "document", "text", "other"]
+SHOWABLE_KINDS: tuple[AttachmentKind, ...] = ("image", "document")
+IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+MAX_TEXT_CHARS = 256_000  # as of a tool's result
+_REFUSALS: Mapping[AttachmentKind, re.Pattern[str]] = {
+    "image": re.compile(
+        r"image input is not supported|images? (is|are) not supported|does ?n.t support image|does not support image"
+        r"|support image input|at most 0 image|not a multimodal model|required for image input|mmproj"
+        r"|image_url is only supported by certain models|unknown variant .?image|unknown part type: image"
+        r"|content must be a string|unsupported content\[\]\.type"
+    ),
+    "document": re.compile(
+        r"(file|pdf|document)s?( inputs?| content)? (is|are) not supported|does not support (file|pdf|document)"
+        r"|support (file|pdf) input|unknown variant .?(file|document)|unknown part type: file"
+        r"|content must be a string|unsupported content\[\]\.type|invalid .{0,40}'?file'?"
+    ),
+}
+
+
+def attachment_kind(attachment: Attachment) -> AttachmentKind:
+    if attachment.media_type in IMAGES:
+        return "image"
+    if attachment.media_type == "application/pdf":
+        return "document"
+    return "text" if is_text(attachment.media_type) else "other"
+
+
+UNREADABLE_FILES = "files"
+"""What a request is sent without, once, whose service cannot read one of its files: which one, services do not say."""
+_UNREADABLE = re.compile(
+    r"(could not|cannot|unable to|failed to) (process|read|load|decode|parse|open|identify) (the |this |input )?"
+    r"(image|pdf|document|file)"
+    r"|(image|pdf|document|file)s? .{0,60}(exceeds?|too (large|big|many)|corrupt|password|not valid|is invalid)"
+    r"|(unsupported|invalid) (image|pdf|document|base64)|maximum of \d+ pdf pages|image_parse_error"
+    r"|invalid_image"
+)
+
+
+def describe_attachment(attachment: Attachment) -> str:
+    """What a model reads of one that it cannot be shown."""
+    return f"[{clean(attachment.label)}: it cannot be shown to this model]"
+
+
+def describe_missing(attachment: Attachment) -> str:
+    """What it reads of one whose bytes are no longer kept."""
+    return f"[{clean(attachment.label)}: it is no longer kept]"
+
+
+def refused_attachment_kind(request: ModelRequest, status: int, body: Any) -> AttachmentKind | None:
+    """The kind of attachment that this answer says the model does not take; None if it is about something else."""
+    if status not in (400, 404, 415, 422, 500, 501):
+        return None
+    sent = {attachment_kind(one) for message in request.messages for one in message.attachments}
+    if not sent:
+        return None
+    text = error_detail(body)[0].lower()
+    return next((kind for kind, says in _REFUSALS.items() if kind in sent and says.search(text)), None)
+
+
+def is_unreadable(request: ModelRequest, status: int, body: Any) -> bool:
+    """Whether this answer says that the service could not read an image or a document of the request."""
+    sent = any(_needs_user_message(one) for message in request.messages for one in message.attachments)
+    return (
+        sent and status in (400, 413, 422) and bool(_UNREADABLE.search(" ".join(error_detail(body)).lower()))
+    )
+
+
+def move_behind_results(messages: Iterable[Message]) -> list[Message]:
+    """The conversation with what cannot stand in a tool's message in a user's, behind all results of the same reply."""
+    made: list[Message] = []
+    waiting: list[Message] = []
+    for message in messages:
+        if waiting and message.role != "tool":
+            made.append(_user_messages(waiting))
+            waiting = []
+        made.append(message)
+        if message.role == "tool" and any(_needs_user_message(one) for one in message.attachments):
+            waiting.append(message)
+    return [*made, _user_messages(waiting)] if waiting else made
+
+
+def _needs_user_message(attachment: Attachment) -> bool:
+    return attachment_kind(attachment) in SHOWABLE_KINDS
+
+
+def _user_messages(results: Sequence[Message]) -> Message:
+    shown = [
+        (result.name, one) for result in results for one in result.attachments if _needs_user_message(one)
+    ]
+    lines = [f"[{one.label}, returned by the tool {name}]" for name, one in shown]
+    return Message(role="user", content="\n".join(lines), attachments=tuple(one for _, one in shown))
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentBlocks:
+    """Makes the blocks of one request.
+
+    blobs     the bytes by sha256; what is missing is no longer kept
+    refused   kinds that this model was found not to take
+    """
+
+    blobs: Mapping[str, bytes]
+    refused: frozenset[AttachmentKind] = frozenset()
+
+    def anthropic(self, attachments: Iterable[Attachment]) -> list[dict[str, Any]]:
+        """Content blocks of the messages API, for a user's message or a tool's result."""
+        return [self._anthropic(attachment) for attachment in attachments]
+
+    def chat(self, attachments: Iterable[Attachment]) -> list[dict[str, Any]]:
+        """Content parts of chat completions, for a user's message."""
+        return [self._chat(attachment) for attachment in attachments]
+
+    def responses(self, attachments: Iterable[Attachment]) -> list[dict[str, Any]]:
+        """Content parts of the Responses API, for a user's message or a call's output."""
+        parts: list[dict[str, Any]] = []
+        for part in self.chat(attachments):
+            match part["type"]:
+                case "image_url":
+                    parts.append(
+                        {"type": "input_image", "image_url": part["image_url"]["url"], "detail": "auto"}
+                    )
+                case "file":
+                    parts.append({"type": "input_file", **part["file"]})
+                case _:
+                    parts.append({"type": "input_text", "text": part["text"]})
+        return parts
+
+    def text(self, attachments: Iterable[Attachment]) -> list[str]:
+        """Those that stand in a tool's message of chat completions; the others are shown behind it."""
+        return [self._text(one) for one in attachments if not _needs_user_message(one)]
+
+    def _anthropic(self, attachment: Attachment) -> dict[str, Any]:
+        kind = attachment_kind(attachment)
+        if not self._is_shown(attachment, kind):
+            return {"type": "text", "text": self._text(attachment)}
+        source = {
+            "type": "base64",
+            "media_type": attachment.media_type,
+            "data": _base64(self.blobs[attachment.sha256]),
+        }
+        if kind == "image":
+            return {"type": "image", "source": source}
+        titled = {"title": clean(attachment.name)} if attachment.name else {}
+        return {"type": "document", "source": source, **titled}
+
+    def _chat(self, attachment: Attachment) -> dict[str, Any]:
+        kind = attachment_kind(attachment)
+        if not self._is_shown(attachment, kind):
+            return {"type": "text", "text": self._text(attachment)}
+        url = f"data:{attachment.media_type};base64,{_base64(self.blobs[attachment.sha256])}"
+        if kind == "image":
+            return {"type": "image_url", "image_url": {"url": url}}
+        # The service wants a name with each file.
+        return {"type": "file", "file": {"filename": clean(attachment.name) or "file.pdf", "file_data": url}}
+
+    def _is_shown(self, attachment: Attachment, kind: AttachmentKind) -> bool:
+        return (
+            _needs_user_message(attachment) and kind not in self.refused and attachment.sha256 in self.blobs
+        )
+
+    def _text(self, attachment: Attachment) -> str:
+        data = self.blobs.get(attachment.sha256)
+        if data is None:
+            return describe_missing(attachment)
+        if attachment_kind(attachment) != "text":
+            return describe_attachment(attachment)
+        return f"[{clean(attachment.label)}]\n{shortened(data.decode(errors='replace'), MAX_TEXT_CHARS)}"
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,0 +1,114 @@
+"""Model calls beside a turn's steps: reflections, summaries, extraction, judging."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from json_repair import repair_json
+
+from brainq.contracts.message import Message
+from brainq.contracts.model import AnsweredBy, FinishKind, ModelReply, ModelRequest, Purpose
+from brainq.errors import ProviderError
+from brainq.models.asking.bill import Bill, current_allowance
+from brainq.models.asking.permits import PermitPolicy, reply_with_permits
+from brainq.models.base import Provider
+from brainq.models.costs import AuxiliaryCall, cost_usd, record_call
+from brainq.observe.metrics.recording import record_model_call
+from brainq.observe.model_spans import chat_span
+from brainq.processes.bounded_call import call_within
+
+OVERRUN_S = 1.0  # for a provider that raises at its deadline itself
+
+
+@dataclass(frozen=True, slots=True)
+class AuxiliaryModel:
+    """A model to ask beside the steps. It is asked once a call: no tools, no history but what is given.
+
+    taking   how it takes its places; None: as whoever asks says
+    """
+
+    provider: Provider
+    model: str
+    taking: PermitPolicy | None = None
+
+    def ask(
+        self,
+        purpose: Purpose,
+        system: str,
+        text: str,
+        *,
+        timeout_s: float,
+        output_schema: dict[str, Any] | None = None,
+        max_output_tokens: int | None = 1000,
+        session_id: str = "",
+        turn_id: str = "",
+        step: int = 0,
+    ) -> ModelReply:
+        """The reply. Raises ProviderError, also for one that is empty or not whole (kind `malformed`)."""
+        request = ModelRequest(
+            model=self.model,
+            messages=(Message(role="system", content=system), Message(role="user", content=text)),
+            output_schema=output_schema,
+            max_output_tokens=max_output_tokens,
+            timeout_s=timeout_s,
+            session_id=session_id,
+            turn_id=turn_id,
+            step=step,
+            purpose=purpose,
+            # Results of all brains wait for the finalizer's threads, and rules can do what this is for.
+            in_line=purpose != "memory",
+        )
+        chat = chat_span(self.provider, request)
+        places = self.taking.here() if self.taking is not None else nullcontext()
+        with chat.span, places, record_model_call(self.provider.name, self.model, purpose) as asked:
+            reply = self._asked(request)
+            chat.reply(reply)
+            by = reply.answered_by or AnsweredBy(provider=self.provider.name, model=self.model)
+            asked.answered(reply, cost_usd(by.provider, by.model, reply.usage))
+        if reply.finish is not FinishKind.WHOLE:
+            raise ProviderError(
+                f"the model's reply is not whole: {reply.finish_reason}", kind="malformed", retryable=False
+            )
+        if not reply.text.strip():
+            raise ProviderError("the model's reply was empty", kind="malformed", retryable=False)
+        return reply
+
+    def _asked(self, request: ModelRequest) -> ModelReply:
+        """The reply; what it used, and what was lost on the way, is noted."""
+        with Bill(allowance=current_allowance()).here() as bill:
+            try:
+                # A provider of the user's own may not look at the time it has.
+                reply = call_within(
+                    request.timeout_s + OVERRUN_S,
+                    f"{request.purpose} by {self.model}",
+                    lambda: reply_with_permits(self.provider, request),
+                )
+            except TimeoutError as error:
+                late = ProviderError(str(error), kind="timeout", retryable=True)
+                record_call(AuxiliaryCall(self.provider, self.model, None, bill.close(late)))
+                raise late from error
+            except Exception as error:
+                record_call(AuxiliaryCall(self.provider, self.model, None, bill.close(error)))
+                raise
+            record_call(AuxiliaryCall(self.provider, self.model, reply, bill.close(reply)))
+            return reply
+
+
+def read_json_object(text: str) -> dict[str, Any]:
+    """The JSON object in a model's text, fences and small mistakes mended.
+
+    Raises ProviderError (kind `malformed`) when there is none.
+    """
+    try:
+        found: Any = repair_json(text, return_objects=True)
+    except (ValueError, RecursionError) as failure:  # a number or a nesting beyond what Python reads
+        raise ProviderError(
+            "the model's reply cannot be read as JSON", kind="malformed", retryable=False
+        ) from failure
+    if isinstance(found, list):
+        found = next((item for item in found if isinstance(item, dict)), None)
+    if not isinstance(found, dict):
+        raise ProviderError("the model's reply holds no JSON object", kind="malformed", retryable=False)
+    return {str(key): value for key, value in found.items()}

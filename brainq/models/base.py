@@ -1,0 +1,82 @@
+"""What a language model has to offer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, runtime_checkable
+
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
+
+
+@runtime_checkable
+class Checkable(Protocol):
+    """A provider that can say, without asking its service, whether it could be asked."""
+
+    def check(self) -> None:
+        """Raise SetupError if a key or a package is missing: what, a semicolon, and the remedy. Quick."""
+        ...
+
+
+@runtime_checkable
+class ProviderGroup(Protocol):
+    """A provider that asks one of several others."""
+
+    @property
+    def members(self) -> Sequence[tuple[Provider, str]]:
+        """The providers and their models."""
+        ...
+
+
+def members_of(provider: object) -> Sequence[tuple[Provider, str]]:
+    """The members of one that asks several; none of any other. Asked at every step, for which `isinstance` of a
+    Protocol is too slow."""
+    return getattr(provider, "members", ())
+
+
+@runtime_checkable
+class Provider(Protocol):
+    """One service that answers model requests. One instance is shared by all threads of a process.
+
+    Both methods end within `request.timeout_s` seconds of being called, their own retries included, and
+    raise ProviderError when they cannot. Kinds:
+
+        timeout       the time ran out
+        rate_limited  429, or a limit that is set, and the wait does not fit, or retries ran out
+        limited       its place among the requests of a minute comes later than its thread may be held: PlaceLater
+        quota         429 because the account is used up; not retryable
+        server        408, 409 or 5xx after the retries
+        connection    the service could not be reached, or hung up before it said anything
+        stream        a stream broke off after its first output; a new attempt may be started
+        stalled       a stream was silent for too long; a new attempt may be started
+        malformed     the service sent something that is not its protocol
+        too_long      the request is longer than the model's context
+        refused       any other 4xx
+    """
+
+    @property
+    def name(self) -> str:
+        """A short word such as `openai`; with the model's name it identifies a price."""
+        ...
+
+    def generate(self, request: ModelRequest) -> ModelReply:
+        """The whole reply. Raises ProviderError."""
+        ...
+
+    def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
+        """Text deltas as they come, then exactly one last chunk with `reply`. Raises ProviderError.
+
+        The time counts from this call, not from the first `next()`. A stream that has shown output is
+        never restarted inside: the error goes to the caller, who may begin a new attempt. `first_token_s` and
+        `idle_s` of the request are held by the caller where a provider does not hold them itself.
+        """
+        ...
+
+
+def is_same_service(one: Provider, other: Provider) -> bool:
+    """Whether what is meant for one's service may be told to the other's: both have one name, and where they say by
+    `server_url` where their requests go, one address."""
+    return (one.name, _server_address(one)) == (other.name, _server_address(other))
+
+
+def _server_address(provider: Provider) -> str:
+    return str(getattr(provider, "server_url", None) or "").rstrip("/")

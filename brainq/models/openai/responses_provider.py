@@ -1,0 +1,101 @@
+"""OpenAI's Responses API, and the servers that speak it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.models.asking.failures import error_detail, refusal_key, refused_parameter
+from brainq.models.asking.retry import RetryPolicy
+from brainq.models.asking.vendor_provider import StreamReader, VendorProvider
+from brainq.models.openai import (
+    options as openai_options,
+)
+from brainq.models.openai import (
+    responses_wire,
+)
+from brainq.models.openai import (
+    responses_wire as responses_reply,
+)
+from brainq.models.openai.options import api_account, require_api_key
+from brainq.models.wire import EARLIER_REASONING
+
+
+class OpenAIResponsesProvider(VendorProvider):
+    """The Responses API through the SDK `openai` (extra `brainq[openai]`).
+
+    The model's reasoning is kept, encrypted, and sent back with the results of its calls. The service stores nothing.
+
+    api_key    default: OPENAI_API_KEY; `none` if there is a base_url and no key, for local servers
+    base_url   default: OPENAI_BASE_URL, else OpenAI's own
+    name       what prices and errors call the service
+    """
+
+    sdk_name = "openai"
+    optional = ("include", "text.format", "store")
+    of_schema = "text.format"
+    absent = ("seed", "stop")
+    for_once = VendorProvider.for_once | {EARLIER_REASONING}
+
+    def __init__(
+        self,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        name: str = responses_wire.WIRE,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        super().__init__(name=name, retry=retry)
+        self._api_key, self._base_url = api_account(api_key, base_url)
+
+    def _require_key(self) -> str:
+        return require_api_key(self._api_key)
+
+    @property
+    def server_url(self) -> str:
+        """Where its requests go."""
+        return self._base_url or "https://api.openai.com/v1"
+
+    def _make_client(self, sdk: Any) -> Any:
+        return sdk.OpenAI(api_key=self._require_key(), base_url=self._base_url, max_retries=0)
+
+    def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
+        body = responses_wire.to_body(
+            request,
+            stream=stream,
+            encrypted=_encryption_key(request.model) not in refused,
+            reasoning=EARLIER_REASONING not in refused,
+            blocks=self._blocks(request, refused),
+        )
+        options = openai_options.responses_parameters(request, cache_key=self._base_url is None)
+        body |= {
+            key: value for key, value in options.items() if refusal_key(key, request.model) not in refused
+        }
+        return {key: value for key, value in body.items() if not _is_refused(key, refused)}
+
+    def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:
+        said = " ".join(error_detail(body)).lower()
+        if status == 400 and "encrypted content is not supported" in said:
+            return _encryption_key(request.model)
+        if status == 400 and ("invalid_encrypted_content" in said or "could not be decrypted" in said):
+            return EARLIER_REASONING  # of another account's, or encrypted with a key that is gone
+        named = refused_parameter(status, body, openai_options.REFUSABLE_RESPONSES_PARAMETERS)
+        return refusal_key(named, request.model) if named else super()._refusal(request, status, body)
+
+    def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:
+        return client.responses.with_streaming_response.create(**body, timeout=timeout)
+
+    def _read_whole(self, request: ModelRequest, body: dict[str, Any]) -> ModelReply:
+        return responses_reply.from_response(body, self.name)
+
+    def _new_reader(self, request: ModelRequest) -> StreamReader:
+        return responses_reply.ResponsesStream(self.name)
+
+
+def _encryption_key(model: str) -> str:
+    return f"include: {model}"
+
+
+def _is_refused(key: str, refused: frozenset[str]) -> bool:
+    return key in refused or (key == "text" and "text.format" in refused)

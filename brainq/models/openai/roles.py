@@ -1,0 +1,120 @@
+"""A conversation in the roles that a server's chat template takes.
+
+Servers of open models render messages with the model's own template, and many templates raise an error over what
+OpenAI's service takes: a second system message, two user messages in a row, a user's message right after a tool's, or
+any system message at all. Every request is put into the first of these forms; a server may want a stricter one:
+
+    all           one system message, at the beginning; neighbours of one role are one message
+    alternating   also: users and assistant take turns, where tools and the calls they answer do not count
+    no_system     also: what the system message says stands at the head of the first user message
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Any, Literal, get_args
+
+from brainq.contracts.message import Message
+from brainq.errors import InvalidInput
+from brainq.models.asking.failures import error_detail
+from brainq.models.attachments import move_behind_results
+
+Roles = Literal["all", "alternating", "no_system"]
+ROLES: tuple[Roles, ...] = get_args(Roles)
+
+_SYSTEM_LABEL = "[System message]\n"
+_RESULTS_READ = "I have read these results."  # between a tool's result and what a user says next
+_CONTINUE = "Go on."
+
+
+def require_roles(field: str, given: str) -> Roles:
+    """`given` as Roles. Raises InvalidInput naming `field`."""
+    for known in ROLES:
+        if given == known:
+            return known
+    raise InvalidInput(field, f"must be one of {', '.join(ROLES)}, got {given!r}")
+
+
+def to_roles(messages: Iterable[Message], roles: Roles) -> list[Message]:
+    """The same conversation in `roles`. Messages that say nothing are left out; no call is parted from its result."""
+    system, said = _split_system(messages)
+    said = move_behind_results(said)
+    if system and roles == "no_system":
+        said.insert(0, Message(role="user", content=system))
+        system = ""
+    said = _merge_neighbours(said)
+    if roles != "all":
+        said = _alternate(said)
+    return [Message(role="system", content=system), *said] if system else said
+
+
+def stricter_roles(status: int, body: Any, roles: Roles) -> Roles | None:
+    """The stricter roles that this refusal asks for; None if it is about something else.
+
+    Templates raise their own words, and servers pass them on with a status of 400 or, some, 500.
+    """
+    if status not in (400, 404, 422, 500):
+        return None
+    text = error_detail(body)[0].lower()
+    wanted: Roles = "all"
+    if "system role" in text and "support" in text:
+        wanted = "no_system"
+    elif any(words in text for words in ("must alternate", "after role", "strings with length 9")):
+        wanted = "alternating"
+    return wanted if ROLES.index(wanted) > ROLES.index(roles) else None
+
+
+def _split_system(messages: Iterable[Message]) -> tuple[str, list[Message]]:
+    """What the leading system messages say, and the rest; a later one becomes a labelled message of the user's."""
+    system: list[str] = []
+    said: list[Message] = []
+    for message in messages:
+        if message.role != "system":
+            if message.content.strip() or message.calls or message.attachments or message.role == "tool":
+                said.append(message)
+        elif not message.content.strip():
+            continue
+        elif said:
+            said.append(Message(role="user", content=_SYSTEM_LABEL + message.content))
+        else:
+            system.append(message.content)
+    return "\n\n".join(system), said
+
+
+def _merge_neighbours(said: Iterable[Message]) -> list[Message]:
+    """Neighbours of one role as one message; each tool result stays one of its own."""
+    made: list[Message] = []
+    for message in said:
+        before = made[-1] if made else None
+        if before is None or before.role != message.role or message.role == "tool" or before.calls:
+            made.append(message)
+            continue
+        content = "\n\n".join(text for text in (before.content, message.content) if text.strip())
+        files = (*before.attachments, *message.attachments)
+        made[-1] = before.model_copy(
+            update={
+                "content": content,
+                "calls": message.calls,
+                "attachments": files,
+                "reasoning": message.reasoning,
+            }
+        )
+    return made
+
+
+def _alternate(said: Iterable[Message]) -> list[Message]:
+    """A user first, then assistant and user in turns; what is missing in between is filled in."""
+    missing: Mapping[str, Message] = {
+        "user": Message(role="assistant", content=_RESULTS_READ),
+        "assistant": Message(role="user", content=_CONTINUE),
+    }
+    last = "assistant"
+    made: list[list[Message]] = []
+    for message in said:
+        if message.role == "tool" or message.calls:
+            made.append([message])
+            continue
+        made.append([missing[last], message] if message.role == last else [message])
+        last = message.role
+    return list(chain.from_iterable(made))

@@ -1,0 +1,1 @@
+"""Services that are asked by way of pydantic-ai."""

@@ -1,0 +1,321 @@
+"""Gemini, Bedrock, Mistral and the rest, by way of pydantic-ai's models, which run on one event loop a
+process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+from collections.abc import Coroutine, Generator, Iterator
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage
+from brainq.errors import ProviderError, SetupError
+from brainq.models.asking.pace import Pace, keeps_limits
+from brainq.models.asking.permits import call_permit
+from brainq.models.asking.retry import (
+    Deadline,
+    RetryPolicy,
+    call_with_retry,
+    stream_with_retry,
+)
+from brainq.models.pydantic_ai.services import ANY_SERVICE, require_service
+from brainq.text.estimate import with_usage
+from brainq.text.surrogates import SurrogateJoiner
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+
+# One event loop a process, in a thread of its own, for models that are asked asynchronously.
+
+T = TypeVar("T")
+
+_model_loop_lock = threading.Lock()
+
+_model_loops: list[tuple[int, asyncio.AbstractEventLoop]] = []
+
+
+def model_loop() -> asyncio.AbstractEventLoop:
+    """The running loop. A child of a fork gets one of its own: threads do not come along."""
+    with _model_loop_lock:
+        if not _model_loops or _model_loops[0][0] != os.getpid():
+            loop = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, name="brainq-models", daemon=True).start()
+            _model_loops[:] = [(os.getpid(), loop)]
+        return _model_loops[0][1]
+
+
+def run_on_model_loop(work: Coroutine[Any, Any, T], limit_s: float) -> T:
+    """What `work` returns or raises there; TimeoutError after `limit_s`."""
+    return asyncio.run_coroutine_threadsafe(work, model_loop()).result(limit_s)
+
+
+# Gemini, Bedrock, Mistral and the rest, by way of pydantic-ai's models.
+
+OPEN_TIMEOUT_S = 30.0
+
+_WITHOUT_FINISH_REASON = frozenset({"test", "function"})
+
+"""Models in this process, which give no reason for their end. A service's stream that gives none was cut."""
+
+
+class PydanticAIProvider:
+    """A service that pydantic-ai knows (extra `brainq[pydantic-ai]`, and the service's own of pydantic-ai-slim).
+
+    system   pydantic-ai's name of the service, such as `google`; `pydantic-ai`: the model's name begins with it
+    model    a model of pydantic-ai's, made by you: it answers whatever the request's model is
+    name     what prices and errors call the service; default: the system's name
+    """
+
+    takes_places = True  # for each request, retries included
+
+    def __init__(
+        self,
+        system: str = ANY_SERVICE,
+        *,
+        model: Model | None = None,
+        name: str | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        self.name = name or (system if model is None else model.system)
+        self._system = system
+        self._given = model
+        self._retry = retry or RetryPolicy()
+        self._models: dict[str, Model] = {}
+        self._pid = 0
+        self._lock = threading.Lock()
+
+    def check(self) -> None:
+        """See Checked.check."""
+        if self._given is None:
+            require_service(self._system)
+
+    def warm_up(self) -> None:
+        """Import pydantic-ai and the service's SDK. Raises SetupError if a key or a package is missing."""
+        self.check()
+        if self._given is None and self._system != ANY_SERVICE:
+            from pydantic_ai.providers import infer_provider
+
+            try:
+                infer_provider(self._system)
+            except Exception as error:
+                raise self._failure(error) from error
+
+    def generate(self, request: ModelRequest) -> ModelReply:
+        """See Provider.generate. Raises SetupError if a key or a package is missing."""
+        deadline = Deadline(request.timeout_s, self._retry.clock)
+        return call_with_retry(lambda: self._whole(request, deadline), deadline, self._retry)
+
+    @keeps_limits
+    def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
+        """See Provider.generate_stream. Raises SetupError if a key or a package is missing."""
+        deadline = Deadline(request.timeout_s, self._retry.clock)
+        return stream_with_retry(lambda: self._chunks(request, deadline), deadline, self._retry)
+
+    def _whole(self, request: ModelRequest, deadline: Deadline) -> ModelReply:
+        model = self._model(request.model)
+
+        items: SimpleQueue[ModelReply | BaseException] = SimpleQueue()
+        with call_permit(self, _with_remaining_time(request, deadline)) as (place, _):
+            task = _LoopTask(_put_outcome(_request_whole(model, request, deadline.remaining_s()), items))
+            try:
+                found = items.get(timeout=deadline.remaining_s())
+            except Empty:
+                raise deadline.error() from None
+            finally:
+                task.cancel()
+            place.answered(status=_status(found))
+            if isinstance(found, BaseException):
+                raise self._failure(found) from found
+            reply = self._finished(found, request, model)
+            place.used(reply.usage)
+        return reply
+
+    def _chunks(self, request: ModelRequest, deadline: Deadline) -> Generator[ModelChunk]:
+        model = self._model(request.model)
+        items: SimpleQueue[ModelChunk | TokenUsage | ModelReply | BaseException] = SimpleQueue()
+        shown = 0
+        with call_permit(self, _with_remaining_time(request, deadline)) as (place, _):
+            pace = Pace.of(request, deadline, self._retry.clock)
+            task = _LoopTask(
+                _put_outcome(_request_stream(model, request, deadline.remaining_s(), items), items)
+            )
+            try:
+                while True:
+                    try:
+                        item = items.get(timeout=pace.allowed_s())
+                    except Empty:
+                        raise pace.error(self.name) from None
+                    place.answered(status=_status(item))
+                    if isinstance(item, BaseException):
+                        raise self._failure(item) from item
+                    if isinstance(item, ModelReply):
+                        break
+                    if isinstance(item, TokenUsage):
+                        place.reported(item)
+                        continue
+                    pace.begin()
+                    place.wrote(item)
+                    shown += len(item.text)
+                    yield item
+            finally:
+                task.cancel()
+            reply = self._finished(item, request, model)
+            place.used(reply.usage)
+        if len(reply.text) > shown:  # half an emoji that was held back
+            yield ModelChunk(text=reply.text[shown:])
+        yield ModelChunk(reply=reply)
+
+    def _finished(self, reply: ModelReply, request: ModelRequest, model: Model) -> ModelReply:
+        if not reply.finish_reason and model.system not in _WITHOUT_FINISH_REASON:
+            raise ProviderError(
+                f"{self.name}: the reply ended without a reason: it was cut", kind="stream", retryable=True
+            )
+        return with_usage(reply, request)
+
+    def _model(self, name: str) -> Model:
+        """The model, entered on this process's loop: its connections are kept until `close`."""
+        key = "" if self._given is not None else name
+        with self._lock:
+            if self._pid != os.getpid():  # connections inherited through fork are the parent's
+                self._models, self._pid = {}, os.getpid()
+            found = self._models.get(key)
+        return found if found is not None else self._entered(key, name)
+
+    def _entered(self, key: str, name: str) -> Model:
+        # Outside the lock: a model that was given is a user's code. Of two threads' models one is kept.
+        try:
+            model = self._given or self._inferred(name)
+            run_on_model_loop(model.__aenter__(), OPEN_TIMEOUT_S)
+        except Exception as error:
+            raise self._failure(error) from error
+        with self._lock:
+            is_first = key not in self._models
+            kept = self._models.setdefault(key, model)
+        if not is_first:
+            run_on_model_loop(model.__aexit__(None, None, None), OPEN_TIMEOUT_S)
+        return kept
+
+    def _inferred(self, name: str) -> Model:
+        from pydantic_ai.models import infer_model
+
+        return infer_model(name if self._system == ANY_SERVICE else f"{self._system}:{name}")
+
+    def close(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        with self._lock:
+            models, self._models = self._models, {}
+            is_ours = self._pid == os.getpid()
+        for model in models.values() if is_ours else ():
+            run_on_model_loop(model.__aexit__(None, None, None), OPEN_TIMEOUT_S)
+
+    def _failure(self, error: BaseException) -> Exception:
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "pydantic_ai":
+            try:
+                require_service(self._system)
+            except SetupError as missing:
+                return missing
+        if not isinstance(error, Exception):
+            return ProviderError(f"{self.name}: {type(error).__name__}", kind="refused", retryable=False)
+        from brainq.models.pydantic_ai.wire import from_pydantic_error
+
+        return from_pydantic_error(error, self.name)
+
+
+def _status(item: object) -> int:
+    """As HTTP says it: whether the service answers, or fails."""
+    return 500 if isinstance(item, BaseException) else 200
+
+
+def _with_remaining_time(request: ModelRequest, deadline: Deadline) -> ModelRequest:
+    return request.model_copy(update={"timeout_s": max(0.001, deadline.remaining_s())})
+
+
+async def _request_whole(model: Model, request: ModelRequest, timeout_s: float) -> ModelReply:
+    from pydantic_ai import direct
+
+    from brainq.models.pydantic_ai import wire
+
+    response = await direct.model_request(
+        model,
+        wire.to_messages(request, model.system),
+        model_settings=wire.to_settings(request, timeout_s),
+        model_request_parameters=wire.to_parameters(request, model),
+        instrument=False,
+    )
+    return wire.from_response(response, request.model, model.system)
+
+
+async def _request_stream(
+    model: Model, request: ModelRequest, timeout_s: float, items: SimpleQueue[Any]
+) -> ModelReply:
+    """Puts what comes into `items`: what can be shown, parts of calls, and usage as far as the service tells it."""
+    from pydantic_ai import direct
+    from pydantic_ai.messages import PartDeltaEvent, PartStartEvent
+
+    from brainq.models.pydantic_ai import wire
+
+    if getattr(model, "stream_function", model) is None:  # a FunctionModel that only answers as a whole
+        reply = await _request_whole(model, request, timeout_s)
+        items.put(ModelChunk(text=reply.text))
+        return reply
+    said, thought = SurrogateJoiner(), SurrogateJoiner()
+    opened = direct.model_request_stream(
+        model,
+        wire.to_messages(request, model.system),
+        model_settings=wire.to_settings(request, timeout_s),
+        model_request_parameters=wire.to_parameters(request, model),
+        instrument=False,
+    )
+    told = TokenUsage()
+    async with opened as stream:
+        async for event in stream:
+            if (usage := wire.from_usage(stream.usage)) != told:
+                told = usage
+                items.put(told)
+            if not isinstance(event, PartStartEvent | PartDeltaEvent):
+                continue
+            part: Any = event.part if isinstance(event, PartStartEvent) else event.delta
+            kind = str(getattr(part, "part_kind", None) or part.part_delta_kind)
+            text = str(getattr(part, "content", None) or getattr(part, "content_delta", None) or "")
+            if kind.startswith("tool"):
+                items.put(ModelChunk(arguments=_call_part(part)))
+            elif kind == "text" and (text := said.feed(text)):
+                items.put(ModelChunk(text=text))
+            elif kind == "thinking" and (text := thought.feed(text)):
+                items.put(ModelChunk(reasoning=text))
+        response = stream.get()
+    if response.state == "interrupted":
+        raise ProviderError("the stream was interrupted", kind="stream", retryable=True)
+    return wire.from_response(response, request.model, model.system)
+
+
+def _call_part(part: Any) -> str:
+    """The name, and what came of the arguments, of a call or a part of it."""
+    name = getattr(part, "tool_name", None) or getattr(part, "tool_name_delta", None) or ""
+    arguments = getattr(part, "args", None) or getattr(part, "args_delta", None) or ""
+    return f"{name}{arguments if isinstance(arguments, str) else json.dumps(arguments, default=str)}"
+
+
+async def _put_outcome(work: Coroutine[Any, Any, ModelReply], items: SimpleQueue[Any]) -> None:
+    """What `work` returns or raises, as the last item."""
+    try:
+        items.put(await work)
+    except BaseException as error:
+        items.put(error)
+        if not isinstance(error, Exception):
+            raise
+
+
+class _LoopTask:
+    """Work on the models' loop. Cancelling it when it has ended does nothing."""
+
+    def __init__(self, work: Coroutine[Any, Any, None]) -> None:
+        self._future = asyncio.run_coroutine_threadsafe(work, model_loop())
+
+    def cancel(self) -> None:
+        self._future.cancel()

@@ -1,0 +1,314 @@
+"""Our messages <-> pydantic-ai's, and its exceptions -> ProviderError. Imported when a model is asked:
+pydantic-ai takes seconds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Literal, cast
+
+from pydantic_ai import exceptions as theirs
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelMessage,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserContent,
+    UserPromptPart,
+)
+from pydantic_ai.messages import ModelRequest as PydanticRequest
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.usage import RequestUsage
+
+from brainq.contracts.message import Message, Reasoning, ToolCall
+from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
+from brainq.contracts.model_options import TOOL_CHOICES
+from brainq.errors import ProviderError, SetupError
+from brainq.models.asking.failures import ServiceError, from_status
+from brainq.models.attachments import (
+    AttachmentBlocks,
+    attachment_kind,
+    describe_attachment,
+    describe_missing,
+    move_behind_results,
+)
+from brainq.models.wire import WireIds, arguments_object, parse_arguments, wire_name
+from brainq.text.shorten import beginning
+from brainq.text.surrogates import clean, clean_json
+
+# pydantic-ai's exceptions -> ProviderError.
+
+MAX_MESSAGE_CHARS = 300
+# The first that fits counts.
+_KINDS: tuple[tuple[type[Exception], str, bool], ...] = (
+    (theirs.ModelQuotaExceededError, "quota", False),
+    (theirs.ModelRateLimitError, "rate_limited", True),
+    (theirs.ModelContextWindowExceededError, "too_long", False),
+    (theirs.ModelRequestRejectedError, "refused", False),
+    (theirs.ModelTimeoutError, "timeout", True),
+    (theirs.ModelRequestTimeout, "timeout", True),
+    (TimeoutError, "timeout", True),
+    (theirs.ModelConnectionError, "connection", True),
+    (theirs.ModelUnavailableError, "server", True),
+    (theirs.ModelServerError, "server", True),
+    (theirs.UnexpectedModelBehavior, "malformed", True),
+    (ValueError, "malformed", True),
+    (OSError, "connection", True),
+)
+
+
+def from_pydantic_error(error: Exception, provider: str) -> ProviderError | SetupError:
+    """The error for anything that a call of a model can raise; SetupError where a key or a package is missing."""
+    if isinstance(error, ProviderError | SetupError):
+        return error
+    said = beginning(clean(str(error)), MAX_MESSAGE_CHARS)
+    if isinstance(error, ImportError):
+        return SetupError(f"the provider {provider!r} misses a package; {said}")
+    if isinstance(error, theirs.UserError):
+        return SetupError(f"the provider {provider!r} cannot be asked; {said}")
+    wait_s = getattr(error, "retry_after", None)
+    for kind_of_error, kind, retryable in _KINDS:
+        if isinstance(error, kind_of_error):
+            return ServiceError(f"{provider}: {said}", kind=kind, retryable=retryable, retry_after_s=wait_s)
+    if isinstance(error, theirs.ModelHTTPError):
+        return from_status(provider, error.status_code, error.headers or {}, error.body)
+    if isinstance(error, theirs.ModelAPIError):
+        return ServiceError(f"{provider}: {said}", kind="server", retryable=True, retry_after_s=wait_s)
+    # An HTTP library's own, while a body is read: neither is imported here.
+    if any(base.__name__ in ("TransportError", "RequestError") for base in type(error).__mro__):
+        return ServiceError(f"{provider}: the connection failed ({said})", kind="connection", retryable=True)
+    return ServiceError(f"{provider}: {type(error).__name__}: {said}", kind="refused", retryable=False)
+
+
+# Our messages <-> pydantic-ai's. Imported when a model is asked: pydantic-ai takes seconds.
+
+_PROVIDER_FIELDS = ("id", "signature", "provider_name", "provider_details")
+
+"""Of a part: what its service wants back unchanged. Gemini signs calls and texts, too."""
+
+_FINISH = {"tool_call": "tool_calls"}
+
+
+def wire_of(system: str) -> str:
+    return f"pydantic-ai:{system}"
+
+
+def to_messages(request: ModelRequest, system: str) -> list[ModelMessage]:
+    """The conversation. A system message that comes after its beginning keeps its place, as text of the user's."""
+    ids = WireIds()
+    made: list[ModelMessage] = []
+    parts: list[ModelRequestPart] = []
+    names: dict[str, str] = {}
+    for message in move_behind_results(request.messages):
+        if message.role == "assistant":
+            if parts:
+                made.append(PydanticRequest(parts=parts))
+                parts = []
+            names |= {call.id: wire_name(call.name) for call in message.calls}
+            answer = _response(message, ids, request.model, system)
+            if answer.parts:
+                made.append(answer)
+        elif message.role == "tool":
+            shown = [clean(message.content), *AttachmentBlocks(request.blobs).text(message.attachments)]
+            parts.append(
+                ToolReturnPart(
+                    tool_name=names.get(message.call_id) or wire_name(message.name),
+                    content="\n\n".join(text for text in shown if text),
+                    tool_call_id=ids.of_result(message),
+                    outcome="failed" if message.is_error else "success",
+                )
+            )
+        elif message.role == "system" and not made and all(isinstance(p, SystemPromptPart) for p in parts):
+            parts.append(SystemPromptPart(clean(message.content)))
+        else:
+            parts.append(UserPromptPart(_content(message, request)))
+    return [*made, PydanticRequest(parts=parts)] if parts else made
+
+
+def _content(message: Message, request: ModelRequest) -> str | list[UserContent]:
+    text = clean(message.content)
+    if not message.attachments:
+        return text
+    content: list[UserContent] = [text] if text else []
+    for one in message.attachments:
+        data, kind = request.blobs.get(one.sha256), attachment_kind(one)
+        if data is None:
+            content.append(describe_missing(one))
+        elif kind == "other":
+            content.append(describe_attachment(one))
+        elif kind == "text":
+            content.extend(AttachmentBlocks(request.blobs).text([one]))
+        else:
+            content.append(BinaryContent(data=data, media_type=one.media_type))
+    return content
+
+
+def _response(message: Message, ids: WireIds, model: str, system: str) -> ModelResponse:
+    """A reply with what its service wants back, in the order it came."""
+    kept = [one for one in message.reasoning if one.wire == wire_of(system) and one.model == model]
+    blocks = [(one.before, cast("dict[str, Any]", one.block), one.text) for one in kept]
+    text = clean(message.content)
+    said = next((block for _, block, _ in blocks if block.get("part") == "text"), {})
+    parts: list[ModelResponsePart] = []
+    for index in range(len(message.calls) + 1):
+        parts += [
+            ThinkingPart(content=thought, **_replayed_part(block))
+            for before, block, thought in blocks
+            if before == index and block.get("part") == "thinking"
+        ]
+        if index == 0 and (text.strip() or said):
+            parts.append(TextPart(text, **_replayed_part(said, without="signature")))
+        if index < len(message.calls):
+            call = message.calls[index]
+            marked = next(
+                (b for before, b, _ in blocks if before == index and b.get("part") == "call"),
+                dict[str, Any](),
+            )
+            parts.append(
+                ToolCallPart(
+                    tool_name=wire_name(call.name),
+                    args=arguments_object(call.arguments),
+                    tool_call_id=ids.of_call(call),
+                    **_replayed_part(marked, without="signature"),
+                )
+            )
+    origin = next((block for _, block, _ in blocks), dict[str, Any]())
+    return ModelResponse(
+        parts=parts,
+        model_name=model,
+        provider_name=origin.get("by"),
+        canonical_system=origin.get("canonical"),
+    )
+
+
+def _replayed_part(block: dict[str, Any], without: str = "") -> dict[str, Any]:
+    return {name: block[name] for name in _PROVIDER_FIELDS if name != without and name in block}
+
+
+def to_parameters(request: ModelRequest, model: Model) -> ModelRequestParameters:
+    """Tools and the schema of the answer. A model that takes no schema reads it in its instructions."""
+    schema = request.output_schema
+    return ModelRequestParameters(
+        function_tools=[
+            ToolDefinition(
+                name=tool.name,
+                description=clean(tool.description),
+                parameters_json_schema=clean_json(tool.parameters),
+            )
+            for tool in request.tools
+        ],
+        output_mode="text" if schema is None else _output_mode(model),
+        output_object=None
+        if schema is None
+        else OutputObjectDefinition(json_schema=clean_json(schema), name="reply"),
+    )
+
+
+def _output_mode(model: Model) -> Literal["native", "prompted"]:
+    return "native" if model.profile.get("supports_json_schema_output", False) else "prompted"
+
+
+def to_settings(request: ModelRequest, timeout_s: float) -> ModelSettings:
+    """The options, as far as they say something. Retries are ours."""
+    options = request.options
+    choice = options.tool_choice if request.tools else None
+    settings: dict[str, Any] = {
+        "timeout": timeout_s,
+        "max_retries": 0,
+        "max_tokens": request.max_output_tokens,
+        "temperature": options.temperature,
+        "top_p": options.top_p,
+        "seed": options.seed,
+        "stop_sequences": None if options.stop is None else [clean(text) for text in options.stop],
+        "tool_choice": choice if choice is None or choice in TOOL_CHOICES else [choice],
+        "parallel_tool_calls": options.parallel_tool_calls if request.tools else None,
+        "thinking": False if options.reasoning_effort == "none" else options.reasoning_effort,
+        "extra_headers": options.extra_headers and dict(options.extra_headers),
+        "extra_body": options.extra_body and dict(options.extra_body),
+    }
+    return cast("ModelSettings", {name: value for name, value in settings.items() if value is not None})
+
+
+def from_response(response: ModelResponse, model: str, system: str) -> ModelReply:
+    """The reply, with what has to go back to its service."""
+    calls: list[ToolCall] = []
+    reasoning: list[Reasoning] = []
+    texts: list[str] = []
+    for part in response.parts:
+        if isinstance(part, ThinkingPart):
+            reasoning.append(
+                _replay_record("thinking", part, response, model, system, len(calls), part.content)
+            )
+        elif isinstance(part, TextPart):
+            texts.append(part.content)
+            reasoning.extend(_part_record("text", part, response, model, system, len(calls)))
+        elif isinstance(part, ToolCallPart):
+            reasoning.extend(_part_record("call", part, response, model, system, len(calls)))
+            calls.append(_call(part))
+    finish = _FINISH.get(response.finish_reason or "", response.finish_reason or "")
+    return ModelReply(
+        text=clean("".join(texts)),
+        calls=tuple(calls),
+        usage=from_usage(response.usage),
+        model=response.model_name or model,
+        finish_reason="tool_calls" if finish == "stop" and calls else finish,
+        reasoning=tuple(reasoning),
+    )
+
+
+def from_usage(usage: RequestUsage) -> TokenUsage:
+    """Ours: `input_tokens` includes the cached ones there, too."""
+    return TokenUsage(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_creation_tokens=usage.cache_write_tokens,
+    )
+
+
+def _call(part: ToolCallPart) -> ToolCall:
+    args = part.args
+    arguments = clean_json(args) if isinstance(args, dict) else parse_arguments(args or "")
+    own_id = part.tool_call_id
+    return ToolCall(id=own_id, name=clean(part.tool_name), arguments=arguments, provider_id=own_id)
+
+
+def _part_record(
+    kind: str, part: TextPart | ToolCallPart, response: ModelResponse, model: str, system: str, before: int
+) -> Iterator[Reasoning]:
+    """What a text or a call carries that goes back; mostly nothing."""
+    if part.provider_details or part.id:
+        yield _replay_record(kind, part, response, model, system, before, "")
+
+
+def _replay_record(
+    kind: str, part: Any, response: ModelResponse, model: str, system: str, before: int, text: str
+) -> Reasoning:
+    block = {
+        "part": kind,
+        "by": response.provider_name,
+        "canonical": response.canonical_system,
+        **{name: getattr(part, name, None) for name in _PROVIDER_FIELDS},
+    }
+    said = {name: value for name, value in block.items() if value is not None and _is_json(value)}
+    return Reasoning(
+        wire=wire_of(system), text=clean(text), block=clean_json(said), before=before, model=model
+    )
+
+
+def _is_json(value: object) -> bool:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,241 @@
+"""`openai:gpt-4.1` -> a provider and a model's name."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from difflib import get_close_matches
+
+from brainq.errors import InvalidInput, SetupError
+from brainq.models.base import Checkable, Provider, ProviderGroup
+from brainq.models.pydantic_ai.services import ANY_SERVICE, SERVICES
+
+ProviderFactory = Callable[[], Provider]
+
+# A provider made before one of these changed would keep the old key or address.
+_ENVIRONMENT = (
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "OPENAI_CHAT_ROLES",
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_BASE_URL",
+)
+
+
+def _openai() -> Provider:
+    from brainq.models.openai.chat_provider import OpenAIProvider
+
+    return OpenAIProvider()
+
+
+def _openai_responses() -> Provider:
+    from brainq.models.openai.responses_provider import OpenAIResponsesProvider
+
+    return OpenAIResponsesProvider()
+
+
+def _anthropic() -> Provider:
+    from brainq.models.anthropic.provider import AnthropicProvider
+
+    return AnthropicProvider()
+
+
+def _offline() -> Provider:
+    from brainq.models.offline import offline_model
+
+    return offline_model()
+
+
+def _by_pydantic_ai(system: str) -> ProviderFactory:
+    def make() -> Provider:
+        from brainq.models.pydantic_ai.provider import PydanticAIProvider
+
+        return PydanticAIProvider(system)
+
+    return make
+
+
+_VENDOR_BY_PREFIX = {
+    "gpt": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "claude": "anthropic",
+    "gemini": "google",
+}
+
+_lock = threading.Lock()
+_VENDORS: dict[str, ProviderFactory] = {"openai": _openai, "anthropic": _anthropic}
+_factories: dict[str, ProviderFactory] = {
+    **_VENDORS,
+    "openai-responses": _openai_responses,
+    "offline": _offline,
+    **{system: _by_pydantic_ai(system) for system in (*SERVICES, ANY_SERVICE)},
+}
+_instances: dict[str, tuple[tuple[str | None, ...], Provider]] = {}
+
+
+def register_provider(name: str, factory: ProviderFactory) -> None:
+    """Make `name:model` known; a name can be replaced.
+
+    `factory` is called once a process, at first use. Threads that use the name first at the same moment may each call
+    it: one provider is kept, the others are closed. It may ask for other providers by name.
+    """
+    if not name or ":" in name:
+        raise InvalidInput("provider", f"{name!r} is not a provider name; use a word without a colon")
+    with _lock:
+        _factories[name] = factory
+        _instances.pop(name, None)
+
+
+def known_providers() -> tuple[str, ...]:
+    """The names that can stand before the colon, sorted."""
+    with _lock:
+        return tuple(sorted(_factories))
+
+
+def resolve_model(model: str | Provider, provider: str | Provider | None = None) -> tuple[Provider, str]:
+    """The provider to ask and the model's name there.
+
+        resolve_model("openai:gpt-4.1")            the named provider; the model's name may hold colons
+        resolve_model("gpt-4.1", "openai")         the same
+        resolve_model("gpt-4.1", OpenAIProvider(base_url=...))
+        resolve_model(ScriptedProvider([...]))     the model is called as the provider is
+
+    Providers made by name are shared by the process. Raises InvalidInput for a name that is not known.
+    API keys are looked for at the first call, not here.
+    """
+    if not isinstance(model, str):
+        return model, model.name
+    if provider is None or isinstance(provider, str):
+        name, model = split_model(model, provider)
+        return _provider_by_name(name), model
+    return provider, _with_model_name(model)
+
+
+def split_model(model: str, provider: str | None = None) -> tuple[str, str]:
+    """The provider's name and the model's, as in `resolve_model`; nothing is made.
+
+    Raises InvalidInput, which says what was meant where that can be told.
+    """
+    if provider is None:
+        provider, colon, rest = model.partition(":")
+        if not colon:
+            raise InvalidInput("model", f"{model!r} names no provider; {_guessed_vendor(model)}")
+        if provider not in known_providers():
+            known = ", ".join(known_providers())
+            close = get_close_matches(provider, known_providers(), 1)
+            meant = f"did you mean {close[0]}:{rest}?" if close else _guessed_vendor(model)
+            raise InvalidInput(
+                "model",
+                f"{provider!r} is not a known provider ({known}); {meant} Others are made known with "
+                "register_provider, before the Brain is made",
+            )
+        return provider, _with_model_name(rest)
+    if provider not in known_providers():
+        known = known_providers()
+        close = get_close_matches(provider, known, 1)
+        meant = f"did you mean {close[0]}?" if close else f"use one of: {', '.join(known)}."
+        raise InvalidInput(
+            "provider", f"{provider!r} is not known; {meant} Others are made known with register_provider"
+        )
+    return provider, _with_model_name(model.removeprefix(f"{provider}:"))
+
+
+def describe_provider(provider: Provider) -> str:
+    """A provider that was given as an object, for people."""
+    if isinstance(provider, ProviderGroup):
+        return f"{provider.name} of {', '.join(model_reference(*member) for member in provider.members)}"
+    return f"{provider.name}, an object of the brain's own"
+
+
+def model_reference(provider: Provider, model: str) -> str:
+    """`provider:model`; the name alone of one that has no models by name."""
+    return model if model == provider.name else f"{provider.name}:{model}"
+
+
+def check_model_choice(own: str | Provider, model: str | None, provider: str | None) -> None:
+    """Raise InvalidInput for a turn's choice of model and provider that its brain, whose model is `own`, cannot ask."""
+    if model is not None:
+        split_model(model, provider)
+    elif provider is not None:
+        split_model("any", provider)
+        if not isinstance(own, str) or split_model(own)[0] != provider:
+            raise InvalidInput(
+                "provider", f"{provider!r} is not the provider of the brain's own model; give the model, too"
+            )
+
+
+def provider_name(own: str | Provider, model: str | None, provider: str | None) -> str:
+    """The name of the provider that a turn with this choice asks, whose brain's model is `own`; "" where it is not
+    known here."""
+    asked = model or own
+    if not isinstance(asked, str):
+        return asked.name
+    try:
+        return split_model(asked, provider)[0]
+    except InvalidInput:
+        return ""
+
+
+def _with_model_name(model: str) -> str:
+    if not model:
+        raise InvalidInput("model", "the model's name is empty; write provider:model, such as openai:gpt-4.1")
+    return model
+
+
+def _guessed_vendor(model: str) -> str:
+    """What somebody meant who named no provider."""
+    for begins, vendor in _VENDOR_BY_PREFIX.items():
+        if model.startswith(begins):
+            return f"did you mean {vendor}:{model}?"
+    return f"write provider:model, such as openai:{model or 'gpt-4.1'}."
+
+
+def warm_up_vendors() -> None:
+    """Effect: import the SDKs of all vendors whose key is set, and make their clients, which takes seconds of CPU.
+
+    A turn may name a provider that its brain does not; what is done here is not taken from that turn's time.
+    """
+    for name in _VENDORS:
+        with suppress(SetupError):
+            provider = _provider_by_name(name)
+            if isinstance(provider, Checkable):
+                provider.check()
+                warm_up(provider)
+
+
+def warm_up(provider: Provider) -> None:
+    """Effect: let a provider that can do so get ready. Raises SetupError if a key or a package is missing."""
+    get_ready = getattr(provider, "warm_up", None)
+    if get_ready is not None:
+        get_ready()
+
+
+def _provider_by_name(name: str) -> Provider:
+    service = SERVICES.get(name)
+    variables = service.keys if service is not None else _ENVIRONMENT
+    environment = tuple(os.environ.get(variable) for variable in variables)
+    with _lock:
+        factory, made = _factories[name], _instances.get(name)
+    if made is not None and made[0] == environment:
+        return made[1]
+    # Outside the lock: a factory is a user's code, and may look for other providers.
+    provider = factory()
+    with _lock:
+        made = _instances.get(name)
+        is_first = made is None or made[0] != environment
+        if is_first and _factories[name] is factory:
+            _instances[name] = (environment, provider)
+    if made is None or is_first:
+        return provider
+    _close_quietly(provider)
+    return made[1]
+
+
+def _close_quietly(provider: Provider) -> None:
+    close = getattr(provider, "close", None)
+    if close is not None:
+        close()

@@ -1,0 +1,192 @@
+"""A model that follows a script or rules: for tests, demos and benchmarks."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from brainq.contracts.message import ToolCall
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage
+from brainq.errors import ProviderError
+from brainq.models.asking.pace import keeps_limits
+from brainq.text.estimate import with_usage
+
+_WORD = re.compile(r"\s*\S+\s*")
+
+
+@dataclass(frozen=True)
+class ScriptedFailure:
+    """What a scripted step does instead of answering; made by `fails`."""
+
+    kind: str
+    retryable: bool
+    message: str
+    attempts: int
+    then: ModelReply | None
+    after_text: str
+
+
+Rules = Callable[[ModelRequest], "ModelReply | ScriptedFailure"]
+
+
+def says(text: str, *, usage: TokenUsage | None = None, finish: str = "stop") -> ModelReply:
+    """A reply of text only. Usage is estimated from the lengths unless given.
+
+    finish   why it stopped: `length` for a reply that was cut off, `content_filter` for one that was filtered
+    """
+    return ModelReply(text=text, usage=usage or TokenUsage(), finish_reason=finish)
+
+
+def calls(
+    *wanted: tuple[str, dict[str, Any] | str],
+    text: str = "",
+    usage: TokenUsage | None = None,
+    finish: str = "tool_calls",
+) -> ModelReply:
+    """A reply that asks for tools, in this order: `calls(("read_note", {"path": "a"}), text="Let me see.")`.
+
+    Arguments given as str are passed on raw, as when a model writes broken JSON.
+
+    finish   as for `says`; no call of a reply that was cut off or filtered runs
+    """
+    made = tuple(
+        ToolCall(id=f"call_{index}", name=name, arguments=arguments, provider_id=f"call_{index}")
+        for index, (name, arguments) in enumerate(wanted)
+    )
+    return ModelReply(text=text, calls=made, usage=usage or TokenUsage(), finish_reason=finish)
+
+
+def fails(
+    kind: str = "server",
+    *,
+    retryable: bool = True,
+    message: str = "a scripted failure",
+    attempts: int = 1_000_000,
+    then: ModelReply | None = None,
+    after_text: str = "",
+) -> ScriptedFailure:
+    """A step that raises ProviderError on attempts 1 to `attempts` (of ModelRequest), then replies `then`.
+
+    after_text   a stream shows this text before it fails
+    """
+    return ScriptedFailure(kind, retryable, message, attempts, then, after_text)
+
+
+class ScriptedProvider:
+    """Answers step n (1-based) of every turn with `script[n - 1]`, or any request with `rules(request)`.
+
+    It holds no position: the reply depends on the request alone, so a step that is run again, by whichever
+    process, gets the same reply. A step past the end of the script raises ProviderError (kind `script`).
+
+    latency_s   seconds a reply takes; a stream spreads them over its text's words, which come behind its reasoning.
+                If `timeout_s` of the request is less, the call raises ProviderError (kind `timeout`) when it is up.
+    auxiliary   answers requests that are not steps (`request.purpose`: reflections, summaries, ...); without
+                it they raise ProviderError (kind `script`), and what asked goes on without a model
+    """
+
+    def __init__(
+        self,
+        script: Sequence[ModelReply | ScriptedFailure] | None = None,
+        *,
+        rules: Rules | None = None,
+        latency_s: float = 0.0,
+        name: str = "scripted",
+        auxiliary: Rules | None = None,
+    ) -> None:
+        if (script is None) == (rules is None):
+            raise TypeError("give ScriptedProvider either script=[...] or rules=function")
+        self.name = name
+        self._script = tuple(script or ())
+        self._rules = rules
+        self._latency_s = latency_s
+        self._auxiliary = auxiliary
+
+    def generate(self, request: ModelRequest) -> ModelReply:
+        answer = self._answer(request)
+        self._wait(request, self._latency_s, already_s=0.0)
+        if isinstance(answer, ScriptedFailure):
+            raise _failure_error(answer)
+        return _with_usage(answer, request)
+
+    @keeps_limits
+    def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
+        answer = self._answer(request)
+        thoughts = () if isinstance(answer, ScriptedFailure) else answer.reasoning
+        for word in (word for thought in thoughts for word in _words(thought.text)):
+            yield ModelChunk(reasoning=word)
+        text = answer.after_text if isinstance(answer, ScriptedFailure) else answer.text
+        words = _words(text)
+        pause_s = self._latency_s / max(1, len(words))
+        silence_s = request.first_token_s
+        for index, word in enumerate(words):
+            self._wait(request, pause_s, already_s=index * pause_s, silence_s=silence_s)
+            silence_s = request.idle_s
+            yield ModelChunk(text=word)
+        if not words:
+            self._wait(request, self._latency_s, already_s=0.0, silence_s=silence_s)
+        if isinstance(answer, ScriptedFailure):
+            raise _failure_error(answer)
+        yield ModelChunk(reply=_with_usage(answer, request))
+
+    def _answer(self, request: ModelRequest) -> ModelReply | ScriptedFailure:
+        if request.purpose != "step":
+            if self._auxiliary is None:
+                raise ProviderError(
+                    f"this scripted model takes steps only and was asked for a {request.purpose}; "
+                    "give it auxiliary=function",
+                    kind="script",
+                    retryable=False,
+                )
+            answer = self._auxiliary(request)
+        elif self._rules is not None:
+            answer = self._rules(request)
+        elif 1 <= request.step <= len(self._script):
+            answer = self._script[request.step - 1]
+        else:
+            raise ProviderError(
+                f"the script has {len(self._script)} steps and was asked for step {request.step}; "
+                "add a reply to it, or end it with one that calls no tools",
+                kind="script",
+                retryable=False,
+            )
+        if isinstance(answer, ScriptedFailure) and answer.then is not None:
+            return answer if request.attempt <= answer.attempts else answer.then
+        return answer
+
+    def _wait(
+        self, request: ModelRequest, seconds: float, *, already_s: float, silence_s: float | None = None
+    ) -> None:
+        left_s = max(0.0, request.timeout_s - already_s)
+        if silence_s is not None and silence_s < min(seconds, left_s):
+            time.sleep(silence_s)
+            raise ProviderError(
+                f"the scripted model said nothing for {silence_s:g} s", kind="stalled", retryable=True
+            )
+        if seconds > 0:
+            time.sleep(min(seconds, left_s))
+        if seconds > left_s:
+            raise ProviderError(
+                f"the scripted model did not answer within {request.timeout_s:g} s",
+                kind="timeout",
+                retryable=True,
+            )
+
+
+def _with_usage(reply: ModelReply, request: ModelRequest) -> ModelReply:
+    if not reply.model:
+        reply = reply.model_copy(update={"model": request.model})
+    counted = with_usage(reply, request)
+    # Nobody bills for it, so what it is thought to have used is what it used.
+    return counted.model_copy(update={"usage": counted.usage.model_copy(update={"estimated": False})})
+
+
+def _failure_error(failure: ScriptedFailure) -> ProviderError:
+    return ProviderError(failure.message, kind=failure.kind, retryable=failure.retryable)
+
+
+def _words(text: str) -> list[str]:
+    """Pieces that join to `text`."""
+    return _WORD.findall(text) or ([text] if text else [])

@@ -1,0 +1,179 @@
+"""What the wires of all vendors share: names, ids and arguments of calls, reasoning that is sent back, extra
+headers and parameters, server-sent events.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
+
+from brainq.contracts.message import Message, Reasoning, ToolCall
+from brainq.contracts.model_options import ModelOptions
+from brainq.text.surrogates import clean, clean_json
+
+# Tool calls on the wire: arguments as text or object, and ids that stay unique in one request.
+
+UNPARSED = "_unparsed"
+
+MAX_NAME_CHARS = 64  # of a tool, as the strictest service takes it; ours are no longer
+
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def parse_arguments(text: str) -> dict[str, Any] | str:
+    """The object that `text` is as JSON; `text` itself if it is none (a gate repairs or denies it).
+
+    Models leave the arguments of a tool without parameters empty; that is an empty object.
+    """
+    if not text.strip():
+        return {}
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return clean(text)
+    if not isinstance(value, dict):
+        return clean(text)
+    return cast("dict[str, Any]", clean_json(value))
+
+
+def arguments_object(arguments: dict[str, Any] | str) -> dict[str, Any]:
+    """The arguments for a wire that wants an object; unparsable text goes under the key `_unparsed`."""
+    if isinstance(arguments, str):
+        parsed = parse_arguments(arguments)
+        return {UNPARSED: parsed} if isinstance(parsed, str) else parsed
+    return cast("dict[str, Any]", clean_json(arguments))
+
+
+def arguments_text(arguments: dict[str, Any] | str) -> str:
+    """The arguments for a wire that wants JSON text: always an object, since chat templates parse it."""
+    return json.dumps(arguments_object(arguments), ensure_ascii=False)
+
+
+def wire_name(name: str) -> str:
+    """The name of a call as services take it back. They refuse a whole request over a name that no tool can have, and
+    models make such names up."""
+    return _NOT_IN_IDS.sub("_", name)[:MAX_NAME_CHARS] or "unnamed"
+
+
+class WireIds:
+    """Our call ids, told apart where a conversation repeats them.
+
+    `c1-0` is unique in its turn, but a session's history holds one for every turn, and services refuse a
+    request that uses an id twice. A repetition gets a suffix; a result goes to the latest call of its id.
+    """
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+        self._latest: dict[str, str] = {}
+
+    def of_call(self, call: ToolCall) -> str:
+        wire = self._free(_NOT_IN_IDS.sub("_", call.id) or "call")
+        self._used.add(wire)
+        self._latest[call.id] = wire
+        return wire
+
+    def of_result(self, message: Message) -> str:
+        return self._latest.get(message.call_id) or _NOT_IN_IDS.sub("_", message.call_id)
+
+    def _free(self, plain: str) -> str:
+        wire, number = plain, 1
+        while wire in self._used:
+            number += 1
+            wire = f"{plain}_{number}"
+        return wire
+
+
+class NumberedIds(WireIds):
+    """Ids of nine letters and digits, the only ones that Mistral's templates take."""
+
+    def of_result(self, message: Message) -> str:
+        return self._latest.get(message.call_id, "call00000")
+
+    def _free(self, plain: str) -> str:
+        return f"call{len(self._used) + 1:05}"
+
+
+# What of a message's reasoning is sent back.
+
+EARLIER_REASONING = "earlier reasoning"
+
+"""What a request is sent without, once, where its service does not take it back: it was signed for another account,
+or the conversation before it has changed."""
+
+
+def replayable_reasoning(message: Message, wire: str, model: str | None) -> tuple[Reasoning, ...]:
+    """What `model`, asked on `wire`, thought for this message; nothing of another's. None: nothing goes back."""
+    if model is None or not message.reasoning:
+        return ()
+    return tuple(thought for thought in message.reasoning if thought.wire == wire and thought.model == model)
+
+
+# Headers and parameters of a service's own, which only code may give.
+
+
+def with_extra_parameters(body: dict[str, Any], options: ModelOptions) -> dict[str, Any]:
+    """An SDK's arguments with the options' headers, and with their parameters merged into the request's JSON."""
+    if options.extra_headers:
+        body = {**body, "extra_headers": dict(options.extra_headers)}
+    if options.extra_body:
+        body = {**body, "extra_body": _deep_merge(body.get("extra_body") or {}, options.extra_body)}
+    return body
+
+
+def _deep_merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    made = dict(below)
+    for name, value in above.items():
+        known = made.get(name)
+        if isinstance(known, Mapping) and isinstance(value, Mapping):
+            value = _deep_merge(known, value)
+        made[name] = value
+    return made
+
+
+# Server-sent events -> JSON objects.
+#
+# The SDKs' own stream classes are not used: they drop the connection instead of returning it to the pool,
+# hide whether the end marker was seen, and build a model object for every token. Lines are split on bytes,
+# because text line splitting also breaks at U+2028, which JSON allows inside a string.
+
+END_MARKER = "[DONE]"
+
+
+def sse_events(pieces: Iterable[bytes]) -> Iterator[dict[str, Any] | None]:
+    """The `data` of each event as an object, or None for the end marker `[DONE]`.
+
+    Comments, event names and empty events are skipped; several `data` lines of one event are joined.
+    Raises ValueError for data that is not a JSON object.
+    """
+    data: list[bytes] = []
+    for line in _split_lines(pieces):
+        if line.startswith(b"data:"):
+            data.append(line[5:].strip())
+        elif not line and data:
+            yield from _parse_event(data)
+            data = []
+    if data:  # a stream that ends without its last blank line
+        yield from _parse_event(data)
+
+
+def _parse_event(data: list[bytes]) -> Iterator[dict[str, Any] | None]:
+    text = b"\n".join(data).decode()
+    if text == END_MARKER:
+        yield None
+    elif text:
+        value = json.loads(text)
+        if not isinstance(value, dict):
+            raise ValueError(f"an event is a JSON {type(value).__name__}, not an object")
+        yield value
+
+
+def _split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for piece in pieces:
+        *complete, rest = (rest + piece).split(b"\n")
+        for line in complete:
+            yield line.removesuffix(b"\r")
+    if rest:
+        yield rest

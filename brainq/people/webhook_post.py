@@ -1,0 +1,143 @@
+"""One POST to a webhook, bounded in time: name, addresses and TLS within one deadline. Redirects are not
+followed.
+"""
+
+from __future__ import annotations
+
+import functools
+import queue
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+# A connection within one deadline: name, addresses and TLS together. http.client's own takes as long for each.
+
+Address = tuple[Any, Any, int, str, Any]
+
+"""As `socket.getaddrinfo` gives it."""
+
+
+def open_connection(host: str, port: int, trust: ssl.SSLContext | None, within_s: float) -> socket.socket:
+    """A socket to the first address that answers; of several each has its share of the time. `trust`: speak TLS.
+
+    Raises TimeoutError, and any other OSError or ValueError of the last address that was tried.
+    """
+    until = time.monotonic() + within_s
+    addresses = _addresses(host, port, within_s)
+    failure: OSError = TimeoutError("no address answered in time")
+    for nth, (family, kind, protocol, _, address) in enumerate(addresses):
+        left_s = until - time.monotonic()
+        if left_s <= 0:
+            break
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.settimeout(left_s / (len(addresses) - nth))
+            sock.connect(address)
+        except OSError as refused:
+            sock.close()
+            failure = refused
+            continue
+        return sock if trust is None else _start_tls(sock, host, trust, until)
+    raise failure
+
+
+def _start_tls(sock: socket.socket, host: str, trust: ssl.SSLContext, until: float) -> socket.socket:
+    try:
+        sock.settimeout(max(0.001, until - time.monotonic()))  # of the handshake as a whole
+        return trust.wrap_socket(sock, server_hostname=host)
+    except BaseException:
+        sock.close()
+        raise
+
+
+def _addresses(host: str, port: int, within_s: float) -> list[Address]:
+    """Looked up beside, because no lookup can be cut off; a resolver ends it at last."""
+    found: queue.SimpleQueue[list[Address] | Exception] = queue.SimpleQueue()
+
+    def look() -> None:
+        try:
+            found.put(list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
+        except Exception as failure:
+            found.put(failure)
+
+    threading.Thread(target=look, name="webhook-name", daemon=True).start()
+    try:
+        said = found.get(timeout=within_s)
+    except queue.Empty:
+        raise TimeoutError("the name was not found in time") from None
+    if isinstance(said, Exception):
+        raise said
+    return said
+
+
+# One POST, bounded in time. Redirects are not followed, and no answer is read beyond its status.
+
+CONNECT_S = 5.0
+
+ANSWER_S = 10.0
+
+MAX_ERROR_CHARS = 300
+
+
+def post(url: str, body: bytes, headers: Mapping[str, str], answer_s: float = ANSWER_S) -> str:
+    """Send it; "" when it was taken (a status from 200 to 299), else why not. The connection has CONNECT_S in all.
+
+    answer_s   from the connection on until the answer's head is there, also where that comes a byte at a time
+    """
+    parts = urlsplit(url)
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    host = parts.hostname or ""
+    trust = _trust() if parts.scheme == "https" else None
+    connection = (
+        HTTPConnection(host, parts.port)
+        if trust is None
+        else HTTPSConnection(host, parts.port, context=trust)
+    )
+    over = threading.Event()
+    timer = threading.Timer(answer_s, lambda: (over.set(), _shut_down(connection)))
+    timer.daemon = True
+    is_connected = False
+    try:
+        connection.sock = open_connection(host, connection.port, trust, CONNECT_S)
+        is_connected = True
+        connection.sock.settimeout(answer_s)
+        timer.start()
+        connection.request("POST", path, body, dict(headers))
+        status = connection.getresponse().status
+    except (OSError, HTTPException, ValueError) as failure:
+        if over.is_set() or isinstance(failure, TimeoutError):
+            return (
+                f"no answer within {answer_s:g} s"
+                if is_connected
+                else f"no connection within {CONNECT_S:g} s"
+            )
+        return f"{type(failure).__name__}: {failure}"[:MAX_ERROR_CHARS]
+    finally:
+        timer.cancel()
+        connection.close()
+    if 200 <= status < 300:
+        return ""
+    moved = "; redirects are not followed, give the url it leads to" if 300 <= status < 400 else ""
+    return f"HTTP {status}{moved}"
+
+
+@functools.cache
+def _trust() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+def _shut_down(connection: HTTPConnection) -> None:
+    """Whoever reads from it finds its end."""
+    sock = connection.sock
+    if sock is not None:
+        try:
+            socket.socket.shutdown(
+                sock, socket.SHUT_RDWR
+            )  # of the socket beneath TLS, which another thread uses
+        except OSError:
+            return

@@ -1,0 +1,117 @@
+"""What one machine needs of another, or of wiring: brakes, child turns, an answer's context, task events,
+threads for later steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from brainq.contracts.call import ChildTurn
+from brainq.contracts.claim import CallClaim, CallRef, FinalStepClaim
+from brainq.contracts.fleet import ComparedPage
+from brainq.contracts.message import Message
+from brainq.contracts.people import Brake, HoldSpec
+from brainq.contracts.turn import TurnRequest, TurnResult
+from brainq.contracts.view import EndedTurn
+
+# What keeps turns from changing anything: in SQL, and put back into Redis from there.
+
+
+class BrakeRows(Protocol):
+    """Holds, readiness flags and cancels in SQL. Fitted by `store.repositories.brakes.Brakes`."""
+
+    def hold(self, session_id: str, turn_id: str, spec: HoldSpec) -> None: ...
+    def flag(self, session_id: str, spec: HoldSpec) -> None: ...
+    def cancel(self, session_id: str, turn_id: str, reason: str) -> None: ...
+    def taken(self, session_id: str, flag_id: str, turn_id: str) -> bool: ...
+    def over(self, session_id: str, brake_id: str) -> bool: ...
+    def released(self, session_id: str, turn_id: str, brake_id: str) -> None: ...
+    def those_released(self, session_id: str, brake_ids: Sequence[str]) -> set[str]: ...
+    def withdraw(self, session_id: str, brake_id: str) -> None: ...
+    def lift(self, session_id: str, turn_id: str) -> int: ...
+    def of(self, session_id: str, turn_id: str) -> Sequence[Brake]: ...
+    def stands(self, session_id: str, brake_id: str) -> bool: ...
+    def of_turns(self, after_row: int, limit: int) -> Sequence[tuple[int, Brake]]: ...
+    def close(self, after_row: int, last_row: int) -> int: ...
+
+
+class Brakes(Protocol):
+    """What was promised to keep turns from changing anything. Fitted by `people.brakes.BrakeDesk`.
+
+    taken     the turn took a flag of its session when it became live
+    lift      a newer word on its readiness takes the place of that flag
+    restore   put back what Redis has lost of a turn's brakes; how many that were, cancels always among them
+    heal      the same for a page of those that stand
+    """
+
+    def of(self, session_id: str, turn_id: str) -> Sequence[Brake]: ...
+    def stopped(self, session_id: str, turn_ids: Iterable[str], reason: str) -> None: ...
+    def given_back(self, turn_id: str, brakes: Iterable[Brake]) -> None: ...
+    def those_released(self, session_id: str, brake_ids: Sequence[str]) -> set[str]: ...
+    def taken(self, session_id: str, flag_id: str, turn_id: str) -> None: ...
+    def lift(self, session_id: str, turn_id: str) -> None: ...
+    def restore(self, session_id: str, turn_id: str) -> int: ...
+    def heal(self, after_row: int) -> ComparedPage: ...
+
+
+# Turns that calls start.
+
+
+class ChildTurns(Protocol):
+    """Fitted by `people.children.ChildDesk`.
+
+    start             (`STARTED`, child turn id) or (`REFUSED`, why). The same call again is the same child
+    stop              the call could not park, because its turn no longer wants it: nor does anybody want the child
+    cancel_children   their turn is over
+    check_parent      stops a child whose parent call no longer waits for it; True when it did so
+    deliver           brings a child's result to the call that waits for it
+    """
+
+    def start(self, claim: CallClaim, child: ChildTurn) -> tuple[str, str]: ...
+    def cancel_children(self, turn_ids: Sequence[str]) -> None: ...
+    def check_parent(self, session_id: str, turn_id: str, parent: CallRef) -> bool: ...
+    def deliver(self, request: TurnRequest, result: TurnResult) -> str: ...
+
+
+# What an ended turn's answer was given on.
+
+
+class AnswerContext(Protocol):
+    """What the turn itself does not hold: its system prompt, the conversation before it. See `wiring.before.Before`."""
+
+    def system_prompt(self, turn: EndedTurn) -> str: ...
+    def history(self, turn: EndedTurn) -> tuple[Message, ...]: ...
+
+
+# Those who watch tasks, and hear here of what no task of its own did.
+
+
+class TaskEvents(Protocol):
+    """Tells of what was done without a doorbell of its own. Fitted by `tasks.events.TaskEvents`.
+
+    turn         the sweeper ended a turn
+    call         the sweeper gave an attempt of a call up, or found it lost; `rung_again_ms` as `Calls` tells it
+    step_began, step_ended   a visit went on with this step of the finalizer
+    """
+
+    def turn(self, session_id: str, turn_id: str, fence: int, did: str) -> None: ...
+    def call(self, ref: CallRef, attempt: int, tool: str, did: str, rung_again_ms: int | None) -> None: ...
+    def step_began(self, claim: FinalStepClaim) -> None: ...
+    def step_ended(self, claim: FinalStepClaim, did: str, took_s: float) -> None: ...
+
+
+# Threads that are left to what leads to results.
+
+
+class LaterStepThreads(Protocol):
+    """Which visits of the finalizer are at steps behind the result. Fitted by `broker.later.LaterThreads`.
+
+    enter       a visit of the turn is at such a step
+    try_enter   the same, unless so many are that results would wait
+    leave       the visit is over, whatever it was at
+    """
+
+    def enter(self, turn_id: str) -> None: ...
+    def try_enter(self, turn_id: str) -> bool: ...
+    def leave(self, turn_id: str) -> None: ...

@@ -1,0 +1,232 @@
+"""Calls in Redis, as the machines use them: their state, lanes, approvals, holds, input, stops, and results
+from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Literal, Protocol
+
+from brainq.contracts.call import Progress, ServerTask, ServerTaskWatch, ToolOutcome, ToolTraceEntry
+from brainq.contracts.claim import CallClaim, CallFacts, CallRef, NoCallClaim, SettleReply
+from brainq.contracts.message import Message
+from brainq.contracts.model import Spend
+from brainq.contracts.people import (
+    ApprovalStatus,
+    Brake,
+    DecideResult,
+    EditedCall,
+    HoldSpec,
+    PutResult,
+    StandingHold,
+    TurnInput,
+)
+from brainq.contracts.status import Effect, TraceStatus
+
+# Calls in Redis.
+
+
+class Calls(Protocol):
+    """Call state; every write of a runner is fenced by owner and attempt. Fitted by `state.calls.RedisCalls`.
+
+    start      the last look before the function of a call that changes something: `OK`, `CLOSED` or `LOST`
+    settle     with it the call leaves its lanes, unless its function `still_runs`: then with the one that says it ended
+    park       `PARKED`, `SETTLED` (the outside result was there before), `LATE` or `LOST`
+    tell_progress   tells readers how far it is; `number` counts what this attempt has told
+    give_token   notes that the call gives a token away: that one, or the one an earlier attempt gave. Returns it
+    fence_unstarted   whether an attempt whose worker is gone surely never started; from now on it cannot
+    facts      (status, tool, effect, attempt, idempotent, step, client_arguments), or None when Redis no longer
+               knows the call
+    """
+
+    def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | NoCallClaim: ...
+    def start(self, claim: CallClaim) -> str: ...
+    def beat(self, claim: CallClaim) -> Literal["OK", "CLOSED", "LOST"]: ...
+    def tell_progress(self, claim: CallClaim, number: int, progress: Progress) -> None: ...
+    def give_token(self, claim: CallClaim, token: str) -> str: ...
+    def settle(
+        self,
+        claim: CallClaim,
+        *,
+        status: TraceStatus,
+        message: Message,
+        detail: str,
+        latency_ms: int,
+        retryable: bool = ...,
+        sources: Sequence[Mapping[str, str]] = ...,
+        block_tool: bool = ...,
+        notice: Message | None = ...,
+        changes: Sequence[Mapping[str, str]] = ...,
+        still_runs: bool = ...,
+    ) -> SettleReply: ...
+    def park(
+        self,
+        claim: CallClaim,
+        *,
+        park: Literal["outside", "child"],
+        token: str,
+        timeout_s: float,
+        sources: Sequence[Mapping[str, str]] = ...,
+        block_tool: bool = ...,
+        changes: Sequence[Mapping[str, str]] = ...,
+    ) -> SettleReply: ...
+    def rung_again_ms(self, ref: CallRef) -> int | None: ...
+    def facts(self, ref: CallRef) -> CallFacts | None: ...
+    def traceparent(self, ref: CallRef) -> str | None: ...
+    def arguments(self, ref: CallRef) -> dict[str, Any]: ...
+    def trace(self, session_id: str, turn_id: str) -> tuple[ToolTraceEntry, ...]: ...
+    def fence_unstarted(self, ref: CallRef, attempt: int) -> bool: ...
+    def ask_again(self, ref: CallRef, attempt: int) -> Literal["AGAIN", "ALIVE", "GONE"]: ...
+    def give_up(
+        self,
+        ref: CallRef,
+        attempt: int,
+        *,
+        status: TraceStatus,
+        message: Message,
+        detail: str,
+        retryable: bool = ...,
+        outcome: ToolOutcome | None = ...,
+    ) -> SettleReply: ...
+    def expire(self, session_id: str, turn_id: str) -> tuple[Literal["EXPIRED", "CANCEL", "NONE"], str]: ...
+
+
+# Lanes in Redis, where they are not a part of the scripts that open waves and settle calls.
+
+
+class Lanes(Protocol):
+    """Lanes: lines of calls, one holder each. Fitted by `state.lanes.RedisLanes`.
+
+    beat    keeps those of a function that was abandoned
+    lapsed  those whose lease lapsed, and the mark to `check` them with
+    check   leaves them, unless their call is queued or runs
+    """
+
+    def beat(self, ref: CallRef) -> Literal["OK", "LOST"]: ...
+    def lapsed(self, most: int) -> tuple[str, list[CallRef]]: ...
+    def check(self, ref: CallRef, mark: str) -> str: ...
+
+
+# Results from outside, in Redis.
+
+
+class Outside(Protocol):
+    """Calls that wait for a result from outside. Fitted by `state.outside.RedisOutside`.
+
+    register   that a token of a tool's own stands for `ref`, for `keep_s` at least. True also if it does already;
+               False if another call has it
+    find       the call of such a token
+    complete   `SETTLED`, `EARLY` (the tool has not returned yet), `LATE` (nobody waits any more), `USED`, `BAD`, `GONE`
+    """
+
+    def register(self, token: str, ref: CallRef, keep_s: float) -> bool: ...
+    def find(self, token: str) -> CallRef | None: ...
+    def complete(
+        self,
+        ref: CallRef,
+        token: str,
+        *,
+        status: TraceStatus,
+        message: Message,
+        detail: str = ...,
+        retryable: bool = ...,
+        notice: Message | None = ...,
+        spend: Spend | None = ...,
+        outcome: ToolOutcome | None = ...,
+    ) -> SettleReply: ...
+
+
+# Calls that wait for tasks of servers, and who asks for them.
+
+
+class ServerTasks(Protocol):
+    """Each is watched by one process at a time, which beats for it. Fitted by `state.server_tasks.RedisServerTasks`.
+
+    put      before the call parks, so that no kill leaves a parked call for whose task nobody asks
+    beat     `OK`; `BEGINS` while the call has not parked yet; `OVER` when it waits no more
+    lapsed   those nobody beats for, of these brains and effects
+    take     True for one of those who ask for a lapsed one
+    leave    have another process take it at once
+    tell     tells readers how far it is; the same words again are told once
+    """
+
+    def put(self, claim: CallClaim, task: ServerTask, token: str) -> ServerTaskWatch: ...
+    def beat(self, task: ServerTaskWatch) -> Literal["OK", "BEGINS", "OVER"]: ...
+    def lapsed(self, places: Collection[tuple[str, Effect]], most: int) -> Sequence[ServerTaskWatch]: ...
+    def take(self, task: ServerTaskWatch) -> bool: ...
+    def leave(self, tasks: Sequence[ServerTaskWatch]) -> None: ...
+    def drop(self, task: ServerTaskWatch) -> None: ...
+    def tell(self, task: ServerTaskWatch, message: str) -> None: ...
+
+
+# Approvals in Redis.
+
+
+class Approvals(Protocol):
+    """Redis is the truth of approvals while their turn lives. Fitted by `state.approvals.RedisApprovals`.
+
+    decide   (word, detail): `APPROVED`, `DENIED`, `EXPIRED`; `DECIDED` with how it stands; `STALE`: the arguments
+             are other ones; `ENDED` with the turn's state; `GONE`
+    states   None where Redis does not know the call, or it needs no approval
+    """
+
+    def decide(
+        self,
+        ref: CallRef,
+        *,
+        args_hash: str,
+        decision: Literal["approved", "denied"],
+        by: str,
+        why: str,
+        edited: EditedCall | None = ...,
+    ) -> tuple[DecideResult, str]: ...
+    def states(self, refs: Sequence[CallRef]) -> Sequence[ApprovalStatus | None]: ...
+
+
+# Holds and readiness flags in Redis.
+
+
+class Holds(Protocol):
+    """What keeps calls that change something from starting. Fitted by `state.holds.RedisHolds`.
+
+    place_all   in place of a word what kept that one from being placed
+    """
+
+    def place(
+        self, session_id: str, turn_id: str, hold: HoldSpec
+    ) -> Literal["HELD", "ALREADY", "ENDED", "GONE"]: ...
+    def place_all(self, brakes: Sequence[Brake]) -> Sequence[str | Exception]: ...
+    def release(
+        self, session_id: str, turn_id: str, hold_id: str
+    ) -> Literal["RELEASED", "ABSENT", "GONE"]: ...
+    def of(self, session_id: str, turn_id: str) -> Sequence[StandingHold]: ...
+    def is_ready(self, session_id: str, turn_id: str) -> bool: ...
+    def add_flag(self, session_id: str, flag: HoldSpec) -> Literal["ADDED", "ALREADY", "FULL"]: ...
+    def release_flag(
+        self, session_id: str, flag_id: str
+    ) -> tuple[Literal["READY", "TAKEN", "GONE"], str]: ...
+
+
+# Mailboxes of turns in Redis.
+
+
+class Mailbox(Protocol):
+    """Fitted by `state.mailbox.RedisMailbox`, which says what each word means."""
+
+    def put(self, session_id: str, turn_id: str, item: TurnInput) -> tuple[PutResult, str, str]: ...
+    def receipt(self, session_id: str, turn_id: str, client_message_id: str) -> str | None: ...
+
+
+# Stops over Redis.
+
+
+class StopSignals(Protocol):
+    """Tells at once that a turn is to stop. Fitted by `state.stops.RedisStops`.
+
+    watch   `callback` gets the reason, at most once a message
+    """
+
+    def watch(
+        self, session_id: str, turn_id: str, callback: Callable[[str], None]
+    ) -> AbstractContextManager[object]: ...

@@ -1,0 +1,339 @@
+"""Turns in Redis, as the machines use them: state, steps, budgets, finalizer's chain. Beside them the
+sweeper's index, the fleet's capacity and models' rate limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, Protocol
+
+from pydantic import JsonValue
+
+from brainq.contracts.call import DueHook
+from brainq.contracts.claim import (
+    CallsOverBudget,
+    CancelResult,
+    FinalStepClaim,
+    NoFinalStepClaim,
+    NoTurnClaim,
+    PlannedCall,
+    StepAttempt,
+    StepOverBudget,
+    StepStart,
+    TurnClaim,
+    TurnCleanup,
+    TurnStart,
+)
+from brainq.contracts.event import EventKind
+from brainq.contracts.fleet import DueTurns, SweepResult, TurnKey
+from brainq.contracts.message import Message
+from brainq.contracts.model import ModelRetry, Spend, TokenUsage
+from brainq.contracts.people import RestoredState
+from brainq.contracts.rate import RateReport, RateWait, TokenCount
+from brainq.contracts.status import Ending, StopReason, TraceStatus
+from brainq.contracts.turn import Limits, TurnRequest, TurnResult
+from brainq.contracts.view import BudgetSnapshot, EndedTurn, TurnDetails, TurnView
+
+# Turns in Redis.
+
+
+class Turns(Protocol):
+    """Turn state; every write of an owner is fenced. See `state.turns.RedisTurns` for what each returns."""
+
+    def submit(
+        self,
+        request: TurnRequest,
+        limits: Limits,
+        *,
+        lost_reason: str = ...,
+        children: int = ...,
+        kept: RestoredState = ...,
+    ) -> tuple[Literal["ACTIVE", "QUEUED", "EXISTS", "BUSY"], str, tuple[str, ...]]: ...
+    def cancel(
+        self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = ...
+    ) -> CancelResult: ...
+    def claim(
+        self, session_id: str, turn_id: str, fence: int, owner: str, most_lost: int = ...
+    ) -> TurnClaim | NoTurnClaim: ...
+    def release(self, claim: TurnClaim) -> Literal["RELEASED", "CLEARED", "GONE"]: ...
+    def let_wait(
+        self,
+        claim: TurnClaim,
+        ring_s: float,
+        wait_s: float,
+        why: str,
+        stands: str,
+        lost: Sequence[Spend] = ...,
+    ) -> Literal["WAITS", "LOST"]: ...
+    def beat(self, claim: TurnClaim) -> Literal["OK", "CANCEL", "LOST"]: ...
+    def mark(self, claim: TurnClaim) -> str: ...
+    def look(self, claim: TurnClaim) -> TurnView: ...
+    def parked_calls(self, claim: TurnClaim, step: int) -> tuple[tuple[str, int], ...]: ...
+    def due_hooks(self, claim: TurnClaim, calls: Sequence[str]) -> Sequence[DueHook]: ...
+    def hooks_done(self, claim: TurnClaim, calls: Sequence[str]) -> Literal["DONE", "LOST"]: ...
+    def begin(self, claim: TurnClaim, start: TurnStart) -> bool: ...
+    def begin_step(
+        self, claim: TurnClaim, step: StepStart, mark: str
+    ) -> StepAttempt | StepOverBudget | Literal["LOST"]: ...
+    def tell_delta(
+        self, claim: TurnClaim, step: int, attempt: int, text: str, mark: str = ..., kind: EventKind = ...
+    ) -> bool: ...
+    def tell_retry(self, claim: TurnClaim, step: int, attempt: int, retry: ModelRetry) -> bool: ...
+    def commit_calls(
+        self,
+        claim: TurnClaim,
+        step: int,
+        message: Message,
+        plan: Sequence[PlannedCall],
+        spend: Spend,
+        tail: str,
+        block_tools: Sequence[str] = ...,
+        problem: str = ...,
+        notes: Sequence[Message] = ...,
+        lost: Sequence[Spend] = ...,
+    ) -> CallsOverBudget | Literal["COMMITTED", "LOST"]: ...
+    def end(
+        self,
+        claim: TurnClaim,
+        *,
+        ending: Ending,
+        stop_reason: StopReason,
+        text: str,
+        error: str,
+        answer: Message | None,
+        marker: Message | None,
+        outcome: Message | None,
+        open_status: TraceStatus,
+        open_text: str,
+        first_step: str,
+        spend: Spend | None,
+        tail: str,
+        last: str = ...,
+        diff: str = ...,
+        n_changes: int = ...,
+        lost: Sequence[Spend] | None = ...,
+    ) -> TurnCleanup | Literal["MORE", "CHANGED", "LOST"]: ...
+    def said_so_far(self, claim: TurnClaim) -> str: ...
+    def changes(self, claim: TurnClaim) -> Sequence[Mapping[str, str | None]]: ...
+
+
+# What happens beside a turn's steps, in Redis: auxiliary model calls, and the wave a turn begins with.
+
+
+class Auxiliary(Protocol):
+    """The opening wave, reflections, compactions; every write of an owner is fenced. See `RedisAuxiliary`.
+
+    skip_opening   lets a turn go on without what its opening wave has not brought
+    """
+
+    def open(
+        self, claim: TurnClaim, plan: Sequence[PlannedCall], opening_s: float
+    ) -> Literal["OPENED", "ALREADY", "LOST"]: ...
+    def skip_opening(self, session_id: str, turn_id: str) -> Literal["SKIPPED", "ALREADY", "EARLY"]: ...
+    def begin(
+        self,
+        claim: TurnClaim,
+        kind: Literal["reflection", "compaction"],
+        mark: str,
+        tokens: int,
+        usd: float | None,
+        under_way: Sequence[Spend] = ...,
+    ) -> Literal["GO", "DONE", "SPENT", "LOST"]: ...
+    def commit_note(
+        self,
+        claim: TurnClaim,
+        kind: str,
+        note: Message | None,
+        spend: Spend | None,
+        data: Mapping[str, JsonValue],
+    ) -> bool: ...
+    def compact(
+        self,
+        claim: TurnClaim,
+        *,
+        expect: int,
+        drop: int,
+        front: Sequence[Message],
+        spend: Spend | None,
+        data: Mapping[str, JsonValue],
+        mark: str,
+        forget: Sequence[str],
+    ) -> Literal["COMPACTED", "CHANGED", "LOST"]: ...
+
+
+# Budgets of turns in Redis.
+
+
+class Budgets(Protocol):
+    """Atomic claims, one clock. Fitted by `state.budgets.RedisBudgets`.
+
+    claim   one word an id, in order: `CLAIMED`, `ALREADY` or `SPENT`; `EXPIRED` for all past the deadline
+    """
+
+    def create(self, session_id: str, turn_id: str, limits: Limits) -> bool: ...
+    def claim(self, session_id: str, turn_id: str, kind: str, ids: Sequence[str]) -> list[str]: ...
+    def spend(
+        self, session_id: str, turn_id: str, usage: TokenUsage, cost_usd: float | None, spend_id: str
+    ) -> bool: ...
+    def snapshot(self, session_id: str, turn_id: str) -> BudgetSnapshot: ...
+
+
+# What a turn has gathered so far, in Redis.
+
+
+class Runtime(Protocol):
+    """Reads of a turn's state, and its write gate. Fitted by `state.runtime.RedisRuntime`. Reads raise TurnNotFound."""
+
+    def fields(self, session_id: str, turn_id: str) -> dict[str, str]: ...
+    def usage(self, session_id: str, turn_id: str) -> TokenUsage: ...
+    def sources(self, session_id: str, turn_id: str) -> list[dict[str, str]]: ...
+    def blocked(self, session_id: str, turn_id: str) -> frozenset[str]: ...
+    def results(self, session_id: str, turn_id: str) -> dict[str, str]: ...
+    def newest_text(self, session_id: str, turn_id: str) -> str: ...
+    def shut_gate(self, session_id: str, turn_id: str, by: str) -> bool: ...
+
+
+# Sessions in Redis.
+
+
+class Sessions(Protocol):
+    """Which turn of a session is live ("" for none), and which wait. Fitted by `state.sessions.RedisSessions`.
+
+    waiting_counts   how many turns of the session wait, and how many sessions of its tenant wait for room
+    """
+
+    def live(self, session_id: str) -> str: ...
+    def waiting(self, session_id: str) -> Sequence[str]: ...
+    def waiting_counts(self, session_id: str) -> tuple[int, int]: ...
+
+
+# The finalizer's chain in Redis.
+
+
+class FinalChain(Protocol):
+    """The chain of an ended turn; every move is fenced. Fitted by `state.finals.RedisFinals`."""
+
+    def claim(
+        self, session_id: str, turn_id: str, step: str, owner: str
+    ) -> FinalStepClaim | NoFinalStepClaim: ...
+    def claim_and_look(
+        self, session_id: str, turn_id: str, step: str, owner: str
+    ) -> FinalStepClaim | NoFinalStepClaim: ...
+    def look(self, claim: FinalStepClaim) -> EndedTurn | None: ...
+    def beat(self, claim: FinalStepClaim) -> Literal["OK", "LOST"]: ...
+    def go_on(
+        self, claim: FinalStepClaim, next_step: str, *, stay: bool
+    ) -> FinalStepClaim | Literal["NEXT", "LOST"]: ...
+    def go_on_and_read(
+        self, claim: FinalStepClaim, next_step: str, *, stay: bool
+    ) -> FinalStepClaim | Literal["NEXT", "LOST"]: ...
+    def send(
+        self, claim: FinalStepClaim, next_step: str, result: TurnResult, *, stay: bool
+    ) -> FinalStepClaim | Literal["NEXT", "LOST"]: ...
+    def go_ahead(
+        self,
+        claim: FinalStepClaim,
+        ahead: str,
+        past: str,
+        *,
+        stay: bool,
+        after_s: float | None = ...,
+        error: str = ...,
+        uncounted: bool = ...,
+    ) -> FinalStepClaim | Literal["NEXT", "WAIT", "LOST"]: ...
+    def finish(self, claim: FinalStepClaim) -> Literal["FINISHED", "LOST"]: ...
+    def retry(self, claim: FinalStepClaim, after_s: float, error: str) -> Literal["WAIT", "LOST"]: ...
+    def ended(self, session_id: str, turn_id: str) -> EndedTurn | None: ...
+    def warn_later(self, session_id: str, turn_id: str, warning: str, *, stands: bool) -> None: ...
+    def set_text(self, session_id: str, turn_id: str, text: str) -> None: ...
+    def published(self, session_id: str, turn_id: str) -> TurnResult | None: ...
+    def publish(self, result: TurnResult) -> Literal["PUBLISHED", "ALREADY", "OPEN"]: ...
+    def details(self, session_id: str, turn_id: str) -> TurnDetails: ...
+    def details_of(self, claim: FinalStepClaim) -> TurnDetails: ...
+    def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]: ...
+
+
+# The index of turns that the sweeper looks at.
+
+
+class SweepIndex(Protocol):
+    """When each turn is looked at, and what a look finds. Fitted by `state.index.RedisIndex`.
+
+    look         and say when each is looked at next; what cannot be looked at is due again when its hold is over
+    drop         a turn that Redis does not know is looked at no more
+    standing     of each turn: `unknown` to Redis, `unlisted` (nobody would ever look at it), or `known`
+    epoch        another one when Redis may have lost data
+    """
+
+    def due(self, most: int, hold_s: float) -> DueTurns: ...
+    def look(self, turns: Sequence[TurnKey]) -> Sequence[SweepResult | Exception]: ...
+    def drop(self, turn: TurnKey) -> None: ...
+    def standing(self, turns: Sequence[TurnKey]) -> Sequence[str]: ...
+    def list_again(self, turns: Iterable[TurnKey]) -> None: ...
+    def take_comparing(self, for_s: float) -> bool: ...
+    def epoch(self) -> str: ...
+
+
+# The fleet's room in Redis.
+
+
+class Capacity(Protocol):
+    """How many turns may be live at once. Fitted by `state.room.RedisRoom`.
+
+    keep   say how many, and how many of one tenant; put right what is not, and let in who waits. `own` are the shares
+           of tenants that have one of their own, `caps` how many of a brain, where it has a cap: it stands until nobody
+           has told it for a while, for not all who tell know the same brains. Returns how many are live
+    """
+
+    def keep(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int: ...
+
+
+# The limits of models' services, as the whole fleet keeps them.
+
+
+class RateLimits(Protocol):
+    """Places among the requests of a minute. Fitted by `state.rates.RedisRates`.
+
+    `name` is a model at one account: `provider:model`, and ` #` with a word for the account where there is one.
+    """
+
+    def holds(self, name: str) -> bool:
+        """Whether anything limits it, as far as this process knows. Asks nobody."""
+        ...
+
+    def take(
+        self,
+        name: str,
+        place: str,
+        ticket: str,
+        tokens: int,
+        most_wait_s: float,
+        rank: int = ...,
+        estimated: int = ...,
+    ) -> RateWait | None:
+        """Take a place: None, or how long `ticket` waits in line for it. With the same `place` it is taken once.
+        Whoever waits asks again when its time has come, and may be told of another: tenants take turns in the line.
+        A ticket, and a place, begin with their tenant's session. Of a tenant's the lower `rank`, 0 to 9, goes first.
+        Those of the `tokens` that are `estimated` count as the service has counted others."""
+        ...
+
+    def leave(self, stands: str) -> None:
+        """Whoever `stands` names, the count's name and a ticket on two lines, wants no place any more."""
+        ...
+
+    def settle(
+        self,
+        name: str,
+        place: str,
+        used: int | TokenCount | None,
+        answered_s: float | None,
+        said: RateReport,
+    ) -> bool:
+        """What came of it: tokens that were used, how long ago the answer began, and what it said of limits. Whether
+        the fleet keeps to that."""
+        ...
+
+    def report(self, name: str, place: str, count: TokenCount, is_all: bool) -> None:
+        """What a stream that goes on has told: `count.used` tokens with what its reply may yet have. `is_all`: no more
+        than that can come."""
+        ...

@@ -1,0 +1,162 @@
+"""The processes of a quarantine: who shares one with whom, and who waits for a place.
+
+What killed a process that many shared is found by halving, but into as many parts as there are processes: suspects are
+spread over them, and when one dies those that were in it go on in smaller groups, down to one turn a process.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from brainq.errors import SetupError
+from brainq.processes.parent import ChildProcess
+
+MAX_MEMBERS = 16  # turns in one process
+FILL_FIRST = 4  # so many share one before another is started, which costs a second or two of CPU
+IDLE_PROCESSES = 1  # waits for the next suspect
+
+StartProcess = Callable[[Callable[[str], object]], ChildProcess]
+"""Starts a process; how it dies is told to what is given."""
+
+
+def group_size(died_among: int, processes: int) -> int:
+    """How many may share a process, one of them a turn whose last process died with so many turns in it. Pure.
+
+    died_among   0: none has died since it came into quarantine
+    processes    that there may be: the group is divided into as many, and into two at least
+    """
+    return -(-died_among // max(2, processes)) if died_among else MAX_MEMBERS
+
+
+@dataclass(eq=False)
+class PooledProcess:
+    """A process and those who share it.
+
+    size         how many may; those who share it may all be in a group of this size
+    members      how many do
+    is_retired   nobody comes in any more: it died, or answers no more
+    among, how   how many were in it then, and what became of it
+    """
+
+    size: int
+    process: ChildProcess | None = None
+    members: int = 0
+    is_retired: bool = False
+    among: int = 0
+    how: str = ""
+
+    @property
+    def child(self) -> ChildProcess:
+        assert self.process is not None
+        return self.process
+
+    def can_take(self, size: int, most: int) -> bool:
+        return not self.is_retired and self.size == size and self.members < min(size, most)
+
+
+def choose_process(shared: Sequence[PooledProcess], size: int, most_processes: int) -> PooledProcess | None:
+    """Where one that may be in a group of `size` goes: into a process, into a new one, or nowhere yet (None). Pure."""
+    idle = [each for each in shared if not each.members and not each.is_retired]
+    if idle:
+        return idle[0]
+    for most in (FILL_FIRST, size):
+        fitting = [each for each in shared if each.can_take(size, most)]
+        if fitting:
+            return min(fitting, key=lambda each: each.members)
+        if most == FILL_FIRST and len(shared) < most_processes:
+            return PooledProcess(size)
+    return None
+
+
+class ProcessPool:
+    """Gives out places in the order they were asked for."""
+
+    def __init__(self, start: StartProcess, most: int) -> None:
+        self._start = start
+        self._most = most
+        self._changed = threading.Condition()
+        self._shared: list[PooledProcess] = []
+        self._queue: deque[object] = deque()
+
+    def take(self, size: int, goes_on: Callable[[], bool], every_s: float) -> PooledProcess | None:
+        """A place; None when `goes_on`, which is asked while it waits for one, says that it is not wanted any more.
+
+        Raises SetupError when no process can be started.
+        """
+        ticket, ask_at = object(), time.monotonic()
+        with self._changed:
+            self._queue.append(ticket)
+        try:
+            while True:
+                with self._changed:
+                    if self._queue[0] is ticket and (found := self._placed(size)) is not None:
+                        return found
+                    self._changed.wait(max(0.0, ask_at - time.monotonic()))
+                if time.monotonic() >= ask_at:
+                    if not goes_on():
+                        return None
+                    ask_at = time.monotonic() + every_s
+        finally:
+            with self._changed:
+                self._queue.remove(ticket)
+                self._changed.notify_all()
+
+    def leave(self, shared: PooledProcess) -> None:
+        """Give a place back. A process that nobody needs is killed."""
+        with self._changed:
+            shared.members -= 1
+            useless = self._useless()
+            self._changed.notify_all()
+        _kill_all(useless)
+
+    def retire(self, shared: PooledProcess, how: str) -> None:
+        """It died, or answers no more: nobody comes in, and it is killed when the last has left."""
+        with self._changed:
+            if not shared.is_retired:
+                shared.is_retired, shared.among, shared.how = True, shared.members, how
+            useless = self._useless()
+            self._changed.notify_all()
+        _kill_all(useless)
+
+    def close(self) -> None:
+        """Kill them all."""
+        with self._changed:
+            shared, self._shared = self._shared, []
+        _kill_all(shared)
+
+    def _placed(self, size: int) -> PooledProcess | None:
+        _kill_all(self._useless(keep=self._most))
+        found = choose_process(self._shared, size, self._most)
+        if found is None:
+            return None
+        if found.process is None:
+            try:
+                found.process = self._start(partial(self.retire, found))
+            except OSError as error:
+                raise SetupError(f"no process could be started to work alone: {error.strerror}") from error
+            self._shared.append(found)
+        found.size = size
+        found.members += 1
+        return found
+
+    def _useless(self, keep: int = IDLE_PROCESSES) -> list[PooledProcess]:
+        """Taken from the list: those that are empty and dead, or more than are kept while nobody waits."""
+        keep = self._most if self._queue else keep
+        useless: list[PooledProcess] = []
+        for shared in [each for each in self._shared if not each.members]:
+            if shared.is_retired or not shared.child.is_alive or keep == 0:
+                self._shared.remove(shared)
+                useless.append(shared)
+            else:
+                keep -= 1
+        return useless
+
+
+def _kill_all(all_shared: Sequence[PooledProcess]) -> None:
+    for shared in all_shared:
+        shared.child.kill()

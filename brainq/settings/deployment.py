@@ -1,0 +1,274 @@
+"""What a deployment can set, read from the environment (`BRAINQ_...`), and checked where it enters.
+
+Durations are seconds and end in `_s`. A wrong value raises SetupError through `load_settings`, naming the
+environment variable and the remedy.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_settings import SettingsConfigDict
+
+from brainq.contracts.file import MAX_FILE_BYTES, FileLimits
+from brainq.contracts.rate import parse_rates
+from brainq.contracts.webhook import parse_webhooks
+from brainq.errors import SetupError
+from brainq.settings.environment import read_env_file
+from brainq.settings.http import HttpSettings
+from brainq.settings.redis_url import parse_sentinel_url
+
+ENV_PREFIX = "BRAINQ_"
+_KEY_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}:", re.ASCII)
+_TENANT = re.compile(r"[A-Za-z0-9._@+=-]*:", re.ASCII)
+_APP = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
+_REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "sentinel://")
+_BROKER_SCHEMES = ("redis://", "rediss://", "unix://", "sentinel://", "amqp://", "amqps://", "memory://")
+
+
+class Concurrency(BaseModel):
+    """Threads a worker of each pool runs; each worker process's `-c` wins over it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    coordinator: int = Field(default=100, ge=1, le=1000)
+    parallel: int = Field(default=32, ge=1, le=1000)
+    serial: int = Field(default=1, ge=1, le=100)
+    finalizer: int = Field(default=8, ge=1, le=1000)
+
+
+class Settings(HttpSettings):
+    """All settings of brainq, frozen; those of the gateway are HttpSettings'.
+
+    `Settings()` reads the environment; arguments win over it.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX,
+        env_nested_delimiter="__",
+        frozen=True,
+        extra="forbid",
+        validate_default=True,
+        hide_input_in_errors=True,
+        env_ignore_empty=True,
+    )
+
+    app: str = "app:brain"
+    """Where the brain is: `module:variable`."""
+
+    redis_url: SecretStr | None = None
+    """The Redis that holds the truth. None: an embedded server in `data_dir`."""
+
+    broker_url: SecretStr | None = None
+    """Celery's broker. None: the same Redis, which is what makes transactional doorbells possible."""
+
+    sql_url: SecretStr = SecretStr("")
+    """SQLAlchemy url. Empty: SQLite in `data_dir`."""
+
+    data_dir: Path = Path(".brainq")
+    """Where the embedded Redis and SQLite keep their files; relative to the working directory."""
+
+    prefix: str = "bq:"
+    """Begins every Redis key, also those of Celery."""
+
+    lease_s: float = Field(default=10.0, gt=0, le=3600)
+    beat_s: float = Field(default=3.0, gt=0, le=3600)
+    sweep_s: float = Field(default=1.0, gt=0, le=60)
+    rering_s: float = Field(default=5.0, gt=0, le=600)
+    keep_turn_s: float = Field(default=3600.0, ge=1, le=30 * 86400)
+    """How long an ended turn stays in Redis."""
+
+    keep_session_s: float = Field(default=7 * 86400.0, ge=1, le=365 * 86400)
+    """How long an idle session's history stays in Redis; after that it is read from SQL."""
+
+    cancel_grace_s: float = Field(default=2.0, gt=0, le=60)
+    """How long the calls of a cancelled turn have to end by themselves; a function may use three quarters of it."""
+
+    result_after_failing_s: float = Field(default=5.0, ge=0, le=60)
+    """The result goes out after finalizer steps failed for this long."""
+
+    max_attempts: int = Field(default=5, ge=1, le=20)
+    quarantine_processes: int = Field(default=8, ge=1, le=64)
+    """How often a read, or a call of an idempotent tool, is run whose workers are lost; from the third on by itself."""
+
+    max_file_bytes: int = Field(default=10_000_000, ge=1, le=MAX_FILE_BYTES)
+    """Of one image or file of a message, or of a tool's result."""
+
+    max_message_file_bytes: int = Field(default=30_000_000, ge=1, le=MAX_FILE_BYTES)
+    """Of all files of one message, or of one result, together."""
+
+    max_live_turns: int | None = Field(default=None, ge=1, le=1_000_000)
+    """How many turns may be live at once, parked ones aside; the others wait, and tenants take turns. None: five for
+    every four threads of the coordinators that are alive."""
+
+    max_live_turns_a_tenant: int | None = Field(default=None, ge=1, le=1_000_000)
+    """How many of them one tenant may have. None: seven tenths, so that another's turns find room at once."""
+
+    live_turns_of: dict[str, int] = {}
+    """Tenants that may have fewer or more, as JSON: `{"acme:": 20}`. `:` is the tenant of sessions without a colon."""
+
+    max_waiting_turns_a_session: int | None = Field(default=None, ge=1, le=1_000_000)
+    """How many turns may wait in one session; a submit beyond is refused with QueueFull. None: as many as come."""
+
+    max_waiting_turns_a_tenant: int | None = Field(default=None, ge=1, le=1_000_000)
+    """How many sessions of one tenant may wait for room with their next turn. None: as many as come."""
+
+    max_schedules_a_tenant: int = Field(default=1000, ge=1, le=1_000_000)
+    """How many schedules with a run to come one tenant may have; a further one is refused with SchedulesFull."""
+
+    webhooks: SecretStr = SecretStr("")
+    """Who is told of endings and approvals, as JSON: `[{"url": ..., "secret": "whsec_...", "events": [...],
+    "sessions": ["acme:"]}]`; the last two may be left out. Every worker needs it."""
+
+    rates: str = ""
+    """How many requests and tokens a minute models' services take from the whole fleet, such as
+    `openai:gpt-5=60/min,200000 tokens/min; anthropic:*=50/min`. Every worker needs it."""
+
+    concurrency: Concurrency = Concurrency()
+    doorbell: Literal["transactional", "outbox"] = "transactional"
+    task_events: bool = True
+    """Celery task events, which Flower shows; they cost 0.2 to 0.9 ms of CPU a task."""
+
+    remote_control: bool = True
+    """Celery's remote control, which Flower's worker page needs: workers answer questions, and obey no command."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["console", "json"] = "console"
+
+    @property
+    def file_limits(self) -> FileLimits:
+        return FileLimits(self.max_file_bytes, self.max_message_file_bytes)
+
+    @field_validator("app")
+    @classmethod
+    def _app_names_a_variable(cls, value: str) -> str:
+        if not _APP.fullmatch(value):
+            raise ValueError("must be `module:variable`, such as `shop.agent:brain`")
+        return value
+
+    @field_validator("prefix")
+    @classmethod
+    def _prefix_is_plain(cls, value: str) -> str:
+        if not _KEY_PREFIX.fullmatch(value):
+            raise ValueError("must be 1 to 31 of A-Z a-z 0-9 _ . - and end with one colon, such as `bq:`")
+        return value
+
+    @field_validator("redis_url")
+    @classmethod
+    def _redis_scheme(cls, value: SecretStr | None) -> SecretStr | None:
+        return _checked_scheme(value, _REDIS_SCHEMES)
+
+    @field_validator("broker_url")
+    @classmethod
+    def _broker_scheme(cls, value: SecretStr | None) -> SecretStr | None:
+        return _checked_scheme(value, _BROKER_SCHEMES)
+
+    @field_validator("live_turns_of")
+    @classmethod
+    def _tenants_are_prefixes(cls, value: dict[str, int]) -> dict[str, int]:
+        for prefix, most in value.items():
+            if not _TENANT.fullmatch(prefix):
+                raise ValueError(
+                    f"{prefix!r} is no tenant; write what its sessions' ids begin with, up to the first colon: `acme:`"
+                )
+            if not 1 <= most <= 1_000_000:
+                raise ValueError(f"{most} turns of {prefix!r} at once cannot be; write 1 to 1000000")
+        return value
+
+    @field_validator("webhooks")
+    @classmethod
+    def _webhooks_are_whole(cls, value: SecretStr) -> SecretStr:
+        parse_webhooks(value.get_secret_value())
+        return value
+
+    @field_validator("rates")
+    @classmethod
+    def _rates_are_limits(cls, value: str) -> str:
+        parse_rates(value)
+        return value
+
+    @field_validator("log_level", "log_format", "doorbell", mode="before")
+    @classmethod
+    def _words_in_any_case(cls, value: object) -> object:
+        return value.lower() if isinstance(value, str) else value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sql_beside_the_data(cls, values: dict[str, Any]) -> dict[str, Any]:
+        given = values.get("sql_url") or ""
+        if (given.get_secret_value() if isinstance(given, SecretStr) else given) == "":
+            path = Path(values.get("data_dir") or ".brainq").absolute() / "brainq.db"
+            return {**values, "sql_url": f"sqlite:///{path}"}
+        return values
+
+    @model_validator(mode="after")
+    def _times_fit(self) -> Settings:
+        if self.beat_s * 2 >= self.lease_s:
+            raise ValueError(
+                f"BRAINQ_BEAT_S={self.beat_s:g} must be less than half of BRAINQ_LEASE_S={self.lease_s:g}, "
+                "or one late beat loses the lease; set BRAINQ_BEAT_S to a third of the lease"
+            )
+        if self.sweep_s >= self.lease_s:
+            raise ValueError(
+                f"BRAINQ_SWEEP_S={self.sweep_s:g} must be less than BRAINQ_LEASE_S={self.lease_s:g}, "
+                "or lapsed leases wait for the sweep; set BRAINQ_SWEEP_S to a tenth of the lease"
+            )
+        if self.doorbell == "transactional" and self.broker_url is not None:
+            raise ValueError(
+                "BRAINQ_DOORBELL=transactional needs broker and state in one Redis; "
+                "set BRAINQ_DOORBELL=outbox, or unset BRAINQ_BROKER_URL"
+            )
+        return self
+
+
+def load_settings(**given: Any) -> Settings:
+    """Read and check the settings; arguments win over the environment.
+
+    Raises SetupError with one line for each wrong value, naming its environment variable. Values are not
+    shown, because some are secret.
+    """
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        problems = json.loads(error.json(include_url=False, include_input=False, include_context=False))
+        raise SetupError("\n".join(_problem_line(problem) for problem in problems)) from None
+
+
+def settings_here() -> Settings:
+    """As every command reads them: the environment, and `.env` in the working directory for what is not set there.
+
+    What `.env` sets stays set in this process: the brain's own code reads its keys there. Raises as `load_settings`.
+    """
+    read_env_file()
+    return load_settings()
+
+
+def _problem_line(problem: dict[str, Any]) -> str:
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    if not problem["loc"]:
+        return message
+    name = ENV_PREFIX + "__".join(str(part) for part in problem["loc"]).upper()
+    return f"{name}: {message}"
+
+
+def _checked_scheme(value: SecretStr | None, schemes: tuple[str, ...]) -> SecretStr | None:
+    if value is not None and not value.get_secret_value().startswith(schemes):
+        raise ValueError(f"must begin with one of {', '.join(schemes)}")
+    if value is not None and value.get_secret_value().startswith("sentinel://"):
+        try:
+            parse_sentinel_url(value.get_secret_value())
+        except SetupError as wrong:
+            raise ValueError(str(wrong)) from None
+    return value

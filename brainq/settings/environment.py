@@ -1,0 +1,113 @@
+"""The environment: what `.env` adds to it, and names in it that are nearly a setting's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+WARNED_NAMES = "BRAINQ_NAMES_TOLD"
+"""Mistyped names that a process above has said already."""
+
+TYPED_OPTIONS: dict[str, str] = {}
+"""Setting -> what this process's command line had for it, such as `-A shop:brain`: errors name what was typed."""
+
+_PREFIX = "BRAINQ_"
+# Not read from the settings' class: importing it costs a quarter of a second. A test compares.
+SETTINGS = (
+    "APP",
+    "REDIS_URL",
+    "BROKER_URL",
+    "SQL_URL",
+    "DATA_DIR",
+    "PREFIX",
+    "LEASE_S",
+    "BEAT_S",
+    "SWEEP_S",
+    "RERING_S",
+    "KEEP_TURN_S",
+    "KEEP_SESSION_S",
+    "CANCEL_GRACE_S",
+    "RESULT_AFTER_FAILING_S",
+    "MAX_ATTEMPTS",
+    "MAX_FILE_BYTES",
+    "MAX_MESSAGE_FILE_BYTES",
+    "MAX_LIVE_TURNS",
+    "MAX_LIVE_TURNS_A_TENANT",
+    "LIVE_TURNS_OF",
+    "MAX_WAITING_TURNS_A_SESSION",
+    "MAX_WAITING_TURNS_A_TENANT",
+    "MAX_SCHEDULES_A_TENANT",
+    "QUARANTINE_PROCESSES",
+    "WEBHOOKS",
+    "RATES",
+    "CONCURRENCY",
+    "DOORBELL",
+    "TASK_EVENTS",
+    "REMOTE_CONTROL",
+    "LOG_LEVEL",
+    "LOG_FORMAT",
+    "HTTP_HOST",
+    "HTTP_PORT",
+    "HTTP_AUTH",
+    "HTTP_HOSTS",
+    "HTTP_A2A",
+    "HTTP_MCP",
+    "HTTP_PROXIES",
+    "HTTP_CORS",
+    "HTTP_BODY_BYTES",
+    "HTTP_SLOW_S",
+    "HTTP_WAIT_S",
+    "HTTP_REQUESTS_S",
+    "HTTP_STREAMS",
+    "HTTP_STREAMS_A_CALLER",
+    "HTTP_HEARTBEAT_S",
+    "HTTP_GRACE_S",
+    "HTTP_CLIENT_TOOLS_S",
+    "HTTP_OPENAI_LENIENT",
+    "CONCURRENCY__COORDINATOR",
+    "CONCURRENCY__PARALLEL",
+    "CONCURRENCY__SERIAL",
+    "CONCURRENCY__FINALIZER",
+)
+# Read elsewhere.
+OTHER_VARIABLES = ("TRACEBACK", "EFFECTS", "MODEL", "READY_FILE", "OWNER_FD", "HTTP_FD", "NAMES_TOLD")
+_SIMILARITY = 0.7
+
+
+def read_env_file() -> None:
+    """Take into the environment what `.env` in the working directory sets; what is set there already wins.
+
+    A variable that is set to nothing is not set: container tools pass on `KEY=` for a key that nobody gave.
+    Raises SetupError when the file cannot be read.
+    """
+    if not os.path.exists(".env"):
+        return
+    from dotenv import dotenv_values
+
+    try:
+        found = dotenv_values(".env")
+    except (OSError, UnicodeDecodeError) as error:
+        from brainq.errors import SetupError
+
+        raise SetupError(
+            f"{os.path.abspath('.env')} cannot be read: {error}; make it UTF-8 text that user {os.getuid()} may read"
+        ) from None
+    for name, value in found.items():
+        if value and not os.environ.get(name):
+            os.environ[name] = value
+
+
+def mistyped_names(environment: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Names that are nearly a setting's, each with the right one. Pure."""
+    told = set(environment.get(WARNED_NAMES, "").split())
+    known = (*SETTINGS, *OTHER_VARIABLES)
+    found: list[tuple[str, str]] = []
+    for name in sorted(set(environment) - told):
+        rest = name.upper().removeprefix(_PREFIX)
+        if rest == name.upper() or rest in known:
+            continue
+        near = get_close_matches(rest, known, 1, _SIMILARITY)
+        if near:
+            found.append((name, _PREFIX + near[0]))
+    return found

@@ -1,0 +1,355 @@
+"""What people do to sessions and turns in Redis: approvals, holds and readiness flags, input, and the pausing
+of a session's queue.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, cast
+
+from brainq.contracts.claim import CallRef
+from brainq.contracts.people import (
+    ApprovalState,
+    ApprovalStatus,
+    Brake,
+    DecideResult,
+    EditedCall,
+    HoldSpec,
+    PutResult,
+    StandingHold,
+    TurnInput,
+)
+from brainq.state.keys import Keys
+from brainq.state.outbox import Outbox
+from brainq.state.script_values import as_json, hold_ms
+from brainq.state.typed_scripts import (
+    ApprovalDecideDecided,
+    ApprovalDecideEnded,
+    FlagReleaseTaken,
+    HoldPlaceEnded,
+    MailboxPutAlready,
+    MailboxPutFull,
+    MailboxPutSealed,
+    Scripts,
+)
+
+# Approvals in Redis: deciding them, and how they stand.
+
+_APPROVAL_FIELDS = ("ask", "ask_by", "ask_why", "hash", "edited", "spec", "ask_ends", "ask_decided_at")
+
+
+class RedisApprovals:
+    """The approval operations over one Redis, each one script."""
+
+    def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox) -> None:
+        self._run = scripts
+        self._keys = keys
+        self._outbox = outbox
+
+    def decide(
+        self,
+        ref: CallRef,
+        *,
+        args_hash: str,
+        decision: Literal["approved", "denied"],
+        by: str,
+        why: str,
+        edited: EditedCall | None = None,
+    ) -> tuple[DecideResult, str]:
+        """(word, detail).
+
+        `APPROVED`, `DENIED`, `EXPIRED`; `DECIDED` with how it stands; `STALE`: the arguments are other ones;
+        `ENDED` with the turn's state; `GONE`.
+        """
+        edit = ""
+        if edited is not None:
+            edit = json.dumps(
+                {
+                    "spec": edited.arguments_json,
+                    "hash": edited.args_hash,
+                    "fp": edited.fingerprint,
+                    "lanes": json.dumps(edited.lanes),
+                }
+            )
+        reply = self._run.approval_decide(
+            ref.session_id,
+            ref.turn_id,
+            call=ref.call_id,
+            expect=args_hash,
+            decision=decision,
+            who=by,
+            comment=why,
+            edit=edit,
+        )
+        self._outbox.flush(ref.session_id)
+        match reply:
+            case "APPROVED" | "DENIED" | "EXPIRED":
+                return reply, ""
+            case ApprovalDecideDecided():
+                return "DECIDED", reply.state
+            case ApprovalDecideEnded():
+                return "ENDED", reply.state
+            case "STALE" | "GONE":
+                return reply, ""
+
+    def states(self, refs: Sequence[CallRef]) -> list[ApprovalStatus | None]:
+        """How each approval stands; None where Redis does not know the call, or it needs none."""
+        if not refs:
+            return []
+        commands: list[tuple[Any, ...]] = [("TIME",)]
+        for ref in refs:
+            turn = self._keys.turn(ref.session_id, ref.turn_id)
+            commands.append(
+                ("HMGET", turn + ":trace", *(f"{ref.call_id}:{field}" for field in _APPROVAL_FIELDS))
+            )
+            commands.append(("HGET", turn, "state"))
+        clock, *replies = self._run.client.many(commands)
+        now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
+        return [
+            _read_status(values, state, now_ms)
+            for values, state in zip(replies[::2], replies[1::2], strict=True)
+        ]
+
+
+def _read_status(values: Sequence[str | None], turn_state: str | None, now_ms: int) -> ApprovalStatus | None:
+    ask, by, why, args_hash, edited, spec, ends, decided_at = values
+    if not ask:
+        return None
+    live = turn_state in ("active", "parked")
+    left_ms = int(ends or 0) - now_ms
+    if ask == "pending" and not live:
+        ask = "void"
+    elif ask == "pending" and left_ms <= 0:
+        ask = "expired"
+    arguments: dict[str, Any] | None = json.loads(spec)["arguments"] if spec else None
+    return ApprovalStatus(
+        state=cast(ApprovalState, ask),
+        by=by or "",
+        why=why or "",
+        args_hash=args_hash or "",
+        edited=edited == "1",
+        arguments=arguments,
+        expires_in_ms=left_ms,
+        decided_at_ms=int(decided_at) if decided_at else None,
+    )
+
+
+def read_approvals(trace: Mapping[str, str]) -> dict[str, ApprovalStatus]:
+    """How the approvals of an ended turn stand, by call; from its whole trace."""
+    calls = [field.removesuffix(":ask") for field in trace if field.endswith(":ask")]
+    found = {
+        call: _read_status([trace.get(f"{call}:{field}") for field in _APPROVAL_FIELDS], None, 0)
+        for call in calls
+    }
+    return {call: state for call, state in found.items() if state is not None}
+
+
+# Holds in Redis: of a turn, and the readiness flags a session keeps for turns to come.
+
+MAX_FLAGS = 100  # that no turn has taken: more means that nobody submits
+
+
+class RedisHolds:
+    """The hold operations over one Redis, each one script."""
+
+    def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox, *, keep_session_s: float) -> None:
+        self._run = scripts
+        self._keys = keys
+        self._outbox = outbox
+        self._keep_ms = int(keep_session_s * 1000)
+
+    def place(
+        self, session_id: str, turn_id: str, hold: HoldSpec
+    ) -> Literal["HELD", "ALREADY", "ENDED", "GONE"]:
+        """`HELD`, `ALREADY`, `ENDED` or `GONE`. From then on no call that changes something starts."""
+        return _place_hold(self._run, session_id, turn_id, hold, "hold")
+
+    def place_all(self, brakes: Sequence[Brake]) -> list[str | Exception]:
+        """`place` for holds, and for flags that turns have taken, sent together; instead of a word what was refused."""
+        return list(self._run.together([partial(_restore_hold, brake=brake) for brake in brakes]))
+
+    def release(self, session_id: str, turn_id: str, hold_id: str) -> Literal["RELEASED", "ABSENT", "GONE"]:
+        """`RELEASED`, `ABSENT` or `GONE`."""
+        reply = self._run.hold_release(session_id, turn_id, hold=hold_id)
+        self._outbox.flush(session_id)
+        return reply
+
+    def of(self, session_id: str, turn_id: str) -> tuple[StandingHold, ...]:
+        """The holds that stand, by their id. Those whose time is up stand with `ends_in_ms` at 0 or below."""
+        clock, text = self._run.client.many(
+            [("TIME",), ("HGET", self._keys.turn(session_id, turn_id), "holds")]
+        )
+        now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
+        found: dict[str, Any] = json.loads(text) if text else {}
+        return tuple(
+            StandingHold(
+                id=hold_id,
+                kind=hold["kind"],
+                reason=hold["reason"],
+                on_timeout=hold["policy"],
+                ends_in_ms=int(hold["ends"]) - now_ms,
+            )
+            for hold_id, hold in sorted(found.items())
+        )
+
+    def is_ready(self, session_id: str, turn_id: str) -> bool:
+        """Whether nothing keeps calls that change something from starting."""
+        return not any(
+            hold.ends_in_ms > 0 or hold.on_timeout != "release" for hold in self.of(session_id, turn_id)
+        )
+
+    def add_flag(self, session_id: str, flag: HoldSpec) -> Literal["ADDED", "ALREADY", "FULL"]:
+        """`ADDED`, `ALREADY`, or `FULL`: too many flags no turn has taken."""
+        return self._run.flag_add(
+            session_id,
+            flag=flag.id,
+            timeout_ms=hold_ms(flag),
+            policy=flag.on_timeout,
+            reason=flag.reason,
+            most=MAX_FLAGS,
+            keep_ms=self._keep_ms,
+        )
+
+    def release_flag(self, session_id: str, flag_id: str) -> tuple[Literal["READY", "TAKEN", "GONE"], str]:
+        """(`READY`, ""), (`TAKEN`, the turn that holds for it) or (`GONE`, "")."""
+        reply = self._run.flag_release(session_id, flag=flag_id)
+        return ("TAKEN", reply.turn) if isinstance(reply, FlagReleaseTaken) else (reply, "")
+
+    def unread_flags(self, session_id: str) -> tuple[str, ...]:
+        """The flags no turn has taken yet, oldest first."""
+        return tuple(
+            cast(list[str], self._run.client.lrange(self._keys.of_session(session_id, "readiness"), 0, -1))
+        )
+
+
+def _place_hold(
+    run: Scripts, session_id: str, turn_id: str, hold: HoldSpec, kind: Literal["hold", "readiness"]
+) -> Literal["HELD", "ALREADY", "ENDED", "GONE"]:
+    reply = run.hold_place(
+        session_id,
+        turn_id,
+        hold=hold.id,
+        timeout_ms=hold_ms(hold),
+        policy=hold.on_timeout,
+        reason=hold.reason,
+        hold_kind=kind,
+    )
+    return "ENDED" if isinstance(reply, HoldPlaceEnded) else reply
+
+
+def _restore_hold(run: Scripts, brake: Brake) -> str:
+    kind = "readiness" if brake.kind == "flag" else "hold"
+    return _place_hold(run, brake.session_id, brake.turn_id or "", brake.hold, kind)
+
+
+# Mailboxes in Redis: input for a turn that runs.
+
+MAX_UNREAD = 200
+
+MAX_UNREAD_BYTES = (
+    1_000_000  # what is unread goes to the model as a whole; a mailbox that is empty takes any one
+)
+
+
+class RedisMailbox:
+    """Puts input into mailboxes, and reads what became of it. A step's begin consumes it, a turn's end bounces it."""
+
+    def __init__(self, scripts: Scripts, keys: Keys) -> None:
+        self._run = scripts
+        self._keys = keys
+
+    def put(self, session_id: str, turn_id: str, item: TurnInput) -> tuple[PutResult, str, str]:
+        """(`ACCEPTED`, "", ""), (`ALREADY`, its receipt, the turn's state), (`SEALED`, the turn's state, ""),
+        (`FULL`, inputs, bytes that no step has read) or (`GONE`, "", "")."""
+        reply = self._run.mailbox_put(
+            session_id,
+            turn_id,
+            message_id=item.client_message_id,
+            item=as_json(item),
+            most=MAX_UNREAD,
+            most_bytes=MAX_UNREAD_BYTES,
+        )
+        match reply:
+            case MailboxPutFull():
+                return "FULL", str(reply.inputs), str(reply.bytes)
+            case MailboxPutAlready():
+                return "ALREADY", reply.receipt, reply.state
+            case MailboxPutSealed():
+                return "SEALED", reply.state, ""
+            case _:
+                return reply, "", ""
+
+    def receipt(self, session_id: str, turn_id: str, client_message_id: str) -> str | None:
+        """`accepted`, `consumed STEP` or `bounced`; None when Redis does not know the input."""
+        key = self._keys.named("receipts", session_id, turn_id)
+        return cast("str | None", self._run.client.hget(key, client_message_id))
+
+    def receipts(self, session_id: str, turn_id: str) -> dict[str, str]:
+        """All receipts of a turn, by client_message_id."""
+        return cast(
+            dict[str, str], self._run.client.hgetall(self._keys.named("receipts", session_id, turn_id))
+        )
+
+
+# Sessions in Redis: which turn is live, which wait, and whether the queue stands still.
+
+
+class RedisSessions:
+    """The session operations over one Redis."""
+
+    def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox, *, keep_session_s: float) -> None:
+        self._run = scripts
+        self._keys = keys
+        self._outbox = outbox
+        self._keep_session_ms = int(keep_session_s * 1000)
+
+    def live(self, session_id: str) -> str:
+        """The live turn's id; "" when none is."""
+        return self._field(session_id, "live")
+
+    def is_paused(self, session_id: str) -> bool:
+        return self._field(session_id, "paused") == "1"
+
+    def why_paused(self, session_id: str) -> str | None:
+        """What whoever paused it said, or ""; None: it is not paused."""
+        key = self._keys.of_session(session_id, "session")
+        paused, why = cast("list[str | None]", self._run.client.hmget(key, ["paused", "paused_why"]))
+        return (why or "") if paused == "1" else None
+
+    def waiting(self, session_id: str) -> list[str]:
+        """The ids of the turns that wait, the next one first."""
+        key = self._keys.of_session(session_id, "waiting")
+        return cast(list[str], self._run.client.lrange(key, 0, -1))
+
+    def waiting_counts(self, session_id: str) -> tuple[int, int]:
+        """How many turns of the session wait, and how many sessions of its tenant wait for room, or for their brain."""
+        pipe = self._run.client.pipeline(transaction=False)
+        pipe.llen(self._keys.of_session(session_id, "waiting"))
+        pipe.zcard(self._keys.room_line(session_id))
+        pipe.hget(self._keys.room, "caps")
+        of_session, of_tenant, caps = pipe.execute()
+        if caps:
+            pipe = self._run.client.pipeline(transaction=False)
+            for brain in caps.split():
+                pipe.zcard(self._keys.room_aside(brain, session_id))
+            of_tenant += sum(pipe.execute())
+        return of_session, of_tenant
+
+    def pause(self, session_id: str, why: str = "") -> bool:
+        """No further turn begins. False when it was paused before."""
+        reply = self._run.session_pause(session_id, keep_session_ms=self._keep_session_ms, why=why)
+        return reply == "PAUSED"
+
+    def resume(self, session_id: str) -> tuple[bool, str]:
+        """(False when it was not paused, the turn that became live or "")."""
+        reply = self._run.session_resume(session_id)
+        self._outbox.flush(session_id)
+        if reply == "ALREADY":
+            return False, ""
+        return True, reply.turn
+
+    def _field(self, session_id: str, name: str) -> str:
+        found = self._run.client.hget(self._keys.of_session(session_id, "session"), name)
+        return cast("str | None", found) or ""

@@ -1,0 +1,187 @@
+"""What is recorded of an ended turn: the trace of its calls, what each model call used, and what the turn
+decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import BigInteger, Float, and_, bindparam, func, or_, select, update
+
+from brainq.contracts.call import ToolTraceEntry
+from brainq.contracts.evaluation import RuntimeDecisionRecord
+from brainq.contracts.ids import parse_call_id
+from brainq.contracts.model import Spend, TokenUsage
+from brainq.store.database import Database, Record, Transaction
+from brainq.store.statements import ManyRows, insert_or_ignore
+from brainq.store.tables import decisions, spends, traces, turns
+from brainq.store.text import sql_text
+
+# Traces: the calls of a turn as they stood when it was over.
+
+_T = traces.c
+
+_TRACE_COLUMNS = [
+    name for name in ToolTraceEntry.model_fields if name in _T
+]  # neither lanes nor owner: they meant then
+
+_TRACE_OF_TURN = (
+    select(*(_T[name] for name in _TRACE_COLUMNS))
+    .where(_T.turn_id == bindparam("turn"))
+    .order_by(_T.step, func.length(_T.call_id), _T.call_id)  # c2-9 before c2-10
+)
+
+_PAGE = _TRACE_OF_TURN.limit(bindparam("limit"))
+
+_size, _its_size = func.length(_T.call_id), func.length(bindparam("call"))
+
+_PAGE_AFTER = _PAGE.where(
+    or_(
+        _T.step > bindparam("step"),
+        and_(
+            _T.step == bindparam("step"),
+            or_(_size > _its_size, and_(_size == _its_size, _T.call_id > bindparam("call"))),
+        ),
+    )
+)
+
+
+class Traces:
+    """The `traces` table."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._rows = ManyRows(traces, database.dialect)
+
+    def write(
+        self,
+        connection: Transaction,
+        *,
+        session_id: str,
+        turn_id: str,
+        entries: Sequence[ToolTraceEntry],
+        redact: bool,
+    ) -> None:
+        """Effect: keep the calls' traces; those kept before stay. `redact` leaves out `detail`, which may
+        quote arguments."""
+        self._rows.insert(
+            connection, [_trace_values(session_id, turn_id, entry, redact) for entry in entries]
+        )
+
+    def of(self, turn_id: str) -> list[ToolTraceEntry]:
+        """By step, in the model's order; empty before the finalizer's `log` step."""
+        return _trace_entries(self._db.all(_TRACE_OF_TURN, {"turn": turn_id}))
+
+    def page(self, turn_id: str, limit: int, after: str | None) -> list[ToolTraceEntry]:
+        """The first so many; of those behind the call `after`, where one is given."""
+        values: dict[str, object] = {"turn": turn_id, "limit": limit}
+        if after is None:
+            return _trace_entries(self._db.all(_PAGE, values))
+        step, _ = parse_call_id(after)
+        return _trace_entries(self._db.all(_PAGE_AFTER, {**values, "call": after, "step": step}))
+
+
+def _trace_entries(found: Sequence[Record]) -> list[ToolTraceEntry]:
+    return [ToolTraceEntry.model_validate(dict(row)) for row in found]
+
+
+def _trace_values(session_id: str, turn_id: str, entry: ToolTraceEntry, redact: bool) -> dict[str, Any]:
+    """More than the columns: the table takes what it has."""
+    values = {**vars(entry), "turn_id": turn_id, "session_id": session_id}
+    values["effect"], values["status"] = entry.effect.value, entry.status.value
+    if redact:
+        values["detail"] = ""
+    return values
+
+
+# Spends: what each model call of a turn used.
+
+_SPENDS_OF_TURN = (
+    select(*(spends.c[name] for name in Spend.model_fields))
+    .where(spends.c.turn_id == bindparam("turn"))
+    .order_by(spends.c.seq)
+)
+
+
+# What has no price adds no money; a turn whose own cost is not known keeps none.
+_ADD_SPEND = (
+    update(turns)
+    .where(turns.c.turn_id == bindparam("turn"))
+    .values(
+        tokens=turns.c.tokens + bindparam("more_tokens", type_=BigInteger()),
+        cost_usd=turns.c.cost_usd + bindparam("more_usd", type_=Float()),
+    )
+)
+
+_LAST_SEQ = select(func.max(spends.c.seq).label("seq")).where(spends.c.turn_id == bindparam("turn"))
+
+
+class Spends:
+    """The `spends` table."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._rows = ManyRows(spends, database.dialect)
+
+    def write(self, connection: Transaction, turn_id: str, used: Sequence[Spend]) -> None:
+        """Effect: keep the turn's model calls in their order; those kept before stay."""
+        self._rows.insert(
+            connection, [{"turn_id": turn_id, "seq": seq, **vars(spend)} for seq, spend in enumerate(used, 1)]
+        )
+
+    def add(self, connection: Transaction, turn_id: str, used: Sequence[Spend]) -> None:
+        """Effect: keep model calls that came after the turn's result, and add them to the turn's figures.
+
+        The turn's row is written first: who else adds to the turn waits for it, and numbers its calls behind these.
+        """
+        if not used:
+            return
+        usd = sum(spend.cost_usd or 0.0 for spend in used)
+        tokens = sum(spend.usage.total for spend in used)
+        connection.write(_ADD_SPEND, {"turn": turn_id, "more_tokens": tokens, "more_usd": usd})
+        last = connection.first(_LAST_SEQ, {"turn": turn_id})
+        begin = 1 + (0 if last is None else last["seq"] or 0)
+        rows = [{"turn_id": turn_id, "seq": seq, **vars(spend)} for seq, spend in enumerate(used, begin)]
+        self._rows.insert(connection, rows)
+
+    def of(self, turn_id: str) -> list[Spend]:
+        """In the order they were made, those after the result last; empty before the finalizer's `log` step."""
+        return [
+            Spend.model_validate(dict(found)) for found in self._db.all(_SPENDS_OF_TURN, {"turn": turn_id})
+        ]
+
+
+# Decisions: one RuntimeDecisionRecord a turn.
+
+_INSERT_DECISION = insert_or_ignore(decisions)
+
+_GET_DECISION = select(decisions).where(decisions.c.turn_id == bindparam("turn"))
+
+
+class Decisions:
+    """The `decisions` table."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._insert = database.pick(_INSERT_DECISION)
+
+    def write(self, connection: Transaction, record: RuntimeDecisionRecord) -> bool:
+        """Effect: keep the record; False if the turn has one."""
+        values: dict[str, object] = record.model_dump(mode="python", exclude={"usage"})
+        values |= record.usage.model_dump(exclude={"estimated"})  # the spends say it
+        values |= {
+            "ending": record.ending.value,
+            "stop_reason": record.stop_reason.value,
+            "tools": [sql_text(name) for name in record.tools],
+            "prompt_tags": [sql_text(tag) for tag in record.prompt_tags],
+        }
+        return connection.write(self._insert, values) == 1
+
+    def get(self, turn_id: str) -> RuntimeDecisionRecord | None:
+        found = self._db.first(_GET_DECISION, {"turn": turn_id})
+        if found is None:
+            return None
+        values = {name: value for name, value in found.items() if name not in ("row", "created_at")}
+        usage = {name: values.pop(name) for name in TokenUsage.model_fields if name in values}
+        return RuntimeDecisionRecord.model_validate(values | {"usage": usage})

@@ -1,0 +1,258 @@
+"""Tables of turns: requests and results, what was said, calls, and what the finalizer records of each turn."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    UniqueConstraint,
+    false,
+    text,
+)
+
+from brainq.store.tables.types import (
+    IdText,
+    SafeText,
+    UtcTimestamp,
+    metadata,
+    partial_index,
+    row_column,
+    utc_now,
+)
+
+# Every turn ever accepted or rejected: written before Redis knows it, ended by the finalizer.
+
+turns = Table(
+    "turns",
+    metadata,
+    row_column(),
+    Column("turn_id", IdText, nullable=False),
+    Column("request_key", IdText, nullable=False),
+    Column("session_id", IdText, nullable=False),
+    Column("state", IdText, nullable=False),  # accepted, rejected, or the ending
+    Column("content_hash", IdText, nullable=False),
+    Column("turn_number", Integer),
+    Column("ending", IdText),
+    Column("stop_reason", IdText),
+    Column("accepted_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    Column("ended_at", UtcTimestamp),
+    Column("reject_reason", SafeText),
+    Column("error", SafeText),
+    Column("request_json", SafeText, nullable=False),
+    Column("result_json", SafeText),
+    # What lists show, so that no list reads requests and results. The figures are the result's.
+    Column("kind", IdText),
+    Column("brain", IdText),  # the one that the turn names
+    Column("message", SafeText),  # how the user's message begins; empty where content is not kept
+    Column("steps", Integer),
+    Column("calls", Integer),
+    Column("failed_calls", Integer),
+    Column("tokens", BigInteger),
+    Column("cost_usd", Float),
+    UniqueConstraint("turn_id"),
+    UniqueConstraint("request_key"),
+)
+
+Index(None, turns.c.session_id, turns.c.row)
+
+# The sweeper reads this every second: it holds live turns only, however many have ended.
+partial_index("ix_turns_unended", turns.c.row, where="ended_at IS NULL")
+
+# What lists are filtered by. Of an answer that is whole there are so many that nobody needs an index to find one.
+Index("ix_turns_listed", turns.c.state, turns.c.row, turns.c.session_id, turns.c.turn_id)
+
+Index(None, turns.c.accepted_at, turns.c.row)
+
+Index("ix_turns_dear", turns.c.cost_usd, turns.c.row, turns.c.session_id)
+
+partial_index("ix_turns_stopped", turns.c.stop_reason, turns.c.row, where="stop_reason <> 'answered'")
+
+partial_index("ix_turns_failing", turns.c.row, where="failed_calls > 0")
+
+partial_index("ix_turns_brain", turns.c.brain, turns.c.row, where="brain IS NOT NULL")
+
+
+# The event log of a session: what the user said at a turn's start, what the assistant said at its end.
+
+messages = Table(
+    "messages",
+    metadata,
+    row_column(),
+    Column("session_id", IdText, nullable=False),
+    Column("turn_id", IdText, nullable=False),
+    Column("role", IdText, nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("redacted", Boolean, nullable=False),
+    Column("created_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    Column("content", SafeText, nullable=False),
+    UniqueConstraint("turn_id", "role", "seq"),
+)
+
+Index(None, messages.c.session_id, messages.c.row)
+
+
+# The whole conversation of each turn, message by message: it outlives Redis, and compaction.
+
+# A step has one message a call, but may have several without one: a follow-up, a note of the runtime. These
+# are told apart by a digest of what they say, so that writing a message twice is writing it once.
+transcripts = Table(
+    "transcripts",
+    metadata,
+    Column("turn_id", IdText, nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("role", IdText, nullable=False),
+    Column("call_id", IdText, nullable=False),  # empty but for role `tool`
+    Column("digest", IdText, nullable=False),  # empty where there is a call_id
+    Column("session_id", IdText, nullable=False),
+    Column("place", Integer, nullable=False),  # the order inside the step
+    Column("redacted", Boolean, nullable=False),
+    Column("message_json", SafeText, nullable=False),
+    PrimaryKeyConstraint("turn_id", "step", "role", "call_id", "digest"),
+)
+
+
+# The trace of each call of a turn, as it stood when the turn was over.
+
+traces = Table(
+    "traces",
+    metadata,
+    Column("turn_id", IdText, nullable=False),
+    Column("call_id", IdText, nullable=False),
+    Column("session_id", IdText, nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("wave", Integer, nullable=False),
+    Column("tool", IdText, nullable=False),
+    Column("effect", IdText, nullable=False),
+    Column("status", IdText, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("repairs", Integer, nullable=False),
+    Column("retryable", Boolean, nullable=False, server_default=false()),
+    Column("latency_ms", BigInteger, nullable=False),
+    Column("dispatched_at_ms", BigInteger, nullable=False),  # Redis time; 0: never
+    Column("started_at_ms", BigInteger, nullable=False),
+    Column("ended_at_ms", BigInteger, nullable=False),
+    Column("args_hash", IdText, nullable=False),
+    Column("detail", SafeText, nullable=False),
+    PrimaryKeyConstraint("turn_id", "call_id"),
+    sqlite_with_rowid=False,
+)
+
+
+# Intents of non-read calls. The unique key is the promise: an attempt starts at most once.
+
+calls = Table(
+    "calls",
+    metadata,
+    row_column(),
+    Column("turn_id", IdText, nullable=False),
+    Column("call_id", IdText, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("session_id", IdText, nullable=False),
+    Column("tool", IdText, nullable=False),
+    Column("effect", IdText, nullable=False),
+    Column("state", IdText, nullable=False),  # intent, void, done
+    Column("args_hash", IdText, nullable=False),
+    Column("idempotency_key", IdText, nullable=False),
+    Column("owner", IdText, nullable=False),
+    Column("outcome_kind", IdText),
+    Column("late", Boolean, nullable=False, server_default=false()),
+    Column("started_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    Column("ended_at", UtcTimestamp),
+    Column("args_json", SafeText),
+    Column("outcome_json", SafeText),
+    UniqueConstraint("turn_id", "call_id", "attempt"),
+)
+
+
+# What each model call of a turn used.
+
+# Dollars are floats: prices come as floats, a 64-bit float keeps a sum of a million calls right to far below
+# a millionth of a cent, and SQLite would turn NUMERIC into a float anyway. An invoice is the vendor's to write.
+# No `row`, and no rowid on SQLite: written in every turn's one transaction, so it has one index and no more.
+spends = Table(
+    "spends",
+    metadata,
+    Column("turn_id", IdText, nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("kind", IdText, nullable=False),  # step, lost, reflection, compaction
+    Column("model", IdText, nullable=False),
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+    Column("cache_read_tokens", BigInteger, nullable=False),
+    Column("cache_creation_tokens", BigInteger, nullable=False),
+    Column("cost_usd", Float),  # None where the model's price is not known
+    Column("estimated", Boolean, nullable=False, server_default=false()),  # the service counted no tokens
+    PrimaryKeyConstraint("turn_id", "seq"),
+    sqlite_with_rowid=False,
+)
+
+
+# One RuntimeDecisionRecord a turn.
+
+decisions = Table(
+    "decisions",
+    metadata,
+    row_column(),
+    Column("turn_id", IdText, nullable=False),
+    Column("session_id", IdText, nullable=False),
+    Column("key", IdText, nullable=False),
+    Column("strategy", IdText, nullable=False),
+    Column("tools", JSON, nullable=False),
+    Column("context_hash", IdText, nullable=False),
+    Column("prompt_hash", IdText, nullable=False, server_default=text("''")),
+    Column("elapsed_ms", BigInteger, nullable=False),
+    Column("turn_number", Integer, nullable=False),
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+    Column("cache_read_tokens", BigInteger, nullable=False),
+    Column("cache_creation_tokens", BigInteger, nullable=False),
+    Column("ending", IdText, nullable=False),
+    Column("stop_reason", IdText, nullable=False),
+    Column("prompt_id", SafeText),
+    Column("prompt_version", SafeText),
+    Column("prompt_tags", JSON, nullable=False),
+    Column("created_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    UniqueConstraint("turn_id"),
+)
+
+
+# How far each turn's finalizer got. What a step writes to SQL commits together with its row here.
+
+finalizer_steps = Table(
+    "finalizer_steps",
+    metadata,
+    Column("turn_id", IdText, nullable=False),
+    Column("step", IdText, nullable=False),
+    Column("state", IdText, nullable=False),  # done, failed, dead
+    Column("tries", Integer, nullable=False),
+    Column("step_key", IdText, nullable=False),
+    Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    Column("error", SafeText),
+    PrimaryKeyConstraint("turn_id", "step"),
+)
+
+# What people have to mend: it holds steps that were given up only.
+partial_index("ix_finalizer_steps_dead", finalizer_steps.c.turn_id, where="state = 'dead'")
+
+
+# How far each session's turns were pruned: the number of the newest turn that is gone.
+#
+# One small row a session, for good: its next turn goes on counting from here.
+
+pruned_sessions = Table(
+    "pruned_sessions",
+    metadata,
+    Column("session_id", IdText, nullable=False),
+    Column("turn_row", BigInteger, nullable=False),  # its `turns.row`
+    Column("turn_number", Integer, nullable=False),
+    PrimaryKeyConstraint("session_id"),
+    sqlite_with_rowid=False,
+)

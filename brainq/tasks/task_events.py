@@ -1,0 +1,167 @@
+"""How work is shown in Celery's events, metrics and logs: by which exception it failed, and events about work
+that no task shows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from brainq.broker import names
+from brainq.contracts.claim import CallRef, FinalStepClaim
+from brainq.contracts.status import WorkFailure, WorkOutcome
+from brainq.observe.logs import logger
+
+# The exceptions by which a task is seen to have failed, in Celery's events, metrics and logs.
+#
+# They are raised after everything was recorded and only for those who watch: nothing is retried or put back. Their
+# text is a word of ours or the name of an error's class, never what an error said.
+
+
+class WorkFailed(Exception):
+    """What a task did, failed."""
+
+
+class CallFailed(WorkFailed):
+    """A tool raised; the name of the error's class."""
+
+
+class CallTimedOut(WorkFailed):
+    """A call was given up at its deadline."""
+
+
+class CallUnknown(WorkFailed):
+    """A write began, and nobody knows how it ended."""
+
+
+class CallLost(WorkFailed):
+    """The worker of a call was lost; the call is asked for again."""
+
+
+class TurnFailed(WorkFailed):
+    """A turn ended as failed; its stop reason."""
+
+
+class TurnTimedOut(WorkFailed):
+    """A turn reached its deadline."""
+
+
+class StepFailed(WorkFailed):
+    """A finalizer step failed, and is tried again or given up; the name of the error's class."""
+
+
+class JudgeFailed(WorkFailed):
+    """A judgement failed, and is tried again or given up; the name of the error's class."""
+
+
+class SubmitRejected(WorkFailed):
+    """What a foreign producer sent was refused; the name of the error's class. Its row in SQL says why."""
+
+
+FAILURE_CLASSES: dict[WorkFailure, type[WorkFailed]] = {
+    WorkFailure.CALL_FAILED: CallFailed,
+    WorkFailure.CALL_TIMED_OUT: CallTimedOut,
+    WorkFailure.CALL_UNKNOWN: CallUnknown,
+    WorkFailure.CALL_LOST: CallLost,
+    WorkFailure.TURN_FAILED: TurnFailed,
+    WorkFailure.TURN_TIMED_OUT: TurnTimedOut,
+    WorkFailure.STEP_FAILED: StepFailed,
+    WorkFailure.JUDGE_FAILED: JudgeFailed,
+    WorkFailure.SUBMIT_REJECTED: SubmitRejected,
+}
+
+MAX_REASON_CHARS = 64
+
+
+def raise_failure(did: str) -> None:
+    """Raise what makes the task of failed work a failed task; nothing for any other."""
+    failure = failure_of(did)
+    if failure is not None:
+        raise failure
+
+
+def failure_of(did: str) -> WorkFailed | None:
+    """The exception of failed work; None for any other."""
+    failed = did.failed if isinstance(did, WorkOutcome) else None
+    if not isinstance(did, WorkOutcome) or failed is None:
+        return None
+    plain = did.why if did.why.isidentifier() and len(did.why) <= MAX_REASON_CHARS else ""
+    return FAILURE_CLASSES[failed](plain) if plain else FAILURE_CLASSES[failed]()
+
+
+# Task events about work that no task shows: a worker died with it, its turn's time was up, or it is a finalizer step
+# that was taken without a doorbell.
+#
+# Without them Flower shows such a call as running for ever, and such a turn or step not at all.
+
+log = logger("brainq.tasks")
+
+
+class TaskEvents:
+    """Says it through the events of the `worker` (Celery's WorkController) that knows of it."""
+
+    def __init__(self, worker: Any) -> None:
+        self._worker = worker
+
+    def turn(self, session_id: str, turn_id: str, fence: int, did: str) -> None:
+        self._failed(f"{turn_id}.end.{fence}", turn_id, names.TURN_ADVANCE, (session_id, turn_id, fence), did)
+
+    def call(self, ref: CallRef, attempt: int, tool: str, did: str, rung_again_ms: int | None) -> None:
+        """Nobody knows which of its doorbells the lost worker answered: both of their tasks have failed."""
+        args = (ref.session_id, ref.turn_id, ref.call_id, attempt)
+        task_id = f"{ref.turn_id}.{ref.call_id}.{attempt}"
+        self._failed(task_id, ref.turn_id, names.shown_name(tool), args, did)
+        if rung_again_ms is not None:
+            # As lib/ring.lua names them.
+            again = f"{task_id}.again-{rung_again_ms}"
+            self._failed(again, ref.turn_id, names.shown_name(tool), args, did)
+
+    def step_began(self, claim: FinalStepClaim) -> None:
+        """Under the id that its doorbell's task would have had."""
+        if self._dispatcher() is None:
+            return
+        args = (claim.session_id, claim.turn_id, claim.step)
+        task = self._task(_step_task_id(claim), claim.turn_id, _shown_step(claim), args)
+        self._send("task-received", **task, retries=0, eta=None, expires=None, parent_id=None)
+        self._send("task-started", uuid=task["uuid"])
+
+    def step_ended(self, claim: FinalStepClaim, did: str, took_s: float) -> None:
+        failure = failure_of(did)
+        if failure is None:
+            self._send("task-succeeded", uuid=_step_task_id(claim), result="None", runtime=took_s)
+        else:
+            self._send("task-failed", uuid=_step_task_id(claim), exception=repr(failure), traceback="")
+
+    def _failed(self, task_id: str, turn_id: str, name: str, args: tuple[object, ...], did: str) -> None:
+        failure = failure_of(did)
+        if failure is not None:
+            task = self._task(task_id, turn_id, name, args)
+            self._send("task-failed", **task, exception=repr(failure), traceback="")
+
+    def _task(self, task_id: str, turn_id: str, name: str, args: tuple[object, ...]) -> dict[str, Any]:
+        shown = f"({', '.join(map(str, args))})"  # as the scripts' doorbells show theirs
+        return {"uuid": task_id, "root_id": turn_id, "name": name, "args": shown, "kwargs": "{}"}
+
+    def _send(self, event: str, **fields: Any) -> None:
+        dispatcher = self._dispatcher()
+        if dispatcher is None:
+            return
+        try:
+            dispatcher.send(event, **fields)
+        except Exception as away:
+            # Watching is not part of the work: what was to be told is in SQL and Redis.
+            log.debug("a task event was not sent", why=type(away).__name__)
+
+    def _dispatcher(self) -> Any:
+        """Celery's, where task events are on. The consumer makes a new one each time it connects."""
+        dispatcher = getattr(getattr(self._worker, "consumer", None), "event_dispatcher", None)
+        if dispatcher is None or not dispatcher.enabled:
+            return None
+        return None if dispatcher.groups and "task" not in dispatcher.groups else dispatcher
+
+
+def _shown_step(claim: FinalStepClaim) -> str:
+    return names.shown_part(names.FINALIZE_STEP, claim.step) or names.FINALIZE_STEP
+
+
+def _step_task_id(claim: FinalStepClaim) -> str:
+    return f"{claim.turn_id}.final.{claim.step}.{claim.fence - 1}"

@@ -1,0 +1,171 @@
+"""A worker's health: it consumes only while it can reach Redis and SQL, and announces itself to the fleet."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from brainq.contracts.fleet import FleetWorker
+from brainq.devserver.owner import mark_ready, mark_unready
+from brainq.errors import SetupError, Unreachable
+from brainq.observe.logs import logger
+from brainq.state.fleet import RedisWorkers
+
+# Whether a worker can work: it looks before it consumes, and stops consuming for as long as it cannot.
+#
+# A worker that cannot reach Redis or SQL would take doorbells from others and fail them; each costs its turn a
+# re-ring. Its looks are a ping and a SELECT.
+
+log = logger("brainq.tasks")
+
+TICK_S = 0.2
+
+CHECK_EVERY_S = 3.0
+
+RECHECK_EVERY_S = 1.0  # while it cannot work
+
+SETUP_EXIT = 6  # as the command line's Exit.SETUP: another attempt would find the same
+
+
+class WorkerHealth:
+    """One a worker. Fits `broker.consumer.Fitness`.
+
+    prepare   opens what the worker needs. Raises Unreachable while that is away, SetupError when it is wrong
+    look      raises when something of it is away
+    """
+
+    def __init__(self, prepare: Callable[[], object], look: Callable[[], object]) -> None:
+        self._prepare = prepare
+        self._look = look
+        self._doubted = threading.Event()
+        self._tell: Callable[[bool], None] | None = None
+        self._fit = True
+
+    def wait_fit(self, give_up: Callable[[], object]) -> None:
+        """Come back once the worker can work. `give_up` is called now and then, and raises when it is to stop.
+
+        Raises SystemExit(6) when waiting would not help, such as for a schema newer than this release.
+        """
+        while (said := self._cannot_begin()) is not None:
+            self._note(False, said)
+            for _ in range(round(RECHECK_EVERY_S / TICK_S)):
+                time.sleep(TICK_S)
+                give_up()
+        self._note(True, "")
+
+    def follow(self, tell: Callable[[bool], None]) -> None:
+        """From now on, `tell` is called with what changes: True when the worker can work again."""
+        self._tell = tell
+
+    def doubt(self) -> None:
+        """A task failed in a way that it should not: look at once."""
+        self._doubted.set()
+
+    def watch(self, stopping: threading.Event, _worker: Any = None) -> None:
+        """Look again and again until told to stop."""
+        looked_at = 0.0
+        while not stopping.wait(TICK_S):  # however many tasks fail
+            age_s = time.monotonic() - looked_at
+            due = self._doubted.is_set() or age_s > (CHECK_EVERY_S if self._fit else RECHECK_EVERY_S)
+            if self._tell is None or not due:
+                continue
+            self._doubted.clear()
+            try:
+                self._look()
+            except Exception as failure:
+                self._note(
+                    False, str(failure) if isinstance(failure, Unreachable) else type(failure).__name__
+                )
+            else:
+                self._note(True, "")
+            looked_at = time.monotonic()
+
+    def _cannot_begin(self) -> str | None:
+        try:
+            self._prepare()
+        except Unreachable as away:
+            return str(away)
+        except SetupError as wrong:
+            log.error("this worker cannot work, and ends", why=str(wrong))
+            raise SystemExit(SETUP_EXIT) from wrong
+        return None
+
+    def _note(self, fit: bool, said: str) -> None:
+        if fit == self._fit:
+            return
+        self._fit = fit
+        if fit:
+            log.warning("this worker can work again: it consumes")
+            mark_ready()
+        else:
+            log.error("this worker cannot work: it consumes nothing until it can", why=said)
+            mark_unready()
+        if self._tell is not None:
+            self._tell(fit)
+
+
+# A worker says that it is alive, for `client.fleet()`: which pool it is of, and how many of its threads are busy.
+
+ANNOUNCE_EVERY_S = 3.0
+
+PRESENT_FOR_S = 10.0  # as long as a lease: of a worker that was killed it is known as soon as of what it held
+
+
+class WorkerPresence:
+    """One a worker. `workers` gives where it is said, once the worker is ready.
+
+    flush   adds what the process counted to what all have, as often
+    """
+
+    def __init__(
+        self,
+        pool: str,
+        owner: Callable[[], str],
+        workers: Callable[[], RedisWorkers],
+        flush: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._flush = flush
+        self._pool = pool
+        self._owner = owner
+        self._workers = workers
+        self._ready = threading.Event()
+
+    def begin(self) -> None:
+        """The worker consumes."""
+        self._ready.set()
+
+    def tell(self, stopping: threading.Event, worker: Any) -> None:
+        """Say so again and again until told to stop; then it is alive no more."""
+        while not self._ready.wait(ANNOUNCE_EVERY_S / 10):
+            if stopping.is_set():
+                return
+        name = f"{self._pool}@{self._owner()}"  # of the process: two workers may have one name by mistake
+        self._say(lambda told: told.forget_dead())
+        while not stopping.is_set():
+            pool = worker.pool
+            seen = FleetWorker(
+                name=str(worker.hostname),  # as Celery's own tools call it
+                pool=self._pool,
+                threads=int(pool.limit or 1),
+                busy=int(getattr(pool, "busy", 0)),  # Celery's own `-P threads` does not say
+            )
+            self._say(lambda told, seen=seen: told.announce(name, seen, PRESENT_FOR_S))
+            self.flush()
+            stopping.wait(ANNOUNCE_EVERY_S)
+        self._say(lambda told: told.withdraw(name))
+
+    def flush(self) -> None:
+        """What could not be added is added the next time."""
+        try:
+            self._flush()
+        except Exception as away:
+            log.debug("metrics were not flushed", why=type(away).__name__)
+
+    def _say(self, what: Callable[[RedisWorkers], None]) -> None:
+        try:
+            what(self._workers())
+        except Exception as away:
+            # The sweeper and the beats say it where Redis is away.
+            log.debug("a worker's presence was not told", why=type(away).__name__)

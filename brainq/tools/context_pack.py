@@ -1,0 +1,125 @@
+"""What the opening wave brought: memory, and the context pack with the preferences found in memory. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from brainq.contracts.memory import RetrievedMemory
+from brainq.text.surrogates import clean
+
+# The context pack: a JSON object, and the preferences that join it. Pure.
+
+Pack = dict[str, Any]
+
+PREFERENCES = "preferences"
+
+
+def read_pack(text: str) -> Pack:
+    """The pack in a tool's result: its JSON object; any other text as `{"text": ...}`; {} for a blank one."""
+    if not text.strip():
+        return {}
+    try:
+        found: Any = json.loads(text, parse_constant=str)
+        if isinstance(found, dict):
+            pack_json(cast("Pack", found))  # what could be read but not written, such as 1e999, is text too
+            return cast("Pack", found)
+    except (ValueError, RecursionError):
+        pass
+    return {"text": text}
+
+
+def merge_preferences(pack: object, memory: RetrievedMemory) -> Pack:
+    """The pack with the preferences and habits found in memory after its own `preferences`.
+
+    The order is kept; of strings that differ in case and spacing only the first stays; entries that are not strings
+    stay as they are. A pack that is not an object is taken as `{"text": ...}`; preferences that are not a list, as
+    its one entry. The pack given is not changed.
+    """
+    merged = _as_pack(pack)
+    own = merged.get(PREFERENCES)
+    entries = _entries(own)
+    found = [text.strip() for text in (*memory.preferences, *memory.habits) if text.strip()]
+    if entries or found or isinstance(own, list | tuple):
+        merged[PREFERENCES] = _without_repeats([*entries, *found])
+    return merged
+
+
+def pack_json(pack: Mapping[str, Any]) -> str:
+    """One text for equal packs: sorted keys, no spaces, nothing that UTF-8 cannot hold.
+
+    Raises ValueError for what has no JSON form.
+    """
+    try:
+        text = json.dumps(
+            dict(pack), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        )
+    except (TypeError, RecursionError) as error:
+        raise ValueError(f"the context pack has no JSON form: {error}") from error
+    return clean(text)
+
+
+def _as_pack(pack: object) -> Pack:
+    if isinstance(pack, Mapping):
+        return dict(cast("Mapping[str, Any]", pack))
+    if pack is None:
+        return {}
+    return read_pack(pack) if isinstance(pack, str) else {"text": json.dumps(pack, default=str)}
+
+
+def _entries(preferences: Any) -> list[Any]:
+    if preferences is None:
+        return []
+    return list(preferences) if isinstance(preferences, list | tuple) else [preferences]
+
+
+def _without_repeats(entries: Sequence[Any]) -> list[Any]:
+    kept: list[Any] = []
+    seen: set[str] = set()
+    for entry in entries:
+        if isinstance(entry, str):
+            key = " ".join(entry.casefold().split())
+            if key in seen:
+                continue
+            seen.add(key)
+        kept.append(entry)
+    return kept
+
+
+# What the opening wave brought: memory, and the context pack with the preferences found in memory.
+
+MEMORY_TOOL = "retrieve_for_context"  # the call's name in the trace; no model sees it
+
+NO_MEMORY = RetrievedMemory()
+
+
+def opening_memory(opening: Mapping[str, str]) -> RetrievedMemory:
+    """What memory brought; nothing when it failed or was late."""
+    found = opening.get(MEMORY_TOOL)
+    if found is None:
+        return NO_MEMORY
+    try:
+        return RetrievedMemory.model_validate_json(found)
+    except ValidationError:
+        return RetrievedMemory(text=found)
+
+
+def opening_pack(opening: Mapping[str, str]) -> str | None:
+    """The context pack as JSON, merged with memory's preferences and habits; None when there is neither."""
+    memory = opening_memory(opening)
+    packs = [text for tool, text in opening.items() if tool != MEMORY_TOOL]
+    if not packs and not memory.preferences and not memory.habits:
+        return None
+    return pack_json(merge_preferences(read_pack(packs[0]) if packs else {}, memory))
+
+
+def context_hash(opening: Mapping[str, str]) -> str:
+    """Of the memory and the pack that a turn's answer stood on, 16 hex digits; "" where there was neither."""
+    memory, pack = opening_memory(opening).text.strip(), opening_pack(opening)
+    if not memory and not pack:
+        return ""
+    return hashlib.sha256(f"{memory}\0{pack or ''}".encode("utf-8", "replace")).hexdigest()[:16]

@@ -1,0 +1,149 @@
+"""Where brainq stands in for MCP's SDK: logs without content, a bounded check of results, and requests about
+tasks.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import mcp
+from mcp import ClientSession
+from mcp_types import (
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    CancelTaskRequest,
+    CancelTaskRequestParams,
+    CancelTaskResult,
+    CreateTaskResult,
+    GetTaskPayloadRequest,
+    GetTaskPayloadRequestParams,
+    GetTaskRequest,
+    GetTaskRequestParams,
+    GetTaskResult,
+    Task,
+    TaskMetadata,
+)
+from pydantic import ValidationError
+
+from brainq.gates.arguments import explain_errors
+from brainq.gates.schema_check import UnresolvedReference, schema_problem
+from brainq.gates.schema_validator import SchemaValidator
+from brainq.tools.mcp.catalogue import PinnedServer
+
+# What the SDK logs of messages holds their content: it is kept out. Our own lines say what happened.
+
+
+class _SdkLogFilter(logging.Filter):
+    """Its sessions log under a name that others may have, too."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not record.pathname.startswith(_SDK_FOLDER)
+
+
+_SDK_FOLDER = str(Path(mcp.__file__).parent)
+
+_filter = _SdkLogFilter()
+
+
+def keep_sdk_quiet() -> None:
+    """Doing it again changes nothing."""
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)
+    logging.getLogger("client").addFilter(_filter)
+
+
+# Holding a server's results to the output schemas that it gave itself, in bounded time.
+
+
+class ResultCheck:
+    """Stands in for the SDK's own check, which matches a server's patterns against its results however long that
+    takes, and meanwhile nothing else in the process goes on."""
+
+    def __init__(self, listed: PinnedServer) -> None:
+        self._schemas = {tool.name: tool.output_schema for tool in listed.tools if tool.output_schema}
+        self._validators: dict[str, SchemaValidator] = {}
+
+    async def __call__(self, name: str, result: CallToolResult) -> None:
+        """Raises RuntimeError, as the SDK's does, for a result that does not fit, or a schema that nothing can be held
+        to."""
+        schema = self._schemas.get(name)
+        if schema is None:
+            return
+        if "structured_content" not in result.model_fields_set:
+            raise RuntimeError(f"the tool {name} has an output schema, and returned no structured content")
+        if (validator := self._validators.get(name)) is None:
+            try:
+                problem = schema_problem(schema)
+            except UnresolvedReference as reference:
+                problem = f"it refers to {reference}, which is not in it"
+            if problem:
+                raise RuntimeError(f"the output schema of the tool {name} is none: {problem}")
+            validator = self._validators[name] = SchemaValidator(schema)
+        if errors := validator.errors(result.structured_content):
+            raise RuntimeError(
+                f"the tool {name} returned what does not fit its schema: {explain_errors(errors)}"
+            )
+
+
+# The protocol's requests about tasks (2025-11-25), which the SDK has types for, and no methods.
+
+
+def takes_tasks(session: ClientSession) -> bool:
+    """Whether the server says that tools can be called as tasks."""
+    said = session.server_capabilities
+    requests = said.tasks.requests if said is not None and said.tasks is not None else None
+    return requests is not None and requests.tools is not None and requests.tools.call is not None
+
+
+async def create_task(
+    session: ClientSession, tool: str, arguments: Mapping[str, Any], meta: Any, ttl_ms: int
+) -> Task | CallToolResult:
+    """Call a tool as a task. A server may answer with the result itself. Raises as `send_request`."""
+    params = CallToolRequestParams(
+        name=tool, arguments=dict(arguments), task=TaskMetadata(ttl=ttl_ms), _meta=meta
+    )
+    try:
+        result = await session.send_request(CallToolRequest(params=params), CallToolResult)
+    except ValidationError as refused:
+        task = _task_of_error(refused)
+        if task is None:
+            raise
+        return task
+    return await _checked_result(session, tool, result)
+
+
+async def get_task(session: ClientSession, task_id: str) -> Task:
+    request = GetTaskRequest(params=GetTaskRequestParams(task_id=task_id))
+    return await session.send_request(request, GetTaskResult)
+
+
+async def get_result(session: ClientSession, tool: str, task_id: str) -> CallToolResult:
+    """The result of a task that has ended. Raises as `send_request`, and RuntimeError for one that does not fit the
+    tool's output schema."""
+    request = GetTaskPayloadRequest(params=GetTaskPayloadRequestParams(task_id=task_id))
+    return await _checked_result(session, tool, await session.send_request(request, CallToolResult))
+
+
+async def cancel_task(session: ClientSession, task_id: str) -> None:
+    request = CancelTaskRequest(params=CancelTaskRequestParams(task_id=task_id))
+    await session.send_request(request, CancelTaskResult)
+
+
+def _task_of_error(refused: ValidationError) -> Task | None:
+    # The SDK takes every answer to tools/call for a CallToolResult, and refuses this one for its missing content.
+    for problem in refused.errors():
+        if problem["loc"] == ("content",) and problem["type"] == "missing":
+            try:
+                return CreateTaskResult.model_validate(problem["input"], by_name=False).task
+            except ValidationError:
+                return None
+    return None
+
+
+async def _checked_result(session: ClientSession, tool: str, result: CallToolResult) -> CallToolResult:
+    if not result.is_error:
+        await session.validate_tool_result(tool, result)
+    return result

@@ -1,0 +1,248 @@
+"""A server as a child process: JSON-RPC over its stdin and stdout, and its start and end in a process group of
+its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from types import TracebackType
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client import Transport
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
+
+from brainq.processes.guard import ProcessGuard
+from brainq.tools.mcp.server import McpServer
+
+# A server's process: started in a process group of its own, and ended with all it started, also when the worker
+# is killed.
+
+LINE_CHUNK = 64 * 1024
+
+CLOSE_S = 2.0  # for a server to end by itself once its stdin is closed
+
+TERM_S = 1.0  # after SIGTERM
+
+ORPHAN_S = 0.5  # for a server to end by its stdin's end when the worker was killed; far shorter than a lease
+
+_guards: dict[int, ProcessGuard] = {}
+
+"""Process id -> its guard: what a fork inherits is the parent's."""
+
+
+def _guard() -> ProcessGuard:
+    return _guards.setdefault(os.getpid(), ProcessGuard(ORPHAN_S))
+
+
+async def start_process(
+    command: Sequence[str], env: Mapping[str, str], cwd: str | PathLike[str] | None
+) -> asyncio.subprocess.Process:
+    """Raises OSError where the program cannot be started."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**get_default_environment(), **env},
+        cwd=cwd,
+        limit=LINE_CHUNK,
+        start_new_session=True,
+    )
+    try:
+        _guard().add(process.pid)
+    except OSError:
+        await end_process(process)
+        raise
+    return process
+
+
+def has_exited(process: asyncio.subprocess.Process) -> bool:
+    """What the system knows now; the loop may not have been told yet. The loop still reaps it."""
+    if process.returncode is not None:
+        return True
+    try:
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # reaped meanwhile
+        return True
+
+
+async def end_process(process: asyncio.subprocess.Process) -> None:
+    """As the protocol has it: close its stdin, wait, SIGTERM, wait, SIGKILL. When this returns, the group is gone."""
+    if process.stdin is not None:
+        process.stdin.close()
+    if not await _has_ended_within(process, CLOSE_S):
+        _signal_group(process, signal.SIGTERM)
+        await _has_ended_within(process, TERM_S)
+    _signal_group(process, signal.SIGKILL)
+    await _has_ended_within(process, TERM_S)
+    _guard().forget(process.pid)
+    _guard().close_if_idle()
+
+
+def _signal_group(process: asyncio.subprocess.Process, number: int) -> None:
+    # The group's number is the leader's; it cannot be another's while a member is left.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+async def _has_ended_within(process: asyncio.subprocess.Process, timeout_s: float) -> bool:
+    # Not process.wait(): that waits for the pipes, too, which a child may have kept open.
+    ends_at = asyncio.get_running_loop().time() + timeout_s
+    while process.returncode is None:
+        if asyncio.get_running_loop().time() >= ends_at:
+            return False
+        await asyncio.sleep(0.01)
+    return True
+
+
+# JSON-RPC over a program's stdin and stdout, a message a line. The SDK's own reads lines of any length, and logs what
+# is none.
+
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+
+MAX_UNASKED_BYTES = 32 * 1024 * 1024  # what may come between two answers
+
+LINE_OVERHEAD_BYTES = 1_000  # a line counts as so many bytes more: many short ones cost time, too
+
+STDERR_TAIL_BYTES = 2_000
+
+Received = SessionMessage | Exception
+
+
+class OutputLimitExceeded(Exception):
+    """The server sent more than is read."""
+
+
+@dataclass(slots=True)
+class OutputCounter:
+    """Counts what a server sends between two answers."""
+
+    unasked: int = 0
+
+    def count(self, size: int, *, is_answer: bool) -> None:
+        """Raises Flooded."""
+        self.unasked = 0 if is_answer else self.unasked + size + LINE_OVERHEAD_BYTES
+        if self.unasked > MAX_UNASKED_BYTES:
+            raise OutputLimitExceeded
+
+
+@dataclass(slots=True)
+class StdioTransport(Transport):
+    """A server's program while this is entered.
+
+    heard        messages that came from it
+    lost         set once its stdout has ended, or more came than is read
+    flooded      whether it was the latter
+    last_words   the end of what it wrote to stderr; for the operator, never for a log
+    """
+
+    server: McpServer
+    heard: int = 0
+    lost: asyncio.Event = field(default_factory=asyncio.Event)
+    flooded: bool = False
+    last_words: bytearray = field(default_factory=bytearray)
+    _process: asyncio.subprocess.Process | None = None
+    _ends: list[MemoryObjectReceiveStream[Received] | MemoryObjectSendStream[SessionMessage]] = field(
+        default_factory=list[MemoryObjectReceiveStream[Received] | MemoryObjectSendStream[SessionMessage]]
+    )
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list[asyncio.Task[None]])
+
+    async def __aenter__(
+        self,
+    ) -> tuple[MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]]:
+        """Raises OSError where the program cannot be started."""
+        process = await start_process(list(self.server.command or ()), self.server.env, self.server.cwd)
+        self._process = process
+        incoming, received = anyio.create_memory_object_stream[Received](0)
+        sent, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+        self._ends = [received, sent]
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._tasks = [
+            asyncio.create_task(self._read(process.stdout, incoming)),
+            asyncio.create_task(self._write(process.stdin, outgoing)),
+            asyncio.create_task(self._listen(process.stderr)),
+        ]
+        return received, sent
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with anyio.CancelScope(shield=True):
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            for end in self._ends:
+                end.close()
+            if self._process is not None:
+                await end_process(self._process)
+                # Open pipes of what survived its parent would keep it, and warn when it is collected.
+                getattr(self._process, "_transport").close()  # noqa: B009
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more comes from the program."""
+        return self.lost.is_set() or self._process is None or has_exited(self._process)
+
+    async def _read(self, stdout: asyncio.StreamReader, incoming: MemoryObjectSendStream[Received]) -> None:
+        flood = OutputCounter()
+        async with incoming:
+            try:
+                async for line in read_lines(stdout):
+                    try:
+                        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    except ValueError:  # a banner, or a stray print
+                        flood.count(len(line), is_answer=False)
+                        continue
+                    flood.count(len(line), is_answer=isinstance(message, JSONRPCResponse | JSONRPCError))
+                    self.heard += 1
+                    await incoming.send(SessionMessage(message))
+            except OutputLimitExceeded:
+                self.flooded = True
+            except (OSError, anyio.ClosedResourceError, anyio.BrokenResourceError):
+                pass
+            finally:  # before the calls in flight are told by the stream's end
+                self.lost.set()
+
+    async def _write(
+        self, stdin: asyncio.StreamWriter, outgoing: MemoryObjectReceiveStream[SessionMessage]
+    ) -> None:
+        try:
+            async with outgoing:
+                async for message in outgoing:
+                    text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    stdin.write(text.encode() + b"\n")
+                    await stdin.drain()
+        except OSError:
+            self.lost.set()
+
+    async def _listen(self, stderr: asyncio.StreamReader) -> None:
+        with contextlib.suppress(OSError):
+            while chunk := await stderr.read(LINE_CHUNK):
+                self.last_words += chunk
+                del self.last_words[:-STDERR_TAIL_BYTES]
+
+
+async def read_lines(stdout: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Lines without their ends. Raises Flooded at one of more than 16 MB."""
+    held = bytearray()
+    while chunk := await stdout.read(LINE_CHUNK):
+        *whole, rest = chunk.split(b"\n")
+        for line in whole:
+            held += line
+            if held.strip():
+                yield bytes(held)
+            held.clear()
+        held += rest
+        if len(held) > MAX_MESSAGE_BYTES:
+            raise OutputLimitExceeded

@@ -1,0 +1,1 @@
+"""What a turn's tools changed in files, as one diff."""

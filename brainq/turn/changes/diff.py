@@ -1,0 +1,136 @@
+"""One unified diff over all changes that the tools of a turn reported, with paths as git writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from brainq.text.surrogates import clean
+from brainq.turn.changes.hunks import MatchBudget, hunks
+
+# Paths as git writes them in a diff.
+
+_ESCAPES = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\t": "\\t",
+    "\n": "\\n",
+    "\v": "\\v",
+    "\f": "\\f",
+}
+
+_ESCAPES["\r"] = "\\r"
+
+
+def quoted_path(prefix: str, path: str) -> str:
+    """`prefix` and `path`, in quotes with escapes where a character could be taken for something else.
+
+    As git with core.quotePath off: letters of all languages stand as they are. The slashes at the beginning of
+    an absolute path are left out, as patch would do.
+    """
+    name = prefix + path.lstrip("/")
+    quoted = "".join(_escaped(character) for character in name)
+    # git leaves a space bare; patch then finds no name in the header of an empty file, and git apply in some.
+    return name if quoted == name and " " not in name else f'"{quoted}"'
+
+
+def _escaped(character: str) -> str:
+    known = _ESCAPES.get(character)
+    if known is not None:
+        return known
+    code = ord(character)
+    if code < 0x20 or code == 0x7F:
+        return f"\\{code:03o}"
+    if 0xDC80 <= code <= 0xDCFF:  # how Python reads a byte of a file name that is no UTF-8
+        return f"\\{code - 0xDC00:03o}"
+    return "\ufffd" if 0xD800 <= code <= 0xDFFF else character
+
+
+# One unified diff over all changes that the tools of a turn reported.
+
+MAX_DIFF_CHARS = 200_000
+
+_LAST_LINE_CHARS = 100
+
+ChangeRow = Mapping[str, str | None]
+
+
+@dataclass(slots=True)
+class _NetChange:
+    """What became of one path over the turn: the first `before`, the last `after`, and whether each is known."""
+
+    before: str | None
+    after: str | None
+    before_known: bool
+    after_known: bool
+
+    @property
+    def is_text(self) -> bool:
+        known = self.before_known and self.after_known
+        return known and "\0" not in (self.before or "") and "\0" not in (self.after or "")
+
+    @property
+    def is_change(self) -> bool:
+        return not (self.before_known and self.after_known) or self.before != self.after
+
+
+def turn_diff(changes: Sequence[ChangeRow]) -> str | None:
+    """The diff from before the turn to after it, as `git diff` writes it; None where nothing changed.
+
+    changes   rows of `path`, `before`, `after` in the order of time; a content that is None or missing: there
+              was no such file. A row with `too_large` tells that the path changed, not how
+
+    Paths are sorted. What is too large, or holds a NUL, is one line. The whole is at most MAX_DIFF_CHARS long:
+    files that do not fit are left out whole, so that the rest can still be applied, and the last line counts
+    them. `patch -p1` and `git apply` take it.
+    """
+    net = {path: change for path, change in sorted(_net(changes).items()) if change.is_change}
+    matching = MatchBudget()
+    shown: list[str] = []
+    room = MAX_DIFF_CHARS - _LAST_LINE_CHARS
+    for path, change in net.items():
+        # A file that is longer than what is left is not even compared.
+        part = _file_diff(path, change, matching) if _min_diff_chars(change) <= room else None
+        if part is not None and len(part) <= room:
+            shown.append(part)
+            room -= len(part)
+    left_out = len(net) - len(shown)
+    if left_out:
+        shown.append(f"[{left_out} of {len(net)} changed files not shown: the diff is too long]\n")
+    return "".join(shown) or None
+
+
+def _net(changes: Sequence[ChangeRow]) -> dict[str, _NetChange]:
+    found: dict[str, _NetChange] = {}
+    for row in changes:
+        path, known = row.get("path") or "", not row.get("too_large")
+        before, after = (row.get(side) if known else None for side in ("before", "after"))
+        before, after = (None if text is None else clean(text) for text in (before, after))
+        net = found.setdefault(path, _NetChange(before, after, known, known))
+        net.after, net.after_known = after, known
+    return found
+
+
+def _min_diff_chars(change: _NetChange) -> int:
+    """At least so many characters are in the diff of a file that was made or deleted."""
+    if not change.is_text or (change.before is not None and change.after is not None):
+        return 0
+    return len(change.before or change.after or "")
+
+
+def _file_diff(path: str, change: _NetChange, matching: MatchBudget) -> str:
+    if not change.is_text:
+        return f"Binary or too large: {quoted_path('', path)} changed\n"
+    old, new = quoted_path("a/", path), quoted_path("b/", path)
+    lines = [f"diff --git {old} {new}\n"]
+    if change.before is None:
+        lines.append("new file mode 100644\n")
+    if change.after is None:
+        lines.append("deleted file mode 100644\n")
+    body = hunks(change.before or "", change.after or "", matching)
+    if body:
+        lines.append(f"--- {'/dev/null' if change.before is None else old}\n")
+        lines.append(f"+++ {'/dev/null' if change.after is None else new}\n")
+    return "".join([*lines, *body])

@@ -1,0 +1,358 @@
+"""Coordinator.advance: claim a turn, decide, act, exit."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from brainq.brain.brain import Brain
+from brainq.brain.brains import ByBrain
+from brainq.contracts.callbacks import PostToolUse
+from brainq.contracts.claim import NoClaim, TurnClaim
+from brainq.contracts.message import ToolCall
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.view import TurnView
+from brainq.leases import LeaseRenewer
+from brainq.models.asking.permits import PermitDeferred, PermitPolicy, Requester
+from brainq.observe import telemetry_names as names
+from brainq.observe.logs import MissingBrainLog, logger, missing_brain_error
+from brainq.observe.metrics import catalogue as m
+from brainq.observe.metrics.counters import COUNTERS
+from brainq.observe.model_spans import excluding_content
+from brainq.observe.tracebacks import where_raised
+from brainq.observe.turn_spans import advance_span
+from brainq.ports.people import Brakes
+from brainq.ports.redis_calls import StopSignals
+from brainq.ports.redis_turns import Turns
+from brainq.turn.auxiliary import AuxiliaryWork
+from brainq.turn.client_tools import turn_specs
+from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think, Wait, decide, turn_facts
+from brainq.turn.ending import Ender
+from brainq.turn.outage import NO_WAITING, OutagePolicy, OutageRetry
+from brainq.turn.step import StepPipeline
+from brainq.turn.step_request import CallsCommitted, LoopEnd, StepOutcome, StepPostponed
+from brainq.turn.thinking import ThinkingManager
+
+# What a brain's turns are worked on with.
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorRuntime:
+    """All that differs between the turns of one brain and those of another."""
+
+    brain: Brain
+    thinker: StepPipeline
+    auxiliary: AuxiliaryWork
+    thinking: ThinkingManager
+
+
+# What a turn comes to when the coordinator's own work on it raises what nobody foresaw.
+
+
+def fault_end(failure: Exception) -> End:
+    """The error names the exception's type and place, and nothing of what it says: that may be content."""
+    place = where_raised(failure)
+    return End(
+        Ending.FAILED,
+        StopReason.INTERNAL_ERROR,
+        "the coordinator failed",
+        f"the coordinator raised {type(failure).__name__}" + (f" at {place}" if place else ""),
+    )
+
+
+# Where a turn's requests stand in the line for its model's limit.
+
+CONTINUING_RANK = 0
+
+BEGIN_RANKS = {"high": 1, "normal": 2, "low": 3}
+
+MAX_PERMIT_WAIT_MS = 86_400_000  # so long after it became active a turn waits for no place any more
+
+
+def queue_position_to_leave(view: TurnView, did: str) -> str:
+    """The line that the turn is done with, as `stands` says it; "" for none. It was rung to ask for its place: now it
+    has had it, is over, or was answered by another model. One that waits again, or was lost, stands there still."""
+    if not view.stands or did.startswith("waits for ") or did == "lost":
+        return ""
+    step = int(
+        view.stands.rsplit(" ", 2)[-2]
+    )  # of its ticket: the session, the turn, the step and what it is for
+    return view.stands if step > view.step or view.step == 0 else ""
+
+
+def requester_of(view: TurnView) -> Requester:
+    """What goes on, and what another turn waits for, goes before what has not begun: else that takes the places, and
+    nothing is ever done. Its time stands still while it waits: what it has done is not lost because many began at
+    once. A turn without a reply so far may wait for its `max_wait_s`, and its time has not begun."""
+    request = view.request
+    goes_on = view.step > 0 or view.compaction_tried_at > 0 or request.parent is not None
+    rank = CONTINUING_RANK if goes_on else BEGIN_RANKS[request.priority]
+    since_ms, most_ms = (
+        (view.active_at_ms, MAX_PERMIT_WAIT_MS)
+        if view.max_wait_ms is None or view.step > 0
+        else (view.created_at_ms, view.max_wait_ms)
+    )
+    may_wait_s = max(0.0, (since_ms + most_ms - view.now_ms) / 1000)
+    return Requester(rank, may_wait_s, has_begun=view.step > 0)
+
+
+# `on_post_tool_use` for calls that no worker ended: results from outside and of child turns, what was
+# rescued, waits that are over.
+
+log = logger("brainq.turn")
+
+
+def call_due_hooks(brain: Brain, turns: Turns, claim: TurnClaim, view: TurnView, trying: OutageRetry) -> None:
+    """Call it for each of them, and note that it was. Who dies in between leaves them to the next owner. A hook that
+    raises changes nothing."""
+    hook = brain.callbacks.on_post_tool_use
+    if hook is None or not view.hooks_due:
+        return
+    specs = turn_specs(brain, view.request)
+    for due in trying(partial(turns.due_hooks, claim, view.hooks_due)):
+        spec = specs.get(due.tool)
+        if spec is None:
+            continue  # this brain has it no more
+        call = ToolCall(id=due.call_id, name=due.tool, arguments=dict(due.arguments))
+        try:
+            hook(PostToolUse(claim.turn_id, claim.session_id, call, spec, due.outcome))
+        except Exception as failure:
+            log.error("on_post_tool_use raised", failure=failure, turn_id=claim.turn_id, call_id=due.call_id)
+    trying(partial(turns.hooks_done, claim, view.hooks_due))
+
+
+# Coordinator.advance: claim a turn, decide, act, exit.
+
+RECHECK_S = 60.0  # a turn that waits longer for a place looks in between whether it comes sooner
+
+RING_EARLY_S = 1.0  # before its place comes a turn is rung; the rest of the wait is slept
+
+ANY_LOSSES = 1_000_000  # however often it lost its worker
+
+
+@dataclass(slots=True)
+class Ownership:
+    """Whether the turn is still ours, as the beating thread last heard."""
+
+    word: str = ""
+
+    def lost(self) -> bool:
+        return bool(self.word)
+
+    def hear(self, word: str) -> None:
+        self.word = word
+
+
+class Coordinator:
+    """Advances turns. Holds no state of its own: any process may advance any turn.
+
+    alone   advances turns that lost their worker again and again, each in a process where nothing else runs.
+            None: this is such a process
+    taking     how its model calls take their places where their services are limited
+    patience   how Redis or SQL is waited for while a turn is worked on
+    """
+
+    def __init__(
+        self,
+        *,
+        owner: str,
+        brains: ByBrain[CoordinatorRuntime],
+        turns: Turns,
+        beats: LeaseRenewer,
+        stops: StopSignals,
+        ender: Ender,
+        brakes: Brakes,
+        is_away: Callable[[Exception], bool],
+        taking: PermitPolicy,
+        alone: Callable[[str, str, int], str] | None = None,
+        patience: OutagePolicy = NO_WAITING,
+    ) -> None:
+        """`is_away` says of an exception whether it comes from a server that cannot be reached."""
+        self._owner = owner
+        self._numbers = itertools.count(1)
+        self._brains = brains
+        self._turns = turns
+        self._missing = MissingBrainLog()
+        self._beats = beats
+        self._stops = stops
+        self._ender = ender
+        self._taking = taking
+        self._alone = alone
+        self._is_away = is_away
+        self._brakes = brakes
+        self._patience = patience
+
+    def advance(self, session_id: str, turn_id: str, fence: int) -> str:
+        """Answer one doorbell. Returns what was done, in a word, for logs and tests."""
+        # Each claim signs as an owner of its own: after a loss of Redis' data fences begin again, and a thread
+        # from before must not be taken for the new owner because it runs in the same process.
+        owner = f"{next(self._numbers)}@{self._owner}"
+        ownership = Ownership()
+        # Watched before it is claimed: a cancel is in what is read with the claim, or heard.
+        with self._stops.watch(session_id, turn_id, ownership.hear):
+            return self._answer(session_id, turn_id, fence, owner, ownership)
+
+    def _answer(self, session_id: str, turn_id: str, fence: int, owner: str, ownership: Ownership) -> str:
+        if self._alone is None:
+            claim = self._turns.claim(session_id, turn_id, fence, owner, ANY_LOSSES)
+        else:
+            claim = self._turns.claim(session_id, turn_id, fence, owner)
+            if isinstance(claim, NoClaim) and claim.why == "suspect":
+                return self._alone(session_id, turn_id, fence)
+        if isinstance(claim, NoClaim):
+            if claim.why == "no_brain":
+                self._missing.say("turn", turn_id, self._brains.names)
+            log.debug("doorbell dropped", turn_id=turn_id, why=claim.why)
+            return f"dropped: {claim.why}"
+        if claim.lost:
+            COUNTERS.add(m.LAPSED, "turn")
+        did = "lost"
+        try:
+            did = self._claimed(claim, ownership)
+            return did
+        finally:
+            if did == "lost":
+                # This process lives: said until Redis hears it, so that the turn is not taken for what kills workers.
+                self._beats.renew(lambda: self._turns.release(claim), _ignore_beat)
+
+    def _claimed(self, claim: TurnClaim, ownership: Ownership) -> str:
+        with self._beats.renew(lambda: self._turns.beat(claim), ownership.hear):
+            view = self._turns.look(claim)
+            work = self._brains.of(view.request.brain)
+            trying = self._patience.of(view)
+            if work is None:
+                return self._done(view, self._end_unserved(claim, view, trying))
+            request = work.brain.complete(view.request)
+            if request is not view.request:
+                view = replace(view, request=request)
+            return self._done(view, self._acted(work, claim, view, ownership, trying))
+
+    def _done(self, view: TurnView, did: str) -> str:
+        """What was done. No place in a line is kept that nobody will take."""
+        if view.stands and (left := queue_position_to_leave(view, did)):
+            try:
+                self._taking.limits.leave(left)
+            except Exception as failure:  # once it is first it is found that nobody comes
+                log.warning("a line was not left", turn_id=view.request.turn_id, why=type(failure).__name__)
+        return did
+
+    def _acted(
+        self,
+        work: CoordinatorRuntime,
+        claim: TurnClaim,
+        view: TurnView,
+        ownership: Ownership,
+        trying: OutageRetry,
+    ) -> str:
+        try:
+            with replace(self._taking, asker=requester_of(view)).here():
+                return self._act(work, claim, view, ownership, trying)
+        except PermitDeferred as later:
+            return self._let_wait(claim, later, trying)
+        except Exception as failure:
+            if self._is_away(failure):
+                raise  # it is waited out: the turn is rung again
+            # Nobody would do better: another worker reads the same and raises the same.
+            log.error("turn failed in the coordinator", failure=failure, turn_id=claim.turn_id)
+            return self._ender.end(claim, view, fault_end(failure), trying)
+
+    def _let_wait(self, claim: TurnClaim, later: PermitDeferred, trying: OutageRetry) -> str:
+        """No thread waits with the turn: it is rung a little before its place comes, and half way of a long wait, for
+        those before it may have left."""
+        wait_s = later.wait_s if later.wait_s <= RECHECK_S else max(RECHECK_S, later.wait_s / 2)
+        ring_s = max(0.0, wait_s - RING_EARLY_S)
+        let_wait = partial(
+            self._turns.let_wait, claim, ring_s, later.wait_s, later.why, later.stands, later.spends
+        )
+        word = trying(let_wait)
+        return f"waits for {later.why}" if word == "WAITS" else "lost"
+
+    def _end_unserved(self, claim: TurnClaim, view: TurnView, trying: OutageRetry) -> str:
+        """Its brain is not here. It was given to us because it was cancelled, or nobody else took it up in its time."""
+        decision = decide(turn_facts(view))
+        if not isinstance(decision, End) or decision.ending is Ending.FAILED:
+            return "lost"  # it is let go of, for a worker that has its brain
+        if decision.stop_reason is StopReason.DEADLINE:
+            decision = replace(decision, error=missing_brain_error(view.request.brain, self._brains.names))
+        return self._ender.end(claim, view, decision, trying)
+
+    def _act(
+        self,
+        work: CoordinatorRuntime,
+        claim: TurnClaim,
+        view: TurnView,
+        ownership: Ownership,
+        trying: OutageRetry,
+    ) -> str:
+        if view.flag and not view.begun:
+            trying(lambda: self._brakes.taken(claim.session_id, view.flag, claim.turn_id))
+        call_due_hooks(work.brain, self._turns, claim, view, trying)
+        thinking = work.thinking.on_turn_start(view.turn_number)
+        facts = turn_facts(view)
+        decision = decide(facts, thinking)
+        if isinstance(decision, Reflect):
+            done = work.auxiliary.reflect(claim, view, trying)
+            if done:
+                return done
+            # It cannot be made: on to the step itself.
+            decision = decide(replace(facts, reflected_step=facts.step), thinking)
+        match decision:
+            case Reflect():
+                raise AssertionError("a step is reflected on once")
+            case Think():
+                return self._think(work.thinker, claim, view, ownership, trying)
+            case Compact():
+                return work.auxiliary.compact_now(claim, view, trying) or self._ender.end(
+                    claim, view, NOTHING_TO_COMPACT, trying
+                )
+            case End():
+                return self._ender.end(claim, view, decision, trying)
+            case Wait():
+                return f"waits: {decision.why}"
+
+    def _think(
+        self,
+        thinker: StepPipeline,
+        claim: TurnClaim,
+        view: TurnView,
+        ownership: Ownership,
+        trying: OutageRetry,
+    ) -> str:
+        asked: StepOutcome = thinker.think(claim, view, ownership.lost, trying)
+        match asked:
+            case CallsCommitted():
+                return "committed calls"
+            case StepPostponed():
+                return asked.did
+            case LoopEnd():
+                return self._ender.end(claim, view, asked.end, trying, asked)
+            case None:
+                log.info("turn lost while thinking", turn_id=claim.turn_id)
+                return "lost"
+
+
+def _ignore_beat(word: str) -> None:
+    """The turn was released, or is another's."""
+
+
+# The coordinator of a process whose spans somebody records.
+
+
+class TracedCoordinator(Coordinator):
+    """Opens a span for each advance of a turn that it claims."""
+
+    def _acted(
+        self,
+        work: CoordinatorRuntime,
+        claim: TurnClaim,
+        view: TurnView,
+        ownership: Ownership,
+        trying: OutageRetry,
+    ) -> str:
+        parked = self._turns.parked_calls(claim, view.step) if view.parked_ms else ()
+        with advance_span(claim, view, parked) as span, excluding_content(work.brain.redact_logs):
+            did = super()._acted(work, claim, view, ownership, trying)
+            span.note({names.DID: did})
+            return did

@@ -1,0 +1,73 @@
+"""Waiting out our own trouble: while Redis or SQL is away, a turn's owner tries again until the turn's deadline.
+
+What is tried again changes nothing when it runs twice: scripts and statements are written so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from brainq.contracts.view import TurnView
+from brainq.observe.logs import logger
+
+T = TypeVar("T")
+log = logger("brainq.turn")
+
+FIRST_S = 0.05
+LONGEST_S = 1.0
+OWNERSHIP_GRACE_S = 2.0  # past its deadline a turn stays its owner's for so long
+
+
+def never_unavailable(failure: Exception) -> bool:
+    """For a place where nothing is waited out."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class OutagePolicy:
+    """Makes the `Trying` of one turn.
+
+    is_away   whether a failure says that Redis or SQL cannot be reached, or takes nothing now
+    """
+
+    is_away: Callable[[Exception], bool] = never_unavailable
+    pause: Callable[[float], None] = time.sleep
+
+    def of(self, view: TurnView) -> OutageRetry:
+        """Call it as soon as `view` was read: its deadline counts from there."""
+        ends_at = time.monotonic() + max(0, view.remaining_ms) / 1000 + OWNERSHIP_GRACE_S
+        return OutageRetry(view.request.turn_id, self.is_away, self.pause, ends_at)
+
+
+NO_WAITING = OutagePolicy()
+"""Nothing is waited out."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutageRetry:
+    """Does things that need Redis or SQL, as often as it takes."""
+
+    turn_id: str
+    is_away: Callable[[Exception], bool]
+    pause: Callable[[float], None]
+    ends_at: float
+
+    def __call__(self, work: Callable[[], T]) -> T:
+        """What `work` returns. Raises what it raised last, once the time is over, or where it is no trouble of ours.
+
+        It does not look whether the turn is lost meanwhile: the fence says so once Redis is back.
+        """
+        wait_s = FIRST_S
+        while True:
+            try:
+                return work()
+            except Exception as failure:
+                if not self.is_away(failure) or time.monotonic() + wait_s >= self.ends_at:
+                    raise
+                if wait_s == FIRST_S:
+                    log.warning("waiting for Redis or SQL", turn_id=self.turn_id, why=type(failure).__name__)
+            self.pause(wait_s)
+            wait_s = min(2 * wait_s, LONGEST_S)

@@ -1,0 +1,273 @@
+"""From a model's reply to the calls that are committed: ids, gates, waves, lanes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from brainq.brain.brain import Brain
+from brainq.contracts.call import ToolDenied
+from brainq.contracts.callbacks import PreToolHook
+from brainq.contracts.claim import PlannedCall
+from brainq.contracts.ids import call_id
+from brainq.contracts.message import Message, ToolCall
+from brainq.contracts.model import ModelReply
+from brainq.contracts.status import Effect
+from brainq.contracts.tool import ToolSpec
+from brainq.contracts.turn import TurnRequest
+from brainq.contracts.view import TurnView
+from brainq.gates.chain import Allowed, Denied, GateFacts, ReplayControl, Verdict, judge_calls
+from brainq.tools.lanes import lanes_of, resource_keys_of
+from brainq.tools.outcome_text import outcome_text
+from brainq.turn.client_tools import client_call, turn_specs
+from brainq.turn.plan.approval import approval_for
+from brainq.turn.plan.cut_replies import AskAgain
+from brainq.turn.plan.scheduler import Schedulable, ToolScheduler
+from brainq.turn.prompt.transcript import note_kind
+
+# Which results a turn has read that nobody vouches for, where its brain wants to know.
+
+SUMMARY_SOURCE = "a summary"
+
+
+def untrusted_sources(brain: Brain, view: TurnView) -> tuple[str, ...]:
+    """The untrusted tools whose results the model has read, each once; empty where the brain has no such policy.
+
+    What a compaction has dropped cannot be looked at any more: its summary counts as untrusted.
+    """
+    if brain.after_untrusted is None:
+        return ()
+    is_session = brain.after_untrusted == "ask_in_session"
+    messages = view.history.messages if is_session else view.own
+    names = [*view.opening, *(message.name for message in messages if message.role == "tool")]
+    found = [name for name in names if (tool := brain.tools.get(name)) is not None and tool.untrusted]
+    if view.compacted or (is_session and _has_summary(messages)):
+        found.append(SUMMARY_SOURCE)
+    return tuple(dict.fromkeys(found))
+
+
+def _has_summary(messages: Iterable[Message]) -> bool:
+    return any(note_kind(message) == "summary" for message in messages)
+
+
+# From a model's reply to the calls that are committed: ids, gates, waves, lanes.
+
+MAX_CALLS_A_REPLY = 128
+
+"""How many calls of one reply run. The calls behind them are denied, each with a message to the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallPlan:
+    """One reply's calls, ready to be committed. `message` carries them to the history under our ids."""
+
+    message: Message
+    calls: tuple[PlannedCall, ...]
+    block_tools: tuple[str, ...]
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """The calls that are to run, in the model's order."""
+        return tuple(call.id for call in self.calls if not call.denied)
+
+    @property
+    def asks_people(self) -> bool:
+        return any(call.ask is not None for call in self.calls)
+
+
+def judge_reply(brain: Brain, view: TurnView, step: int, reply: ModelReply) -> list[Verdict]:
+    """The calls of `reply` through the gates that come before a call; hooks of the brain run here, once."""
+    turn_id, session_id = view.request.turn_id, view.request.session_id
+    facts = GateFacts(turn_id, session_id, ReplayControl(view.succeeded, view.write_epoch), view.blocked)
+    calls = _with_own_ids(reply, step)
+    judged = _judge_in_order(calls[:MAX_CALLS_A_REPLY], facts, brain, view.request)
+    return judged + [_one_too_many(call, len(calls)) for call in calls[MAX_CALLS_A_REPLY:]]
+
+
+def plan_calls(
+    brain: Brain, view: TurnView, step: int, reply: ModelReply, verdicts: Sequence[Verdict]
+) -> CallPlan:
+    """Put the judged calls of `reply` in order; those that a person must let through carry why."""
+    turn_id = view.request.turn_id
+    planned = _waves(brain, verdicts, view, step)
+    message = Message(
+        role="assistant",
+        content=reply.text,
+        calls=tuple(verdict.call for verdict in verdicts),
+        turn=turn_id,
+        step=step,
+        reasoning=reply.reasoning,
+    )
+    blocked = tuple(v.call.name for v in verdicts if isinstance(v, Denied) and v.block_tool)
+    return CallPlan(message, planned, blocked)
+
+
+def _with_own_ids(reply: ModelReply, step: int) -> list[ToolCall]:
+    """The reply's calls under our ids. One without a name gets one: people read it, and services want one back."""
+    return [
+        call.model_copy(
+            update={"id": call_id(step, index), "provider_id": call.id, "name": call.name or "unnamed"}
+        )
+        for index, call in enumerate(reply.calls)
+    ]
+
+
+def _one_too_many(call: ToolCall, count: int) -> Denied:
+    text = (
+        f"Not run: a reply may hold at most {MAX_CALLS_A_REPLY} tool calls, and this one held {count}; the first "
+        f"{MAX_CALLS_A_REPLY} were taken. Make this call again in your next reply if it is still needed."
+    )
+    return Denied(_with_object(call), ToolDenied(reason="too_many", message=text))
+
+
+def _with_object(call: ToolCall) -> ToolCall:
+    """The call as a service takes it back: arguments that are no JSON object are left out."""
+    return call.model_copy(update={"arguments": {}}) if isinstance(call.arguments, str) else call
+
+
+def _judge_in_order(
+    calls: Sequence[ToolCall], facts: GateFacts, brain: Brain, request: TurnRequest
+) -> list[Verdict]:
+    def keys_of(spec: ToolSpec, arguments: dict[str, Any]) -> tuple[str, ...]:
+        if spec.effect.is_read:
+            return resource_keys_of(spec, arguments, request.session_id)
+        # A client's tool runs where no lane of ours reaches.
+        return lanes_of(spec, arguments, request.session_id) if spec.name in brain.tools else ()
+
+    tools = turn_specs(brain, request)
+    hook = cast("PreToolHook | None", brain.callbacks.on_pre_tool_use)  # a brain makes async ones plain
+    return judge_calls(calls, facts, tools, hook, keys_of=keys_of)
+
+
+def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, tell: AskAgain) -> CallPlan:
+    """The calls of a reply that is not whole: none runs, each is told why."""
+    request = view.request
+    turn_id = request.turn_id
+    denied = [
+        Denied(
+            _with_object(call),
+            ToolDenied(reason="cut", message=f"Not run. {tell.text}"),
+        )
+        for call in _with_own_ids(reply, step)
+    ]
+    message = Message(
+        role="assistant",
+        content=reply.text,
+        calls=tuple(verdict.call for verdict in denied),
+        turn=turn_id,
+        step=step,
+        extra={"problem": tell.problem},
+    )
+    return CallPlan(message, tuple(_denied_call(brain, verdict, request, step) for verdict in denied), ())
+
+
+def deny_over_budget(verdicts: Sequence[Verdict], refused: Collection[str]) -> list[Verdict]:
+    """The verdicts, those calls denied that the budget refused."""
+    spent = ToolDenied(
+        reason="budget", message="Not run: this turn has used up its tool calls. Answer with what is known."
+    )
+    return [
+        Denied(verdict.call, spent.model_copy(update={"repairs": verdict.repairs}))
+        if isinstance(verdict, Allowed) and verdict.call.id in refused
+        else verdict
+        for verdict in verdicts
+    ]
+
+
+def _waves(brain: Brain, verdicts: Sequence[Verdict], view: TurnView, step: int) -> tuple[PlannedCall, ...]:
+    request, untrusted = view.request, untrusted_sources(brain, view)
+    running = [verdict for verdict in verdicts if isinstance(verdict, Allowed)]
+    shapes = [
+        Schedulable(
+            v.spec.effect,
+            frozenset(v.keys) if v.spec.effect.is_read else frozenset(),
+            is_client=v.spec.name not in brain.tools,
+        )
+        for v in running
+    ]
+    numbers = iter(ToolScheduler(parallel=brain.parallel_tools).waves(shapes))
+    return tuple(
+        _planned_call(brain, verdict, next(numbers), request, untrusted)
+        if isinstance(verdict, Allowed)
+        else _denied_call(brain, verdict, request, step)
+        for verdict in verdicts
+    )
+
+
+def _planned_call(
+    brain: Brain, verdict: Allowed, wave: int, request: TurnRequest, untrusted: Sequence[str]
+) -> PlannedCall:
+    spec, tool = verdict.spec, brain.tools.get(verdict.spec.name)
+    lanes = () if spec.effect.is_read else verdict.keys
+    return PlannedCall(
+        id=verdict.call.id,
+        tool=spec.name,
+        effect=spec.effect,
+        wave=wave,
+        arguments_json=call_json(
+            verdict.arguments, verdict.args_hash, lanes, request, hooked=brain.callbacks.hears_ends
+        ),
+        args_hash=verdict.args_hash,
+        fingerprint=verdict.fingerprint,
+        cap_ms=int(spec.timeout_s * 1000),
+        lanes=lanes,
+        idempotent=spec.idempotent,
+        repairs=verdict.repairs,
+        ask=None if tool is None else approval_for(brain, tool, verdict.arguments, untrusted),
+        client=client_call(verdict) if tool is None else None,
+    )
+
+
+def call_json(
+    arguments: Mapping[str, Any],
+    args_hash: str,
+    lanes: tuple[str, ...],
+    request: TurnRequest,
+    *,
+    edited: bool = False,
+    hooked: bool = False,
+) -> str:
+    """What the worker that runs the call needs beside its ids. `edited`: a person changed the arguments;
+    `hooked`: the brain's `on_post_tool_use` is to hear how it ends."""
+    spec: dict[str, object] = {"arguments": arguments, "hash": args_hash, "lanes": lanes}
+    if request.cwd is not None:
+        spec["cwd"] = request.cwd
+    if request.metadata is not None:
+        spec["metadata"] = request.metadata
+    if request.traceparent is not None:
+        spec["traceparent"] = request.traceparent
+    if edited:
+        spec["edited"] = True
+    if hooked:
+        spec["hook"] = True  # the last of all: scripts look at how the text ends
+    return json.dumps(spec, separators=(",", ":"))
+
+
+def _denied_call(brain: Brain, verdict: Denied, request: TurnRequest, step: int) -> PlannedCall:
+    spec = turn_specs(brain, request).get(verdict.call.name)
+    text, is_error = outcome_text(verdict.outcome)
+    message = Message(
+        role="tool",
+        content=text,
+        call_id=verdict.call.id,
+        name=verdict.call.name,
+        is_error=is_error,
+        turn=request.turn_id,
+        step=step,
+    )
+    return PlannedCall(
+        id=verdict.call.id,
+        tool=verdict.call.name,
+        # Of a tool that nobody knows the strictest, as of one that names none.
+        effect=Effect.DESTRUCTIVE if spec is None else spec.effect,
+        wave=1,
+        arguments_json="",
+        args_hash="",
+        fingerprint="",
+        cap_ms=0,
+        repairs=verdict.outcome.repairs,
+        denied=verdict.outcome.reason,
+        message_json=message.model_dump_json(exclude_defaults=True),
+    )

@@ -1,0 +1,198 @@
+"""ContextCompactor: replaces the older part of a conversation by a summary.
+
+A model writes the summary, or rules where none does: a context that is full has to shrink either way. What leaves the
+history stays whole in SQL."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from brainq.contracts.message import Message
+from brainq.contracts.model import Price, Spend
+from brainq.models.auxiliary import AuxiliaryModel
+from brainq.text.estimate import estimate_messages, estimate_text
+from brainq.text.shorten import shortened_to_tokens
+from brainq.turn.prompt.compaction_cut import HistoryCut, cut_history
+from brainq.turn.prompt.context_tracker import CRITICAL, WARNING, ContextTracker, level_of
+from brainq.turn.prompt.summary import Summariser, collect_dropped, summary_message, tokens_for_text
+from brainq.turn.prompt.transcript import note_kind
+
+CompactionMethod = Literal["model", "rules", "shortened"]
+
+TARGET_SHARE = 0.5  # of the context is filled afterwards: room to grow until the next time
+
+RETRY_GROWTH = 1.05  # less growth is not worth another model call
+
+MAX_STEP_MESSAGES = (
+    1_500  # messages: a step reads the newest 2000 of a history, a summary further back would be lost
+)
+
+SUMMARY_SHARE = 0.10
+
+MIN_SUMMARY_TOKENS = 120
+
+MAX_SUMMARY_TOKENS = 2_000
+
+MAX_SHARE_OF_DROPPED = 0.75  # a summary as long as what it stands for would save nothing
+
+
+def should_compact(
+    tokens_now: int, max_tokens: int, auto_compact: bool, tried_at_tokens: int = 0, messages: int = 0
+) -> bool:
+    """Whether to compact before the next step.
+
+    tokens_now        of the whole request as the tracker counts them, with a history that nothing was left out of
+    tried_at_tokens   what this turn's last try left: `Compaction.tokens_after`, or where there was none the
+                      tokens it was tried at; 0: not tried in this turn
+    messages          of the history
+    """
+    if not auto_compact:
+        return False
+    if messages >= MAX_STEP_MESSAGES:
+        return True
+    if level_of(tokens_now, max_tokens) != "critical":
+        return False
+    return not tried_at_tokens or tokens_now > tried_at_tokens * RETRY_GROWTH
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A shorter history: `items`, then the old one without its `drop` oldest messages.
+
+    summary         None where nothing could be dropped and only results were cut (method `shortened`)
+    front           messages that stay though they stood before the cut, and the newest ones if results in them
+                    had to be cut
+    archive         what leaves the history, as it was; earlier summaries are left out
+    method          who wrote the summary
+    tokens_before, tokens_after   of the whole request, as the tracker counts them
+    spend           what asking models used; None where none was asked or paid
+    """
+
+    drop: int
+    summary: Message | None
+    front: tuple[Message, ...]
+    archive: tuple[Message, ...]
+    method: CompactionMethod
+    tokens_before: int
+    tokens_after: int
+    spend: Spend | None = None
+
+    @property
+    def items(self) -> tuple[Message, ...]:
+        """What is put in front of the rest."""
+        return self.front if self.summary is None else (self.summary, *self.front)
+
+    def applied(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """The new history."""
+        return (*self.items, *messages[self.drop :])
+
+
+@dataclass(frozen=True, slots=True)
+class ContextCompactor:
+    """Compacts one turn's context.
+
+    model_of   the model to ask; may raise like resolving any model
+    price      US dollars for (provider, model, usage), None where it is not known
+    is_write   whether a tool changes anything; by default any might have
+    """
+
+    model_of: Callable[[], AuxiliaryModel]
+    price: Price
+    is_write: Callable[[str], bool] = lambda _: True
+    clock: Callable[[], float] = time.monotonic
+
+    def compact(
+        self,
+        messages: Sequence[Message],
+        *,
+        turn_id: str,
+        tracker: ContextTracker,
+        fixed_estimate: int,
+        timeout_s: float,
+        session_id: str = "",
+        step: int = 0,
+    ) -> Compaction | None:
+        """The shorter history; None where it cannot be made any shorter. Raises nothing of a model's
+        but PlaceLater: it is to be made when the model's limit allows.
+
+        messages         the session's history, oldest first
+        fixed_estimate   estimate of what the request holds beside it: prompt, memory, pack, tools
+        timeout_s        what is left until the turn's deadline; at most half of it, and 60 s, are used
+        """
+        window = tracker.estimate_for(tracker.max_context_tokens)
+        summary_tokens = max(MIN_SUMMARY_TOKENS, min(MAX_SUMMARY_TOKENS, int(window * SUMMARY_SHARE)))
+        free = int(window * TARGET_SHARE) - fixed_estimate - summary_tokens
+        split = cut_history(messages, turn_id=turn_id, keep_tokens=free)
+        if split is not None:
+            worth = int(estimate_messages(split.dropped) * MAX_SHARE_OF_DROPPED)
+            summary_tokens = min(summary_tokens, worth)
+        if split is None or summary_tokens < MIN_SUMMARY_TOKENS:
+            split, summary_tokens = HistoryCut(0, (), (), tuple(messages)), 0
+        kept = (*split.front, *split.tail)
+        taken = fixed_estimate + summary_tokens + estimate_messages(kept)
+        tail = split.tail
+        if taken > window * CRITICAL:
+            tail = with_shorter_results(tail, taken - int(window * WARNING))
+        summary: Message | None = None
+        method: CompactionMethod = "shortened"
+        spend: Spend | None = None
+        if split.dropped:
+            asking = Summariser(self.model_of, self.price, window, session_id, turn_id, step, self.clock)
+            folded = collect_dropped(split.dropped, self.is_write)
+            room = tokens_for_text(folded.changes, summary_tokens)
+            text, method, spend = asking.summarise(folded, room, timeout_s)
+            summary = summary_message(text, folded.changes, method, summary_tokens)
+        elif tail == split.tail:
+            return None
+        drop, front = split.drop, split.front
+        if tail != split.tail:
+            drop, front = len(messages), (*split.front, *tail)
+        items = front if summary is None else (summary, *front)
+        after = fixed_estimate + estimate_messages((*items, *messages[drop:]))
+        return Compaction(
+            drop=drop,
+            summary=summary,
+            front=front,
+            archive=tuple(message for message in messages[:drop] if note_kind(message) != "summary"),
+            method=method,
+            tokens_before=tracker.tokens(fixed_estimate + estimate_messages(messages)),
+            tokens_after=tracker.tokens(after),
+            spend=spend,
+        )
+
+
+# Cutting tool results that do not fit: the last resort, for results the model has not read yet.
+
+MIN_RESULT_TOKENS = 40  # of a result stay, however little room there is
+
+
+def with_shorter_results(messages: Sequence[Message], save_tokens: int) -> tuple[Message, ...]:
+    """The messages with their longest tool results cut to one length, so that about `save_tokens` are saved.
+
+    Calls and results stay paired; what is cut says so in the text.
+    """
+    sizes = sorted(
+        (estimate_text(message.content) for message in messages if message.role == "tool"), reverse=True
+    )
+    limit = _limit(sizes, save_tokens)
+    return tuple(
+        message.model_copy(update={"content": shortened_to_tokens(message.content, limit)})
+        if message.role == "tool" and estimate_text(message.content) > limit
+        else message
+        for message in messages
+    )
+
+
+def _limit(sizes: Sequence[int], save: int) -> int:
+    """The length to which everything longer is cut: `sizes` (longest first) then sum up to `save` less."""
+    total = 0
+    for count, size in enumerate(sizes, 1):
+        total += size
+        following = sizes[count] if count < len(sizes) else 0
+        limit = (total - save) // count
+        if limit >= following:
+            return max(MIN_RESULT_TOKENS, limit)
+    return MIN_RESULT_TOKENS

@@ -1,0 +1,161 @@
+"""SemanticToolSelector: which tools the model sees in a turn, where a brain has more than it should be shown.
+
+    pinned · called in this turn · the nearest to what is being talked about      -> in the registry's order
+
+What is being talked about is the user's message, and what was said just before it: a message such as "yes, please
+do" names no tool, but the answer that it replies to does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from brainq.contracts.brain import ToolRanker
+from brainq.contracts.conversation import Conversation
+from brainq.contracts.message import Message
+from brainq.contracts.tool import ToolSpec
+from brainq.errors import InvalidInput
+from brainq.observe.logs import logger
+from brainq.tools.ranking import Bm25Ranker
+from brainq.turn.prompt.transcript import note_kind
+
+log = logger("brainq.turn")
+
+ANSWER_WEIGHT = 1.0  # the last answer counts as much as the message; measured in docs/tool-selection.md
+EARLIER_WEIGHT = 0.5  # of each of the user's messages before
+EARLIER_MESSAGES = 3
+MAX_TEXT_CHARS = 4000  # of one text; a pasted file says no more in its middle, and must not cost a step
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionContext:
+    """What was said around a turn's message. The same at every step of a turn, until input is added to the turn or
+    the history is compacted.
+
+    answer    the last answer before the turn
+    earlier   the user's messages before the turn, oldest first, at most EARLIER_MESSAGES
+    added     input that came while the turn ran, as far as it was taken in
+    """
+
+    answer: str = ""
+    earlier: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+
+
+NO_CONTEXT = SelectionContext()
+
+
+def selection_context(history: Conversation, turn_id: str) -> SelectionContext:
+    """The context of a turn from the session's history, whole or compacted; notes of the runtime do not count."""
+    answer = ""
+    earlier: list[str] = []
+    # From its end on: it may be thousands of messages long.
+    for message in _spoken_messages(reversed(history.messages)):
+        if message.turn == turn_id:
+            continue
+        if message.role == "assistant":
+            answer = answer or message.content
+        elif len(earlier) < EARLIER_MESSAGES:
+            earlier.append(message.content)
+        if answer and len(earlier) == EARLIER_MESSAGES:
+            break
+    own = [
+        message.content for message in _spoken_messages(history.of_turn(turn_id)) if message.role == "user"
+    ]
+    return SelectionContext(answer, tuple(reversed(earlier)), tuple(own[1:]))
+
+
+class SemanticToolSelector:
+    """Chooses at most `max_tools` tools of a registry that has more.
+
+    max_tools   tools a model is shown; more only if more than that are pinned or were called
+    pinned      names of tools that are always shown
+    ranker      scores tools against a text; by default BM25
+
+    Raises InvalidInput if `max_tools` is less than 1. A pinned name that no tool has is for the brain to refuse.
+    """
+
+    def __init__(self, max_tools: int, pinned: Iterable[str] = (), ranker: ToolRanker | None = None) -> None:
+        if max_tools < 1:
+            raise InvalidInput("max_tools_per_turn", f"{max_tools} is too few; use 1 or more")
+        self.max_tools = max_tools
+        self._pinned = frozenset(pinned)
+        self._ranker = Bm25Ranker() if ranker is None else ranker
+
+    def select(
+        self,
+        query: str,
+        specs: Sequence[ToolSpec],
+        used: Collection[str] = (),
+        context: SelectionContext = NO_CONTEXT,
+    ) -> tuple[ToolSpec, ...]:
+        """The tools to show, in the order of `specs`, so that a service's prompt cache holds.
+
+        query     the turn's user message
+        used      names of the tools called in this turn so far; those among `specs` are kept
+        context   what was said before the message
+
+        With the same query, specs and context the choice is the same at every step: a tool that was chosen and
+        then called takes the place it had. Equal scores go by registry order. All specs are returned if there
+        are no more than `max_tools`.
+        """
+        if len(specs) <= self.max_tools:
+            return tuple(specs)
+        kept = {i for i, spec in enumerate(specs) if spec.name in self._pinned or spec.name in used}
+        scores = self._scores(query, specs, context)
+        for i in sorted(range(len(specs)), key=lambda i: (-scores[i], i)):
+            if len(kept) >= self.max_tools:
+                break
+            kept.add(i)
+        return tuple(specs[i] for i in sorted(kept))
+
+    def _scores(self, query: str, specs: Sequence[ToolSpec], context: SelectionContext) -> list[float]:
+        try:
+            return _weighted(self._ranker, query, specs, context)
+        except Exception as failure:
+            # A turn with other tools than the best is better than none.
+            log.warning("ranker failed, ranking by words instead", failure=failure)
+            return _weighted(DEFAULT_RANKER, query, specs, context)
+
+
+DEFAULT_RANKER = Bm25Ranker()
+
+
+def _weighted(
+    ranker: ToolRanker, query: str, specs: Sequence[ToolSpec], context: SelectionContext
+) -> list[float]:
+    totals = [0.0] * len(specs)
+    for text, weight in _texts(query, context):
+        scores = ranker.rank(text, specs)
+        if len(scores) != len(specs):
+            raise ValueError(f"{type(ranker).__name__} gave {len(scores)} scores for {len(specs)} tools")
+        for i, score in enumerate(scores):
+            totals[i] += weight * score
+    return totals
+
+
+def _texts(query: str, context: SelectionContext) -> Iterator[tuple[str, float]]:
+    """What to rank by, with what each text counts; empty ones are left out."""
+    weighted = (
+        (query, 1.0),
+        *((text, 1.0) for text in context.added),
+        (context.answer, ANSWER_WEIGHT),
+        *((text, EARLIER_WEIGHT) for text in context.earlier),
+    )
+    return ((_excerpt(text), weight) for text, weight in weighted if text.strip())
+
+
+def _excerpt(text: str) -> str:
+    """The beginning and the end of a long text."""
+    half = MAX_TEXT_CHARS // 2
+    return text if len(text) <= MAX_TEXT_CHARS else f"{text[:half]}\n{text[-half:]}"
+
+
+def _spoken_messages(messages: Iterable[Message]) -> Iterator[Message]:
+    """What the user and the model said in words."""
+    return (
+        message
+        for message in messages
+        if message.role in ("user", "assistant") and message.content.strip() and not note_kind(message)
+    )

@@ -1,0 +1,195 @@
+"""What one step asks the model, of whom, and what can come of it: tools, input that came meanwhile, messages,
+the worst case that is reserved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from brainq.brain.brain import Brain
+from brainq.contracts.claim import StepStart, TurnStart
+from brainq.contracts.message import Message
+from brainq.contracts.model import Price, Spend, TokenUsage
+from brainq.contracts.tool import ToolSpec
+from brainq.contracts.view import TurnView
+from brainq.models.costs import worst_cost_usd
+from brainq.text.estimate import estimate_tools, with_sizes
+from brainq.tools.context_pack import opening_memory, opening_pack
+from brainq.turn.begin import StepSetting
+from brainq.turn.client_tools import client_specs
+from brainq.turn.decide import End
+from brainq.turn.prompt.context_tracker import ContextTracker
+from brainq.turn.prompt.mailbox import TurnDrain, TurnMailbox, input_messages, readiness_word
+from brainq.turn.prompt.preparer import TurnPreparation, TurnPreparer
+from brainq.turn.prompt.tool_selection import SemanticToolSelector, selection_context
+from brainq.turn.thinking import PREFIXES
+
+# What one step asks, of whom, and what came of it.
+
+
+@dataclass(frozen=True, slots=True)
+class CallsCommitted:
+    """The reply asked for calls and is committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepPostponed:
+    """Something came before the step: the opening wave, or a compaction. The turn is rung again when that is
+    done; `did` says what it was."""
+
+    did: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyCost:
+    """What a reply used, and requests for it that broke off before."""
+
+    spend: Spend
+    lost: tuple[Spend, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoopEnd:
+    """The loop is over: with the model's answer, or without one (`message` is None).
+
+    spend   what the answer used
+    lost    requests that broke off; None: nobody knows what became of one that is under way
+    """
+
+    end: End
+    message: Message | None = None
+    spend: Spend | None = None
+    tail: str = ""
+    lost: tuple[Spend, ...] | None = None
+
+
+StepOutcome = CallsCommitted | StepPostponed | LoopEnd | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepRequest:
+    """What one step asks, of whom, and what it is begun with."""
+
+    setting: StepSetting
+    messages: tuple[Message, ...]
+    specs: tuple[ToolSpec, ...]
+    begin: StepStart
+
+
+# What a step sends to the model, before it is known whether it fits: tools, input that came meanwhile, messages.
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedStep:
+    """One step, prepared.
+
+    chosen, added    the brain's tools that the model sees, and the client's, which are all shown
+    drain            the input that it reads; `inputs` are the messages which that becomes
+    tools_estimate   tokens that the tools' schemas take
+    """
+
+    preparation: TurnPreparation
+    chosen: tuple[ToolSpec, ...]
+    added: tuple[ToolSpec, ...]
+    tools_estimate: int
+    tracker: ContextTracker
+    drain: TurnDrain
+    inputs: tuple[Message, ...]
+
+    @property
+    def estimate(self) -> int:
+        return self.preparation.estimate + self.tools_estimate
+
+
+class StepPreparer:
+    """Prepares steps. Reads nothing but what it is given."""
+
+    def __init__(
+        self, brain: Brain, selector: SemanticToolSelector | None, preparer: TurnPreparer | None = None
+    ) -> None:
+        self._brain = brain
+        self._selector = selector
+        self._preparer = preparer or TurnPreparer()
+        self._tool_tokens: dict[str, int] = {}
+
+    def prepare(self, view: TurnView, setting: StepSetting) -> PreparedStep:
+        """The turn's next step, as far as `view` knows the turn."""
+        drain = TurnMailbox(view.inputs).drain()
+        inputs = input_messages(drain, view.request.turn_id, view.step + 1)
+        chosen = self._tools(view, setting.options.tool_choice)
+        added = client_specs(self._brain, view.request)
+        tools_estimate = self._tools_estimate(chosen) + estimate_tools(added)
+        most = setting.limits.max_context_tokens
+        tracker = ContextTracker.of(most, view.known)
+        preparation = self._preparer.prepare(
+            view.request,
+            with_sizes(inputs, view.history),
+            system_prompt=setting.system_prompt,
+            provider=setting.provider.name,
+            model=setting.model,
+            today=datetime.now(UTC),
+            max_context_tokens=most,
+            memory_text=opening_memory(view.opening).text,
+            pack_json=opening_pack(view.opening),
+            thinking_prefix=PREFIXES[self._brain.thinking],
+            tools_estimate=tools_estimate,
+            ratio=tracker.ratio,
+        )
+        return PreparedStep(preparation, chosen, added, tools_estimate, tracker, drain, inputs)
+
+    def _tools(self, view: TurnView, named: str | None) -> tuple[ToolSpec, ...]:
+        """The tools this turn's model sees: chosen before the first step, and the same ones at each later one; and the
+        one that it is told to call."""
+        specs = tuple(self._brain.tools.specs.values())
+        if self._selector is None or len(specs) <= self._selector.max_tools:
+            return specs
+        if view.shown:
+            return tuple(spec for spec in specs if spec.name in view.shown or spec.name == named)
+        context = selection_context(view.history, view.request.turn_id)
+        selected = self._selector.select(view.request.user_message, specs, context=context)
+        told = self._brain.tools.get(named) if named else None
+        return selected if told is None or told.spec in selected else (*selected, told.spec)
+
+    def _tools_estimate(self, specs: Sequence[ToolSpec]) -> int:
+        """`estimate_tools`, each tool of the brain looked at once: their schemas do not change."""
+        known = self._tool_tokens
+        for spec in specs:
+            if spec.name not in known:
+                known[spec.name] = estimate_tools((spec,))
+        return sum(known[spec.name] for spec in specs)
+
+
+# From a prepared step to what is asked: how much it may take at most, and how full the context is. Pure.
+
+
+def step_request(
+    view: TurnView,
+    setting: StepSetting,
+    step: PreparedStep,
+    price: Price,
+    all_tools: int,
+    start: TurnStart | None,
+) -> StepRequest:
+    """What the step asks, and what it is begun with.
+
+    all_tools   how many the brain has: fewer were chosen for this turn
+    start       what the turn begins with, if it has not begun
+    """
+    # Where the length of the reply is bounded its worst case is reserved, too.
+    worst = TokenUsage(
+        input_tokens=step.tracker.tokens(step.estimate), output_tokens=setting.limits.max_output_tokens or 0
+    )
+    begin = StepStart(
+        estimate=step.estimate,
+        most_tokens=worst.total,
+        most_usd=worst_cost_usd(setting.provider, setting.model, worst, price),
+        shown=() if len(step.chosen) == all_tools else tuple(spec.name for spec in step.chosen),
+        drained=len(view.inputs),
+        inputs=step.inputs,
+        readiness=readiness_word(step.drain),
+        full=step.tracker.warns(step.estimate),
+        turn=start,
+    )
+    return StepRequest(setting, step.preparation.messages, (*step.chosen, *step.added), begin)

@@ -1,0 +1,341 @@
+"""Checks before a worker starts: brains, models, Redis, the broker, SQL and the disk, within seconds and with
+a remedy each.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from brainq.brain.brains import Brains
+from brainq.brain.loading import load_brains
+from brainq.errors import BrainNotLoaded, BrainqError, SetupError
+from brainq.models.base import Checkable, Provider
+from brainq.models.resolve import describe_provider, resolve_model
+from brainq.observe.log_redaction import without_password
+from brainq.settings.deployment import Settings
+from brainq.settings.redis_url import SENTINEL_URL_FORM
+from brainq.state.connection import DISK_REMEDY, disk_is_full, make_client
+from brainq.store.engine import make_engine, require_fts5
+from brainq.store.migrations import HEAD, revision
+
+# What one look at a setup found: a line of `brainq doctor`, or a reason not to start.
+
+Level = Literal["ok", "warn", "FAIL"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was looked at and found; `remedy` says what to do, and is empty for `ok`."""
+
+    name: str
+    level: Level
+    said: str
+    remedy: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        return asdict(self)
+
+
+def ok(name: str, said: str) -> Check:
+    return Check(name, "ok", said)
+
+
+def warn(name: str, said: str, remedy: str) -> Check:
+    return Check(name, "warn", said, remedy)
+
+
+def fail(name: str, said: str, remedy: str) -> Check:
+    return Check(name, "FAIL", said, remedy)
+
+
+# Whether a directory takes files.
+
+PROBE_BYTES = 1_000_000
+
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
+
+
+def check_disk(directory: Path) -> Check:
+    """Whether a megabyte can be written there. Nothing is left behind, and the directory is not made."""
+    there = directory.absolute()
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    try:
+        with tempfile.TemporaryFile(dir=there) as probe:
+            probe.write(b"\0" * PROBE_BYTES)
+            probe.flush()
+    except OSError as error:
+        return fail("disk", f"{directory.absolute()} {disk_problem(error)}", disk_remedy(error))
+    return ok("disk", f"{directory.absolute()} can be written")
+
+
+def disk_problem(error: OSError) -> str:
+    """What an error of the file system means, to be said after a path."""
+    if error.errno in _DISK_FULL:
+        return f"is on a disk that is full ({error.strerror})"
+    return f"cannot be written ({error.strerror})"
+
+
+def disk_remedy(error: OSError) -> str:
+    return (
+        "free some room there"
+        if error.errno in _DISK_FULL
+        else "use a directory of yours: set BRAINQ_DATA_DIR"
+    )
+
+
+# Whether the brain's model can be asked: its name, its key, its package. Nothing is sent to anybody.
+
+
+def check_model(model: str | Provider) -> Check:
+    if isinstance(model, Provider):
+        provider, said = model, describe_provider(model)
+    else:
+        try:
+            provider, name = resolve_model(model)
+        except BrainqError as error:
+            return fail("model", str(error), "correct the model of your Brain(...)")
+        said = f"{provider.name}:{name}"
+    if isinstance(provider, Checkable):
+        try:
+            provider.check()
+        except BrainqError as error:
+            what, _, remedy = str(error).partition("; ")
+            return fail("model", f"{said}: {what}", remedy)
+    return ok("model", said)
+
+
+# Whether Redis answers and can hold turns, and whether a broker of its own is there.
+
+MIN_REDIS_VERSION = (6, 2)
+
+CONNECT_S = 2.0
+
+_AMQP_PORTS = {"amqp": 5672, "amqps": 5671}
+
+
+def check_redis(url: str, *, name: str = "redis", variable: str = "BRAINQ_REDIS_URL") -> Check:
+    """Whether the Redis at `url` answers, is new enough, and may be written to."""
+    shown = without_password(url)
+    start = f"start it, or correct {variable}"
+    try:
+        client = make_client(url)
+    except Exception as error:
+        return fail(name, f"{shown} is not the address of a Redis: {error}", f"correct {variable}")
+    try:
+        info: dict[str, Any] = client.info()
+        client.ping()  # refused at a full disk, where INFO is answered
+    except Exception as error:
+        if type(error).__name__ in ("AuthenticationError", "AuthenticationWrongNumberOfArgsError"):
+            return fail(name, f"{shown} refuses the login", f"put user and password into {variable}")
+        if disk_is_full(error):
+            return fail(
+                name, f"{shown} cannot write to its disk, so it takes no writes ({error})", DISK_REMEDY
+            )
+        return fail(name, f"{shown} does not answer ({type(error).__name__}: {error})", start)
+    finally:
+        client.close()
+    # Valkey also says which Redis it is compatible with.
+    spoken = str(info.get("redis_version", "0"))
+    server = f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {spoken}"
+    if tuple(int(part) for part in re.findall(r"\d+", spoken)[:2]) < MIN_REDIS_VERSION:
+        return fail(name, f"{server} at {shown} is too old", "brainq needs Redis 6.2 or newer, or Valkey")
+    if str(info.get("cluster_enabled")) == "1":
+        return fail(
+            name,
+            f"{shown} is a Redis Cluster, which brainq does not work on",
+            f"put one primary into {variable}; Sentinel may watch it: {SENTINEL_URL_FORM}",
+        )
+    if info.get("role") == "slave":
+        return fail(
+            name,
+            f"{shown} is a replica and takes no writes",
+            f"put the address of its primary into {variable}",
+        )
+    return ok(name, f"{server} at {shown}")
+
+
+def check_broker(settings: Settings) -> Check:
+    """Whether BRAINQ_BROKER_URL, where it is set, leads somewhere."""
+    url = settings.broker_url.get_secret_value() if settings.broker_url else ""
+    scheme = urlsplit(url).scheme
+    if scheme in ("redis", "rediss", "unix", "sentinel"):
+        return check_redis(url, name="broker", variable="BRAINQ_BROKER_URL")
+    if scheme not in _AMQP_PORTS:
+        return ok("broker", without_password(url) or "the same Redis")
+    parts = urlsplit(url)
+    try:
+        with socket.create_connection((parts.hostname or "", parts.port or _AMQP_PORTS[scheme]), CONNECT_S):
+            return ok("broker", f"{without_password(url)} takes connections")
+    except OSError as error:
+        return fail(
+            "broker",
+            f"{without_password(url)} does not answer ({error})",
+            "start it, or correct BRAINQ_BROKER_URL",
+        )
+
+
+# Whether SQL answers, and its schema is not newer than this brainq.
+
+
+def check_sql(url: str) -> Check:
+    """Looks only: neither a database file nor a schema is made. An older schema is fine: workers upgrade it."""
+    shown = without_password(url)
+    sqlite = Path(url.removeprefix("sqlite:///"))
+    try:
+        if url.startswith("sqlite:///") and not sqlite.exists():
+            require_fts5()
+            room = check_disk(sqlite.parent)
+            made = ok("sql", f"{shown} is not there yet, and will be made")
+            return made if room.level == "ok" else fail("sql", room.said, room.remedy)
+        engine = make_engine(url)
+    except BrainqError as error:
+        return fail("sql", str(error), "correct BRAINQ_SQL_URL")
+    try:
+        found = revision(engine)
+    except Exception as error:
+        return fail(
+            "sql",
+            f"{shown} does not answer ({_driver_message(error)})",
+            "start it, or correct BRAINQ_SQL_URL",
+        )
+    finally:
+        engine.dispose()
+    if found is not None and found > HEAD:
+        return fail(
+            "sql",
+            f"the schema at {shown} is at revision {found}, newer than this brainq's {HEAD}",
+            "install the newer brainq",
+        )
+    return ok("sql", f"{engine.dialect.name} at {shown}")
+
+
+def _driver_message(error: Exception) -> str:
+    """The driver's own first line, without SQLAlchemy's frame around it."""
+    return str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+
+
+# All checks at once, before a worker starts.
+
+LIMIT_S = 2.5
+
+
+def require_start(settings: Settings, *, redis_url: str | None, writes: Path | None = None) -> Brains:
+    """The brains, once all that a worker needs was seen to be there.
+
+    redis_url   None: a server of our own will be started
+    writes      a directory that files will be written to
+    Raises SetupError with a line for each fault and its remedy, after at most 2.5 s and the import of the brains;
+    BrainNotLoaded when the brains are among them.
+    """
+    services = _ParallelChecks(_service_checks(settings, redis_url, writes))
+    failed: SetupError | None = None
+    brains: Brains | None = None
+    try:
+        brains = load_brains(settings.app)
+    except SetupError as error:
+        failed = error
+    found = services.found()
+    if brains is not None:
+        models = [model for brain in brains for model in (brain.model, brain.auxiliary_model)]
+        found = [*(check_model(model) for model in models if model is not None), *found]
+    said = [*([str(failed)] if failed else []), *_fault_lines(found)]
+    if isinstance(failed, BrainNotLoaded):
+        raise BrainNotLoaded("\n".join(said), failed.shown_traceback) from failed
+    if said:
+        raise SetupError("\n".join(said)) from failed
+    assert brains is not None
+    return brains
+
+
+def _service_checks(
+    settings: Settings, redis_url: str | None, writes: Path | None
+) -> dict[str, Callable[[], Check]]:
+    looks: dict[str, Callable[[], Check]] = {"sql": lambda: check_sql(settings.sql_url.get_secret_value())}
+    if redis_url is not None:
+        looks["redis"] = lambda: check_redis(redis_url)
+    if settings.broker_url is not None:
+        looks["broker"] = lambda: check_broker(settings)
+    if writes is not None:
+        looks["disk"] = lambda: check_disk(writes)
+    return looks
+
+
+def _fault_lines(found: list[Check]) -> list[str]:
+    """A line for each fault; one that two looks have met is said once."""
+    faults: dict[str, str] = {}
+    for check in found:
+        if check.level == "FAIL":
+            faults.setdefault(f"{check.said}; {check.remedy}", check.name)
+    return [f"{name}: {fault}" for fault, name in faults.items()]
+
+
+class _ParallelChecks:
+    """Looks that go on side by side. One that hangs in a lookup or a connect is left to itself."""
+
+    def __init__(self, looks: Mapping[str, Callable[[], Check]]) -> None:
+        self._until = time.monotonic() + LIMIT_S
+        self._checks: dict[str, Check] = {}
+        self._threads = {
+            name: threading.Thread(target=self._look, args=(name, look), name=f"look-{name}", daemon=True)
+            for name, look in looks.items()
+        }
+        for thread in self._threads.values():
+            thread.start()
+
+    def found(self) -> list[Check]:
+        for thread in self._threads.values():
+            thread.join(max(0.0, self._until - time.monotonic()))
+        late = {
+            name: fail(
+                name, f"no answer within {LIMIT_S:g} s", f"start it, or correct {_SETTING_OF_SERVICE[name]}"
+            )
+            for name in self._threads
+        }
+        return [self._checks.get(name, late[name]) for name in self._threads]
+
+    def _look(self, name: str, look: Callable[[], Check]) -> None:
+        try:
+            self._checks[name] = look()
+        except Exception as error:
+            self._checks[name] = fail(
+                name,
+                f"{type(error).__name__}: {error}",
+                f"look at {_SETTING_OF_SERVICE[name]}, or run `brainq doctor`",
+            )
+
+
+_SETTING_OF_SERVICE = {
+    "sql": "BRAINQ_SQL_URL",
+    "redis": "BRAINQ_REDIS_URL",
+    "broker": "BRAINQ_BROKER_URL",
+    "disk": "BRAINQ_DATA_DIR",
+}
+
+
+# What has to be there before a worker starts, looked at within seconds and said in a sentence each.
+#
+# The command line looks before it starts workers, `brainq doctor` at any time, and a worker when it starts.
+
+__all__ = [
+    "Check",
+    "check_broker",
+    "check_disk",
+    "check_model",
+    "check_redis",
+    "check_sql",
+    "fail",
+    "ok",
+    "require_start",
+    "warn",
+]

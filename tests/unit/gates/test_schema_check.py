@@ -1,0 +1,119 @@
+"""Schemas from outside, looked at where they enter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from brainq.gates.schema_check import MAX_SUBSCHEMAS, PatternSizes, UnresolvedReference, schema_problem
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "$id": "urn:a",
+            "$ref": "#/definitions/a",
+            "definitions": {"a": {}},
+        },
+        {
+            "properties": {
+                "$ref": {"type": "string"},
+                "$id": {},
+                "pattern": {"pattern": "a"},
+                "default": {"$ref": "#"},
+            }
+        },
+        {
+            "default": {"pattern": "*.py", "$schema": "x"},
+            "examples": [{"$id": "y"}],
+            "const": {"$ref": "nowhere"},
+        },
+        {"components": {"a": {"items": {"$ref": "#"}}}, "$ref": "#/components/a"},
+    ],
+)
+def test_a_schema_that_can_be_used_has_no_problem(schema: dict[str, Any]) -> None:
+    assert schema_problem(schema) == ""
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"properties": {"a": {"type": "no such"}}}, "'no such' is not valid"),
+        ({"properties": {"a": {"pattern": "("}}}, "is none of ECMA 262"),
+        ({"properties": {"a": {"pattern": "("}}}, "at $.properties.a.pattern"),
+        ({"patternProperties": {"a{1000}{1000}(": {}}}, "is none of ECMA 262"),
+        ({"pattern": "a{99999999999999999999}"}, "is none of ECMA 262"),
+        ({"pattern": "(" * 5_000}, "is none of ECMA 262"),
+        ({"$ref": "#/const", "const": {"type": 5}}, "'#/const' in it leads to what is none"),
+        ({"$ref": "#/const", "const": {"$ref": "#/enum/0"}, "enum": ["no schema"]}, "'#/enum/0' in it leads"),
+        ({"$ref": "#/const", "const": {"pattern": "("}}, "is none of ECMA 262"),
+        ({"$ref": "#/title/0", "title": "abc"}, "'#/title/0' in it leads"),
+        (
+            {"properties": {"const": {"$schema": "http://json-schema.org/draft-07/schema#"}}},
+            "a $schema of its own",
+        ),
+        ({"$defs": {"a": {"$id": "urn:b"}}}, "a $id of its own"),
+        ({"items": {"$dynamicRef": "#meta"}}, "$dynamicRef is not followed; use $ref"),
+        ({"patternProperties": {"a": {}}, "unevaluatedProperties": False}, "use additionalProperties"),
+        ({"allOf": [True] * MAX_SUBSCHEMAS}, "it has 5,001 parts; at most 5,000"),
+        (
+            {
+                "allOf": [{"$ref": f"#/x/{at}"} for at in range(2)],
+                "x": [{"const": [True] * 2_499}, {"enum": [True] * 2_480}],
+            },
+            "",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_schema_is_said(schema: dict[str, Any], words: str) -> None:
+    found = schema_problem(schema)
+    assert words in found
+    assert bool(words) is bool(found)
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "#/$defs/no",
+        "https://json-schema.org/draft/2020-12/schema",
+        "file:///etc/passwd",
+        "#/allOf/x",
+        "#/allOf/7",
+    ],
+)
+def test_a_reference_that_leads_out_of_the_schema_is_lost(reference: str) -> None:
+    with pytest.raises(UnresolvedReference, match=r"#|:"):
+        schema_problem({"allOf": [{"$ref": reference}]})
+
+
+def test_places_that_hold_one_another_are_not_checked_again_and_again() -> None:
+    inner: dict[str, Any] = {"allOf": [True] * 2_000}
+    for _ in range(4):
+        inner = {"allOf": [inner]}
+    pointers = ["#/x" + "/allOf/0" * depth for depth in range(4, -1, -1)]
+    assert "refers to too many places outside of $defs" in schema_problem(
+        {"x": inner, "anyOf": [{"$ref": pointer} for pointer in reversed(pointers)]}
+    )
+
+
+def test_the_patterns_of_a_schema_are_bounded_together() -> None:
+    large = [f"[a-z]{{1,{3_000 + more}}}" for more in range(40)]
+    properties = {pattern: {"pattern": pattern} for pattern in large}
+    problem = schema_problem({"properties": properties})
+    assert "patterns up to here are too large together; write fewer" in problem
+    assert "at $.properties" in problem
+    assert schema_problem({"properties": {str(at): {"pattern": large[0]} for at in range(40)}}) == ""
+    assert (
+        schema_problem({"patternProperties": {f"^[a-z]{{1,9}}_{name}$": True for name in range(1_000)}}) == ""
+    )
+
+
+def test_the_patterns_of_schemas_that_come_together_are_bounded_together() -> None:
+    sizes = PatternSizes()
+    problems = [schema_problem({"pattern": f"[a-z]{{1,{3_000 + more}}}"}, sizes) for more in range(100)]
+    assert problems[0] == ""
+    assert "are too large together" in problems[-1]

@@ -1,0 +1,268 @@
+"""The gateway's small parts: the table of verbs, problems, rate, places, `Prefer`, who may listen where."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import get_type_hints
+
+import pytest
+from fastapi.routing import APIRoute
+
+from brainq import errors
+from brainq.access import Caller, Verb
+from brainq.client.options import SubmitOptions
+from brainq.client.schedules import NOT_SCHEDULED
+from brainq.contracts.turn import LimitsOverride
+from brainq.errors import (
+    ERROR_KINDS,
+    BrainqError,
+    ErrorKind,
+    InvalidInput,
+    NotFound,
+    ScheduleNotFound,
+    SessionBusy,
+    SetupError,
+    TurnNotFound,
+    Unreachable,
+    kind_of,
+)
+from brainq.gateway.app import COMMON_RESPONSES, OPENAI_ROUTERS, ROUTERS
+from brainq.gateway.edge.authentication import LOCAL_CALLER, is_loopback
+from brainq.gateway.edge.dependencies import CACHED_S, CachedCall, Principal
+from brainq.gateway.edge.limits import BURST_S, MAX_NAMES, RateLimiter, StreamLimiter, address_key
+from brainq.gateway.edge.problems import (
+    REJECTIONS,
+    RequestRejected,
+    error_response,
+    problem_of,
+)
+from brainq.gateway.edge.verbs import VERBS
+from brainq.gateway.rest.approvals import decider_name
+from brainq.gateway.rest.result_wait import requested_wait_s
+from brainq.gateway.rest.submission import ScheduleBody, SubmitBody, TurnLimits
+
+
+def routes() -> set[str]:
+    return {
+        f"{method} {route.path_format}"
+        for router in (*ROUTERS, *OPENAI_ROUTERS)
+        for route in router.routes
+        if isinstance(route, APIRoute)
+        for method in route.methods or ()
+    }
+
+
+def test_every_route_names_its_verb_and_every_verb_a_route() -> None:
+    assert routes() == set(VERBS)
+    looking = {verb for route, verb in VERBS.items() if route.startswith("GET ")}
+    assert looking == {Verb.READ, Verb.OPERATE, Verb.METRICS}
+    assert all(verb is not Verb.READ for route, verb in VERBS.items() if not route.startswith("GET "))
+
+
+def test_a_submit_takes_what_the_client_takes() -> None:
+    # The key is a header, and what a turn is called is brainq's to say: an id that is taken would tell of another's.
+    ours = set(SubmitBody.model_fields) - {"session_id", "user_message"}
+    assert ours == set(get_type_hints(SubmitOptions)) - {"request_key", "turn_id"}
+    scheduled = set(ScheduleBody.model_fields) & set(get_type_hints(SubmitOptions))
+    assert scheduled == ours - set(NOT_SCHEDULED)
+    assert set(TurnLimits.model_fields) == set(LimitsOverride.model_fields)
+
+
+def test_every_error_of_brainq_has_a_kind_of_its_own() -> None:
+    own = {
+        error for error in vars(errors).values() if isinstance(error, type) and issubclass(error, BrainqError)
+    }
+    # What is not there is one kind: of whatever sort it is, an answer must not tell another tenant's from nobody's.
+    not_there = {error for error in own if issubclass(error, NotFound)} - {NotFound}
+    assert own - not_there == set(ERROR_KINDS)
+    words = [kind.word for kind in (*ERROR_KINDS.values(), *REJECTIONS.values())]
+    assert len(words) == len(set(words))
+    told = {kind.status for kind in (*ERROR_KINDS.values(), *REJECTIONS.values())}
+    assert told - set(COMMON_RESPONSES) == {409, 410}
+
+
+@pytest.mark.parametrize("kind", [*ERROR_KINDS.values(), *REJECTIONS.values()], ids=lambda kind: kind.word)
+def test_what_may_work_later_says_when(kind: ErrorKind) -> None:
+    if kind.status in (429, 503):
+        assert kind.retry_after_s
+
+
+def test_an_error_without_a_kind_is_told_as_the_nearest_above() -> None:
+    class Odd(errors.StaleTurn):
+        pass
+
+    assert kind_of(Odd("a", "b")) is ERROR_KINDS[errors.StaleTurn]
+
+
+def test_a_problem_names_the_field_and_what_to_send_again() -> None:
+    told = problem_of(InvalidInput("limits.max_steps", "too many; use 3"))
+    assert (told.type, told.status, told.field) == (
+        "urn:brainq:problem:invalid-input",
+        422,
+        "limits.max_steps",
+    )
+    assert told.detail == "limits.max_steps: too many; use 3"
+    away = error_response(Unreachable("Redis at 10.0.0.7 is away", request_key="k1"))
+    assert away.headers["retry-after"]
+    assert away.headers["content-type"] == "application/problem+json"
+    assert b'"request_key":"k1"' in away.body
+    assert b"10.0.0.7" not in away.body
+    assert problem_of(SessionBusy("s1", "turn-1")).live_turn_id == "turn-1"
+    assert "secret" not in problem_of(SetupError("BRAINQ_SQL_URL: secret")).detail
+
+
+def test_what_is_not_there_and_what_is_anothers_are_told_alike() -> None:
+    bodies = {
+        error_response(kind(why)).body
+        for kind in (NotFound, TurnNotFound, ScheduleNotFound)
+        for why in ("no turn 'a' in SQL", "not the caller's")
+    }
+    assert len(bodies) == 1
+
+
+def test_a_problem_may_quote_what_no_codec_encodes() -> None:
+    told = error_response(InvalidInput("options.\ud800", "there is no option '\ud800'")).body
+    assert json.loads(bytes(told))["field"] == "options.\N{REPLACEMENT CHARACTER}"
+
+
+def test_a_refusal_may_say_its_own_time() -> None:
+    assert (
+        error_response(RequestRejected("too-many-requests", "slowly", retry_after_s=7)).headers["retry-after"]
+        == "7"
+    )
+    assert error_response(RequestRejected("unauthorized", "who?")).headers["www-authenticate"] == "Bearer"
+
+
+def test_a_rate_grants_a_burst_then_as_much_as_time_gives() -> None:
+    now = [0.0]
+    rate = RateLimiter(2, lambda: now[0])
+    most = int(2 * BURST_S)
+    assert [rate.take("a") for _ in range(most)] == [0.0] * most
+    assert rate.take("a") == pytest.approx(0.5)
+    assert rate.take("b") == 0.0, "each has his own"
+    now[0] += 0.5
+    assert rate.take("a") == 0.0
+    assert rate.take("a") > 0
+
+
+def test_a_rate_keeps_only_those_that_asked_last() -> None:
+    rate = RateLimiter(0.1, lambda: 0.0)
+    assert rate.take("first") == 0.0
+    assert rate.take("first") > 0
+    for number in range(MAX_NAMES):
+        rate.take(str(number))
+    assert rate.take("first") == 0.0
+
+
+async def _places() -> None:
+    streams = StreamLimiter(most=3, most_a_caller=2)
+    first, second = streams.enter("a"), streams.enter("a")
+    with pytest.raises(RequestRejected) as of_caller:
+        streams.enter("a")
+    with streams.enter("b"), pytest.raises(RequestRejected) as of_all:
+        streams.enter("c")
+    assert (of_caller.value.kind.word, of_all.value.kind.word) == ("too-many-streams", "streams-full")
+    first.leave()
+    first.leave()
+    assert len(streams) == 1
+    streams.stop()
+    assert second.stopping.is_set()
+    with pytest.raises(RequestRejected) as stopping:
+        streams.enter("a")
+    assert stopping.value.kind.word == "stopping"
+
+
+def test_places_are_counted_for_each_and_for_all() -> None:
+    import asyncio
+
+    asyncio.run(_places())
+
+
+@pytest.mark.parametrize(
+    ("prefer", "wait_s"),
+    [
+        ("", 0),
+        ("wait=10", 10),
+        ("respond-async, wait=10", 10),
+        ("WAIT = 10; foo", 10),
+        ('wait="7"', 7),
+        ("wait=1000", 60),
+        ("wait=-1", 0),
+        ("wait=ten", 0),
+        ("wait", 0),
+        ("return=minimal", 0),
+        ('x="wait=5"', 0),
+        ("await=5", 0),
+        ('a="x, wait=5", wait=6', 6),
+        pytest.param("," * 1_000_000 + "wait=5", 5, id="as many as there is room for"),
+    ],
+)
+def test_a_wish_to_wait_is_read_and_bounded(prefer: str, wait_s: float) -> None:
+    assert requested_wait_s(prefer, 60.0) == wait_s
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "[::1]", "localhost", "LOCALHOST"])
+def test_loopback_is_known(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    "host", ["0.0.0.0", "::", "10.0.0.1", "localhost.evil.example", "", "127.0.0.1.evil"]
+)
+def test_nothing_else_is_loopback(host: str) -> None:
+    assert not is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    ("address", "counted"),
+    [
+        ("10.0.0.7", "10.0.0.7"),
+        ("::ffff:10.0.0.7", "10.0.0.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("x" * 9000, ""),
+    ],
+)
+def test_an_address_is_counted_with_all_that_its_owner_has(address: str, counted: str) -> None:
+    assert address_key(address) == counted
+
+
+def test_what_is_given_back_is_not_counted() -> None:
+    rate = RateLimiter(0.1, lambda: 0.0)
+    for _ in range(9):
+        assert rate.take("a") == 0.0
+        rate.give_back("a")
+    assert (rate.take("a"), bool(rate.take("a"))) == (0.0, True)
+    rate.give_back("nobody")
+
+
+def test_who_asks_whether_it_is_ready_at_once_is_answered_by_one_look_that_is_believed_for_a_second() -> None:
+    looks: list[int] = []
+    now = [0.0]
+
+    async def look() -> None:
+        looks.append(len(looks))
+        await asyncio.sleep(0)
+        if len(looks) > 1:
+            raise Unreachable("Redis is away")
+
+    async def asked() -> None:
+        readiness = CachedCall(look, lambda: now[0])
+        await asyncio.gather(*(readiness.get() for _ in range(50)))
+        now[0] += CACHED_S / 2
+        await readiness.get()
+        assert looks == [0]
+        now[0] += CACHED_S
+        failed = await asyncio.gather(*(readiness.get() for _ in range(50)), return_exceptions=True)
+        assert {type(failure) for failure in failed} == {Unreachable}
+        assert looks == [0, 1], "a failure is believed as long"
+
+    asyncio.run(asked())
+
+
+def test_the_record_says_which_caller_decided() -> None:
+    caller = Caller("acme-web", ("acme:",), frozenset({Verb.DECIDE}))
+    assert decider_name(Principal(caller, Verb.DECIDE), "ann") == "acme-web: ann"
+    assert decider_name(Principal(caller, Verb.DECIDE), "") == "acme-web"
+    assert decider_name(Principal(LOCAL_CALLER, Verb.DECIDE), "ann") == "ann"

@@ -1,0 +1,242 @@
+"""What requests come to that broke off: who was asked, and how much of it is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from brainq.contracts.model import LostRequest, ModelChunk, ModelReply, ModelRequest, ModelRetry, TokenUsage
+from brainq.errors import ProviderError
+from brainq.models.asking.bill import Allowance, Bill, BudgetExhausted
+from brainq.models.asking.failures import may_have_been_processed
+from brainq.models.asking.fallback import Fallback
+from brainq.models.asking.permits import permit_for, reply_with_permits, stream_with_permits
+from brainq.models.asking.retry import Deadline, RetryPolicy, call_with_retry
+from brainq.models.auxiliary import AuxiliaryModel
+from brainq.models.costs import record_calls
+from brainq.models.scripted import ScriptedProvider, fails, says
+from brainq.text.estimate import estimate_request, estimate_text
+from tests.unit.models.requests import request
+
+WORDS = "word after word " * 100
+AT_ONCE = RetryPolicy(sleep=lambda seconds: None)
+
+
+class Streams:
+    """Yields the parts of each try, or raises them."""
+
+    def __init__(self, *parts: ModelChunk | Exception, name: str = "own") -> None:
+        self.name = name
+        self._parts = parts
+
+    def generate(self, request: ModelRequest) -> ModelReply:
+        for part in self._parts:
+            if isinstance(part, Exception):
+                raise part
+        return says("Well.")
+
+    def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
+        for part in self._parts:
+            if isinstance(part, Exception):
+                raise part
+            yield part
+
+
+def lost(provider: Any, **changes: Any) -> tuple[Sequence[LostRequest], ModelRequest]:
+    """What a call that fails has lost."""
+    asked = request(**changes)
+    bill = Bill()
+    with bill.here(), pytest.raises(ProviderError) as failure:
+        list(stream_with_permits(provider, asked))
+    return bill.close(failure.value), asked
+
+
+def cut(kind: str = "stream") -> ProviderError:
+    return ProviderError("cut", kind=kind, retryable=True)
+
+
+def test_all_that_was_streamed_is_counted_and_the_rest_estimated() -> None:
+    arguments = '{"path": "' + "x" * 260 + '"}'
+    parts = [
+        ModelChunk(reasoning=WORDS),
+        ModelChunk(text=WORDS),
+        *(ModelChunk(arguments=piece) for piece in ("write", arguments)),
+    ]
+    (one,), asked = lost(Streams(*parts, cut()))
+    assert (one.provider, one.model) == ("own", "m")
+    assert one.usage.input_tokens == estimate_request(asked)
+    seen = 2 * estimate_text(WORDS) + estimate_text(arguments)
+    assert seen <= one.usage.output_tokens <= seen + 3
+    assert one.usage.estimated
+
+
+def test_a_stream_of_small_pieces_is_not_rounded_up_piece_by_piece() -> None:
+    (one,), _ = lost(Streams(*(ModelChunk(text="a") for _ in range(400)), cut()))
+    assert one.usage.output_tokens == 100
+
+
+def test_a_request_that_the_service_refused_costs_nothing() -> None:
+    for kind in ("server", "rate_limited", "quota", "refused", "connection"):
+        assert lost(Streams(cut(kind)))[0] == ()
+
+
+def test_one_that_timed_out_may_be_billed_though_nothing_came() -> None:
+    for kind in ("timeout", "stalled", "malformed"):
+        (one,), asked = lost(Streams(cut(kind)))
+        assert (one.usage.input_tokens, one.usage.output_tokens) == (estimate_request(asked), 0)
+
+
+def test_what_broke_off_after_its_first_word_is_counted_whatever_it_broke_off_by() -> None:
+    for kind in ("refused", "server", "raised"):
+        assert len(lost(Streams(ModelChunk(text="Hello"), cut(kind)))[0]) == 1
+
+
+def test_members_of_a_fallback_are_counted_by_their_own_names() -> None:
+    silent = Streams(cut("timeout"), name="first")
+    bill = Bill()
+    with bill.here():
+        *_, last = stream_with_permits(
+            Fallback([silent, ScriptedProvider([says("Well.")], name="second")]), request()
+        )
+    assert last.reply is not None
+    assert [(one.provider, one.model) for one in bill.close(last.reply)] == [("first", "first")]
+
+
+def test_the_reply_itself_is_no_loss() -> None:
+    bill = Bill()
+    with bill.here():
+        reply = reply_with_permits(ScriptedProvider([says("Well.")]), request())
+    assert bill.close(reply) == ()
+
+
+def test_each_try_inside_a_provider_is_counted() -> None:
+    class Tries(Streams):
+        takes_places = True
+        tries = 0
+
+        def generate(self, request: ModelRequest) -> ModelReply:
+            return call_with_retry(lambda: self._try(request), Deadline(request.timeout_s), AT_ONCE)
+
+        def _try(self, request: ModelRequest) -> ModelReply:
+            place = permit_for(self.name, request.model)
+            place.take(request, 5.0)
+            self.tries += 1
+            if self.tries < 4:
+                place.broke_off(cut("malformed"))
+                raise cut("malformed")
+            place.used(TokenUsage(input_tokens=7, output_tokens=1))
+            place.settle()
+            return says("Well.")
+
+    bill, provider = Bill(), Tries()
+    with bill.here():
+        reply = reply_with_permits(provider, request())
+    assert len(bill.close(reply)) == 3
+
+
+def test_a_provider_that_only_tells_of_its_retries_is_counted_by_them() -> None:
+    retry = ModelChunk(retry=ModelRetry(kind="malformed", wait_s=0))
+    refused = ModelChunk(retry=ModelRetry(kind="rate_limited", wait_s=0))
+    ends = ModelChunk(reply=says("Well."))
+    bill = Bill()
+    with bill.here():
+        *_, last = stream_with_permits(Streams(retry, refused, retry, ends), request())
+    assert last.reply is not None
+    assert len(bill.close(last.reply)) == 2
+
+
+def test_a_reader_that_leaves_has_had_what_it_has_read() -> None:
+    bill = Bill()
+    with bill.here():
+        chunks = cast(
+            "Any", stream_with_permits(Streams(ModelChunk(text=WORDS), ModelChunk(text=WORDS)), request())
+        )
+        next(chunks)
+        assert bill.so_far()[0].usage.output_tokens == estimate_text(WORDS)
+        chunks.close()
+    (one,) = bill.close(GeneratorExit())
+    assert one.usage.output_tokens == estimate_text(WORDS)
+
+
+def dear(provider: str, model: str, usage: TokenUsage) -> float | None:
+    """A dollar for each input token of `first`; the others have no price."""
+    return float(usage.input_tokens) if provider == "first" else None
+
+
+@pytest.mark.parametrize(
+    ("limits", "what"),
+    [({"usd": 15.0}, "cost"), ({"tokens": 15}, "tokens"), ({"usd": 30.0, "tokens": 30}, "")],
+)
+def test_the_next_member_is_not_asked_where_the_limit_could_be_passed(
+    limits: dict[str, Any], what: str
+) -> None:
+    models = Fallback(
+        [
+            Streams(cut("timeout"), name="first"),
+            Fallback(
+                [Streams(cut("timeout"), name="first"), ScriptedProvider([says("Well.")], name="third")],
+                name="inner",
+            ),
+        ]
+    )
+    bill = Bill(10, Allowance(dear, **limits))
+    with bill.here():
+        if not what:
+            *_, last = stream_with_permits(models, request())
+            assert last.reply is not None
+            return
+        with pytest.raises(BudgetExhausted) as failure:
+            list(stream_with_permits(models, request()))
+    assert (failure.value.what, failure.value.kind) == (what, "spent")
+    assert len(bill.close(failure.value)) == 1
+
+
+def test_calls_beside_the_steps_are_held_to_the_allowance_and_tell_what_they_lost() -> None:
+    auxiliary = AuxiliaryModel(Streams(cut("timeout")), "m")
+    with record_calls() as asked, Allowance(dear, tokens=10).here():
+        with pytest.raises(ProviderError):
+            auxiliary.ask("reflection", "Look back.", "It failed.", timeout_s=5)
+        with pytest.raises(BudgetExhausted):
+            auxiliary.ask("reflection", "Look back.", "It failed.", timeout_s=5)
+    assert [(call.reply, len(call.lost)) for call in asked] == [(None, 1), (None, 0)]
+
+
+def test_a_reply_beside_the_steps_that_is_not_whole_is_paid_as_it_was_counted() -> None:
+    used = TokenUsage(input_tokens=70, output_tokens=9)
+    model = AuxiliaryModel(
+        ScriptedProvider([], auxiliary=lambda _: says("Wel", usage=used, finish="length")), "m"
+    )
+    with record_calls() as asked, pytest.raises(ProviderError, match="not whole"):
+        model.ask("reflection", "Look back.", "It failed.", timeout_s=5)
+    assert [call.reply.usage for call in asked if call.reply is not None] == [used]
+
+
+@pytest.mark.parametrize(
+    ("cause", "is_timeout", "streamed", "whole"),
+    [
+        (httpx.ReadTimeout, True, True, True),
+        (httpx.ConnectTimeout, True, False, False),
+        (httpx.ConnectError, False, False, False),
+        (httpx.RemoteProtocolError, False, False, True),
+        (httpx.ReadError, False, False, True),
+    ],
+)
+def test_what_was_sent_and_not_answered_may_have_been_worked_on(
+    cause: type[Exception], is_timeout: bool, streamed: bool, whole: bool
+) -> None:
+    import openai
+
+    sent: Any = httpx.Request("POST", "http://service")
+    error = openai.APITimeoutError(sent) if is_timeout else openai.APIConnectionError(request=sent)
+    error.__cause__ = cause("so")
+    assert may_have_been_processed(error, openai, stream=True) is streamed
+    assert may_have_been_processed(error, openai, stream=False) is whole
+    assert not may_have_been_processed(ValueError(), openai, stream=False)
+
+
+def test_fails_after_its_text_is_told_by_the_scripted_model_too() -> None:
+    (one,), _ = lost(ScriptedProvider([fails("stream", after_text=WORDS)]))
+    assert one.usage.output_tokens == estimate_text(WORDS)

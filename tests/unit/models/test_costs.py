@@ -1,0 +1,74 @@
+"""What a call is charged as, and what it costs at most."""
+
+from __future__ import annotations
+
+from brainq.contracts.model import AnsweredBy, LostRequest, Spend, TokenUsage
+from brainq.models.asking.fallback import Fallback
+from brainq.models.costs import (
+    AuxiliaryCall,
+    call_spends,
+    first_model,
+    reply_spend,
+    sum_spends,
+    worst_cost_usd,
+)
+from brainq.models.scripted import ScriptedProvider, says
+
+PRICES = {"cheap": 0.001, "dear": 0.01}
+
+
+def price(provider: str, model: str, usage: TokenUsage) -> float | None:
+    each = PRICES.get(provider)
+    return None if each is None else each * usage.total
+
+
+def named(*names: str) -> list[ScriptedProvider]:
+    return [ScriptedProvider([says("Well.")], name=name) for name in names]
+
+
+USED = TokenUsage(input_tokens=900, output_tokens=100)
+
+
+def test_the_dearest_that_may_answer_is_the_worst_case() -> None:
+    inner = Fallback([*named("cheap", "dear")], name="inner")
+    assert worst_cost_usd(named("cheap")[0], "m", USED, price) == 1.0
+    assert worst_cost_usd(Fallback([*named("cheap"), inner]), "any", USED, price) == 10.0
+
+
+def test_no_worst_case_is_known_where_one_that_may_answer_has_no_price() -> None:
+    assert worst_cost_usd(Fallback(named("cheap", "unknown")), "any", USED, price) is None
+    nested = Fallback([*named("dear"), Fallback(named("unknown", "cheap"), name="inner")])
+    assert worst_cost_usd(nested, "any", USED, price) is None
+
+
+def test_who_answered_for_a_fallback_is_paid_and_named() -> None:
+    reply = says("Well.", usage=USED).model_copy(
+        update={"answered_by": AnsweredBy(provider="dear", model="gpt-x")}
+    )
+    spend = reply_spend("step", 2, Fallback(named("unknown", "dear")), "fallback", reply, price)
+    assert spend == Spend(step=2, model="gpt-x", input_tokens=900, output_tokens=100, cost_usd=10.0)
+
+
+def test_who_is_asked_first_is_never_the_fallback() -> None:
+    inner = Fallback(named("cheap", "dear"), name="inner")
+    assert first_model(Fallback([inner, *named("other")]), "fallback") == ("cheap", "cheap")
+    assert first_model(named("cheap")[0], "m") == ("cheap", "m")
+
+
+def test_what_metered_calls_lost_is_charged_beside_their_replies() -> None:
+    lost = LostRequest(provider="dear", model="d", usage=TokenUsage(input_tokens=50, estimated=True))
+    provider = named("cheap")[0]
+    calls = [
+        AuxiliaryCall(provider, "c", says("Well.", usage=USED), (lost,)),
+        AuxiliaryCall(provider, "c", None, (lost,)),
+    ]
+    spends = call_spends("compaction", calls, price, 3)
+    assert [(spend.model, spend.cost_usd, spend.estimated, spend.step) for spend in spends] == [
+        ("d", 0.5, True, 3),
+        ("c", 1.0, False, 3),
+        ("d", 0.5, True, 3),
+    ]
+    total = sum_spends(spends)
+    assert total is not None
+    assert (total.input_tokens, total.cost_usd, total.estimated) == (1000, 2.0, True)
+    assert sum_spends(()) is None

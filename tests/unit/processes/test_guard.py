@@ -1,0 +1,32 @@
+"""Processes that must not outlive the one that started them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.wait import wait_until
+from tests.unit.calls.support import is_running
+
+STARTER = """
+import os, subprocess, sys
+from brainq.processes.guard import ProcessGuard
+guard = ProcessGuard(grace_s=1.0)
+for script in ("trap '' TERM; exec sleep 600", "read line; echo ended > $0"):
+    child = subprocess.Popen(["sh", "-c", script, sys.argv[1]], stdin=subprocess.PIPE, start_new_session=True)
+    guard.add(child.pid)
+    print(child.pid, flush=True)
+os._exit(9)
+"""
+
+
+def test_what_heeds_the_end_of_its_stdin_ends_by_itself_and_the_rest_is_killed(tmp_path: Path) -> None:
+    last_words = tmp_path / "ended"
+    run = subprocess.run(
+        [sys.executable, "-c", STARTER, str(last_words)], stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert run.returncode == 9
+    stubborn, heeding = map(int, run.stdout.split())
+    wait_until(lambda: not is_running(stubborn) and not is_running(heeding), "both are gone")
+    assert last_words.read_text() == "ended\n"

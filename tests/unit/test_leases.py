@@ -1,0 +1,86 @@
+"""One thread renews every lease, in time or when it is told to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from brainq.leases import LeaseRenewer
+from tests.support.wait import wait_until
+
+
+@pytest.fixture
+def beats() -> Iterator[LeaseRenewer]:
+    """A beat would be due in ten minutes."""
+    beats = LeaseRenewer(600.0)
+    yield beats
+    beats.stop()
+
+
+class Lease:
+    def __init__(self) -> None:
+        self.beaten = 0
+        self.word = "OK"
+        self.lost: list[str] = []
+
+    def beat(self) -> str:
+        self.beaten += 1
+        return self.word
+
+
+def thread_names() -> list[str]:
+    return [thread.name for thread in threading.enumerate()]
+
+
+def test_all_leases_are_renewed_at_once_when_told(beats: LeaseRenewer) -> None:
+    leases = [Lease(), Lease()]
+    with (
+        beats.renew(leases[0].beat, leases[0].lost.append),
+        beats.renew(leases[1].beat, leases[1].lost.append),
+    ):
+        for count in (1, 2):
+            beats.beat_now()
+            wait_until(
+                lambda count=count: [lease.beaten for lease in leases] == [count, count], "both are renewed"
+            )
+        leases[1].word = "CLOSED"
+        beats.beat_now()
+        wait_until(lambda: leases[1].lost, "the loss is told")
+        beats.beat_now()
+        wait_until(lambda: leases[0].beaten == 4, "the other one is still renewed")
+    assert (leases[0].lost, leases[1].lost, leases[1].beaten) == ([], ["CLOSED"], 3)
+
+
+def test_a_round_asked_for_during_a_round_follows_it(beats: LeaseRenewer) -> None:
+    inside, go_on = threading.Event(), threading.Event()
+    lease = Lease()
+
+    def slow() -> str:
+        inside.set()
+        assert go_on.wait(60)
+        return lease.beat()
+
+    with beats.renew(slow, lease.lost.append):
+        beats.beat_now()
+        assert inside.wait(60)
+        beats.beat_now()
+        go_on.set()
+        wait_until(lambda: lease.beaten == 2, "there was another round")
+
+
+def test_told_before_there_is_a_lease_it_does_no_harm(beats: LeaseRenewer) -> None:
+    beats.beat_now()
+    lease = Lease()
+    with beats.renew(lease.beat, lease.lost.append):
+        wait_until(lambda: lease.beaten == 1, "the first lease is renewed at once")
+
+
+def test_without_a_word_it_beats_in_time() -> None:
+    before = thread_names().count("brainq-beats")
+    beats, lease = LeaseRenewer(0.01), Lease()
+    with beats.renew(lease.beat, lease.lost.append):
+        wait_until(lambda: lease.beaten > 2, "it is renewed again and again")
+    beats.stop()
+    wait_until(lambda: thread_names().count("brainq-beats") <= before, "its thread has ended")

@@ -1,0 +1,60 @@
+"""How large the fleet's room is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from brainq.upkeep.capacity import CapacityKeeper, TurnCapacity, turn_capacity
+
+
+@pytest.mark.parametrize(
+    ("threads", "most", "a_tenant", "size"),
+    [
+        (100, None, None, TurnCapacity(125, 88)),
+        (300, None, None, TurnCapacity(375, 263)),
+        (1, None, None, TurnCapacity(2, 2)),
+        (0, None, None, TurnCapacity(125, 88)),
+        (100, 50, None, TurnCapacity(50, 35)),
+        (100, 1, None, TurnCapacity(1, 1)),
+        (100, 50, 50, TurnCapacity(50, 50)),
+        (100, None, 10, TurnCapacity(125, 10)),
+        (100, 5, 10, TurnCapacity(5, 5)),
+    ],
+)
+def test_one_tenant_keeps_most_threads_busy_and_some_are_for_others(
+    threads: int, most: int | None, a_tenant: int | None, size: TurnCapacity
+) -> None:
+    assert turn_capacity(threads, most, a_tenant) == size
+
+
+def test_a_keeper_says_what_the_coordinators_that_are_alive_can_work_on() -> None:
+    said: list[object] = []
+
+    class Room:
+        def keep(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int:
+            said.append((size, share, dict(own), dict(caps)))
+            return 0
+
+    alive = [4]
+    keeper = CapacityKeeper(
+        room=Room(),
+        threads=lambda: sum(alive),
+        most=None,
+        most_a_tenant=None,
+        own={"acme:": 1},
+        caps={"lab": 2},
+        cap=None,
+    )
+    keeper.keep()
+    alive.append(4)
+    keeper.keep()
+    assert said == [(5, 4, {"acme:": 1}, {"lab": 2}), (10, 7, {"acme:": 1}, {"lab": 2})]
+
+
+@pytest.mark.parametrize(
+    ("cap", "size"), [(2, TurnCapacity(2, 2)), (100, TurnCapacity(100, 88)), (200, TurnCapacity(125, 88))]
+)
+def test_the_cap_of_the_only_brain_is_a_room_that_one_tenant_may_have(cap: int, size: TurnCapacity) -> None:
+    assert turn_capacity(100, None, None, cap) == size
