@@ -1,7 +1,7 @@
 --[[
 A process in quarantine that worked on this turn has died, or stopped answering, with `among` turns in it. `process` ends
 the owner's name, `how` says how it died. Where nothing else was in it the turn did it. Else any of them may have: how many
-they were is noted, by which they go on in smaller groups (`wiring/quarantine.py`), and none is counted a lost worker. The
+they were is noted, by which they go on in smaller groups (`processes/pool.py`), and none is counted a lost worker. The
 turn is rung for at once.
 
 KEYS   turn
