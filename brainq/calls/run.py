@@ -213,7 +213,9 @@ class CallRunner:
         watch: ServerTaskWatcher | None = None,
     ) -> None:
         self._owner = owner
-        self._numbers = itertools.count(1)  # each claim signs as an owner of its own, as in turn/coordinator.py
+        self._numbers = itertools.count(
+            1
+        )  # each claim signs as an owner of its own, as in turn/coordinator.py
         self._calls = calls
         self._lanes = lanes
         parker = Parker(calls, outside, children, watch)

@@ -129,7 +129,7 @@ def test_a_signal_sets_a_flag_and_raises_nothing_and_a_second_insists(
 def test_one_process_runs_a_pool_of_a_directory_and_the_next_is_told_which(tmp_path: Path) -> None:
     holding = (
         "import sys; from pathlib import Path; from brainq.devserver.locks import exclusive_pools\n"
-        "with only_one(Path(sys.argv[1]), ['serial'], 'brainq up'):\n"
+        "with exclusive_pools(Path(sys.argv[1]), ['serial'], 'brainq up'):\n"
         "    print('holds', flush=True); sys.stdin.read()\n"
     )
     with subprocess.Popen(

@@ -132,7 +132,7 @@ def test_without_telemetry_nothing_of_opentelemetry_is_imported() -> None:
         "from brainq.observe.otel_setup import start_traces\n"
         "from brainq.observe.turn_spans import submit_span\n"
         "start_traces('coordinator')()\n"
-        "with submitting(TurnRequest(turn_id='turn-1', session_id='s1', user_message='hi')) as request: pass\n"
+        "with submit_span(TurnRequest(turn_id='turn-1', session_id='s1', user_message='hi')) as request: pass\n"
         "print(request.traceparent)\n"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
