@@ -26,7 +26,7 @@ from brainq.store.tables.types import (
 # What was found worth remembering, once however often it was said.
 
 # Full-text search hangs on `terms`: on SQLite an FTS5 table that triggers keep, on Postgres a generated
-# column `search`. Both are made by the migration and are not part of this metadata; see `store/repositories/knowledge.py`.
+# column `search`. Both are made by the migration and are not part of this metadata: `store/repositories/knowledge.py`.
 memories = Table(
     "memories",
     metadata,
@@ -52,7 +52,7 @@ Index(None, memories.c.turn_id)
 # What turns taught about a scope's subjects: topics, sources that helped, questions left open.
 
 # Full-text search hangs on `terms`: on SQLite an FTS5 table that triggers keep, on Postgres a generated
-# column `search`. Both are made by the migration and are not part of this metadata; see `store/repositories/knowledge.py`.
+# column `search`. Both are made by the migration and are not part of this metadata: `store/repositories/knowledge.py`.
 observations = Table(
     "observations",
     metadata,
