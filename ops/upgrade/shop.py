@@ -1,4 +1,5 @@
-"""The brain and the producer of the upgrade. Copied beside each build and run by both, so it imports brainq alone.
+"""The brain and the producer of the upgrade. Copied beside each build and run by both, so it imports
+what is public alone.
 
 `python shop.py BUILD SECONDS` submits turns until the time is over and prints their ids, a line each.
 """
@@ -10,9 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-from brainq import Brain, Client, Effect, RunContext, ScriptedProvider
-from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.models.scripted import calls, says
+from brainq import Brain, Client, Effect, ModelReply, ModelRequest, RunContext
+from brainq.testing import ScriptedProvider, calls, says
 
 LEDGER = "UPGRADE_LEDGER"
 STEP_S = 0.2
