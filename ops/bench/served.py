@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,8 +85,14 @@ class Connected:
 
 
 @contextmanager
-def served(on: Stage, log: Path) -> Generator[Served]:
-    """A gateway beside the stage's workers, whose callers bring a token. Raises BenchFailure when it does not start."""
+def served(
+    on: Stage, log: Path, *, module: str = "brainq.workers.gateway", more: Mapping[str, str] | None = None
+) -> Generator[Served]:
+    """A gateway beside the stage's workers, whose callers bring a token. Raises BenchFailure when it does not start.
+
+    module   what is run as the gateway
+    more     of its environment
+    """
     settings, port = wiring_of(on.client).settings, free_port()
     token = Tokens(wiring_of(on.client).store).create("bench", ["*"], list(Verb)).text
     given = {
@@ -98,10 +104,11 @@ def served(on: Stage, log: Path) -> Generator[Served]:
         "BRAINQ_HTTP_STREAMS_A_CALLER": "10000",
         "BRAINQ_HTTP_STREAMS": "10000",
         "BRAINQ_LOG_LEVEL": "info",
+        **(more or {}),
     }
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "brainq.workers.gateway"],
+            [sys.executable, "-m", module],
             cwd=ROOT,
             env={**os.environ, **given},
             stdout=subprocess.PIPE,
