@@ -202,6 +202,8 @@ SHORT = [
     "glossary.md",
     "testing.md",
     "index.md",
+    "security.md",
+    "backup.md",
     *(f"tutorial/{p.name}" for p in TUTORIAL),
 ]
 
