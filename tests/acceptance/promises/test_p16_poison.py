@@ -22,7 +22,9 @@ INNOCENTS = 6
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     made = World(
-        tmp_path_factory.mktemp("poison"), environment={"BRAINQ_APP": "tests.support.brains.poison:brain"}
+        tmp_path_factory.mktemp("poison"),
+        environment={"BRAINQ_APP": "tests.support.brains.poison:brain"},
+        threads={"finalizer": 6},  # four of its own steps at once, and the two that are left to results
     )
     try:
         yield made.start()
