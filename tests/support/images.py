@@ -7,8 +7,10 @@ files, read-only mounts and environment are real; network and process ids are th
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +22,19 @@ BASE = "localhost/brainq-stand-in-python:bookworm"
 HERE = os.geteuid() == 0 and all(shutil.which(tool) for tool in ("buildah", "debootstrap"))
 """Whether images can be made on this machine."""
 
-# Where this machine's pip finds packages and certificates: the build has to find them, too.
-PIP = ("/etc/pip.conf", "/etc/ssl/certs", "/root/.config/pip", "/opt/wheels", "/opt/pypi", "/opt/pypi-more")
+_FOLDER = re.compile(r"(file://)?(/[^\s']+)")
+PIP = (Path("/etc/pip.conf"), Path("/etc/ssl/certs"), Path.home() / ".config/pip")
+
+
+def pip_paths() -> list[Path]:
+    """Where this machine's pip finds packages and certificates, also by its settings: a build needs them, too."""
+    settings = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
+    )
+    # A folder that is an index (file://.../simple) refers to files beside it.
+    named = [Path(path).parent if scheme else Path(path) for scheme, path in _FOLDER.findall(settings.stdout)]
+    named = [path for path in named if not any(path.is_relative_to(known) for known in PIP)]
+    return [path for path in dict.fromkeys((*PIP, *named)) if path.exists()]
 
 
 def stand_in_base() -> str:
@@ -47,7 +60,7 @@ def stand_in_base() -> str:
 
 def build(dockerfile: Path, context: Path, name: str) -> None:
     """Build an image as the Dockerfile says, but on the stand-in. Layers that are there already are taken."""
-    mounts = [part for path in PIP if Path(path).exists() for part in ("-v", f"{path}:{path}:ro")]
+    mounts = [part for path in pip_paths() for part in ("-v", f"{path}:{path}:ro")]
     _buildah(
         *("bud", *ISOLATION, "--layers", "--from", stand_in_base(), "-f", str(dockerfile), "-t", name),
         *mounts,
