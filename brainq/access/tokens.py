@@ -157,12 +157,12 @@ class Tokens:
         token = TokenText.read(text)
         if token is None:
             return None
-        return _caller_if_genuine(self._believed(token) or self._look(token), token)
+        return _caller_if_genuine(self._cached(token) or self._look_up(token), token)
 
     def believed(self, text: str) -> Caller | None:
         """Whose token this is by a check that is believed still. Asks nobody, so None tells nothing."""
         token = TokenText.read(text)
-        return None if token is None else _caller_if_genuine(self._believed(token), token)
+        return None if token is None else _caller_if_genuine(self._cached(token), token)
 
     def is_known(self, text: str) -> bool:
         """Whether it let somebody in when it was checked last. Asks nobody, so it may have been revoked since."""
@@ -173,12 +173,12 @@ class Tokens:
             seen = self._seen.get(token.token_id)
         return seen is not None and hmac.compare_digest(seen.secret_hash, token.hashed())
 
-    def _believed(self, token: TokenText) -> _CheckedToken | None:
+    def _cached(self, token: TokenText) -> _CheckedToken | None:
         with self._lock:
             seen = self._seen.get(token.token_id)
         return seen if seen is not None and time.monotonic() < seen.until else None
 
-    def _look(self, token: TokenText) -> _CheckedToken | None:
+    def _look_up(self, token: TokenText) -> _CheckedToken | None:
         asked_at = time.monotonic()
         with _sql_errors():
             row = self._rows.get(token.token_id)

@@ -78,10 +78,10 @@ class CallBeat:
     def beat(self) -> str:
         word = self.calls.beat(self.claim)
         if word == "OK":
-            self._tell(self.progress())
+            self._publish_progress(self.progress())
         return word
 
-    def _tell(self, newest: Progress | None) -> None:
+    def _publish_progress(self, newest: Progress | None) -> None:
         if self._is_told and newest is not self._telling:
             self._telling, self._number, self._is_told = newest, self._number + 1, False
         if not self._is_told and self._telling is not None:

@@ -73,7 +73,7 @@ class ServerTaskWatcher:
 
     def begin(self) -> None:
         """Take what other processes leave, if a brain has tools that may be called as tasks."""
-        places = {place for name in ("", *self.brains.names) for place in self._places(name)}
+        places = {place for name in ("", *self.brains.names) for place in self._served_effects(name)}
         if places:
             self._start(self._take_forever(places))
 
@@ -100,7 +100,7 @@ class ServerTaskWatcher:
         except Exception as failure:  # they lapse instead
             log.warning("tasks of servers not handed over", failure=failure, tasks=len(left))
 
-    def _places(self, name: str) -> set[ServedEffect]:
+    def _served_effects(self, name: str) -> set[ServedEffect]:
         brain = self.brains.of(name)
         tools = [] if brain is None else brain.tools.values()
         return {(name, tool.spec.effect) for tool in tools if tool.tasks is not None}
@@ -140,7 +140,7 @@ class ServerTaskWatcher:
             try:
                 beat = partial(self.tasks.beat, task)
                 with self.beats.renew(beat, lost):
-                    end = await self._asked(task, over, at_once=taken)
+                    end = await self._poll_until_end(task, over, at_once=taken)
                     if end is not None:
                         await self._settle(task, end.result, over)
                 if end is None or end.goes_on:
@@ -152,7 +152,9 @@ class ServerTaskWatcher:
             finally:
                 self._watched.pop(task.row, None)
 
-    async def _asked(self, task: ServerTaskWatch, over: asyncio.Event, *, at_once: bool) -> TaskEnd | None:
+    async def _poll_until_end(
+        self, task: ServerTaskWatch, over: asyncio.Event, *, at_once: bool
+    ) -> TaskEnd | None:
         """How the task ended; None when its call waits no more."""
         server = self._server(task)
         if server is None:
@@ -178,7 +180,7 @@ class ServerTaskWatcher:
                 outage.worked()
                 if said.message and said.message != told:
                     told = said.message
-                    await to_thread(self._tell, task, told)
+                    await to_thread(self._publish_progress, task, told)
             pause_s = poll_delay_s(poll_ms, time.monotonic() - since, failures)
         return None
 
@@ -188,7 +190,7 @@ class ServerTaskWatcher:
         failures = 0
         while True:
             try:
-                await to_thread(self._give, task.token, result)
+                await to_thread(self._deliver, task.token, result)
                 return
             except TokenRefused:  # it has one
                 return
@@ -198,7 +200,7 @@ class ServerTaskWatcher:
             if await _is_set(over, poll_delay_s(0, 0.0, failures)):
                 return
 
-    def _give(self, token: str, result: Any) -> None:
+    def _deliver(self, token: str, result: Any) -> None:
         if isinstance(result, ToolError | OutcomeUnknown):
             self.fail(token, result)
             return
@@ -212,7 +214,7 @@ class ServerTaskWatcher:
             text = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
             self.complete(token, f"{text}\n[the files of this result are missing: {wrong}]")
 
-    def _tell(self, task: ServerTaskWatch, message: str) -> None:
+    def _publish_progress(self, task: ServerTaskWatch, message: str) -> None:
         with contextlib.suppress(Exception):  # readers miss a word
             self.tasks.tell(task, message)
 

@@ -98,7 +98,7 @@ class CallSettler:
         if not claim.effect.is_read:
             self.starts.record(claim, outcome, late=False)
         if self.brain.callbacks.on_post_tool_use is not None:
-            self._tell(claim, tool, outcome)
+            self._call_hook(claim, tool, outcome)
         # What was cut off still runs, whatever is said of it.
         still_runs = isinstance(ended, ToolTimeout) and ended.still_running
         reply = self.settle(claim, outcome, report, outputs, still_runs=still_runs)
@@ -140,7 +140,7 @@ class CallSettler:
             COUNTERS.add(m.LATE, claim.effect.value)
         return reply
 
-    def _tell(self, claim: CallClaim, tool: Tool, outcome: ToolOutcome) -> None:
+    def _call_hook(self, claim: CallClaim, tool: Tool, outcome: ToolOutcome) -> None:
         hook = self.brain.callbacks.on_post_tool_use
         # What a turn begins with is not a tool use of the model's.
         if hook is None or claim.step == 0:

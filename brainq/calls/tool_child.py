@@ -95,7 +95,7 @@ class _CallServer:
             token=token,
             budget=None if budget is None else BudgetSnapshot.model_validate(budget),
             is_ready=self._ask_ready,
-            on_progress=self._tell_progress,
+            on_progress=self._send_progress,
         )
         attempt = Attempt(context)
         try:
@@ -113,7 +113,7 @@ class _CallServer:
             self._send({"asks": "ready"})
             return self._readiness.get()
 
-    def _tell_progress(self, said: Progress) -> None:
+    def _send_progress(self, said: Progress) -> None:
         self._send({"progress": [said.done, said.total, said.message]})
 
     def _send(self, frame: dict[str, Any]) -> None:

@@ -128,7 +128,7 @@ class AsyncTurnHandle:
                 if said is NoEvents.OVER:
                     return
                 if isinstance(said, NoEvents):
-                    if await self._from_sql(has_ended):
+                    if await self._ask_sql(has_ended):
                         return
                     continue
                 for event in said:
@@ -188,8 +188,8 @@ class AsyncTurnHandle:
             newest = await self._reader.newest(self.session_id, self.turn_id, patience_s)
         if newest.result is not None:
             return TurnResult.model_validate_json(newest.result), newest.seq
-        return None if newest.is_known else await self._from_sql(stored_result), newest.seq
+        return None if newest.is_known else await self._ask_sql(stored_result), newest.seq
 
-    async def _from_sql(self, asked: Callable[[Wiring, str], R]) -> R:
+    async def _ask_sql(self, asked: Callable[[Wiring, str], R]) -> R:
         with translate_unreachable():
             return await self._threads.look(asked, self._wiring, self.turn_id)

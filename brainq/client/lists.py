@@ -113,11 +113,11 @@ class TurnList:
     def turns(self, asked: TurnFilter, limit: int, before: str | None) -> tuple[ListedTurn, ...]:
         """See `Client.turns`."""
         checks.limit(limit)
-        place = self._place(before, asked.sessions)
+        place = self._row_of(before, asked.sessions)
         if asked.is_read or asked.sort != "newest":
             return tuple(islice(self._ordered(asked, place, limit), limit))
         # First those that have not ended: one that ends in between is met twice, and not missed.
-        live = list(self._live(asked, place, limit)) if asked.has_live else []
+        live = list(self._unended(asked, place, limit)) if asked.has_live else []
         ended = self.store.turn_lists.ended(asked, place, limit) if asked.has_ended else []
         found = {row.turn.row: turn for row, turn in live} | {row.turn.row: _ended_turn(row) for row in ended}
         return tuple(found[row] for row in sorted(found, reverse=True)[:limit])
@@ -128,9 +128,9 @@ class TurnList:
         """See `Client.sessions`."""
         theirs = None if sessions is None else check_prefixes("session_prefixes", sessions)
         begins = check_id("prefix", prefix) if prefix else ""
-        place = self._place(before, theirs)
+        place = self._row_of(before, theirs)
         found = self.store.turn_lists.sessions(theirs, begins, place, checks.limit(limit))
-        turns = [turn for _, turn in self._told([row for row, _ in found])]
+        turns = [turn for _, turn in self._with_state([row for row, _ in found])]
         ids = [row.turn.session_id for row, _ in found]
         stand = self.living.sessions(ids) if self.living is not None else [None] * len(ids)
         return tuple(
@@ -146,7 +146,7 @@ class TurnList:
             for turn, (_, number), now in zip(turns, found, stand, strict=True)
         )
 
-    def _place(self, before: str | None, sessions: Sequence[str] | None) -> int | None:
+    def _row_of(self, before: str | None, sessions: Sequence[str] | None) -> int | None:
         if before is None:
             return None
         found = self.store.turn_lists.place(check_turn_id("after", before), sessions)
@@ -163,19 +163,21 @@ class TurnList:
             if asked.is_read:
                 found = self.store.turn_lists.said([row.turn.row for row in rows], asked)
                 wanted = [row for row in rows if row.turn.row in found]
-            for row, turn in self._told(wanted):
+            for row, turn in self._with_state(wanted):
                 if row.turn.ended_at is not None or asked.fits(turn):
                     yield turn
             if len(rows) < at_once:
                 return
             place = rows[-1].turn.row
 
-    def _live(self, asked: TurnFilter, place: int | None, limit: int) -> Iterator[tuple[ListRow, ListedTurn]]:
+    def _unended(
+        self, asked: TurnFilter, place: int | None, limit: int
+    ) -> Iterator[tuple[ListRow, ListedTurn]]:
         """The newest that have not ended and that are wanted, by what Redis says of them."""
         left, at_once = limit, max(limit, REDIS_BATCH) if asked.is_redis_asked else limit
         while left:
             rows = self.store.turn_lists.unended(asked, place, at_once)
-            for row, turn in self._told(rows):
+            for row, turn in self._with_state(rows):
                 if left and asked.fits(turn):
                     left -= 1
                     yield row, turn
@@ -183,7 +185,7 @@ class TurnList:
                 return
             place = rows[-1].turn.row
 
-    def _told(self, rows: Sequence[ListRow]) -> list[tuple[ListRow, ListedTurn]]:
+    def _with_state(self, rows: Sequence[ListRow]) -> list[tuple[ListRow, ListedTurn]]:
         """Each as it stands."""
         unended = [row.turn for row in rows if row.turn.ended_at is None]
         seen: dict[str, LiveTurn | None] = {}

@@ -184,7 +184,7 @@ class Session:
         target = None if first is not None else live or self._newest_begun()
         if target is not None:
             return desk.send(self.session_id, target, item, files, expected_turn_id=expected)
-        return self._as_first_turn(item, files)
+        return self._submit_as_turn(item, files)
 
     def _newest_begun(self) -> str | None:
         """The turn whose settings an input that becomes a turn takes over."""
@@ -197,7 +197,7 @@ class Session:
         begun = [row.turn_id for row in rows if row.turn_id not in waiting]
         return next(iter([*begun, *(row.turn_id for row in rows)]), None)
 
-    def _as_first_turn(self, item: TurnInput, files: Sequence[File]) -> Receipt:
+    def _submit_as_turn(self, item: TurnInput, files: Sequence[File]) -> Receipt:
         if not item.text and not files:
             raise InvalidInput(
                 "text", "it is empty, and the session has no turn that could be ready; submit one"

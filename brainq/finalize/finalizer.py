@@ -142,7 +142,7 @@ class TurnFinalizer:
         if step is None:
             log.warning("step is not known here", turn_id=claim.turn_id, step=claim.step)
             return self._go_on(claim, until)
-        if claim.lost and (passed := self._let_pass(claim, until)) is not None:
+        if claim.lost and (passed := self._let_others_ahead(claim, until)) is not None:
             return passed
         # Ahead of the chain's own step a result goes out by itself: nothing else ends with it.
         outgoing: list[TurnResult] | None = None if claim.base else []
@@ -154,7 +154,7 @@ class TurnFinalizer:
             except Exception as failure:
                 return self._failed(claim, failure, until)
         if late is not None:
-            return self._end_behind(step, claim, late)
+            return self._finish_in_background(step, claim, late)
         return self._done(claim, until, outgoing)
 
     def _done(
@@ -164,12 +164,14 @@ class TurnFinalizer:
             self._note_done(claim)
         return self._go_on(claim, until, outgoing or ())
 
-    def _let_pass(self, claim: FinalStepClaim, until: float) -> tuple[str, FinalStepClaim | None] | None:
+    def _let_others_ahead(
+        self, claim: FinalStepClaim, until: float
+    ) -> tuple[str, FinalStepClaim | None] | None:
         """A worker died at this step: what does not need it goes first. None: nothing waits behind it."""
         past = StepHistory.read(claim.past)
         if not claim.base:
             ahead = self._work(claim).order.ahead_of(claim.step, past, untried=True)
-            return self._ahead(claim, ahead, past, until, after_s=0.0, uncounted=True) if ahead else None
+            return self._go_ahead(claim, ahead, past, until, after_s=0.0, uncounted=True) if ahead else None
         if claim.lost == past.lost(claim.step):
             return None  # it was told before, and goes again
         return self._failed(claim, RuntimeError("its worker died, or was cut off"), until)
@@ -177,7 +179,7 @@ class TurnFinalizer:
     def _run_in_time(self, step: FinalStep, context: StepContext) -> ThreadCall[None] | None:
         """Run the step. A callback that the result waits for gets a second; None: it has ended, else it runs on. Raises
         what it raises in that time."""
-        if not self._keeps_waiting(step, context.claim):
+        if not self._delays_result(step, context.claim):
             self._run(step, context)
             return None
         running = ThreadCall(f"step {step.name!r}", lambda: self._run(step, context, bounded=False))
@@ -186,7 +188,7 @@ class TurnFinalizer:
         running.result(RESULT_WAITS_S)
         return None
 
-    def _keeps_waiting(self, step: FinalStep, claim: FinalStepClaim) -> bool:
+    def _delays_result(self, step: FinalStep, claim: FinalStepClaim) -> bool:
         """Whether the result, which is not out yet, comes after this step, which runs code of the brain's."""
         return (
             _limit_s(step) is not None
@@ -194,14 +196,14 @@ class TurnFinalizer:
             and RESULT in self._work(claim).order.behind(claim.step)
         )
 
-    def _end_behind(
+    def _finish_in_background(
         self, step: FinalStep, claim: FinalStepClaim, running: ThreadCall[None]
     ) -> tuple[str, FinalStepClaim | None]:
         """The result goes first. The callback that it waited for ends behind it, and this worker is free meanwhile."""
         first = ResultFirst(
             claim.turn_id, lambda: self._send_ahead(claim), lambda why: self._give_up(claim, why)
         )
-        limit_s = (_limit_s(step) or LIMIT_S) + (PROCESS_START_S if self._goes_alone(claim) else 0.0)
+        limit_s = (_limit_s(step) or LIMIT_S) + (PROCESS_START_S if self._needs_quarantine(claim) else 0.0)
 
         def end() -> str:
             with self._beats.renew(lambda: self._chain.beat(claim), _ignore):
@@ -232,7 +234,7 @@ class TurnFinalizer:
             raise LookupError(f"step {claim.step!r} is not known here")
         step.run(self._context(claim))
 
-    def _goes_alone(self, claim: FinalStepClaim) -> bool:
+    def _needs_quarantine(self, claim: FinalStepClaim) -> bool:
         return claim.lost >= MAX_LOST_WORKERS and self._alone is not None
 
     def _run(self, step: FinalStep, context: StepContext, *, bounded: bool = True) -> None:
@@ -266,7 +268,7 @@ class TurnFinalizer:
         turn = self._chain.ended(session_id, turn_id)
         if turn is None:
             return "gone"
-        why = turn.failing_error or self._untaken(turn.request.brain)
+        why = turn.failing_error or self._unserved_reason(turn.request.brain)
         result = make_result(turn, warnings=early_result_warning(why))
         return self._chain.publish(result).lower()
 
@@ -274,7 +276,7 @@ class TurnFinalizer:
         warning = f"sent before the finalizer was done: what comes after {claim.step} failed: {why}"
         self._chain.publish(make_result(self._read.turn(claim), warnings=(warning,)))
 
-    def _untaken(self, brain: str | None) -> str:
+    def _unserved_reason(self, brain: str | None) -> str:
         said = "no finalizer worker has taken it up"
         if self._brains.of(brain) is not None:
             return said
@@ -314,14 +316,14 @@ class TurnFinalizer:
         if claim.base:
             past = past.with_failed(claim.step, claim.tries, claim.lost)
             ahead = order.ahead_of(claim.base, past, claim.step)
-            return "failed", self._ahead(claim, ahead, past, until)[1]
+            return "failed", self._go_ahead(claim, ahead, past, until)[1]
         after_s = retry_after_s(claim.tries, self._chance())
         if ahead := order.ahead_of(claim.step, past):
-            return "failed", self._ahead(claim, ahead, past, until, after_s=after_s, error=error)[1]
+            return "failed", self._go_ahead(claim, ahead, past, until, after_s=after_s, error=error)[1]
         self._chain.retry(claim, after_s, error)
         return "failed", None
 
-    def _ahead(
+    def _go_ahead(
         self, claim: FinalStepClaim, ahead: str, past: StepHistory, until: float, **own: Any
     ) -> tuple[str, FinalStepClaim | None]:
         """`ahead` goes next; `own`: what becomes of the chain's own step, where that was claimed."""
@@ -343,7 +345,7 @@ class TurnFinalizer:
         order, past = self._work(claim).order, StepHistory.read(claim.past)
         if claim.base:
             past = past.with_done(claim.step)
-            return self._ahead(claim, order.ahead_of(claim.base, past, claim.step), past, until)
+            return self._go_ahead(claim, order.ahead_of(claim.base, past, claim.step), past, until)
         next_step = order.after(claim.step, past)
         if not next_step:
             for result in outgoing:

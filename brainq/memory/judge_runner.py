@@ -209,14 +209,14 @@ class JudgeRunner:
                 return self._give_up(turn_id, judge_name, tries, NO_CONTENT)
             span = judge_span(session_id, turn_id, turn.traceparent, judge_name, tries)
             with span, excluding_content(work.redact), record_calls() as asked:
-                judgement = self._judged(judge, judge_case(turn), work.redact)
+                judgement = self._judge(judge, judge_case(turn), work.redact)
         except Exception as failure:
             return self._failed(turn_id, judge_name, tries, failure, work.redact)
         spends = call_spends("judge", tuple(asked), work.price) or _reported_spend(judgement)
         self.rows.settle(turn_id, judge_name, judgement, spends)
         return "judged"
 
-    def _judged(self, judge: Judge, case: JudgeCase, redact: bool) -> Judgement:
+    def _judge(self, judge: Judge, case: JudgeCase, redact: bool) -> Judgement:
         found: Any = call_within(self.limit_s, f"judge {judge.name!r}", lambda: judge.judge(case))
         if not isinstance(found, Judgement):
             raise TypeError(

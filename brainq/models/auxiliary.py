@@ -63,7 +63,7 @@ class AuxiliaryModel:
         chat = chat_span(self.provider, request)
         places = self.taking.here() if self.taking is not None else nullcontext()
         with chat.span, places, record_model_call(self.provider.name, self.model, purpose) as asked:
-            reply = self._asked(request)
+            reply = self._metered_reply(request)
             chat.reply(reply)
             by = reply.answered_by or AnsweredBy(provider=self.provider.name, model=self.model)
             asked.answered(reply, cost_usd(by.provider, by.model, reply.usage))
@@ -75,7 +75,7 @@ class AuxiliaryModel:
             raise ProviderError("the model's reply was empty", kind="malformed", retryable=False)
         return reply
 
-    def _asked(self, request: ModelRequest) -> ModelReply:
+    def _metered_reply(self, request: ModelRequest) -> ModelReply:
         """The reply; what it used, and what was lost on the way, is noted."""
         with Bill(allowance=current_allowance()).here() as bill:
             try:

@@ -132,14 +132,14 @@ class ApprovalDesk:
 
     def of(self, turn_id: str) -> tuple[Approval, ...]:
         """A turn's approvals, in the order they were asked for."""
-        joined = self._joined(self.rows.of(turn_id), again=True)
+        joined = self._reconciled(self.rows.of(turn_id), again=True)
         return tuple(approval for approval in joined if approval is not None)
 
     def get(self, approval_id: str) -> Approval:
         """One approval as it stands. Raises InvalidInput for what is not an id, ApprovalNotFound when there is none."""
         row = self._row(approval_id)
         # One that is just being committed is shown as SQL has it: it was asked for by its name.
-        return self._joined([row], again=True)[0] or row
+        return self._reconciled([row], again=True)[0] or row
 
     def approve(self, approval_id: str, *, by: str = "", args_hash: str | None = None) -> Approval:
         """Let the call run. Approving again changes nothing.
@@ -207,7 +207,7 @@ class ApprovalDesk:
                 expires_in_ms=0,
                 decided_at_ms=None,
             )
-            self._tell_sql(seen, asked)
+            self._record_in_sql(seen, asked)
             return self.get(approval_id)
         now = self.get(approval_id)
         wanted_hash = args_hash if edited is None else edited.args_hash
@@ -216,7 +216,7 @@ class ApprovalDesk:
             return now
         raise decision_refusal(word, detail, now, decision)
 
-    def _tell_sql(self, approval: Approval, asked: ApprovalStatus) -> None:
+    def _record_in_sql(self, approval: Approval, asked: ApprovalStatus) -> None:
         if asked.state == "pending":
             return
         keeps = asked.edited and asked.arguments is not None and not self.redact(approval.turn_id)
@@ -244,7 +244,7 @@ class ApprovalDesk:
         """Whoever decided it may have died before SQL was told."""
         told = self.asks.states([_ref(approval)])[0]
         if told is not None and told.state == approval.state:
-            self._tell_sql(approval, told)
+            self._record_in_sql(approval, told)
 
     def _row(self, approval_id: str) -> Approval:
         turn_id, call_id = split_call_id(approval_id)
@@ -271,7 +271,7 @@ class ApprovalDesk:
     ) -> Iterator[ApprovalRow]:
         """All that are `in_sql` in SQL and `wanted` in truth, the newest first."""
         while page := self.rows.list(session_id, in_sql, LIST_PAGE, before_row, sessions):
-            approvals = self._joined([placed.approval for placed in page])
+            approvals = self._reconciled([placed.approval for placed in page])
             for placed, approval in zip(page, approvals, strict=True):
                 if approval is not None and wanted in (None, approval.state):
                     yield ApprovalRow(placed.row, approval)
@@ -279,7 +279,7 @@ class ApprovalDesk:
             if len(page) < LIST_PAGE:
                 return
 
-    def _joined(self, rows: Sequence[Approval], *, again: bool = False) -> Sequence[Approval | None]:
+    def _reconciled(self, rows: Sequence[Approval], *, again: bool = False) -> Sequence[Approval | None]:
         """Each as Redis has it where that is the truth; None for one whose step is just being committed.
 
         again   look also at those that are settled in SQL: Redis may have lost the decision, and asks again

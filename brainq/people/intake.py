@@ -84,7 +84,7 @@ class Intake:
     def submit(self, said: TurnRequest, files: Sequence[File] = ()) -> Submission:
         """For a caller that can come again: raises QueueFull where too many turns wait. Else like `take`."""
         request = self.named(said)
-        joined = self._joined(request, files)
+        joined = self._join_live_turn(request, files)
         if joined is not None:
             return joined
         try:
@@ -102,7 +102,7 @@ class Intake:
         files   those that the request refers to: kept before it is accepted
         """
         request = self.named(said)
-        return self._joined(request, files) or self._admit(request, said, files)
+        return self._join_live_turn(request, files) or self._admit(request, said, files)
 
     def _admit(self, request: TurnRequest, said: TurnRequest, files: Sequence[File]) -> Submission:
         # Sent again, it is the turn of its first time, which has them.
@@ -111,7 +111,7 @@ class Intake:
         accepted = self.admission.admit(request, said)
         return Submission(accepted.turn_id, accepted.session_id, accepted.created)
 
-    def _joined(self, request: TurnRequest, files: Sequence[File]) -> Submission | None:
+    def _join_live_turn(self, request: TurnRequest, files: Sequence[File]) -> Submission | None:
         receipt = self._as_input(request, files) if request.on_busy in ("steer", "merge") else None
         if receipt is None:
             return None

@@ -102,11 +102,11 @@ class OutsideDesk:
     def give_result(self, ref: CallRef, result: object, *, partial: bool = False) -> Taken:
         """As `complete`, for a call of the client's own tool. Raises InvalidInput, CallNotFound, ResultRefused."""
         outcome, files = self._success(result, partial=partial)
-        return self._give(ref, outcome, files)
+        return self._end_client_call(ref, outcome, files)
 
     def give_error(self, ref: CallRef, error: str | ToolError | OutcomeUnknown) -> Taken:
         """As `fail`, for a call of the client's own tool. Raises as `give_result`."""
-        return self._give(ref, _failure(error))
+        return self._end_client_call(ref, _failure(error))
 
     def _success(self, result: object, *, partial: bool) -> tuple[ToolSuccess, tuple[File, ...]]:
         """Raises InvalidInput."""
@@ -118,7 +118,7 @@ class OutsideDesk:
         references = tuple(file.attachment for file in files)
         return ToolSuccess(value=_plain_result(value), partial=partial, attachments=references), files
 
-    def _give(
+    def _end_client_call(
         self, ref: CallRef, outcome: ToolSuccess | ToolFailure | ToolUnknown, files: Sequence[File] = ()
     ) -> Taken:
         facts = self.calls.facts(ref)
@@ -136,7 +136,7 @@ class OutsideDesk:
             is_awaited=facts.is_awaited,
             arguments=facts.client_arguments,
         )
-        outcome = self._kept(call, outcome, files)
+        outcome = self._with_stored_files(call, outcome, files)
         word = self._complete(client_token(ref.call_id), call, outcome)
         if word not in _ACCEPTED:
             why = _CALL_REFUSALS.get(word, word.lower())
@@ -146,8 +146,8 @@ class OutsideDesk:
     def _end(
         self, token: str, outcome: ToolSuccess | ToolFailure | ToolUnknown, files: Sequence[File] = ()
     ) -> Taken:
-        call = self._waiting(token)
-        outcome = self._kept(call, outcome, files)
+        call = self._awaited_call(token)
+        outcome = self._with_stored_files(call, outcome, files)
         word = self._complete(token, call, outcome)
         if word not in _ACCEPTED:
             raise TokenRefused(f"this token is refused: {_TOKEN_REFUSALS.get(word, word.lower())}")
@@ -155,7 +155,7 @@ class OutsideDesk:
         self._record(call, outcome, late=word == "LATE")
         return cast("Taken", word.lower())
 
-    def _kept(
+    def _with_stored_files(
         self, call: _AwaitedCall, outcome: ToolSuccess | ToolFailure | ToolUnknown, files: Sequence[File]
     ) -> ToolSuccess | ToolFailure | ToolUnknown:
         """The outcome, its files written down. Those of a result that is late, or the second one, would be
@@ -195,7 +195,7 @@ class OutsideDesk:
         )
         return reply.word
 
-    def _waiting(self, token: str) -> _AwaitedCall:
+    def _awaited_call(self, token: str) -> _AwaitedCall:
         if not isinstance(cast("object", token), str) or not 0 < len(token) <= MAX_TOKEN_CHARS:
             raise InvalidInput(
                 "token",

@@ -50,13 +50,13 @@ class ProcessGuard:
         """From now on, `group` dies with this process."""
         with self._lock:
             self._groups.add(group)
-            self._say(f"+{group}\n")
+            self._send(f"+{group}\n")
 
     def forget(self, group: int) -> None:
         """`group` has ended; its number may be given to others."""
         with self._lock:
             self._groups.discard(group)
-            self._say(f"-{group}\n")
+            self._send(f"-{group}\n")
 
     def close_if_idle(self) -> None:
         """End the guard if it knows no group; the next `add` starts another."""
@@ -74,7 +74,7 @@ class ProcessGuard:
             process.stdin.close()
             process.wait()
 
-    def _say(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         if self._process is not None and self._process.poll() is None and self._write(self._process, line):
             return
         if not self._groups:

@@ -78,7 +78,7 @@ class ProcessPool:
 
     def __init__(self, start: StartProcess, most: int) -> None:
         self._start = start
-        self._most = most
+        self._max_processes = most
         self._changed = threading.Condition()
         self._shared: list[PooledProcess] = []
         self._queue: deque[object] = deque()
@@ -130,8 +130,8 @@ class ProcessPool:
         _kill_all(shared)
 
     def _placed(self, size: int) -> PooledProcess | None:
-        _kill_all(self._useless(keep=self._most))
-        found = choose_process(self._shared, size, self._most)
+        _kill_all(self._useless(keep=self._max_processes))
+        found = choose_process(self._shared, size, self._max_processes)
         if found is None:
             return None
         if found.process is None:
@@ -146,7 +146,7 @@ class ProcessPool:
 
     def _useless(self, keep: int = IDLE_PROCESSES) -> list[PooledProcess]:
         """Taken from the list: those that are empty and dead, or more than are kept while nobody waits."""
-        keep = self._most if self._queue else keep
+        keep = self._max_processes if self._queue else keep
         useless: list[PooledProcess] = []
         for shared in [each for each in self._shared if not each.members]:
             if shared.is_retired or not shared.child.is_alive or keep == 0:

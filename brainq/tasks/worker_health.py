@@ -38,9 +38,9 @@ class WorkerHealth:
 
     def __init__(self, prepare: Callable[[], object], look: Callable[[], object]) -> None:
         self._prepare = prepare
-        self._look = look
+        self._check = look
         self._doubted = threading.Event()
-        self._tell: Callable[[bool], None] | None = None
+        self._on_change: Callable[[bool], None] | None = None
         self._fit = True
 
     def wait_fit(self, give_up: Callable[[], object]) -> None:
@@ -57,7 +57,7 @@ class WorkerHealth:
 
     def follow(self, tell: Callable[[bool], None]) -> None:
         """From now on, `tell` is called with what changes: True when the worker can work again."""
-        self._tell = tell
+        self._on_change = tell
 
     def doubt(self) -> None:
         """A task failed in a way that it should not: look at once."""
@@ -69,11 +69,11 @@ class WorkerHealth:
         while not stopping.wait(TICK_S):  # however many tasks fail
             age_s = time.monotonic() - looked_at
             due = self._doubted.is_set() or age_s > (CHECK_EVERY_S if self._fit else RECHECK_EVERY_S)
-            if self._tell is None or not due:
+            if self._on_change is None or not due:
                 continue
             self._doubted.clear()
             try:
-                self._look()
+                self._check()
             except Exception as failure:
                 self._note(
                     False, str(failure) if isinstance(failure, Unreachable) else type(failure).__name__
@@ -102,8 +102,8 @@ class WorkerHealth:
         else:
             log.error("this worker cannot work: it consumes nothing until it can", why=said)
             mark_unready()
-        if self._tell is not None:
-            self._tell(fit)
+        if self._on_change is not None:
+            self._on_change(fit)
 
 
 # A worker says that it is alive, for `client.fleet()`: which pool it is of, and how many of its threads are busy.
@@ -142,7 +142,7 @@ class WorkerPresence:
             if stopping.is_set():
                 return
         name = f"{self._pool}@{self._owner()}"  # of the process: two workers may have one name by mistake
-        self._say(lambda told: told.forget_dead())
+        self._write(lambda told: told.forget_dead())
         while not stopping.is_set():
             pool = worker.pool
             seen = FleetWorker(
@@ -151,10 +151,10 @@ class WorkerPresence:
                 threads=int(pool.limit or 1),
                 busy=int(getattr(pool, "busy", 0)),  # Celery's own `-P threads` does not say
             )
-            self._say(lambda told, seen=seen: told.announce(name, seen, PRESENT_FOR_S))
+            self._write(lambda told, seen=seen: told.announce(name, seen, PRESENT_FOR_S))
             self.flush()
             stopping.wait(ANNOUNCE_EVERY_S)
-        self._say(lambda told: told.withdraw(name))
+        self._write(lambda told: told.withdraw(name))
 
     def flush(self) -> None:
         """What could not be added is added the next time."""
@@ -163,7 +163,7 @@ class WorkerPresence:
         except Exception as away:
             log.debug("metrics were not flushed", why=type(away).__name__)
 
-    def _say(self, what: Callable[[RedisWorkers], None]) -> None:
+    def _write(self, what: Callable[[RedisWorkers], None]) -> None:
         try:
             what(self._workers())
         except Exception as away:

@@ -255,11 +255,11 @@ class RunContext:
             if not self._outside_token:
                 token = new_outside_token(CallRef(self.session_id, self.turn_id, self.call_id))
                 self._outside_token = (
-                    token if self._give_token is None else self._noted(self._give_token, token)
+                    token if self._give_token is None else self._store_token(self._give_token, token)
                 )
             return self._outside_token
 
-    def _noted(self, give_token: Callable[[str], str], token: str) -> str:
+    def _store_token(self, give_token: Callable[[str], str], token: str) -> str:
         try:
             return give_token(token)
         except Exception as failure:

@@ -150,11 +150,11 @@ class StepRunner:
             claim.under_way.step, claim.under_way.attempt = step.step, step.attempt
             claim.under_way.account = account
             request = self._request(claim, view, asking, step, ends_at - time.monotonic(), blobs)
-            tail = self._tail(claim, step.step, step.attempt, trying)
+            tail = self._text_tail(claim, step.step, step.attempt, trying)
             try:
-                reply, spend = self._asked(claim, asking, request, account, tail, lost)
+                reply, spend = self._attempt(claim, asking, request, account, tail, lost)
             except TurnLost as failure:
-                self._leave(claim, account, failure)
+                self._report_lost_attempt(claim, account, failure)
                 return None
             except PermitDeferred as later:
                 later.spends = account.close(later)
@@ -202,7 +202,7 @@ class StepRunner:
             blobs=blobs,
         )
 
-    def _asked(
+    def _attempt(
         self,
         claim: TurnClaim,
         asking: StepRequest,
@@ -213,7 +213,7 @@ class StepRunner:
     ) -> tuple[ModelReply, Spend]:
         """One attempt's reply, and what it used. Raises ProviderError and TurnLost."""
         provider, model, step = asking.setting.provider, asking.setting.model, request.step
-        tell_retry = self._retry_teller(claim, step, request.attempt)
+        tell_retry = self._retry_publisher(claim, step, request.attempt)
         on_chunk = self._chunk_callback(claim, step, request.attempt)
         with counted(provider.name, model, "step") as asked, account.bill.here():
             reply = stream_reply(self._ask, provider, request, tail, tell_retry, lost, on_chunk)
@@ -221,7 +221,7 @@ class StepRunner:
             asked.answered(reply, spend.cost_usd)
         return reply, spend
 
-    def _leave(self, claim: TurnClaim, account: AttemptAccount, failure: TurnLost) -> None:
+    def _report_lost_attempt(self, claim: TurnClaim, account: AttemptAccount, failure: TurnLost) -> None:
         """Say what the attempt has come to, should nobody have taken the turn yet: whoever does charges it."""
         account.close(failure)
         try:
@@ -233,16 +233,16 @@ class StepRunner:
         """Before a stream that broke off is begun again."""
         log.info("stream broke, asking again", turn_id=claim.turn_id, step=step.step, attempt=step.attempt)
         wait_s = min(random.random() * step.attempt * RESTART_PAUSE_S, max(0.0, remaining_s))
-        self._retry_teller(claim, step.step, step.attempt)(ModelRetry(kind=failure.kind, wait_s=wait_s))
+        self._retry_publisher(claim, step.step, step.attempt)(ModelRetry(kind=failure.kind, wait_s=wait_s))
         self._pause(wait_s)
 
-    def _tail(self, claim: TurnClaim, step: int, attempt: int, trying: OutageRetry) -> TextTail:
+    def _text_tail(self, claim: TurnClaim, step: int, attempt: int, trying: OutageRetry) -> TextTail:
         def tell(mark: str, text: str, kind: EventKind) -> bool:
             return self._turns.tell_delta(claim, step, attempt, text, mark, kind)
 
         return TextTail(tell, lambda: self._turns.mark(claim), trying.is_away)
 
-    def _retry_teller(self, claim: TurnClaim, step: int, attempt: int) -> Callable[[ModelRetry], None]:
+    def _retry_publisher(self, claim: TurnClaim, step: int, attempt: int) -> Callable[[ModelRetry], None]:
         def tell(retry: ModelRetry) -> None:
             try:
                 self._turns.tell_retry(claim, step, attempt, retry)

@@ -164,7 +164,7 @@ class AuxiliaryWork:
 
         def claimed() -> bool:
             tokens = min(MAX_REFLECTION_TOKENS, estimate_messages(view.own)) + REFLECTION_FRAME_TOKENS
-            usd, under_way = self._most(view, tokens)
+            usd, under_way = self._worst_cost(view, tokens)
             begin = partial(
                 self._auxiliary.begin, claim, "reflection", str(view.step), tokens, usd, under_way
             )
@@ -223,7 +223,7 @@ class AuxiliaryWork:
         fixed_estimate: int,
         trying: OutageRetry,
     ) -> OutcomeWord:
-        usd, under_way = self._most(view, tokens)
+        usd, under_way = self._worst_cost(view, tokens)
         begin = partial(self._auxiliary.begin, claim, "compaction", str(tokens), tokens, usd, under_way)
         word = trying(begin)
         if word != "GO":
@@ -278,7 +278,7 @@ class AuxiliaryWork:
         calls = [call for message in messages for call in message.calls if not self._is_write(call.name)]
         return [fingerprint(c.name, c.arguments) for c in calls if isinstance(c.arguments, dict)]
 
-    def _most(self, view: TurnView, tokens: int) -> tuple[float | None, tuple[Spend, ...]]:
+    def _worst_cost(self, view: TurnView, tokens: int) -> tuple[float | None, tuple[Spend, ...]]:
         """What a call beside the steps may cost (None where the price is not known), and what is charged should its
         worker die over it."""
         try:

@@ -211,9 +211,9 @@ class TurnStarter:
         if request.kind == "chat":
             trying(lambda: self._log_user(request, self._brain.redact_logs))
             if not view.flag:
-                self._say_ready(claim.turn_id)
+                self._log_ready(claim.turn_id)
         self._call_back(setting.info)
-        before = [] if _has_history(view) else self._before(claim, request, setting.earlier, trying)
+        before = [] if _has_history(view) else self._history_before(claim, request, setting.earlier, trying)
         if request.kind == "review":
             # Its history is its own: what it begins with is copied into it.
             before = [*view.history.messages, *before] if request.seed == "session" else []
@@ -226,7 +226,7 @@ class TurnStarter:
         rendered = render_hash(setting.system_prompt, PREFIXES[self._brain.thinking])
         return TurnStart((*before, asked), rendered, setting.earlier)
 
-    def _say_ready(self, turn_id: str) -> None:
+    def _log_ready(self, turn_id: str) -> None:
         """No readiness flag was there to take: the turn is ready. Said once a minute a process."""
         now = time.monotonic()
         if now - self._ready_said_at >= READY_LOG_EVERY_S:
@@ -242,16 +242,16 @@ class TurnStarter:
         except Exception as failure:
             log.error("on_turn_start raised", failure=failure, turn_id=info.turn_id)
 
-    def _before(
+    def _history_before(
         self, claim: TurnClaim, request: TurnRequest, earlier: int, trying: OutageRetry
     ) -> list[Message]:
         """A session that Redis no longer holds goes on from what SQL kept of it; a new one begins with what its first
         turn brings along."""
         if earlier:
-            return trying(lambda: self._from_sql(claim, request))
+            return trying(lambda: self._history_from_sql(claim, request))
         return opening_messages(request.greeting, request.history)
 
-    def _from_sql(self, claim: TurnClaim, request: TurnRequest) -> list[Message]:
+    def _history_from_sql(self, claim: TurnClaim, request: TurnRequest) -> list[Message]:
         turns = self._remembered.history(claim.session_id, claim.turn_id, TURNS_FROM_SQL)
         said: list[Message] = []
         for number, (user, assistant, attachments) in enumerate(turns):

@@ -192,9 +192,11 @@ class Coordinator:
         ownership = Ownership()
         # Watched before it is claimed: a cancel is in what is read with the claim, or heard.
         with self._stops.watch(session_id, turn_id, ownership.hear):
-            return self._answer(session_id, turn_id, fence, owner, ownership)
+            return self._claim_and_advance(session_id, turn_id, fence, owner, ownership)
 
-    def _answer(self, session_id: str, turn_id: str, fence: int, owner: str, ownership: Ownership) -> str:
+    def _claim_and_advance(
+        self, session_id: str, turn_id: str, fence: int, owner: str, ownership: Ownership
+    ) -> str:
         if self._alone is None:
             claim = self._turns.claim(session_id, turn_id, fence, owner, ANY_LOSSES)
         else:
@@ -210,26 +212,26 @@ class Coordinator:
             COUNTERS.add(m.LAPSED, "turn")
         did = "lost"
         try:
-            did = self._claimed(claim, ownership)
+            did = self._advance_claim(claim, ownership)
             return did
         finally:
             if did == "lost":
                 # This process lives: said until Redis hears it, so that the turn is not taken for what kills workers.
                 self._beats.renew(lambda: self._turns.release(claim), _ignore_beat)
 
-    def _claimed(self, claim: TurnClaim, ownership: Ownership) -> str:
+    def _advance_claim(self, claim: TurnClaim, ownership: Ownership) -> str:
         with self._beats.renew(lambda: self._turns.beat(claim), ownership.hear):
             view = self._turns.look(claim)
             work = self._brains.of(view.request.brain)
             trying = self._patience.of(view)
             if work is None:
-                return self._done(view, self._end_unserved(claim, view, trying))
+                return self._leave_queue(view, self._end_unserved(claim, view, trying))
             request = work.brain.complete(view.request)
             if request is not view.request:
                 view = replace(view, request=request)
-            return self._done(view, self._acted(work, claim, view, ownership, trying))
+            return self._leave_queue(view, self._act_with_permits(work, claim, view, ownership, trying))
 
-    def _done(self, view: TurnView, did: str) -> str:
+    def _leave_queue(self, view: TurnView, did: str) -> str:
         """What was done. No place in a line is kept that nobody will take."""
         if view.stands and (left := queue_position_to_leave(view, did)):
             try:
@@ -238,7 +240,7 @@ class Coordinator:
                 log.warning("a line was not left", turn_id=view.request.turn_id, why=type(failure).__name__)
         return did
 
-    def _acted(
+    def _act_with_permits(
         self,
         work: CoordinatorRuntime,
         claim: TurnClaim,
@@ -250,7 +252,7 @@ class Coordinator:
             with replace(self._taking, asker=requester_of(view)).here():
                 return self._act(work, claim, view, ownership, trying)
         except PermitDeferred as later:
-            return self._let_wait(claim, later, trying)
+            return self._defer(claim, later, trying)
         except Exception as failure:
             if self._is_away(failure):
                 raise  # it is waited out: the turn is rung again
@@ -258,7 +260,7 @@ class Coordinator:
             log.error("turn failed in the coordinator", failure=failure, turn_id=claim.turn_id)
             return self._ender.end(claim, view, fault_end(failure), trying)
 
-    def _let_wait(self, claim: TurnClaim, later: PermitDeferred, trying: OutageRetry) -> str:
+    def _defer(self, claim: TurnClaim, later: PermitDeferred, trying: OutageRetry) -> str:
         """No thread waits with the turn: it is rung a little before its place comes, and half way of a long wait, for
         those before it may have left."""
         wait_s = later.wait_s if later.wait_s <= RECHECK_S else max(RECHECK_S, later.wait_s / 2)
@@ -353,6 +355,6 @@ class TracedCoordinator(Coordinator):
     ) -> str:
         parked = self._turns.parked_calls(claim, view.step) if view.parked_ms else ()
         with advance_span(claim, view, parked) as span, excluding_content(work.brain.redact_logs):
-            did = super()._acted(work, claim, view, ownership, trying)
+            did = super()._act_with_permits(work, claim, view, ownership, trying)
             span.note({names.DID: did})
             return did

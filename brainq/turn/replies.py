@@ -55,7 +55,7 @@ class ReplyHandler:
         if judged is None and schema is not None and not reply.calls:
             judged = judge_output(view, step, reply.text, schema)
         if isinstance(judged, AskAgain):
-            return self._tell(claim, view, step, reply, cost, tail, judged, trying)
+            return self._ask_again(claim, view, step, reply, cost, tail, judged, trying)
         if isinstance(judged, End) or not reply.calls:
             answered = bool(reply.text.strip())
             end = judged or End(
@@ -89,7 +89,7 @@ class ReplyHandler:
             claim, step, plan.message, plan.calls, cost.spend, tail, plan.block_tools, lost=cost.lost
         )
 
-    def _tell(
+    def _ask_again(
         self,
         claim: TurnClaim,
         view: TurnView,

@@ -74,7 +74,7 @@ class StepPipeline:
         opening = self._auxiliary.opening(view)
         if opening is not None:
             open_wave = partial(self._auxiliary.open, claim, opening, trying)
-            if did := self._after_begin(claim, start, trying, open_wave):
+            if did := self._begin_then(claim, start, trying, open_wave):
                 return _postponed(did)
 
         step = self._preparer.prepare(view, setting)
@@ -82,13 +82,13 @@ class StepPipeline:
             trying(lambda: self._brakes.lift(claim.session_id, claim.turn_id))
         if self._auxiliary.is_full(view, step):
             compact = partial(self._auxiliary.compact, claim, view, step, trying)
-            if did := self._after_begin(claim, start, trying, compact):
+            if did := self._begin_then(claim, start, trying, compact):
                 return _postponed(did)
 
         request = step_request(view, setting, step, self._price, len(self._brain.tools.specs), start)
         return self._attempts.make(claim, view, request, lost, trying)
 
-    def _after_begin(
+    def _begin_then(
         self, claim: TurnClaim, start: TurnStart | None, trying: OutageRetry, work: Callable[[], OutcomeWord]
     ) -> OutcomeWord:
         """Do what comes before the step. The turn has begun then, and not only with the step."""

@@ -104,7 +104,7 @@ class Rescuer:
         tool, effect, idempotent, step = facts.tool, facts.effect, facts.idempotent, facts.step
         started, outcome_json = "void", None
         if not effect.is_read:
-            verdict = self._void(ref, attempt, tool, effect)
+            verdict = self._claim_intent(ref, attempt, tool, effect)
             started, outcome_json = verdict.state, verdict.outcome_json
         rung_again_ms = self.calls.rung_again_ms(ref) if watchers is not None else None
         judged = rescue_verdict(effect, idempotent, attempt, self.max_attempts, started, outcome_json)
@@ -124,7 +124,7 @@ class Rescuer:
             watchers.call(ref, attempt, tool, did, rung_again_ms)
         return did
 
-    def _void(self, ref: CallRef, attempt: int, tool: str, effect: Effect) -> VoidResult:
+    def _claim_intent(self, ref: CallRef, attempt: int, tool: str, effect: Effect) -> VoidResult:
         """This row is the judgement: if it can be inserted the call never started, and now never will. So it is where
         the intent came to SQL late, after its worker had given it up, and Redis knows that nothing followed."""
 

@@ -111,7 +111,7 @@ class ScheduleRunner:
             is_due_again = False
             for row in tenants_in_turn(due):
                 if row.next_ms is not None:
-                    has_begun, follows_now = self._one(row, row.next_ms, now_ms)
+                    has_begun, follows_now = self._run_due(row, row.next_ms, now_ms)
                     begun += has_begun
                     is_due_again |= follows_now
                 if time.monotonic() > until:
@@ -120,7 +120,7 @@ class ScheduleRunner:
                 self._done_ms = now_ms
                 return begun
 
-    def _one(self, row: ScheduleRow, due_ms: int, now_ms: int) -> tuple[bool, bool]:
+    def _run_due(self, row: ScheduleRow, due_ms: int, now_ms: int) -> tuple[bool, bool]:
         """Whether the due instant began a turn, and whether the schedule's next one is due by now, too."""
         turn_id, note, following, is_full = "", "", now_ms + RECHECK_MS, False
         verdict: Literal["run", "missed", "running"] = "run"
@@ -131,18 +131,18 @@ class ScheduleRunner:
             elif verdict == "running":
                 note = f"left out: turn {row.last_turn_id} still ran"
         except Exception as failure:
-            note, is_full = self._refused(row, failure), isinstance(failure, QueueFull)
+            note, is_full = self._refusal_note(row, failure), isinstance(failure, QueueFull)
         try:
-            following, missed = self._following(row, due_ms, now_ms, is_missed=verdict == "missed")
+            following, missed = self._next_instant(row, due_ms, now_ms, is_missed=verdict == "missed")
             note = note or missed
             if following is None and is_full:  # its only run waits until it may
                 following = now_ms + FULL_MS
         except Exception as failure:
-            note = self._refused(row, failure)
+            note = self._refusal_note(row, failure)
         moved = self.rows.move(row.schedule_id, due_ms, following, turn_id=turn_id, note=note)
         return bool(turn_id), moved and following is not None and following <= now_ms
 
-    def _following(
+    def _next_instant(
         self, row: ScheduleRow, due_ms: int, now_ms: int, *, is_missed: bool
     ) -> tuple[int | None, str]:
         """The next instant that may begin a turn, and which were missed.
@@ -163,7 +163,7 @@ class ScheduleRunner:
     def _last_runs(self, row: ScheduleRow) -> bool:
         return bool(row.last_turn_id) and self.runs(row.last_turn_id)
 
-    def _refused(self, row: ScheduleRow, failure: Exception) -> str:
+    def _refusal_note(self, row: ScheduleRow, failure: Exception) -> str:
         """Its brain is gone, its session is busy, too many turns wait, or this version cannot read it: none of that
         may keep another one waiting."""
         if self.is_away(failure):

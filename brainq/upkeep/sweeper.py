@@ -134,31 +134,31 @@ class Sweeper:
             started = time.monotonic()
             self.sweep()
             if sweeps % COMPARE_EVERY_SWEEPS == 0:
-                self._part("take turns at comparing", self._compare)
+                self._run_part("take turns at comparing", self._compare)
             sweeps += 1
             if time.monotonic() - started > LONG_S:
                 log.warning("a sweep took long", took_s=round(time.monotonic() - started, 1))
 
     def sweep(self) -> None:
         """Look at what is due, for a bounded time: what is due longest comes first, and the rest the next time."""
-        self._part("look at turns", self._look_at_turns)
-        self._part("look at lanes", self._look_at_lanes)
+        self._run_part("look at turns", self._look_at_turns)
+        self._run_part("look at lanes", self._look_at_lanes)
 
     def _compare(self) -> None:
         if not self.index.take_comparing(self.every_s * COMPARE_EVERY_SWEEPS * COMPARER_LOST_AFTER):
             return
-        self._part("keep the room", self.keep_room)
+        self._run_part("keep the room", self.keep_room)
         epoch = self.index.epoch()
         if epoch != self._epoch:
             for walk in self._walks.values():
                 walk.restart()
             self._epoch = epoch
         for name, walk in self._walks.items():
-            self._part(name, partial(walk.walk, WALK_S))
-        self._part("ring judges", self.judges.ring)
-        self._part("begin scheduled turns", self.run_schedules)
+            self._run_part(name, partial(walk.walk, WALK_S))
+        self._run_part("ring judges", self.judges.ring)
+        self._run_part("begin scheduled turns", self.run_schedules)
 
-    def _part(self, name: str, part: Callable[[], object]) -> None:
+    def _run_part(self, name: str, part: Callable[[], object]) -> None:
         """One part of a sweep: what fails in it keeps no other from being done."""
         outage = self._outages.setdefault(name, OutageLog(log, f"sweep ({name})"))
         try:

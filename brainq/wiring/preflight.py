@@ -287,7 +287,9 @@ class _ParallelChecks:
         self._until = time.monotonic() + LIMIT_S
         self._checks: dict[str, Check] = {}
         self._threads = {
-            name: threading.Thread(target=self._look, args=(name, look), name=f"look-{name}", daemon=True)
+            name: threading.Thread(
+                target=self._run_check, args=(name, look), name=f"look-{name}", daemon=True
+            )
             for name, look in looks.items()
         }
         for thread in self._threads.values():
@@ -304,7 +306,7 @@ class _ParallelChecks:
         }
         return [self._checks.get(name, late[name]) for name in self._threads]
 
-    def _look(self, name: str, look: Callable[[], Check]) -> None:
+    def _run_check(self, name: str, look: Callable[[], Check]) -> None:
         try:
             self._checks[name] = look()
         except Exception as error:

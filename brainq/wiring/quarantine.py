@@ -49,24 +49,24 @@ class Quarantine:
         self._lease_s, self._beat_s = settings.lease_s, settings.beat_s
         self._turns = turns
         self._guard = ProcessGuard()
-        self._most = settings.quarantine_processes
-        self._processes = ProcessPool(self._start, self._most)
+        self._max_processes = settings.quarantine_processes
+        self._processes = ProcessPool(self._start, self._max_processes)
         self._lock = threading.Lock()
-        self._busy: set[str] = set()
+        self._turns_in_children: set[str] = set()
 
     def advance(self, session_id: str, turn_id: str, fence: int) -> str:
         """Have a child answer the doorbell; what it did, in a word. Waits for a place. Raises SetupError when none can
         be started."""
         while True:
             with self._lock:
-                if turn_id in self._busy:
+                if turn_id in self._turns_in_children:
                     return "dropped: a process works on it alone"
-                self._busy.add(turn_id)
+                self._turns_in_children.add(turn_id)
             try:
                 found = self._in_child(session_id, turn_id, fence)
             finally:
                 with self._lock:
-                    self._busy.discard(turn_id)
+                    self._turns_in_children.discard(turn_id)
             if isinstance(found, str):
                 return found
             # Only now: this rings, and whoever answers may be here.
@@ -122,7 +122,7 @@ class Quarantine:
             ) from lost
 
     def _in_child(self, session_id: str, turn_id: str, fence: int) -> str | ProcessDeath:
-        size = group_size(self._turns.died_among(session_id, turn_id), self._most)
+        size = group_size(self._turns.died_among(session_id, turn_id), self._max_processes)
 
         def goes_on() -> bool:
             return self._waits(session_id, turn_id, fence)

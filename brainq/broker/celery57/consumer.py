@@ -140,17 +140,17 @@ class Consumer(stock.Consumer):
             except _FAULTS as error:
                 fault = f"Celery cannot read it ({type(error).__name__})"
             if fault is not None:
-                self._refuse(message, fault)
+                self._quarantine(message, fault)
 
         return on_task_received
 
     def on_invalid_task(self, body: Any, message: Any, exc: Exception) -> None:
         """A header such as eta or expires is malformed."""
-        self._refuse(message, "a header is malformed")
+        self._quarantine(message, "a header is malformed")
 
     def on_decode_error(self, message: Any, exc: Exception) -> None:
         """The body is not what its content type says."""
-        self._refuse(message, "the body cannot be decoded")
+        self._quarantine(message, "the body cannot be decoded")
 
     def _acks(self, message: Any) -> tuple[Callable[..., object], Callable[..., object]]:
         """How a task's thread acks and rejects: at once where that tells the broker nothing, else by the loop."""
@@ -181,7 +181,7 @@ class Consumer(stock.Consumer):
             raise _InvalidMessage("callbacks, chains and chords are not served")
         return [args, kwargs, embed]
 
-    def _refuse(self, message: Any, reason: str) -> None:
+    def _quarantine(self, message: Any, reason: str) -> None:
         queue = str(message.delivery_info.get("routing_key"))
         quarantine = getattr(message.channel, "quarantine", None)
         if quarantine is None:

@@ -274,7 +274,7 @@ class _CheckedChannel:
         _unsaved.append(json.dumps(note))
         self._keep()
 
-    def _keep(self: Any) -> None:
+    def _save_quarantined(self: Any) -> None:
         """Write down what was quarantined. While Redis refuses (it is full), this process has it."""
         global _tried_at
         _tried_at = time.monotonic()

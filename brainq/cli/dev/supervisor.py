@@ -120,9 +120,9 @@ class Supervisor:
     def look(self) -> None:
         """Look at each child once, and do what is due."""
         for child in self._children:
-            self._look(child, self._lives[child.name])
+            self._check_child(child, self._lives[child.name])
 
-    def _look(self, child: Child, life: _ChildHistory) -> None:
+    def _check_child(self, child: Child, life: _ChildHistory) -> None:
         now = self._now()
         if child.is_running:
             if not life.is_back and child.is_ready:

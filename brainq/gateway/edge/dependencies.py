@@ -44,10 +44,10 @@ class CachedCall(Generic[T]):
         asked = self._asked
         if asked is None or (asked.done() and self._now() - self._at >= CACHED_S):
             asked = self._asked = asyncio.ensure_future(self._ask())
-            asked.add_done_callback(self._note)
+            asked.add_done_callback(self._note_time)
         return await asyncio.shield(asked)
 
-    def _note(self, asked: asyncio.Future[T]) -> None:
+    def _note_time(self, asked: asyncio.Future[T]) -> None:
         self._at = self._now()
 
 

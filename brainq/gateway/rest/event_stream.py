@@ -166,10 +166,10 @@ class EventStream(Response):
         self._reading = reading
         self._place = place
         self._heartbeat_s = heartbeat_s
-        self._is_welcome = is_welcome
+        self._may_still_read = is_welcome
         self._write = write
         self._opening = opening
-        self._last_words = farewell
+        self._closing = farewell
         self._rest = rest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -193,7 +193,7 @@ class EventStream(Response):
             if clock() - asked_at >= self._heartbeat_s:
                 asked_at = clock()
                 if not await self._may_go_on():
-                    await _send_body(send, self._farewell())
+                    await _send_body(send, self._closing_frames())
                     return
             reading = self._reading.next
             if not reading.done():
@@ -203,7 +203,7 @@ class EventStream(Response):
             if gone.done():
                 return
             if stopping.done():
-                await _send_body(send, self._farewell())
+                await _send_body(send, self._closing_frames())
                 return
             if reading.done():
                 try:
@@ -211,7 +211,7 @@ class EventStream(Response):
                     written = None if event is None else await self._write(event)
                 except BrainqError as away:
                     log.warning("a stream is cut off", failure=away)
-                    await _send_body(send, self._farewell())
+                    await _send_body(send, self._closing_frames())
                     return
                 if written is None:
                     return
@@ -225,12 +225,12 @@ class EventStream(Response):
             else:
                 await _send_body(send, HEARTBEAT)
 
-    def _farewell(self) -> bytes:
-        return self._last_words if isinstance(self._last_words, bytes) else self._last_words()
+    def _closing_frames(self) -> bytes:
+        return self._closing if isinstance(self._closing, bytes) else self._closing()
 
     async def _may_go_on(self) -> bool:
         try:
-            return await self._is_welcome()
+            return await self._may_still_read()
         except Exception as failure:  # where it cannot be asked nobody goes on; who comes again is told why
             log.warning("a stream is cut off", failure=failure)
             return False

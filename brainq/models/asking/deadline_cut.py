@@ -51,11 +51,11 @@ class DeadlineCut:
         if self._socket is None:
             return
         self._rings_at = self._cuts_at = time.monotonic() + after_s
-        self._timer = threading.Timer(after_s, self._ring)
+        self._timer = threading.Timer(after_s, self._cut_if_due)
         self._timer.daemon = True
         self._timer.start()
 
-    def _ring(self) -> None:
+    def _cut_if_due(self) -> None:
         with self._lock:
             if self._socket is None or self.fired:
                 return

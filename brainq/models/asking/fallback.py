@@ -170,7 +170,7 @@ class Fallback:
             try:
                 *_, last = self._chunks(request, deadline)
             except ProviderError as error:
-                if error.kind in INTERRUPTED_KINDS and not deadline.passed and self._somebody_is_well():
+                if error.kind in INTERRUPTED_KINDS and not deadline.passed and self._is_any_available():
                     continue
                 raise
             assert last.reply is not None
@@ -181,7 +181,7 @@ class Fallback:
         """See Provider.generate_stream. A retry chunk names the model that is asked next."""
         return self._chunks(request, Deadline(request.timeout_s, self._clock))
 
-    def _somebody_is_well(self) -> bool:
+    def _is_any_available(self) -> bool:
         return any(not member.rest.failures for member in self._members)
 
     def _chunks(self, request: ModelRequest, deadline: Deadline) -> Iterator[ModelChunk]:
@@ -210,7 +210,7 @@ class Fallback:
                 )
                 yield ModelChunk(retry=ModelRetry(kind=kind, wait_s=0.0, model=who))
             try:
-                yield from self._of(member, provider, model, request, deadline, left)
+                yield from self._member_chunks(member, provider, model, request, deadline, left)
             except PermitDeferred as later:
                 if not left:
                     raise
@@ -225,7 +225,7 @@ class Fallback:
                 return
         raise _none_available(failures)
 
-    def _of(
+    def _member_chunks(
         self,
         member: _Member,
         provider: Provider,
@@ -240,7 +240,7 @@ class Fallback:
         is_own = is_same_service(provider, self._members[0].resolved()[0])
         asked = _member_request(request, model, deadline, left, is_own=is_own)
         try:
-            for chunk in self._waited_for(stream_with_permits(provider, asked), who, left):
+            for chunk in self._within_patience(stream_with_permits(provider, asked), who, left):
                 if chunk.reply is not None:
                     member.rest.answered()
                     yield ModelChunk(reply=_with_answered_by(chunk.reply, provider, model))
@@ -257,7 +257,7 @@ class Fallback:
             raise
         raise ProviderError(f"{who} ended its stream without a reply", kind="stream", retryable=True)
 
-    def _waited_for(self, chunks: Iterator[ModelChunk], who: str, left: int) -> Iterator[ModelChunk]:
+    def _within_patience(self, chunks: Iterator[ModelChunk], who: str, left: int) -> Iterator[ModelChunk]:
         """The chunks, as long as no retry takes more patience than there is. Others are left to ask."""
         patience = Deadline(self._patience_s, self._clock)
         for chunk in chunks:

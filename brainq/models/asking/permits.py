@@ -115,9 +115,9 @@ class RatePermit:
     is_stopped: bool = False
     _answered_at: float | None = None
     _used: TokenUsage | None = None
-    _said: RateReport = EMPTY_RATE_REPORT
+    _rate_answer: RateReport = EMPTY_RATE_REPORT
     _estimated: int = 0
-    _most_output: int = 0
+    _max_output: int = 0
     _is_reported: bool = False
     _request: BilledRequest | None = None
     model: str = field(init=False)
@@ -136,11 +136,11 @@ class RatePermit:
         later than that may wait (`waited` where it has not begun); BudgetSpent, where the turn has nothing left for it.
         """
         self.bill.require(self.provider, self.asked_model, request)
-        has_waited = self._take(request, remaining_s)
+        has_waited = self._acquire(request, remaining_s)
         self._request = self.bill.sent(self.provider, self.asked_model, request)
         return has_waited
 
-    def _take(self, request: ModelRequest, remaining_s: float) -> bool:
+    def _acquire(self, request: ModelRequest, remaining_s: float) -> bool:
         if self.taking is None or not self.taking.limits.holds(self.name):
             return False
         ticket = self.id = uuid.uuid4().hex  # both begin with the session: tenants share the model
@@ -148,8 +148,8 @@ class RatePermit:
             ticket = f"{request.session_id} {request.turn_id} {request.step} {request.purpose}"
             self.id = f"{request.session_id} {self.id}"
         self._estimated = request.estimate or estimate_request(request)
-        self._most_output = request.max_output_tokens or 0
-        tokens = self._estimated + self._most_output
+        self._max_output = request.max_output_tokens or 0
+        tokens = self._estimated + self._max_output
         asker, hold_s = self.taking.asker, self.taking.hold_s
         ends_at = time.monotonic() + remaining_s
         if asker.may_wait_s is not None:  # its time stands still, and as little as can be of it is slept
@@ -159,14 +159,14 @@ class RatePermit:
         has_waited = False
         while True:
             left_s = max(0.0, ends_at - time.monotonic())
-            wait = self._asked(
-                self.taking.limits, ticket, tokens, self._most_s(request, asker, left_s), asker.rank
+            wait = self._request_permit(
+                self.taking.limits, ticket, tokens, self._max_wait_s(request, asker, left_s), asker.rank
             )
             if wait is None:
                 self.is_taken = True
                 return has_waited
             if wait.is_late:
-                raise self._too_late(request, asker, wait, stands)
+                raise self._late_error(request, asker, wait, stands)
             if asker.may_wait_s is not None and wait.wait_s > left_s:
                 wait = replace(wait, wait_s=left_s)  # it is looked whether there is a place even then
             if wait.wait_s > hold_s:
@@ -174,7 +174,7 @@ class RatePermit:
             has_waited = True
             self.taking.pause(wait.wait_s)
 
-    def _most_s(self, request: ModelRequest, asker: Requester, left_s: float) -> float:
+    def _max_wait_s(self, request: ModelRequest, asker: Requester, left_s: float) -> float:
         """For a longer wait nobody stands in line."""
         if not request.in_line:
             assert self.taking is not None
@@ -183,7 +183,7 @@ class RatePermit:
             return float("inf")
         return left_s
 
-    def _too_late(
+    def _late_error(
         self, request: ModelRequest, asker: Requester, wait: RateWait, stands: str
     ) -> ProviderError:
         if not request.in_line:
@@ -198,7 +198,7 @@ class RatePermit:
             return ProviderError(f"{told} its max_wait_s: {limit} max_wait_s", kind="waited", retryable=True)
         return ProviderError(f"{told} the deadline: {limit} timeout_s", kind="limited", retryable=True)
 
-    def _asked(
+    def _request_permit(
         self, limits: RateLimits, ticket: str, tokens: int, most_s: float, rank: int
     ) -> RateWait | None:
         try:
@@ -215,7 +215,7 @@ class RatePermit:
         if self._request is not None and status < 400:
             self._request.has_begun = True
         if headers is not None and self.taking is not None:
-            self._said = read_rate_limits(headers, status)
+            self._rate_answer = read_rate_limits(headers, status)
 
     def wrote(self, chunk: ModelChunk) -> None:
         """A part of the reply came."""
@@ -239,11 +239,11 @@ class RatePermit:
     def _report(self, limits: RateLimits, usage: TokenUsage) -> None:
         """Others learn from it before the reply is whole. Where its output has a limit, all is known by now."""
         self._is_reported = True
-        used = usage.input_tokens + (self._most_output or usage.output_tokens)
-        counted = usage.input_tokens if self._most_output else used
+        used = usage.input_tokens + (self._max_output or usage.output_tokens)
+        counted = usage.input_tokens if self._max_output else used
         try:
             limits.report(
-                self.name, self.id, TokenCount(used, self._estimated, counted), bool(self._most_output)
+                self.name, self.id, TokenCount(used, self._estimated, counted), bool(self._max_output)
             )
         except Exception as failure:
             log.warning("a stream's usage was not reported", model=self.model, why=type(failure).__name__)
@@ -251,9 +251,9 @@ class RatePermit:
     def _count(self) -> int | TokenCount | None:
         """What it used; and how far off its estimate was, where the service has counted and that is not known yet."""
         usage = self._used
-        if usage is None or usage.estimated or not self.is_taken or (self._is_reported and self._most_output):
+        if usage is None or usage.estimated or not self.is_taken or (self._is_reported and self._max_output):
             return None if usage is None else usage.total
-        counted = usage.input_tokens if self._most_output else usage.total
+        counted = usage.input_tokens if self._max_output else usage.total
         return TokenCount(usage.total, self._estimated, counted)
 
     def used(self, usage: TokenUsage) -> None:
@@ -278,7 +278,7 @@ class RatePermit:
 
     def stopped(self, wait_s: float) -> None:
         """The service takes nothing for so long."""
-        self._said = RateReport(self._said.requests, self._said.tokens, wait_s)
+        self._rate_answer = RateReport(self._rate_answer.requests, self._rate_answer.tokens, wait_s)
 
     def settle(self) -> None:
         """Say what came of it. What cannot be said is not the call's failure: the place counts its longest, then."""
@@ -286,14 +286,14 @@ class RatePermit:
             self._end(self._request, self._request.has_begun)
         if self.taking is None:
             return
-        if self._said is EMPTY_RATE_REPORT and not self.taking.limits.holds(self.name):
+        if self._rate_answer is EMPTY_RATE_REPORT and not self.taking.limits.holds(self.name):
             return  # nobody asks
         ago_s = None if self._answered_at is None else time.monotonic() - self._answered_at
         try:
             is_kept = self.taking.limits.settle(
-                self.name, self.id or uuid.uuid4().hex, self._count(), ago_s, self._said
+                self.name, self.id or uuid.uuid4().hex, self._count(), ago_s, self._rate_answer
             )
-            self.is_stopped = is_kept and self._said.stop_s > 0
+            self.is_stopped = is_kept and self._rate_answer.stop_s > 0
         except Exception as failure:
             log.warning("a model's place was not settled", model=self.model, why=type(failure).__name__)
 

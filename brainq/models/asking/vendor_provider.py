@@ -150,13 +150,13 @@ class VendorProvider(ABC):
     def generate(self, request: ModelRequest) -> ModelReply:
         """See Provider.generate. Raises SetupError if the SDK or the API key is missing."""
         deadline = Deadline(request.timeout_s, self._retry.clock)
-        return call_with_retry(lambda: self._whole(request, deadline), deadline, self._retry)
+        return call_with_retry(lambda: self._request_whole(request, deadline), deadline, self._retry)
 
     @keeps_limits
     def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
         """See Provider.generate_stream. Raises SetupError if the SDK or the API key is missing."""
         deadline = Deadline(request.timeout_s, self._retry.clock)
-        return stream_with_retry(lambda: self._chunks(request, deadline), deadline, self._retry)
+        return stream_with_retry(lambda: self._request_stream(request, deadline), deadline, self._retry)
 
     @abstractmethod
     def _require_key(self) -> str:
@@ -173,7 +173,7 @@ class VendorProvider(ABC):
 
         Raises SetupError if the SDK or the API key is missing. Calling it is optional.
         """
-        self._connected(self._sdk())
+        self._connected_client(self._sdk())
 
     def close(self) -> None:
         """Close the connections; the next call opens new ones."""
@@ -182,17 +182,17 @@ class VendorProvider(ABC):
         if client is not None:
             client.close()
 
-    def _whole(self, request: ModelRequest, deadline: Deadline) -> ModelReply:
-        with self._answer(request, Pace(deadline), stream=False) as (response, _, place):
+    def _request_whole(self, request: ModelRequest, deadline: Deadline) -> ModelReply:
+        with self._open_answer(request, Pace(deadline), stream=False) as (response, _, place):
             reply = _complete_reply(
                 _parse(partial(self._read_whole, request), self._object(response.read())), request
             )
             place.used(reply.usage)
             return reply
 
-    def _chunks(self, request: ModelRequest, deadline: Deadline) -> Generator[ModelChunk]:
+    def _request_stream(self, request: ModelRequest, deadline: Deadline) -> Generator[ModelChunk]:
         pace = Pace.of(request, deadline, self._retry.clock)
-        with self._answer(request, pace, stream=True) as (response, cutoff, place):
+        with self._open_answer(request, pace, stream=True) as (response, cutoff, place):
             if "json" in response.headers.get("content-type", ""):  # a server that ignores `stream`
                 reply = _complete_reply(
                     _parse(partial(self._read_whole, request), self._object(response.read())), request
@@ -248,15 +248,15 @@ class VendorProvider(ABC):
         return value
 
     @contextmanager
-    def _answer(
+    def _open_answer(
         self, request: ModelRequest, pace: Pace, *, stream: bool
     ) -> Generator[tuple[Any, DeadlineCut, RatePermit]]:
         """The service's answer, and its place; whatever fails while it is open is raised as ProviderError."""
         sdk = self._sdk()
-        client = self._connected(sdk)
+        client = self._connected_client(sdk)
         cutoff: DeadlineCut | None = None
         try:
-            with self._sent(sdk, client, request, pace, stream=stream) as (response, place):
+            with self._send_with_permit(sdk, client, request, pace, stream=stream) as (response, place):
                 cutoff = DeadlineCut(response.http_response, pace.allowed_s())
                 with cutoff:
                     yield response, cutoff, place
@@ -269,11 +269,11 @@ class VendorProvider(ABC):
             raise known from error
 
     @contextmanager
-    def _sent(
+    def _send_with_permit(
         self, sdk: Any, client: Any, request: ModelRequest, pace: Pace, *, stream: bool
     ) -> Generator[tuple[Any, RatePermit]]:
         """Send the request, each time at its place, again at once without what this server does not take."""
-        self._tell_absent(request)
+        self._warn_unsupported(request)
         once: frozenset[str] = frozenset()
         while True:
             place = permit_for(self.name, request.model, account_digest(self._base_url, self._api_key))
@@ -298,7 +298,7 @@ class VendorProvider(ABC):
                 if named in self.for_once or len(self._refused) >= MAX_REMEMBERED_REFUSALS:
                     once |= {named}
                 else:
-                    self._refused |= {self._mark(named, request)}
+                    self._refused |= {self._refusal_key(named, request)}
                     log.warning("the service refuses a part of requests", provider=self.name, left_out=named)
                 continue
             except BaseException as error:
@@ -320,9 +320,11 @@ class VendorProvider(ABC):
         """What the service was found not to take: of any request, or of one like this."""
         if not self._refused:
             return self._refused
-        return self._refused | {name for name in self.optional if self._mark(name, request) in self._refused}
+        return self._refused | {
+            name for name in self.optional if self._refusal_key(name, request) in self._refused
+        }
 
-    def _mark(self, name: str, request: ModelRequest) -> str:
+    def _refusal_key(self, name: str, request: ModelRequest) -> str:
         """Under what it is remembered. What a caller wrote may be named in a refusal: it is held against that alone."""
         if name not in self.optional:
             return name
@@ -331,13 +333,13 @@ class VendorProvider(ABC):
             name = f"{name} {hashlib.sha256(schema.encode(errors='replace')).hexdigest()[:16]}"
         return refusal_key(name, request.model)
 
-    def _tell_absent(self, request: ModelRequest) -> None:
+    def _warn_unsupported(self, request: ModelRequest) -> None:
         for name in self.absent:
             if getattr(request.options, name) is not None and name not in self._refused:
                 self._refused |= {name}
                 log.warning("the service has no such option", provider=self.name, left_out=name)
 
-    def _connected(self, sdk: Any) -> Any:
+    def _connected_client(self, sdk: Any) -> Any:
         # A client inherited through fork shares its sockets with the parent.
         if self._client is None or self._client_pid != os.getpid():
             with self._lock:

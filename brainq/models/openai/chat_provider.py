@@ -64,7 +64,7 @@ class OpenAIProvider(VendorProvider):
             request,
             stream=stream,
             max_tokens_key="max_tokens" if old_key else "max_completion_tokens",
-            roles=self._taken(request.model, refused),
+            roles=self._accepted_roles(request.model, refused),
             blocks=self._blocks(request, refused),
             thinking=refusal_key(EARLIER_REASONING, request.model) not in refused,
         )
@@ -75,7 +75,7 @@ class OpenAIProvider(VendorProvider):
         return {key: value for key, value in body.items() if key not in refused}
 
     def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:
-        roles = stricter_roles(status, body, self._taken(request.model, self._refused))
+        roles = stricter_roles(status, body, self._accepted_roles(request.model, self._refused))
         if roles:
             return _roles_key(roles, request.model)
         if refused_parameter(status, body, REFUSABLE_FIELDS):
@@ -83,7 +83,7 @@ class OpenAIProvider(VendorProvider):
         named = refused_parameter(status, body, openai_options.REFUSABLE_CHAT_PARAMETERS)
         return refusal_key(named, request.model) if named else super()._refusal(request, status, body)
 
-    def _taken(self, model: str, refused: frozenset[str]) -> Roles:
+    def _accepted_roles(self, model: str, refused: frozenset[str]) -> Roles:
         """One server may have models with different templates."""
         learned = [roles for roles in ROLES if _roles_key(roles, model) in refused]
         return max([self._roles, *learned], key=ROLES.index)

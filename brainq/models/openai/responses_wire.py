@@ -288,7 +288,7 @@ class ResponsesStream:
         kind = str(event.get("type") or "")
         index = int(event.get("output_index") or 0)
         if kind in _TEXT_EVENTS:
-            return self._said(str(event.get("delta") or ""))
+            return self._add_text(str(event.get("delta") or ""))
         if kind in _REASONING_EVENTS:
             thought = self._thought_joiner.feed(str(event.get("delta") or ""))
             return ModelChunk(reasoning=thought) if thought else None
@@ -309,7 +309,7 @@ class ResponsesStream:
             self._end(kind.removeprefix("response."), event.get("response") or {})
         return None
 
-    def _said(self, delta: str) -> ModelChunk | None:
+    def _add_text(self, delta: str) -> ModelChunk | None:
         if not delta:
             return None
         text = self._joiner.feed(delta)

@@ -131,7 +131,7 @@ class PydanticAIProvider:
             place.answered(status=_status(found))
             if isinstance(found, BaseException):
                 raise self._failure(found) from found
-            reply = self._finished(found, request, model)
+            reply = self._complete_reply(found, request, model)
             place.used(reply.usage)
         return reply
 
@@ -164,13 +164,13 @@ class PydanticAIProvider:
                     yield item
             finally:
                 task.cancel()
-            reply = self._finished(item, request, model)
+            reply = self._complete_reply(item, request, model)
             place.used(reply.usage)
         if len(reply.text) > shown:  # half an emoji that was held back
             yield ModelChunk(text=reply.text[shown:])
         yield ModelChunk(reply=reply)
 
-    def _finished(self, reply: ModelReply, request: ModelRequest, model: Model) -> ModelReply:
+    def _complete_reply(self, reply: ModelReply, request: ModelRequest, model: Model) -> ModelReply:
         if not reply.finish_reason and model.system not in _WITHOUT_FINISH_REASON:
             raise ProviderError(
                 f"{self.name}: the reply ended without a reason: it was cut", kind="stream", retryable=True
@@ -184,12 +184,12 @@ class PydanticAIProvider:
             if self._pid != os.getpid():  # connections inherited through fork are the parent's
                 self._models, self._pid = {}, os.getpid()
             found = self._models.get(key)
-        return found if found is not None else self._entered(key, name)
+        return found if found is not None else self._open_model(key, name)
 
-    def _entered(self, key: str, name: str) -> Model:
+    def _open_model(self, key: str, name: str) -> Model:
         # Outside the lock: a model that was given is a user's code. Of two threads' models one is kept.
         try:
-            model = self._given or self._inferred(name)
+            model = self._given or self._infer_model(name)
             run_on_model_loop(model.__aenter__(), OPEN_TIMEOUT_S)
         except Exception as error:
             raise self._failure(error) from error
@@ -200,7 +200,7 @@ class PydanticAIProvider:
             run_on_model_loop(model.__aexit__(None, None, None), OPEN_TIMEOUT_S)
         return kept
 
-    def _inferred(self, name: str) -> Model:
+    def _infer_model(self, name: str) -> Model:
         from pydantic_ai.models import infer_model
 
         return infer_model(name if self._system == ANY_SERVICE else f"{self._system}:{name}")

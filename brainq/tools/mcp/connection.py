@@ -111,7 +111,7 @@ class Connection:
 
     async def open(self) -> None:
         """Start the server and list its tools. Raises NotOpen."""
-        self._owner = asyncio.create_task(self._own(), name=f"brainq-mcp-{self._server.name}")
+        self._owner = asyncio.create_task(self._run(), name=f"brainq-mcp-{self._server.name}")
         try:
             async with asyncio.timeout(self._server.start_timeout_s):
                 await asyncio.shield(self._ready)
@@ -209,11 +209,13 @@ class Connection:
         if self._closing is None:
             self._closing = asyncio.get_running_loop().create_task(self.close())
 
-    async def _own(self) -> None:
+    async def _run(self) -> None:
         streams: AbstractAsyncContextManager[Any] = self._stdio or http_transport(self._server)
         try:
             me = Implementation(name="brainq", version=version("brainq"))
-            async with Client(streams, cache=None, client_info=me, message_handler=self._heard) as client:
+            async with Client(
+                streams, cache=None, client_info=me, message_handler=self._on_message
+            ) as client:
                 await self._list(client)
                 self._client = client
                 self._ready.set_result(None)
@@ -229,7 +231,7 @@ class Connection:
             self._client = None
             self._ending.set()
 
-    async def _heard(self, message: object) -> None:
+    async def _on_message(self, message: object) -> None:
         """A server that says that its tools have changed is asked for them, by one task at a time."""
         if not isinstance(message, ToolListChangedNotification):
             return

@@ -171,7 +171,7 @@ class StdioTransport(Transport):
         self._tasks = [
             asyncio.create_task(self._read(process.stdout, incoming)),
             asyncio.create_task(self._write(process.stdin, outgoing)),
-            asyncio.create_task(self._listen(process.stderr)),
+            asyncio.create_task(self._read_stderr(process.stderr)),
         ]
         return received, sent
 
@@ -226,7 +226,7 @@ class StdioTransport(Transport):
         except OSError:
             self.lost.set()
 
-    async def _listen(self, stderr: asyncio.StreamReader) -> None:
+    async def _read_stderr(self, stderr: asyncio.StreamReader) -> None:
         with contextlib.suppress(OSError):
             while chunk := await stderr.read(LINE_CHUNK):
                 self.last_words += chunk

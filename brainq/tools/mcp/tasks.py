@@ -55,7 +55,7 @@ class McpTasks:
 
         try:
             try:
-                state = await self._asked(task, lambda session: get_task(session, task.task_id))
+                state = await self._request(task, lambda session: get_task(session, task.task_id))
             except (
                 ServerReportedFailure
             ) as refusal:  # such as that it is asked too often: it says nothing of the task's end
@@ -75,7 +75,7 @@ class McpTasks:
 
         with suppress(_TaskLost, ServerUnavailable, ServerFailure, TimeoutError):
             async with asyncio.timeout(TASK_CANCEL_S):
-                await self._asked(task, lambda session: cancel_task(session, task.task_id))
+                await self._request(task, lambda session: cancel_task(session, task.task_id))
         self._forget(task)
 
     async def _result(self, task: ServerTask, status: str, said: str) -> Any:
@@ -85,7 +85,7 @@ class McpTasks:
         if status == "cancelled":
             return ToolError(said or f"The MCP server {self.server.name!r} cancelled the task.")
         try:
-            result = await self._asked(task, lambda session: get_result(session, self.tool, task.task_id))
+            result = await self._request(task, lambda session: get_result(session, self.tool, task.task_id))
             value = tool_result(
                 result.model_dump(mode="json", by_alias=True, exclude_none=True), self.secrets
             )
@@ -97,7 +97,9 @@ class McpTasks:
             raise
         return ToolError(said or "The tool failed, and did not say why.") if status == "failed" else value
 
-    async def _asked(self, task: ServerTask, request: Callable[[ClientSession], Awaitable[Answer]]) -> Answer:
+    async def _request(
+        self, task: ServerTask, request: Callable[[ClientSession], Awaitable[Answer]]
+    ) -> Answer:
         """Raises _Lost, ServerAway, and Answered for an error that is the task's own."""
         session = shared_session(self.key, self.server, self.pinned)
         connection = session.held if task.held_by else None

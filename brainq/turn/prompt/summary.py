@@ -256,7 +256,7 @@ class Summariser:
             return summary_by_rules(folded, max_tokens), "rules", None
         with record_calls() as asked:
             try:
-                text = self._asked(folded, max_tokens, self.clock() + allowed_s)
+                text = self._model_summary(folded, max_tokens, self.clock() + allowed_s)
             except PermitDeferred as later:
                 if any(call.reply is not None for call in asked):
                     text = ""
@@ -271,7 +271,7 @@ class Summariser:
             return summary_by_rules(folded, max_tokens), "rules", spend
         return text, "model", spend
 
-    def _asked(self, folded: DroppedHistory, max_tokens: int, ends_at: float) -> str:
+    def _model_summary(self, folded: DroppedHistory, max_tokens: int, ends_at: float) -> str:
         """The model's summary; empty when time ran out. Raises what asking it raises."""
         so_far, pieces = self._pieces(folded, max_tokens)
         system = _SYSTEM.format(words=max(20, int(max_tokens * WORDS_PER_TOKEN)))

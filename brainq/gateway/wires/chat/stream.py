@@ -41,7 +41,7 @@ class DetailsLookup:
 
     def __init__(self, handle: AsyncTurnHandle) -> None:
         self._handle = handle
-        self._ended: dict[str, TurnCall] = {}
+        self._ended_calls: dict[str, TurnCall] = {}
 
     async def of(self, event: TurnEvent) -> EventDetails:
         """Raises as the handle's verbs do."""
@@ -63,13 +63,13 @@ class DetailsLookup:
     async def _calls(self, wanted: list[str]) -> tuple[TurnCall, ...]:
         """The calls of these ids, all of one step. No more is read than lies between the first and the last of them."""
         ids = [full_call_id(self._handle.turn_id, call) for call in wanted]
-        if all(full in self._ended for full in ids):
-            return tuple(self._ended[full] for full in ids)
+        if all(full in self._ended_calls for full in ids):
+            return tuple(self._ended_calls[full] for full in ids)
         places = [parse_call_id(call) for call in wanted]
         (step, first), (_, last) = min(places), max(places)
         found = await self._handle.calls(last - first + 1, self._before(step, first))
         calls = {call.id: call for call in found}
-        self._ended.update((full, call) for full, call in calls.items() if call.status.is_settled)
+        self._ended_calls.update((full, call) for full, call in calls.items() if call.status.is_settled)
         return tuple(calls[full] for full in ids if full in calls)
 
     def _before(self, step: int, index: int) -> str | None:
