@@ -150,15 +150,11 @@ _NAMES = {
     "brainq.client.memories": "Memories",
     "brainq.client.options": "Cancelled SubmitOptions TurnFilters WaitFor",
     "brainq.client.session": "Session WaitingTurn",
-    "brainq.contracts.brain": (
-        "Approvals Children Context Memory PromptTemplate Selection ThinkLevel ToolRanker"
-    ),
+    "brainq.contracts.brain": ("Approvals Children Context Memory PromptTemplate Selection ThinkLevel ToolRanker"),
     "brainq.contracts.call": (
         "ChildTurn ToolDenied ToolFailure ToolOutcome ToolSuccess ToolTimeout ToolTraceEntry ToolUnknown"
     ),
-    "brainq.contracts.callbacks": (
-        "Callbacks Deny PostToolUse PreToolUse StreamChunk TurnEnd TurnInfo UsageInfo"
-    ),
+    "brainq.contracts.callbacks": ("Callbacks Deny PostToolUse PreToolUse StreamChunk TurnEnd TurnInfo UsageInfo"),
     "brainq.contracts.evaluation": "DecisionStore Judge JudgeCase Judgement RuntimeDecisionRecord",
     "brainq.contracts.event": "EventKind TimelineBar TimelineSpan TurnEvent TurnTimeline",
     "brainq.contracts.file": "File",
@@ -166,8 +162,7 @@ _NAMES = {
     "brainq.contracts.history": "HistoryTurn ListedSession ListedTurn Sort StartedTurn TurnCall",
     "brainq.contracts.ids": "full_call_id split_call_id",
     "brainq.contracts.memory": (
-        "AutonomousResearchLearner MemoryExtractor MemoryItem MemoryRetriever Observation RecordedTurn "
-        "RetrievedMemory"
+        "AutonomousResearchLearner MemoryExtractor MemoryItem MemoryRetriever Observation RecordedTurn RetrievedMemory"
     ),
     "brainq.contracts.message": "Attachment Message ToolCall",
     "brainq.contracts.model": "ModelChunk ModelReply ModelRequest Spend TokenUsage",

@@ -97,9 +97,7 @@ class TurnFailed(BrainqError):
     """
 
     def __init__(self, turn_id: str, ending: str, stop_reason: str, said: str = "") -> None:
-        super().__init__(
-            f"turn {turn_id!r} ended as {ending} ({stop_reason})" + (f": {said}" if said else "")
-        )
+        super().__init__(f"turn {turn_id!r} ended as {ending} ({stop_reason})" + (f": {said}" if said else ""))
         self.turn_id = turn_id
         self.ending = ending
         self.stop_reason = stop_reason
@@ -149,10 +147,7 @@ class SessionBusy(BrainqError):
     """
 
     def __init__(
-        self,
-        session_id: str,
-        live_turn_id: str,
-        remedy: str = "wait for it, or submit with another on_busy",
+        self, session_id: str, live_turn_id: str, remedy: str = "wait for it, or submit with another on_busy"
     ) -> None:
         super().__init__(f"session {session_id!r} is busy with turn {live_turn_id!r}; {remedy}")
         self.session_id = session_id
@@ -166,9 +161,7 @@ class QueueFull(BrainqError):
     """
 
     def __init__(self, waiting: str, setting: str, most: int) -> None:
-        super().__init__(
-            f"{waiting}, and {setting}={most} lets no more; submit it again when some have begun"
-        )
+        super().__init__(f"{waiting}, and {setting}={most} lets no more; submit it again when some have begun")
         self.setting = setting
 
 
@@ -338,14 +331,10 @@ ERROR_KINDS: dict[type[BrainqError], ErrorKind] = {
     QueueFull: ErrorKind("queue-full", "Too many turns wait", ExitCode.REFUSED, 429, 5),
     SchedulesFull: ErrorKind("schedules-full", "The tenant has too many schedules", ExitCode.REFUSED, 409),
     StaleTurn: ErrorKind("stale-turn", "Another turn is live", ExitCode.REFUSED, 409),
-    ApprovalDecided: ErrorKind(
-        "approval-decided", "The approval is decided otherwise", ExitCode.REFUSED, 409
-    ),
+    ApprovalDecided: ErrorKind("approval-decided", "The approval is decided otherwise", ExitCode.REFUSED, 409),
     TokenRefused: ErrorKind("token-refused", "No call waits for this token", ExitCode.REFUSED, 404),
     ResultRefused: ErrorKind("result-refused", "The call takes no result", ExitCode.REFUSED, 409),
-    SubmitConflict: ErrorKind(
-        "submit-conflict", "This key was used before with other content", ExitCode.USAGE, 409
-    ),
+    SubmitConflict: ErrorKind("submit-conflict", "This key was used before with other content", ExitCode.USAGE, 409),
     ToolSchemaError: ErrorKind("tool-schema", "A tool has no schema", ExitCode.FAILED, 500),
     ProviderError: ErrorKind("provider", "The model service failed", ExitCode.FAILED, 502),
     ScriptError: ErrorKind("script", "A script was called wrongly", ExitCode.FAILED, 500),

@@ -9,9 +9,7 @@ from brainq import Brain, Effect
 from brainq.testing import ScriptedProvider, calls, says
 
 LIST = Path(os.environ.get("SHOPPING_LIST", "shopping.txt"))
-MODEL = ScriptedProvider(
-    [calls(("read_list", {})), calls(("add_item", {"item": "oats"})), says("Oats are on it.")]
-)
+MODEL = ScriptedProvider([calls(("read_list", {})), calls(("add_item", {"item": "oats"})), says("Oats are on it.")])
 
 brain = Brain("shopping", MODEL, "You keep a shopping list.")  # a real model: "openai:gpt-4.1-mini"
 

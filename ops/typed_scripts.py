@@ -9,14 +9,7 @@ import textwrap
 from pathlib import Path
 
 from brainq.state.keys import DERIVED, GLOBAL, OF_SESSION, OF_TURN
-from brainq.state.script_headers import (
-    ENUMS,
-    LITERALS,
-    HeaderField,
-    HeaderReply,
-    Signature,
-    parse_signature,
-)
+from brainq.state.script_headers import ENUMS, LITERALS, HeaderField, HeaderReply, Signature, parse_signature
 from brainq.state.scripts import LUA, NAMES
 
 TARGET = Path(__file__).parents[1] / "brainq/state/typed_scripts.py"
@@ -58,19 +51,14 @@ class Scripts(LoadedScripts):
 
 '''
 # What keys begin with, and how it is made.
-_BASES = {
-    "session": "self.keys.session(session_id)",
-    "turn": "self.keys.turn(session_id, turn_id)",
-}
+_BASES = {"session": "self.keys.session(session_id)", "turn": "self.keys.turn(session_id, turn_id)"}
 
 
 def generated() -> str:
     """The module's text."""
     signatures = [parse_signature(name, (LUA / f"{name}.lua").read_text()) for name in NAMES]
     headers = {sig.name: sig.fingerprint for sig in signatures}
-    replies = "\n".join(
-        _reply_class(sig, reply) for sig in signatures for reply in sig.replies if _says_more(reply)
-    )
+    replies = "\n".join(_reply_class(sig, reply) for sig in signatures for reply in sig.replies if _says_more(reply))
     methods = "\n\n".join(_method(sig) for sig in signatures)
     body = replies + _CLASS + methods
     closed = {**ENUMS, **LITERALS}
@@ -200,14 +188,7 @@ def _key(name: str) -> str:
 
 
 def _argument_type(arg: HeaderField) -> str:
-    plain = {
-        "": "str",
-        "n": "int",
-        "n?": "int | None",
-        "f?": "float | None",
-        "b": "bool",
-        "words": "Sequence[str]",
-    }
+    plain = {"": "str", "n": "int", "n?": "int | None", "f?": "float | None", "b": "bool", "words": "Sequence[str]"}
     return plain[arg.kind] if arg.kind in plain else _closed_type(arg)
 
 

@@ -36,15 +36,11 @@ NO_SKIPS = "BRAINQ_NO_SKIPS"
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    missing = [
-        item for item in items if not all(mark.args[0] for mark in item.iter_markers("needs") if mark.args)
-    ]
+    missing = [item for item in items if not all(mark.args[0] for mark in item.iter_markers("needs") if mark.args)]
     if missing:
         config.hook.pytest_deselected(items=missing)
         items[:] = [item for item in items if item not in missing]
-    items.sort(
-        key=lambda item: next((i for i, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG))
-    )
+    items.sort(key=lambda item: next((i for i, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG)))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -83,20 +83,14 @@ def may(caller: Caller, verb: Verb, session_id: str | None) -> bool:
 def check_name(field: str, name: object) -> str:
     """Raises InvalidInput, naming `field`."""
     if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME_CHARS or not name.isprintable():
-        raise InvalidInput(
-            field, f"say whose it is in 1 to {MAX_NAME_CHARS} printable characters, such as 'acme-web'"
-        )
+        raise InvalidInput(field, f"say whose it is in 1 to {MAX_NAME_CHARS} printable characters, such as 'acme-web'")
     return name
 
 
 def check_verbs(field: str, verbs: object) -> frozenset[Verb]:
     """Raises InvalidInput, naming `field`, for a word that is no verb, and for none at all."""
     known = ", ".join(Verb)
-    given = (
-        ()
-        if isinstance(verbs, str) or not isinstance(verbs, Iterable)
-        else tuple(cast("Iterable[object]", verbs))
-    )
+    given = () if isinstance(verbs, str) or not isinstance(verbs, Iterable) else tuple(cast("Iterable[object]", verbs))
     if not given:
         raise InvalidInput(field, f"name what it may do: {known}")
     for verb in given:

@@ -102,11 +102,7 @@ class Tokens:
         self._seen: OrderedDict[str, _CheckedToken] = OrderedDict()
 
     def create(
-        self,
-        name: str,
-        sessions: Sequence[str],
-        verbs: Iterable[Verb | str],
-        expires_in_s: float | None = None,
+        self, name: str, sessions: Sequence[str], verbs: Iterable[Verb | str], expires_in_s: float | None = None
     ) -> NewToken:
         """A new token for these session prefixes and verbs; `expires_in_s` None: until it is revoked.
 
@@ -121,18 +117,11 @@ class Tokens:
         made = TokenText.new()
         with _sql_errors():
             self._rows.add(
-                made.token_id,
-                made.hashed(),
-                name,
-                prefixes,
-                [verb for verb in Verb if verb in allowed],
-                expires_in_s,
+                made.token_id, made.hashed(), name, prefixes, [verb for verb in Verb if verb in allowed], expires_in_s
             )
             row = self._rows.get(made.token_id)
         if row is None:
-            raise Unreachable(
-                "SQL took the token and does not have it; look at the database, then make it again"
-            )
+            raise Unreachable("SQL took the token and does not have it; look at the database, then make it again")
         return NewToken(row, made.write())
 
     def list(self) -> list[TokenRow]:
@@ -183,9 +172,7 @@ class Tokens:
         with _sql_errors():
             row = self._rows.get(token.token_id)
             if row is None or not hmac.compare_digest(row.secret_hash, token.hashed()):
-                return (
-                    None  # whoever has the id alone makes nothing be forgotten of the one who has the secret
-                )
+                return None  # whoever has the id alone makes nothing be forgotten of the one who has the secret
             if row.state != "live":
                 with self._lock:
                     self._seen.pop(token.token_id, None)
@@ -212,9 +199,7 @@ class Tokens:
         except Exception as failure:
             if not is_sql_unavailable(failure):
                 raise
-            log.warning(
-                "the use of a token was not noted", token_id=row.token_id, error=type(failure).__name__
-            )
+            log.warning("the use of a token was not noted", token_id=row.token_id, error=type(failure).__name__)
 
 
 def _caller_if_genuine(seen: _CheckedToken | None, token: TokenText) -> Caller | None:

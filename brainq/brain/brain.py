@@ -217,9 +217,7 @@ class Brain:
         self.after_untrusted = checked_after_untrusted(after_untrusted)
         self.children = checked_part("children", children, Children)
         self.prompt_id = checked_prompt_id(prompt_id, self.prompts)
-        self.output_schema = (
-            None if output_schema is None else check_answer_schema("output_schema", output_schema)
-        )
+        self.output_schema = None if output_schema is None else check_answer_schema("output_schema", output_schema)
         self.decisions = None if decisions is None else checked_store(decisions)
         self.final_steps = tuple(final_steps)
         self.description = description

@@ -123,9 +123,7 @@ def unknown_brain() -> Brain:
 def _check_names(given: Mapping[object, object]) -> Brains:
     for name, brain in given.items():
         if isinstance(brain, Brain) and brain.name != name:
-            raise InvalidInput(
-                "brains", f"{name!r} has a brain of the name {brain.name!r}; make the two the same"
-            )
+            raise InvalidInput("brains", f"{name!r} has a brain of the name {brain.name!r}; make the two the same")
     return _distinct_brains(given.values())
 
 

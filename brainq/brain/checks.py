@@ -35,9 +35,7 @@ def checked_part(field: str, given: object, kind: type[V]) -> V:
 
 def checked_store(given: DecisionStore) -> DecisionStore:
     if not all(callable(getattr(given, name, None)) for name in ("write", "get")):
-        raise InvalidInput(
-            "decisions", f"a {type(given).__name__} is not a store: it needs `write` and `get`"
-        )
+        raise InvalidInput("decisions", f"a {type(given).__name__} is not a store: it needs `write` and `get`")
     return given
 
 
@@ -77,8 +75,7 @@ def checked_model(model: object) -> str | Provider:
         return model
     if not isinstance(model, Provider):
         raise InvalidInput(
-            "model",
-            f"must be provider:model, such as 'openai:gpt-5', or a Provider, got {type(model).__name__}",
+            "model", f"must be provider:model, such as 'openai:gpt-5', or a Provider, got {type(model).__name__}"
         )
     return model
 
@@ -118,9 +115,7 @@ def checked_level(level: ThinkLevel | str) -> ThinkLevel:
 
 def checked_prompt(prompt: object) -> SystemPrompt:
     if not isinstance(prompt, str) and not callable(prompt):
-        raise InvalidInput(
-            "system_prompt", f"a {type(prompt).__name__}; use a text or a function of TurnInfo"
-        )
+        raise InvalidInput("system_prompt", f"a {type(prompt).__name__}; use a text or a function of TurnInfo")
     return cast("SystemPrompt", prompt if isinstance(prompt, str) else as_sync(prompt))
 
 

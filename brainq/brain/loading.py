@@ -30,9 +30,7 @@ def load_brains(reference: str) -> Brains:
     attr = attr or DEFAULT_ATTR
     tried = f"tried {attr!r} of module {module_name!r} (working directory {os.getcwd()})"
     if not module_name:
-        raise BrainNotLoaded(
-            "no brain was named; set BRAINQ_APP to module:attr, such as BRAINQ_APP=myapp.agent:brain"
-        )
+        raise BrainNotLoaded("no brain was named; set BRAINQ_APP to module:attr, such as BRAINQ_APP=myapp.agent:brain")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -95,6 +93,5 @@ def _import_failure(reference: str, error: Exception) -> BrainNotLoaded:
     if isinstance(error, SyntaxError):
         said, where = f"{type(error).__name__}: {error.msg}", f"{error.filename}:{error.lineno}"
     return BrainNotLoaded(
-        f"{_reference_source(reference)} could not be imported: {where}: {said}",
-        user_traceback(error),
+        f"{_reference_source(reference)} could not be imported: {where}: {said}", user_traceback(error)
     )

@@ -86,9 +86,7 @@ def with_trace_header(text: str) -> str:
     return text.replace(last, last + TRACE, 1)
 
 
-def envelope(
-    task: str, args: Sequence[str | int], task_id: str, queue: str, root_id: str, tool: str = ""
-) -> str:
+def envelope(task: str, args: Sequence[str | int], task_id: str, queue: str, root_id: str, tool: str = "") -> str:
     """The complete envelope, ready for LPUSH on `queue_key(settings, queue)`; a call's has its `tool`.
 
     Raises InvalidInput if an argument or id is not of the strict alphabet.

@@ -48,9 +48,7 @@ def read_zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
-        raise InvalidInput(
-            "zone", f"{name!r} is no time zone; write one such as Europe/Berlin, or UTC"
-        ) from None
+        raise InvalidInput("zone", f"{name!r} is no time zone; write one such as Europe/Berlin, or UTC") from None
 
 
 def next_ms(timing: str, zone: str, start_ms: int, after_ms: int) -> int | None:
@@ -65,9 +63,7 @@ def next_ms(timing: str, zone: str, start_ms: int, after_ms: int) -> int | None:
         return start_ms if start_ms > after_ms else None
     if kind == "every":
         step_ms = round(float(rest) * 1000)
-        return (
-            start_ms if after_ms < start_ms else start_ms + ((after_ms - start_ms) // step_ms + 1) * step_ms
-        )
+        return start_ms if after_ms < start_ms else start_ms + ((after_ms - start_ms) // step_ms + 1) * step_ms
     named = _parse_fields(rest)
     walk = _minutes if len(named.hour) == 24 else _times_of_day
     return next(walk(named, read_zone(zone), after_ms), None)
@@ -107,9 +103,7 @@ def _times_of_day(named: crontab, zone: ZoneInfo, after_ms: int) -> Iterator[int
 def _is_on_day(named: crontab, day: date) -> bool:
     # Celery's rule, not cron's: a day has to fit both its date and its weekday.
     return (
-        day.month in named.month_of_year
-        and day.day in named.day_of_month
-        and day.isoweekday() % 7 in named.day_of_week
+        day.month in named.month_of_year and day.day in named.day_of_month and day.isoweekday() % 7 in named.day_of_week
     )
 
 
@@ -129,8 +123,7 @@ def _read_crontab(text: str) -> str:
     fields = text.split()
     if len(fields) != 5:
         raise InvalidInput(
-            "when",
-            f"{text!r} has {len(fields)} fields; a crontab has five: minute hour day-of-month month day-of-week",
+            "when", f"{text!r} has {len(fields)} fields; a crontab has five: minute hour day-of-month month day-of-week"
         )
     _parse_fields(" ".join(fields))
     return f"cron {' '.join(fields)}"

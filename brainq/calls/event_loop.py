@@ -71,12 +71,7 @@ class LoopCall:
     """At its deadline it is cancelled, and abandoned if it does not end by that."""
 
     def __init__(
-        self,
-        tool: Tool,
-        arguments: Mapping[str, Any],
-        context: RunContext,
-        grace: CancelGrace,
-        on_late: OnLate | None,
+        self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, grace: CancelGrace, on_late: OnLate | None
     ) -> None:
         self._tool = tool
         self._arguments = arguments

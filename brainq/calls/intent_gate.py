@@ -54,9 +54,7 @@ class IntentGate:
             self.intents.record_outcome(claim.turn_id, claim.call_id, claim.attempt, outcome, late)
         except Exception as failure:
             # The effect has happened; Redis still gets its result. Only the evidence in SQL is thinner.
-            log.error(
-                "outcome not recorded in SQL", failure=failure, turn_id=claim.turn_id, call_id=claim.call_id
-            )
+            log.error("outcome not recorded in SQL", failure=failure, turn_id=claim.turn_id, call_id=claim.call_id)
 
     def _intend(self, claim: CallClaim) -> bool:
         """False: a rescue took the call from us, or a brake stands that Redis had lost. Then it is asked for again once

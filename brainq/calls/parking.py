@@ -46,16 +46,12 @@ class Parker:
             return self._for_task(claim, wish, outputs)
         return self._for_child(claim, wish, outputs)
 
-    def _for_result(
-        self, claim: CallClaim, pending: Pending, outputs: SideOutputs
-    ) -> SettleReply | ToolFailure:
+    def _for_result(self, claim: CallClaim, pending: Pending, outputs: SideOutputs) -> SettleReply | ToolFailure:
         ref = claim.ref
         named = parse_outside_token(pending.token)
         if named is None:
             if self.outside is None:
-                return _not_configured(
-                    "a place to keep tokens of a tool's own; return Pending(ctx.outside_token())"
-                )
+                return _not_configured("a place to keep tokens of a tool's own; return Pending(ctx.outside_token())")
             # Before the call parks: whoever sees it parked can complete it.
             if not self.outside.register(pending.token, ref, pending.timeout_s):
                 return _token_in_use()
@@ -63,9 +59,7 @@ class Parker:
             return _token_in_use()
         return self._park(claim, "outside", pending.token, pending.timeout_s, outputs)
 
-    def _for_task(
-        self, claim: CallClaim, task: ServerTask, outputs: SideOutputs
-    ) -> SettleReply | ToolFailure:
+    def _for_task(self, claim: CallClaim, task: ServerTask, outputs: SideOutputs) -> SettleReply | ToolFailure:
         if self.watch is None:
             return _not_configured("the means to ask a server for its task")
         token = new_outside_token(claim.ref)
@@ -77,17 +71,12 @@ class Parker:
             self.watch.abandon(watched)
         return reply
 
-    def _for_child(
-        self, claim: CallClaim, child: ChildTurn, outputs: SideOutputs
-    ) -> SettleReply | ToolFailure:
+    def _for_child(self, claim: CallClaim, child: ChildTurn, outputs: SideOutputs) -> SettleReply | ToolFailure:
         if self.children is None:
             return _not_configured("the means to start child turns")
         try:
             word, detail = self.children.start(claim, child)
-        except (
-            ValueError,
-            SubmitConflict,
-        ) as refusal:  # fields that make no turn: trying again would not help
+        except (ValueError, SubmitConflict) as refusal:  # fields that make no turn: trying again would not help
             word, detail = "REFUSED", one_line(refusal)
         if word != "STARTED":
             return ToolFailure(error=f"the child turn was refused: {detail}", error_type="ChildRefused")
@@ -98,12 +87,7 @@ class Parker:
         return reply
 
     def _park(
-        self,
-        claim: CallClaim,
-        park: Literal["outside", "child"],
-        token: str,
-        timeout_s: float,
-        outputs: SideOutputs,
+        self, claim: CallClaim, park: Literal["outside", "child"], token: str, timeout_s: float, outputs: SideOutputs
     ) -> SettleReply:
         return self.calls.park(
             claim,
@@ -118,8 +102,7 @@ class Parker:
 
 def _token_in_use() -> ToolFailure:
     return ToolFailure(
-        error="the token is in use by another call; return Pending(ctx.outside_token())",
-        error_type="TokenInUse",
+        error="the token is in use by another call; return Pending(ctx.outside_token())", error_type="TokenInUse"
     )
 
 

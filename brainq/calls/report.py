@@ -22,13 +22,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
 from brainq.tools.context import SideOutputs
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.outcome_text import (
-    cancelled_text,
-    edited_note,
-    outcome_text,
-    unknown_outcome,
-    unreported_text,
-)
+from brainq.tools.outcome_text import cancelled_text, edited_note, outcome_text, unknown_outcome, unreported_text
 from brainq.tools.results import OutcomeUnknown
 
 NEVER_STARTED = ToolFailure(
@@ -84,9 +78,7 @@ def make_report(claim: CallClaim, outcome: ToolOutcome) -> CallReport:
     return CallReport(status, tool_message(claim, outcome), detail, outcome.retryable)
 
 
-def final_outcome(
-    claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken
-) -> tuple[ToolOutcome, CallReport]:
+def final_outcome(claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken) -> tuple[ToolOutcome, CallReport]:
     """The outcome that is recorded, and its report.
 
     A call that returned in spite of a cancel has completed. One that was cut off is `cancelled` if it surely changed

@@ -54,10 +54,7 @@ def _json_text(value: Any) -> str:
     try:
         try:
             plain = to_jsonable_python(value, fallback=str, bytes_mode="utf8")
-        except (
-            UnicodeError,
-            PydanticSerializationError,
-        ):  # bytes that are not text, or half an emoji in a key
+        except (UnicodeError, PydanticSerializationError):  # bytes that are not text, or half an emoji in a key
             plain = to_jsonable_python(clean_json(value), fallback=str, bytes_mode="base64")
         return clean(json.dumps(plain, ensure_ascii=False))
     except (ValueError, TypeError, RecursionError) as error:

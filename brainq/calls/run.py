@@ -56,9 +56,7 @@ def memory_tool(retriever: MemoryRetriever) -> Tool:
             )
         return found.model_dump(mode="json")
 
-    return make_tool(
-        retrieve, effect=Effect.READ_ONLY, name=MEMORY_TOOL, description="Find what is known of the user."
-    )
+    return make_tool(retrieve, effect=Effect.READ_ONLY, name=MEMORY_TOOL, description="Find what is known of the user.")
 
 
 # A call's beat: it renews the lease, and tells readers how far the call is.
@@ -213,9 +211,7 @@ class CallRunner:
         watch: ServerTaskWatcher | None = None,
     ) -> None:
         self._owner = owner
-        self._numbers = itertools.count(
-            1
-        )  # each claim signs as an owner of its own, as in turn/coordinator.py
+        self._numbers = itertools.count(1)  # each claim signs as an owner of its own, as in turn/coordinator.py
         self._calls = calls
         self._lanes = lanes
         parker = Parker(calls, outside, children, watch)
@@ -244,9 +240,7 @@ class CallRunner:
         close_sessions()
         stop_tool_loop()
 
-    def run(
-        self, session_id: str, turn_id: str, call_id: str, attempt: int, abandon: Abandon | None = None
-    ) -> str:
+    def run(self, session_id: str, turn_id: str, call_id: str, attempt: int, abandon: Abandon | None = None) -> str:
         """Answer one doorbell. Returns what was done, in a word, for logs and tests.
 
         abandon   answers it instead where the call's function keeps this thread. None: the thread cannot be abandoned,
@@ -369,9 +363,7 @@ class TracedCallRunner(CallRunner):
     def _start(self, work: CallRuntime, call: RunningCall, *, runs_alone: bool) -> str:
         redacts = work.brain.redact_logs
         span, plain = call_span(call.claim, work.brain.name, content=not redacts), call.settler
-        call.settler = TracedSettler(
-            plain.brain, plain.calls, plain.starts, plain.parker, plain.files, plain, span
-        )
+        call.settler = TracedSettler(plain.brain, plain.calls, plain.starts, plain.parker, plain.files, plain, span)
         with span, excluding_content(redacts):
             did = super()._start(work, call, runs_alone=runs_alone)
             if did == NOT_STARTED:

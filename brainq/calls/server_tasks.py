@@ -152,15 +152,11 @@ class ServerTaskWatcher:
             finally:
                 self._watched.pop(task.row, None)
 
-    async def _poll_until_end(
-        self, task: ServerTaskWatch, over: asyncio.Event, *, at_once: bool
-    ) -> TaskEnd | None:
+    async def _poll_until_end(self, task: ServerTaskWatch, over: asyncio.Event, *, at_once: bool) -> TaskEnd | None:
         """How the task ended; None when its call waits no more."""
         server = self._server(task)
         if server is None:
-            gone = OutcomeUnknown(
-                f"No worker has the tool {task.tool!r} any more, of whose server the task is."
-            )
+            gone = OutcomeUnknown(f"No worker has the tool {task.tool!r} any more, of whose server the task is.")
             return TaskEnd(gone)
         since, failures, poll_ms, told = time.monotonic(), 0, task.task.poll_ms, ""
         outage = OutageLog(log, "ask for a server's task")
@@ -168,9 +164,7 @@ class ServerTaskWatcher:
         while not await _is_set(over, pause_s):
             try:
                 said = await server.ask(task.task)
-            except (
-                Exception
-            ) as failure:  # ServerAway, or what nobody thought of: another process would fare no better
+            except Exception as failure:  # ServerAway, or what nobody thought of: another process would fare no better
                 failures += 1
                 outage.failed(failure)
             else:

@@ -10,14 +10,7 @@ from dataclasses import dataclass
 from brainq.brain.brain import Brain
 from brainq.calls.intent_gate import IntentGate
 from brainq.calls.parking import Parker
-from brainq.calls.report import (
-    CallReport,
-    change_rows,
-    final_outcome,
-    late_notice,
-    make_report,
-    source_rows,
-)
+from brainq.calls.report import CallReport, change_rows, final_outcome, late_notice, make_report, source_rows
 from brainq.calls.results import CallReturn
 from brainq.contracts.call import ChildTurn, ServerTask, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.contracts.callbacks import PostToolUse
@@ -58,12 +51,7 @@ class ResultFiles:
             except Exception as failure:
                 if claim.effect.is_read:
                     raise
-                log.error(
-                    "files of a result not kept",
-                    failure=failure,
-                    turn_id=claim.turn_id,
-                    call_id=claim.call_id,
-                )
+                log.error("files of a result not kept", failure=failure, turn_id=claim.turn_id, call_id=claim.call_id)
                 why = "SQL could not be reached"
         if why:
             return outcome.model_copy(update={"files_lost": why})
@@ -149,9 +137,7 @@ class CallSettler:
         try:
             hook(PostToolUse(claim.turn_id, claim.session_id, call, tool.spec, outcome))
         except Exception as failure:
-            log.error(
-                "on_post_tool_use raised", failure=failure, turn_id=claim.turn_id, call_id=claim.call_id
-            )
+            log.error("on_post_tool_use raised", failure=failure, turn_id=claim.turn_id, call_id=claim.call_id)
 
 
 def settled_as(word: str, report: CallReport | None) -> WorkOutcome:

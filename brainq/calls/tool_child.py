@@ -134,11 +134,7 @@ def dump_outputs(outputs: SideOutputs) -> dict[str, Any]:
         "block_tool": outputs.block_tool,
         "changes": [change.row() for change in outputs.changes],
         "files": [
-            {
-                "data": base64.b64encode(file.data).decode(),
-                "media_type": file.media_type,
-                "name": file.name,
-            }
+            {"data": base64.b64encode(file.data).decode(), "media_type": file.media_type, "name": file.name}
             for file in outputs.files
         ],
     }

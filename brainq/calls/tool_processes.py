@@ -47,9 +47,7 @@ class ToolProcesses:
         self._guard = ProcessGuard()
         self._pid = os.getpid()
 
-    def run(
-        self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, token: DeadlineToken
-    ) -> CallReturn:
+    def run(self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, token: DeadlineToken) -> CallReturn:
         """Run the call in a child; kill the child and all it started if it is not back in time."""
         if not self._brain_ref:
             return _setup_failure(
@@ -146,11 +144,7 @@ class _ToolChild:
         return True
 
     def ask(
-        self,
-        request: dict[str, Any],
-        token: DeadlineToken,
-        grace_s: Callable[[], float],
-        context: RunContext,
+        self, request: dict[str, Any], token: DeadlineToken, grace_s: Callable[[], float], context: RunContext
     ) -> dict[str, Any] | None:
         """Its reply, or None if that did not come until `grace_s` after the expiry.
 
@@ -223,9 +217,7 @@ class _ToolChild:
         return self._sock.fileno() in readable
 
 
-def _request(
-    tool: Tool, arguments: Mapping[str, Any], context: RunContext, token: DeadlineToken
-) -> dict[str, Any]:
+def _request(tool: Tool, arguments: Mapping[str, Any], context: RunContext, token: DeadlineToken) -> dict[str, Any]:
     return {
         "tool": tool.name,
         "arguments": dict(arguments),
@@ -250,9 +242,7 @@ def _no_grace() -> float:
     return 0.0
 
 
-def _death_outcome(
-    child: _ToolChild, tool: Tool, started: float, error: Exception
-) -> ToolFailure | ToolUnknown:
+def _death_outcome(child: _ToolChild, tool: Tool, started: float, error: Exception) -> ToolFailure | ToolUnknown:
     status = child.exit_status
     how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
     if isinstance(error, TimeoutError):
@@ -261,13 +251,9 @@ def _death_outcome(
     if not child.is_ready:
         return _setup_failure(f"{died} while it loaded the brain")
     if not tool.spec.effect.is_read:
-        return ToolUnknown(
-            message=unreported_text(died), why="ProcessDied", latency_ms=max(1, _ms_since(started))
-        )
+        return ToolUnknown(message=unreported_text(died), why="ProcessDied", latency_ms=max(1, _ms_since(started)))
     return ToolFailure(
-        error=f"ProcessDied: {died} before it answered",
-        error_type="ProcessDied",
-        latency_ms=_ms_since(started),
+        error=f"ProcessDied: {died} before it answered", error_type="ProcessDied", latency_ms=_ms_since(started)
     )
 
 

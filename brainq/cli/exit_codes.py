@@ -60,14 +60,7 @@ _UNREACHABLE_ERRORS = ("ConnectionError", "TimeoutError", "BusyLoadingError")
 
 _SERVICES = ("redis", "kombu", "sqlalchemy", "psycopg", "sqlite3")
 
-_FILE_ERRNOS = {
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EROFS,
-    errno.EACCES,
-    errno.EPERM,
-    errno.ENOTDIR,
-}
+_FILE_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR}
 
 
 def describe_error(error: Exception) -> tuple[str, ExitCode]:
@@ -84,9 +77,6 @@ def describe_error(error: Exception) -> tuple[str, ExitCode]:
             where = "the file that BRAINQ_SQL_URL or BRAINQ_DATA_DIR names, and the room on its disk"
             return f"SQLite reports: {driver or error}; look at {where}", ExitCode.SETUP
         if source == "redis" and type(error).__name__ in _UNREACHABLE_ERRORS:
-            return (
-                f"Redis went away ({said}); turns go on when it is back, and `brainq doctor` looks",
-                ExitCode.SETUP,
-            )
+            return (f"Redis went away ({said}); turns go on when it is back, and `brainq doctor` looks", ExitCode.SETUP)
         return f"{source} reports {said}; is it running? `brainq doctor` looks", ExitCode.SETUP
     return f"{said}; this is a bug in brainq, {TRACEBACK_VARIABLE}=1 shows where", ExitCode.BUG

@@ -109,8 +109,7 @@ def root(
     context: typer.Context,
     app: App = "",
     version: Annotated[
-        bool,
-        typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True),
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
     """LLM agent turns as distributed work on Celery and Redis.

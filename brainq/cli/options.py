@@ -40,8 +40,7 @@ def use_app(value: str) -> str:
 
 
 App = Annotated[
-    str,
-    typer.Option("-A", "--app", metavar="MODULE:BRAIN", callback=use_app, help="The brain; sets BRAINQ_APP."),
+    str, typer.Option("-A", "--app", metavar="MODULE:BRAIN", callback=use_app, help="The brain; sets BRAINQ_APP.")
 ]
 
 
@@ -54,9 +53,7 @@ class Level(StrEnum):
     ERROR = "error"
 
 
-LogLevel = Annotated[
-    Level, typer.Option("-l", "--log-level", case_sensitive=False, help="What the workers log.")
-]
+LogLevel = Annotated[Level, typer.Option("-l", "--log-level", case_sensitive=False, help="What the workers log.")]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -81,9 +78,7 @@ def newest_turns(incomplete: str) -> list[str]:
 TurnArgument = Annotated[
     str,
     typer.Argument(
-        metavar="TURN",
-        help="A turn id, the beginning of one, or a request key.",
-        autocompletion=newest_turns,
+        metavar="TURN", help="A turn id, the beginning of one, or a request key.", autocompletion=newest_turns
     ),
 ]
 
@@ -100,9 +95,7 @@ def read_text(given: str, field: str) -> str:
     try:
         return Path(given[1:]).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(
-            field, f"{given[1:]!r} cannot be read ({type(error).__name__}); name a text file"
-        ) from None
+        raise InvalidInput(field, f"{given[1:]!r} cannot be read ({type(error).__name__}); name a text file") from None
 
 
 def read_json(given: str, field: str) -> Any:
@@ -110,9 +103,7 @@ def read_json(given: str, field: str) -> Any:
     try:
         return json.loads(read_text(given, field))
     except ValueError as error:
-        raise InvalidInput(
-            field, f'must be JSON ({error}); write a value such as \'{{"path": "a.md"}}\''
-        ) from None
+        raise InvalidInput(field, f'must be JSON ({error}); write a value such as \'{{"path": "a.md"}}\'') from None
 
 
 def read_json_object(given: str, field: str) -> dict[str, Any]:
@@ -145,7 +136,6 @@ def parse_span_s(option: str, value: str) -> float:
     found = _SPAN.fullmatch(value)
     if found is None:
         raise InvalidInput(
-            option,
-            f"{value!r} is no span of time; write a number and m, h, d or w, such as 90m, 12h, 30d or 8w",
+            option, f"{value!r} is no span of time; write a number and m, h, d or w, such as 90m, 12h, 30d or 8w"
         )
     return float(found[1]) * UNIT_SECONDS[found[2]]

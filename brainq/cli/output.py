@@ -46,12 +46,7 @@ def _console(*, stderr: bool) -> Console:
 
 # Colours, durations and safe text of everything the CLI prints.
 
-EFFECT_STYLES = {
-    "read_only": "cyan",
-    "local_write": "yellow",
-    "network": "magenta",
-    "destructive": "red",
-}
+EFFECT_STYLES = {"read_only": "cyan", "local_write": "yellow", "network": "magenta", "destructive": "red"}
 
 STATUS_STYLES = {
     "planned": "dim",
@@ -95,9 +90,7 @@ def clean(text: str, *, lines: bool = True) -> str:
 
     `lines=False` makes it one line.
     """
-    kept = "".join(
-        char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text
-    )
+    kept = "".join(char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
     kept = kept.expandtabs(4)
     return kept if lines else " ".join(kept.split())
 

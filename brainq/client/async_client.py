@@ -135,9 +135,7 @@ class AsyncSession:
         """See `Session.readiness`."""
         return AsyncFlag(
             self._threads,
-            await self._threads.act(
-                self._sync.readiness, reason, expires_in_s=expires_in_s, on_expiry=on_expiry
-            ),
+            await self._threads.act(self._sync.readiness, reason, expires_in_s=expires_in_s, on_expiry=on_expiry),
         )
 
     def flag(self, flag_id: str) -> AsyncFlag:
@@ -193,20 +191,13 @@ class AsyncClient:
         """See `Client.memories`."""
         return AsyncMemories(self._threads, self._sync.memories)
 
-    async def submit(
-        self, session_id: str, user_message: str, **options: Unpack[SubmitOptions]
-    ) -> AsyncTurnHandle:
+    async def submit(self, session_id: str, user_message: str, **options: Unpack[SubmitOptions]) -> AsyncTurnHandle:
         """See `Client.submit` for the options."""
         sync = await self._threads.act(self._sync.submit, session_id, user_message, **options)
         return AsyncTurnHandle(self._sync, self._threads, sync)
 
     async def run(
-        self,
-        session_id: str,
-        user_message: str,
-        *,
-        timeout_s: float | None = None,
-        **options: Unpack[SubmitOptions],
+        self, session_id: str, user_message: str, *, timeout_s: float | None = None, **options: Unpack[SubmitOptions]
     ) -> TurnResult:
         """See `Client.run`."""
         handle = await self.submit(session_id, user_message, **options)
@@ -249,10 +240,7 @@ class AsyncClient:
         )
 
     def iterate_approvals(
-        self,
-        session: str | None = None,
-        state: str | None = "pending",
-        session_prefixes: Sequence[str] | None = None,
+        self, session: str | None = None, state: str | None = "pending", session_prefixes: Sequence[str] | None = None
     ) -> AsyncIterator[Approval]:
         """See `Client.iterate_approvals`; not awaited, but followed with `async for`."""
         return iterate_pages_async(

@@ -56,9 +56,7 @@ class VerbThreads:
 # The asynchronous twin of a verb: the same arguments and answer, in a thread while it runs.
 
 
-def async_action(
-    verb: Callable[Concatenate[Any, P], R],
-) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
+def async_action(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
     """`verb`, which changes something, of what the twin has as `_sync`, to be awaited in one of its `_threads`."""
 
     @wraps(verb)
@@ -68,9 +66,7 @@ def async_action(
     return asked
 
 
-def async_lookup(
-    verb: Callable[Concatenate[Any, P], R],
-) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
+def async_lookup(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
     """The same of a verb that only looks."""
 
     @wraps(verb)

@@ -7,14 +7,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from brainq.contracts.file import File
-from brainq.contracts.ids import (
-    check_id,
-    check_turn_id,
-    full_call_id,
-    is_call_id,
-    new_turn_id,
-    split_call_id,
-)
+from brainq.contracts.ids import check_id, check_turn_id, full_call_id, is_call_id, new_turn_id, split_call_id
 from brainq.contracts.people import ApprovalState, HoldPolicy, HoldSpec, TurnInput
 from brainq.contracts.turn import MAX_MESSAGE_CHARS
 from brainq.errors import InvalidInput
@@ -26,9 +19,7 @@ MAX_NAME_CHARS = 200
 MAX_LISTED = 10_000
 
 
-def turn_input(
-    text: object, client_message_id: str | None, readiness: object, files: Sequence[File] = ()
-) -> TurnInput:
+def turn_input(text: object, client_message_id: str | None, readiness: object, files: Sequence[File] = ()) -> TurnInput:
     """Follow-up input. Raises InvalidInput for a text that is empty, unless it has files, or says something of
     readiness."""
     if readiness is not None and not isinstance(readiness, bool):
@@ -39,16 +30,11 @@ def turn_input(
         raise InvalidInput("text", "it is empty; say something, or leave it '' and give readiness")
     if len(text) > MAX_MESSAGE_CHARS:
         raise InvalidInput(
-            "text",
-            f"it is {len(text):,} characters; send at most {MAX_MESSAGE_CHARS:,}, or where to find the rest",
+            "text", f"it is {len(text):,} characters; send at most {MAX_MESSAGE_CHARS:,}, or where to find the rest"
         )
     if text:
         _without_surrogates("text", text)
-    message_id = (
-        f"m-{new_turn_id()}"
-        if client_message_id is None
-        else check_id("client_message_id", client_message_id)
-    )
+    message_id = f"m-{new_turn_id()}" if client_message_id is None else check_id("client_message_id", client_message_id)
     return TurnInput(
         client_message_id=message_id,
         text=text,
@@ -62,9 +48,7 @@ def hold(kind: str, reason: object, expires_in_s: object, on_expiry: object) -> 
     if isinstance(expires_in_s, bool) or not isinstance(expires_in_s, int | float):
         raise InvalidInput("expires_in_s", f"{expires_in_s!r} must be a number of seconds, such as 3600")
     if not (math.isfinite(expires_in_s) and 0 < expires_in_s <= MAX_HOLD_S):
-        raise InvalidInput(
-            "expires_in_s", f"{expires_in_s!r} must be above 0 and at most {MAX_HOLD_S:.0f} seconds"
-        )
+        raise InvalidInput("expires_in_s", f"{expires_in_s!r} must be above 0 and at most {MAX_HOLD_S:.0f} seconds")
     policies: tuple[HoldPolicy, ...] = get_args(HoldPolicy)
     for policy in policies:
         if on_expiry == policy:

@@ -14,14 +14,7 @@ from brainq.client import checks, progress, schedules
 from brainq.client.fleet import MAX_RECENT_TURNS, WINDOW, fleet_activity, read_fleet
 from brainq.client.handle import TurnHandle
 from brainq.client.internals import raises_unreachable, translate_unreachable
-from brainq.client.lists import (
-    PAGE_SIZE,
-    checked_filter,
-    find_turn,
-    iterate_pages,
-    list_deliveries,
-    make_turn_list,
-)
+from brainq.client.lists import PAGE_SIZE, checked_filter, find_turn, iterate_pages, list_deliveries, make_turn_list
 from brainq.client.memories import Memories
 from brainq.client.metrics import read_metrics
 from brainq.client.options import Cancelled, SubmitOptions, TurnFilters
@@ -183,12 +176,7 @@ class Client:
         )
 
     def run(
-        self,
-        session_id: str,
-        user_message: str,
-        *,
-        timeout_s: float | None = None,
-        **options: Unpack[SubmitOptions],
+        self, session_id: str, user_message: str, *, timeout_s: float | None = None, **options: Unpack[SubmitOptions]
     ) -> TurnResult:
         """Submit a turn and wait for its result: `client.run("s1", "Hello").raise_for_ending().text`.
 
@@ -200,9 +188,7 @@ class Client:
         """
         handle = self.submit(session_id, user_message, **options)
         if handle.wait(progress.NEEDS_CALLER, timeout_s) == "parked":
-            raise progress.turn_parked_error(
-                handle.turn_id, handle.session_id, handle.snapshot(), handle.approvals()
-            )
+            raise progress.turn_parked_error(handle.turn_id, handle.session_id, handle.snapshot(), handle.approvals())
         return handle.result()
 
     def schedule(
@@ -257,9 +243,7 @@ class Client:
         """
         by_name = (ALL_SESSIONS,) if name_prefixes is None else check_prefixes("name_prefixes", name_prefixes)
         by_session = (
-            (ALL_SESSIONS,)
-            if session_prefixes is None
-            else check_prefixes("session_prefixes", session_prefixes)
+            (ALL_SESSIONS,) if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes)
         )
         rows = self._wiring.store.schedules.list(by_name, checks.limit(limit), by_session, after)
         return tuple(schedules.schedule_from_row(row) for row in rows)
@@ -372,9 +356,7 @@ class Client:
 
     def iterate_turns(self, **asked: Unpack[TurnFilters]) -> Iterator[ListedTurn]:
         """Every turn that `turns` would list, page by page as it is needed."""
-        return iterate_pages(
-            lambda after: self.turns(limit=PAGE_SIZE, after=after, **asked), lambda turn: turn.turn_id
-        )
+        return iterate_pages(lambda after: self.turns(limit=PAGE_SIZE, after=after, **asked), lambda turn: turn.turn_id)
 
     def sessions(
         self,
@@ -447,10 +429,7 @@ class Client:
         )
 
     def iterate_approvals(
-        self,
-        session: str | None = None,
-        state: str | None = "pending",
-        session_prefixes: Sequence[str] | None = None,
+        self, session: str | None = None, state: str | None = "pending", session_prefixes: Sequence[str] | None = None
     ) -> Iterator[Approval]:
         """Every approval that `approvals` would list, page by page as it is needed."""
         return iterate_pages(
@@ -471,9 +450,7 @@ class Client:
         Raises ApprovalDecided when it was denied, has expired, or its turn is over; ApprovalNotFound.
         """
         return self._wiring.people.approvals.approve(
-            checks.approval(approval_id),
-            by=_checked_name(by),
-            args_hash=_checked_hash(args_hash),
+            checks.approval(approval_id), by=_checked_name(by), args_hash=_checked_hash(args_hash)
         )
 
     def deny(self, approval_id: str, reason: str = "", *, by: str = "") -> Approval:
@@ -556,9 +533,7 @@ class Client:
         before = hashlib.sha256(older.encode("utf-8", "surrogatepass")).hexdigest() if older else ""
         return self._wiring.state.request_keys.begin(digest, number, is_refused=is_refused, older=before)
 
-    def end_try(
-        self, digest: str, key: str, number: int, how: Literal["refused", "cut", "sent", "over"]
-    ) -> None:
+    def end_try(self, digest: str, key: str, number: int, how: Literal["refused", "cut", "sent", "over"]) -> None:
         """Note how a try ended: `refused`, `cut`, `sent` whole, or `over` where its client does not come again."""
         self._wiring.state.request_keys.end(digest, key, number, how)
 

@@ -8,16 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from brainq.broker import names
-from brainq.contracts.fleet import (
-    Fleet,
-    FleetActivity,
-    FleetMinute,
-    FleetQueue,
-    FleetTurns,
-    FleetWorker,
-    GivenUp,
-    Pool,
-)
+from brainq.contracts.fleet import Fleet, FleetActivity, FleetMinute, FleetQueue, FleetTurns, FleetWorker, GivenUp, Pool
 from brainq.contracts.rows import RecentTurn
 from brainq.contracts.status import Ending
 from brainq.state.fleet import FleetFacts, rung_at_s
@@ -49,9 +40,7 @@ class RedisFleetState:
 def read_redis_fleet(wiring: Wiring) -> RedisFleetState:
     settings, state = wiring.settings, wiring.state
     is_here = settings.broker_url is None
-    lists = (
-        [key for queue in names.ALL_QUEUES for key in names.queue_keys(settings, queue)] if is_here else []
-    )
+    lists = [key for queue in names.ALL_QUEUES for key in names.queue_keys(settings, queue)] if is_here else []
     poison = [names.queue_key(settings, names.POISON_LIST)] if is_here else []
     facts = state.fleet.look([*lists, *poison], list(names.TAKEN_IN_TURN.values()))
     lengths = dict(zip(lists, facts.queues, strict=False))
@@ -110,9 +99,7 @@ def read_fleet(wiring: Wiring) -> Fleet:
     )
 
 
-def _queue(
-    pool: str, queue: str, lists: list[tuple[int, str | None]], waiting: int, now_ms: int
-) -> FleetQueue:
+def _queue(pool: str, queue: str, lists: list[tuple[int, str | None]], waiting: int, now_ms: int) -> FleetQueue:
     """The lists of a queue as one, and what waits for a place in them."""
     rung = [at for at in (rung_at_s(oldest) for _, oldest in lists) if at is not None]
     return FleetQueue(
@@ -158,9 +145,7 @@ def _minute_index(at: datetime, now: datetime) -> int | None:
 
 
 def _fleet_minute(accepted: int, ended: Sequence[RecentTurn]) -> FleetMinute:
-    took = sorted(
-        (turn.ended_at - turn.accepted_at).total_seconds() for turn in ended if turn.ended_at is not None
-    )
+    took = sorted((turn.ended_at - turn.accepted_at).total_seconds() for turn in ended if turn.ended_at is not None)
     return FleetMinute(
         accepted=accepted,
         ended=len(ended),

@@ -58,13 +58,7 @@ class TurnHandle:
     """Follows one turn, and talks to it. Make it with `client.submit(...)` or `client.handle(turn_id)`."""
 
     def __init__(
-        self,
-        client: Client,
-        session_id: str,
-        turn_id: str,
-        *,
-        created: bool = False,
-        joined: Receipt | None = None,
+        self, client: Client, session_id: str, turn_id: str, *, created: bool = False, joined: Receipt | None = None
     ) -> None:
         self._client = client
         self._wiring = wiring_of(client)
@@ -150,9 +144,7 @@ class TurnHandle:
         """The events there are now, without waiting for more. None before the turn is in Redis, and once they have
         expired there."""
         found: list[TurnEvent] = []
-        while page := self._wiring.state.events.read(
-            self.session_id, self.turn_id, found[-1].seq if found else 0, 0
-        ):
+        while page := self._wiring.state.events.read(self.session_id, self.turn_id, found[-1].seq if found else 0, 0):
             found += page
             if page[-1].is_final:
                 break
@@ -218,9 +210,7 @@ class TurnHandle:
         """
         found = self._wiring.store.blobs.of_turn(self.turn_id, sha256)
         if found is None:
-            raise AttachmentNotFound(
-                f"turn {self.turn_id!r} has no file {sha256!r}, or no more; see its transcript"
-            )
+            raise AttachmentNotFound(f"turn {self.turn_id!r} has no file {sha256!r}, or no more; see its transcript")
         return found
 
     def decision(self) -> RuntimeDecisionRecord | None:
@@ -306,19 +296,13 @@ class TurnHandle:
         item = checks.turn_input(text, client_message_id, readiness, files)
         expected = checks.expected_turn(expected_turn_id)
         with translate_unreachable(client_message_id=item.client_message_id):
-            return wiring.people.inputs.send(
-                self.session_id, self.turn_id, item, files, expected_turn_id=expected
-            )
+            return wiring.people.inputs.send(self.session_id, self.turn_id, item, files, expected_turn_id=expected)
 
     def receipt(self, client_message_id: str) -> Receipt:
         """What became of an input of this session. Raises InputNotFound when nobody sent it."""
-        return self._wiring.people.inputs.receipt(
-            self.session_id, check_id("client_message_id", client_message_id)
-        )
+        return self._wiring.people.inputs.receipt(self.session_id, check_id("client_message_id", client_message_id))
 
-    def hold(
-        self, reason: str = "", *, expires_in_s: float = DEFAULT_HOLD_S, on_expiry: HoldPolicy = "deny"
-    ) -> Hold:
+    def hold(self, reason: str = "", *, expires_in_s: float = DEFAULT_HOLD_S, on_expiry: HoldPolicy = "deny") -> Hold:
         """Keep calls that change something from starting until the hold is released; reads go on.
 
         reason         for people; events show it

@@ -52,9 +52,7 @@ class History:
         if self.living is not None:
             going_on = [turn.row.turn_id for turn in found if turn.row.ended_at is None]
             seen = self.living.snapshots.in_brief(session_id, going_on)
-        return tuple(
-            _history_turn(turn, is_first and turn is oldest, seen.get(turn.row.turn_id)) for turn in found
-        )
+        return tuple(_history_turn(turn, is_first and turn is oldest, seen.get(turn.row.turn_id)) for turn in found)
 
     def transcript(self, session_id: str, turn_id: str, limit: int, after: int) -> tuple[Message, ...]:
         """See `TurnHandle.transcript`."""
@@ -99,8 +97,7 @@ class History:
         kept = self.store.transcripts.of_calls(turn_id, page[0].step, page[-1].step)
         asked, told = _calls_and_results((*said, *kept))
         return tuple(
-            _turn_call(session_id, turn_id, entry, asked.get(entry.call_id), told.get(entry.call_id))
-            for entry in page
+            _turn_call(session_id, turn_id, entry, asked.get(entry.call_id), told.get(entry.call_id)) for entry in page
         )
 
     def _has_ended(self, turn_id: str) -> bool:

@@ -14,15 +14,7 @@ from typing import Any, TypeVar, get_args
 
 from brainq.client import checks
 from brainq.contracts.evaluation import ALL_STRATEGIES, Strategy
-from brainq.contracts.history import (
-    LIST_STATES,
-    SORTS,
-    ListedSession,
-    ListedTurn,
-    Sort,
-    TurnFilter,
-    metadata_pairs,
-)
+from brainq.contracts.history import LIST_STATES, SORTS, ListedSession, ListedTurn, Sort, TurnFilter, metadata_pairs
 from brainq.contracts.ids import MAX_ID_LENGTH, check_id, check_prefixes, check_turn_id
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.status import Ending, StopReason
@@ -170,9 +162,7 @@ class TurnList:
                 return
             place = rows[-1].turn.row
 
-    def _unended(
-        self, asked: TurnFilter, place: int | None, limit: int
-    ) -> Iterator[tuple[ListRow, ListedTurn]]:
+    def _unended(self, asked: TurnFilter, place: int | None, limit: int) -> Iterator[tuple[ListRow, ListedTurn]]:
         """The newest that have not ended and that are wanted, by what Redis says of them."""
         left, at_once = limit, max(limit, REDIS_BATCH) if asked.is_redis_asked else limit
         while left:

@@ -54,9 +54,7 @@ class Memories:
         """
         place = None if after is None else _row("after", after)
         rows = self._wiring.store.memories
-        return tuple(
-            rows.page(self._scopes(scope, session), checks.limit(limit), place, _prefixes(session_prefixes))
-        )
+        return tuple(rows.page(self._scopes(scope, session), checks.limit(limit), place, _prefixes(session_prefixes)))
 
     def forget(self, memory: int, *, session_prefixes: Sequence[str] | None = None) -> bool:
         """Delete one memory, by its `row`, for good. False where there is none.
@@ -68,11 +66,7 @@ class Memories:
         return self._wiring.store.memories.forget(_row("memory", memory), _prefixes(session_prefixes))
 
     def forget_all(
-        self,
-        scope: str | None = None,
-        *,
-        session: str | None = None,
-        session_prefixes: Sequence[str] | None = None,
+        self, scope: str | None = None, *, session: str | None = None, session_prefixes: Sequence[str] | None = None
     ) -> int:
         """Delete all memories of one scope, and what the learner observed there, for good; how many there were.
 
@@ -102,8 +96,7 @@ def scopes_of_session(brains: Brains, session_id: str) -> tuple[str, ...]:
     kept = [brain.memory.scope_of(session_id) for brain in brains if brain.memory is not None]
     if not kept:
         raise InvalidInput(
-            "session",
-            "no brain that is loaded here has memory=Memory(...), which says the scope; give the scope",
+            "session", "no brain that is loaded here has memory=Memory(...), which says the scope; give the scope"
         )
     return tuple(dict.fromkeys(kept))
 

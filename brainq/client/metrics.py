@@ -46,9 +46,7 @@ def read_gauges(client: AsyncClient) -> list[Series]:
 def _read_all(wiring: Wiring) -> tuple[list[Reading], Mapping[Cell, float]]:
     """What Redis and SQL tell now, as far as they answer, and what all processes counted."""
     state = wiring.state
-    found = _unless_unreachable(
-        lambda: (read_redis_fleet(wiring), state.rates.models(), state.metrics.totals())
-    )
+    found = _unless_unreachable(lambda: (read_redis_fleet(wiring), state.rates.models(), state.metrics.totals()))
     rows = _unless_unreachable(lambda: _read_sql(wiring))
     standing = None
     if found is not None and rows is not None:
@@ -111,10 +109,7 @@ def _redis_readings(seen: RedisFleetState) -> list[Reading]:
         (m.SWEEP_OVERDUE, (), facts.sweeper.overdue_s),
         (m.REDIS_MEMORY, (), facts.redis.used_bytes),
     ]
-    readings += [
-        (m.CAPACITY_USED, (), facts.room.live),
-        (m.TENANTS_WAITING, (), facts.room.tenants_waiting),
-    ]
+    readings += [(m.CAPACITY_USED, (), facts.room.live), (m.TENANTS_WAITING, (), facts.room.tenants_waiting)]
     if facts.room.size is not None:
         readings.append((m.CAPACITY_SIZE, (), facts.room.size))
     if facts.sweeper.last_round_s is not None:

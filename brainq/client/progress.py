@@ -95,9 +95,7 @@ _PROGRESS_EVENTS = frozenset({EventKind.TEXT_DELTA, EventKind.REASONING_DELTA, E
 _CANCEL_ANSWERS: Mapping[str, Cancelled] = {"CANCELLED": "cancelled", "REQUESTED": "requested"}
 
 
-def cancel_turn(
-    wiring: Wiring, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False
-) -> Cancelled:
+def cancel_turn(wiring: Wiring, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False) -> Cancelled:
     """Cancel a turn; with `queued_only` not if it is live. See `TurnHandle.cancel`, `Session.drop`."""
     brakes = wiring.people.brakes
     stop = brakes.drop if queued_only else brakes.cancel
@@ -170,9 +168,7 @@ def next_events(
 # What happens next to a turn, and why, in one sentence: from Redis while it is there, else from what SQL says.
 
 
-def explain_next(
-    row: TurnRow, snapshot: TurnSnapshot | None, settings: Settings, workers: RedisWorkers | None
-) -> str:
+def explain_next(row: TurnRow, snapshot: TurnSnapshot | None, settings: Settings, workers: RedisWorkers | None) -> str:
     """One sentence without a full stop; `snapshot` None: Redis does not know the turn."""
     if snapshot is not None:
         alive = None if workers is None else {worker.pool for worker in workers.alive()}

@@ -139,9 +139,7 @@ class CitationAccumulator:
         cited: dict[str, dict[str, Citation]] = {"local": {}, "web": {}}
         for row in rows:
             if row["kind"] in cited:
-                citation = Citation(
-                    source=row["source"], title=row.get("title", ""), quote=row.get("quote", "")
-                )
+                citation = Citation(source=row["source"], title=row.get("title", ""), quote=row.get("quote", ""))
                 cited[row["kind"]].setdefault(row["source"], citation)
         rendered = dict.fromkeys(row["source"] for row in rows if row["kind"] == "rendered")
         return cls(tuple(cited["local"].values()), tuple(cited["web"].values()), tuple(rendered))
@@ -325,12 +323,7 @@ class TurnRuntimeState:
         return self._settle(claim, status, message, latency_ms, retryable)
 
     def _settle(
-        self,
-        claim: CallClaim,
-        status: TraceStatus,
-        message: Message,
-        latency_ms: int,
-        retryable: bool = False,
+        self, claim: CallClaim, status: TraceStatus, message: Message, latency_ms: int, retryable: bool = False
     ) -> bool:
         reply = self._traces.settle(
             claim, status=status, message=message, detail="", latency_ms=latency_ms, retryable=retryable

@@ -59,19 +59,11 @@ def schedule_row(
     elif at is not None:
         start_ms = _instant_ms(at, now_ms)
     elif in_s is not None:
-        if (
-            isinstance(in_s, bool)
-            or not isinstance(cast("object", in_s), int | float)
-            or not 0 <= in_s <= MAX_AHEAD_S
-        ):
+        if isinstance(in_s, bool) or not isinstance(cast("object", in_s), int | float) or not 0 <= in_s <= MAX_AHEAD_S:
             raise InvalidInput("in_s", f"{in_s!r} must be a number of seconds from 0 to ten years")
         start_ms += round(in_s * 1000)
-    request = read_request(
-        {**options, "session_id": "x", "turn_id": new_turn_id(), "user_message": user_message}
-    )
-    kept = request.model_dump(
-        mode="json", exclude_defaults=True, exclude={"turn_id", "session_id", "request_key"}
-    )
+    request = read_request({**options, "session_id": "x", "turn_id": new_turn_id(), "user_message": user_message})
+    kept = request.model_dump(mode="json", exclude_defaults=True, exclude={"turn_id", "session_id", "request_key"})
     row = ScheduleRow(
         schedule_id=new_turn_id(),
         name=name,

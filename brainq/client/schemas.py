@@ -74,9 +74,5 @@ SCHEMAS: Mapping[str, Callable[[], dict[str, Any]]] = {"submit": _submit, "event
 def _untitled(node: Any) -> Any:
     """Without the titles that only repeat the names of classes and fields."""
     if isinstance(node, dict):
-        return {
-            name: _untitled(value)
-            for name, value in node.items()
-            if name != "title" or not isinstance(value, str)
-        }
+        return {name: _untitled(value) for name, value in node.items() if name != "title" or not isinstance(value, str)}
     return [_untitled(value) for value in node] if isinstance(node, list) else node

@@ -88,10 +88,7 @@ class Session:
     def drop(self, turn_id: str) -> bool:
         """Cancel a turn that still waits. False when it does not: a live one is left alone."""
         check_turn_id("turn_id", turn_id)
-        return (
-            progress.cancel_turn(self._wiring, self.session_id, turn_id, "dropped", queued_only=True)
-            == "cancelled"
-        )
+        return progress.cancel_turn(self._wiring, self.session_id, turn_id, "dropped", queued_only=True) == "cancelled"
 
     def pause(self, reason: str = "") -> bool:
         """Let no further turn begin; a live one goes on. False when it was paused before, and why it was then stands.
@@ -199,13 +196,9 @@ class Session:
 
     def _submit_as_turn(self, item: TurnInput, files: Sequence[File]) -> Receipt:
         if not item.text and not files:
-            raise InvalidInput(
-                "text", "it is empty, and the session has no turn that could be ready; submit one"
-            )
+            raise InvalidInput("text", "it is empty, and the session has no turn that could be ready; submit one")
         turn_id = bounced_turn_id(self.session_id, item.client_message_id)
-        self._client.submit(
-            self.session_id, item.text, turn_id=turn_id, readiness=item.readiness, attachments=files
-        )
+        self._client.submit(self.session_id, item.text, turn_id=turn_id, readiness=item.readiness, attachments=files)
         return Receipt(
             client_message_id=item.client_message_id,
             session_id=self.session_id,

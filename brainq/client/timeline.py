@@ -15,9 +15,7 @@ from brainq.turn.timeline import EMPTY_TIMELINE, fold_timeline, pool_for_effect
 from brainq.wiring.state import RedisState
 
 
-def read_timeline(
-    store: Store, state: RedisState | None, row: TurnRow, events: Sequence[TurnEvent]
-) -> TurnTimeline:
+def read_timeline(store: Store, state: RedisState | None, row: TurnRow, events: Sequence[TurnEvent]) -> TurnTimeline:
     """`events` are all that Redis has of the turn; without `state`, while Redis is away, there are none."""
     turn_id = row.turn_id
     if state is not None and events and events[0].seq == 1:
@@ -43,9 +41,7 @@ def read_timeline(
 def with_lanes(timeline: Timeline, trace: Iterable[ToolTraceEntry]) -> Timeline:
     """Events do not tell which lanes a call takes; the trace does. Pure."""
     lanes = {f"call:{entry.call_id}": entry.lanes for entry in trace}
-    bars = tuple(
-        bar.model_copy(update={"lanes": lanes[bar.id]}) if lanes.get(bar.id) else bar for bar in timeline.bars
-    )
+    bars = tuple(bar.model_copy(update={"lanes": lanes[bar.id]}) if lanes.get(bar.id) else bar for bar in timeline.bars)
     return timeline.model_copy(update={"bars": bars})
 
 
@@ -132,15 +128,11 @@ def _call_bar(entry: ToolTraceEntry, asked: Approval | None, began: int) -> Time
     if entry.dispatched_at_ms:
         to_ms = since(entry.started_at_ms) if entry.started_at_ms else ended
         spans.append(
-            TimelineSpan(
-                kind="dispatched", from_ms=since(entry.dispatched_at_ms), to_ms=to_ms, attempt=entry.attempt
-            )
+            TimelineSpan(kind="dispatched", from_ms=since(entry.dispatched_at_ms), to_ms=to_ms, attempt=entry.attempt)
         )
     if entry.started_at_ms:
         spans.append(
-            TimelineSpan(
-                kind="running", from_ms=since(entry.started_at_ms), to_ms=ended, attempt=entry.attempt
-            )
+            TimelineSpan(kind="running", from_ms=since(entry.started_at_ms), to_ms=ended, attempt=entry.attempt)
         )
     return TimelineBar(
         id=f"call:{entry.call_id}",
@@ -158,9 +150,7 @@ def _call_bar(entry: ToolTraceEntry, asked: Approval | None, began: int) -> Time
     )
 
 
-def _step_bars(
-    steps: int, calls: Sequence[TimelineBar], spends: Sequence[Spend], ended_ms: int
-) -> list[TimelineBar]:
+def _step_bars(steps: int, calls: Sequence[TimelineBar], spends: Sequence[Spend], ended_ms: int) -> list[TimelineBar]:
     """Nobody wrote down when a step began: it lies between the last call before it and the first of its own."""
     bars: list[TimelineBar] = []
     before = max((bar.to_ms or bar.from_ms for bar in calls if bar.step == 0), default=0)

@@ -36,9 +36,7 @@ def check_json(field: str, value: object) -> object:
     million characters.
     """
     if _nests_too_deep(value):
-        raise InvalidInput(
-            field, f"it is nested deeper than {MAX_DEPTH} levels, or holds itself; make it flatter"
-        )
+        raise InvalidInput(field, f"it is nested deeper than {MAX_DEPTH} levels, or holds itself; make it flatter")
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
         text.encode()

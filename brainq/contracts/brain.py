@@ -140,9 +140,7 @@ def _checked_wait(given: object) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float):
         raise InvalidInput("timeout_s", f"{given!r} is not a number of seconds; use one such as 3600.0")
     if not (math.isfinite(given) and 0 < given <= MAX_APPROVAL_S):
-        raise InvalidInput(
-            "timeout_s", f"{given!r} must be above 0 and at most {MAX_APPROVAL_S:.0f} seconds (a year)"
-        )
+        raise InvalidInput("timeout_s", f"{given!r} must be above 0 and at most {MAX_APPROVAL_S:.0f} seconds (a year)")
     return float(given)
 
 

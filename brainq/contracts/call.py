@@ -103,9 +103,7 @@ class ToolUnknown(Wire):
     retryable: bool = False
 
 
-ToolOutcome = Annotated[
-    ToolSuccess | ToolFailure | ToolTimeout | ToolDenied | ToolUnknown, Field(discriminator="kind")
-]
+ToolOutcome = Annotated[ToolSuccess | ToolFailure | ToolTimeout | ToolDenied | ToolUnknown, Field(discriminator="kind")]
 
 
 def outcome_attachments(outcome: ToolOutcome) -> tuple[Attachment, ...]:
@@ -134,9 +132,7 @@ def check_progress(done: object, total: object, message: object) -> Progress:
         raise InvalidInput("message", f"it must be a text, not {type(message).__name__}")
     line = " ".join(message.split())[:MAX_MESSAGE_CHARS]
     line = line.encode("utf-8", "replace").decode()
-    return Progress(
-        done=_number("done", done), total=None if total is None else _number("total", total), message=line
-    )
+    return Progress(done=_number("done", done), total=None if total is None else _number("total", total), message=line)
 
 
 def _number(field: str, given: object) -> float:

@@ -176,9 +176,7 @@ class CallClaim:
         return f"{self.turn_id}:{self.call_id}"
 
 
-NoCallClaim = NoClaim[
-    TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired", "held", "no_brain"]
-]
+NoCallClaim = NoClaim[TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired", "held", "no_brain"]]
 """`unserved`: another pool serves the call's effect; `closed`: the turn no longer wants it; `held`: a hold stands;
 `no_brain`: this worker does not have its turn's brain."""
 

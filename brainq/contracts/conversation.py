@@ -107,9 +107,7 @@ _ENGINE_FIELDS = ("turn", "step", "extra")
 def check_history(messages: tuple[Message, ...]) -> None:
     """Raises InvalidInput naming the message: each call has its one result behind it, in the order of the calls."""
     if len(messages) > MAX_HISTORY_MESSAGES:
-        raise InvalidInput(
-            "history", f"it is {len(messages):,} messages; send the newest {MAX_HISTORY_MESSAGES:,}"
-        )
+        raise InvalidInput("history", f"it is {len(messages):,} messages; send the newest {MAX_HISTORY_MESSAGES:,}")
     size = sum(_message_size(message) for message in messages)
     if size > MAX_HISTORY_CHARS:
         raise InvalidInput("history", f"it is {size:,} characters; send at most {MAX_HISTORY_CHARS:,}")
@@ -128,16 +126,12 @@ def check_history(messages: tuple[Message, ...]) -> None:
             del open_calls[0]
             continue
         if open_calls:
-            raise InvalidInput(
-                field, f"the call {open_calls[0]!r} before it has no result; send one for each call"
-            )
+            raise InvalidInput(field, f"the call {open_calls[0]!r} before it has no result; send one for each call")
         open_calls = [call.id for call in message.calls]
         if len(set(open_calls)) < len(open_calls) or "" in open_calls:
             raise InvalidInput(field, "two of its calls have one id, or one has none; give each its own")
     if open_calls:
-        raise InvalidInput(
-            "history", f"its last call {open_calls[0]!r} has no result; send one for each call"
-        )
+        raise InvalidInput("history", f"its last call {open_calls[0]!r} has no result; send one for each call")
 
 
 def newest_within_limits(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -179,8 +173,7 @@ def _message_size(message: Message) -> int:
 def _check_shape(field: str, message: Message) -> None:
     if message.role == "system":
         raise InvalidInput(
-            field,
-            "its role is system; a turn takes it as system_prompt, or beside the brain's as skill_context",
+            field, "its role is system; a turn takes it as system_prompt, or beside the brain's as skill_context"
         )
     if message.calls and message.role != "assistant":
         raise InvalidInput(field, f"a message of the role {message.role} makes no calls; leave calls out")

@@ -45,9 +45,7 @@ class EventKind(StrEnum):
     BUDGET = "budget"  # something of it is used up
     REFLECTION = "reflection"
     COMPACTION = "compaction"
-    NOTICE = (
-        "notice"  # once a turn: its context is nearly full; and each time it waits for its model's limits
-    )
+    NOTICE = "notice"  # once a turn: its context is nearly full; and each time it waits for its model's limits
     TURN_DIFF = "turn.diff"  # once, before the ending
     TURN_CLOSING = "turn.closing"
     RESULT = "result"  # the one final event; after it nothing comes
@@ -107,16 +105,7 @@ class TurnEvent(Wire):
 # A turn as bars over time. Instants are ms since the turn was accepted.
 
 BarKind = Literal[
-    "queued",
-    "step",
-    "call",
-    "parked",
-    "hold",
-    "input",
-    "cancelling",
-    "reflection",
-    "compaction",
-    "finalizer",
+    "queued", "step", "call", "parked", "hold", "input", "cancelling", "reflection", "compaction", "finalizer"
 ]
 
 SpanKind = Literal["attempt", "retry", "planned", "waiting", "parked", "dispatched", "running"]

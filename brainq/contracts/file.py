@@ -33,11 +33,7 @@ _MEDIA_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+")
 
 _DATA_URL = re.compile(r"data:([^;,]*)((?:;[^,]*?)?),", re.DOTALL)
 
-_MEDIA_TYPE_ALIASES = {
-    "image/jpg": "image/jpeg",
-    "image/pjpeg": "image/jpeg",
-    "application/x-pdf": "application/pdf",
-}
+_MEDIA_TYPE_ALIASES = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "application/x-pdf": "application/pdf"}
 
 _UNKNOWN_MEDIA_TYPE = "application/octet-stream"
 
@@ -170,9 +166,7 @@ def _read_file(field: str, given: object) -> File:
     item = cast("Mapping[str, Any]", given)
     for name in item:
         if name not in _FIELDS:
-            raise InvalidInput(
-                f"{field}.{name}", f"there is no such field; the fields are {', '.join(_FIELDS)}"
-            )
+            raise InvalidInput(f"{field}.{name}", f"there is no such field; the fields are {', '.join(_FIELDS)}")
     for name in ("media_type", "name"):
         if not isinstance(item.get(name, ""), str):
             raise InvalidInput(f"{field}.{name}", "it must be a text")
@@ -205,9 +199,7 @@ def _checked_type(given: object, data: bytes, name: str) -> str:
         )
     if found != said and (found or said in _SNIFFED_MEDIA_TYPES):
         what = f"are {found}" if found else "are not"
-        raise InvalidInput(
-            "media_type", f"it says {said}, and the bytes {what}; leave it out, or send that file"
-        )
+        raise InvalidInput("media_type", f"it says {said}, and the bytes {what}; leave it out, or send that file")
     return said
 
 
@@ -278,14 +270,10 @@ def check_files(field: str, given: object, limits: FileLimits) -> tuple[File, ..
     return files
 
 
-def _extract_message_files(
-    field: str, message: object, limits: FileLimits
-) -> tuple[object, tuple[File, ...]]:
+def _extract_message_files(field: str, message: object, limits: FileLimits) -> tuple[object, tuple[File, ...]]:
     if isinstance(message, Message):
         if message.attachments:
-            raise InvalidInput(
-                field, "a Message refers to files; send a dict whose attachments are File objects"
-            )
+            raise InvalidInput(field, "a Message refers to files; send a dict whose attachments are File objects")
         return message, ()
     if not isinstance(message, Mapping):
         return message, ()

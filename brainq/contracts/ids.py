@@ -145,9 +145,7 @@ def split_call_id(full: object) -> tuple[str, str]:
     the two; the turn's id is not looked at. Raises InvalidInput."""
     found = _FULL_CALL_ID.fullmatch(full) if isinstance(full, str) else None
     if found is None:
-        raise InvalidInput(
-            "id", f"{_shortened_repr(full)} is not a call's id; write TURN-CALL, such as 01k7x2-c1-0"
-        )
+        raise InvalidInput("id", f"{_shortened_repr(full)} is not a call's id; write TURN-CALL, such as 01k7x2-c1-0")
     return found[1], found[2]
 
 
@@ -198,9 +196,7 @@ def check_prefixes(field: str, values: object) -> tuple[str, ...]:
     """These prefixes, each once, or only `*`. Raises InvalidInput for one that could be the beginning of another
     tenant's sessions, for an empty one, and for none at all."""
     if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-        raise InvalidInput(
-            field, f"{values!r} names no session; give prefixes such as 'acme:', or '*' for all"
-        )
+        raise InvalidInput(field, f"{values!r} names no session; give prefixes such as 'acme:', or '*' for all")
     given = cast("Sequence[object]", values)
     kept = tuple(dict.fromkeys(_check_prefix(field, value) for value in given))
     if ALL_SESSIONS in kept and len(kept) > 1:
@@ -239,9 +235,7 @@ def _check_prefix(field: str, value: object) -> str:
     if value == ALL_SESSIONS:
         return ALL_SESSIONS
     if not isinstance(value, str) or not value:
-        raise InvalidInput(
-            field, f"{value!r} is no prefix; write 'acme:' for one tenant, or '*' for all sessions"
-        )
+        raise InvalidInput(field, f"{value!r} is no prefix; write 'acme:' for one tenant, or '*' for all sessions")
     if not value.endswith(PREFIX_BOUNDARY) and _PREFIX.fullmatch(value + PREFIX_BOUNDARY):
         raise InvalidInput(
             field,

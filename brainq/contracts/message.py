@@ -39,9 +39,7 @@ class Attachment(Wire):
         """It in words, for people and for models that are not shown it: `plan.png (image/png, 12.3 kB)`."""
         size = next((f"{self.size / unit:.1f} {word}" for unit, word in _SIZE_UNITS if self.size >= unit), "")
         what = f"{self.media_type}, {size or f'{self.size} bytes'}"
-        return (
-            f"{self.name} ({what})" if self.name else f"{'an image' if self.is_image else 'a file'} ({what})"
-        )
+        return f"{self.name} ({what})" if self.name else f"{'an image' if self.is_image else 'a file'} ({what})"
 
 
 def with_attachment_labels(text: str, attachments: Sequence[Attachment]) -> str:

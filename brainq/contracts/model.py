@@ -141,9 +141,7 @@ _VENDOR_FINISH_REASONS = {
     "content_filter": ("refusal", "safety", "recitation", "blocklist", "prohibited_content"),
 }
 
-_STANDARD_FINISH_REASONS = {
-    theirs: ours for ours, others in _VENDOR_FINISH_REASONS.items() for theirs in others
-}
+_STANDARD_FINISH_REASONS = {theirs: ours for ours, others in _VENDOR_FINISH_REASONS.items() for theirs in others}
 
 _FINISH_KINDS = {
     "": FinishKind.WHOLE,  # a service that gives no word has sent a whole stream: one that was cut raises ProviderError

@@ -80,9 +80,7 @@ class TurnOptions(Wire):
         if not texts or not all(isinstance(text, str) and text for text in texts):
             raise InvalidInput("options.stop", "it must be one text or several, none of them empty")
         if len(texts) > MAX_STOPS:
-            raise InvalidInput(
-                "options.stop", f"it has {len(texts)} texts; services take {MAX_STOPS} at most"
-            )
+            raise InvalidInput("options.stop", f"it has {len(texts)} texts; services take {MAX_STOPS} at most")
         check_json("options.stop", list(texts))
         return texts
 
@@ -90,9 +88,7 @@ class TurnOptions(Wire):
     @classmethod
     def _names_something(cls, value: str | None) -> str | None:
         if value is not None and not value.strip():
-            raise InvalidInput(
-                "options.tool_choice", f"it is empty; use {', '.join(TOOL_CHOICES)} or a tool's name"
-            )
+            raise InvalidInput("options.tool_choice", f"it is empty; use {', '.join(TOOL_CHOICES)} or a tool's name")
         return value
 
     def said(self) -> dict[str, Any]:
@@ -126,9 +122,7 @@ class ModelOptions(TurnOptions):
             if not isinstance(name, str) or not _HEADER.fullmatch(name):
                 raise InvalidInput("options.extra_headers", f"{name!r} is no name of an HTTP header")
             if not isinstance(text, str) or not (text.isascii() and text.isprintable()):
-                raise InvalidInput(
-                    "options.extra_headers", f"the value of {name!r} must be one line of ASCII text"
-                )
+                raise InvalidInput("options.extra_headers", f"the value of {name!r} must be one line of ASCII text")
         return dict(cast("Mapping[str, str]", value))
 
     @field_validator("extra_body", mode="before")
@@ -140,9 +134,7 @@ class ModelOptions(TurnOptions):
             raise InvalidInput("options.extra_body", "must be a mapping of names to JSON values")
         given = dict(cast("Mapping[str, object]", value))
         if taken := sorted(_RESERVED_FIELDS.intersection(given)):
-            raise InvalidInput(
-                "options.extra_body", f"{', '.join(taken)}: brainq writes that itself; leave it out"
-            )
+            raise InvalidInput("options.extra_body", f"{', '.join(taken)}: brainq writes that itself; leave it out")
         return check_json("options.extra_body", given)
 
     def for_another_service(self) -> ModelOptions:

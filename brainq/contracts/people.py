@@ -206,9 +206,7 @@ class Brake(Wire):
     @property
     def hold(self) -> HoldSpec:
         """The brake as a hold with the time that is left."""
-        return HoldSpec(
-            id=self.id, reason=self.reason, timeout_s=max(0.0, self.left_s), on_timeout=self.on_timeout
-        )
+        return HoldSpec(id=self.id, reason=self.reason, timeout_s=max(0.0, self.left_s), on_timeout=self.on_timeout)
 
 
 class RestoredState(Wire):

@@ -12,9 +12,7 @@ RateLimitKind = Literal["requests", "tokens", "stop", "count"]
 or the fleet's count, which cannot be reached."""
 
 _RATE_PART = re.compile(r"(\d{1,12})(?:\s+(tokens|requests))?\s*/\s*min(?:ute)?")
-_RATE_FORM = (
-    "write `openai:gpt-5=60/min,200000 tokens/min`; models are parted by `;`, `none` holds one to no limit"
-)
+_RATE_FORM = "write `openai:gpt-5=60/min,200000 tokens/min`; models are parted by `;`, `none` holds one to no limit"
 
 
 @dataclass(frozen=True, slots=True)

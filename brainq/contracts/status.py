@@ -72,9 +72,7 @@ class Ending(StrEnum):
     FAILED = "failed"
 
 
-FINAL_TURN_STATES = frozenset(
-    {TurnState.COMPLETED, TurnState.TIMED_OUT, TurnState.CANCELLED, TurnState.FAILED}
-)
+FINAL_TURN_STATES = frozenset({TurnState.COMPLETED, TurnState.TIMED_OUT, TurnState.CANCELLED, TurnState.FAILED})
 
 TURN_MOVES: dict[TurnState, frozenset[TurnState]] = {
     TurnState.QUEUED: frozenset({TurnState.ACTIVE, TurnState.CLOSING}),
@@ -100,9 +98,7 @@ class StopReason(StrEnum):
     MAX_TOTAL_TOKENS = "max_total_tokens"
     MAX_COST = "max_cost"
     DEADLINE = "deadline"
-    WAITED = (
-        "waited"  # it had not begun when it had waited for `max_wait_s`; nothing was done, and nothing paid
-    )
+    WAITED = "waited"  # it had not begun when it had waited for `max_wait_s`; nothing was done, and nothing paid
     LIMITED = "limited"  # its model's limit had no place for its next request within a day
     CANCELLED = "cancelled"
     MODEL_ERROR = "model_error"
@@ -111,13 +107,7 @@ class StopReason(StrEnum):
 
 
 REPLY_STOP_REASONS = frozenset(
-    {
-        StopReason.ANSWERED,
-        StopReason.EMPTY_REPLY,
-        StopReason.LENGTH,
-        StopReason.FILTERED,
-        StopReason.INVALID_OUTPUT,
-    }
+    {StopReason.ANSWERED, StopReason.EMPTY_REPLY, StopReason.LENGTH, StopReason.FILTERED, StopReason.INVALID_OUTPUT}
 )
 
 """Of a turn whose last reply ended it: that reply is a step, too."""
@@ -159,9 +149,7 @@ SETTLED = frozenset(
     }
 )
 
-FAILED_CALLS = frozenset(
-    {TraceStatus.FAILED, TraceStatus.TIMED_OUT, TraceStatus.TIMED_OUT_LATE, TraceStatus.UNKNOWN}
-)
+FAILED_CALLS = frozenset({TraceStatus.FAILED, TraceStatus.TIMED_OUT, TraceStatus.TIMED_OUT_LATE, TraceStatus.UNKNOWN})
 
 """Calls that went wrong; one that was denied or cancelled was not wanted."""
 

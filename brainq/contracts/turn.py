@@ -210,9 +210,7 @@ class TurnRequest(Wire):
             fields = cast("dict[str, object]", given)
             said = fields.get("user_message")
             if isinstance(said, str) and not said.strip() and not fields.get("attachments"):
-                raise InvalidInput(
-                    "user_message", "it is empty, and a turn answers what was said; send a text"
-                )
+                raise InvalidInput("user_message", "it is empty, and a turn answers what was said; send a text")
         return given
 
     @field_validator("output_schema", "metadata", mode="before")

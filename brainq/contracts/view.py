@@ -195,9 +195,7 @@ class TurnView:
     @property
     def failed_calls(self) -> int:
         """Calls of the last step that did not succeed."""
-        return sum(
-            message.is_error for message in self.own if message.role == "tool" and message.step == self.step
-        )
+        return sum(message.is_error for message in self.own if message.role == "tool" and message.step == self.step)
 
 
 @dataclass(frozen=True, slots=True)

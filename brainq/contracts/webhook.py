@@ -92,23 +92,16 @@ def parse_webhooks(text: str) -> tuple[Webhook, ...]:
     try:
         given: Any = json.loads(text)
     except ValueError:
-        raise InvalidInput(
-            "webhooks", 'it is no JSON; write [{"url": "https://...", "secret": "whsec_..."}]'
-        ) from None
+        raise InvalidInput("webhooks", 'it is no JSON; write [{"url": "https://...", "secret": "whsec_..."}]') from None
     if not isinstance(given, list) or not all(isinstance(one, dict) for one in cast("list[object]", given)):
-        raise InvalidInput(
-            "webhooks", 'write a JSON list of objects: [{"url": "https://...", "secret": "whsec_..."}]'
-        )
+        raise InvalidInput("webhooks", 'write a JSON list of objects: [{"url": "https://...", "secret": "whsec_..."}]')
     found = [
-        _parse_webhook(f"webhooks[{number}]", one)
-        for number, one in enumerate(cast("list[dict[str, Any]]", given))
+        _parse_webhook(f"webhooks[{number}]", one) for number, one in enumerate(cast("list[dict[str, Any]]", given))
     ]
     urls = [one.url for one in found]
     for number, url in enumerate(urls):
         if url in urls[:number]:
-            raise InvalidInput(
-                f"webhooks[{number}].url", "it is there before; give each url once, with all its events"
-            )
+            raise InvalidInput(f"webhooks[{number}].url", "it is there before; give each url once, with all its events")
     return tuple(found)
 
 
@@ -124,19 +117,12 @@ def _parse_webhook(where: str, given: Mapping[str, Any]) -> Webhook:
 
 
 def _check_url(where: str, value: object) -> str:
-    remedy = (
-        "write http:// or https://, a host, and no name, password or fragment: the signature says who sends"
-    )
+    remedy = "write http:// or https://, a host, and no name, password or fragment: the signature says who sends"
     if not isinstance(value, str) or not value.isascii() or not value.isprintable() or " " in value:
         raise InvalidInput(where, remedy)
     try:
         parts = urlsplit(value)
-        wrong = (
-            parts.scheme not in ("http", "https")
-            or not parts.hostname
-            or "@" in parts.netloc
-            or parts.port == 0
-        )
+        wrong = parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.port == 0
     except ValueError:
         raise InvalidInput(where, remedy) from None
     if wrong or parts.fragment:

@@ -50,9 +50,7 @@ class SpawnWorker(Protocol):
     ) -> WorkerProcess: ...
 
 
-def run_celery(
-    celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int
-) -> WorkerProcess:
+def run_celery(celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int) -> WorkerProcess:
     """`celery ...` as `tasks.start` does it, with the file `inherited` left open in it."""
     return subprocess.Popen(
         [sys.executable, "-m", "brainq.tasks.start", *celery],
@@ -146,9 +144,7 @@ class LocalFleet:
             while not worker.is_ready:
                 if not worker.is_running or time.monotonic() > end:
                     said = self.log_tail(worker)
-                    raise SetupError(
-                        f"the {worker.name} worker did not start; {worker.log_path} ends:\n{said}"
-                    )
+                    raise SetupError(f"the {worker.name} worker did not start; {worker.log_path} ends:\n{said}")
                 time.sleep(0.02)
 
     def launch(self, worker: LocalWorker) -> None:

@@ -252,9 +252,7 @@ class EmbeddedServer:
             arguments += ["--unixsocket", str(self._socket), "--unixsocketperm", "700"]
         return arguments
 
-    def _wait_ready(
-        self, keeper: subprocess.Popen[bytes], address: tuple[str, int] | Path, log_start: int
-    ) -> bool:
+    def _wait_ready(self, keeper: subprocess.Popen[bytes], address: tuple[str, int] | Path, log_start: int) -> bool:
         end = time.monotonic() + self.ready_timeout_s
         while time.monotonic() < end and keeper.poll() is None:
             # A port can be answered by somebody else's server, while ours could not bind it.

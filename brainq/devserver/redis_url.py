@@ -6,12 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from brainq.devserver.locks import pool_owner
-from brainq.devserver.redis_server import (
-    EmbeddedServer,
-    ServerInUseError,
-    running_url,
-    socket_path,
-)
+from brainq.devserver.redis_server import EmbeddedServer, ServerInUseError, running_url, socket_path
 from brainq.errors import SetupError
 from brainq.settings.deployment import Settings
 

@@ -120,9 +120,7 @@ class TurnFinalizer:
         if claim.sent and self._later is not None:
             self._later.enter(claim.turn_id)
 
-    def _follow(
-        self, claim: FinalStepClaim, until: float, events: TaskEvents | None
-    ) -> FinalStepClaim | None:
+    def _follow(self, claim: FinalStepClaim, until: float, events: TaskEvents | None) -> FinalStepClaim | None:
         """Run a step that no doorbell was rung for; the claim of the one after it, if the visit goes on."""
         if events is None:
             return self._answer(claim, until)[1]
@@ -164,9 +162,7 @@ class TurnFinalizer:
             self._note_done(claim)
         return self._go_on(claim, until, outgoing or ())
 
-    def _let_others_ahead(
-        self, claim: FinalStepClaim, until: float
-    ) -> tuple[str, FinalStepClaim | None] | None:
+    def _let_others_ahead(self, claim: FinalStepClaim, until: float) -> tuple[str, FinalStepClaim | None] | None:
         """A worker died at this step: what does not need it goes first. None: nothing waits behind it."""
         past = StepHistory.read(claim.past)
         if not claim.base:
@@ -190,19 +186,13 @@ class TurnFinalizer:
 
     def _delays_result(self, step: FinalStep, claim: FinalStepClaim) -> bool:
         """Whether the result, which is not out yet, comes after this step, which runs code of the brain's."""
-        return (
-            _limit_s(step) is not None
-            and not claim.sent
-            and RESULT in self._work(claim).order.behind(claim.step)
-        )
+        return _limit_s(step) is not None and not claim.sent and RESULT in self._work(claim).order.behind(claim.step)
 
     def _finish_in_background(
         self, step: FinalStep, claim: FinalStepClaim, running: ThreadCall[None]
     ) -> tuple[str, FinalStepClaim | None]:
         """The result goes first. The callback that it waited for ends behind it, and this worker is free meanwhile."""
-        first = ResultFirst(
-            claim.turn_id, lambda: self._send_ahead(claim), lambda why: self._give_up(claim, why)
-        )
+        first = ResultFirst(claim.turn_id, lambda: self._send_ahead(claim), lambda why: self._give_up(claim, why))
         limit_s = (_limit_s(step) or LIMIT_S) + (PROCESS_START_S if self._needs_quarantine(claim) else 0.0)
 
         def end() -> str:
@@ -282,9 +272,7 @@ class TurnFinalizer:
             return said
         return f"{said}; its brain {brain!r} is none of {', '.join(self._brains.names)}"
 
-    def _failed(
-        self, claim: FinalStepClaim, failure: Exception, until: float
-    ) -> tuple[str, FinalStepClaim | None]:
+    def _failed(self, claim: FinalStepClaim, failure: Exception, until: float) -> tuple[str, FinalStepClaim | None]:
         error_type = error_type_name(failure)
         dead = claim.tries >= self._max_tries and claim.step not in NEVER_DEAD
         log.error("step failed", failure=failure, turn_id=claim.turn_id, step=claim.step, tries=claim.tries)
@@ -295,16 +283,12 @@ class TurnFinalizer:
             # SQL itself is away, most likely. A step is given up only where people can see it: until then it is
             # tried again.
             dead = False
-            log.warning(
-                "failure not recorded", turn_id=claim.turn_id, step=claim.step, why=type(worse).__name__
-            )
+            log.warning("failure not recorded", turn_id=claim.turn_id, step=claim.step, why=type(worse).__name__)
         COUNTERS.add(m.STEP_FAILURES, claim.step, "dead" if dead else "again")
         seen = WorkFailure.STEP_FAILED, error_type
         if dead:
             if claim.step in LATE_FAILURE_WARNINGS:
-                self._chain.warn_later(
-                    claim.session_id, claim.turn_id, LATE_FAILURE_WARNINGS[claim.step], stands=True
-                )
+                self._chain.warn_later(claim.session_id, claim.turn_id, LATE_FAILURE_WARNINGS[claim.step], stands=True)
             did, following = self._go_on(claim, until)
             return WorkOutcome(did, *seen), following
         did, following = self._wait(claim, f"{claim.step}: {error_type}", until)
@@ -335,9 +319,7 @@ class TurnFinalizer:
             self._records.note_done(claim)
         except Exception as failure:
             # What people see of the step is behind by one try; the chain does not wait for that.
-            log.warning(
-                "end not recorded", turn_id=claim.turn_id, step=claim.step, why=type(failure).__name__
-            )
+            log.warning("end not recorded", turn_id=claim.turn_id, step=claim.step, why=type(failure).__name__)
 
     def _go_on(
         self, claim: FinalStepClaim, until: float, outgoing: Sequence[TurnResult] = ()
@@ -366,11 +348,7 @@ def _with_earlier_tries(claim: FinalStepClaim) -> FinalStepClaim:
     """With the tries, and the lost workers, that the step had ahead of others."""
     past = StepHistory.read(claim.past)
     before = past.tries(claim.step)
-    return replace(
-        claim,
-        tries=before + (1 if claim.base else claim.tries),
-        lost=past.lost(claim.step) + claim.lost,
-    )
+    return replace(claim, tries=before + (1 if claim.base else claim.tries), lost=past.lost(claim.step) + claim.lost)
 
 
 def _limit_s(step: FinalStep) -> float | None:

@@ -119,9 +119,7 @@ class EndedTurnCache:
         self._turns: OrderedDict[tuple[str, str], tuple[int, EndedTurn]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def claim(
-        self, session_id: str, turn_id: str, step: str, owner: str
-    ) -> FinalStepClaim | NoFinalStepClaim:
+    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> FinalStepClaim | NoFinalStepClaim:
         """Claim a step; a turn that is not known here is read with it."""
         with self._lock:
             is_known = (session_id, turn_id) in self._turns

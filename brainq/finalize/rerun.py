@@ -85,9 +85,7 @@ class RerunChain:
     def go_on_and_read(self, claim: FinalStepClaim, next_step: str, *, stay: bool) -> Literal["LOST"]:
         return "LOST"
 
-    def send(
-        self, claim: FinalStepClaim, next_step: str, result: TurnResult, *, stay: bool
-    ) -> Literal["LOST"]:
+    def send(self, claim: FinalStepClaim, next_step: str, result: TurnResult, *, stay: bool) -> Literal["LOST"]:
         return "LOST"
 
     def go_ahead(
@@ -189,9 +187,7 @@ class StepRerunner:
             return self._judge(session_id, turn_id, name)
         turn = self.recall.ended(session_id, turn_id)
         if turn is None:
-            raise TurnNotFound(
-                f"turn {turn_id!r} has not ended, as far as Redis and SQL know; let it end first"
-            )
+            raise TurnNotFound(f"turn {turn_id!r} has not ended, as far as Redis and SQL know; let it end first")
         return self._step(turn, name)
 
     def _step(self, turn: EndedTurn, name: str) -> Retried:

@@ -25,11 +25,7 @@ _PROBLEMS = {
 
 _OPENING_NAMES = {MEMORY_TOOL: "memory"}
 
-_END_TEXTS = {
-    "failed": "its call failed",
-    "timed_out": "it took too long",
-    "timed_out_late": "it took too long",
-}
+_END_TEXTS = {"failed": "its call failed", "timed_out": "it took too long", "timed_out_late": "it took too long"}
 
 
 def warnings_of(turn: EndedTurn) -> tuple[str, ...]:
@@ -101,9 +97,7 @@ def citations(turn: EndedTurn, kind: str) -> tuple[Citation, ...]:
 
 def _in_call_order(rows: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
     """By the calls that left them, in the model's order; within a call as it left them."""
-    return sorted(
-        rows, key=lambda row: parse_call_id(row["call"]) if is_call_id(row.get("call", "")) else (-1, -1)
-    )
+    return sorted(rows, key=lambda row: parse_call_id(row["call"]) if is_call_id(row.get("call", "")) else (-1, -1))
 
 
 def _is_used(row: Mapping[str, str], answer: str) -> bool:
@@ -118,9 +112,7 @@ def _is_used(row: Mapping[str, str], answer: str) -> bool:
 
 def make_result(turn: EndedTurn, warnings: tuple[str, ...] = ()) -> TurnResult:
     """What the caller gets. `warnings` add to those the turn gathered on its way."""
-    rendered = dict.fromkeys(
-        row["source"] for row in _in_call_order(turn.sources) if row["kind"] == "rendered"
-    )
+    rendered = dict.fromkeys(row["source"] for row in _in_call_order(turn.sources) if row["kind"] == "rendered")
     return TurnResult(
         turn_id=turn.request.turn_id,
         session_id=turn.request.session_id,

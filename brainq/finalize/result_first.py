@@ -15,9 +15,7 @@ log = logger("brainq.finalize")
 
 RESULT_WAITS_S = 1.0  # for a callback of the brain's
 SEND_ANYWAY_S = 5.0  # of what leads to the result failing; then the result goes out without it
-MAX_BACKGROUND = (
-    512  # callbacks of a process that nobody's thread waits for; those beyond keep their worker's
-)
+MAX_BACKGROUND = 512  # callbacks of a process that nobody's thread waits for; those beyond keep their worker's
 
 
 @dataclass(eq=False, frozen=True, slots=True)

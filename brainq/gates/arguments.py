@@ -11,14 +11,7 @@ from brainq.contracts.call import ToolDenied
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import ToolSchemaError
 from brainq.gates.canonical import canonical_json
-from brainq.gates.repair import (
-    coerce_scalars,
-    decode_strings,
-    drop_unknown,
-    leaves,
-    mend_text,
-    refuse_constant,
-)
+from brainq.gates.repair import coerce_scalars, decode_strings, drop_unknown, leaves, mend_text, refuse_constant
 from brainq.gates.schema_check import UnresolvedReference, schema_problem
 from brainq.gates.schema_validator import UNCHECKED, SchemaValidator
 from brainq.text.shorten import beginning

@@ -58,8 +58,7 @@ def judge_blocked(tool: str, blocked: Collection[str]) -> ToolDenied | None:
     if tool not in blocked:
         return None
     return ToolDenied(
-        reason="blocked",
-        message=f"The tool {tool} is blocked for the rest of this turn. Go on without it.",
+        reason="blocked", message=f"The tool {tool} is blocked for the rest of this turn. Go on without it."
     )
 
 
@@ -213,9 +212,7 @@ def _judge(call: ToolCall, bench: _GateRun) -> Verdict:
             arguments, canonical = verdict.arguments, None
     try:
         valid = bench.validator.judge(spec, arguments, canonical)
-    except (
-        Exception
-    ) as failure:  # a schema that nobody can hold arguments to; the turn goes on without the call
+    except Exception as failure:  # a schema that nobody can hold arguments to; the turn goes on without the call
         log.error("arguments not checked", failure=failure, turn_id=bench.facts.turn_id, tool=spec.name)
         return Denied(call, _unchecked_denial(failure))
     if isinstance(valid, ToolDenied):
@@ -230,9 +227,7 @@ def _judge(call: ToolCall, bench: _GateRun) -> Verdict:
         return Denied(call, ToolDenied(reason="validation", message=f"{error}.", repairs=valid.repairs))
     if valid.arguments is not call.arguments:
         call = call.model_copy(update={"arguments": valid.arguments})
-    return Allowed(
-        call, spec, valid.arguments, final[0], final[1] if spec.is_guarded else "", valid.repairs, keys
-    )
+    return Allowed(call, spec, valid.arguments, final[0], final[1] if spec.is_guarded else "", valid.repairs, keys)
 
 
 def _canonical_if_json(arguments: dict[str, Any] | str) -> str | None:

@@ -157,9 +157,7 @@ def shown_pattern(pattern: str) -> str:
     return repr(pattern if len(pattern) <= 80 else pattern[:77] + "...")
 
 
-COMPILED_PATTERNS: PatternCache[_CompiledPattern] = PatternCache(
-    _KEPT_BYTES, lambda compiled: compiled.held_bytes
-)
+COMPILED_PATTERNS: PatternCache[_CompiledPattern] = PatternCache(_KEPT_BYTES, lambda compiled: compiled.held_bytes)
 
 
 def _compiled(pattern: str) -> _CompiledPattern:
@@ -208,9 +206,7 @@ def split_lookaheads(pattern: str) -> list[tuple[str, bool]]:
     Empty where the pattern has no such beginning, or may mean something else than these.
     """
     rest = pattern.removeprefix("^")
-    if (
-        rest == pattern or "[]" in pattern or "[^]" in pattern
-    ):  # where such a class ends depends on who reads it
+    if rest == pattern or "[]" in pattern or "[^]" in pattern:  # where such a class ends depends on who reads it
         return []
     parts: list[tuple[str, bool]] = []
     while rest.startswith(("(?=", "(?!")):

@@ -31,9 +31,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
     "string": lambda value: isinstance(value, str),
     "boolean": lambda value: isinstance(value, bool),
     "null": lambda value: value is None,
-    "integer": lambda value: (
-        isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0
-    ),
+    "integer": lambda value: isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0,
     "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
 }
 
@@ -104,9 +102,7 @@ def leaves(errors: Iterable[ValidationError]) -> Iterator[ValidationError]:
 
 
 def _replace(
-    arguments: dict[str, Any],
-    errors: Sequence[ValidationError],
-    replacement: Callable[[Any, set[str]], Any],
+    arguments: dict[str, Any], errors: Sequence[ValidationError], replacement: Callable[[Any, set[str]], Any]
 ) -> dict[str, Any] | None:
     wanted: dict[Path, set[str]] = {}
     for error in leaves(errors):

@@ -17,12 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from brainq.gates.canonical import canonical_json
-from brainq.gates.patterns import (
-    TooLongForPattern,
-    UnusablePattern,
-    matches_anywhere,
-    shown_pattern,
-)
+from brainq.gates.patterns import TooLongForPattern, UnusablePattern, matches_anywhere, shown_pattern
 from brainq.text.shorten import beginning
 
 if TYPE_CHECKING:
@@ -158,9 +153,7 @@ def _checked_reference(stock: _Check) -> _Check:
             for found in known.errors:
                 yield ValidationError(**found)
             return
-        if (
-            key in _TIME_LIMIT.open
-        ):  # no part of a value is within itself: the reference leads back to where it stands
+        if key in _TIME_LIMIT.open:  # no part of a value is within itself: the reference leads back to where it stands
             raise RecursionError
         _TIME_LIMIT.open.add(key)
         errors = list(itertools.islice(stock(validator, reference, instance, schema), MAX_ERRORS))
@@ -208,9 +201,7 @@ def _pattern_properties(
 
 
 def _additional_properties(stock: _Check) -> _Check:
-    def additional_properties(
-        validator: Any, value: Any, instance: Any, schema: Any
-    ) -> Iterator[ValidationError]:
+    def additional_properties(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         if (patterns := schema.get("patternProperties")) and validator.is_type(instance, "object"):
             found = {name: True for name in instance if any(_found(pattern, name) for pattern in patterns)}
             schema = {

@@ -61,9 +61,7 @@ server-sent events that can be continued from any number, at any gateway."""
 def openapi_document(app: FastAPI) -> dict[str, Any]:
     """Made once; then the same again."""
     if app.openapi_schema is None:
-        made = get_openapi(
-            title=app.title, version=app.version, description=API_DESCRIPTION, routes=app.routes
-        )
+        made = get_openapi(title=app.title, version=app.version, description=API_DESCRIPTION, routes=app.routes)
         parts = made.setdefault("components", {})
         for model in (Problem, TurnEvent, ErrorBody):
             own = model.model_json_schema(ref_template="#/components/schemas/{model}")
@@ -228,8 +226,7 @@ def _method_not_allowed(request: Request) -> JSONResponse:
     found = allowed_methods(request.scope)
     told = error_response(
         RequestRejected(
-            "method-not-allowed",
-            f"this route does not support {request.method}; it supports {', '.join(found)}",
+            "method-not-allowed", f"this route does not support {request.method}; it supports {', '.join(found)}"
         )
     )
     told.headers["Allow"] = ", ".join(found)
@@ -241,9 +238,7 @@ def _first_invalid_field(error: RequestValidationError) -> RequestRejected | Inv
     first: dict[str, Any] = error.errors()[0]
     where = [str(part) for part in first["loc"]]
     if first["type"] == "json_invalid":
-        return RequestRejected(
-            "bad-json", f"it is no JSON from character {where[-1]} on; send one JSON object"
-        )
+        return RequestRejected("bad-json", f"it is no JSON from character {where[-1]} on; send one JSON object")
     if len(where) == 1:
         return InvalidInput("body", "send one JSON object, with Content-Type: application/json")
     if where[0] != "body":

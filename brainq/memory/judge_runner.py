@@ -92,9 +92,7 @@ def relevant_facts(turn: RecordedTurn) -> tuple[str, ...]:
     `notes`. A pack that is not such JSON has none.
     """
     pack = _read_pack(turn.context_pack_json)
-    facts = list(_row_texts(pack.get("relevant_facts"), ("text",))) or list(
-        _row_texts(pack.get("notes"), _NOTE_KEYS)
-    )
+    facts = list(_row_texts(pack.get("relevant_facts"), ("text",))) or list(_row_texts(pack.get("notes"), _NOTE_KEYS))
     facts += [citation.quote for citation in turn.citations]
     tidy = (cut(" ".join(fact.split()), MOST_FACT_CHARS) for fact in facts)
     return tuple(dict.fromkeys(fact for fact in tidy if fact))[:MOST_FACTS]
@@ -219,9 +217,7 @@ class JudgeRunner:
     def _judge(self, judge: Judge, case: JudgeCase, redact: bool) -> Judgement:
         found: Any = call_within(self.limit_s, f"judge {judge.name!r}", lambda: judge.judge(case))
         if not isinstance(found, Judgement):
-            raise TypeError(
-                f"judge {judge.name!r} returned a {type(found).__name__}; it must return a Judgement"
-            )
+            raise TypeError(f"judge {judge.name!r} returned a {type(found).__name__}; it must return a Judgement")
         judgement = Judgement.model_validate(found.model_dump())  # one made without checks is checked here
         return judgement.model_copy(update={"reason": ""}) if redact else judgement
 

@@ -130,10 +130,7 @@ _CASE_FIELDS = {"question", "answer", "transcript", "relevant_facts", "history",
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
-    "properties": {
-        "score": {"type": "number", "minimum": 0, "maximum": 1},
-        "reason": {"type": "string"},
-    },
+    "properties": {"score": {"type": "number", "minimum": 0, "maximum": 1}, "reason": {"type": "string"}},
     "required": ["score", "reason"],
     "additionalProperties": False,
 }
@@ -147,13 +144,7 @@ class ModelJudge:
     """
 
     def __init__(
-        self,
-        name: str,
-        rubric: str,
-        auxiliary: AuxiliaryModel,
-        fallback: Judge,
-        *,
-        timeout_s: float = TIMEOUT_S,
+        self, name: str, rubric: str, auxiliary: AuxiliaryModel, fallback: Judge, *, timeout_s: float = TIMEOUT_S
     ) -> None:
         self.name = name
         self._system = _SYSTEM.format(rubric=rubric.strip())
@@ -242,6 +233,5 @@ def _shipped_judges(auxiliary: AuxiliaryModel | None) -> tuple[Judge, ...]:
         return by_rules
     rubrics = (FAITHFULNESS, RELEVANCE)
     return tuple(
-        ModelJudge(judge.name, rubric, auxiliary, judge)
-        for judge, rubric in zip(by_rules, rubrics, strict=True)
+        ModelJudge(judge.name, rubric, auxiliary, judge) for judge, rubric in zip(by_rules, rubrics, strict=True)
     )

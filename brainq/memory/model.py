@@ -42,10 +42,7 @@ SCHEMA: dict[str, Any] = {
             "maxItems": MAX_ITEMS,
             "items": {
                 "type": "object",
-                "properties": {
-                    "kind": {"type": "string", "enum": list(_KINDS)},
-                    "text": {"type": "string"},
-                },
+                "properties": {"kind": {"type": "string", "enum": list(_KINDS)}, "text": {"type": "string"}},
                 "required": ["kind", "text"],
                 "additionalProperties": False,
             },
@@ -76,10 +73,7 @@ class ModelMemoryExtractor:
 
     def _ask(self, turn: RecordedTurn) -> list[MemoryItem]:
         # As JSON, no text of the user's can end the place where it stands and go on as instructions.
-        data = {
-            "user": cut(turn.user_message, _MOST_MESSAGE_CHARS),
-            "assistant": cut(turn.text, _MOST_ANSWER_CHARS),
-        }
+        data = {"user": cut(turn.user_message, _MOST_MESSAGE_CHARS), "assistant": cut(turn.text, _MOST_ANSWER_CHARS)}
         reply = self.auxiliary.ask(
             "memory",
             SYSTEM,

@@ -88,24 +88,16 @@ _UNSURE = re.compile(
     re.IGNORECASE,
 )
 # What was so, before what is so now.
-_FORMER = re.compile(
-    r"I (?:no longer|used to|don't|do not)\b[^,;]{0,200}[,;] (?:(?:but|and|now) )*", re.IGNORECASE
-)
+_FORMER = re.compile(r"I (?:no longer|used to|don't|do not)\b[^,;]{0,200}[,;] (?:(?:but|and|now) )*", re.IGNORECASE)
 
 _DAY = r"(?:day|morning|evening|night|week|month|year|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
 
 _SHAPE_TEXTS: tuple[tuple[MemoryKind, str], ...] = (
-    (
-        "preference",
-        r"I (?:really |much |generally )?prefer \w|I (?:hate|dislike|don't like|can't stand) \w",
-    ),
+    ("preference", r"I (?:really |much |generally )?prefer \w|I (?:hate|dislike|don't like|can't stand) \w"),
     ("preference", r"(?:please )?(?:always|never) \w+ \w|(?:please )?from now on,? \w"),
     ("preference", r"(?:please )?call me (?-i:[A-Z])\w+(?: please)?$"),
     ("habit", rf"I (?:usually|always|often|never|rarely) \w+ \w|every {_DAY} I \w|I \w.* every {_DAY}$"),
-    (
-        "fact",
-        r"my (?:\w+(?:'s)? ){0,2}(?:name|birthday|time ?zone|job|diet|language|pronouns) (?:is|are) (?:now )?\w",
-    ),
+    ("fact", r"my (?:\w+(?:'s)? ){0,2}(?:name|birthday|time ?zone|job|diet|language|pronouns) (?:is|are) (?:now )?\w"),
     ("fact", r"my \w+ is (?:called|named) \w|my favou?rite \w+ is \w"),
     ("fact", r"I(?:'m| am) (?:allergic to|from|an? (?:vegetarian|vegan)|\d+ years old)\b"),
     ("fact", r"I (?:now )?(?:live in|work (?:as|at|for)|speak) \w"),

@@ -7,13 +7,7 @@ from typing import Any
 
 from brainq.brain.brain import Brain
 from brainq.contracts.brain import PromptTemplate
-from brainq.contracts.memory import (
-    AutonomousResearchLearner,
-    MemoryExtractor,
-    MemoryItem,
-    Observation,
-    RecordedTurn,
-)
+from brainq.contracts.memory import AutonomousResearchLearner, MemoryExtractor, MemoryItem, Observation, RecordedTurn
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import EndedTurn
 from brainq.finalize.recall import recorded_turn
@@ -96,9 +90,7 @@ class ObserveTurn:
 def _observe(
     learner: AutonomousResearchLearner, turn: RecordedTurn, source_event_id: str, limit_s: float
 ) -> Sequence[Observation]:
-    found: list[Any] = call_within(
-        limit_s, "learner", lambda: list(learner.observe_turn(turn, source_event_id))
-    )
+    found: list[Any] = call_within(limit_s, "learner", lambda: list(learner.observe_turn(turn, source_event_id)))
     for item in found:
         if not isinstance(item, Observation):
             raise TypeError(f"observe_turn returned a {type(item).__name__}; it must return Observations")

@@ -23,8 +23,7 @@ _WORD = re.compile(r"[^\W_]+(?:['\N{RIGHT SINGLE QUOTATION MARK}.][^\W_]+)*")
 _END = re.compile(r"(?<=[.!?;])[\"'\N{RIGHT DOUBLE QUOTATION MARK})\]]*\s+")
 
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:Dr|Mr|Mrs|Ms|Prof|St|Jr|Sr|vs|etc|approx|No|e\.g|i\.e|a\.m|p\.m)|\b(?-i:[A-Z]))\.$",
-    re.IGNORECASE,
+    r"(?:\b(?:Dr|Mr|Mrs|Ms|Prof|St|Jr|Sr|vs|etc|approx|No|e\.g|i\.e|a\.m|p\.m)|\b(?-i:[A-Z]))\.$", re.IGNORECASE
 )
 
 _LOOK_BACK = 24  # with what stands before it; a text grows by its sentences, and is not read again

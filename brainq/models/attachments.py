@@ -89,9 +89,7 @@ def refused_attachment_kind(request: ModelRequest, status: int, body: Any) -> At
 def is_unreadable(request: ModelRequest, status: int, body: Any) -> bool:
     """Whether this answer says that the service could not read an image or a document of the request."""
     sent = any(_needs_user_message(one) for message in request.messages for one in message.attachments)
-    return (
-        sent and status in (400, 413, 422) and bool(_UNREADABLE.search(" ".join(error_detail(body)).lower()))
-    )
+    return sent and status in (400, 413, 422) and bool(_UNREADABLE.search(" ".join(error_detail(body)).lower()))
 
 
 def move_behind_results(messages: Iterable[Message]) -> list[Message]:
@@ -113,9 +111,7 @@ def _needs_user_message(attachment: Attachment) -> bool:
 
 
 def _user_messages(results: Sequence[Message]) -> Message:
-    shown = [
-        (result.name, one) for result in results for one in result.attachments if _needs_user_message(one)
-    ]
+    shown = [(result.name, one) for result in results for one in result.attachments if _needs_user_message(one)]
     lines = [f"[{one.label}, returned by the tool {name}]" for name, one in shown]
     return Message(role="user", content="\n".join(lines), attachments=tuple(one for _, one in shown))
 
@@ -145,9 +141,7 @@ class AttachmentBlocks:
         for part in self.chat(attachments):
             match part["type"]:
                 case "image_url":
-                    parts.append(
-                        {"type": "input_image", "image_url": part["image_url"]["url"], "detail": "auto"}
-                    )
+                    parts.append({"type": "input_image", "image_url": part["image_url"]["url"], "detail": "auto"})
                 case "file":
                     parts.append({"type": "input_file", **part["file"]})
                 case _:
@@ -162,11 +156,7 @@ class AttachmentBlocks:
         kind = attachment_kind(attachment)
         if not self._is_shown(attachment, kind):
             return {"type": "text", "text": self._text(attachment)}
-        source = {
-            "type": "base64",
-            "media_type": attachment.media_type,
-            "data": _base64(self.blobs[attachment.sha256]),
-        }
+        source = {"type": "base64", "media_type": attachment.media_type, "data": _base64(self.blobs[attachment.sha256])}
         if kind == "image":
             return {"type": "image", "source": source}
         titled = {"title": clean(attachment.name)} if attachment.name else {}
@@ -183,9 +173,7 @@ class AttachmentBlocks:
         return {"type": "file", "file": {"filename": clean(attachment.name) or "file.pdf", "file_data": url}}
 
     def _is_shown(self, attachment: Attachment, kind: AttachmentKind) -> bool:
-        return (
-            _needs_user_message(attachment) and kind not in self.refused and attachment.sha256 in self.blobs
-        )
+        return _needs_user_message(attachment) and kind not in self.refused and attachment.sha256 in self.blobs
 
     def _text(self, attachment: Attachment) -> str:
         data = self.blobs.get(attachment.sha256)

@@ -104,9 +104,7 @@ def read_json_object(text: str) -> dict[str, Any]:
     try:
         found: Any = repair_json(text, return_objects=True)
     except (ValueError, RecursionError) as failure:  # a number or a nesting beyond what Python reads
-        raise ProviderError(
-            "the model's reply cannot be read as JSON", kind="malformed", retryable=False
-        ) from failure
+        raise ProviderError("the model's reply cannot be read as JSON", kind="malformed", retryable=False) from failure
     if isinstance(found, list):
         found = next((item for item in found if isinstance(item, dict)), None)
     if not isinstance(found, dict):

@@ -49,9 +49,7 @@ def cost_usd(provider: str, model: str, usage: TokenUsage) -> float | None:
             provider_id=_PRICE_LIST_NAMES.get(provider, provider),
         )
     except LookupError:
-        if (
-            len(_unknown_models) >= MAX_UNKNOWN_MODELS
-        ):  # names come from requests; do not keep them without limit
+        if len(_unknown_models) >= MAX_UNKNOWN_MODELS:  # names come from requests; do not keep them without limit
             _unknown_models.clear()
         _unknown_models.add((provider, model))
         return None
@@ -105,9 +103,7 @@ def record_call(asked: AuxiliaryCall) -> None:
 # What a model call used, and what it costs at most, as it is charged to the turn.
 
 
-def reply_spend(
-    kind: SpendKind, step: int, provider: Provider, model: str, reply: ModelReply, price: Price
-) -> Spend:
+def reply_spend(kind: SpendKind, step: int, provider: Provider, model: str, reply: ModelReply, price: Price) -> Spend:
     """What a reply used, by the name and the price of the model that gave it."""
     by = reply.answered_by
     name, model = (provider.name, model) if by is None else (by.provider, by.model)
@@ -132,14 +128,10 @@ def first_model(provider: Provider, model: str) -> tuple[str, str]:
 
 def lost_spends(kind: SpendKind, step: int, lost: Sequence[LostRequest], price: Price) -> tuple[Spend, ...]:
     """What requests that broke off are charged as, each by the name and the price of the model it went to."""
-    return tuple(
-        Spend.of(kind, step, one.model, one.usage, price(one.provider, one.model, one.usage)) for one in lost
-    )
+    return tuple(Spend.of(kind, step, one.model, one.usage, price(one.provider, one.model, one.usage)) for one in lost)
 
 
-def call_spends(
-    kind: SpendKind, calls: Sequence[AuxiliaryCall], price: Price, step: int = 0
-) -> tuple[Spend, ...]:
+def call_spends(kind: SpendKind, calls: Sequence[AuxiliaryCall], price: Price, step: int = 0) -> tuple[Spend, ...]:
     """What metered calls used, and what was lost on their way."""
     found: list[Spend] = []
     for call in calls:

@@ -45,9 +45,7 @@ _END_WORDS = _STOPS | {
     *("and", "as", "at", "because", "by", "for", "if", "in", "into", "on"),
     *("than", "that", "then", "to", "when", "while", "with"),
 }
-_FILLERS = frozenset(
-    {"a", "an", "all", "any", "more", "my", "of", "our", "please", "some", "the", "this", "your"}
-)
+_FILLERS = frozenset({"a", "an", "all", "any", "more", "my", "of", "our", "please", "some", "the", "this", "your"})
 
 
 @dataclass(frozen=True)
@@ -78,9 +76,7 @@ def reply(request: ModelRequest) -> ModelReply:
         return calls(*((wanted.tool.name, wanted.arguments) for wanted in whole[len(results) :]))
     lines = [_describe_result(wanted, result) for wanted, result in zip(whole, results, strict=False)]
     lines += [
-        f"{wanted.tool.name} needs {_describe_missing(wanted)}: write {wanted}"
-        for wanted in found
-        if wanted.missing
+        f"{wanted.tool.name} needs {_describe_missing(wanted)}: write {wanted}" for wanted in found if wanted.missing
     ]
     if not found:
         lines = [f"I found none of your tools in that. They are: {_signatures(request.tools) or 'none'}."]
@@ -141,9 +137,7 @@ def _take_value(schema: dict[str, Any], left: list[str]) -> Any:
     """The first of the words that fits, taken out of them; None where none does."""
     if "enum" in schema:
         known = {str(value).lower(): value for value in schema["enum"]}
-        return next(
-            (known[_bare(left.pop(i)).lower()] for i, w in enumerate(left) if _bare(w).lower() in known), None
-        )
+        return next((known[_bare(left.pop(i)).lower()] for i, w in enumerate(left) if _bare(w).lower() in known), None)
     match schema.get("type"):
         case "integer" | "number":
             for index, word in enumerate(left):

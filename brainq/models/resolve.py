@@ -15,13 +15,7 @@ from brainq.models.pydantic_ai.services import ANY_SERVICE, SERVICES
 ProviderFactory = Callable[[], Provider]
 
 # A provider made before one of these changed would keep the old key or address.
-_ENVIRONMENT = (
-    "OPENAI_API_KEY",
-    "OPENAI_BASE_URL",
-    "OPENAI_CHAT_ROLES",
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_BASE_URL",
-)
+_ENVIRONMENT = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_CHAT_ROLES", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
 
 
 def _openai() -> Provider:

@@ -20,18 +20,7 @@ from brainq.observe.log_ids import stamp_record
 
 # Whose records are rewritten. An application's own loggers say what the application wants.
 _REDACTED_LOGGERS = frozenset(
-    {
-        "brainq",
-        "celery",
-        "kombu",
-        "amqp",
-        "redis",
-        "sqlalchemy",
-        "alembic",
-        "psycopg",
-        "asyncio",
-        "concurrent",
-    }
+    {"brainq", "celery", "kombu", "amqp", "redis", "sqlalchemy", "alembic", "psycopg", "asyncio", "concurrent"}
 )
 
 _CELERY_TRACE = "celery.app.trace"
@@ -72,9 +61,7 @@ def redact_log_records() -> None:
     def made(*args: Any, **given: Any) -> logging.LogRecord:
         record = make(*args, **given)
         stamp_record(record)
-        if (record.name or "").partition(".")[
-            0
-        ] in _REDACTED_LOGGERS:  # a copy of a record is made without one
+        if (record.name or "").partition(".")[0] in _REDACTED_LOGGERS:  # a copy of a record is made without one
             _rewrite(record)
         return record
 

@@ -142,12 +142,7 @@ class OutageLog:
     """Of one loop. `what` is its short name, such as `sweep`; `remind_s` is how often a lasting failure is told."""
 
     def __init__(
-        self,
-        log: EventLogger,
-        what: str,
-        *,
-        remind_s: float = REMIND_S,
-        now: Callable[[], float] = time.monotonic,
+        self, log: EventLogger, what: str, *, remind_s: float = REMIND_S, now: Callable[[], float] = time.monotonic
     ) -> None:
         self._log = log
         self._what = what

@@ -194,16 +194,12 @@ def resource_of(role: str) -> Resource:
     """What a process is in telemetry. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` come before ours."""
     from opentelemetry.sdk.resources import Resource
 
-    return Resource({names.SERVICE: names.SCOPE, names.ROLE: role}).merge(
-        Resource.create(_resource_attributes())
-    )
+    return Resource({names.SERVICE: names.SCOPE, names.ROLE: role}).merge(Resource.create(_resource_attributes()))
 
 
 def _resource_attributes() -> dict[str, str]:
     """`Resource.create` names a service that nobody named `unknown_service`, which would stand in place of ours."""
-    named = os.environ.get("OTEL_SERVICE_NAME") or names.SERVICE in os.environ.get(
-        "OTEL_RESOURCE_ATTRIBUTES", ""
-    )
+    named = os.environ.get("OTEL_SERVICE_NAME") or names.SERVICE in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
     return {} if named else {names.SERVICE: names.SCOPE}
 
 

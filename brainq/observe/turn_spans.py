@@ -16,24 +16,14 @@ from brainq.contracts.view import EndedTurn, TurnView
 from brainq.contracts.webhook import DeliveryClaim
 from brainq.observe import telemetry_names as names
 from brainq.observe.otel_setup import host_place, host_tracer
-from brainq.observe.tracing import (
-    NO_SPAN,
-    Attributes,
-    Span,
-    TraceContext,
-    call_span_id,
-    read_traceparent,
-    tracer,
-)
+from brainq.observe.tracing import NO_SPAN, Attributes, Span, TraceContext, call_span_id, read_traceparent, tracer
 
 # The spans of a turn: its own, those of the advances that work on it, of its calls, and of what follows its end.
 #
 # All of them are children of the turn's own span, whose id follows from the turn's. That one is recorded by the
 # finalizer once the result is out, so a turn's spans are in one tree whichever processes worked on it, or died.
 
-ERRORS = frozenset(
-    {TraceStatus.FAILED, TraceStatus.TIMED_OUT, TraceStatus.TIMED_OUT_LATE, TraceStatus.UNKNOWN}
-)
+ERRORS = frozenset({TraceStatus.FAILED, TraceStatus.TIMED_OUT, TraceStatus.TIMED_OUT_LATE, TraceStatus.UNKNOWN})
 
 
 def tenant_of(session_id: str) -> str | None:
@@ -61,8 +51,7 @@ def advance_span(claim: TurnClaim, view: TurnView, parked: tuple[tuple[str, int]
         parent=at,
         kind="consumer",
         links=[
-            TraceContext(at.trace_id, call_span_id(claim.turn_id, call, attempt), at.flags)
-            for call, attempt in parked
+            TraceContext(at.trace_id, call_span_id(claim.turn_id, call, attempt), at.flags) for call, attempt in parked
         ],
     )
     if view.lost_attempts:
@@ -223,11 +212,7 @@ def record_turn(turn: EndedTurn, brain: str) -> None:
 
 
 def _of_turn(session_id: str, turn_id: str) -> dict[str, str | None]:
-    return {
-        names.CONVERSATION: session_id,
-        names.TURN: turn_id,
-        names.TENANT: tenant_of(session_id),
-    }
+    return {names.CONVERSATION: session_id, names.TURN: turn_id, names.TENANT: tenant_of(session_id)}
 
 
 def _of_prompt(request: TurnRequest) -> Attributes:

@@ -51,9 +51,7 @@ def require_redis(client: Client) -> None:
     except Unreachable as away:
         if away.__cause__ is not None and disk_is_full(away.__cause__):
             raise SetupError(str(away)) from away
-        raise SetupError(
-            f"{away}; start it, or correct BRAINQ_REDIS_URL; `brainq doctor` says more"
-        ) from away
+        raise SetupError(f"{away}; start it, or correct BRAINQ_REDIS_URL; `brainq doctor` says more") from away
 
 
 def require_database(settings: Settings, away: SetupError) -> None:
@@ -86,9 +84,7 @@ class Operator:
         self._client: Client | None = None
         try:
             # Looking at turns asks nothing of a brain, so any will do.
-            self._client = open_client(
-                self.settings, Brain("operator", "offline:rules") if brain is None else brain
-            )
+            self._client = open_client(self.settings, Brain("operator", "offline:rules") if brain is None else brain)
         except SetupError as away:
             require_database(self.settings, away)
             self.why_away = str(away)
@@ -151,14 +147,10 @@ class Operator:
         for call in self._history().calls(row.session_id, row.turn_id, checks.MAX_LISTED, None):
             if call.call_id == call_id:
                 return call
-        raise CallNotFound(
-            f"turn {row.turn_id!r} has no call {call_id}; `brainq show {row.turn_id}` has them all"
-        )
+        raise CallNotFound(f"turn {row.turn_id!r} has no call {call_id}; `brainq show {row.turn_id}` has them all")
 
     def _lists(self) -> TurnList:
-        return (
-            TurnList(self._store, None) if self._client is None else make_turn_list(wiring_of(self._client))
-        )
+        return TurnList(self._store, None) if self._client is None else make_turn_list(wiring_of(self._client))
 
     def _history(self) -> History:
         return History(self._store, None) if self._client is None else make_history(wiring_of(self._client))
@@ -181,9 +173,7 @@ class Operator:
             place = self._store.approvals.place(*split_call_id(checks.approval(after)), prefixes)
             if place is None:
                 raise InvalidInput("after", f"there is no approval {after!r}; begin with the first page")
-        rows = self._store.approvals.list(
-            session, checks.approval_state(state), checks.limit(limit), place, prefixes
-        )
+        rows = self._store.approvals.list(session, checks.approval_state(state), checks.limit(limit), place, prefixes)
         return tuple(row.approval for row in rows)
 
     def given_up(self, turn_id: str, step: str = "") -> list[str]:

@@ -85,8 +85,7 @@ def read_foreign(
     for field in ("turn_id", "request_key"):
         if getattr(request, field).startswith(DERIVED_PREFIXES):
             raise InvalidInput(
-                field,
-                f"it begins like the ids that brainq makes ({', '.join(DERIVED_PREFIXES)}); choose another",
+                field, f"it begins like the ids that brainq makes ({', '.join(DERIVED_PREFIXES)}); choose another"
             )
     return request, files
 

@@ -183,17 +183,9 @@ class ApprovalDesk:
         seen = self.get(approval_id)
         ref = _ref(seen)
         if edited is not None and edited.args_hash == seen.args_hash and not seen.edited:
-            edited, args_hash = (
-                None,
-                args_hash or seen.args_hash,
-            )  # the arguments it has are what the person wants
+            edited, args_hash = (None, args_hash or seen.args_hash)  # the arguments it has are what the person wants
         word, detail = self.asks.decide(
-            ref,
-            args_hash=args_hash or seen.args_hash,
-            decision=decision,
-            by=by,
-            why=why,
-            edited=edited,
+            ref, args_hash=args_hash or seen.args_hash, decision=decision, by=by, why=why, edited=edited
         )
         if word in ("APPROVED", "DENIED"):
             arguments = None if edited is None else json.loads(edited.arguments_json)["arguments"]
@@ -234,10 +226,7 @@ class ApprovalDesk:
         except Exception as failure:
             # It is decided, and Redis knows: the end of the turn writes it down.
             log.error(
-                "decision not recorded in SQL",
-                failure=failure,
-                turn_id=approval.turn_id,
-                call_id=approval.call_id,
+                "decision not recorded in SQL", failure=failure, turn_id=approval.turn_id, call_id=approval.call_id
             )
 
     def _heal_sql(self, approval: Approval) -> None:
@@ -256,9 +245,7 @@ class ApprovalDesk:
     def _place(self, approval_id: str, sessions: Sequence[str] | None) -> int:
         place = self.rows.place(*split_call_id(approval_id), sessions)
         if place is None:
-            raise InvalidInput(
-                "before", f"there is no approval {approval_id!r}, or no more; begin with the first page"
-            )
+            raise InvalidInput("before", f"there is no approval {approval_id!r}, or no more; begin with the first page")
         return place
 
     def _walk(
@@ -285,9 +272,7 @@ class ApprovalDesk:
         again   look also at those that are settled in SQL: Redis may have lost the decision, and asks again
         """
         asked = [row for row in rows if again or row.state == "pending"]
-        told = dict(
-            zip((row.id for row in asked), self.asks.states([_ref(row) for row in asked]), strict=True)
-        )
+        told = dict(zip((row.id for row in asked), self.asks.states([_ref(row) for row in asked]), strict=True))
         return [reconcile(row, told.get(row.id)) for row in rows]
 
 

@@ -137,9 +137,7 @@ class BrakeDesk:
         healed = 0
         for brake in brakes:
             try:
-                healed += (
-                    self._cancelled(brake) if brake.kind == "cancel" else self._placed(brake, next(words))
-                )
+                healed += self._cancelled(brake) if brake.kind == "cancel" else self._placed(brake, next(words))
             except Exception as failure:
                 log.error("brake not restored", failure=failure, turn_id=brake.turn_id)
         return ComparedPage(last_row, more, healed)

@@ -63,10 +63,7 @@ class ChildDesk:
         if child.session_id == claim.session_id:
             return "REFUSED", "a child turn in its parent's own session would wait for its parent for ever"
         if child.session_id is not None and self._is_above(parent, child.session_id):
-            return (
-                "REFUSED",
-                f"session {child.session_id!r} has a turn that waits for this one, for ever then",
-            )
+            return ("REFUSED", f"session {child.session_id!r} has a turn that waits for this one, for ever then")
         if self.budgets.claim(claim.session_id, claim.turn_id, "children", [claim.call_id]) == ["SPENT"]:
             return "REFUSED", f"this turn has started all the {limits.max_turns} child turns it may"
         try:
@@ -151,9 +148,7 @@ class ChildDesk:
         log.info("child turn delivered", turn_id=request.turn_id, parent=ref.turn_id, did=reply.word.lower())
         return reply.word.lower()
 
-    def _request(
-        self, claim: CallClaim, child: ChildTurn, turn_id: str, depth: int, brain: str | None
-    ) -> TurnRequest:
+    def _request(self, claim: CallClaim, child: ChildTurn, turn_id: str, depth: int, brain: str | None) -> TurnRequest:
         """Raises InvalidInput naming the field that is wrong."""
         fields: dict[str, Any] = {
             "brain": brain,
@@ -196,14 +191,10 @@ def child_outcome(result: TurnResult) -> ToolSuccess | ToolFailure:
     if result.ending is Ending.COMPLETED and result.text:
         return ToolSuccess(value=result.text + _INCOMPLETE_NOTES.get(result.stop_reason, ""))
     if result.ending is Ending.COMPLETED:  # every answer has a text; SQL may keep none of it
-        return ToolFailure(
-            error="the child turn has ended, and its answer is no longer kept", error_type="ChildTurn"
-        )
+        return ToolFailure(error="the child turn has ended, and its answer is no longer kept", error_type="ChildTurn")
     said = f"; its last words: {result.last_agent_message}" if result.last_agent_message else ""
     why = result.error or result.stop_reason.value
-    return ToolFailure(
-        error=f"the child turn ended as {result.ending.value} ({why}){said}", error_type="ChildTurn"
-    )
+    return ToolFailure(error=f"the child turn ended as {result.ending.value} ({why}){said}", error_type="ChildTurn")
 
 
 def child_spend(result: TurnResult, step: int) -> Spend:

@@ -159,9 +159,7 @@ class InputDesk:
                 self._lift_readiness(row)
                 return _make_receipt(row)
             case "GONE" if self.requests.is_open(row.turn_id):
-                return _make_receipt(
-                    row
-                )  # Redis does not know the turn yet, or lost it: the sweeper queues it first
+                return _make_receipt(row)  # Redis does not know the turn yet, or lost it: the sweeper queues it first
             case _:
                 pass
         if expected_turn_id is not None and word != "ALREADY":
@@ -173,9 +171,7 @@ class InputDesk:
     def _take_back(self, row: InputRow, new: Sequence[str]) -> None:
         """The files of a refused input, but for those that another one has sent meanwhile."""
         if new:
-            others = (
-                one for one in self.inputs.of(row.turn_id) if one.client_message_id != row.client_message_id
-            )
+            others = (one for one in self.inputs.of(row.turn_id) if one.client_message_id != row.client_message_id)
             had = {attachment.sha256 for one in others for attachment in one.attachments}
             self.blobs.take_back(row.turn_id, [sha256 for sha256 in new if sha256 not in had])
 

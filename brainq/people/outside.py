@@ -143,9 +143,7 @@ class OutsideDesk:
             raise ResultRefused(f"call {name!r} takes no result: {why}", was_given=word == "USED")
         return cast("Taken", word.lower())
 
-    def _end(
-        self, token: str, outcome: ToolSuccess | ToolFailure | ToolUnknown, files: Sequence[File] = ()
-    ) -> Taken:
+    def _end(self, token: str, outcome: ToolSuccess | ToolFailure | ToolUnknown, files: Sequence[File] = ()) -> Taken:
         call = self._awaited_call(token)
         outcome = self._with_stored_files(call, outcome, files)
         word = self._complete(token, call, outcome)
@@ -163,9 +161,7 @@ class OutsideDesk:
         if call.is_awaited:
             self.blobs.keep(call.ref.session_id, call.ref.turn_id, files)
         elif isinstance(outcome, ToolSuccess) and files:
-            return outcome.model_copy(
-                update={"attachments": (), "files_lost": "nobody waits for this result"}
-            )
+            return outcome.model_copy(update={"attachments": (), "files_lost": "nobody waits for this result"})
         return outcome
 
     def _complete(
@@ -209,9 +205,7 @@ class OutsideDesk:
         facts = self.calls.facts(ref)
         if facts is None:
             raise TokenRefused(f"this token is refused: {_TOKEN_REFUSALS['GONE']}")
-        return _AwaitedCall(
-            ref, facts.tool, facts.effect, facts.attempt, facts.step, is_awaited=facts.is_awaited
-        )
+        return _AwaitedCall(ref, facts.tool, facts.effect, facts.attempt, facts.step, is_awaited=facts.is_awaited)
 
     def _edited_note(self, ref: CallRef) -> str:
         """What the message begins with when a person changed the arguments."""
@@ -249,10 +243,7 @@ class OutsideDesk:
         except Exception as failure:
             # The call has its result. Only the evidence in SQL is thinner.
             log.error(
-                "outcome not recorded in SQL",
-                failure=failure,
-                turn_id=call.ref.turn_id,
-                call_id=call.ref.call_id,
+                "outcome not recorded in SQL", failure=failure, turn_id=call.ref.turn_id, call_id=call.ref.call_id
             )
 
 
@@ -266,10 +257,7 @@ _STATUSES: dict[type[object], TraceStatus] = {
 def _failure(error: str | ToolError | OutcomeUnknown) -> ToolFailure | ToolUnknown:
     if isinstance(error, ToolError):
         return ToolFailure(
-            error=_plain_words(error.text),
-            error_type="OutsideFailure",
-            retryable=error.retryable,
-            own_words=True,
+            error=_plain_words(error.text), error_type="OutsideFailure", retryable=error.retryable, own_words=True
         )
     if isinstance(error, OutcomeUnknown):
         return ToolUnknown(message=_plain_words(error.text), why="OutcomeUnknown")
@@ -288,9 +276,7 @@ def _outcome_detail(outcome: ToolSuccess | ToolFailure | ToolUnknown) -> str:
 
 def _plain_words(text: object) -> str:
     if not isinstance(text, str) or not 0 < len(text.strip()) <= MAX_RESULT_CHARS:
-        raise InvalidInput(
-            "error", f"its text must be 1 to {MAX_RESULT_CHARS:,} characters that say what went wrong"
-        )
+        raise InvalidInput("error", f"its text must be 1 to {MAX_RESULT_CHARS:,} characters that say what went wrong")
     check_json("error", text)
     return text.strip()
 

@@ -189,10 +189,7 @@ class WebhookSender:
 
     def _give_up(self, webhook: Webhook, delivery: DeliveryClaim, why: str) -> None:
         log.warning(
-            "delivery to a webhook is dead",
-            turn_id=delivery.turn_id,
-            delivery=delivery.row,
-            host=url_host(webhook.url),
+            "delivery to a webhook is dead", turn_id=delivery.turn_id, delivery=delivery.row, host=url_host(webhook.url)
         )
         self.rows.fail(delivery.row, delivery.tries, why, 0.0, dead=True)
         COUNTERS.add(m.DELIVERIES, url_host(webhook.url), "dead")

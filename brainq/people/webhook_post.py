@@ -93,11 +93,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str], answer_s: float = AN
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     host = parts.hostname or ""
     trust = _trust() if parts.scheme == "https" else None
-    connection = (
-        HTTPConnection(host, parts.port)
-        if trust is None
-        else HTTPSConnection(host, parts.port, context=trust)
-    )
+    connection = HTTPConnection(host, parts.port) if trust is None else HTTPSConnection(host, parts.port, context=trust)
     over = threading.Event()
     timer = threading.Timer(answer_s, lambda: (over.set(), _shut_down(connection)))
     timer.daemon = True
@@ -111,11 +107,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str], answer_s: float = AN
         status = connection.getresponse().status
     except (OSError, HTTPException, ValueError) as failure:
         if over.is_set() or isinstance(failure, TimeoutError):
-            return (
-                f"no answer within {answer_s:g} s"
-                if is_connected
-                else f"no connection within {CONNECT_S:g} s"
-            )
+            return f"no answer within {answer_s:g} s" if is_connected else f"no connection within {CONNECT_S:g} s"
         return f"{type(failure).__name__}: {failure}"[:MAX_ERROR_CHARS]
     finally:
         timer.cancel()
@@ -136,8 +128,6 @@ def _shut_down(connection: HTTPConnection) -> None:
     sock = connection.sock
     if sock is not None:
         try:
-            socket.socket.shutdown(
-                sock, socket.SHUT_RDWR
-            )  # of the socket beneath TLS, which another thread uses
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # of the socket beneath TLS, which another thread uses
         except OSError:
             return

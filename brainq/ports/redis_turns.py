@@ -49,21 +49,13 @@ class Turns(Protocol):
         children: int = ...,
         kept: RestoredState = ...,
     ) -> tuple[Literal["ACTIVE", "QUEUED", "EXISTS", "BUSY"], str, tuple[str, ...]]: ...
-    def cancel(
-        self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = ...
-    ) -> CancelResult: ...
+    def cancel(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = ...) -> CancelResult: ...
     def claim(
         self, session_id: str, turn_id: str, fence: int, owner: str, most_lost: int = ...
     ) -> TurnClaim | NoTurnClaim: ...
     def release(self, claim: TurnClaim) -> Literal["RELEASED", "CLEARED", "GONE"]: ...
     def let_wait(
-        self,
-        claim: TurnClaim,
-        ring_s: float,
-        wait_s: float,
-        why: str,
-        stands: str,
-        lost: Sequence[Spend] = ...,
+        self, claim: TurnClaim, ring_s: float, wait_s: float, why: str, stands: str, lost: Sequence[Spend] = ...
     ) -> Literal["WAITS", "LOST"]: ...
     def beat(self, claim: TurnClaim) -> Literal["OK", "CANCEL", "LOST"]: ...
     def mark(self, claim: TurnClaim) -> str: ...
@@ -140,12 +132,7 @@ class Auxiliary(Protocol):
         under_way: Sequence[Spend] = ...,
     ) -> Literal["GO", "DONE", "SPENT", "LOST"]: ...
     def commit_note(
-        self,
-        claim: TurnClaim,
-        kind: str,
-        note: Message | None,
-        spend: Spend | None,
-        data: Mapping[str, JsonValue],
+        self, claim: TurnClaim, kind: str, note: Message | None, spend: Spend | None, data: Mapping[str, JsonValue]
     ) -> bool: ...
     def compact(
         self,
@@ -213,9 +200,7 @@ class Sessions(Protocol):
 class FinalChain(Protocol):
     """The chain of an ended turn; every move is fenced. Fitted by `state.finals.RedisFinals`."""
 
-    def claim(
-        self, session_id: str, turn_id: str, step: str, owner: str
-    ) -> FinalStepClaim | NoFinalStepClaim: ...
+    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> FinalStepClaim | NoFinalStepClaim: ...
     def claim_and_look(
         self, session_id: str, turn_id: str, step: str, owner: str
     ) -> FinalStepClaim | NoFinalStepClaim: ...
@@ -302,14 +287,7 @@ class RateLimits(Protocol):
         ...
 
     def take(
-        self,
-        name: str,
-        place: str,
-        ticket: str,
-        tokens: int,
-        most_wait_s: float,
-        rank: int = ...,
-        estimated: int = ...,
+        self, name: str, place: str, ticket: str, tokens: int, most_wait_s: float, rank: int = ..., estimated: int = ...
     ) -> RateWait | None:
         """Take a place: None, or how long `ticket` waits in line for it. With the same `place` it is taken once.
         Whoever waits asks again when its time has come, and may be told of another: tenants take turns in the line.
@@ -322,12 +300,7 @@ class RateLimits(Protocol):
         ...
 
     def settle(
-        self,
-        name: str,
-        place: str,
-        used: int | TokenCount | None,
-        answered_s: float | None,
-        said: RateReport,
+        self, name: str, place: str, used: int | TokenCount | None, answered_s: float | None, said: RateReport
     ) -> bool:
         """What came of it: tokens that were used, how long ago the answer began, and what it said of limits. Whether
         the fleet keeps to that."""

@@ -63,9 +63,7 @@ class ThreadCall(Generic[T]):
         def work() -> None:
             try:
                 self._answered.put((True, variables.run(function)))
-            except (
-                BaseException
-            ) as error:  # SystemExit, too: it reaches the caller instead of ending this thread
+            except BaseException as error:  # SystemExit, too: it reaches the caller instead of ending this thread
                 self._answered.put((False, error))
 
         run_in_thread(work)

@@ -76,9 +76,7 @@ class HttpSettings(BaseSettings):
     @classmethod
     def _a2a_is_reached_somewhere(cls, value: str) -> str:
         if not _URL.fullmatch(value):
-            raise ValueError(
-                "must be an address without a slash at its end, such as `https://agents.example`"
-            )
+            raise ValueError("must be an address without a slash at its end, such as `https://agents.example`")
         return value
 
     @field_validator("http_cors")
@@ -86,9 +84,7 @@ class HttpSettings(BaseSettings):
     def _cors_names_origins(cls, value: str) -> str:
         wrong = [origin for origin in split_list(value) if not _ORIGIN.fullmatch(origin)]
         if wrong:
-            raise ValueError(
-                "must be origins with commas, such as `https://shop.example,http://localhost:3000`"
-            )
+            raise ValueError("must be origins with commas, such as `https://shop.example,http://localhost:3000`")
         return value
 
     @field_validator("http_proxies")
@@ -98,9 +94,7 @@ class HttpSettings(BaseSettings):
             try:
                 ipaddress.ip_network(proxy)
             except ValueError:
-                raise ValueError(
-                    "must be addresses or networks with commas, such as `10.0.0.7,10.1.0.0/16`"
-                ) from None
+                raise ValueError("must be addresses or networks with commas, such as `10.0.0.7,10.1.0.0/16`") from None
         return value
 
 

@@ -16,8 +16,7 @@ from brainq.errors import SetupError
 # The login is that of the servers; the sentinels themselves are asked without one.
 
 _ADDRESS = re.compile(
-    r"sentinel://(?:(?P<login>[^@/]*)@)?(?P<hosts>[^/@]+)/(?P<master>[\w.-]+)(?:/(?P<database>\d+))?/?",
-    re.ASCII,
+    r"sentinel://(?:(?P<login>[^@/]*)@)?(?P<hosts>[^/@]+)/(?P<master>[\w.-]+)(?:/(?P<database>\d+))?/?", re.ASCII
 )
 
 _HOST = re.compile(r"(?P<host>[^:\[\]]+|\[[0-9a-fA-F:.]+\])(?::(?P<port>\d{1,5}))?")

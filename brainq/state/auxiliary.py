@@ -13,13 +13,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.script_values import (
-    as_json,
-    json_or_none,
-    plan_json,
-    spends_json,
-    usage_arguments,
-)
+from brainq.state.script_values import as_json, json_or_none, plan_json, spends_json, usage_arguments
 from brainq.state.typed_scripts import AuxBeginSpent, Scripts
 
 
@@ -80,12 +74,7 @@ class RedisAuxiliary:
         return "SPENT" if isinstance(reply, AuxBeginSpent) else reply
 
     def commit_note(
-        self,
-        claim: TurnClaim,
-        kind: str,
-        note: Message | None,
-        spend: Spend | None,
-        data: Mapping[str, JsonValue],
+        self, claim: TurnClaim, kind: str, note: Message | None, spend: Spend | None, data: Mapping[str, JsonValue]
     ) -> bool:
         """Put a note of the runtime into the history and ring for the step itself; False: the turn was lost."""
         reply = self._run.aux_commit(

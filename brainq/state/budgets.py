@@ -46,9 +46,7 @@ class RedisBudgets:
         reply = self._run.budget_claim(session_id, turn_id, kind=kind, ids=ids)
         return ["EXPIRED"] * len(ids) if reply == "EXPIRED" else list(reply.claims)
 
-    def spend(
-        self, session_id: str, turn_id: str, usage: TokenUsage, cost_usd: float | None, spend_id: str
-    ) -> bool:
+    def spend(self, session_id: str, turn_id: str, usage: TokenUsage, cost_usd: float | None, spend_id: str) -> bool:
         """Add tokens and money; a `spend_id` seen before, or a budget that is gone, adds nothing."""
         reply = self._run.budget_spend(
             session_id,
@@ -68,9 +66,7 @@ class RedisBudgets:
         pipe.time()
         pipe.hgetall(self._key(session_id, turn_id))
         pipe.hmget(self._keys.turn(session_id, turn_id), "state", "parked_at")
-        clock, row, parked = cast(
-            tuple[tuple[int, int], dict[str, Any], tuple[str | None, str | None]], pipe.execute()
-        )
+        clock, row, parked = cast(tuple[tuple[int, int], dict[str, Any], tuple[str | None, str | None]], pipe.execute())
         if not row:
             raise TurnNotFound(
                 f"turn {turn_id!r} of session {session_id!r} has no budget in Redis; it may have expired"

@@ -7,14 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from brainq.contracts.call import Progress, ToolOutcome, ToolTraceEntry
-from brainq.contracts.claim import (
-    CallClaim,
-    CallFacts,
-    CallRef,
-    NoCallClaim,
-    NoClaim,
-    SettleReply,
-)
+from brainq.contracts.claim import CallClaim, CallFacts, CallRef, NoCallClaim, NoClaim, SettleReply
 from brainq.contracts.ids import is_attended_turn, is_unnamed_session
 from brainq.contracts.message import Message
 from brainq.contracts.status import Effect, TraceStatus
@@ -139,12 +132,7 @@ class RedisCalls:
         """The token that this call gives away: `token`, or the one an earlier attempt of it gave. When the call is no
         longer ours nothing is noted, and the token is none."""
         reply = self._run.call_token(
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            call=claim.call_id,
-            attempt=claim.attempt,
-            token=token,
+            claim.session_id, claim.turn_id, owner=claim.owner, call=claim.call_id, attempt=claim.attempt, token=token
         )
         return token if reply == "LOST" else reply.token
 
@@ -370,9 +358,7 @@ class RedisLanes:
 
     def check(self, ref: CallRef, mark: str) -> str:
         """What becomes of lanes whose lease has lapsed: `KEPT` for a call that is queued or runs, else `LEFT`."""
-        reply = self._run.lane_check(
-            ref.session_id, ref.turn_id, call=ref.call_id, mark=mark, lease_ms=self._lease_ms
-        )
+        reply = self._run.lane_check(ref.session_id, ref.turn_id, call=ref.call_id, mark=mark, lease_ms=self._lease_ms)
         self._outbox.flush(ref.session_id)
         return reply
 

@@ -28,11 +28,7 @@ CHECK_AFTER_IDLE_S = 5.0
 
 SENTINEL_S = 2.0  # to wait for one sentinel, before the next is asked
 
-UNAVAILABLE_ERRORS = (
-    redis.ConnectionError,
-    redis.TimeoutError,
-    OSError,
-)  # what is raised while Redis does not answer
+UNAVAILABLE_ERRORS = (redis.ConnectionError, redis.TimeoutError, OSError)  # what is raised while Redis does not answer
 
 MAX_CONNECTIONS = 512
 
@@ -221,9 +217,7 @@ def is_redis_unavailable(failure: BaseException) -> bool:
     return isinstance(failure, redis.RedisError) and not isinstance(failure, redis.DataError)
 
 
-DISK_REMEDY = (
-    "make room on the disk that holds its files (`CONFIG GET dir`); it then takes writes again by itself"
-)
+DISK_REMEDY = "make room on the disk that holds its files (`CONFIG GET dir`); it then takes writes again by itself"
 
 
 def disk_is_full(failure: BaseException) -> bool:

@@ -18,9 +18,7 @@ from brainq.contracts.message import Message
 from brainq.state.connection import Client, Command
 from brainq.text.estimate import with_sizes
 
-MAX_READ_MESSAGES = (
-    2000  # newest messages a step looks at; what fits the window of a model is chosen from them
-)
+MAX_READ_MESSAGES = 2000  # newest messages a step looks at; what fits the window of a model is chosen from them
 MAX_CACHED_BYTES = 64_000_000  # of all histories a process keeps, about
 BYTES_A_MESSAGE = 1_500  # that a parsed message takes beside its text
 
@@ -126,9 +124,7 @@ def _trimmed(known: CachedHistory, trimmed: int) -> CachedHistory:
     older = known.conversation.older
     gone = trimmed - known.trimmed
     shorter = known.conversation.without_oldest(max(0, gone - older), older=max(0, older - gone))
-    return CachedHistory(
-        known.stamp, trimmed, known.end, known.newest, shorter, _newest_kept(known.sizes, shorter)
-    )
+    return CachedHistory(known.stamp, trimmed, known.end, known.newest, shorter, _newest_kept(known.sizes, shorter))
 
 
 def _newest_kept(sizes: tuple[int, ...], kept: Conversation) -> tuple[int, ...]:

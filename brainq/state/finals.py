@@ -60,18 +60,12 @@ class RedisFinalChain:
         self._lease_ms = int(lease_s * 1000)
         self._keep_ms = int(keep_turn_s * 1000)
 
-    def claim(
-        self, session_id: str, turn_id: str, step: str, owner: str
-    ) -> FinalStepClaim | NoFinalStepClaim:
+    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> FinalStepClaim | NoFinalStepClaim:
         return self._claim(session_id, turn_id, step, owner, ())
 
-    def claim_and_look(
-        self, session_id: str, turn_id: str, step: str, owner: str
-    ) -> FinalStepClaim | NoFinalStepClaim:
+    def claim_and_look(self, session_id: str, turn_id: str, step: str, owner: str) -> FinalStepClaim | NoFinalStepClaim:
         """As `claim`; what `look` needs is read in the same round trip."""
-        return self._claim(
-            session_id, turn_id, step, owner, ended_reads(self._keys.turn(session_id, turn_id))
-        )
+        return self._claim(session_id, turn_id, step, owner, ended_reads(self._keys.turn(session_id, turn_id)))
 
     def _claim(
         self, session_id: str, turn_id: str, step: str, owner: str, reads: Sequence[Command]
@@ -121,13 +115,9 @@ class RedisFinalChain:
         return read_ended_turn(found, self._complete)
 
     def beat(self, claim: FinalStepClaim) -> Literal["OK", "LOST"]:
-        return self._run.finalize_beat(
-            claim.session_id, claim.turn_id, fence=claim.fence, lease_ms=self._lease_ms
-        )
+        return self._run.finalize_beat(claim.session_id, claim.turn_id, fence=claim.fence, lease_ms=self._lease_ms)
 
-    def go_on(
-        self, claim: FinalStepClaim, next_step: str, *, stay: bool
-    ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
+    def go_on(self, claim: FinalStepClaim, next_step: str, *, stay: bool) -> FinalStepClaim | Literal["NEXT", "LOST"]:
         """This step is over: the claim of `next_step` where its owner may take it at once (`stay`: it wants to),
         else `NEXT`: it was rung for. `LOST` when the claim is."""
         return self._gone_on(claim, next_step, self._settle(self._run, claim, next_step, stay))
@@ -181,10 +171,7 @@ class RedisFinalChain:
         )
 
     def _gone_on(
-        self,
-        claim: FinalStepClaim,
-        next_step: str,
-        reply: FinalizeSettleGo | FinalizeSendGo | Literal["NEXT", "LOST"],
+        self, claim: FinalStepClaim, next_step: str, reply: FinalizeSettleGo | FinalizeSendGo | Literal["NEXT", "LOST"]
     ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
         if not isinstance(reply, FinalizeSettleGo | FinalizeSendGo):
             self._outbox.flush(claim.session_id)
@@ -256,11 +243,7 @@ class RedisFinalChain:
     def finish(self, claim: FinalStepClaim) -> Literal["FINISHED", "LOST"]:
         """The last step is over: `FINISHED`, or `LOST`. The turn's keys get their lifetime."""
         return self._run.finalize_finish(
-            claim.session_id,
-            claim.turn_id,
-            fence=claim.fence,
-            step=claim.step,
-            keep_ms=self._keep_ms,
+            claim.session_id, claim.turn_id, fence=claim.fence, step=claim.step, keep_ms=self._keep_ms
         )
 
     def retry(self, claim: FinalStepClaim, after_s: float, error: str) -> Literal["WAIT", "LOST"]:
@@ -337,11 +320,7 @@ class RedisFinalChain:
 def _result_event(result: TurnResult) -> str:
     """What the final event tells, as JSON."""
     return json.dumps(
-        {
-            "ending": result.ending.value,
-            "stop_reason": result.stop_reason.value,
-            "elapsed_ms": result.elapsed_ms,
-        }
+        {"ending": result.ending.value, "stop_reason": result.stop_reason.value, "elapsed_ms": result.elapsed_ms}
     )
 
 

@@ -9,15 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from brainq.contracts.fleet import (
-    FleetBrain,
-    FleetCapacity,
-    FleetLanes,
-    FleetRedis,
-    FleetSweeper,
-    FleetWorker,
-    TurnKey,
-)
+from brainq.contracts.fleet import FleetBrain, FleetCapacity, FleetLanes, FleetRedis, FleetSweeper, FleetWorker, TurnKey
 from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
@@ -52,37 +44,25 @@ class RedisFleet:
 
     def look(self, lists: Sequence[str], words: Sequence[str] = ()) -> FleetFacts:
         """`lists`: the keys of the broker's lists, where they are on this Redis; `words`: of `Keys.tenant_queue`."""
-        (
-            clock,
-            holders,
-            held,
-            first,
-            swept,
-            size,
-            live,
-            rotating,
-            capped,
-            server,
-            memory,
-            disk,
-            *found,
-        ) = self.client.many(
-            [
-                ("TIME",),
-                ("HLEN", self.keys.lane_holders),
-                ("ZRANGE", self.keys.lane_leases, 0, -1, "WITHSCORES"),
-                ("ZRANGE", self.keys.index, 0, 0, "WITHSCORES"),
-                ("GET", self.keys.swept),
-                ("HMGET", self.keys.room, "all", "tenant", "caps"),
-                ("ZLEXCOUNT", self.keys.room_live, "[!", "+"),
-                ("ZCARD", self.keys.room_tenants),
-                ("ZCARD", self.keys.room_capped),
-                ("INFO", "server"),
-                ("INFO", "memory"),
-                ("INFO", "persistence"),
-                *(("ZCARD", self.keys.tenant_queue(word)) for word in words),
-                *(read for key in lists for read in (("LLEN", key), ("LINDEX", key, -1))),
-            ]
+        (clock, holders, held, first, swept, size, live, rotating, capped, server, memory, disk, *found) = (
+            self.client.many(
+                [
+                    ("TIME",),
+                    ("HLEN", self.keys.lane_holders),
+                    ("ZRANGE", self.keys.lane_leases, 0, -1, "WITHSCORES"),
+                    ("ZRANGE", self.keys.index, 0, 0, "WITHSCORES"),
+                    ("GET", self.keys.swept),
+                    ("HMGET", self.keys.room, "all", "tenant", "caps"),
+                    ("ZLEXCOUNT", self.keys.room_live, "[!", "+"),
+                    ("ZCARD", self.keys.room_tenants),
+                    ("ZCARD", self.keys.room_capped),
+                    ("INFO", "server"),
+                    ("INFO", "memory"),
+                    ("INFO", "persistence"),
+                    *(("ZCARD", self.keys.tenant_queue(word)) for word in words),
+                    *(read for key in lists for read in (("LLEN", key), ("LINDEX", key, -1))),
+                ]
+            )
         )
         waits, found = found[: len(words)], found[len(words) :]
         now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000

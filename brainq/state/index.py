@@ -66,9 +66,7 @@ class RedisSweepIndex:
         if not turns:
             return []
         asked = [("HGET", self._keys.turn(*turn), "awaits") for turn in turns]
-        *awaits, scores = self._run.client.many(
-            [*asked, ("ZMSCORE", self._keys.index, *map(_index_member, turns))]
-        )
+        *awaits, scores = self._run.client.many([*asked, ("ZMSCORE", self._keys.index, *map(_index_member, turns))])
         return [_index_state(word, score) for word, score in zip(awaits, scores, strict=True)]
 
     def list_again(self, turns: Iterable[TurnKey]) -> None:
@@ -87,12 +85,7 @@ class RedisSweepIndex:
         """Another one when Redis may have lost data: it began anew, a replica took its place, or it was emptied."""
         key = self._keys.epoch
         _, _, kept, server = self._run.client.many(
-            [
-                ("SET", key, uuid.uuid4().hex, "NX"),
-                ("PEXPIRE", key, DAY_MS),
-                ("GET", key),
-                ("INFO", "server"),
-            ]
+            [("SET", key, uuid.uuid4().hex, "NX"), ("PEXPIRE", key, DAY_MS), ("GET", key), ("INFO", "server")]
         )
         found = _RUN_ID.search(str(server))
         return f"{kept} {found[1] if found else ''}"

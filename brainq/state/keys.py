@@ -133,11 +133,7 @@ class Keys:
 
     def history(self, session_id: str, turn_id: str, *, isolated: bool) -> str:
         """Where the turn's messages are: with its session's, or apart."""
-        return (
-            self.turn(session_id, turn_id) + ":history"
-            if isolated
-            else self.of_session(session_id, "history")
-        )
+        return self.turn(session_id, turn_id) + ":history" if isolated else self.of_session(session_id, "history")
 
     def named(self, name: str, session_id: str, turn_id: str) -> str:
         """The key that scripts call `name`, for this session and turn. Raises KeyError for a name they do not share."""

@@ -11,13 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast
 
-from brainq.contracts.call import (
-    ServerTask,
-    ServerTaskWatch,
-    ToolOutcome,
-    check_progress,
-    parse_outside_token,
-)
+from brainq.contracts.call import ServerTask, ServerTaskWatch, ToolOutcome, check_progress, parse_outside_token
 from brainq.contracts.claim import CallClaim, CallRef, SettleReply
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
@@ -31,9 +25,7 @@ from brainq.state.typed_scripts import CallCompleteLate, Scripts
 
 # Results from outside: which call waits for a token, and the result that comes for it.
 
-TOKEN_KEPT_AFTER_S = (
-    86_400.0  # so that a result which comes too late is told so, and does not meet an unknown token
-)
+TOKEN_KEPT_AFTER_S = 86_400.0  # so that a result which comes too late is told so, and does not meet an unknown token
 
 
 class RedisOutside:
@@ -122,9 +114,7 @@ class RedisOutside:
 
 # Tasks of servers that parked calls wait for. Fits `ports.server_tasks.ServerTasks`.
 
-TASK_KEPT_AFTER_S = (
-    86_400.0  # once the longest wait is over; for rows that no process of their brain is left to drop
-)
+TASK_KEPT_AFTER_S = 86_400.0  # once the longest wait is over; for rows that no process of their brain is left to drop
 
 UNREADABLE_KEPT_S = 30 * 86_400.0  # so long a row may wait for a process that can read it
 
@@ -161,9 +151,7 @@ class RedisServerTasks:
         ref = task.ref
         trace = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
         fields = [f"{ref.call_id}:{part}" for part in ("status", "token", "attempt")]
-        (seconds, micros), (status, token, attempt) = self._client.many(
-            [("TIME",), ("HMGET", trace, *fields)]
-        )
+        (seconds, micros), (status, token, attempt) = self._client.many([("TIME",), ("HMGET", trace, *fields)])
         if attempt != str(task.attempt):
             return "OVER"
         if status == TraceStatus.PARKED and token == task.token:

@@ -101,16 +101,11 @@ class RedisApprovals:
         commands: list[tuple[Any, ...]] = [("TIME",)]
         for ref in refs:
             turn = self._keys.turn(ref.session_id, ref.turn_id)
-            commands.append(
-                ("HMGET", turn + ":trace", *(f"{ref.call_id}:{field}" for field in _APPROVAL_FIELDS))
-            )
+            commands.append(("HMGET", turn + ":trace", *(f"{ref.call_id}:{field}" for field in _APPROVAL_FIELDS)))
             commands.append(("HGET", turn, "state"))
         clock, *replies = self._run.client.many(commands)
         now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
-        return [
-            _read_status(values, state, now_ms)
-            for values, state in zip(replies[::2], replies[1::2], strict=True)
-        ]
+        return [_read_status(values, state, now_ms) for values, state in zip(replies[::2], replies[1::2], strict=True)]
 
 
 def _read_status(values: Sequence[str | None], turn_state: str | None, now_ms: int) -> ApprovalStatus | None:
@@ -140,8 +135,7 @@ def read_approvals(trace: Mapping[str, str]) -> dict[str, ApprovalStatus]:
     """How the approvals of an ended turn stand, by call; from its whole trace."""
     calls = [field.removesuffix(":ask") for field in trace if field.endswith(":ask")]
     found = {
-        call: _read_status([trace.get(f"{call}:{field}") for field in _APPROVAL_FIELDS], None, 0)
-        for call in calls
+        call: _read_status([trace.get(f"{call}:{field}") for field in _APPROVAL_FIELDS], None, 0) for call in calls
     }
     return {call: state for call, state in found.items() if state is not None}
 
@@ -160,9 +154,7 @@ class RedisHolds:
         self._outbox = outbox
         self._keep_ms = int(keep_session_s * 1000)
 
-    def place(
-        self, session_id: str, turn_id: str, hold: HoldSpec
-    ) -> Literal["HELD", "ALREADY", "ENDED", "GONE"]:
+    def place(self, session_id: str, turn_id: str, hold: HoldSpec) -> Literal["HELD", "ALREADY", "ENDED", "GONE"]:
         """`HELD`, `ALREADY`, `ENDED` or `GONE`. From then on no call that changes something starts."""
         return _place_hold(self._run, session_id, turn_id, hold, "hold")
 
@@ -178,9 +170,7 @@ class RedisHolds:
 
     def of(self, session_id: str, turn_id: str) -> tuple[StandingHold, ...]:
         """The holds that stand, by their id. Those whose time is up stand with `ends_in_ms` at 0 or below."""
-        clock, text = self._run.client.many(
-            [("TIME",), ("HGET", self._keys.turn(session_id, turn_id), "holds")]
-        )
+        clock, text = self._run.client.many([("TIME",), ("HGET", self._keys.turn(session_id, turn_id), "holds")])
         now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
         found: dict[str, Any] = json.loads(text) if text else {}
         return tuple(
@@ -196,9 +186,7 @@ class RedisHolds:
 
     def is_ready(self, session_id: str, turn_id: str) -> bool:
         """Whether nothing keeps calls that change something from starting."""
-        return not any(
-            hold.ends_in_ms > 0 or hold.on_timeout != "release" for hold in self.of(session_id, turn_id)
-        )
+        return not any(hold.ends_in_ms > 0 or hold.on_timeout != "release" for hold in self.of(session_id, turn_id))
 
     def add_flag(self, session_id: str, flag: HoldSpec) -> Literal["ADDED", "ALREADY", "FULL"]:
         """`ADDED`, `ALREADY`, or `FULL`: too many flags no turn has taken."""
@@ -219,9 +207,7 @@ class RedisHolds:
 
     def unread_flags(self, session_id: str) -> tuple[str, ...]:
         """The flags no turn has taken yet, oldest first."""
-        return tuple(
-            cast(list[str], self._run.client.lrange(self._keys.of_session(session_id, "readiness"), 0, -1))
-        )
+        return tuple(cast(list[str], self._run.client.lrange(self._keys.of_session(session_id, "readiness"), 0, -1)))
 
 
 def _place_hold(
@@ -248,9 +234,7 @@ def _restore_hold(run: Scripts, brake: Brake) -> str:
 
 MAX_UNREAD = 200
 
-MAX_UNREAD_BYTES = (
-    1_000_000  # what is unread goes to the model as a whole; a mailbox that is empty takes any one
-)
+MAX_UNREAD_BYTES = 1_000_000  # what is unread goes to the model as a whole; a mailbox that is empty takes any one
 
 
 class RedisMailbox:
@@ -288,9 +272,7 @@ class RedisMailbox:
 
     def receipts(self, session_id: str, turn_id: str) -> dict[str, str]:
         """All receipts of a turn, by client_message_id."""
-        return cast(
-            dict[str, str], self._run.client.hgetall(self._keys.named("receipts", session_id, turn_id))
-        )
+        return cast(dict[str, str], self._run.client.hgetall(self._keys.named("receipts", session_id, turn_id)))
 
 
 # Sessions in Redis: which turn is live, which wait, and whether the queue stands still.

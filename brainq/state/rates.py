@@ -8,15 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from brainq.contracts.fleet import FleetModel
-from brainq.contracts.rate import (
-    EMPTY_RATE_REPORT,
-    NO_RATE,
-    Rate,
-    RateReport,
-    RateRules,
-    RateWait,
-    TokenCount,
-)
+from brainq.contracts.rate import EMPTY_RATE_REPORT, NO_RATE, Rate, RateReport, RateRules, RateWait, TokenCount
 from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
 from brainq.state.typed_scripts import RateTakeLate, RateTakeWait, Scripts
@@ -40,11 +32,7 @@ class RedisRates:
     """
 
     def __init__(
-        self,
-        scripts: Scripts,
-        keys: Keys,
-        rates: RateRules,
-        listen: Callable[[], None] = lambda: None,
+        self, scripts: Scripts, keys: Keys, rates: RateRules, listen: Callable[[], None] = lambda: None
     ) -> None:
         self._run = scripts
         self._keys = keys
@@ -82,14 +70,7 @@ class RedisRates:
                 self._learned[name] = time.monotonic() + until_ms / 1000 - seconds
 
     def take(
-        self,
-        name: str,
-        place: str,
-        ticket: str,
-        tokens: int,
-        most_wait_s: float,
-        rank: int = 2,
-        estimated: int = 0,
+        self, name: str, place: str, ticket: str, tokens: int, most_wait_s: float, rank: int = 2, estimated: int = 0
     ) -> RateWait | None:
         """Take a place for one request: None; or wait, and ask again with the same ticket."""
         rate = self._rate(name)
@@ -125,12 +106,7 @@ class RedisRates:
         self._run.rate_leave(**self._of(name, "line", "order", "due", "rule", "tenants"), ticket=ticket)
 
     def settle(
-        self,
-        name: str,
-        place: str,
-        used: int | TokenCount | None,
-        answered_s: float | None,
-        said: RateReport,
+        self, name: str, place: str, used: int | TokenCount | None, answered_s: float | None, said: RateReport
     ) -> bool:
         """What came of a request; nothing is written where nothing limits the model, and nothing is new. False: what
         its service says is not kept to."""
@@ -185,9 +161,7 @@ class RedisRates:
                 ("HMGET", keys["rule"], *_OF_RULE),
             ]
         found = client.many(reads) if reads else []
-        return tuple(
-            _fleet_model(name, *found[3 * i : 3 * i + 3], now_ms=now_ms) for i, name in enumerate(names)
-        )
+        return tuple(_fleet_model(name, *found[3 * i : 3 * i + 3], now_ms=now_ms) for i, name in enumerate(names))
 
     def _new_of(self, name: str, said: RateReport) -> RateReport:
         """What was not told a moment ago."""
@@ -213,12 +187,8 @@ def learned(client: Client, keys: Keys, now_ms: int) -> Sequence[tuple[str, floa
     return cast("list[tuple[str, float]]", found)
 
 
-def _fleet_model(
-    name: str, taken: int, waiting: int, rule: Sequence[str | None], *, now_ms: int
-) -> FleetModel:
-    set_requests, set_tokens, requests, tokens, learned_until, stopped_until = (
-        int(value or 0) for value in rule
-    )
+def _fleet_model(name: str, taken: int, waiting: int, rule: Sequence[str | None], *, now_ms: int) -> FleetModel:
+    set_requests, set_tokens, requests, tokens, learned_until, stopped_until = (int(value or 0) for value in rule)
     is_fresh = now_ms < learned_until
     return FleetModel(
         name=_model_name(name),

@@ -83,11 +83,7 @@ def _planned_call(call: PlannedCall) -> dict[str, Any]:
         "repairs": call.repairs,
         "denied": call.denied,
         "message": call.message_json,
-        **(
-            {}
-            if call.ask is None
-            else {"ask_ms": int(call.ask.timeout_s * 1000), "ask_reason": call.ask.reason}
-        ),
+        **({} if call.ask is None else {"ask_ms": int(call.ask.timeout_s * 1000), "ask_reason": call.ask.reason}),
         **(
             {}
             if call.client is None
@@ -109,18 +105,14 @@ def readiness_argument(word: HoldSpec | str) -> str:
     """A word about readiness as scripts read it: `ready`, a hold as JSON with its id, or "" for none."""
     if not isinstance(word, HoldSpec):
         return word
-    return json.dumps(
-        {"id": word.id, "timeout_ms": hold_ms(word), "policy": word.on_timeout, "reason": word.reason}
-    )
+    return json.dumps({"id": word.id, "timeout_ms": hold_ms(word), "policy": word.on_timeout, "reason": word.reason})
 
 
 def readiness_at_submit(readiness: bool | None, key: str) -> HoldSpec | str:
     """What a submit with this key says of its turn's readiness."""
     if readiness is None:
         return ""
-    return (
-        "ready" if readiness else HoldSpec(id=readiness_hold_id(key), reason="it was submitted as not ready")
-    )
+    return "ready" if readiness else HoldSpec(id=readiness_hold_id(key), reason="it was submitted as not ready")
 
 
 def restored_state_json(kept: RestoredState) -> str:

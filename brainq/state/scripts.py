@@ -72,9 +72,7 @@ class Doorbells:
 
     def lua(self) -> str:
         keys = [f"if queue == '{word}' then return [==[{bell.key}]==]" for word, bell in self.queues.items()]
-        texts = [
-            f"if queue == '{word}' then return {_joined(bell.text)}" for word, bell in self.queues.items()
-        ]
+        texts = [f"if queue == '{word}' then return {_joined(bell.text)}" for word, bell in self.queues.items()]
         return "\n".join(
             [
                 f"local function bell_key(queue)\n  {' else'.join(keys)} end\nend",

@@ -27,10 +27,7 @@ POSITION_COMMANDS = 10
 
 def brain_commands(keys: Keys, brain: str) -> list[Command]:
     """Reads of a brain's cap, and of how many of its turns are live."""
-    return [
-        ("HGET", keys.room, f"brain {brain}"),
-        ("ZLEXCOUNT", keys.room_live, f"[ {brain} ", f"( {brain}!"),
-    ]
+    return [("HGET", keys.room, f"brain {brain}"), ("ZLEXCOUNT", keys.room_live, f"[ {brain} ", f"( {brain}!")]
 
 
 def position_commands(keys: Keys, turn: TurnKey, brain: str) -> list[Command]:
@@ -52,9 +49,7 @@ def position_commands(keys: Keys, turn: TurnKey, brain: str) -> list[Command]:
 
 def read_position(row: Mapping[str, str], replies: Sequence[Any], now_ms: int) -> QueuePosition | None:
     """Of the turn whose fields are `row`; None where it waits no longer. Pure."""
-    (live, paused, paused_at, paused_why), ahead, in_line, (size, share, own), all_live, its_live = replies[
-        :6
-    ]
+    (live, paused, paused_at, paused_why), ahead, in_line, (size, share, own), all_live, its_live = replies[:6]
     waits_for, aside, cap, brain_live = replies[6:]
     waits_for = waits_for if in_line is None else None
     is_its_own = waits_for is not None and waits_for == row.get("brain")
@@ -158,8 +153,7 @@ def read_snapshot(
         cancel_requested=row.get("cancel") == "1",
         budget=budget_snapshot(budget, budget_now_ms(now_ms, row["state"], row.get("parked_at"))),
         kind=row.get("kind", "chat"),
-        parked_ms=int(row.get("parked_ms") or 0)
-        + (now_ms - int(row["parked_at"]) if row["state"] == "parked" else 0),
+        parked_ms=int(row.get("parked_ms") or 0) + (now_ms - int(row["parked_at"]) if row["state"] == "parked" else 0),
         trace=trace,
         finalizer_step=row.get("fin_step", ""),
         finalizer_tries=int(row.get("fin_tries") or 0),
@@ -191,18 +185,7 @@ MAX_TRACE_FIELDS = 1_000_000  # fields of a trace; a scan that may take as many 
 MAX_SHOWN_CALLS = 20  # open calls that a line tells of
 
 TURN_FIELDS = (
-    *(
-        "state",
-        "awaits",
-        "step",
-        "attempt",
-        "fence",
-        "owner",
-        "lease_until",
-        "ending",
-        "stop_reason",
-        "cancel",
-    ),
+    *("state", "awaits", "step", "attempt", "fence", "owner", "lease_until", "ending", "stop_reason", "cancel"),
     *("kind", "brain", "parked_at", "parked_ms", "fin_step", "fin_tries", "created_at", "n_calls"),
     *("priority", "max_wait_ms", "waits_for", "resumes_at"),
 )
@@ -256,9 +239,7 @@ class RedisLiveTurns:
             (turn, _present(TURN_FIELDS, row), _present(BUDGET_FIELDS, budget))
             for turn, row, budget in zip(turns, found[::2], found[1::2], strict=True)
         ]
-        asked = [
-            read for turn, row, budget in known if row and budget for read in self._further_reads(turn, row)
-        ]
+        asked = [read for turn, row, budget in known if row and budget for read in self._further_reads(turn, row)]
         more = iter(self.client.many(asked) if asked else [])
         seen: list[LiveTurn | None] = []
         for turn, row, budget in known:
@@ -266,9 +247,7 @@ class RedisLiveTurns:
                 seen.append(None)
                 continue
             place = (
-                read_position(row, [next(more) for _ in range(POSITION_COMMANDS)], now_ms)
-                if _is_queued(row)
-                else None
+                read_position(row, [next(more) for _ in range(POSITION_COMMANDS)], now_ms) if _is_queued(row) else None
             )
             statuses, told = next(more), next(more) if _newest_step_calls(row) else None
             trace = read_trace(_by_field(_newest_step_calls(row), told)) if told is not None else ()
@@ -296,10 +275,7 @@ class RedisLiveTurns:
 
     def _reads(self, turn: TurnKey) -> list[Command]:
         key = self.keys.turn(*turn)
-        return [
-            ("HMGET", key, *TURN_FIELDS),
-            ("HMGET", key + ":budget", *BUDGET_FIELDS),
-        ]
+        return [("HMGET", key, *TURN_FIELDS), ("HMGET", key + ":budget", *BUDGET_FIELDS)]
 
     def _further_reads(self, turn: TurnKey, row: dict[str, str]) -> list[Command]:
         """What a queued turn waits for; the statuses of all its calls, and what there is to say of those that may be

@@ -22,18 +22,7 @@ from brainq.state.typed_scripts import Scripts
 # The trace of a turn, from its hash.
 
 TRACE_FIELDS = (
-    *(
-        "tool",
-        "effect",
-        "status",
-        "wave",
-        "attempt",
-        "hash",
-        "lanes",
-        "dispatched_at",
-        "started_at",
-        "ended_at",
-    ),
+    *("tool", "effect", "status", "wave", "attempt", "hash", "lanes", "dispatched_at", "started_at", "ended_at"),
     *("latency", "waits_at", "owner", "repairs", "retryable", "detail", "park", "msg"),
 )
 
@@ -52,9 +41,7 @@ def read_trace(fields: Mapping[str, str]) -> tuple[ToolTraceEntry, ...]:
 
 def read_results(fields: Mapping[str, str]) -> tuple[Message, ...]:
     """The tool messages of calls that have ended in a step that has not, and of those of step 0."""
-    return tuple(
-        Message.model_validate_json(value) for field, value in fields.items() if field.endswith(":msg")
-    )
+    return tuple(Message.model_validate_json(value) for field, value in fields.items() if field.endswith(":msg"))
 
 
 def _trace_entry(call: str, row: Mapping[str, str]) -> ToolTraceEntry:
@@ -89,11 +76,7 @@ def _lane_wait_ms(row: Mapping[str, str]) -> int:
 def outside_results(fields: Mapping[str, str]) -> dict[str, str]:
     """How the non-read calls ended that somebody outside completed: call -> `success`, `failure` or `unknown`."""
     calls = [field.removesuffix(":completed_by") for field in fields if field.endswith(":completed_by")]
-    kinds = {
-        TraceStatus.COMPLETED: "success",
-        TraceStatus.FAILED: "failure",
-        TraceStatus.UNKNOWN: "unknown",
-    }
+    kinds = {TraceStatus.COMPLETED: "success", TraceStatus.FAILED: "failure", TraceStatus.UNKNOWN: "unknown"}
     return {
         call: kinds[TraceStatus(fields[f"{call}:status"])]
         for call in calls
@@ -129,9 +112,7 @@ class RedisTranscripts:
         # First the trace: a result that moves into the history meanwhile is met twice, and not missed.
         key = self.keys.named("trace", session_id, turn_id)
         is_few = limit is not None and limit <= FEW_CALLS
-        fields = (
-            self._hash(key) if limit is None or limit > FEW_CALLS else self._fields_of_few(key, limit, after)
-        )
+        fields = self._hash(key) if limit is None or limit > FEW_CALLS else self._fields_of_few(key, limit, after)
         page = _page_of(read_trace(fields), limit, after)
         if not page:
             return (), ()
@@ -174,9 +155,7 @@ def _after(calls: Iterable[str], after: str) -> list[str]:
     return sorted((call for call in calls if parse_call_id(call) > place), key=parse_call_id)
 
 
-def _page_of(
-    trace: tuple[ToolTraceEntry, ...], limit: int | None, after: str | None
-) -> tuple[ToolTraceEntry, ...]:
+def _page_of(trace: tuple[ToolTraceEntry, ...], limit: int | None, after: str | None) -> tuple[ToolTraceEntry, ...]:
     beyond = (-1, -1) if after is None else parse_call_id(after)
     return tuple(entry for entry in trace if parse_call_id(entry.call_id) > beyond)[:limit]
 
@@ -185,9 +164,7 @@ def _has_all(page: tuple[ToolTraceEntry, ...], said: tuple[Message, ...]) -> boo
     """Whether every call of the page has its arguments here, and its result where it has one."""
     asked = {call.id for message in said for call in message.calls}
     told = {message.call_id for message in said if message.role == "tool"}
-    return all(
-        entry.call_id in asked and (entry.call_id in told or not entry.status.is_settled) for entry in page
-    )
+    return all(entry.call_id in asked and (entry.call_id in told or not entry.status.is_settled) for entry in page)
 
 
 # What a turn has gathered so far, read from Redis. Fits `ports.runtime.Runtime`.
@@ -228,9 +205,7 @@ class RedisRuntime:
         turn = self.fields(session_id, turn_id)
         if "ending" in turn:
             return turn.get("last_agent_message") or turn.get("text", "")
-        return read_newest_text(
-            self._run.client, self._keys, session_id, turn_id, turn.get("isolated") == "1"
-        )
+        return read_newest_text(self._run.client, self._keys, session_id, turn_id, turn.get("isolated") == "1")
 
     def _of(self, session_id: str, turn_id: str, read: tuple[str, ...]) -> Any:
         """The reply to a read of a turn that Redis knows: of one that it does not, all would be empty."""

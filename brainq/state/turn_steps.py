@@ -58,9 +58,7 @@ class TurnSteps:
         mark   from `mark`: begun twice with the same one, the step is begun once
         """
         begin_step, turn = _begin_step_script(claim, step, mark), step.turn
-        reply = (
-            begin_step(self._run) if turn is None else self._run.after(_begin_script(claim, turn), begin_step)
-        )
+        reply = begin_step(self._run) if turn is None else self._run.after(_begin_script(claim, turn), begin_step)
         match reply:
             case StepBeginGo():
                 return StepAttempt(reply.step, reply.attempt)
@@ -149,9 +147,7 @@ class TurnSteps:
         return CallsOverBudget(reply.refused) if isinstance(reply, StepCommitBudget) else reply
 
 
-def _begin_script(
-    claim: TurnClaim, start: TurnStart
-) -> Callable[[Scripts], Literal["BEGUN", "ALREADY", "LOST"]]:
+def _begin_script(claim: TurnClaim, start: TurnStart) -> Callable[[Scripts], Literal["BEGUN", "ALREADY", "LOST"]]:
     items = [as_json(message) for message in start.messages]
     return lambda run: run.turn_begin(
         claim.session_id,

@@ -9,13 +9,7 @@ from typing import Any, Literal, cast
 from pydantic import TypeAdapter
 
 from brainq.contracts.call import DueHook, ToolOutcome
-from brainq.contracts.claim import (
-    CancelResult,
-    NoClaim,
-    NoTurnClaim,
-    TurnClaim,
-    TurnCleanup,
-)
+from brainq.contracts.claim import CancelResult, NoClaim, NoTurnClaim, TurnClaim, TurnCleanup
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState
@@ -155,9 +149,7 @@ class RedisTurns(TurnSteps):
         )
         if isinstance(reply, TurnClaimDrop):
             return NoClaim(reply.why)
-        return TurnClaim(
-            session_id, turn_id, owner, reply.fence, reply.now, ViewReplies(known, replies), reply.lost
-        )
+        return TurnClaim(session_id, turn_id, owner, reply.fence, reply.now, ViewReplies(known, replies), reply.lost)
 
     def beat(self, claim: TurnClaim) -> Literal["OK", "CANCEL", "LOST"]:
         return self._run.turn_beat(
@@ -174,13 +166,7 @@ class RedisTurns(TurnSteps):
         return self._run.turn_release(claim.session_id, claim.turn_id, owner=claim.owner, fence=claim.fence)
 
     def let_wait(
-        self,
-        claim: TurnClaim,
-        ring_s: float,
-        wait_s: float,
-        why: str,
-        stands: str,
-        lost: Sequence[Spend] = (),
+        self, claim: TurnClaim, ring_s: float, wait_s: float, why: str, stands: str, lost: Sequence[Spend] = ()
     ) -> Literal["WAITS", "LOST"]:
         """Let the turn go until its model may be asked: it is rung in `ring_s`; readers are told `wait_s` and `why`.
         Without a reply so far its time begins then. `stands`: in which line it stands, and as whom. `lost`: requests to
@@ -199,9 +185,7 @@ class RedisTurns(TurnSteps):
         self._outbox.flush(claim.session_id)
         return reply
 
-    def blame(
-        self, session_id: str, turn_id: str, process: str, how: str, among: int = 1
-    ) -> Literal["BLAMED", "GONE"]:
+    def blame(self, session_id: str, turn_id: str, process: str, how: str, among: int = 1) -> Literal["BLAMED", "GONE"]:
         """The process of this name worked on the turn in quarantine, and died with `among` turns in it: `BLAMED`, or
         `GONE` when it held it no more."""
         reply = self._run.turn_blame(session_id, turn_id, process=f"@{process}", how=how, among=among)
@@ -247,9 +231,7 @@ class RedisTurns(TurnSteps):
 
     def hooks_done(self, claim: TurnClaim, calls: Sequence[str]) -> Literal["DONE", "LOST"]:
         """The hook has heard of these calls."""
-        return self._run.hooks_done(
-            claim.session_id, claim.turn_id, owner=claim.owner, fence=claim.fence, calls=calls
-        )
+        return self._run.hooks_done(claim.session_id, claim.turn_id, owner=claim.owner, fence=claim.fence, calls=calls)
 
     def said_so_far(self, claim: TurnClaim) -> str:
         """The text that readers were told of the reply that was being written; "" when none was."""
@@ -317,18 +299,12 @@ class RedisTurns(TurnSteps):
     def end_wait(self, session_id: str, turn_id: str, text: str) -> bool:
         """End a turn that waited for longer than it may; False when it may wait still, or has begun."""
         reply = self._run.turn_waited(
-            session_id,
-            turn_id,
-            text=text,
-            first_step=self._first_step,
-            keep_session_ms=self._keep_session_ms,
+            session_id, turn_id, text=text, first_step=self._first_step, keep_session_ms=self._keep_session_ms
         )
         self._outbox.flush(session_id)
         return reply == "ENDED"
 
-    def cancel(
-        self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False
-    ) -> CancelResult:
+    def cancel(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False) -> CancelResult:
         """`CANCELLED`, `REQUESTED`, `LIVE` (it waits no more, and `queued_only` left it alone), `ENDED` or `GONE`."""
         reply = self._run.turn_cancel(
             session_id,

@@ -398,11 +398,7 @@ class Scripts(LoadedScripts):
         who: str,
         comment: str,
         edit: str,
-    ) -> (
-        ApprovalDecideDecided
-        | ApprovalDecideEnded
-        | Literal["APPROVED", "DENIED", "EXPIRED", "STALE", "GONE"]
-    ):
+    ) -> ApprovalDecideDecided | ApprovalDecideEnded | Literal["APPROVED", "DENIED", "EXPIRED", "STALE", "GONE"]:
         """Decide an approval, once: `decision` is `approved` or `denied`."""
         session = self.keys.session(session_id)
         turn = self.keys.turn(session_id, turn_id)
@@ -492,9 +488,7 @@ class Scripts(LoadedScripts):
         reply = self.run("budget_claim", [turn, f"{turn}:budget"], [kind, *ids])
         if reply[0] == "DONE":
             return BudgetClaimDone(
-                claims=tuple(
-                    _closed("budget_claim", word, ("CLAIMED", "ALREADY", "SPENT")) for word in reply[1:]
-                )
+                claims=tuple(_closed("budget_claim", word, ("CLAIMED", "ALREADY", "SPENT")) for word in reply[1:])
             )
         return reply[0]
 
@@ -732,19 +726,7 @@ class Scripts(LoadedScripts):
                 f"{turn}:blocked",
                 f"{turn}:changes",
             ],
-            [
-                session_id,
-                turn_id,
-                owner,
-                call,
-                attempt,
-                why,
-                token,
-                timeout_ms,
-                found,
-                "1" if block else "0",
-                changed,
-            ],
+            [session_id, turn_id, owner, call, attempt, why, token, timeout_ms, found, "1" if block else "0", changed],
         )
         if reply[0] == "LATE":
             return CallParkLate(status=TraceStatus(reply[1]))
@@ -899,14 +881,10 @@ class Scripts(LoadedScripts):
             [session_id, turn_id, fence, step, ahead, past, retry_ms, failure, uncounted, owner, lease_ms],
         )
         if reply[0] == "GO":
-            return FinalizeAheadGo(
-                fence=int(reply[1]), revision=int(reply[2]), sent=reply[3] == "1", failing=reply[4]
-            )
+            return FinalizeAheadGo(fence=int(reply[1]), revision=int(reply[2]), sent=reply[3] == "1", failing=reply[4])
         return reply[0]
 
-    def finalize_beat(
-        self, session_id: str, turn_id: str, *, fence: int, lease_ms: int
-    ) -> Literal["OK", "LOST"]:
+    def finalize_beat(self, session_id: str, turn_id: str, *, fence: int, lease_ms: int) -> Literal["OK", "LOST"]:
         """Renew the lease of a finalizer step."""
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run("finalize_beat", [turn], [fence, lease_ms])
@@ -1011,21 +989,11 @@ class Scripts(LoadedScripts):
         return reply[0]
 
     def finalize_settle(
-        self,
-        session_id: str,
-        turn_id: str,
-        *,
-        fence: int,
-        step: str,
-        next_step: str,
-        owner: str,
-        lease_ms: int,
+        self, session_id: str, turn_id: str, *, fence: int, step: str, next_step: str, owner: str, lease_ms: int
     ) -> FinalizeSettleGo | Literal["NEXT", "LOST"]:
         """A finalizer step is done (or given up), and the chain goes on with `next_step`."""
         turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "finalize_settle", [turn], [session_id, turn_id, fence, step, next_step, owner, lease_ms]
-        )
+        reply = self.run("finalize_settle", [turn], [session_id, turn_id, fence, step, next_step, owner, lease_ms])
         if reply[0] == "GO":
             return FinalizeSettleGo(
                 fence=int(reply[1]), tries=int(reply[2]), revision=int(reply[3]), sent=reply[4] == "1"
@@ -1033,15 +1001,7 @@ class Scripts(LoadedScripts):
         return reply[0]
 
     def flag_add(
-        self,
-        session_id: str,
-        *,
-        flag: str,
-        timeout_ms: int,
-        policy: HoldPolicy,
-        reason: str,
-        most: int,
-        keep_ms: int,
+        self, session_id: str, *, flag: str, timeout_ms: int, policy: HoldPolicy, reason: str, most: int, keep_ms: int
     ) -> Literal["ADDED", "ALREADY", "FULL"]:
         """Add a readiness flag to a session's queue: its next turn that has none takes the
         oldest."""
@@ -1137,17 +1097,13 @@ class Scripts(LoadedScripts):
         """Place a hold on a turn: from now on no call that changes something starts in it."""
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
-            "hold_place",
-            [turn, f"{turn}:events"],
-            [session_id, turn_id, hold, timeout_ms, policy, reason, hold_kind],
+            "hold_place", [turn, f"{turn}:events"], [session_id, turn_id, hold, timeout_ms, policy, reason, hold_kind]
         )
         if reply[0] == "ENDED":
             return HoldPlaceEnded(state=TurnState(reply[1]))
         return reply[0]
 
-    def hold_release(
-        self, session_id: str, turn_id: str, *, hold: str
-    ) -> Literal["RELEASED", "ABSENT", "GONE"]:
+    def hold_release(self, session_id: str, turn_id: str, *, hold: str) -> Literal["RELEASED", "ABSENT", "GONE"]:
         """Release a hold of a turn."""
         session = self.keys.session(session_id)
         turn = self.keys.turn(session_id, turn_id)
@@ -1248,9 +1204,7 @@ class Scripts(LoadedScripts):
     ) -> Literal["ADDED", "ALREADY"]:
         """Add what a process has counted to what all have."""
         reply = self.run(
-            "metrics_flush",
-            [self.keys.metrics, flushed],
-            [number, dropped, keep_ms, remember_ms, most, *deltas],
+            "metrics_flush", [self.keys.metrics, flushed], [number, dropped, keep_ms, remember_ms, most, *deltas]
         )
         return reply[0]
 
@@ -1295,9 +1249,7 @@ class Scripts(LoadedScripts):
     ) -> Literal["OK", "GONE"]:
         """What a stream that goes on has told of its usage: `used` tokens at least, with what its
         reply may yet have."""
-        reply = self.run(
-            "rate_report", [places, rule], [place, used, estimated, counted, "1" if is_all else "0"]
-        )
+        reply = self.run("rate_report", [places, rule], [place, used, estimated, counted, "1" if is_all else "0"])
         return reply[0]
 
     def rate_settle(
@@ -1420,9 +1372,7 @@ class Scripts(LoadedScripts):
         reply = self.run("request_try", [tries], [key, number, state, older, keep_ms, most])
         return RequestTryKey(key=reply[1])
 
-    def result_amend(
-        self, session_id: str, turn_id: str, *, known: str, body: str
-    ) -> Literal["AMENDED", "OTHER"]:
+    def result_amend(self, session_id: str, turn_id: str, *, known: str, body: str) -> Literal["AMENDED", "OTHER"]:
         """A result that is out says something else: what was given up after it went out, or done
         after all."""
         turn = self.keys.turn(session_id, turn_id)
@@ -1445,9 +1395,7 @@ class Scripts(LoadedScripts):
         reply = self.run("room_keep", [self.keys.room], [size, share, own, caps, told_ms, most, keep_ms])
         return RoomKeepKept(live=int(reply[1]), asked=tuple(reply[2].split()))
 
-    def session_pause(
-        self, session_id: str, *, keep_session_ms: int, why: str
-    ) -> Literal["PAUSED", "ALREADY"]:
+    def session_pause(self, session_id: str, *, keep_session_ms: int, why: str) -> Literal["PAUSED", "ALREADY"]:
         """No further turn of the session begins, until it is resumed."""
         session = self.keys.session(session_id)
         reply = self.run("session_pause", [f"{session}session", f"{session}waiting"], [keep_session_ms, why])
@@ -1651,9 +1599,7 @@ class Scripts(LoadedScripts):
         session = self.keys.session(session_id)
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
-            "turn_begin",
-            [turn, f"{session}history", f"{session}session"],
-            [owner, fence, prompt_hash, earlier, *items],
+            "turn_begin", [turn, f"{session}history", f"{session}session"], [owner, fence, prompt_hash, earlier, *items]
         )
         return reply[0]
 
@@ -1669,14 +1615,7 @@ class Scripts(LoadedScripts):
         return reply[0]
 
     def turn_cancel(
-        self,
-        session_id: str,
-        turn_id: str,
-        *,
-        reason: str,
-        first_step: str,
-        queued_only: bool,
-        keep_session_ms: int,
+        self, session_id: str, turn_id: str, *, reason: str, first_step: str, queued_only: bool, keep_session_ms: int
     ) -> TurnCancelEnded | Literal["CANCELLED", "REQUESTED", "LIVE", "GONE"]:
         """Ask for a turn to be cancelled."""
         session = self.keys.session(session_id)
@@ -1684,15 +1623,7 @@ class Scripts(LoadedScripts):
         reply = self.run(
             "turn_cancel",
             [f"{session}session", f"{session}waiting", turn],
-            [
-                session_id,
-                turn_id,
-                reason,
-                first_step,
-                self.keys.stops,
-                "1" if queued_only else "0",
-                keep_session_ms,
-            ],
+            [session_id, turn_id, reason, first_step, self.keys.stops, "1" if queued_only else "0", keep_session_ms],
         )
         if reply[0] == "ENDED":
             return TurnCancelEnded(state=TurnState(reply[1]))
@@ -1715,14 +1646,7 @@ class Scripts(LoadedScripts):
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
             "turn_claim",
-            [
-                turn,
-                f"{turn}:budget",
-                f"{session}history",
-                f"{session}notices",
-                f"{turn}:events",
-                f"{turn}:spends",
-            ],
+            [turn, f"{turn}:budget", f"{session}history", f"{session}notices", f"{turn}:events", f"{turn}:spends"],
             [session_id, turn_id, owner, fence, lease_ms, grace_ms, most_lost, " ".join(brains)],
         )
         if reply[0] == "GO":
@@ -1818,9 +1742,7 @@ class Scripts(LoadedScripts):
             ],
         )
         if reply[0] == "ENDED":
-            return TurnEndEnded(
-                next=reply[1], bounced=tuple(reply[2].split()), children=tuple(reply[3].split())
-            )
+            return TurnEndEnded(next=reply[1], bounced=tuple(reply[2].split()), children=tuple(reply[3].split()))
         return reply[0]
 
     def turn_open(
@@ -1837,9 +1759,7 @@ class Scripts(LoadedScripts):
         )
         return reply[0]
 
-    def turn_quarantine(
-        self, session_id: str, turn_id: str, *, fence: int, after_ms: int
-    ) -> Literal["WAITS", "GONE"]:
+    def turn_quarantine(self, session_id: str, turn_id: str, *, fence: int, after_ms: int) -> Literal["WAITS", "GONE"]:
         """A turn that may be what kills its workers waits for a place in quarantine, and nobody
         owns it."""
         turn = self.keys.turn(session_id, turn_id)
@@ -1862,13 +1782,9 @@ class Scripts(LoadedScripts):
         session = self.keys.session(session_id)
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
-            "turn_said",
-            [turn, f"{session}session", f"{session}history", f"{turn}:trace", f"{turn}:receipts"],
-            [most],
+            "turn_said", [turn, f"{session}session", f"{session}history", f"{turn}:trace", f"{turn}:receipts"], [most]
         )
-        return TurnSaidSaid(
-            trace=as_mapping(reply[1]), receipts=as_mapping(reply[2]), messages=tuple(reply[3:])
-        )
+        return TurnSaidSaid(trace=as_mapping(reply[1]), receipts=as_mapping(reply[2]), messages=tuple(reply[3:]))
 
     def turn_submit(
         self,

@@ -66,8 +66,7 @@ class Prepared:
             state = self._compiled.construct_expanded_state(given)
             converts = {**self._converts, **state.processors}
             values = {
-                name: converts[name](value) if name in converts else value
-                for name, value in state.parameters.items()
+                name: converts[name](value) if name in converts else value for name, value in state.parameters.items()
             }
             order = state.positiontup
             return state.statement, tuple(values[name] for name in order) if self._positional else values
@@ -196,9 +195,7 @@ class Database:
         self.dialect = engine.dialect.name
         self.begin = "BEGIN IMMEDIATE" if self.dialect == "sqlite" else "BEGIN"
         self.prepared = lru_cache(MAX_PREPARED)(self._prepare)
-        self._writing: AbstractContextManager[Any] = (
-            threading.RLock() if self.dialect == "sqlite" else nullcontext()
-        )
+        self._writing: AbstractContextManager[Any] = threading.RLock() if self.dialect == "sqlite" else nullcontext()
 
     def pick(self, statements: Dialects) -> Executable:
         """The statement of this database's dialect."""
@@ -242,22 +239,14 @@ class Database:
         kind = cast(Any, dialect.dbapi).Error
         if not isinstance(error, kind):
             return error
-        gone = connection is not None and dialect.is_disconnect(
-            cast(Any, error), connection.driver_connection, cursor
-        )
+        gone = connection is not None and dialect.is_disconnect(cast(Any, error), connection.driver_connection, cursor)
         if gone:
             pool: Any = self.engine.pool
             pool._invalidate(connection, error)
         return cast(
             Exception,
             DBAPIError.instance(
-                text or None,
-                None,
-                error,
-                kind,
-                hide_parameters=True,
-                connection_invalidated=gone,
-                dialect=dialect,
+                text or None, None, error, kind, hide_parameters=True, connection_invalidated=gone, dialect=dialect
             ),
         )
 

@@ -132,13 +132,9 @@ def _parse_url(url: str) -> URL:
 def _check_sqlite(url: URL) -> None:
     path = url.database
     if not path or path == ":memory:" or "mode=memory" in path:
-        raise SetupError(
-            "an in-memory SQLite database cannot be shared between workers; use sqlite:///path/to.db"
-        )
+        raise SetupError("an in-memory SQLite database cannot be shared between workers; use sqlite:///path/to.db")
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
-        raise SetupError(
-            f"SQLite {sqlite3.sqlite_version} is too old; brainq needs 3.35 or newer, or Postgres"
-        )
+        raise SetupError(f"SQLite {sqlite3.sqlite_version} is too old; brainq needs 3.35 or newer, or Postgres")
     require_fts5()
     if not path.startswith("file:"):
         Path(path).parent.mkdir(parents=True, exist_ok=True)

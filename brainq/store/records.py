@@ -164,9 +164,7 @@ class SqlRecords:
 
         return self._once(claim, effect)
 
-    def record_judges(
-        self, claim: FinalStepClaim, session_id: str, turn_id: str, names: Sequence[str]
-    ) -> bool:
+    def record_judges(self, claim: FinalStepClaim, session_id: str, turn_id: str, names: Sequence[str]) -> bool:
         """Who is to judge the turn: pending judgements; False when this was done before."""
 
         def effect(connection: Transaction) -> None:

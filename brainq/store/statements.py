@@ -123,9 +123,7 @@ def upsert(
         if fixed is not None:
             insert = insert.values(dict(fixed))
         return insert.on_conflict_do_update(
-            index_elements=keys,
-            set_={name: insert.excluded[name] for name in copied} | dict(changed),
-            where=where,
+            index_elements=keys, set_={name: insert.excluded[name] for name in copied} | dict(changed), where=where
         )
 
     return statement

@@ -87,9 +87,7 @@ class Store:
                 connection.exec_driver_sql("SELECT 1")
         except SQLAlchemyError as error:
             where = self.engine.url.render_as_string(hide_password=True)
-            raise Unreachable(
-                f"the SQL database at {where} does not answer ({type(error).__name__})"
-            ) from error
+            raise Unreachable(f"the SQL database at {where} does not answer ({type(error).__name__})") from error
 
     def close(self) -> None:
         """Close all pooled connections."""

@@ -102,9 +102,7 @@ def _keep_minus(text: str) -> str:
     if "-" not in text:
         return text
     words = text.split(" ")
-    return " ".join(
-        _NUMBER_SIGN + word[1:] if word[:1] == "-" and word[1:2].isdigit() else word for word in words
-    )
+    return " ".join(_NUMBER_SIGN + word[1:] if word[:1] == "-" and word[1:2].isdigit() else word for word in words)
 
 
 # Texts as search sees them: the words they are found by.
@@ -137,8 +135,7 @@ _STOP_WORDS = frozenset(_STOP_TEXT.split())
 
 # Scripts written without spaces: Han, kana, Thai, Lao, Burmese, Khmer. Two letters at a time are a term.
 _UNSPACED_SCRIPTS = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    "\U00020000-\U0003ffff"
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 
 _RUNS = re.compile(f"([{_UNSPACED_SCRIPTS}]+)|([^{_UNSPACED_SCRIPTS}]+)")

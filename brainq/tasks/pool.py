@@ -45,10 +45,7 @@ NEED_SQL = frozenset({"coordinator", "serial"})
 
 
 def pool_app(
-    pool: str,
-    queues: Sequence[str],
-    concurrency: int | None,
-    register: Callable[[Celery, GetWiring], BuildMachines],
+    pool: str, queues: Sequence[str], concurrency: int | None, register: Callable[[Celery, GetWiring], BuildMachines]
 ) -> Celery:
     """The app of `pool`, consuming `queues`, with the tasks that `register` puts in.
 
@@ -73,10 +70,7 @@ def pool_app(
     for set_up in (after_setup_logger, after_setup_task_logger):
         set_up.connect(libraries, weak=False)
     app = make_app(
-        settings,
-        queues,
-        concurrency=concurrency or getattr(settings.concurrency, pool),
-        name=f"brainq-{pool}",
+        settings, queues, concurrency=concurrency or getattr(settings.concurrency, pool), name=f"brainq-{pool}"
     )
     stop_telemetry: list[Callable[[], None]] = []
     lock = threading.Lock()
@@ -104,10 +98,7 @@ def pool_app(
     fitness = WorkerHealth(prepare, lambda: wiring().look(sql=pool in NEED_SQL))
 
     presence = WorkerPresence(
-        pool,
-        lambda: wiring().owner,
-        lambda: wiring().state.workers,
-        lambda: wiring().state.metrics.flush(COUNTERS),
+        pool, lambda: wiring().owner, lambda: wiring().state.workers, lambda: wiring().state.metrics.flush(COUNTERS)
     )
 
     def ready(**_: object) -> None:

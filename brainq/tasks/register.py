@@ -108,9 +108,7 @@ def finalizer_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
     @app.task(name=names.FINALIZE_STEP, **_OPTIONS)
     def step(session_id: str, turn_id: str, step_name: str) -> None:
         with turn_log_ids(session_id, turn_id):
-            raise_failure(
-                wiring().finalizer.run(session_id, turn_id, step_name, events[0] if events else None)
-            )
+            raise_failure(wiring().finalizer.run(session_id, turn_id, step_name, events[0] if events else None))
 
     @app.task(name=names.JUDGE_RUN, **_OPTIONS)
     def judge(session_id: str, turn_id: str, judge_name: str) -> None:
@@ -131,9 +129,7 @@ _ETA_REFUSAL = (
 )
 
 
-def submit_foreign(
-    wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any], unserved: str | None = None
-) -> str:
+def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any], unserved: str | None = None) -> str:
     """Accept what a foreign producer sent; what is wrong with it becomes a `rejected` row that says why.
 
     unserved   the header of the message that asks for what is not served: eta

@@ -75,9 +75,7 @@ class WorkerHealth:
             try:
                 self._check()
             except Exception as failure:
-                self._note(
-                    False, str(failure) if isinstance(failure, Unreachable) else type(failure).__name__
-                )
+                self._note(False, str(failure) if isinstance(failure, Unreachable) else type(failure).__name__)
             else:
                 self._note(True, "")
             looked_at = time.monotonic()

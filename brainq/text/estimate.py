@@ -115,9 +115,7 @@ def estimate_request(request: ModelRequest) -> int:
     """Input tokens of a request: messages, tools and output schema."""
     schema = 0 if request.output_schema is None else estimate_text(_json(request.output_schema))
     known = request.estimate
-    return (
-        estimate_messages(request.messages) + estimate_tools(request.tools) if known is None else known
-    ) + schema
+    return (estimate_messages(request.messages) + estimate_tools(request.tools) if known is None else known) + schema
 
 
 def estimate_usage(request: ModelRequest, text: str = "", calls: Iterable[ToolCall] = ()) -> TokenUsage:

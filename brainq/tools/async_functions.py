@@ -35,9 +35,7 @@ def as_sync(function: Callable[..., Any]) -> Callable[..., Any]:
     def waited(*args: Any, **named: Any) -> Any:
         loop, thread = _running_loop()
         if threading.current_thread() is thread:
-            raise RuntimeError(
-                "an async callback reached another one, which would wait for itself; await it instead"
-            )
+            raise RuntimeError("an async callback reached another one, which would wait for itself; await it instead")
         return asyncio.run_coroutine_threadsafe(function(*args, **named), loop).result()
 
     return waited

@@ -61,9 +61,7 @@ def check_change(path: str, before: str | None, after: str | None) -> FileChange
             raise InvalidInput(name, f"is a {type(value).__name__}; record_change takes text")
     if not 0 < len(path) <= MAX_PATH_CHARS:
         raise InvalidInput("path", f"use 1 to {MAX_PATH_CHARS} characters")
-    return FileChange(
-        clean(path), None if before is None else clean(before), None if after is None else clean(after)
-    )
+    return FileChange(clean(path), None if before is None else clean(before), None if after is None else clean(after))
 
 
 @dataclass(slots=True)
@@ -90,9 +88,7 @@ class ChangeCollector:
 
 READY_POLL_S = 0.2
 
-_TOKEN_NOT_STORED = (
-    "What runs this tool could not note the token of the call just now. That is no fault of the call's."
-)
+_TOKEN_NOT_STORED = "What runs this tool could not note the token of the call just now. That is no fault of the call's."
 
 log = logger("brainq.tools")
 
@@ -254,9 +250,7 @@ class RunContext:
         with self._giving:  # not the other lock: a call that is cut off does not wait for Redis
             if not self._outside_token:
                 token = new_outside_token(CallRef(self.session_id, self.turn_id, self.call_id))
-                self._outside_token = (
-                    token if self._give_token is None else self._store_token(self._give_token, token)
-                )
+                self._outside_token = token if self._give_token is None else self._store_token(self._give_token, token)
             return self._outside_token
 
     def _store_token(self, give_token: Callable[[str], str], token: str) -> str:

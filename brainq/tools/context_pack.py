@@ -55,9 +55,7 @@ def pack_json(pack: Mapping[str, Any]) -> str:
     Raises ValueError for what has no JSON form.
     """
     try:
-        text = json.dumps(
-            dict(pack), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-        )
+        text = json.dumps(dict(pack), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     except (TypeError, RecursionError) as error:
         raise ValueError(f"the context pack has no JSON form: {error}") from error
     return clean(text)

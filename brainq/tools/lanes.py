@@ -38,9 +38,7 @@ def resource_keys_of(spec: ToolSpec, arguments: Mapping[str, Any], session_id: s
 
     Raises InvalidInput like `lanes_of`.
     """
-    return tuple(
-        sorted({_fill_template(spec, template, arguments, session_id) for template in spec.resources})
-    )
+    return tuple(sorted({_fill_template(spec, template, arguments, session_id) for template in spec.resources}))
 
 
 def check_template(tool: str, template: object, schema: Schema) -> str:
@@ -138,8 +136,7 @@ def _template_value(spec: ToolSpec, template: str, name: str, arguments: Mapping
         value = defaults[0]
     if isinstance(value, dict | list):
         raise InvalidInput(
-            name,
-            f"tool {spec.name!r} needs a plain value for its resource {template!r}; pass a text or number",
+            name, f"tool {spec.name!r} needs a plain value for its resource {template!r}; pass a text or number"
         )
     return value
 

@@ -6,14 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, assert_never
 
-from brainq.contracts.call import (
-    ToolDenied,
-    ToolFailure,
-    ToolOutcome,
-    ToolSuccess,
-    ToolTimeout,
-    ToolUnknown,
-)
+from brainq.contracts.call import ToolDenied, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
 
 _DENIALS = {
     "duplicate": "This call was not made: it repeats one that already brought its result.",

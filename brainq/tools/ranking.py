@@ -231,11 +231,7 @@ class EmbeddingRanker:
     """
 
     def __init__(
-        self,
-        model: Path | str | None = None,
-        *,
-        words: ToolRanker | None = WORD_RANKER,
-        kept: int = MAX_CACHED_TEXTS,
+        self, model: Path | str | None = None, *, words: ToolRanker | None = WORD_RANKER, kept: int = MAX_CACHED_TEXTS
     ) -> None:
         self._model = _load_model(_model_folder() if model is None else Path(model))
         self._words = words
@@ -263,9 +259,7 @@ def tool_text(spec: ToolSpec) -> str:
 
 def require_extra() -> None:
     """Raises SetupError that says what to install, when the libraries or the packaged model are not there."""
-    missing = [
-        name for name in ("numpy", "safetensors", "tokenizers") if importlib.util.find_spec(name) is None
-    ]
+    missing = [name for name in ("numpy", "safetensors", "tokenizers") if importlib.util.find_spec(name) is None]
     if missing:
         raise SetupError(f"ranking by embedding needs {', '.join(missing)}: {INSTALL_HINT}")
     _model_folder()
@@ -306,9 +300,7 @@ def require_ranking(selection: Selection | None, tools: Collection[str]) -> None
         return
     unknown = sorted(set(selection.pinned) - set(tools))
     if unknown:
-        raise InvalidInput(
-            "selection.pinned", f"the brain has no tool {', '.join(unknown)}; correct the name"
-        )
+        raise InvalidInput("selection.pinned", f"the brain has no tool {', '.join(unknown)}; correct the name")
     if selection.ranking == "embedding":
         require_extra()
 

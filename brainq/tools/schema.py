@@ -35,9 +35,7 @@ def check_tool_schema(tool: str, given: object, sizes: PatternSizes | None = Non
             f"tool {tool!r}: its parameters must be a JSON schema as a dict, got {type(given).__name__}"
         )
     try:
-        schema: dict[str, Any] = json.loads(
-            json.dumps(dict(cast("Mapping[str, Any]", given)), allow_nan=False)
-        )
+        schema: dict[str, Any] = json.loads(json.dumps(dict(cast("Mapping[str, Any]", given)), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise ToolSchemaError(f"tool {tool!r}: its parameters must be JSON: {error}") from error
     kind = schema.get("type", "object")
@@ -196,9 +194,7 @@ def _is_context(hint: Any) -> bool:
 
 def _check_parameter(tool: str, parameter: inspect.Parameter, hints: Mapping[str, Any]) -> None:
     if parameter.kind in _REFUSED_KINDS:
-        raise ToolSchemaError(
-            f"tool {tool!r}: parameter {parameter.name!r}: {_REFUSED_KINDS[parameter.kind]}"
-        )
+        raise ToolSchemaError(f"tool {tool!r}: parameter {parameter.name!r}: {_REFUSED_KINDS[parameter.kind]}")
     if parameter.name not in hints:
         raise ToolSchemaError(
             f"tool {tool!r}: parameter {parameter.name!r} has no annotation; write its type, "
@@ -207,10 +203,7 @@ def _check_parameter(tool: str, parameter: inspect.Parameter, hints: Mapping[str
 
 
 def _binder(
-    tool: str,
-    parameters: list[inspect.Parameter],
-    hints: Mapping[str, Any],
-    docs: Mapping[str, str],
+    tool: str, parameters: list[inspect.Parameter], hints: Mapping[str, Any], docs: Mapping[str, str]
 ) -> ArgumentBinder:
     # Fields are p0, p1, ... with the parameter's name as alias: a parameter may be called `copy`, `json` or
     # `_x`, which a model's field may not.
@@ -229,9 +222,7 @@ def _binder(
     try:
         model = create_model("Arguments", __config__=config, **fields)
     except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
-        raise ToolSchemaError(
-            f"tool {tool!r}: {_culprit(parameters, hints)}: {_first_line(error)}"
-        ) from error
+        raise ToolSchemaError(f"tool {tool!r}: {_culprit(parameters, hints)}: {_first_line(error)}") from error
     return ArgumentBinder(model, names)
 
 

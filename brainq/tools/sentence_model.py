@@ -55,9 +55,7 @@ class SentenceModel:
         )
         for number in range(self._layers):
             layer = f"encoder.layer.{number}"
-            attended = self._linear(
-                self._attend(x, f"{layer}.attention.self"), f"{layer}.attention.output.dense"
-            )
+            attended = self._linear(self._attend(x, f"{layer}.attention.self"), f"{layer}.attention.output.dense")
             x = self._norm(x + attended, f"{layer}.attention.output.LayerNorm")
             fed = self._linear(_gelu(self._linear(x, f"{layer}.intermediate.dense")), f"{layer}.output.dense")
             x = self._norm(x + fed, f"{layer}.output.LayerNorm")

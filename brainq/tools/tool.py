@@ -257,9 +257,7 @@ def _accepts_arguments(rule: Callable[..., object]) -> bool:
     return True
 
 
-def _checked_resources(
-    name: str, resources: object, lane: str | None, schema: Mapping[str, Any]
-) -> tuple[str, ...]:
+def _checked_resources(name: str, resources: object, lane: str | None, schema: Mapping[str, Any]) -> tuple[str, ...]:
     if isinstance(resources, str) or not isinstance(resources, tuple | list):
         raise ToolSchemaError(
             f"tool {name!r}: resources={resources!r} must be a tuple of templates such as ('note:{{path}}',)"

@@ -48,9 +48,7 @@ def turn_allowance(view: TurnView, limits: Limits, price: Price) -> Allowance:
     """What the turn may still use."""
     tokens, usd = limits.max_total_tokens, limits.max_cost_usd
     return Allowance(
-        price,
-        None if tokens is None else tokens - view.usage.total,
-        None if usd is None else usd - view.cost_usd,
+        price, None if tokens is None else tokens - view.usage.total, None if usd is None else usd - view.cost_usd
     )
 
 
@@ -97,9 +95,7 @@ log = logger("brainq.turn")
 
 RESTART_PAUSE_S = 1.0  # before a broken stream is begun again: up to so long for each attempt made
 
-MAX_ATTEMPTS_A_STEP = (
-    3  # of streams that broke after they began, or stalled; other retries are the provider's
-)
+MAX_ATTEMPTS_A_STEP = 3  # of streams that broke after they began, or stalled; other retries are the provider's
 
 RESTARTABLE_KINDS = frozenset({"stream", "stalled"})
 
@@ -127,12 +123,7 @@ class StepRunner:
         self._pause = pause
 
     def make(
-        self,
-        claim: TurnClaim,
-        view: TurnView,
-        asking: StepRequest,
-        lost: Callable[[], bool],
-        trying: OutageRetry,
+        self, claim: TurnClaim, view: TurnView, asking: StepRequest, lost: Callable[[], bool], trying: OutageRetry
     ) -> StepOutcome:
         # What was waited for since the view was read is gone from the turn's time.
         ends_at = min(time.monotonic() + view.remaining_ms / 1000, trying.ends_at)

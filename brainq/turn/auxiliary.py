@@ -62,9 +62,7 @@ def opening_calls(brain: Brain, request: TurnRequest, limit_s: float) -> tuple[P
             log.warning("the pack tool needs an approval and is not called", tool=pack.spec.name)
         elif parameter:
             cap_s = min(pack.spec.timeout_s, limit_s)
-            calls.append(
-                _opening_call(len(calls), pack.spec.name, {parameter: request.user_message}, cap_s, request)
-            )
+            calls.append(_opening_call(len(calls), pack.spec.name, {parameter: request.user_message}, cap_s, request))
         else:
             log.warning("the pack tool needs more than one text and is not called", tool=pack.spec.name)
     return tuple(calls)
@@ -88,9 +86,7 @@ def _pack_tool(brain: Brain) -> Tool | None:
     return tool if tool is not None and tool.spec.effect is Effect.READ_ONLY else None
 
 
-def _opening_call(
-    place: int, tool: str, arguments: dict[str, str], cap_s: float, request: TurnRequest
-) -> PlannedCall:
+def _opening_call(place: int, tool: str, arguments: dict[str, str], cap_s: float, request: TurnRequest) -> PlannedCall:
     spec: dict[str, object] = {"arguments": arguments, "hash": "", "lanes": ()}
     if request.cwd is not None:
         spec["cwd"] = request.cwd
@@ -165,9 +161,7 @@ class AuxiliaryWork:
         def claimed() -> bool:
             tokens = min(MAX_REFLECTION_TOKENS, estimate_messages(view.own)) + REFLECTION_FRAME_TOKENS
             usd, under_way = self._worst_cost(view, tokens)
-            begin = partial(
-                self._auxiliary.begin, claim, "reflection", str(view.step), tokens, usd, under_way
-            )
+            begin = partial(self._auxiliary.begin, claim, "reflection", str(view.step), tokens, usd, under_way)
             word = trying(begin)
             if word == "LOST":
                 lost.append(True)
@@ -197,9 +191,7 @@ class AuxiliaryWork:
         most, auto = step.tracker.max_context_tokens, self._brain.context.auto_compact
         return should_compact(tokens, most, auto, view.compaction_tried_at, view.history.length)
 
-    def compact(
-        self, claim: TurnClaim, view: TurnView, step: PreparedStep, trying: OutageRetry
-    ) -> OutcomeWord:
+    def compact(self, claim: TurnClaim, view: TurnView, step: PreparedStep, trying: OutageRetry) -> OutcomeWord:
         """Replace them."""
         tracker, prepared = step.tracker, step.preparation
         tokens = tracker.tokens(prepared.full_estimate)
@@ -268,9 +260,7 @@ class AuxiliaryWork:
             forget=self._reads_of(made.archive),
         )
         word = trying(commit)
-        log.info(
-            "context compacted", turn_id=claim.turn_id, step=view.step, method=made.method, did=word.lower()
-        )
+        log.info("context compacted", turn_id=claim.turn_id, step=view.step, method=made.method, did=word.lower())
         return {"COMPACTED": "compacted", "LOST": "lost"}.get(word, "")
 
     def _reads_of(self, messages: Sequence[Message]) -> list[str]:

@@ -17,13 +17,7 @@ from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.claim import TurnClaim, TurnStart
 from brainq.contracts.conversation import EARLIER_TURN_PREFIX, EMPTY_CONVERSATION, opening_messages
 from brainq.contracts.message import Message
-from brainq.contracts.model_options import (
-    NO_OPTIONS,
-    TOOL_CHOICES,
-    ModelOptions,
-    TurnOptions,
-    as_model_options,
-)
+from brainq.contracts.model_options import NO_OPTIONS, TOOL_CHOICES, ModelOptions, TurnOptions, as_model_options
 from brainq.contracts.turn import Limits, TurnRequest
 from brainq.contracts.view import TurnView
 from brainq.errors import InvalidInput
@@ -108,15 +102,11 @@ def check_tool_choice(options: TurnOptions, tools: Iterable[str]) -> None:
     known = sorted(tools)
     if choice not in known:
         close = get_close_matches(choice, known, 1)
-        meant = (
-            f"did you mean {close[0]!r}?" if close else f"the turn's tools are {', '.join(known) or 'none'}"
-        )
+        meant = f"did you mean {close[0]!r}?" if close else f"the turn's tools are {', '.join(known) or 'none'}"
         raise InvalidInput("options.tool_choice", f"there is no tool {choice!r}; {meant}")
 
 
-def step_options(
-    step: int, brain: ModelOptions, turn: TurnOptions, chosen: ModelOptions = NO_OPTIONS
-) -> ModelOptions:
+def step_options(step: int, brain: ModelOptions, turn: TurnOptions, chosen: ModelOptions = NO_OPTIONS) -> ModelOptions:
     """The options of a step, counted from 1. `chosen`: what was said of this very step.
 
     A turn whose model must call a tool at each step could never answer: it would go on until its limit. So what forces
@@ -168,12 +158,7 @@ class TurnStarter:
     remembered   what SQL kept of a session whose history Redis has let go
     """
 
-    def __init__(
-        self,
-        brain: Brain,
-        log_user: Callable[[TurnRequest, bool], object],
-        remembered: TurnRows,
-    ) -> None:
+    def __init__(self, brain: Brain, log_user: Callable[[TurnRequest, bool], object], remembered: TurnRows) -> None:
         self._brain = brain
         self._log_user = log_user
         self._remembered = remembered
@@ -191,9 +176,7 @@ class TurnStarter:
         choice = brain_step_choice(brain, view, info)
         named = None if choice.model is None else checked_model(choice.model)
         provider, model = (
-            resolve_model(request.model or brain.model, request.provider)
-            if named is None
-            else resolve_model(named)
+            resolve_model(request.model or brain.model, request.provider) if named is None else resolve_model(named)
         )
         system_prompt = request.system_prompt or system_prompt_of(brain, info)
         chosen = checked_options(choice.options)
@@ -217,12 +200,7 @@ class TurnStarter:
         if request.kind == "review":
             # Its history is its own: what it begins with is copied into it.
             before = [*view.history.messages, *before] if request.seed == "session" else []
-        asked = Message(
-            role="user",
-            content=request.user_message,
-            turn=claim.turn_id,
-            attachments=request.attachments,
-        )
+        asked = Message(role="user", content=request.user_message, turn=claim.turn_id, attachments=request.attachments)
         rendered = render_hash(setting.system_prompt, PREFIXES[self._brain.thinking])
         return TurnStart((*before, asked), rendered, setting.earlier)
 
@@ -277,9 +255,7 @@ def system_prompt_of(brain: Brain, info: TurnInfo) -> str:
     try:
         return str(brain.prompt_for(info))
     except Exception as failure:
-        raise InvalidInput(
-            "system_prompt", f"its function raised {type(failure).__name__}: {failure}"
-        ) from failure
+        raise InvalidInput("system_prompt", f"its function raised {type(failure).__name__}: {failure}") from failure
 
 
 def _has_history(view: TurnView) -> bool:

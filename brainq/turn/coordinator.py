@@ -76,9 +76,7 @@ def queue_position_to_leave(view: TurnView, did: str) -> str:
     has had it, is over, or was answered by another model. One that waits again, or was lost, stands there still."""
     if not view.stands or did.startswith("waits for ") or did == "lost":
         return ""
-    step = int(
-        view.stands.rsplit(" ", 2)[-2]
-    )  # of its ticket: the session, the turn, the step and what it is for
+    step = int(view.stands.rsplit(" ", 2)[-2])  # of its ticket: the session, the turn, the step and what it is for
     return view.stands if step > view.step or view.step == 0 else ""
 
 
@@ -194,9 +192,7 @@ class Coordinator:
         with self._stops.watch(session_id, turn_id, ownership.hear):
             return self._claim_and_advance(session_id, turn_id, fence, owner, ownership)
 
-    def _claim_and_advance(
-        self, session_id: str, turn_id: str, fence: int, owner: str, ownership: Ownership
-    ) -> str:
+    def _claim_and_advance(self, session_id: str, turn_id: str, fence: int, owner: str, ownership: Ownership) -> str:
         if self._alone is None:
             claim = self._turns.claim(session_id, turn_id, fence, owner, ANY_LOSSES)
         else:
@@ -241,12 +237,7 @@ class Coordinator:
         return did
 
     def _act_with_permits(
-        self,
-        work: CoordinatorRuntime,
-        claim: TurnClaim,
-        view: TurnView,
-        ownership: Ownership,
-        trying: OutageRetry,
+        self, work: CoordinatorRuntime, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: OutageRetry
     ) -> str:
         try:
             with replace(self._taking, asker=requester_of(view)).here():
@@ -265,9 +256,7 @@ class Coordinator:
         those before it may have left."""
         wait_s = later.wait_s if later.wait_s <= RECHECK_S else max(RECHECK_S, later.wait_s / 2)
         ring_s = max(0.0, wait_s - RING_EARLY_S)
-        let_wait = partial(
-            self._turns.let_wait, claim, ring_s, later.wait_s, later.why, later.stands, later.spends
-        )
+        let_wait = partial(self._turns.let_wait, claim, ring_s, later.wait_s, later.why, later.stands, later.spends)
         word = trying(let_wait)
         return f"waits for {later.why}" if word == "WAITS" else "lost"
 
@@ -281,12 +270,7 @@ class Coordinator:
         return self._ender.end(claim, view, decision, trying)
 
     def _act(
-        self,
-        work: CoordinatorRuntime,
-        claim: TurnClaim,
-        view: TurnView,
-        ownership: Ownership,
-        trying: OutageRetry,
+        self, work: CoordinatorRuntime, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: OutageRetry
     ) -> str:
         if view.flag and not view.begun:
             trying(lambda: self._brakes.taken(claim.session_id, view.flag, claim.turn_id))
@@ -315,12 +299,7 @@ class Coordinator:
                 return f"waits: {decision.why}"
 
     def _think(
-        self,
-        thinker: StepPipeline,
-        claim: TurnClaim,
-        view: TurnView,
-        ownership: Ownership,
-        trying: OutageRetry,
+        self, thinker: StepPipeline, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: OutageRetry
     ) -> str:
         asked: StepOutcome = thinker.think(claim, view, ownership.lost, trying)
         match asked:
@@ -346,12 +325,7 @@ class TracedCoordinator(Coordinator):
     """Opens a span for each advance of a turn that it claims."""
 
     def _acted(
-        self,
-        work: CoordinatorRuntime,
-        claim: TurnClaim,
-        view: TurnView,
-        ownership: Ownership,
-        trying: OutageRetry,
+        self, work: CoordinatorRuntime, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: OutageRetry
     ) -> str:
         parked = self._turns.parked_calls(claim, view.step) if view.parked_ms else ()
         with advance_span(claim, view, parked) as span, excluding_content(work.brain.redact_logs):

@@ -67,17 +67,14 @@ def turn_facts(view: TurnView) -> TurnFacts:
 
 MAX_QUARANTINE_DEATHS = 2  # of processes that worked on one turn and on nothing else: one may be an accident
 
-MAX_LOST_WORKERS = (
-    8  # whole workers that a turn lost without going on, though it was worked on alone in the end
-)
+MAX_LOST_WORKERS = 8  # whole workers that a turn lost without going on, though it was worked on alone in the end
 
 LIMIT_HINT = "Your next message lets me go on from here; a higher limit lets one turn do more."
 
 FALLBACK_TEXTS = {
     StopReason.DEADLINE: "I ran out of time before I could finish this.",
     StopReason.WAITED: "I was not begun in the time that this could wait.",
-    StopReason.MAX_STEPS: "I used up the steps allowed for this turn (max_steps) before I could finish. "
-    + LIMIT_HINT,
+    StopReason.MAX_STEPS: "I used up the steps allowed for this turn (max_steps) before I could finish. " + LIMIT_HINT,
     StopReason.MAX_TOTAL_TOKENS: (
         "I used up the tokens allowed for this turn (max_total_tokens) before I could finish. " + LIMIT_HINT
     ),
@@ -141,9 +138,7 @@ class Compact:
 
 Decision = Think | Reflect | Compact | End | Wait
 
-COMPACTED = End(
-    Ending.COMPLETED, StopReason.ANSWERED, "it is compacted", said="The conversation was compacted."
-)
+COMPACTED = End(Ending.COMPLETED, StopReason.ANSWERED, "it is compacted", said="The conversation was compacted.")
 
 NOTHING_TO_COMPACT = End(
     Ending.COMPLETED,
@@ -191,12 +186,8 @@ def decide(facts: TurnFacts, thinking: ThinkingManager = NEVER_REFLECTS) -> Deci
 
 
 def _all_steps_used(steps_max: int) -> End:
-    said = (
-        f"I used all {steps_max} steps allowed for this turn (max_steps) before I could finish. {LIMIT_HINT}"
-    )
-    return End(
-        Ending.COMPLETED, StopReason.MAX_STEPS, f"all {steps_max} steps are used (max_steps)", said=said
-    )
+    said = f"I used all {steps_max} steps allowed for this turn (max_steps) before I could finish. {LIMIT_HINT}"
+    return End(Ending.COMPLETED, StopReason.MAX_STEPS, f"all {steps_max} steps are used (max_steps)", said=said)
 
 
 BUDGET_ENDS = {

@@ -39,10 +39,7 @@ def _behind_pause(session_id: str, place: QueuePosition) -> str:
     said = f" ({place.paused_why})" if place.paused_why else ""
     held = "it" if place.ahead == 0 else f"it and the {_turns(place.ahead)} before it"
     live = f"; its live turn {place.live} goes on" if place.live else ""
-    return (
-        f"queued: session {session_id} is paused{since}{said}{live}; "
-        f"`brainq resume {session_id}` lets {held} begin"
-    )
+    return f"queued: session {session_id} is paused{since}{said}{live}; `brainq resume {session_id}` lets {held} begin"
 
 
 def _behind_turn(place: QueuePosition) -> str:
@@ -106,11 +103,7 @@ POOL_OF = {
 
 
 def explain(
-    snapshot: TurnSnapshot,
-    *,
-    sweep_s: float = 1.0,
-    rering_s: float = 5.0,
-    alive: Collection[str] | None = None,
+    snapshot: TurnSnapshot, *, sweep_s: float = 1.0, rering_s: float = 5.0, alive: Collection[str] | None = None
 ) -> str:
     """One sentence without a full stop, such as `waits for c1-0 read_note (running 3.2 s on host-17)`.
 
@@ -175,9 +168,7 @@ def _next(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
     if snapshot.owner and snapshot.lease_remaining_ms > 0:
         return f"coordinator {snapshot.owner} has it (lease {_seconds(snapshot.lease_remaining_ms)})"
     if snapshot.owner:
-        return (
-            f"the lease of coordinator {snapshot.owner} ran out, another one is called within {sweep_s:g} s"
-        )
+        return f"the lease of coordinator {snapshot.owner} ran out, another one is called within {sweep_s:g} s"
     if snapshot.waits_ms:
         return f"it waits for {snapshot.waits_for}, for {_seconds(snapshot.waits_ms)} more"
     return f"a coordinator is called, and called again after {rering_s:g} s if that message was lost"
@@ -186,9 +177,7 @@ def _next(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
 def _waiting_calls(snapshot: TurnSnapshot) -> str:
     if snapshot.awaits not in (Awaits.CALLS, Awaits.PEOPLE, Awaits.OUTSIDE, Awaits.CLIENT):
         return f"waits for {snapshot.awaits}"
-    open_calls = [
-        entry for entry in snapshot.trace if not entry.status.is_settled and entry.step == snapshot.step
-    ]
+    open_calls = [entry for entry in snapshot.trace if not entry.status.is_settled and entry.step == snapshot.step]
     now = [_call(entry, snapshot.now_ms) for entry in open_calls if entry.status is not TraceStatus.PLANNED]
     later = [entry.call_id for entry in open_calls if entry.status is TraceStatus.PLANNED]
     waits = f"waits for {', '.join(now)}" if now else "waits for its next calls"

@@ -67,13 +67,7 @@ class ReflectionEngine:
     price: Price
 
     def reflect(
-        self,
-        messages: Sequence[Message],
-        step: int,
-        *,
-        timeout_s: float,
-        session_id: str = "",
-        turn_id: str = "",
+        self, messages: Sequence[Message], step: int, *, timeout_s: float, session_id: str = "", turn_id: str = ""
     ) -> ReflectionOutcome:
         """Always a result: a stub says `deadline`, `budget` or `model` for what was missing. Raises nothing of a
         model's; only what `claim` raises comes through, and PlaceLater: it is to be made when the model's limit allows.
@@ -129,11 +123,7 @@ def note_of(result: ReflectionResult, turn_id: str = "") -> Message | None:
     if not result.text:
         return None
     return Message(
-        role="user",
-        content=f"{_NOTE}\n{result.text}",
-        turn=turn_id,
-        step=result.step,
-        extra={"note": "reflection"},
+        role="user", content=f"{_NOTE}\n{result.text}", turn=turn_id, step=result.step, extra={"note": "reflection"}
     )
 
 

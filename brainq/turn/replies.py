@@ -17,13 +17,7 @@ from brainq.ports.sql import ApprovalRows
 from brainq.turn.decide import End
 from brainq.turn.outage import OutageRetry
 from brainq.turn.plan.approval import approval_rows
-from brainq.turn.plan.calls import (
-    CallPlan,
-    deny_over_budget,
-    judge_reply,
-    plan_calls,
-    refuse_calls,
-)
+from brainq.turn.plan.calls import CallPlan, deny_over_budget, judge_reply, plan_calls, refuse_calls
 from brainq.turn.plan.cut_replies import AskAgain, judge_finish, judge_output, problem_note
 from brainq.turn.step_request import CallsCommitted, LoopEnd, ReplyCost, StepOutcome
 
@@ -64,9 +58,7 @@ class ReplyHandler:
                 "the model answered" if answered else "the model's reply was empty",
             )
             text = reply.text if answered else end.text
-            message = Message(
-                role="assistant", content=text, turn=claim.turn_id, step=step, reasoning=reply.reasoning
-            )
+            message = Message(role="assistant", content=text, turn=claim.turn_id, step=step, reasoning=reply.reasoning)
             return LoopEnd(end, message, cost.spend, tail, cost.lost)
         verdicts = judge_reply(self._brain, view, step, reply)
         plan = plan_calls(self._brain, view, step, reply, verdicts)

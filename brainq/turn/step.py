@@ -58,9 +58,7 @@ class StepPipeline:
             brain=brain, turns=turns, replies=replies, price=price, blobs=blobs, ask=ask, pause=pause
         )
 
-    def think(
-        self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: OutageRetry
-    ) -> StepOutcome:
+    def think(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: OutageRetry) -> StepOutcome:
         earlier = 0 if view.begun else trying(lambda: self._beginner.earlier(claim, view))
         try:
             setting = self._beginner.setting(view, earlier)

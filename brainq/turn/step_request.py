@@ -165,12 +165,7 @@ class StepPreparer:
 
 
 def step_request(
-    view: TurnView,
-    setting: StepSetting,
-    step: PreparedStep,
-    price: Price,
-    all_tools: int,
-    start: TurnStart | None,
+    view: TurnView, setting: StepSetting, step: PreparedStep, price: Price, all_tools: int, start: TurnStart | None
 ) -> StepRequest:
     """What the step asks, and what it is begun with.
 

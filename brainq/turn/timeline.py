@@ -8,15 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-from brainq.contracts.event import (
-    BarKind,
-    EventKind,
-    SpanKind,
-    Timeline,
-    TimelineBar,
-    TimelineSpan,
-    TurnEvent,
-)
+from brainq.contracts.event import BarKind, EventKind, SpanKind, Timeline, TimelineBar, TimelineSpan, TurnEvent
 from brainq.contracts.status import Effect, Ending, StopReason
 
 EMPTY_TIMELINE = Timeline()
@@ -90,9 +82,7 @@ class _TimelineFold:
 
     def _open(self, bar_id: str, kind: BarKind, **said: Any) -> None:
         if bar_id not in self._bars:
-            self._bars[bar_id] = TimelineBar.model_validate(
-                {"id": bar_id, "kind": kind, "from_ms": self._now, **said}
-            )
+            self._bars[bar_id] = TimelineBar.model_validate({"id": bar_id, "kind": kind, "from_ms": self._now, **said})
 
     def _change(self, bar_id: str, **said: Any) -> None:
         if bar_id in self._bars:
@@ -232,14 +222,7 @@ class _TimelineFold:
     def _beside(self, kind: BarKind, step: int, detail: str) -> None:
         bar_id = f"{kind}:{self._count(kind) + 1}"
         self._open(
-            bar_id,
-            kind,
-            name=kind,
-            from_ms=self._idle,
-            to_ms=self._now,
-            step=step,
-            pool="coordinator",
-            detail=detail,
+            bar_id, kind, name=kind, from_ms=self._idle, to_ms=self._now, step=step, pool="coordinator", detail=detail
         )
 
     def closing(self, data: Mapping[str, Any]) -> None:

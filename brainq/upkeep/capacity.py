@@ -18,9 +18,7 @@ class TurnCapacity:
     tenant: int
 
 
-def turn_capacity(
-    threads: int, most: int | None, most_a_tenant: int | None, cap: int | None = None
-) -> TurnCapacity:
+def turn_capacity(threads: int, most: int | None, most_a_tenant: int | None, cap: int | None = None) -> TurnCapacity:
     """The room for coordinators with so many threads. Pure.
 
     `cap` is that of the deployment's brain, where it has one brain alone, whose turns are all there are.

@@ -37,12 +37,9 @@ RESCUED = frozenset({"again", "settled"})  # what a rescue did, and nobody befor
 
 _OUTCOME: TypeAdapter[Any] = TypeAdapter(ToolOutcome)
 
-WORKERS_LOST = ToolFailure(
-    error="its workers were lost each time it ran", error_type="WorkerLost", retryable=True
-)
+WORKERS_LOST = ToolFailure(error="its workers were lost each time it ran", error_type="WorkerLost", retryable=True)
 UNKNOWN = ToolUnknown(
-    message="The worker that ran this call was lost. It may or may not have taken effect; check before "
-    "repeating it."
+    message="The worker that ran this call was lost. It may or may not have taken effect; check before repeating it."
 )
 
 
@@ -98,9 +95,7 @@ class Rescuer:
         with rescue_span(ref, self.calls.traceparent(ref), attempt, facts.tool) as span:
             return self._rescue(ref, attempt, facts, span, watchers)
 
-    def _rescue(
-        self, ref: CallRef, attempt: int, facts: CallFacts, span: Span, watchers: TaskEvents | None
-    ) -> str:
+    def _rescue(self, ref: CallRef, attempt: int, facts: CallFacts, span: Span, watchers: TaskEvents | None) -> str:
         tool, effect, idempotent, step = facts.tool, facts.effect, facts.idempotent, facts.step
         started, outcome_json = "void", None
         if not effect.is_read:
@@ -108,9 +103,7 @@ class Rescuer:
             started, outcome_json = verdict.state, verdict.outcome_json
         rung_again_ms = self.calls.rung_again_ms(ref) if watchers is not None else None
         judged = rescue_verdict(effect, idempotent, attempt, self.max_attempts, started, outcome_json)
-        did = (
-            "asked again" if isinstance(judged, AskAgain) else f"given up as {_status(judged.outcome).value}"
-        )
+        did = "asked again" if isinstance(judged, AskAgain) else f"given up as {_status(judged.outcome).value}"
         log.warning("call rescued", turn_id=ref.turn_id, call_id=ref.call_id, effect=effect, did=did)
         if isinstance(judged, AskAgain):
             did = WorkOutcome(self.calls.ask_again(ref, attempt).lower(), WorkFailure.CALL_LOST)

@@ -142,9 +142,7 @@ class ScheduleRunner:
         moved = self.rows.move(row.schedule_id, due_ms, following, turn_id=turn_id, note=note)
         return bool(turn_id), moved and following is not None and following <= now_ms
 
-    def _next_instant(
-        self, row: ScheduleRow, due_ms: int, now_ms: int, *, is_missed: bool
-    ) -> tuple[int | None, str]:
+    def _next_instant(self, row: ScheduleRow, due_ms: int, now_ms: int, *, is_missed: bool) -> tuple[int | None, str]:
         """The next instant that may begin a turn, and which were missed.
 
         What came due within the last minute is in its time still. Of what is older only `due_ms` may have been made up

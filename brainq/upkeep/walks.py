@@ -33,9 +33,7 @@ class RowWalk:
         """Compare every row anew."""
         self._settled = 0  # up to here all rows have been compared, and no other can come in sight
         self._reached = 0
-        self._ends: deque[tuple[float, int]] = (
-            deque()
-        )  # when the walk came to the last row, and which that was
+        self._ends: deque[tuple[float, int]] = deque()  # when the walk came to the last row, and which that was
         self._old = 0
 
     def walk(self, limit_s: float) -> int:

@@ -43,10 +43,7 @@ def make_coordinator(parts: Services, alone: Callable[[str, str, int], str] | No
         stops=state.stops,
         brakes=people.brakes,
         ender=Ender(
-            turns=state.turns,
-            bounce=people.inputs.bounce,
-            children=people.children,
-            first_final_step=FIRST_STEP,
+            turns=state.turns, bounce=people.inputs.bounce, children=people.children, first_final_step=FIRST_STEP
         ),
         taking=PermitPolicy(state.rates, HOLD_S),
         alone=alone,
@@ -89,6 +86,4 @@ def _selector(brain: Brain) -> SemanticToolSelector | None:
     selection = brain.selection
     if selection is None:
         return None
-    return SemanticToolSelector(
-        selection.max_tools_per_turn, selection.pinned, ranker_by_name(selection.ranking)
-    )
+    return SemanticToolSelector(selection.max_tools_per_turn, selection.pinned, ranker_by_name(selection.ranking))

@@ -84,9 +84,7 @@ class AnswerContext:
 
 
 def make_sender(settings: Settings, store: Store) -> WebhookSender:
-    return WebhookSender(
-        webhooks=configured_webhooks(settings), rows=store.deliveries, request_of=store.turns.request
-    )
+    return WebhookSender(webhooks=configured_webhooks(settings), rows=store.deliveries, request_of=store.turns.request)
 
 
 # Builds what works after the answer: finalizer steps, judgements, and their retries by hand.
@@ -155,9 +153,7 @@ def make_recall(parts: Services) -> Recall:
 
 def finalizer_runtime(brain: Brain, taking: PermitPolicy | None = None) -> FinalizerRuntime:
     order = StepOrder(steps_of(brain, brain.final_steps))
-    return FinalizerRuntime(
-        brain, order, make_memory_services(brain, auxiliary_model(brain, taking), cost_usd)
-    )
+    return FinalizerRuntime(brain, order, make_memory_services(brain, auxiliary_model(brain, taking), cost_usd))
 
 
 def judge_runtime(brain: Brain, taking: PermitPolicy | None = None) -> JudgeRuntime:

@@ -87,11 +87,7 @@ def disk_problem(error: OSError) -> str:
 
 
 def disk_remedy(error: OSError) -> str:
-    return (
-        "free some room there"
-        if error.errno in _DISK_FULL
-        else "use a directory of yours: set BRAINQ_DATA_DIR"
-    )
+    return "free some room there" if error.errno in _DISK_FULL else "use a directory of yours: set BRAINQ_DATA_DIR"
 
 
 # Whether the brain's model can be asked: its name, its key, its package. Nothing is sent to anybody.
@@ -139,9 +135,7 @@ def check_redis(url: str, *, name: str = "redis", variable: str = "BRAINQ_REDIS_
         if type(error).__name__ in ("AuthenticationError", "AuthenticationWrongNumberOfArgsError"):
             return fail(name, f"{shown} refuses the login", f"put user and password into {variable}")
         if disk_is_full(error):
-            return fail(
-                name, f"{shown} cannot write to its disk, so it takes no writes ({error})", DISK_REMEDY
-            )
+            return fail(name, f"{shown} cannot write to its disk, so it takes no writes ({error})", DISK_REMEDY)
         return fail(name, f"{shown} does not answer ({type(error).__name__}: {error})", start)
     finally:
         client.close()
@@ -158,9 +152,7 @@ def check_redis(url: str, *, name: str = "redis", variable: str = "BRAINQ_REDIS_
         )
     if info.get("role") == "slave":
         return fail(
-            name,
-            f"{shown} is a replica and takes no writes",
-            f"put the address of its primary into {variable}",
+            name, f"{shown} is a replica and takes no writes", f"put the address of its primary into {variable}"
         )
     return ok(name, f"{server} at {shown}")
 
@@ -179,9 +171,7 @@ def check_broker(settings: Settings) -> Check:
             return ok("broker", f"{without_password(url)} takes connections")
     except OSError as error:
         return fail(
-            "broker",
-            f"{without_password(url)} does not answer ({error})",
-            "start it, or correct BRAINQ_BROKER_URL",
+            "broker", f"{without_password(url)} does not answer ({error})", "start it, or correct BRAINQ_BROKER_URL"
         )
 
 
@@ -204,11 +194,7 @@ def check_sql(url: str) -> Check:
     try:
         found = revision(engine)
     except Exception as error:
-        return fail(
-            "sql",
-            f"{shown} does not answer ({_driver_message(error)})",
-            "start it, or correct BRAINQ_SQL_URL",
-        )
+        return fail("sql", f"{shown} does not answer ({_driver_message(error)})", "start it, or correct BRAINQ_SQL_URL")
     finally:
         engine.dispose()
     if found is not None and found > HEAD:
@@ -258,9 +244,7 @@ def require_start(settings: Settings, *, redis_url: str | None, writes: Path | N
     return brains
 
 
-def _service_checks(
-    settings: Settings, redis_url: str | None, writes: Path | None
-) -> dict[str, Callable[[], Check]]:
+def _service_checks(settings: Settings, redis_url: str | None, writes: Path | None) -> dict[str, Callable[[], Check]]:
     looks: dict[str, Callable[[], Check]] = {"sql": lambda: check_sql(settings.sql_url.get_secret_value())}
     if redis_url is not None:
         looks["redis"] = lambda: check_redis(redis_url)
@@ -287,9 +271,7 @@ class _ParallelChecks:
         self._until = time.monotonic() + LIMIT_S
         self._checks: dict[str, Check] = {}
         self._threads = {
-            name: threading.Thread(
-                target=self._run_check, args=(name, look), name=f"look-{name}", daemon=True
-            )
+            name: threading.Thread(target=self._run_check, args=(name, look), name=f"look-{name}", daemon=True)
             for name, look in looks.items()
         }
         for thread in self._threads.values():
@@ -299,9 +281,7 @@ class _ParallelChecks:
         for thread in self._threads.values():
             thread.join(max(0.0, self._until - time.monotonic()))
         late = {
-            name: fail(
-                name, f"no answer within {LIMIT_S:g} s", f"start it, or correct {_SETTING_OF_SERVICE[name]}"
-            )
+            name: fail(name, f"no answer within {LIMIT_S:g} s", f"start it, or correct {_SETTING_OF_SERVICE[name]}")
             for name in self._threads
         }
         return [self._checks.get(name, late[name]) for name in self._threads]
@@ -311,9 +291,7 @@ class _ParallelChecks:
             self._checks[name] = look()
         except Exception as error:
             self._checks[name] = fail(
-                name,
-                f"{type(error).__name__}: {error}",
-                f"look at {_SETTING_OF_SERVICE[name]}, or run `brainq doctor`",
+                name, f"{type(error).__name__}: {error}", f"look at {_SETTING_OF_SERVICE[name]}, or run `brainq doctor`"
             )
 
 

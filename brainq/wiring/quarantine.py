@@ -117,9 +117,7 @@ class Quarantine:
                 "TimeoutError", f"it did not return within {limit_s:g} s and was killed"
             ) from None
         except FrameLostError as lost:
-            raise QuarantinedStepError(
-                "ProcessDied", f"its process, where nothing else ran, {shared.how}"
-            ) from lost
+            raise QuarantinedStepError("ProcessDied", f"its process, where nothing else ran, {shared.how}") from lost
 
     def _in_child(self, session_id: str, turn_id: str, fence: int) -> str | ProcessDeath:
         size = group_size(self._turns.died_among(session_id, turn_id), self._max_processes)
@@ -136,9 +134,7 @@ class Quarantine:
         finally:
             self._processes.leave(shared)
 
-    def _advance(
-        self, shared: PooledProcess, session_id: str, turn_id: str, fence: int
-    ) -> str | ProcessDeath:
+    def _advance(self, shared: PooledProcess, session_id: str, turn_id: str, fence: int) -> str | ProcessDeath:
         child = shared.child
         log.info("turn goes on in quarantine", turn_id=turn_id, pid=child.pid, most_together=shared.size)
         try:

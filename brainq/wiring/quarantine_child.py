@@ -56,11 +56,7 @@ def main(descriptor: int) -> None:
     sending = threading.Lock()
 
     def answer(asked: dict[str, Any]) -> None:
-        said = (
-            _advance_turn(coordinator, asked["turn"])
-            if "turn" in asked
-            else _run_step(finalizer, asked["step"])
-        )
+        said = _advance_turn(coordinator, asked["turn"]) if "turn" in asked else _run_step(finalizer, asked["step"])
         with sending, contextlib.suppress(OSError):  # that the worker hung up is noticed below
             _flush_metrics(wiring)
             send_frame(sock, {**said, "id": asked["id"]})

@@ -166,13 +166,7 @@ def make_state(
         auxiliary=RedisAuxiliary(scripts, keys, outbox),
         lanes=RedisLanes(scripts, keys, outbox, lease_s=lease_s),
         finals=RedisFinalChain(
-            scripts,
-            keys,
-            outbox,
-            lease_s=lease_s,
-            keep_turn_s=settings.keep_turn_s,
-            complete=complete,
-            brains=brains,
+            scripts, keys, outbox, lease_s=lease_s, keep_turn_s=settings.keep_turn_s, complete=complete, brains=brains
         ),
         budgets=RedisBudgets(scripts, keys),
         index=RedisSweepIndex(

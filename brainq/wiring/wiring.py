@@ -180,9 +180,7 @@ class Wiring:
         """
         self.look(sql=False)
         if self.state.redis.info("cluster").get("cluster_enabled"):
-            raise SetupError(
-                "Redis is a Cluster, which brainq does not work on; put one primary into BRAINQ_REDIS_URL"
-            )
+            raise SetupError("Redis is a Cluster, which brainq does not work on; put one primary into BRAINQ_REDIS_URL")
         _ = self.store
 
     def look(self, *, sql: bool) -> None:

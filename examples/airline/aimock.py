@@ -91,9 +91,7 @@ class Aimock:
 
     def answered(self) -> Counter[str]:
         """How many model requests were answered, by status; `destroyed` are those that were hung up on."""
-        return self._counts(
-            "aimock_requests_total", "status", path=re.compile("/v1/(chat/completions|messages)")
-        )
+        return self._counts("aimock_requests_total", "status", path=re.compile("/v1/(chat/completions|messages)"))
 
     def faults(self) -> Counter[str]:
         """How many chance faults fired: `rateLimit`, `drop` (a 500), `disconnect`, `malformed`."""
@@ -138,9 +136,7 @@ class Aimock:
         counts: Counter[str] = Counter()
         for metric, labels_text, value in _COUNT.findall(text):
             labels = dict(_LABEL.findall(labels_text))
-            if metric == name and all(
-                pattern.fullmatch(labels.get(label, "")) for label, pattern in where.items()
-            ):
+            if metric == name and all(pattern.fullmatch(labels.get(label, "")) for label, pattern in where.items()):
                 counts[labels[by]] += int(value)
         return counts
 
@@ -162,9 +158,7 @@ def add_fixtures(url: str, fixtures: Sequence[Fixture]) -> None:
 
 def _control(url: str, method: str, path: str, body: Any) -> Any:
     data = None if body is None else json.dumps(body).encode()
-    request = Request(
-        _root(url) + "/__aimock" + path, data, {"content-type": "application/json"}, method=method
-    )
+    request = Request(_root(url) + "/__aimock" + path, data, {"content-type": "application/json"}, method=method)
     with urlopen(request, timeout=30) as response:
         return json.load(response)
 

@@ -51,9 +51,7 @@ def check(played: Played, database: AirlineDatabase, *, idempotent: bool) -> Che
     checked = Checked(session, unknown=played.unknown)
     for number, result in enumerate(played.results, 1):
         if result.ending is not Ending.COMPLETED:
-            checked.problems.append(
-                f"turn {session.turn_id(number)} {result.ending}: {result.error or result.text}"
-            )
+            checked.problems.append(f"turn {session.turn_id(number)} {result.ending}: {result.error or result.text}")
         elif (text := steps_of(session.turns[number - 1])[-1].text).strip() and result.text != text:
             checked.problems.append(
                 f"turn {session.turn_id(number)} said {result.text[:80]!r}, recorded was {text[:80]!r}"
@@ -69,9 +67,7 @@ def check(played: Played, database: AirlineDatabase, *, idempotent: bool) -> Che
         if difference := _first_difference(session.writes, writes):
             checked.problems.append(difference)
         if (ends_on := database.sha256(session.session_id)) != session.db_sha256:
-            checked.problems.append(
-                f"its database ends on {ends_on[:12]}, recorded was {session.db_sha256[:12]}"
-            )
+            checked.problems.append(f"its database ends on {ends_on[:12]}, recorded was {session.db_sha256[:12]}")
     return checked
 
 

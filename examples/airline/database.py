@@ -114,13 +114,9 @@ class AirlineDatabase:
 
     def _airline(self, connection: sqlite3.Connection, session: str) -> Airline:
         airline: Airline = dict(base_airline())
-        rows = connection.execute(
-            "SELECT kind, id, body FROM changed WHERE session = ?", (session,)
-        ).fetchall()
+        rows = connection.execute("SELECT kind, id, body FROM changed WHERE session = ?", (session,)).fetchall()
         for kind in {row[0] for row in rows}:
-            airline[kind] = airline[kind] | {
-                row_id: json.loads(body) for of, row_id, body in rows if of == kind
-            }
+            airline[kind] = airline[kind] | {row_id: json.loads(body) for of, row_id, body in rows if of == kind}
         return airline
 
     def _known(self, connection: sqlite3.Connection, key: str) -> tuple[str, bool] | None:

@@ -47,8 +47,6 @@ def ground_truth() -> dict[str, list[tuple[str, dict[str, Any]]]]:
     path = Path(_server.__file__).parent / "data" / "tau2" / "domains" / "airline" / "tasks.json"
     tasks: list[dict[str, Any]] = json.loads(path.read_text())
     return {
-        str(task["id"]): [
-            (action["name"], action["arguments"]) for action in task["evaluation_criteria"]["actions"]
-        ]
+        str(task["id"]): [(action["name"], action["arguments"]) for action in task["evaluation_criteria"]["actions"]]
         for task in tasks
     }

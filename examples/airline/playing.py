@@ -30,12 +30,7 @@ RESULT_TIMEOUT_S = 900.0
 PAUSE_WITH_KILLS_S = 0.15
 WORKERS_WITH_KILLS = 2  # a pool, so that one works while the other starts
 # A killed worker's work waits for its lease; an environment that says otherwise wins.
-SHORT_LEASES = {
-    "BRAINQ_LEASE_S": "3",
-    "BRAINQ_BEAT_S": "0.8",
-    "BRAINQ_SWEEP_S": "0.3",
-    "BRAINQ_RERING_S": "1.5",
-}
+SHORT_LEASES = {"BRAINQ_LEASE_S": "3", "BRAINQ_BEAT_S": "0.8", "BRAINQ_SWEEP_S": "0.3", "BRAINQ_RERING_S": "1.5"}
 
 Tell = Callable[[RecordedSession], None]
 
@@ -140,9 +135,7 @@ def replay(
     return report
 
 
-def _play_all(
-    client: Client, sessions: Sequence[RecordedSession], in_flight: int, tell: Tell | None
-) -> list[Played]:
+def _play_all(client: Client, sessions: Sequence[RecordedSession], in_flight: int, tell: Tell | None) -> list[Played]:
     stopping = threading.Event()
 
     def play(session: RecordedSession) -> Played:

@@ -101,9 +101,7 @@ def save_sessions(path: Path, sessions: Sequence[RecordedSession]) -> None:
 
 
 def _session(number: int, line: dict[str, Any]) -> RecordedSession:
-    turns = tuple(
-        RecordedTurn(turn["user"], tuple(_step(step) for step in turn["steps"])) for turn in line["turns"]
-    )
+    turns = tuple(RecordedTurn(turn["user"], tuple(_step(step) for step in turn["steps"])) for turn in line["turns"])
     return RecordedSession(f"run-{number:03}", line["run"], turns, line["expect"]["db_sha256"])
 
 
@@ -124,8 +122,7 @@ def _line(session: RecordedSession) -> dict[str, Any]:
                     {
                         "text": step.text,
                         "calls": [
-                            {"name": call.tool, "arguments": call.arguments, "kind": call.kind}
-                            for call in step.calls
+                            {"name": call.tool, "arguments": call.arguments, "kind": call.kind} for call in step.calls
                         ],
                         "usage": {"in": step.input_tokens, "out": step.output_tokens},
                     }

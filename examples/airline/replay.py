@@ -17,15 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from brainq.devserver.local_fleet import POOLS
-from examples.airline.aimock import (
-    CUT_EVERY,
-    FAULTS,
-    Aimock,
-    add_fixtures,
-    fixtures_of,
-    why_not,
-    wire_at,
-)
+from examples.airline.aimock import CUT_EVERY, FAULTS, Aimock, add_fixtures, fixtures_of, why_not, wire_at
 from examples.airline.playing import Report, replay, running_stage
 from examples.airline.recorded import RecordedSession, load_sessions, recorded_path, save_sessions
 from examples.airline.tasks import task_sessions
@@ -42,9 +34,7 @@ def main(
         float | None, typer.Option(help="Kill a worker of each pool every so many seconds.", min=0.5)
     ] = None,
     idempotent: Annotated[bool, typer.Option(help="Whether the write tools say they are idempotent.")] = True,
-    wire: Annotated[
-        WireName | None, typer.Option(help="Ask a model server (aimock) over this API, streamed.")
-    ] = None,
+    wire: Annotated[WireName | None, typer.Option(help="Ask a model server (aimock) over this API, streamed.")] = None,
     model_url: Annotated[
         str | None, typer.Option(help="An aimock that runs already; without it one is started.")
     ] = None,
@@ -66,11 +56,7 @@ def main(
         _wire(wire, model_url, faults, played) as spoken,
         running_stage(played, idempotent=idempotent, kills=kill_every_s is not None, wire=spoken) as stage,
         Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console
         ) as progress,
     ):
         chosen = load_sessions(played)[:sessions]
@@ -100,20 +86,14 @@ def _sessions_file(path: Path, console: Console) -> Generator[Path]:
 
 def _wire_problem(wire: WireName | None, model_url: str | None, faults: bool) -> str | None:
     if wire is None:
-        return (
-            "--model-url and --faults need --wire openai or --wire anthropic" if model_url or faults else None
-        )
+        return "--model-url and --faults need --wire openai or --wire anthropic" if model_url or faults else None
     if model_url is not None:
-        return (
-            "--faults are those of a server that is started here: leave --model-url out" if faults else None
-        )
+        return "--faults are those of a server that is started here: leave --model-url out" if faults else None
     return why_not()
 
 
 @contextmanager
-def _wire(
-    wire: WireName | None, model_url: str | None, faults: bool, recorded: Path
-) -> Generator[Wire | None]:
+def _wire(wire: WireName | None, model_url: str | None, faults: bool, recorded: Path) -> Generator[Wire | None]:
     """The wire that is to be spoken, to a server that holds the recorded replies."""
     if wire is None:
         yield None
@@ -138,18 +118,12 @@ def show(report: Report, console: Console) -> None:
     whole = sum(not checked.unknown and not checked.problems for checked in report.checked)
     unsure = sum(bool(checked.unknown) and not checked.problems for checked in report.checked)
     table = Table(show_header=False, box=None)
-    table.add_row(
-        "sessions", f"{whole} as recorded, {len(report.mismatched)} not, {unsure} with unknown calls"
-    )
-    table.add_row(
-        "turns", f"{report.turns} in {report.took_s:.1f} s: {report.turns / report.took_s:.1f} a second"
-    )
+    table.add_row("sessions", f"{whole} as recorded, {len(report.mismatched)} not, {unsure} with unknown calls")
+    table.add_row("turns", f"{report.turns} in {report.took_s:.1f} s: {report.turns / report.took_s:.1f} a second")
     for name, count in sorted(report.calls.items()):
         table.add_row("calls", f"{count} {name}")
     table.add_row("kills", ", ".join(f"{report.kills[pool]} {pool}" for pool in POOLS))
-    table.add_row(
-        "rescued", f"{report.rescued} calls ran again, {report.repeats} writes were asked for twice"
-    )
+    table.add_row("rescued", f"{report.rescued} calls ran again, {report.repeats} writes were asked for twice")
     table.add_row("doubled", f"{report.doubled} writes")
     console.print(table)
     for checked in report.mismatched[:MOST_SHOWN]:

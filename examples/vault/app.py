@@ -88,9 +88,9 @@ def get_context_pack(topic: str, context: RunContext) -> dict[str, Any]:
             for note, text in zip(notes, excerpts, strict=True)
         ],
         "relevant_facts": [f"{note.title}: {text}" for note, text in zip(notes, excerpts, strict=True)],
-        "open_loops": [
-            {"line": loop.line, "text": loop.text} for note in notes[:1] for loop in note.open_loops
-        ][:PACKED_LOOPS],
+        "open_loops": [{"line": loop.line, "text": loop.text} for note in notes[:1] for loop in note.open_loops][
+            :PACKED_LOOPS
+        ],
     }
 
 

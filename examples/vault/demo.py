@@ -68,9 +68,7 @@ def main() -> int:
         prog="python -m examples.vault.demo", description="Six turns on a folder of notes."
     )
     parser.add_argument("--keep", action="store_true", help="leave the folder with notes, database and logs")
-    parser.add_argument(
-        "--picture", metavar="FILE.svg", help="draw the turn whose worker is killed into a file"
-    )
+    parser.add_argument("--picture", metavar="FILE.svg", help="draw the turn whose worker is killed into a file")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, _stop)
     console = _console(record=bool(given.picture))
@@ -98,9 +96,7 @@ def _play(console: Console, stage: Stage, picture: str | None) -> str:
     stage.fleet.start()
     names = ", ".join(worker.name for worker in stage.fleet.workers)
     took_s = time.monotonic() - begun
-    console.print(
-        f": {names} (four processes, an embedded Redis, SQLite; up in {took_s:.1f} s)", highlight=False
-    )
+    console.print(f": {names} (four processes, an embedded Redis, SQLite; up in {took_s:.1f} s)", highlight=False)
     with Client() as client:
         asked = messages(stage.page_url)
         labels = _labels([session for session, _ in asked])
@@ -204,9 +200,7 @@ def _labels(sessions: list[str]) -> list[str]:
 def _pools(fleet: LocalFleet) -> dict[str, str]:
     """The owner's name that a worker signs with -> its pool."""
     host = socket.gethostname()
-    return {
-        f"{host}-{worker.process.pid}": worker.pool for worker in fleet.workers if worker.process is not None
-    }
+    return {f"{host}-{worker.process.pid}": worker.pool for worker in fleet.workers if worker.process is not None}
 
 
 def _show_logs(console: Console, fleet: LocalFleet) -> None:

@@ -52,9 +52,7 @@ def kill_in_a_write(console: Console, client: Client, stage: Stage) -> str:
     calls = [call for call in (snapshot.trace if snapshot else ()) if call.tool == "send_note"]
     told = ", ".join(f"{call.call_id} is {call.status.value}" for call in calls)
     console.print(Text.assemble(("  ledger  ", "dim"), f"{told}: it had begun, and was not run again"))
-    console.print(
-        Text.assemble(("  inbox   ", "dim"), f"received {counted(arrived + _more(stage.inbox), 'time')}")
-    )
+    console.print(Text.assemble(("  inbox   ", "dim"), f"received {counted(arrived + _more(stage.inbox), 'time')}"))
     lines = textwrap.wrap(clean(result.text, lines=False), console.width - MARGIN)
     for label, line in zip(("answer", *[""] * len(lines)), lines, strict=False):
         console.print(Text.assemble((f"  {label:<{MARGIN - 2}}", "dim"), line))
@@ -65,9 +63,7 @@ def _follow(console: Console, handle: TurnHandle, stage: Stage) -> int:
     """Show the turn until it ends, and kill its worker when the note arrives; how many notes had arrived by then."""
     inbox: SimpleQueue[TurnEvent | str | Exception | None] = SimpleQueue()
     Thread(target=_read, args=(handle, inbox), name="demo-kill-events", daemon=True).start()
-    Thread(
-        target=lambda: inbox.put(stage.inbox.received.get()), name="demo-kill-arrival", daemon=True
-    ).start()
+    Thread(target=lambda: inbox.put(stage.inbox.received.get()), name="demo-kill-arrival", daemon=True).start()
     timeline = EventPrinter(console)
     opening: set[object] = set()  # calls before the first step, which ask no worker
     arrived = 0

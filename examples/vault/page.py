@@ -16,9 +16,7 @@ from typing import IO
 MAX_BYTES = 500_000
 _CHUNK = 16_384
 _SKIPPED = frozenset({"script", "style", "nav", "footer", "template", "noscript"})
-_BLOCKS = frozenset(
-    {"p", "div", "br", "li", "ul", "ol", "h1", "h2", "h3", "h4", "section", "article", "tr", "pre"}
-)
+_BLOCKS = frozenset({"p", "div", "br", "li", "ul", "ol", "h1", "h2", "h3", "h4", "section", "article", "tr", "pre"})
 
 
 class PageError(Exception):
@@ -94,17 +92,13 @@ def fetch_page(url: str, remaining_s: Callable[[], float]) -> Page:
         error.close()
         raise PageError(f"{url} answered {error.code} {error.reason}", retryable=error.code >= 500) from error
     except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
-        raise PageError(
-            f"{url} cannot be reached: {getattr(error, 'reason', error)}", retryable=True
-        ) from error
+        raise PageError(f"{url} cannot be reached: {getattr(error, 'reason', error)}", retryable=True) from error
     try:
         text = body[:MAX_BYTES].decode(charset, "replace")
     except LookupError:
         text = body[:MAX_BYTES].decode("utf-8", "replace")
     title, text = _plain(text) if kind == "text/html" else ("", text.strip())
-    return Page(
-        url, title or urllib.parse.urlsplit(url).path.rsplit("/", 1)[-1] or url, text, len(body) > MAX_BYTES
-    )
+    return Page(url, title or urllib.parse.urlsplit(url).path.rsplit("/", 1)[-1] or url, text, len(body) > MAX_BYTES)
 
 
 def post_text(url: str, text: str, remaining_s: Callable[[], float]) -> int:
@@ -116,9 +110,7 @@ def post_text(url: str, text: str, remaining_s: Callable[[], float]) -> int:
     headers = {"User-Agent": "brainq-vault-example", "Content-Type": "text/markdown; charset=utf-8"}
     request = urllib.request.Request(url, data=text.encode(), headers=headers, method="POST")
     try:
-        with urllib.request.build_opener(_NoRedirect()).open(
-            request, timeout=max(0.1, remaining_s())
-        ) as response:
+        with urllib.request.build_opener(_NoRedirect()).open(request, timeout=max(0.1, remaining_s())) as response:
             return response.status
     except urllib.error.HTTPError as error:
         error.close()

@@ -17,15 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from brainq import ToolTraceEntry, TurnResult
-from brainq.cli.output import (
-    EFFECT_STYLES,
-    STATUS_STYLES,
-    clean,
-    counted,
-    duration,
-    short,
-    styled,
-)
+from brainq.cli.output import EFFECT_STYLES, STATUS_STYLES, clean, counted, duration, short, styled
 
 _MOST_LINES_SHOWN = 4
 _ROOT = Path(__file__).resolve().parents[2]
@@ -74,16 +66,9 @@ def show_answers(console: Console, turns: Sequence[Finished]) -> None:
         for source in (*result.local_citations, *result.web_citations):
             console.print(Text(f"  source  {clean(source.source, lines=False)}", style="dim"), soft_wrap=True)
         tokens = f"{result.input_tokens} in, {result.output_tokens} out tokens"
-        used = [
-            counted(result.steps, "step"),
-            counted(result.tool_calls, "call"),
-            tokens,
-            duration(result.elapsed_ms),
-        ]
+        used = [counted(result.steps, "step"), counted(result.tool_calls, "call"), tokens, duration(result.elapsed_ms)]
         ending = styled(result.ending.value, STATUS_STYLES)
-        console.print(
-            Text.assemble("  ", ending, f" ({result.stop_reason.value})", (f"  {' · '.join(used)}", "dim"))
-        )
+        console.print(Text.assemble("  ", ending, f" ({result.stop_reason.value})", (f"  {' · '.join(used)}", "dim")))
         for warning in (*result.warnings, *([result.error] if result.error else [])):
             console.print(Text(f"  {clean(warning)}", style="yellow"))
 
@@ -104,9 +89,7 @@ def show_pools(console: Console, turns: Sequence[Finished], pools: Mapping[str, 
     for pool, effect, tool in sorted(groups, key=lambda group: (group[0], effects.index(group[1]), group[2])):
         entries = groups[pool, effect, tool]
         lanes = dict.fromkeys(lane for entry in entries for lane in entry.lanes)
-        table.add_row(
-            pool, tool, styled(effect, EFFECT_STYLES), "\n".join(lanes) or "none", str(len(entries))
-        )
+        table.add_row(pool, tool, styled(effect, EFFECT_STYLES), "\n".join(lanes) or "none", str(len(entries)))
     table.add_row("finalizer", "steps after the answer", "", "", str(sum(turn.final_steps for turn in turns)))
     console.print(table)
 
@@ -162,12 +145,7 @@ def _brainq() -> str:
 def _indented(line: str, width: int) -> str:
     hanging = "    " if line.startswith("- ") else "  "
     return textwrap.fill(
-        line,
-        width,
-        initial_indent="  ",
-        subsequent_indent=hanging,
-        break_long_words=False,
-        break_on_hyphens=False,
+        line, width, initial_indent="  ", subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
     )
 
 

@@ -22,8 +22,7 @@ _SEND = re.compile(
     r"\b(?:send|post|mail)\s+(?:the\s+|my\s+)?(?:note\s+)?(\S+)\s+to\s+(https?://\S+[^\s.,;:!?)\]])", re.I
 )
 _OPEN_LOOPS = re.compile(
-    r"\b(?:open|unfinished|loose)\s+(?:loops?|ends?|tasks?|things?)\b(?:.*?\b(?:about|on|for|of|in)\s+(.+))?",
-    re.I,
+    r"\b(?:open|unfinished|loose)\s+(?:loops?|ends?|tasks?|things?)\b(?:.*?\b(?:about|on|for|of|in)\s+(.+))?", re.I
 )
 _NOTE_DOWN = re.compile(
     r"\b(?:note|write|jot|take)\s+(?:down|that)\s*(?:in\s+(\S+?\.md)\b)?[\s:,]*(?:that\s+)?(.+)", re.I | re.S
@@ -59,11 +58,7 @@ def open_loops(match: re.Match[str], turn: Conversation) -> str:
     if not topic:
         (loops,) = turn.need(("list_open_loops", {}))
         found = _rows(loops.value)
-        return (
-            _loops_text(f"You have {len(found)} open loops:", found)
-            if found
-            else f"I found none. {_trouble(loops)}"
-        )
+        return _loops_text(f"You have {len(found)} open loops:", found) if found else f"I found none. {_trouble(loops)}"
     loops, hits = turn.need(("list_open_loops", {}), ("local_search", {"query": topic, "limit": 3}))
     if loops.is_error:
         return f"I could not read your open loops. {loops.text}"
@@ -75,11 +70,7 @@ def open_loops(match: re.Match[str], turn: Conversation) -> str:
         if row["path"] in near[:1] or asked & set(words(row["text"] + " " + row["title"]))
     ]
     about.sort(
-        key=lambda row: (
-            near.index(row["path"]) if row["path"] in near else len(near),
-            row["path"],
-            row["line"],
-        )
+        key=lambda row: (near.index(row["path"]) if row["path"] in near else len(near), row["path"], row["line"])
     )
     if not about:
         return f"None of your {len(_rows(loops.value))} open loops is about {topic}."
@@ -95,9 +86,7 @@ def note_down(match: re.Match[str], turn: Conversation) -> str:
         path = next((row["path"] for row in _rows(hits.value)), None)
     if path is None:
         path = f"inbox/{_slug(line)}.md"
-        (written,) = turn.need(
-            ("write_note", {"path": path, "text": f"# {shortened(line, 60)}\n\n- {line}\n"})
-        )
+        (written,) = turn.need(("write_note", {"path": path, "text": f"# {shortened(line, 60)}\n\n- {line}\n"}))
         return (
             f"No note was about this, so I made {path}."
             if not written.is_error

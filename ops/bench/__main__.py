@@ -39,9 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="run-", dir=kept.parent) as name:
         try:
             if given.profile:
-                profile(
-                    Path(name), given.profile, turns, kept.parent / f"profile-{given.profile}.pstats", console
-                )
+                profile(Path(name), given.profile, turns, kept.parent / f"profile-{given.profile}.pstats", console)
                 return 0
             figures = _measure(given, turns, Path(name), console)
         except (BenchFailure, SetupError) as failure:
@@ -72,21 +70,12 @@ def _measure(given: argparse.Namespace, turns: int, directory: Path, console: Co
     if "throughput" in wanted:
         console.print(f"throughput, zero latencies, task events on: {turns} turns ...")
         events = throughput(
-            directory / "events",
-            turns,
-            task_events=True,
-            idle_turns=0,
-            concurrency=concurrency,
-            workers=workers,
+            directory / "events", turns, task_events=True, idle_turns=0, concurrency=concurrency, workers=workers
         )
     if "latency" in wanted:
         console.print(f"latency, ideal {IDEAL_MS} ms: 60 at once, 300 at 60 a second, 300 at once ...")
         late = latency(
-            directory / "latency",
-            scale=given.scale,
-            task_events=given.events,
-            concurrency=concurrency,
-            workers=workers,
+            directory / "latency", scale=given.scale, task_events=given.events, concurrency=concurrency, workers=workers
         )
     long = None
     if "long" in wanted:
@@ -101,14 +90,7 @@ def _measure(given: argparse.Namespace, turns: int, directory: Path, console: Co
         console.print("a session's 2nd turn, and its 501st ...")
         grown = growth(directory / "growth", scale=given.scale)
     return summary(
-        machine=on,
-        ideal_ms=IDEAL_MS,
-        plain=plain,
-        events=events,
-        latency=late,
-        long=long,
-        parked=parked,
-        growth=grown,
+        machine=on, ideal_ms=IDEAL_MS, plain=plain, events=events, latency=late, long=long, parked=parked, growth=grown
     )
 
 
@@ -119,19 +101,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", choices=("throughput", "latency", "idle", "long", "parked", "growth"))
     parser.add_argument("--events", action="store_true", help="latency with task events on")
     parser.add_argument(
-        "--scale",
-        type=float,
-        default=1.0,
-        help="multiplies the turns of the latency and idle runs (smoke tests)",
+        "--scale", type=float, default=1.0, help="multiplies the turns of the latency and idle runs (smoke tests)"
     )
     for option, what in (("concurrency", "threads a process"), ("workers", "processes")):
         parser.add_argument(
-            f"--{option}",
-            type=_of_pool,
-            action="append",
-            default=[],
-            metavar="POOL=N",
-            help=f"{what} of a pool",
+            f"--{option}", type=_of_pool, action="append", default=[], metavar="POOL=N", help=f"{what} of a pool"
         )
     parser.add_argument("--profile", choices=POOLS, help="profile one pool's machine instead of measuring")
     parser.add_argument("--json", default=".bench/latest.json", metavar="PATH", help="where the figures go")

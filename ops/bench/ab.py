@@ -34,9 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             measured = {checkout: measure(checkout, given.turns) for checkout in pair}
         except subprocess.CalledProcessError as failure:
-            console.print(
-                f"{failure.cmd} failed:\n{failure.stdout}{failure.stderr}", markup=False, style="red"
-            )
+            console.print(f"{failure.cmd} failed:\n{failure.stdout}{failure.stderr}", markup=False, style="red")
             return 1
         rounds.append((measured[HERE], measured[given.other]))
     console.print(table(rounds))

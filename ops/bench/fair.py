@@ -120,9 +120,7 @@ def fair_of_a_limit(directory: Path, *, most: int, turns: int, measured: int) ->
     return found
 
 
-def fair_of_slow(
-    directory: Path, *, latencies_s: dict[str, float], turns: int, measured: int
-) -> dict[str, Any]:
+def fair_of_slow(directory: Path, *, latencies_s: dict[str, float], turns: int, measured: int) -> dict[str, Any]:
     """The same where `on_usage` or a write takes as long as is said, and the model nothing. Raises BenchFailure when
     none of the flood was left."""
     found: dict[str, Any] = {"flood": turns, "latencies_s": latencies_s}

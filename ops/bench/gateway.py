@@ -67,9 +67,7 @@ async def _measure(
         "first_byte": first_byte,
         "requests": {
             "look": await _both(on, at, ("GET", f"/v1/turns/{ids[0]}"), _look(ids[0]), asked, clients),
-            "result": await _both(
-                on, at, ("GET", f"/v1/turns/{ended}/result"), _result(ended), asked, clients
-            ),
+            "result": await _both(on, at, ("GET", f"/v1/turns/{ended}/result"), _result(ended), asked, clients),
             "submit": await _both(on, at, ("POST", "/v1/turns"), _submit, asked, clients),
         },
         "live": live,

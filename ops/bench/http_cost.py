@@ -76,9 +76,7 @@ class Asked:
                 await connection.next_event()
 
 
-def cost_figures(
-    directory: Path, *, rounds: int, asked: int, clients: int, with_workers: bool
-) -> dict[str, Any]:
+def cost_figures(directory: Path, *, rounds: int, asked: int, clients: int, with_workers: bool) -> dict[str, Any]:
     """By kind: `gateway_ms`, `bare_ms`, `bare_httptools_ms`, `wrapped_ms`, their ratios, `parts_sum_ms`, `parts_ms`.
 
     Raises BenchFailure for an answer that is none, and where a wrapped function is not there any more.
@@ -181,11 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     return print_figures(
         lambda directory: cost_figures(
-            directory,
-            rounds=given.rounds,
-            asked=given.asked,
-            clients=given.clients,
-            with_workers=given.workers,
+            directory, rounds=given.rounds, asked=given.asked, clients=given.clients, with_workers=given.workers
         )
     )
 

@@ -36,9 +36,7 @@ def latency(
     """
     few, many = (max(2, round(count * scale)) for count in (FEW, MANY))
     wide = {**WIDE, **(concurrency or {})}
-    with stage(
-        directory, task_events=task_events, latencies_s=LATENCIES_S, concurrency=wide, workers=workers
-    ) as on:
+    with stage(directory, task_events=task_events, latencies_s=LATENCIES_S, concurrency=wide, workers=workers) as on:
         warm_up(on, min(few, 20))
         return {
             "task_events": task_events,

@@ -31,9 +31,7 @@ class Walker:
     def __init__(self, steps: int) -> None:
         self.tokens: list[int] = []
         self._steps = steps
-        self.provider = ScriptedProvider(
-            rules=self._reply, auxiliary=lambda _: says("Dust and nails so far.")
-        )
+        self.provider = ScriptedProvider(rules=self._reply, auxiliary=lambda _: says("Dust and nails so far."))
 
     def _reply(self, request: ModelRequest) -> ModelReply:
         self.tokens.append(estimate_request(request))
@@ -60,9 +58,7 @@ def _turn(directory: Path, steps: int, window: int) -> dict[str, Any]:
         return f"{place}. {RESULT}"
 
     with EmbeddedServer(directory / "redis", unix_socket=socket_path(directory / "redis")) as server:
-        settings = load_settings(
-            redis_url=server.url, sql_url=f"sqlite:///{directory.absolute() / 'long.db'}"
-        )
+        settings = load_settings(redis_url=server.url, sql_url=f"sqlite:///{directory.absolute() / 'long.db'}")
         with Client(settings, brain) as client:
             most = 0
 

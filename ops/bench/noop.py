@@ -16,12 +16,7 @@ from ops.bench.noop_task import NOOP
 from ops.bench.outcomes import BenchFailure
 from ops.bench.stage import Stage
 
-TASKS_A_TURN = {
-    names.TURNS_QUEUE: 2,
-    names.READ_ONLY_QUEUE: 3,
-    names.LOCAL_WRITE_QUEUE: 1,
-    names.FINALIZE_QUEUE: 8,
-}
+TASKS_A_TURN = {names.TURNS_QUEUE: 2, names.READ_ONLY_QUEUE: 3, names.LOCAL_WRITE_QUEUE: 1, names.FINALIZE_QUEUE: 8}
 """As many to each queue as the parts of a reference turn."""
 
 AT_ONCE = 500

@@ -111,8 +111,7 @@ def _check(stage: Stage, turn: Submitted, body: str | None, events: list[tuple[s
         "its text is the model's answer": result.text == reference.ANSWER,
         "it made two model steps": result.steps == 2,
         "it made four tool calls": result.tool_calls == reference.TOOL_CALLS,
-        "every call completed": [entry.status for entry in trace]
-        == [TraceStatus.COMPLETED] * reference.TOOL_CALLS,
+        "every call completed": [entry.status for entry in trace] == [TraceStatus.COMPLETED] * reference.TOOL_CALLS,
         "nothing was tried twice": all(entry.attempt == 1 for entry in trace),
         "its events have no gap": [number for number, _ in events]
         == [f"{number}-0" for number in range(1, len(events) + 1)],

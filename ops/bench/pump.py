@@ -62,9 +62,7 @@ def profile(directory: Path, pool: str, turns: int, kept: Path, console: Console
     console.print(f"the whole profile is in {kept} (python -m pstats {kept})")
 
 
-def pump(
-    client: Client, turns: int, profiler: cProfile.Profile | None = None, pool: str = ""
-) -> dict[str, Pool]:
+def pump(client: Client, turns: int, profiler: cProfile.Profile | None = None, pool: str = "") -> dict[str, Pool]:
     """Submit `turns` turns and answer doorbells until the queues are empty."""
     wiring = wiring_of(client)
     load = submit(client, turns)
@@ -72,10 +70,7 @@ def pump(
     while any(_answer_all(wiring, used, profiler if name == pool else None) for name, used in pools.items()):
         pass
     for turn in load.turns:
-        if (
-            wiring.state.redis.hget(wiring.state.keys.turn(turn.session_id, turn.turn_id), "awaits")
-            != "nobody"
-        ):
+        if wiring.state.redis.hget(wiring.state.keys.turn(turn.session_id, turn.turn_id), "awaits") != "nobody":
             raise BenchFailure(f"turn {turn.turn_id} has not finished though the queues are empty")
     return pools
 

@@ -139,20 +139,10 @@ def targets(figures: dict[str, Any]) -> list[Target]:
             _of_long(figures, "max_context_tokens"),
             note="max_context_tokens",
         ),
+        Target("p50 beside 500 parked turns, ratio", "ratio_p50_500_parked", PARKED_FACTOR, note="of an idle system"),
+        Target("p99 beside 500 parked turns, ratio", "ratio_p99_500_parked", None, note=_parked_note(figures)),
         Target(
-            "p50 beside 500 parked turns, ratio",
-            "ratio_p50_500_parked",
-            PARKED_FACTOR,
-            note="of an idle system",
-        ),
-        Target(
-            "p99 beside 500 parked turns, ratio", "ratio_p99_500_parked", None, note=_parked_note(figures)
-        ),
-        Target(
-            "coordinator's CPU, 501st turn of a session",
-            "ratio_500th_turn",
-            GROWTH_FACTOR,
-            note=_growth_note(figures),
+            "coordinator's CPU, 501st turn of a session", "ratio_500th_turn", GROWTH_FACTOR, note=_growth_note(figures)
         ),
         Target("Redis kB, 200 steps", "redis_kb_200_steps", None, note=_long_note(figures)),
     ]
@@ -194,10 +184,7 @@ def show(figures: dict[str, Any], console: Console) -> None:
         bound = "" if target.bound is None else f"{'≥' if target.at_least else '≤'} {target.bound:g}"
         table.add_row(target.label, f"{value:g}", bound, target.verdict(figures), target.note)
     console.print(table)
-    runs = {
-        "events off": figures["details"]["throughput"],
-        "events on": figures["details"]["throughput_events"],
-    }
+    runs = {"events off": figures["details"]["throughput"], "events on": figures["details"]["throughput_events"]}
     measured = {label: run for label, run in runs.items() if run}
     if measured:
         _show_costs(measured, console)

@@ -108,11 +108,7 @@ def served(
     }
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", module],
-            cwd=ROOT,
-            env={**os.environ, **given},
-            stdout=subprocess.PIPE,
-            stderr=output,
+            [sys.executable, "-m", module], cwd=ROOT, env={**os.environ, **given}, stdout=subprocess.PIPE, stderr=output
         )
     assert process.stdout is not None
     try:

@@ -105,6 +105,4 @@ def stage(
             concurrency=concurrency,
         )
         with fleet:
-            yield Stage(
-                client, fleet, int(wiring_of(client).state.redis.info("server")["process_id"]), done_in
-            )
+            yield Stage(client, fleet, int(wiring_of(client).state.redis.info("server")["process_id"]), done_in)

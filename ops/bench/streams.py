@@ -55,9 +55,7 @@ async def _follow(
         begin = time.monotonic()
         handles = [await client.handle(turn.turn_id) for turn in idle]
         first = [asyncio.Event() for _ in handles]
-        following = [
-            asyncio.create_task(_whole(handle, begun)) for handle, begun in zip(handles, first, strict=True)
-        ]
+        following = [asyncio.create_task(_whole(handle, begun)) for handle, begun in zip(handles, first, strict=True)]
         async with asyncio.timeout(JOINED_WITHIN_S):
             await asyncio.gather(*(begun.wait() for begun in first))
         joined_s = time.monotonic() - begin
@@ -81,9 +79,7 @@ async def _live(client: AsyncClient, turns: int) -> dict[str, Any]:
     for _ in range(turns):
         turn_id = new_turn_id()
         begin = time.perf_counter()
-        handle = await client.submit(
-            f"s-{turn_id}", "Make one note of the first three days.", turn_id=turn_id
-        )
+        handle = await client.submit(f"s-{turn_id}", "Make one note of the first three days.", turn_id=turn_id)
         submits_ms.append((time.perf_counter() - begin) * 1000)
         began_ms = time.time() * 1000
         numbers: list[int] = []

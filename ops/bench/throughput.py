@@ -61,10 +61,7 @@ def throughput(
         "noop_ms": round(noops, 2),
         "ratio_to_noop": round(cpu["total"] / noops, 2),
         "cores_used": round(cpu["total"] * turns / took_s / 1000, 2),
-        "redis_per_turn": {
-            **per_turn(used, turns, own_commands=asked),
-            "lua_commands": round(in_lua / counted, 1),
-        },
+        "redis_per_turn": {**per_turn(used, turns, own_commands=asked), "lua_commands": round(in_lua / counted, 1)},
         "idle": idle,
     }
 

@@ -56,9 +56,7 @@ STOPS_READING = frozenset({"cancel"})
 CLIENTS = (
     OfficialClient("openai-python", "OpenAI, Python", "openai", "openai_client.py", "own", "openai", WAITS),
     OfficialClient("openai-node", "OpenAI, Node", "openai", "openai_node.mjs", "js", "openai", WAITS),
-    OfficialClient(
-        "openai-browser", "OpenAI, in a page", "openai", "openai_browser.mjs", "js", "openai", WAITS
-    ),
+    OfficialClient("openai-browser", "OpenAI, in a page", "openai", "openai_browser.mjs", "js", "openai", WAITS),
     OfficialClient(
         "openai-agents",
         "OpenAI Agents SDK",
@@ -69,13 +67,7 @@ CLIENTS = (
         WAITS | STOPS_READING,
     ),
     OfficialClient(
-        "langchain",
-        "LangChain",
-        "langchain-openai",
-        "langchain_client.py",
-        "python",
-        "openai",
-        WAITS | STOPS_READING,
+        "langchain", "LangChain", "langchain-openai", "langchain_client.py", "python", "openai", WAITS | STOPS_READING
     ),
     OfficialClient(
         "pydantic-ai",
@@ -87,9 +79,7 @@ CLIENTS = (
         WAITS | STOPS_READING,
     ),
     OfficialClient("instructor", "instructor", "instructor", "instructor_client.py", "python", "openai"),
-    OfficialClient(
-        "litellm", "LiteLLM", "litellm", "litellm_client.py", "python", "openai", WAITS | STOPS_READING
-    ),
+    OfficialClient("litellm", "LiteLLM", "litellm", "litellm_client.py", "python", "openai", WAITS | STOPS_READING),
     OfficialClient(
         "ai-sdk-responses",
         "AI SDK, responses",
@@ -112,12 +102,7 @@ CLIENTS = (
     OfficialClient("ag-ui", "AG-UI", "@ag-ui/client", "ag_ui.mjs", "js", "ag-ui", STOPS_READING),
     OfficialClient("a2a", "A2A SDK", "a2a-sdk", "a2a_client.py", "own", "a2a"),
     OfficialClient(
-        "mcp-inspector",
-        "MCP Inspector",
-        "@modelcontextprotocol/inspector",
-        "inspector.mjs",
-        "js",
-        "mcp-server",
+        "mcp-inspector", "MCP Inspector", "@modelcontextprotocol/inspector", "inspector.mjs", "js", "mcp-server"
     ),
 )
 

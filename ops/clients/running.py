@@ -104,9 +104,7 @@ def run_client(client: OfficialClient, where: Deployment) -> Record:
     )
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     version = next((line["version"] for line in lines if "version" in line), "")
-    features = {
-        line["feature"]: Seen(line["outcome"], line.get("why", "")) for line in lines if "feature" in line
-    }
+    features = {line["feature"]: Seen(line["outcome"], line.get("why", "")) for line in lines if "feature" in line}
     if not version or set(features) != set(FEATURES):
         missing = sorted(set(FEATURES) - set(features))
         raise RuntimeError(f"{client.script} did not tell of {missing}:\n{done.stderr[-4000:]}")
@@ -116,9 +114,7 @@ def run_client(client: OfficialClient, where: Deployment) -> Record:
 def _command(client: OfficialClient) -> list[str]:
     if client.place == "js":
         # With `-e` node finds the packages of its working directory, and no file of this one.
-        source = "\n".join(
-            (HERE / "js" / name).read_text() for name in ("report.mjs", *client.script.split())
-        )
+        source = "\n".join((HERE / "js" / name).read_text() for name in ("report.mjs", *client.script.split()))
         return ["node", "--no-warnings", "--input-type=module", "-e", source]
     python = sys.executable if client.place == "own" else str(PYTHON / "python" / "bin" / "python")
     return [python, str(HERE / "python" / client.script)]

@@ -14,11 +14,7 @@ STYLE = (
     "@media(prefers-color-scheme:dark){text{fill:#f0f6fc}.note{fill:#9198a1}.bar{fill:#656c76}.ours{fill:#4493f8}}"
 )
 NUMBER_ROOM = 56
-BETTER = {
-    "turns_per_s": "more is better",
-    "cpu_ms_per_turn": "less is better",
-    "p99_ms": "less is better; ideal 2300",
-}
+BETTER = {"turns_per_s": "more is better", "cpu_ms_per_turn": "less is better", "p99_ms": "less is better; ideal 2300"}
 
 
 def chart(results: Sequence[Measured]) -> str:
@@ -34,9 +30,7 @@ def chart(results: Sequence[Measured]) -> str:
     ]
     for row, result in enumerate(results):
         y = HEAD + row * (BAR + GAP) + 15
-        parts.append(
-            f'<text x="{LABELS - 10}" y="{y}" text-anchor="end">{escape(result.system.label)}</text>'
-        )
+        parts.append(f'<text x="{LABELS - 10}" y="{y}" text-anchor="end">{escape(result.system.label)}</text>')
     for column, (name, unit) in enumerate(UNITS.items()):
         x = LABELS + column * (PANEL + PAD)
         parts.append(f'<text class="head" x="{x}" y="16">{escape(unit)}</text>')

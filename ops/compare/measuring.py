@@ -99,9 +99,7 @@ class _Running:
         return line
 
     def _failed(self, what: str) -> RunFailure:
-        return RunFailure(
-            f"{what}; its log ends: {self._log.read_text(errors='replace')[-LOG_TAIL:].strip()}"
-        )
+        return RunFailure(f"{what}; its log ends: {self._log.read_text(errors='replace')[-LOG_TAIL:].strip()}")
 
 
 def latencies_s(ended: Sequence[Mapping[str, Any]], asked: int) -> list[float]:

@@ -27,29 +27,10 @@ def postgres() -> Generator[str]:
         shutil.chown(directory, user="nobody")
         user = {"user": "nobody", "extra_groups": []}
     data = directory / "data"
-    initdb = [
-        _binary("initdb"),
-        "-D",
-        data,
-        "-U",
-        "postgres",
-        "--auth=trust",
-        "--encoding=utf8",
-        "--locale=C",
-    ]
+    initdb = [_binary("initdb"), "-D", data, "-U", "postgres", "--auth=trust", "--encoding=utf8", "--locale=C"]
     subprocess.run(initdb, check=True, capture_output=True, **user)
     server = subprocess.Popen(
-        [
-            _binary("postgres"),
-            "-D",
-            data,
-            "-k",
-            directory,
-            "-c",
-            "listen_addresses=",
-            "-c",
-            "max_connections=200",
-        ],
+        [_binary("postgres"), "-D", data, "-k", directory, "-c", "listen_addresses=", "-c", "max_connections=200"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         **user,

@@ -31,9 +31,7 @@ def shown(values: Sequence[float], digits: int) -> str:
     """Such as `12.3 (11.0 to 14.1)`: the median, and the least and most of several."""
     if not values:
         return ""
-    median, least, most = (
-        f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values))
-    )
+    median, least, most = (f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values)))
     return median if len(values) == 1 else f"{median} ({least} to {most})"
 
 
@@ -42,9 +40,7 @@ def table(results: Sequence[Measured]) -> Table:
     found = Table("system", *UNITS.values(), "versions", title="the reference turn", title_justify="left")
     for result in results:
         cells = [shown(result.figures[name], digits) for name, digits in zip(UNITS, (0, 1, 0), strict=True)]
-        found.add_row(
-            result.system.label, *(cells if not result.failure else ["failed", *cells[1:]]), result.version
-        )
+        found.add_row(result.system.label, *(cells if not result.failure else ["failed", *cells[1:]]), result.version)
     return found
 
 

@@ -18,9 +18,7 @@ from ops.estimate.usage import usage_samples
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m ops.estimate", description=__doc__)
-    parser.add_argument(
-        "--recorded", type=Path, default=recorded_path(), help="gzipped sessions, a JSON a line"
-    )
+    parser.add_argument("--recorded", type=Path, default=recorded_path(), help="gzipped sessions, a JSON a line")
     recorded: Path = parser.parse_args(arguments).recorded
     console = Console(highlight=False, width=100)
     try:

@@ -62,8 +62,6 @@ def _differences(turns: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[Me
 
 
 def _reply(step: dict[str, Any]) -> list[Message]:
-    calls = tuple(
-        ToolCall(id=call["id"], name=call["name"], arguments=call["arguments"]) for call in step["calls"]
-    )
+    calls = tuple(ToolCall(id=call["id"], name=call["name"], arguments=call["arguments"]) for call in step["calls"])
     results = (Message(role="tool", content=result["content"]) for result in step["results"])
     return [Message(role="assistant", content=step["text"] or "", calls=calls), *results]

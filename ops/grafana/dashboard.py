@@ -74,12 +74,7 @@ ROWS = (
             Panel("Parked", "short", {"parked": 'brainq_open_turns{state="parked"}'}, "stat"),
             Panel("Oldest in a queue", "s", {"age": "max(brainq_queue_oldest_age_seconds)"}, "stat", red=60),
             Panel("Given up", "short", {"given up": "sum(brainq_given_up)"}, "stat", red=1),
-            Panel(
-                "US dollars an hour",
-                "currencyUSD",
-                {"cost": "sum(increase(brainq_cost_usd_total[1h]))"},
-                "stat",
-            ),
+            Panel("US dollars an hour", "currencyUSD", {"cost": "sum(increase(brainq_cost_usd_total[1h]))"}, "stat"),
             Panel("Services that answer", "short", {"{{service}}": "brainq_up"}, "stat"),
         ),
     ),
@@ -105,9 +100,7 @@ ROWS = (
             Panel("Turns that have not ended", "short", {"{{state}}": "brainq_open_turns"}, stacked=True),
             Panel("The oldest in each state", "s", {"{{state}}": "brainq_open_turns_oldest_age_seconds"}),
             Panel("Steps a second", "reqps", {"{{brain}}": rate("brainq_steps_total", "brain", OF)}),
-            Panel(
-                "Stopped by a limit", "reqps", {"{{limit}}": rate("brainq_budget_stops_total", "limit", OF)}
-            ),
+            Panel("Stopped by a limit", "reqps", {"{{limit}}": rate("brainq_budget_stops_total", "limit", OF)}),
             Panel(
                 "How long turns were parked (p95)",
                 "s",
@@ -116,11 +109,7 @@ ROWS = (
             Panel(
                 "Room for live turns",
                 "short",
-                {
-                    "live": "brainq_room_live",
-                    "room": "brainq_room_size",
-                    "tenants that wait": "brainq_tenants_waiting",
-                },
+                {"live": "brainq_room_live", "room": "brainq_room_size", "tenants that wait": "brainq_tenants_waiting"},
             ),
             Panel("Calls that wait for a person", "short", {"approvals": "brainq_approvals_pending"}),
         ),
@@ -133,17 +122,11 @@ ROWS = (
             Panel(
                 "Busy slots",
                 "percentunit",
-                {
-                    "{{pool}}": "brainq_worker_slots_busy / brainq_worker_slots > 0 or brainq_worker_slots_busy"
-                },
+                {"{{pool}}": "brainq_worker_slots_busy / brainq_worker_slots > 0 or brainq_worker_slots_busy"},
                 red=0.95,
             ),
             Panel("Workers alive", "short", {"{{pool}}": "brainq_workers"}),
-            Panel(
-                "Leases that lapsed",
-                "short",
-                {"{{of}}": "increase(brainq_leases_lapsed_total[$__rate_interval])"},
-            ),
+            Panel("Leases that lapsed", "short", {"{{of}}": "increase(brainq_leases_lapsed_total[$__rate_interval])"}),
             Panel(
                 "The sweeper",
                 "s",
@@ -158,9 +141,7 @@ ROWS = (
     Row(
         "Tools",
         (
-            Panel(
-                "Calls a second", "reqps", {"{{tool}}": rate("brainq_calls_total", "tool", 'tool=~"$tool"')}
-            ),
+            Panel("Calls a second", "reqps", {"{{tool}}": rate("brainq_calls_total", "tool", 'tool=~"$tool"')}),
             Panel(
                 "Calls that did not complete",
                 "reqps",
@@ -184,11 +165,7 @@ ROWS = (
                 },
             ),
             Panel("Calls in lanes", "short", {"{{state}}": "brainq_lane_calls"}),
-            Panel(
-                "Late results",
-                "short",
-                {"{{effect}}": "increase(brainq_late_results_total[$__rate_interval])"},
-            ),
+            Panel("Late results", "short", {"{{effect}}": "increase(brainq_late_results_total[$__rate_interval])"}),
         ),
     ),
     Row(
@@ -212,11 +189,7 @@ ROWS = (
                 },
             ),
             Panel("In line under a model's limits", "short", {"{{model}}": "brainq_model_waiting"}),
-            Panel(
-                "Tokens a second",
-                "short",
-                {"{{model}} {{type}}": rate("brainq_tokens_total", "model, type")},
-            ),
+            Panel("Tokens a second", "short", {"{{model}} {{type}}": rate("brainq_tokens_total", "model, type")}),
             Panel(
                 "Tokens of a call (p95)",
                 "short",
@@ -244,9 +217,7 @@ ROWS = (
                 {"{{step}} {{then}}": rate("brainq_finalizer_failures_total", "step, then")},
             ),
             Panel(
-                "Webhooks",
-                "reqps",
-                {"{{host}} {{outcome}}": rate("brainq_webhook_deliveries_total", "host, outcome")},
+                "Webhooks", "reqps", {"{{host}} {{outcome}}": rate("brainq_webhook_deliveries_total", "host, outcome")}
             ),
             Panel("Deliveries that wait", "short", {"pending": "brainq_webhook_deliveries_pending"}),
             Panel(

@@ -34,9 +34,7 @@ NO_TEST_FAILED, SOME_FAILED = 0, 1  # exit codes of pytest
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m ops.mutants", description="Do the tests notice seeded bugs?"
-    )
+    parser = argparse.ArgumentParser(prog="python -m ops.mutants", description="Do the tests notice seeded bugs?")
     parser.add_argument("only", nargs="*", help="words; bugs whose name or file holds one of them")
     only = parser.parse_args().only
     bugs, strangers = chosen(BUGS, only)

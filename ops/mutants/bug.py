@@ -28,7 +28,5 @@ class Bug:
         text = (root / self.file).read_text()
         found = text.count(self.old)
         if found != 1:
-            raise ValueError(
-                f"{self.name!r}: {self.file} has {self.old!r} {found} times; it must stand there once"
-            )
+            raise ValueError(f"{self.name!r}: {self.file} has {self.old!r} {found} times; it must stand there once")
         return text.replace(self.old, self.new)

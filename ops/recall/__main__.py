@@ -70,12 +70,8 @@ def _show_lost(console: Console, ranking: str, found: dict[int, Recall]) -> None
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m ops.recall", description=__doc__)
-    parser.add_argument(
-        "--recorded", type=Path, default=recorded_path(), help="gzipped sessions, a JSON a line"
-    )
-    parser.add_argument(
-        "--ranking", action="append", choices=sorted(RANKERS), help="default: bm25 and embedding"
-    )
+    parser.add_argument("--recorded", type=Path, default=recorded_path(), help="gzipped sessions, a JSON a line")
+    parser.add_argument("--ranking", action="append", choices=sorted(RANKERS), help="default: bm25 and embedding")
     parser.add_argument("--pinned", action="append", default=[], metavar="TOOL", help="always shown")
     parser.add_argument("--lost", action="store_true", help="which tools' calls were lost, with context")
     return parser

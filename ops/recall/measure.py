@@ -73,9 +73,7 @@ def measure(
     return found
 
 
-def selection_ms(
-    cases: Iterable[Case], specs: Sequence[ToolSpec], ranker: ToolRanker, max_tools: int
-) -> list[float]:
+def selection_ms(cases: Iterable[Case], specs: Sequence[ToolSpec], ranker: ToolRanker, max_tools: int) -> list[float]:
     """CPU time of a selection with context for each case in turn, all threads together, milliseconds, sorted.
 
     The ranker's index of the tools is made before: that is once a process, not once a turn.

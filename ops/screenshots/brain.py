@@ -27,9 +27,7 @@ ORDERS = {
     },
     "A-1043": {"customer": "Jon Vale", "item": "Hamamelis 'Diane'", "paid": 46.00, "state": "on its way"},
 }
-POLICY = (
-    "Plants that arrive broken are replaced or paid back within 14 days. A person agrees to amounts over 50."
-)
+POLICY = "Plants that arrive broken are replaced or paid back within 14 days. A person agrees to amounts over 50."
 NOTE_BEFORE = "# Ida Brandt\n\n- gardens in clay, shade after noon\n- prefers e-mail\n"
 NOTE_AFTER = NOTE_BEFORE + "- 2026-11: maple of order A-1042 arrived broken; 84.50 paid back\n"
 
@@ -74,10 +72,7 @@ def _maple(request: ModelRequest) -> ModelReply | ScriptedFailure:
             return fails("stream", attempts=1, then=_refund(), after_text="The order is there; I will")
         case 3:
             return calls(
-                (
-                    "edit_note",
-                    {"path": "customers/ida-brandt.md", "old_text": NOTE_BEFORE, "new_text": NOTE_AFTER},
-                )
+                ("edit_note", {"path": "customers/ida-brandt.md", "old_text": NOTE_BEFORE, "new_text": NOTE_AFTER})
             )
         case _:
             return says(ANSWER)
@@ -118,10 +113,7 @@ def _letter(request: ModelRequest) -> ModelReply:
     return says(
         " ".join(
             ["Dear Ida, thank you for your patience with the maple."]
-            + [
-                "The next ones are lifted when the ground is damp, and rest here for a week before they travel."
-            ]
-            * 14
+            + ["The next ones are lifted when the ground is damp, and rest here for a week before they travel."] * 14
         )
     )
 
@@ -154,18 +146,14 @@ def _table(request: ModelRequest) -> ModelReply:
 def _growers(request: ModelRequest) -> ModelReply:
     if request.step == 1:
         return calls(
-            ("ask_grower", {"grower": "north"}),
-            ("ask_grower", {"grower": "south"}),
-            text="I ask both growers.",
+            ("ask_grower", {"grower": "north"}), ("ask_grower", {"grower": "south"}), text="I ask both growers."
         )
     return says("North has three, South has none until spring.")
 
 
 def _sweep(request: ModelRequest) -> ModelReply:
     if request.step == 1:
-        return calls(
-            *(("count_stock", {"item": f"Plant {number:03d}", "size_cm": 40}) for number in range(32))
-        )
+        return calls(*(("count_stock", {"item": f"Plant {number:03d}", "size_cm": 40}) for number in range(32)))
     return says("All beds are counted.")
 
 

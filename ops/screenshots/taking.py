@@ -8,13 +8,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from ops.screenshots.desk import STANDING
 
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-)
+FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking")
 MAPLE = "The maple of order A-1042 arrived broken. Can Ida have her money back?"
 WIDE = (1280, 820)
 PHONE = (390, 780)

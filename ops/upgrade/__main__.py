@@ -85,9 +85,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _checked_out(revision: str, target: Path) -> Path:
     """The revision's files. Raises CalledProcessError for one that git does not know."""
-    packed = subprocess.run(
-        ["git", "archive", "--format=tar", revision], cwd=HERE, check=True, capture_output=True
-    )
+    packed = subprocess.run(["git", "archive", "--format=tar", revision], cwd=HERE, check=True, capture_output=True)
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
         archive.extractall(target, filter="data")
     return target

@@ -76,17 +76,7 @@ def test_the_turns_were_reference_turns(figures: dict[str, Any]) -> None:
 @pytest.mark.full
 def test_the_profile_says_where_the_time_goes(tmp_path: Path) -> None:
     ran = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "ops.bench",
-            "--profile",
-            "finalizer",
-            "--turns",
-            "2",
-            "--json",
-            str(tmp_path / "x"),
-        ],
+        [sys.executable, "-m", "ops.bench", "--profile", "finalizer", "--turns", "2", "--json", str(tmp_path / "x")],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -107,9 +107,7 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
         )
     running = Dev(directory, process, run)
     try:
-        wait_until(
-            lambda: process.poll() is not None or "ready in" in running.output, "brainq dev is ready", 150
-        )
+        wait_until(lambda: process.poll() is not None or "ready in" in running.output, "brainq dev is ready", 150)
         assert process.poll() is None, running.output
         yield running
     finally:
@@ -194,9 +192,7 @@ def test_a_failed_turn_is_1_and_json_is_the_result(brainq: Brainq) -> None:
 
 def test_a_turn_waits_and_is_cancelled_from_another_terminal(dev: Dev, brainq: Brainq) -> None:
     turn = brainq("submit", "s3", "wait", "--no-wait").out.strip()
-    assert "c1-0 sleep" in wait_until(
-        lambda: _next_with(brainq, turn, "waits for"), "the call shows", 60, 0.1
-    )
+    assert "c1-0 sleep" in wait_until(lambda: _next_with(brainq, turn, "waits for"), "the call shows", 60, 0.1)
     assert dev.run("cancel", turn, "--reason", "enough").returncode == 0
     brainq("tail", turn)
     assert json.loads(brainq("show", turn, "--json").out)["result"]["ending"] == "cancelled"
@@ -291,9 +287,7 @@ def test_dev_leaves_nothing_running(tmp_path: Path, how: signal.Signals) -> None
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
     try:
-        wait_until(
-            lambda: process.poll() is not None or "ready in" in out.read_text(), "brainq dev is ready", 150
-        )
+        wait_until(lambda: process.poll() is not None or "ready in" in out.read_text(), "brainq dev is ready", 150)
         pids = worker_pids(tmp_path)
         assert len(pids) == 4, out.read_text()
         process.send_signal(how)

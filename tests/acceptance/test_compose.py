@@ -166,11 +166,7 @@ def ask(rehearsal: Rehearsal, path: str, token: str, body: dict[str, Any] | None
     request = urllib.request.Request(
         f"http://127.0.0.1:{rehearsal.gateway_port}{path}",
         data=None if body is None else json.dumps(body).encode(),
-        headers={
-            "Authorization": f"Bearer {token}",
-            "Content-Type": "application/json",
-            "Prefer": "wait=30",
-        },
+        headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json", "Prefer": "wait=30"},
     )
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)
@@ -209,9 +205,7 @@ def test_the_project_of_init_runs_a_turn_in_every_services_line(rehearsal: Rehea
         for service in (*POOLS, "flower"):
             wait_until(lambda service=service: healthy(service), f"{service} is healthy", 180, 0.5)
         gateway = up["gateway"][0]
-        made = gateway.run(
-            "brainq", "token", "create", "web", "--sessions", "*", "--verb", "read", "--verb", "submit"
-        )
+        made = gateway.run("brainq", "token", "create", "web", "--sessions", "*", "--verb", "read", "--verb", "submit")
         assert made.returncode == 0, made.stderr
         token = made.stdout.split()[-1]
         wait_until(lambda: healthy("gateway"), "the gateway is healthy once there is a token", 60, 0.5)
@@ -230,9 +224,7 @@ def test_the_project_of_init_runs_a_turn_in_every_services_line(rehearsal: Rehea
         assert (rehearsal.directory / "data/stock.db").is_file()
         rehearsal.redis.kill()
         for service in POOLS:
-            wait_until(
-                lambda service=service: not healthy(service), f"{service} says it cannot work", 60, 0.5
-            )
+            wait_until(lambda service=service: not healthy(service), f"{service} says it cannot work", 60, 0.5)
         rehearsal.redis.again()
         for service in POOLS:
             wait_until(lambda service=service: healthy(service), f"{service} can work again", 60, 0.5)

@@ -22,10 +22,7 @@ DROPPED = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "NO_COLOR",
 
 
 # A loaded machine may take a minute to start four workers.
-pytestmark = [
-    pytest.mark.timeout(240),
-    pytest.mark.needs(Path("/proc").is_dir(), "/proc, to look for processes"),
-]
+pytestmark = [pytest.mark.timeout(240), pytest.mark.needs(Path("/proc").is_dir(), "/proc, to look for processes")]
 
 
 @pytest.fixture
@@ -39,17 +36,9 @@ def scratch(tmp_path: Path) -> Path:
 @pytest.fixture
 def demo(scratch: Path) -> tuple[list[str], dict[str, str]]:
     """The command and its environment."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in DROPPED and not name.startswith("BRAINQ_")
-    }
+    kept = {name: value for name, value in os.environ.items() if name not in DROPPED and not name.startswith("BRAINQ_")}
     # /bin has sh, which the embedded server is kept by; what else is there is not needed.
-    environment = kept | {
-        "PATH": "/bin",
-        "TMPDIR": str(scratch),
-        "BRAINQ_PREFIX": "not a prefix",
-    }
+    environment = kept | {"PATH": "/bin", "TMPDIR": str(scratch), "BRAINQ_PREFIX": "not a prefix"}
     return [sys.executable, "-m", "examples.vault.demo"], environment
 
 
@@ -69,9 +58,7 @@ def left_running(scratch: Path) -> list[str]:
     return found
 
 
-def test_the_demo_runs_without_redis_and_without_a_key(
-    demo: tuple[list[str], dict[str, str]], scratch: Path
-) -> None:
+def test_the_demo_runs_without_redis_and_without_a_key(demo: tuple[list[str], dict[str, str]], scratch: Path) -> None:
     command, environment = demo
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -132,20 +119,14 @@ def test_what_to_try_next_works_as_it_is_printed(
     log = tmp_path / "dev.log"
     with (
         log.open("wb") as out,
-        subprocess.Popen(
-            commands["dev"], env=environment, stdout=out, stderr=out, start_new_session=True
-        ) as dev,
+        subprocess.Popen(commands["dev"], env=environment, stdout=out, stderr=out, start_new_session=True) as dev,
     ):
         try:
             wait_until(lambda: "ready" in log.read_text(), "brainq dev is up", 120, 0.1)
-            asked = subprocess.run(
-                commands["submit"], env=environment, capture_output=True, text=True, timeout=100
-            )
+            asked = subprocess.run(commands["submit"], env=environment, capture_output=True, text=True, timeout=100)
             assert asked.returncode == 0, asked.stderr
             assert "open loops" in asked.stdout
-            again = subprocess.run(
-                commands["tail"], env=environment, capture_output=True, text=True, timeout=100
-            )
+            again = subprocess.run(commands["tail"], env=environment, capture_output=True, text=True, timeout=100)
             assert again.returncode == 0, again.stderr
             assert "completed" in again.stdout
         finally:
@@ -161,9 +142,7 @@ def test_the_picture_of_the_demo_is_one_screen_with_a_kill() -> None:
 
 
 @pytest.mark.full
-def test_a_demo_that_is_stopped_leaves_nothing_running(
-    demo: tuple[list[str], dict[str, str]], scratch: Path
-) -> None:
+def test_a_demo_that_is_stopped_leaves_nothing_running(demo: tuple[list[str], dict[str, str]], scratch: Path) -> None:
     command, environment = demo
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

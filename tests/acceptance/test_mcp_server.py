@@ -73,9 +73,7 @@ def test_a_program_that_starts_it_asks_cancels_and_leaves(world: World, age: Age
             answer = told(await client.call_tool("obedient", {"message": said}, progress_callback=hear))
             assert (answer["state"], answer["text"]) == ("completed", "so")
             gated = script([("read", {"name": "r", "gate": f"{GATE}-{age}"})])
-            call = asyncio.create_task(
-                client.call_tool("obedient", {"message": gated, "session": f"c-{age}"})
-            )
+            call = asyncio.create_task(client.call_tool("obedient", {"message": gated, "session": f"c-{age}"}))
             await eventually(lambda: live(f"c-{age}"), "the turn is live")
             cancelled = live(f"c-{age}")
             await eventually(lambda: diary.notes("start", turn=cancelled), "it is in its call")
@@ -97,11 +95,7 @@ def test_a_program_that_starts_it_asks_cancels_and_leaves(world: World, age: Age
 
 
 def test_only_the_protocol_is_on_stdout(world: World) -> None:
-    opened = {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "t", "version": "1"},
-    }
+    opened = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     asked = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opened},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
@@ -127,9 +121,7 @@ def test_only_the_protocol_is_on_stdout(world: World) -> None:
 
 
 @pytest.mark.parametrize("age", AGES)
-def test_a_gateway_killed_in_the_middle_of_a_call_costs_nothing(
-    world: World, tmp_path: Path, age: Age
-) -> None:
+def test_a_gateway_killed_in_the_middle_of_a_call_costs_nothing(world: World, tmp_path: Path, age: Age) -> None:
     name, gate = f"killed-{age}", f"{GATE}-killed-{age}"
     said = script([("read", {"name": "r", "gate": gate})], [("write", {"name": name})], final="so")
     meta: Any = {IDEMPOTENCY_KEY: name}

@@ -39,9 +39,7 @@ def shown(expression: str) -> str:
     return expression
 
 
-def test_a_queue_that_nobody_serves_fires_its_alert_and_every_panel_shows_what_was_counted(
-    tmp_path: Path,
-) -> None:
+def test_a_queue_that_nobody_serves_fires_its_alert_and_every_panel_shows_what_was_counted(tmp_path: Path) -> None:
     world = World(tmp_path / "world")
     token = Tokens(world.wiring.store).create("prometheus", ["*"], [Verb.METRICS]).text
     brains = load_brains(world.environment["BRAINQ_APP"])
@@ -99,15 +97,11 @@ def empty_panels(prometheus: Prometheus) -> set[str]:
         for legend, expression in panel.asked.items()
     }
     return {
-        line
-        for line, expression in lines.items()
-        if line not in NOT_HERE and not prometheus.query(shown(expression))
+        line for line, expression in lines.items() if line not in NOT_HERE and not prometheus.query(shown(expression))
     }
 
 
-def test_a_finalizer_that_is_killed_after_it_counted_a_turn_is_followed_by_one_that_does_not(
-    tmp_path: Path,
-) -> None:
+def test_a_finalizer_that_is_killed_after_it_counted_a_turn_is_followed_by_one_that_does_not(tmp_path: Path) -> None:
     world = World(tmp_path / "world", workers={"coordinator": 1, "parallel": 1, "finalizer": 1})
     try:
         world.start()

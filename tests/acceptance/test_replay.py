@@ -50,10 +50,7 @@ def sample() -> list[RecordedSession]:
     """Sessions with many writes in one reply, and then some of every kind."""
     sessions = load_sessions(RECORDED)
     crowded = sorted(sessions, key=lambda session: -session.writes_together)[: SAMPLE // 2]
-    return [
-        *crowded,
-        *[session for session in sessions[:: len(sessions) // SAMPLE] if session not in crowded],
-    ][:SAMPLE]
+    return [*crowded, *[session for session in sessions[:: len(sessions) // SAMPLE] if session not in crowded]][:SAMPLE]
 
 
 def kill(stage: Stage, pool: str) -> None:
@@ -69,9 +66,7 @@ def kill_with_a_write_in_hand(stage: Stage) -> str:
 
     def hit() -> str:
         before = stage.database.newest_key()
-        wait_until(
-            lambda: stage.database.newest_key() != before, "a write is done", timeout_s=120.0, every_s=0.001
-        )
+        wait_until(lambda: stage.database.newest_key() != before, "a write is done", timeout_s=120.0, every_s=0.001)
         kill(stage, "serial")
         key = stage.database.newest_key()
         turn_id, call_id = key.split(":")
@@ -105,9 +100,7 @@ def test_the_check_names_the_first_write_that_differs(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_the_50_tasks_end_as_when_their_calls_are_run_directly(
-    tasks: list[RecordedSession], tmp_path: Path
-) -> None:
+def test_the_50_tasks_end_as_when_their_calls_are_run_directly(tasks: list[RecordedSession], tmp_path: Path) -> None:
     save_sessions(tmp_path / "tasks.jsonl.gz", tasks)
     with running_stage(tmp_path / "tasks.jsonl.gz") as stage:
         report = replay(stage, tasks)
@@ -173,9 +166,7 @@ def test_all_recorded_sessions_while_workers_of_each_pool_are_killed(idempotent:
     with running_stage(RECORDED, idempotent=idempotent, kills=True) as stage:
         report = replay(stage, sessions, kill_every_s=5.0)
     assert all(report.kills[pool] >= 2 for pool in POOLS), report.kills
-    assert is_good(report, 5.0), [
-        (checked.session.session_id, checked.problems) for checked in report.mismatched
-    ]
+    assert is_good(report, 5.0), [(checked.session.session_id, checked.problems) for checked in report.mismatched]
     assert idempotent is False or report.unknown == 0
     assert report.doubled == 0
 

@@ -86,9 +86,7 @@ def tree(world: World, collector: Collector, producer: Recorder, turn: TurnHandl
     wait_until(lambda: not found().orphans(), "each span's parent has come")
     spans = found()
     mine = spans.of_turn(turn.turn_id)
-    assert [
-        span.name for span in collector.spans.of_turn(turn.turn_id) if span.trace_id != submit.trace_id
-    ] == []
+    assert [span.name for span in collector.spans.of_turn(turn.turn_id) if span.trace_id != submit.trace_id] == []
     assert mine.one("invoke_agent").parent_id == submit.span_id
     assert len({span.span_id for span in spans}) == len(spans.all), "each span is sent once"
     return spans
@@ -96,9 +94,7 @@ def tree(world: World, collector: Collector, producer: Recorder, turn: TurnHandl
 
 def logged(world: World) -> list[dict[str, Any]]:
     """The lines of all workers, Celery's among them, from when their logs were set up."""
-    lines = [
-        line for path in (world.directory / "workers").glob("*.log") for line in path.read_text().splitlines()
-    ]
+    lines = [line for path in (world.directory / "workers").glob("*.log") for line in path.read_text().splitlines()]
     return [json.loads(line) for line in lines if line.startswith("{")]
 
 
@@ -129,16 +125,12 @@ def test_a_killed_reader_leaves_one_trace(traced: World, collector: Collector, p
     (rescue,) = [span for span in spans.named("brainq.rescue") if span.attributes["brainq.did"] == "again"]
     assert rescue.events == ("brainq.lease.lapsed",)
     assert rescue.links == (call_span_id(turn.turn_id, "c1-0", 1),)
-    said = [
-        line for line in logged(traced) if line["event"] == "call rescued" and line["turn_id"] == turn.turn_id
-    ]
+    said = [line for line in logged(traced) if line["event"] == "call rescued" and line["turn_id"] == turn.turn_id]
     assert [line["trace_id"] for line in said] == [f"{rescue.trace_id:032x}"]
     assert [line["span_id"] for line in said] == [f"{rescue.span_id:016x}"]
 
 
-def test_a_killed_writer_is_unknown_in_the_trace(
-    traced: World, collector: Collector, producer: Recorder
-) -> None:
+def test_a_killed_writer_is_unknown_in_the_trace(traced: World, collector: Collector, producer: Recorder) -> None:
     turn = traced.client.submit("s-write", script([("write", {"name": "a", "gate": "w"})], final="done"))
     traced.kill_the("serial", started(turn, name="a")["pid"])
     open_gate("w")
@@ -150,9 +142,7 @@ def test_a_killed_writer_is_unknown_in_the_trace(
     assert (rescue.attributes["brainq.call.outcome"], rescue.is_error) == ("unknown", True)
 
 
-def test_a_killed_coordinator_leaves_one_trace(
-    traced: World, collector: Collector, producer: Recorder
-) -> None:
+def test_a_killed_coordinator_leaves_one_trace(traced: World, collector: Collector, producer: Recorder) -> None:
     turn = traced.client.submit("s-think", script([("read", {"name": "a"})], final="done", gate="m"))
     asked = wait_until(lambda: notes("thinking", turn=turn.turn_id), "the model was asked")[0]
     traced.kill_the("coordinator", asked["pid"])
@@ -161,9 +151,7 @@ def test_a_killed_coordinator_leaves_one_trace(
     spans = tree(traced, collector, producer, turn, chat=2, execute_tool=1)
     first = spans.named("brainq.advance")[0]
     assert first.events == ("brainq.lease.lapsed",), "the kill has fired"
-    chats = [
-        (span.attributes["brainq.step"], span.attributes["brainq.attempt"]) for span in spans.named("chat")
-    ]
+    chats = [(span.attributes["brainq.step"], span.attributes["brainq.attempt"]) for span in spans.named("chat")]
     assert chats == [(1, 2), (2, 1)]
 
 
@@ -182,9 +170,7 @@ def test_a_foreign_producers_header_is_gone_on_from(traced: World, collector: Co
     assert turn is not None
     assert turn.result(timeout_s=60).text == "done"
     mine = wait_until(lambda: collector.spans.of_turn("foreign-1").named("invoke_agent"), "it was recorded")
-    submit = wait_until(
-        lambda: collector.spans.of_turn("foreign-1").named("brainq.submit"), "the submit, too"
-    )
+    submit = wait_until(lambda: collector.spans.of_turn("foreign-1").named("brainq.submit"), "the submit, too")
     assert {span.trace_id for span in (*mine, *submit)} == {producer.trace_id}
     assert [span.parent_id for span in submit] == [producer.span_id]
     assert [span.parent_id for span in mine] == [submit[0].span_id]

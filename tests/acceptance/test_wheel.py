@@ -26,9 +26,7 @@ POOLS = ("coordinator", "parallel", "serial", "finalizer")
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    (built,) = WheelBuilder(str(ROOT)).build(
-        directory=str(tmp_path_factory.mktemp("dist")), versions=["standard"]
-    )
+    (built,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path_factory.mktemp("dist")), versions=["standard"])
     return Path(str(built))
 
 
@@ -36,9 +34,7 @@ def test_the_wheel_has_one_top_level_package_with_all_its_data(wheel: Path) -> N
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {name.partition("/")[0] for name in names} == {"brainq", "brainq-0.1.0.dist-info"}
     assert {f"brainq/workers/{pool}.py" for pool in POOLS} <= names
-    files = [
-        path for path in (ROOT / "brainq").rglob("*") if path.is_file() and "__pycache__" not in path.parts
-    ]
+    files = [path for path in (ROOT / "brainq").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     assert {str(path.relative_to(ROOT)) for path in files} <= names
     for needed in ("workers/flowerconfig.py", "cli/project/app.py", "cli/project/gitignore", "py.typed"):
         assert f"brainq/{needed}" in names
@@ -76,15 +72,7 @@ def place(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
     (site,) = (root / "venv" / "lib").glob("python3*/site-packages")
     # What brainq stands on is taken from here; a `.pth` inside it, such as that of brainq's own checkout, is not read.
     (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"])
-    pip = [
-        str(root / "venv" / "bin" / "python"),
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-index",
-    ]
+    pip = [str(root / "venv" / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
     subprocess.run([*pip, str(wheel)], check=True, timeout=200)
     (root / "empty").mkdir()
     kept = ("PATH", "HOME", "LANG", "TMPDIR")
@@ -120,9 +108,7 @@ def dev(place: Place) -> Iterator[Dev]:
         )
     running = Dev(process, out)
     try:
-        wait_until(
-            lambda: process.poll() is not None or "ready in" in running.said, "brainq dev is ready", 90
-        )
+        wait_until(lambda: process.poll() is not None or "ready in" in running.said, "brainq dev is ready", 90)
         assert process.poll() is None, running.said
         yield running
     finally:

@@ -26,9 +26,7 @@ PLANTS = "Note down in inbox/plants.md that I prefer Latin names. " + "Achillea,
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.full)])
-def vault_world(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[World]:
+def vault_world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     shutil.copytree(SHIPPED_NOTES, tmp_path / "notes")
     monkeypatch.setenv(diary.DIRECTORY, str(tmp_path / "world"))
     environment = {**ENVIRONMENT, "VAULT_DIR": str(tmp_path / "notes")}
@@ -75,9 +73,7 @@ def test_a_turn_goes_through_all_stages(vault_world: World) -> None:
     # Streaming, reflection, compaction: events without gaps, and text that joins to the answer.
     events = world.all_events(handle)
     streamed = "".join(
-        str(event.data["text"])
-        for event in events
-        if event.kind is EventKind.TEXT_DELTA and event.data["step"] == 2
+        str(event.data["text"]) for event in events if event.kind is EventKind.TEXT_DELTA and event.data["step"] == 2
     )
     assert result.text.startswith(streamed)
     assert streamed
@@ -97,9 +93,7 @@ def test_a_turn_goes_through_all_stages(vault_world: World) -> None:
     }
 
     # What SQL has of it.
-    wait_until(
-        lambda: [row.state for row in store.judgements.of(turn_id)] == ["done", "done"], "the turn is judged"
-    )
+    wait_until(lambda: [row.state for row in store.judgements.of(turn_id)] == ["done", "done"], "the turn is judged")
     assert world.row_counts(handle)["messages"] == 2
     said = store.transcripts.of(turn_id)
     assert [message.role for message in said] == ["user", "assistant", "tool", "user", "assistant"]

@@ -31,10 +31,7 @@ def replies(request: ModelRequest) -> ModelReply:
 
 def copied(database: Path, to: Path) -> str:
     """The url of a copy that SQLite's own backup made, beside a database that is open and in WAL mode."""
-    with (
-        closing(sqlite3.connect(database)) as live,
-        closing(sqlite3.connect(to)) as copy,
-    ):
+    with closing(sqlite3.connect(database)) as live, closing(sqlite3.connect(to)) as copy:
         live.backup(copy)
     return f"sqlite:///{to}"
 

@@ -45,9 +45,7 @@ def test_a_turn_that_waits_for_its_brain_says_so_wherever_it_is_looked_at(pumps:
     told = "queued: 1 of 1 turns of brain lab are live; "
     assert second.explain().startswith(told + "it is the next of tenant a; ")
     assert third.explain().startswith(told + "1 of tenant a before it; ")
-    assert behind.explain().startswith(
-        "queued behind 1 turn of its session, the first of which waits for brain lab"
-    )
+    assert behind.explain().startswith("queued behind 1 turn of its session, the first of which waits for brain lab")
     waits = third.snapshot()
     assert waits is not None
     assert (waits.awaits, waits.budget.remaining_s) == (Awaits.BRAIN, 300), "its time does not run"
@@ -107,9 +105,7 @@ def test_parents_and_children_of_one_capped_brain_come_to_their_end(pumps: Pumps
         "lab",
         ScriptedProvider(
             rules=lambda request: (
-                says("done")
-                if request.step > 1 or "sub" in request.session_id
-                else calls(("ask", {}), ("ask_too", {}))
+                says("done") if request.step > 1 or "sub" in request.session_id else calls(("ask", {}), ("ask_too", {}))
             )
         ),
         max_live_turns=1,
@@ -151,9 +147,7 @@ def test_the_turns_of_a_capped_brain_that_is_no_more_wait_for_no_cap(pumps: Pump
     shared = pump.wiring.parts.state
     shared.redis.hset(shared.keys.room, "until lab", 0)  # as if a minute had passed
     pump.wiring.sweeper.keep_room()
-    assert [state(pump, handle) for handle in handles] == ["active", "active"], (
-        "their time runs, and ends them"
-    )
+    assert [state(pump, handle) for handle in handles] == ["active", "active"], "their time runs, and ends them"
 
 
 def test_those_who_wait_for_their_brain_count_among_those_of_their_tenant_that_wait(pumps: Pumps) -> None:

@@ -70,9 +70,7 @@ def test_a_token_reads_as_expired_within_a_second(
     running.start()
     assert tool.running.wait(60)
     client: Any = pump.wiring.state.redis
-    wait_until(
-        lambda: dict(client.pubsub_numsub(pump.wiring.state.keys.stops)).popitem()[1], "somebody listens"
-    )
+    wait_until(lambda: dict(client.pubsub_numsub(pump.wiring.state.keys.stops)).popitem()[1], "somebody listens")
     if gap:
         assert client.execute_command("CLIENT", "KILL", "TYPE", "pubsub"), "the fault fired"
     cancelled_at = time.monotonic()

@@ -54,9 +54,7 @@ class Answers:
         return self.pump.finish(self.handle)
 
 
-@pytest.mark.parametrize(
-    "text", [GOOD, f"\n {GOOD}\n", f"```json\n{GOOD}\n```"], ids=["plain", "spaces", "fenced"]
-)
+@pytest.mark.parametrize("text", [GOOD, f"\n {GOOD}\n", f"```json\n{GOOD}\n```"], ids=["plain", "spaces", "fenced"])
 @pytest.mark.parametrize("schema", [Order, Order.model_json_schema()], ids=["class", "dict"])
 def test_an_answer_that_fits_is_parsed(pumps: Callable[..., Pump], text: str, schema: Any) -> None:
     answers = Answers(pumps, says(text))
@@ -100,9 +98,7 @@ def test_one_that_does_not_fit_is_asked_for_again_and_told_why(
     assert ended.data["problem"] == "output"
 
 
-def test_a_model_that_never_gets_it_right_ends_the_turn_with_a_reason_of_its_own(
-    pumps: Callable[..., Pump],
-) -> None:
+def test_a_model_that_never_gets_it_right_ends_the_turn_with_a_reason_of_its_own(pumps: Callable[..., Pump]) -> None:
     answers = Answers(pumps, *[says(WRONG)] * 5)
     result = answers.run(output_schema=Order)
 
@@ -119,9 +115,7 @@ def test_the_budget_of_steps_bounds_it_too(pumps: Callable[..., Pump]) -> None:
     assert (result.stop_reason, result.steps) == (StopReason.INVALID_OUTPUT, 1)
 
 
-def test_replies_with_calls_and_turns_without_a_schema_are_not_held_to_it(
-    pumps: Callable[..., Pump],
-) -> None:
+def test_replies_with_calls_and_turns_without_a_schema_are_not_held_to_it(pumps: Callable[..., Pump]) -> None:
     answers = Answers(pumps, calls(("look", {}), text="I look."), says(GOOD), show_citations=True)
     result = answers.run(output_schema=Order)
     assert result.parsed == {"sku": "a-1", "count": 3}

@@ -21,9 +21,7 @@ def server() -> Iterator[RedisServer]:
     made.stop()
 
 
-def test_idle_connections_are_opened_anew_after_a_restart(
-    server: RedisServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_idle_connections_are_opened_anew_after_a_restart(server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     client = make_client(server.url)
     for _ in range(SCRIPT_CONNECTIONS):
         client.execute_command(*SCRIPT)

@@ -164,9 +164,7 @@ def test_two_processes_read_the_same_whatever_happens(session: Session, seed: in
 
 
 @pytest.mark.parametrize("trims", [False, True])
-def test_a_history_takes_what_is_kept_of_it(
-    session: Session, trims: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_history_takes_what_is_kept_of_it(session: Session, trims: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it has grown: else a long session would put every other out, and then itself."""
     monkeypatch.setattr(module, "MAX_READ_MESSAGES", 10)
     conversations = Conversations(session.client, most_bytes=20 * (module.BYTES_A_MESSAGE + 100))

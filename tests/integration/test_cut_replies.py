@@ -35,11 +35,7 @@ class Cut:
             return replies[request.step - 1]
 
         brain = Brain("cut", ScriptedProvider(rules=answer), "Be brief.")
-        for name, effect in (
-            ("note", Effect.LOCAL_WRITE),
-            ("wipe", Effect.DESTRUCTIVE),
-            ("read", Effect.READ_ONLY),
-        ):
+        for name, effect in (("note", Effect.LOCAL_WRITE), ("wipe", Effect.DESTRUCTIVE), ("read", Effect.READ_ONLY)):
             brain.tool(effect=effect, name=name)(self._tool(name))
         self.pump = pumps(brain)
         self.handle = self.pump.submit("s1", "Write the list.", limits=limits or None)
@@ -81,11 +77,7 @@ def test_no_call_of_a_cut_reply_runs_and_the_model_may_go_on(pumps: Callable[...
     )
     assert (cut.result.steps, cut.result.tool_calls) == (3, 1)
     said = "Not run. Your reply was cut off at 40 tokens; none of its calls ran. Write less at once"
-    assert [(call, text[: len(said)]) for call, text in cut.told()] == [
-        ("c1-0", said),
-        ("c1-1", said),
-        ("c2-0", "ok"),
-    ]
+    assert [(call, text[: len(said)]) for call, text in cut.told()] == [("c1-0", said), ("c1-1", said), ("c2-0", "ok")]
     assert cut.result.warnings == ("1 reply of the model was cut off at the length limit; no call of it ran",)
     assert cut.problems() == ["length"]
     ended = [event.data for event in cut.handle.events() if event.kind is EventKind.CALL_ENDED]
@@ -148,9 +140,7 @@ def test_a_turn_that_is_cut_again_and_again_ends(pumps: Callable[..., Pump]) -> 
 
     assert cut.ran == []
     assert (cut.result.stop_reason, cut.result.text, cut.result.steps) == (StopReason.LENGTH, "I write.", 4)
-    assert cut.result.warnings == (
-        "3 replies of the model were cut off at the length limit; no call of them ran",
-    )
+    assert cut.result.warnings == ("3 replies of the model were cut off at the length limit; no call of them ran",)
 
 
 def test_the_last_step_of_the_budget_ends_as_cut_and_not_as_used_up(pumps: Callable[..., Pump]) -> None:

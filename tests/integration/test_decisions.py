@@ -53,9 +53,7 @@ class Shelf:
         return self.kept.get(turn_id)
 
 
-def test_it_is_read_by_clients_and_operators_and_lists_know_its_strategy(
-    pumps: Callable[..., Pump],
-) -> None:
+def test_it_is_read_by_clients_and_operators_and_lists_know_its_strategy(pumps: Callable[..., Pump]) -> None:
     pump = pumps(looker())
     used, plain = pump.submit("s1", "look"), pump.submit("s1", "say")
     assert used.decision() is None
@@ -65,9 +63,7 @@ def test_it_is_read_by_clients_and_operators_and_lists_know_its_strategy(
     assert record is not None
     assert (record.key, record.strategy, record.tools) == ("support.chat.turn", "tool_assisted", ("look",))
     assert (record.turn_id, record.turn_number, len(record.prompt_hash)) == (used.turn_id, 1, 16)
-    assert (
-        record.usage.total == used.result(timeout_s=1).input_tokens + used.result(timeout_s=1).output_tokens
-    )
+    assert record.usage.total == used.result(timeout_s=1).input_tokens + used.result(timeout_s=1).output_tokens
 
     async def read() -> RuntimeDecisionRecord | None:
         async with AsyncClient(pump.settings, pump.wiring.brains) as client:

@@ -61,9 +61,7 @@ def test_data_outlives_a_restart_and_a_stopped_server_is_gone(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("on_socket", [True, False], ids=["unix", "port"])
-def test_a_server_that_was_killed_is_started_again_where_it_was_with_its_data(
-    tmp_path: Path, on_socket: bool
-) -> None:
+def test_a_server_that_was_killed_is_started_again_where_it_was_with_its_data(tmp_path: Path, on_socket: bool) -> None:
     settings = Settings(data_dir=tmp_path, redis_url=None)
     port = free_port()
     with open_redis(settings, port if on_socket else None) as (_, server):
@@ -79,9 +77,7 @@ def test_a_server_that_was_killed_is_started_again_where_it_was_with_its_data(
         assert (said, server.exit_code) == ([], None)
         talk(other, "SET", "kept", "yes")
         wait_until(
-            lambda: (
-                "yes" in (server.data_dir / "appendonlydir").joinpath("appendonly.aof.1.incr.aof").read_text()
-            ),
+            lambda: "yes" in (server.data_dir / "appendonlydir").joinpath("appendonly.aof.1.incr.aof").read_text(),
             "it is on disk",
         )
         os.kill(int(talk(other, "INFO", "server").split(b"process_id:")[1].split()[0]), signal.SIGKILL)
@@ -235,8 +231,7 @@ def test_asking_for_the_url_before_the_start_is_an_error(tmp_path: Path) -> None
 
 def test_a_fleet_told_twice_kills_what_would_not_stop(tmp_path: Path) -> None:
     deaf = (
-        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); "
-        "time.sleep(600)"
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
     )
 
     def spawn(

@@ -151,9 +151,7 @@ def test_a_pack_that_is_late_is_not_waited_for(pumps: Pumps) -> None:
 
 def test_an_opening_that_no_worker_takes_is_not_waited_for(pumps: Pumps) -> None:
     model = Watched(says("ok"))
-    brain = Brain(
-        "b", model.provider, memory=Memory(Recall(FOUND), None, None), context=Context(opening_s=0.1)
-    )
+    brain = Brain("b", model.provider, memory=Memory(Recall(FOUND), None, None), context=Context(opening_s=0.1))
     pump = pumps(brain)
     handle = pump.submit("s1", "hello")
     pump.drain("brainq.turns")
@@ -275,18 +273,12 @@ def test_a_full_context_is_compacted_and_sql_keeps_all(pumps: Pumps) -> None:
         assert request.purpose == "compaction"
         return says("Looked at many shelves; all were empty.")
 
-    model = Watched(
-        *(calls(("shelf", {"number": n})) for n in range(12)), says("nothing"), auxiliary=summarise
-    )
+    model = Watched(*(calls(("shelf", {"number": n})) for n in range(12)), says("nothing"), auxiliary=summarise)
     brain, _ = of_shelves(model)
     pump = pumps(brain)
     handle = pump.submit("s1", "Where is the lamp?")
     result = pump.finish(handle)
-    assert (result.ending, result.stop_reason, result.text) == (
-        Ending.COMPLETED,
-        StopReason.ANSWERED,
-        "nothing",
-    )
+    assert (result.ending, result.stop_reason, result.text) == (Ending.COMPLETED, StopReason.ANSWERED, "nothing")
     compacted = [event.data for event in handle.events() if event.kind is EventKind.COMPACTION]
     assert compacted
     assert all(event["method"] == "model" for event in compacted)
@@ -297,9 +289,7 @@ def test_a_full_context_is_compacted_and_sql_keeps_all(pumps: Pumps) -> None:
     assert asked == [message.call_id for message in last if message.role == "tool"]
     assert len(asked) < 12
     kept = pump.wiring.store.transcripts.of(handle.turn_id)
-    assert [message.call_id for message in kept if message.role == "tool"] == [
-        f"c{n}-0" for n in range(1, 13)
-    ]
+    assert [message.call_id for message in kept if message.role == "tool"] == [f"c{n}-0" for n in range(1, 13)]
     assert pump.client.state("s1", handle.turn_id).context_was_compacted
 
 
@@ -334,12 +324,8 @@ def test_what_a_compaction_took_away_may_be_read_again(pumps: Pumps) -> None:
     assert looked.count(0) == 2
 
 
-def test_a_context_that_sql_does_not_keep_is_not_compacted(
-    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = Watched(
-        *(calls(("shelf", {"number": n})) for n in range(8)), says("dust"), auxiliary=lambda _: says("x")
-    )
+def test_a_context_that_sql_does_not_keep_is_not_compacted(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Watched(*(calls(("shelf", {"number": n})) for n in range(8)), says("dust"), auxiliary=lambda _: says("x"))
     brain, _ = of_shelves(model)
     pump = pumps(brain)
 

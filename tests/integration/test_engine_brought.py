@@ -59,9 +59,7 @@ def test_what_does_not_fit_is_left_out_turn_by_turn(pumps: Callable[..., Pump]) 
     seen = Seen(context=Context(auto_compact=False))
     pump = pumps(seen.brain)
     long = [
-        {"role": role, "content": f"{role} {n} " + "word " * 300}
-        for n in range(20)
-        for role in ("user", "assistant")
+        {"role": role, "content": f"{role} {n} " + "word " * 300} for n in range(20) for role in ("user", "assistant")
     ]
     pump.finish(pump.submit("s1", "Hm?", history=long, limits={"max_context_tokens": 3_000}))
     kept = seen.shown[0]
@@ -74,11 +72,7 @@ def test_one_that_the_assistant_opened(pumps: Callable[..., Pump]) -> None:
     seen = Seen()
     pump = pumps(seen.brain)
     pump.finish(pump.submit("s1", "Sails.", history=[{"role": "assistant", "content": "Boats or sails?"}]))
-    assert seen.shown[0] == [
-        ("user", OPENING_PLACEHOLDER),
-        ("assistant", "Boats or sails?"),
-        ("user", "Sails."),
-    ]
+    assert seen.shown[0] == [("user", OPENING_PLACEHOLDER), ("assistant", "Boats or sails?"), ("user", "Sails.")]
 
 
 def test_redacted_sql_keeps_none_of_it(pumps: Callable[..., Pump]) -> None:

@@ -158,9 +158,7 @@ def test_p3_an_outcome_recorded_before_the_worker_died_is_the_outcome(pump: Pump
     handle, _ = to_call(pump, "write")
     pump.wiring.state.calls.claim(ref(handle), 1, "dead")
     start_intent(pump, handle)
-    pump.wiring.store.calls.record_outcome(
-        handle.turn_id, "c1-0", 1, ToolSuccess(value="it was written"), late=False
-    )
+    pump.wiring.store.calls.record_outcome(handle.turn_id, "c1-0", 1, ToolSuccess(value="it was written"), late=False)
     lapse(pump, handle)
     assert status(pump, handle) == TraceStatus.COMPLETED
     assert told(pump, handle)["text"] == "it was written"
@@ -182,9 +180,7 @@ JUDGEMENTS = [
 
 
 @pytest.mark.parametrize(("effect", "idempotent", "attempt", "started", "expected"), JUDGEMENTS)
-def test_p3_judgements(
-    effect: Effect, idempotent: bool, attempt: int, started: str, expected: object
-) -> None:
+def test_p3_judgements(effect: Effect, idempotent: bool, attempt: int, started: str, expected: object) -> None:
     assert rescue_verdict(effect, idempotent, attempt, 3, started, None) == expected
 
 
@@ -210,11 +206,7 @@ def test_p3_a_doorbell_that_comes_twice_starts_a_write_once(pumps: Pumps) -> Non
 def test_p4_a_late_write_becomes_a_notice_and_evidence(pump: Pump) -> None:
     handle = pump.submit(
         "s1",
-        script(
-            [("hasty_write", {"name": "x", "gate": "late"})],
-            [("read", {"name": "r", "gate": "r"})],
-            final="$seen",
-        ),
+        script([("hasty_write", {"name": "x", "gate": "late"})], [("read", {"name": "r", "gate": "r"})], final="$seen"),
     )
     pump.drain("brainq.turns", "brainq.tools.local_write")
     assert pump.wiring.state.calls.trace("s1", handle.turn_id)[0].status == TraceStatus.TIMED_OUT
@@ -250,9 +242,7 @@ def test_p4_a_late_write_after_the_turn_is_told_to_the_next_one(pump: Pump) -> N
 
 
 def test_p4_a_late_read_changes_nothing(pump: Pump) -> None:
-    handle = pump.submit(
-        "s1", script([("hasty_read", {"name": "x", "gate": "late"})], [("read", {"name": "r"})])
-    )
+    handle = pump.submit("s1", script([("hasty_read", {"name": "x", "gate": "late"})], [("read", {"name": "r"})]))
     pump.drain("brainq.turns", "brainq.tools.read_only")
     before = pump.wiring.state.redis.lrange(pump.wiring.state.keys.of_session("s1", "history"), 0, -1)
     open_gate("late")
@@ -295,9 +285,7 @@ def test_p4_what_ends_after_the_turn_is_told_as_it_ended(pump: Pump, how: str) -
 
 def test_p7_an_abandoned_call_keeps_its_lane_until_it_ends(pumps: Pumps) -> None:
     pump = pumps(lease_s=5.0)
-    first = pump.submit(
-        "s1", script([("hasty_write", {"name": "x", "gate": "lane"})], [("write", {"name": "y"})])
-    )
+    first = pump.submit("s1", script([("hasty_write", {"name": "x", "gate": "lane"})], [("write", {"name": "y"})]))
     wait_until(lambda: pump.drain() and notes("start"), "the first write started")
     assert pump.wiring.state.calls.trace("s1", first.turn_id)[0].status == TraceStatus.TIMED_OUT
     leases: set[float | None] = set()

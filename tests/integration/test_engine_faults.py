@@ -44,8 +44,7 @@ def test_arguments_that_cannot_be_checked_cost_their_call_and_not_the_turn(pumps
     broken, write = pump.wiring.state.calls.trace("s1", handle.turn_id)
     assert (broken.status, write.status) == (TraceStatus.DENIED, TraceStatus.COMPLETED)
     assert (
-        "could not be checked (ToolSchemaError at "
-        in pump.wiring.state.runtime.results("s1", handle.turn_id)["c1-0"]
+        "could not be checked (ToolSchemaError at " in pump.wiring.state.runtime.results("s1", handle.turn_id)["c1-0"]
     )
 
 
@@ -63,9 +62,7 @@ def test_a_fault_of_the_coordinator_ends_the_turn_at_once_with_its_type_and_plac
     result = pump.finish(pump.submit("s1", "Go."))
     assert (result.ending, result.stop_reason) == (Ending.FAILED, StopReason.INTERNAL_ERROR)
     assert result.error is not None
-    assert result.error.startswith(
-        "the coordinator raised KeyError at tests/integration/test_engine_faults.py:"
-    )
+    assert result.error.startswith("the coordinator raised KeyError at tests/integration/test_engine_faults.py:")
     assert "secret" not in result.error
     assert tried == [1]
 
@@ -75,9 +72,7 @@ def test_a_fault_of_the_coordinator_ends_the_turn_at_once_with_its_type_and_plac
     [redis.ConnectionError("away"), OperationalError("select", {}, Exception("away")), TimeoutError("away")],
     ids=["redis", "sql", "network"],
 )
-def test_a_server_that_is_away_is_waited_for(
-    pumps: Pumps, monkeypatch: pytest.MonkeyPatch, trouble: Exception
-) -> None:
+def test_a_server_that_is_away_is_waited_for(pumps: Pumps, monkeypatch: pytest.MonkeyPatch, trouble: Exception) -> None:
     pump = pumps(brain_with_a_tool("write"))
     handle = pump.submit("s1", "Go.")
     commit = pump.wiring.state.turns.commit_calls
@@ -95,9 +90,7 @@ def test_a_server_that_is_away_is_waited_for(
     assert [spend.kind for spend in result.spends] == ["step", "step"], "the reply was kept"
 
 
-def test_a_turn_that_cannot_be_looked_at_is_rung_for_again(
-    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_turn_that_cannot_be_looked_at_is_rung_for_again(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:
     pump = pumps(brain_with_a_tool("write"))
     handle = pump.submit("s1", "Go.")
     look = pump.wiring.state.turns.look

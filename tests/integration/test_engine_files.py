@@ -9,16 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from brainq import (
-    AttachmentNotFound,
-    Brain,
-    Effect,
-    File,
-    InvalidInput,
-    RunContext,
-    ScriptedProvider,
-    WithFiles,
-)
+from brainq import AttachmentNotFound, Brain, Effect, File, InvalidInput, RunContext, ScriptedProvider, WithFiles
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.models.scripted import calls, says
@@ -143,11 +134,7 @@ def test_a_hash_gives_no_session_what_another_has(pumps: Pumps) -> None:
         with pytest.raises(InvalidInput, match=r"sha256: there is no such field"):
             pump.submit("tenant-b", "Look.", **forged)
     with pytest.raises(InvalidInput, match="a Message refers to files"):
-        pump.submit(
-            "tenant-b",
-            "Look.",
-            history=[Message(role="user", content="x", attachments=(PICTURE.attachment,))],
-        )
+        pump.submit("tenant-b", "Look.", history=[Message(role="user", content="x", attachments=(PICTURE.attachment,))])
     mine = pump.submit("tenant-b", "Look.")
     pump.finish(mine)
     with pytest.raises(AttachmentNotFound):
@@ -187,10 +174,7 @@ def test_a_message_that_goes_into_another_turn_takes_its_files_along(pumps: Pump
 def test_a_conversation_may_bring_files(pumps: Pumps) -> None:
     model = Sees()
     pump = pumps(brain_of(model))
-    before = [
-        {"role": "user", "content": "", "attachments": [PICTURE]},
-        {"role": "assistant", "content": "A hull."},
-    ]
+    before = [{"role": "user", "content": "", "attachments": [PICTURE]}, {"role": "assistant", "content": "A hull."}]
     handle = pump.submit("s1", "And now?", history=before)
     pump.finish(handle)
     assert model.shown() == [("user", "plan.png", png())]
@@ -223,9 +207,7 @@ def test_of_a_picture_that_was_pruned_a_later_turn_reads_a_line(pumps: Pumps) ->
     pump.finish(pump.submit("s9", "The newest turn stays."))
     with pump.wiring.store.engine.connect() as connection:
         connection.execute(
-            text(
-                "UPDATE turns SET accepted_at = '2020-01-01 00:00:00.000', ended_at = '2020-01-01 00:00:00.000'"
-            )
+            text("UPDATE turns SET accepted_at = '2020-01-01 00:00:00.000', ended_at = '2020-01-01 00:00:00.000'")
         )
     assert prune(pump.wiring.store, 86_400.0)["blobs"] == 1
     fresh = pumps(brain_of(model))  # another process: nothing is cached there
@@ -265,19 +247,14 @@ def test_what_redis_has_let_go_is_shown_again(pumps: Pumps) -> None:
 @pytest.mark.parametrize(
     ("attachments", "refusal"),
     [
-        (
-            [File(b"x" * 2_000, name="big.txt")],
-            r"attachments: 'big.txt' has 2,000 bytes; .*BRAINQ_MAX_FILE_BYTES",
-        ),
+        ([File(b"x" * 2_000, name="big.txt")], r"attachments: 'big.txt' has 2,000 bytes; .*BRAINQ_MAX_FILE_BYTES"),
         ([File(b"x" * 900), File(b"y" * 900)], r"attachments: they have 1,800 bytes together"),
         ([{"data": "https://example.org/a.png"}], r"attachments\[0\].data: .*fetches nothing"),
         ([{"data": "aGk=", "media_type": "image/png"}], r"attachments\[0\].media_type: it says image/png"),
         ("plan.png", "attachments: use a list of File"),
     ],
 )
-def test_what_is_wrong_is_refused_before_anything_is_kept(
-    pumps: Pumps, attachments: Any, refusal: str
-) -> None:
+def test_what_is_wrong_is_refused_before_anything_is_kept(pumps: Pumps, attachments: Any, refusal: str) -> None:
     pump = pumps(brain_of(Sees()), max_file_bytes=1_000, max_message_file_bytes=1_500)
     with pytest.raises(InvalidInput, match=refusal):
         pump.submit("s1", "Look.", attachments=attachments)

@@ -172,9 +172,7 @@ def test_the_sweeper_looks_as_soon_as_the_failing_time_is_up(pumps: Callable[...
     wait_until(lambda: pump.wiring.sweeper.sweep() or out(pump, handle), "the result went out", timeout_s=60)
 
 
-def test_the_result_goes_out_when_nobody_serves_the_finalizer(
-    pump: Pump, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_result_goes_out_when_nobody_serves_the_finalizer(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("brainq.wiring.state.UNSERVED_S", 0.3)
     handle = pump.submit("s1", script())
     pump.drain("brainq.turns")
@@ -203,14 +201,10 @@ def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
         turn = dead.wiring.state.finals.ended("s1", handle.turn_id)
         assert turn is not None
         found.run(
-            StepContext(
-                claim, lambda: turn, dead.wiring.state.finals, machine._records, machine._brains.default.brain
-            )
+            StepContext(claim, lambda: turn, dead.wiring.state.finals, machine._records, machine._brains.default.brain)
         )
     assert pump.answer(bell) == "dropped: held"
-    dead.wiring.state.redis.hset(
-        dead.wiring.state.keys.turn("s1", handle.turn_id), "fin_lease", 0
-    )  # it lapses
+    dead.wiring.state.redis.hset(dead.wiring.state.keys.turn("s1", handle.turn_id), "fin_lease", 0)  # it lapses
     pump.settle(handle)
     result = handle.result(timeout_s=0)
     assert result.text == "done\n\nSources:\n- a.txt"
@@ -255,9 +249,7 @@ def test_a_finalizer_that_dies_between_two_steps_of_a_visit_is_followed_by_anoth
     assert fault.went_on_with == CHAIN[1 : CHAIN.index(step) + 1]
     assert pump.drain() == 0, "nobody was rung: the step was taken without it"
     assert pump.wiring.state.finals.claim("s1", handle.turn_id, step, "pump") == NoClaim("held")
-    dead.wiring.state.redis.hset(
-        dead.wiring.state.keys.turn("s1", handle.turn_id), "fin_lease", 0
-    )  # it lapses
+    dead.wiring.state.redis.hset(dead.wiring.state.keys.turn("s1", handle.turn_id), "fin_lease", 0)  # it lapses
     pump.settle(handle)
     assert handle.result(timeout_s=0).text == "done\n\nSources:\n- a.txt"
     assert next(bell.args[2] for bell, _ in pump.bells if bell.queue == "brainq.finalize") == step
@@ -339,9 +331,7 @@ def test_a_step_this_release_does_not_know_is_passed_over(pump: Pump) -> None:
     handle = pump.submit("s1", script())
     pump.drain("brainq.turns")
     pump.take()
-    pump.wiring.state.redis.hset(
-        pump.wiring.state.keys.turn("s1", handle.turn_id), "fin_step", "gone-in-this-release"
-    )
+    pump.wiring.state.redis.hset(pump.wiring.state.keys.turn("s1", handle.turn_id), "fin_step", "gone-in-this-release")
     pump.settle(handle)
     once_in_sql(pump, handle)
     assert result_events(handle) == 1

@@ -19,9 +19,7 @@ def greeted(pumps: Callable[..., Pump], **options: Any) -> tuple[Pump, list[list
     seen: list[list[tuple[str, str]]] = []
 
     def answer(request: ModelRequest) -> ModelReply:
-        seen.append(
-            [(message.role, message.content) for message in request.messages if message.role != "system"]
-        )
+        seen.append([(message.role, message.content) for message in request.messages if message.role != "system"])
         return says(f"answer {len(seen)}")
 
     return pumps(Brain("greeting", ScriptedProvider(rules=answer), **options)), seen

@@ -92,9 +92,7 @@ def stored(pump: Pump) -> tuple[list[Any], list[str]]:
     return pump.wiring.store.turns.list(), keys
 
 
-@pytest.mark.parametrize(
-    ("field", "change"), [*BAD.values(), *ONLY_PYTHON.values()], ids=[*BAD, *ONLY_PYTHON]
-)
+@pytest.mark.parametrize(("field", "change"), [*BAD.values(), *ONLY_PYTHON.values()], ids=[*BAD, *ONLY_PYTHON])
 def test_p14_submit_refuses(pump: Pump, field: str, change: dict[str, Any]) -> None:
     given = GOOD | change
     with pytest.raises(InvalidInput) as refused:
@@ -106,9 +104,7 @@ def test_p14_submit_refuses(pump: Pump, field: str, change: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize(("field", "change"), BAD.values(), ids=list(BAD))
-def test_p14_a_foreign_submit_is_rejected_with_its_reason(
-    pump: Pump, field: str, change: dict[str, Any]
-) -> None:
+def test_p14_a_foreign_submit_is_rejected_with_its_reason(pump: Pump, field: str, change: dict[str, Any]) -> None:
     assert submit_foreign(pump.wiring, (), GOOD | change) == "rejected"
     (row,), keys = stored(pump)
     assert row.state == "rejected"
@@ -128,9 +124,7 @@ FOREIGN: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("args", "fields", "field"), FOREIGN.values(), ids=list(FOREIGN))
-def test_p14_other_foreign_mistakes(
-    pump: Pump, args: tuple[Any, ...], fields: dict[str, Any], field: str
-) -> None:
+def test_p14_other_foreign_mistakes(pump: Pump, args: tuple[Any, ...], fields: dict[str, Any], field: str) -> None:
     assert submit_foreign(pump.wiring, args, fields) == "rejected"
     (row,), keys = stored(pump)
     assert (row.reject_reason or "").startswith(field)
@@ -145,11 +139,7 @@ def test_a_foreign_submit_in_one_object_runs(pump: Pump) -> None:
 
 def test_a_foreign_submit_that_comes_twice_is_one_turn(pump: Pump) -> None:
     fields = GOOD | {"user_message": script()}
-    assert (
-        submit_foreign(pump.wiring, (), dict(fields))
-        == submit_foreign(pump.wiring, (), dict(fields))
-        == "turn-1"
-    )
+    assert submit_foreign(pump.wiring, (), dict(fields)) == submit_foreign(pump.wiring, (), dict(fields)) == "turn-1"
     pump.finish(pump.client.handle("turn-1"))
     assert submit_foreign(pump.wiring, (), dict(fields)) == "turn-1"
     assert pump.waiting() == []

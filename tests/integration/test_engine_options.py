@@ -68,18 +68,14 @@ def test_what_may_be_secret_is_in_neither_store(pumps: Callable[..., Pump]) -> N
 
 
 @pytest.mark.parametrize("choice", ["lok", "wipe"])
-def test_a_tool_that_is_not_there_is_refused_where_the_turn_enters(
-    pumps: Callable[..., Pump], choice: str
-) -> None:
+def test_a_tool_that_is_not_there_is_refused_where_the_turn_enters(pumps: Callable[..., Pump], choice: str) -> None:
     asked = Asked(pumps)
     with pytest.raises(InvalidInput, match=r"options\.tool_choice"):
         asked.pump.submit("s1", "Look.", options={"tool_choice": choice})
     assert asked.pump.client.turns() == ()
 
 
-def test_a_brain_that_forces_what_it_has_not_fails_its_turns_with_the_reason(
-    pumps: Callable[..., Pump],
-) -> None:
+def test_a_brain_that_forces_what_it_has_not_fails_its_turns_with_the_reason(pumps: Callable[..., Pump]) -> None:
     asked = Asked(pumps, {"tool_choice": "lok"})
     handle = asked.pump.submit("s1", "Look.")
     result = asked.pump.finish(handle)
@@ -122,11 +118,9 @@ class Models:
         def answer(request: ModelRequest) -> ModelReply:
             self.asked.append((name, request.options))
             usage = TokenUsage(input_tokens=100, output_tokens=10)
-            return (
-                calls(("look", {}), usage=usage),
-                calls(("look", {}), usage=usage),
-                says("Done.", usage=usage),
-            )[request.step - 1]
+            return (calls(("look", {}), usage=usage), calls(("look", {}), usage=usage), says("Done.", usage=usage))[
+                request.step - 1
+            ]
 
         return ScriptedProvider(rules=answer, name=name)
 
@@ -148,9 +142,7 @@ class Models:
         return self.pump.finish(self.pump.submit("s1", "Look.", **options))
 
 
-def test_a_cheaper_model_takes_chosen_steps_and_is_what_they_are_billed_for(
-    pumps: Callable[..., Pump],
-) -> None:
+def test_a_cheaper_model_takes_chosen_steps_and_is_what_they_are_billed_for(pumps: Callable[..., Pump]) -> None:
     models = Models(pumps, options={"temperature": 1, "seed": 7})
     result = models.run(options={"temperature": 0.5})
     assert [(name, options.said()) for name, options in models.asked] == [

@@ -11,14 +11,7 @@ from typing import Any
 
 import pytest
 
-from brainq.contracts.claim import (
-    NoClaim,
-    StepAttempt,
-    StepStart,
-    TurnClaim,
-    TurnCleanup,
-    TurnStart,
-)
+from brainq.contracts.claim import NoClaim, StepAttempt, StepStart, TurnClaim, TurnCleanup, TurnStart
 from brainq.contracts.event import EventKind
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
@@ -184,8 +177,7 @@ def test_p6_two_hundred_racing_claims_get_exactly_the_maximum(pumps: Pumps, kind
     words = race(
         [
             lambda n=n: [  # type: ignore[misc]
-                workers[n % 8].wiring.state.budgets.claim("s1", "t-1", kind, [f"id-{n}-{i}"])[0]
-                for i in range(10)
+                workers[n % 8].wiring.state.budgets.claim("s1", "t-1", kind, [f"id-{n}-{i}"])[0] for i in range(10)
             ]
             for n in range(20)
         ]
@@ -238,9 +230,7 @@ def test_p6_a_doorbell_that_comes_twice_does_not_pay_twice(pump: Pump) -> None:
 
 
 def test_p10_events_have_no_gaps_and_resume_anywhere(pump: Pump) -> None:
-    handle = pump.submit(
-        "s1", script([("read", {"name": "a"}), ("write", {"name": "w"})], final="some more words")
-    )
+    handle = pump.submit("s1", script([("read", {"name": "a"}), ("write", {"name": "w"})], final="some more words"))
     pump.finish(handle)
     events = list(handle.events(timeout_s=60))
     assert [event.seq for event in events] == list(range(1, len(events) + 1))

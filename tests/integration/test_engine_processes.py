@@ -39,9 +39,7 @@ def test_p3_a_change_that_did_not_report_its_end_is_unknown_and_made_once(pumps:
 
 def test_what_a_tool_says_of_its_failing_reaches_the_model_as_it_stands(pumps: Callable[..., Pump]) -> None:
     pump = pumps(isolated.brain, app=isolated.APP)
-    tools = [
-        f"{kind}_{where}" for where in ("thread", "process") for kind in ("write", "write_async", "read")
-    ]
+    tools = [f"{kind}_{where}" for where in ("thread", "process") for kind in ("write", "write_async", "read")]
     steps = [[(tool, {"how": how}) for how in ("error", "unknown", "other")] for tool in tools]
     asked = script(*steps, final="$seen")
     handle = pump.submit("s1", asked, limits={"max_steps": 8, "max_tool_calls": 20})

@@ -64,11 +64,7 @@ def test_only_a_repeat_that_can_bring_nothing_new_is_denied(pumps: Callable[...,
     assert [(entry.tool, entry.detail, entry.effect) for entry in denied] == [
         ("pay", "duplicate", Effect.DESTRUCTIVE),
         ("look", "duplicate", Effect.READ_ONLY),
-        (
-            "nobody_knows",
-            "validation",
-            Effect.DESTRUCTIVE,
-        ),  # a tool that nobody knows is taken for the strictest
+        ("nobody_knows", "validation", Effect.DESTRUCTIVE),  # a tool that nobody knows is taken for the strictest
         ("look", "validation", Effect.READ_ONLY),
         ("once_only", "blocked", Effect.NETWORK),
     ]
@@ -82,9 +78,7 @@ def test_only_a_repeat_that_can_bring_nothing_new_is_denied(pumps: Callable[...,
     assert "no tool has changed anything since" in told["c3-0"]
 
 
-def test_an_answer_shows_at_most_eight_sources_of_each_kind_the_first_ones(
-    pumps: Callable[..., Pump],
-) -> None:
+def test_an_answer_shows_at_most_eight_sources_of_each_kind_the_first_ones(pumps: Callable[..., Pump]) -> None:
     brain = Brain("sources", ScriptedProvider([calls(("look", ONE)), says("done")]), show_citations=True)
 
     @brain.tool(effect=Effect.READ_ONLY)
@@ -96,7 +90,5 @@ def test_an_answer_shows_at_most_eight_sources_of_each_kind_the_first_ones(
     pump = pumps(brain)
     ended = pump.finish(pump.submit("s1", "Go."))
     assert [citation.source for citation in ended.local_citations] == [f"note-{n}.md" for n in range(8)]
-    assert [citation.source for citation in ended.web_citations] == [
-        f"https://example.org/{n}" for n in range(8)
-    ]
+    assert [citation.source for citation in ended.web_citations] == [f"https://example.org/{n}" for n in range(8)]
     assert ("note-7.md" in ended.text, "note-8.md" in ended.text) == (True, False)

@@ -26,17 +26,10 @@ from tests.support.wait import wait_until
 
 def test_a_turn_with_reads_and_a_write_answers(pump: Pump) -> None:
     handle = pump.submit(
-        "s1",
-        script(
-            [("read", {"name": "a"}), ("read", {"name": "b"}), ("write", {"name": "c"})], final="all done"
-        ),
+        "s1", script([("read", {"name": "a"}), ("read", {"name": "b"}), ("write", {"name": "c"})], final="all done")
     )
     result = pump.finish(handle)
-    assert (result.text, result.ending, result.stop_reason) == (
-        "all done",
-        Ending.COMPLETED,
-        StopReason.ANSWERED,
-    )
+    assert (result.text, result.ending, result.stop_reason) == ("all done", Ending.COMPLETED, StopReason.ANSWERED)
     assert (result.steps, result.tool_calls) == (2, 3)
     assert [citation.source for citation in result.local_citations] == ["a.txt", "b.txt", "c.txt"]
     row = pump.wiring.store.turns.get(handle.turn_id)
@@ -46,9 +39,7 @@ def test_a_turn_with_reads_and_a_write_answers(pump: Pump) -> None:
     assert [step.state for step in pump.wiring.store.steps.of(handle.turn_id)] == ["done"] * 2
 
 
-def test_an_advance_and_a_finalizers_visit_make_few_round_trips(
-    pump: Pump, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_advance_and_a_finalizers_visit_make_few_round_trips(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
     redis, me, trips = pump.wiring.state.redis, threading.get_ident(), []
 
     def counted(name: str) -> None:
@@ -135,26 +126,19 @@ def test_p5_holds_over_several_steps(pump: Pump) -> None:
 
 
 def history(pump: Pump, session_id: str) -> list[dict[str, Any]]:
-    kept: Any = pump.wiring.state.redis.lrange(
-        pump.wiring.state.keys.of_session(session_id, "history"), 0, -1
-    )
+    kept: Any = pump.wiring.state.redis.lrange(pump.wiring.state.keys.of_session(session_id, "history"), 0, -1)
     return [json.loads(item) for item in kept]
 
 
 def test_p5_holds_when_a_turn_is_cancelled_in_the_middle(pump: Pump) -> None:
     handle = pump.submit(
-        "s1",
-        script([("read", {"name": "a"}), ("write", {"name": "w", "gate": "never"}), ("read", {"name": "b"})]),
+        "s1", script([("read", {"name": "a"}), ("write", {"name": "w", "gate": "never"}), ("read", {"name": "b"})])
     )
     pump.drain("brainq.turns", "brainq.tools.read_only")
     assert [entry.status for entry in trace(pump, handle)] == ["completed", "dispatched", "planned"]
     assert handle.cancel("enough") == "requested"
     result = pump.finish(handle)
-    assert (result.ending, result.stop_reason, result.error) == (
-        Ending.CANCELLED,
-        StopReason.CANCELLED,
-        "enough",
-    )
+    assert (result.ending, result.stop_reason, result.error) == (Ending.CANCELLED, StopReason.CANCELLED, "enough")
     said = history(pump, "s1")
     assert [message["role"] for message in said] == ["user", "assistant", "tool", "tool", "tool", "user"]
     assert [message["call_id"] for message in said if message["role"] == "tool"] == ["c1-0", "c1-1", "c1-2"]
@@ -359,9 +343,7 @@ def test_a_model_is_told_its_turns_number_metadata_and_thinking_level(pumps: Cal
     assert [message.role for message in asked[1].messages] == ["system", "user", "assistant", "user"]
 
 
-@pytest.mark.parametrize(
-    "choice", [{"model": "gpt-5"}, {"model": "opnai:gpt-5"}, {"model": "m", "provider": "opnai"}]
-)
+@pytest.mark.parametrize("choice", [{"model": "gpt-5"}, {"model": "opnai:gpt-5"}, {"model": "m", "provider": "opnai"}])
 def test_a_model_that_nobody_knows_is_refused_where_it_enters(pump: Pump, choice: dict[str, str]) -> None:
     with pytest.raises(InvalidInput, match="did you mean openai"):
         pump.submit("s1", "hello", **choice)

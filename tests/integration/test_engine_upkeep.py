@@ -32,9 +32,7 @@ def compare(pump: Pump) -> int:
 
 
 def test_a_row_that_redis_does_not_know_is_queued_in_row_order(pump: Pump) -> None:
-    handles = [
-        accept_only(pump, "s1", script([("write", {"name": f"w{n}"})], final=str(n))) for n in range(3)
-    ]
+    handles = [accept_only(pump, "s1", script([("write", {"name": f"w{n}"})], final=str(n))) for n in range(3)]
     assert compare(pump) == 3
     assert compare(pump) == 0
     assert [pump.finish(handle).text for handle in handles] == ["0", "1", "2"]
@@ -153,10 +151,7 @@ def test_p12_nothing_is_left_when_all_has_ended_and_expired(pump: Pump) -> None:
     wait_until(lambda: notes("stop", name="late"), "the late write ended")
     client: Any = pump.wiring.state.redis
     of_all = {"bq:bells", "bq:swept"}
-    wait_until(
-        lambda: client.exists("bq:{s4}:notices") or client.exists("bq:{s4}:history") == 0,
-        "the notice was left",
-    )
+    wait_until(lambda: client.exists("bq:{s4}:notices") or client.exists("bq:{s4}:history") == 0, "the notice was left")
 
     def left() -> list[str]:
         for key in client.keys("*"):

@@ -35,9 +35,7 @@ def vault_brain(monkeypatch: pytest.MonkeyPatch) -> Brain:
     return importlib.reload(app).brain
 
 
-def test_a_tool_of_ones_own(
-    pumps: Callable[..., Pump], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tool_of_ones_own(pumps: Callable[..., Pump], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_tool = importlib.import_module("examples.own_tool")
     monkeypatch.setattr(own_tool, "LIST", tmp_path / "shopping.txt")
     pump = pumps(own_tool.brain)
@@ -63,10 +61,7 @@ def test_a_note_is_one_lane_however_its_path_is_spelled(
     assert vault.read("boat").text == "# Boat\n\n- [ ] paint the hull\n- The rope is old.\n"
     snapshot = handle.snapshot()
     assert snapshot is not None
-    assert [entry.tool for entry in snapshot.trace if entry.step == 0] == [
-        "retrieve_for_context",
-        "get_context_pack",
-    ]
+    assert [entry.tool for entry in snapshot.trace if entry.step == 0] == ["retrieve_for_context", "get_context_pack"]
     assert [entry.lanes for entry in snapshot.trace if entry.step > 0] == [(), ("note:boat.md",)]
     assert [citation.source for citation in result.local_citations] == ["boat.md"]
 

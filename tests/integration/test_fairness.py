@@ -37,12 +37,8 @@ def test_a_tenant_of_many_sessions_does_not_keep_another_waiting(pumps: Pumps) -
     pump = small(pumps)
     flood = [pump.submit(f"a:{n}", "go") for n in range(6)]
     other = pump.submit("b:1", "go")
-    assert other.explain().startswith(
-        "queued until the fleet has room; it is the next of tenant b; more coord"
-    )
-    assert (
-        flood[4].explain().startswith("queued until the fleet has room; 3 of tenant a before it; more coord")
-    )
+    assert other.explain().startswith("queued until the fleet has room; it is the next of tenant b; more coord")
+    assert flood[4].explain().startswith("queued until the fleet has room; 3 of tenant a before it; more coord")
     waits = other.snapshot()
     assert waits is not None
     assert waits.budget.remaining_s == 300, "its time does not run"
@@ -94,9 +90,7 @@ def test_after_redis_was_emptied_all_stand_in_line_again(pumps: Pumps) -> None:
 
 
 def test_a_turn_that_waits_for_a_person_keeps_nobody_waiting(pumps: Pumps) -> None:
-    pump = pumps(
-        brain_of(Watched(calls(("write", {"name": "x"})), says("done")), approval=True), max_live_turns=1
-    )
+    pump = pumps(brain_of(Watched(calls(("write", {"name": "x"})), says("done")), approval=True), max_live_turns=1)
     pump.wiring.sweeper.keep_room()
     asked = pump.submit("a:1", "go")
     other = pump.submit("a:2", "go")
@@ -123,9 +117,7 @@ def test_a_session_lets_no_more_turns_wait_than_the_deployment_says(pumps: Pumps
     told = error_response(refused.value)
     assert (told.status_code, told.headers["Retry-After"]) == (429, "5")
     assert pump.wiring.store.turns.by_key("key-3") is None, "nothing is stored"
-    assert pump.submit("a:1", "go", request_key="key-2").turn_id == handles[2].turn_id, (
-        "it was accepted before"
-    )
+    assert pump.submit("a:1", "go", request_key="key-2").turn_id == handles[2].turn_id, "it was accepted before"
     assert pump.submit("a:2", "go").turn_id, "another session is not full"
     newest = pump.submit("a:1", "go", on_busy="replace")
     assert pump.wiring.state.sessions.waiting("a:1") == [newest.turn_id]

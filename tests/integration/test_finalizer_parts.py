@@ -56,10 +56,7 @@ def test_a_turn_is_remembered_learned_from_and_judged(pumps: Pumps) -> None:
     assert {row.source_event_id for row in seen} == {f"chat_message:{user_row}"}
 
     bells = [bell for bell in pump.waiting() if bell.queue == "brainq.judges"]
-    assert [bell.args for bell in bells] == [
-        ("s1", handle.turn_id, "faithfulness"),
-        ("s1", handle.turn_id, "tone"),
-    ]
+    assert [bell.args for bell in bells] == [("s1", handle.turn_id, "faithfulness"), ("s1", handle.turn_id, "tone")]
     runner = runner_of(pump)
     assert [runner.run(*bell.args) for bell in bells] == ["judged", "judged"]
     assert [runner.run(*bell.args) for bell in bells] == ["dropped", "dropped"]
@@ -74,9 +71,7 @@ def test_a_turn_is_remembered_learned_from_and_judged(pumps: Pumps) -> None:
     ]
 
 
-def test_what_extraction_and_judging_cost_is_counted_once(
-    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_extraction_and_judging_cost_is_counted_once(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:
     def price(provider: str, model: str, usage: TokenUsage) -> float:
         return usage.total / 1000
 
@@ -93,9 +88,7 @@ def test_what_extraction_and_judging_cost_is_counted_once(
 
     down = ScriptedProvider([fails()], auxiliary=lambda _: fails(), name="down")
     aside = Fallback([down, ScriptedProvider([fails()], auxiliary=beside, name="beside")])
-    brain = brain_of(
-        "faithfulness", "relevance", "tone", memory=Memory(), own=(Tone(),), auxiliary_model=aside
-    )
+    brain = brain_of("faithfulness", "relevance", "tone", memory=Memory(), own=(Tone(),), auxiliary_model=aside)
     pump = pump_of(pumps, brain)
     handle = run_turn(pump)
     result = handle.result(timeout_s=1)
@@ -115,10 +108,7 @@ def test_what_extraction_and_judging_cost_is_counted_once(
     assert after[2].input_tokens > 0
     assert result.cost_usd is not None
     total = result.cost_usd + sum(spend.cost_usd or 0 for spend in after)
-    assert facts.used == {
-        "tokens": sum(spend.usage.total for spend in facts.spends),
-        "cost_usd": pytest.approx(total),
-    }
+    assert facts.used == {"tokens": sum(spend.usage.total for spend in facts.spends), "cost_usd": pytest.approx(total)}
     (listed,) = pump.client.turns()
     assert listed.cost_usd == pytest.approx(total)
     rows = judgements(pump, handle)
@@ -136,9 +126,7 @@ def test_a_brain_without_parts_has_no_such_steps(pumps: Pumps) -> None:
 def test_a_scope_is_shared_by_the_sessions_of_a_user(pumps: Pumps) -> None:
     pump = pump_of(pumps, brain_of(memory=Memory(retriever=None, scope=lambda session_id: "user-1")))
     run_turn(pump)
-    assert [row.text for row in pump.wiring.store.memories.list("user-1")] == [
-        "The user said: I prefer short answers."
-    ]
+    assert [row.text for row in pump.wiring.store.memories.list("user-1")] == ["The user said: I prefer short answers."]
 
 
 # -- crashes ------------------------------------------------------------------------------------------------------
@@ -146,17 +134,13 @@ def test_a_scope_is_shared_by_the_sessions_of_a_user(pumps: Pumps) -> None:
 
 @pytest.mark.parametrize("step", ["memory", "learner", "judges"])
 @pytest.mark.parametrize("effect", [False, True], ids=["before its effect", "after its effect"])
-def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
-    pumps: Pumps, step: str, effect: bool
-) -> None:
+def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(pumps: Pumps, step: str, effect: bool) -> None:
     extractor = Extractor()
     brain = brain_of("relevance", memory=Memory(retriever=None, extractor=extractor))
     pump, dead = pump_of(pumps, brain, max_tries=2), pumps(brain, owner="dead", lease_s=60.0)
     pump.ring_each_step()
     handle = pump.submit("s1", MESSAGE, prompt_id="support")
-    while (bell := pump.take("brainq.turns", "brainq.tools.read_only", "brainq.finalize")) and bell.args[
-        2:
-    ] != (step,):
+    while (bell := pump.take("brainq.turns", "brainq.tools.read_only", "brainq.finalize")) and bell.args[2:] != (step,):
         pump.answer(bell)
     assert bell is not None, f"{step} was never rung for"
     claim: Any = dead.wiring.state.finals.claim("s1", handle.turn_id, step, "dead")
@@ -167,12 +151,7 @@ def test_a_finalizer_that_dies_at_a_step_is_followed_by_another(
         found = machine._brains.default.order.get(step)
         found.run(
             StepContext(
-                claim,
-                lambda: turn,
-                dead.wiring.state.finals,
-                machine._records,
-                brain,
-                machine._brains.default.parts,
+                claim, lambda: turn, dead.wiring.state.finals, machine._records, brain, machine._brains.default.parts
             )
         )
     assert pump.answer(bell) == "dropped: held"

@@ -89,10 +89,7 @@ def test_a_worker_is_alive_as_long_as_it_says_so(pump: Pump) -> None:
     presence = WorkerPresence("serial", lambda: "host-1", lambda: workers)
     teller = threading.Thread(
         target=presence.tell,
-        args=(
-            stopping,
-            SimpleNamespace(hostname="serial2@host", pool=SimpleNamespace(limit=4, busy=threads.busy)),
-        ),
+        args=(stopping, SimpleNamespace(hostname="serial2@host", pool=SimpleNamespace(limit=4, busy=threads.busy))),
     )
     dead = FleetWorker(name="serial@dead", pool="serial", threads=1, busy=0)
     workers.announce("serial@dead-1", dead, for_s=0.001)
@@ -136,6 +133,4 @@ def test_the_same_on_an_event_loop(pump: Pump) -> None:
         async with AsyncClient(pump.settings, pump.wiring.brains) as client:
             return await client.fleet()
 
-    assert [pool.name for pool in asyncio.run(ask()).pools] == [
-        pool.name for pool in pump.client.fleet().pools
-    ]
+    assert [pool.name for pool in asyncio.run(ask()).pools] == [pool.name for pool in pump.client.fleet().pools]

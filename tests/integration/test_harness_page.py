@@ -61,9 +61,7 @@ def typed(client: Client, twin: AsyncClient) -> None:
     assert_type(state, TurnRuntimeState)
     assert_type((budget.is_expired, token.is_expired, state.is_accepting_writes), tuple[bool, bool, bool])
     assert_type((budget.remaining_s, token.remaining_s), tuple[float, float])
-    assert_type(
-        (state.validation_repair_counts, state.repairs_by_tool), tuple[dict[str, int], dict[str, int]]
-    )
+    assert_type((state.validation_repair_counts, state.repairs_by_tool), tuple[dict[str, int], dict[str, int]])
     assert_type(state.snapshot(), RuntimeSnapshot)
     assert_type(twin.state("s1", "t-1"), AsyncTurnRuntimeState)
     token.cancel()

@@ -10,25 +10,13 @@ from typing import Any
 
 import pytest
 
-from brainq import (
-    AsyncClient,
-    Brain,
-    ContentNotKept,
-    Effect,
-    InvalidInput,
-    Limits,
-    StopReason,
-    TurnCall,
-    TurnNotFound,
-)
+from brainq import AsyncClient, Brain, ContentNotKept, Effect, InvalidInput, Limits, StopReason, TurnCall, TurnNotFound
 from brainq.client.internals import wiring_of
 from brainq.testing import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 
 
-def shop(
-    *, redact_logs: bool = False, model: ScriptedProvider | None = None, limits: Limits | None = None
-) -> Brain:
+def shop(*, redact_logs: bool = False, model: ScriptedProvider | None = None, limits: Limits | None = None) -> Brain:
     counts = ScriptedProvider([calls(("count", {"item": "apples"}), text="Let me look."), says("Three.")])
     brain = Brain("shop", model or counts, redact_logs=redact_logs, limits=limits or Limits())
 

@@ -84,9 +84,7 @@ def script(*replies: ModelReply | ScriptedFailure) -> ScriptedProvider:
 
 
 WALK = tuple(calls(("look", {"shelf": n})) for n in range(12))
-WAVES = calls(
-    ("look", {"shelf": 1}), ("look", {"shelf": 2}), ("put", {"shelf": 3}), ("look", {"shelf": 4}), text="So:"
-)
+WAVES = calls(("look", {"shelf": 1}), ("look", {"shelf": 2}), ("put", {"shelf": 3}), ("look", {"shelf": 4}), text="So:")
 SELLS = calls(("look", {"shelf": 1}), ("sell", {"shelf": 2}), ("sell", {"shelf": 3}))
 MANY = calls(*(("look", {"shelf": n}) for n in range(20)))
 ENDING = {"note": "ending"}
@@ -132,9 +130,7 @@ def cancel_when_parked(_: Pump, handle: TurnHandle, __: int) -> None:
 
 CASES = {
     "waves": Case(lambda: shop(script(WAVES, says("Done."))), {}, nothing, "completed", "uatttta"),
-    "steered": Case(
-        lambda: shop(script(WALK[1], WALK[2], says("Done."))), {}, steer, "completed", "uatuuatuua"
-    ),
+    "steered": Case(lambda: shop(script(WALK[1], WALK[2], says("Done."))), {}, steer, "completed", "uatuuatuua"),
     "cut reply": Case(
         lambda: shop(script(calls(("look", {"shelf": 1}), finish="length"), says("Done."))),
         {},
@@ -157,33 +153,18 @@ CASES = {
         "uattua",
     ),
     "limit": Case(lambda: shop(script(*WALK)), {"limits": {"max_steps": 2}}, nothing, "completed", "uatata"),
-    "parked and decided": Case(
-        lambda: shop(script(SELLS, says("Done."))), {}, approve_and_deny, "completed", "uattta"
-    ),
+    "parked and decided": Case(lambda: shop(script(SELLS, says("Done."))), {}, approve_and_deny, "completed", "uattta"),
     "cancelled while parked": Case(
         lambda: shop(script(SELLS, says("Done."))), {}, cancel_when_parked, "cancelled", "uatttu"
     ),
     "failed while it thought": Case(
-        lambda: shop(script(WALK[1], fails(retryable=False))),
-        {},
-        steer,
-        "failed",
-        "uatuuu",
+        lambda: shop(script(WALK[1], fails(retryable=False))), {}, steer, "failed", "uatuuu"
     ),
     "compacted": Case(
-        lambda: shop(script(*WALK, says("Done.")), limits=SMALL),
-        {},
-        steer,
-        "completed",
-        "uuuatuuatatatat",
-        True,
+        lambda: shop(script(*WALK, says("Done.")), limits=SMALL), {}, steer, "completed", "uuuatuuatatatat", True
     ),
     "shortened": Case(
-        lambda: shop(script(MANY, says("Done.")), limits=SMALL),
-        {},
-        nothing,
-        "completed",
-        "ua" + "t" * 20 + "a",
+        lambda: shop(script(MANY, says("Done.")), limits=SMALL), {}, nothing, "completed", "ua" + "t" * 20 + "a"
     ),
     "review": Case(
         lambda: shop(script(WALK[1], says("Fine."))), {"kind": "review"}, nothing, "completed", "uata", True

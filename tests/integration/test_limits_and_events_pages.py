@@ -77,9 +77,7 @@ def test_the_examples_run(pumps: Callable[..., Pump], capsys: Any) -> None:
     exec(compile(stream, "events.md", "exec"), names)
     exec(compile(citations, "events.md", "exec"), names)
     brain: Brain = names["brain"]
-    asked = ScriptedProvider(
-        rules=lambda r: calls(("look_up", {"word": "tea"})) if r.step == 1 else says("A word.")
-    )
+    asked = ScriptedProvider(rules=lambda r: calls(("look_up", {"word": "tea"})) if r.step == 1 else says("A word."))
     told = Brain("teller", asked, tools=list(brain.tools.values()), callbacks=brain.callbacks)
     pump = pumps(told)
     handle = pump.submit("s1", "What is tea?")

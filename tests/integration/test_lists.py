@@ -36,9 +36,7 @@ def obey(request: ModelRequest) -> ModelReply | ScriptedFailure:
 
 
 def shop(**more: Any) -> Brain:
-    brain = Brain(
-        "lister", ScriptedProvider(rules=obey), approvals=Approvals(effects=(Effect.LOCAL_WRITE,)), **more
-    )
+    brain = Brain("lister", ScriptedProvider(rules=obey), approvals=Approvals(effects=(Effect.LOCAL_WRITE,)), **more)
 
     @brain.tool(effect=Effect.LOCAL_WRITE)
     def save() -> str:
@@ -72,12 +70,7 @@ def test_a_turn_is_listed_as_it_stands_from_the_submit_to_its_end(pump: Pump) ->
         return first
 
     seen = listed()
-    assert (seen.turn_id, seen.session_id, seen.state, seen.message) == (
-        handle.turn_id,
-        "s1",
-        "active",
-        "save",
-    )
+    assert (seen.turn_id, seen.session_id, seen.state, seen.message) == (handle.turn_id, "s1", "active", "save")
     assert "a coordinator is called" in seen.note
     pump.drain()
     seen = listed()
@@ -157,11 +150,7 @@ def test_what_redis_does_not_know_yet_or_no_longer_is_accepted(pump: Pump) -> No
     handle = pump.submit("s1", "hello")
     pump.wiring.state.redis.flushall()
     (turn,) = pump.client.turns()
-    assert (turn.turn_id, turn.state, turn.note) == (
-        handle.turn_id,
-        "accepted",
-        "accepted; Redis does not know it",
-    )
+    assert (turn.turn_id, turn.state, turn.note) == (handle.turn_id, "accepted", "accepted; Redis does not know it")
     assert pump.client.turns(state="active") == ()
     assert ids(pump.client.turns(state="accepted")) == [handle.turn_id]
 

@@ -57,11 +57,7 @@ def test_it_stays_under_the_window_and_bounded_in_redis(pumps: Callable[..., Pum
         pump.answer(bell)
         most_bytes = max(most_bytes, client.memory_usage(history) or 0)
     result = pump.finish(handle, timeout_s=30)
-    assert (result.ending, result.stop_reason, result.steps) == (
-        Ending.COMPLETED,
-        StopReason.ANSWERED,
-        STEPS,
-    )
+    assert (result.ending, result.stop_reason, result.steps) == (Ending.COMPLETED, StopReason.ANSWERED, STEPS)
     assert len(walk.tokens) == STEPS
     assert max(walk.tokens) <= MOST_TOKENS
     compactions = [spend for spend in result.spends if spend.kind == "compaction"]
@@ -72,6 +68,4 @@ def test_it_stays_under_the_window_and_bounded_in_redis(pumps: Callable[..., Pum
     pages = [handle.transcript(limit=50, after=after) for after in range(0, len(kept), 50)]
     assert kept == tuple(message for page in pages for message in page)
     assert [call.result for call in handle.calls()] == [m.content for m in kept if m.role == "tool"]
-    assert [message.call_id for message in kept if message.role == "tool"] == [
-        f"c{n}-0" for n in range(1, STEPS)
-    ]
+    assert [message.call_id for message in kept if message.role == "tool"] == [f"c{n}-0" for n in range(1, STEPS)]

@@ -46,9 +46,7 @@ def of(counters: Counters, name: str, *labels: str) -> float:
 
 
 def test_a_turn_its_steps_calls_and_model_calls_are_counted_once(pump: Pump, counted: Counters) -> None:
-    handle = pump.submit(
-        "s1", script([("read", {"name": "a"}), ("read", {"name": "b"})], [("write", {"name": "c"})])
-    )
+    handle = pump.submit("s1", script([("read", {"name": "a"}), ("read", {"name": "b"})], [("write", {"name": "c"})]))
     pump.finish(handle)
     assert of(counted, "brainq_turns", "obedient", "completed", "answered") == 1
     assert of(counted, "brainq_steps", "obedient") == 3
@@ -95,9 +93,7 @@ def test_a_finalizer_that_dies_after_it_has_recorded_the_turn_is_followed_by_one
     assert of(counted, "brainq_leases_lapsed", "finalizer_step") == 1
 
 
-def test_what_is_not_there_any_more_is_counted_by_who_finds_it(
-    pumps: Callable[..., Pump], counted: Counters
-) -> None:
+def test_what_is_not_there_any_more_is_counted_by_who_finds_it(pumps: Callable[..., Pump], counted: Counters) -> None:
     pump, dead = pumps(lease_s=60.0), pumps(owner="dead", lease_s=60.0)
     handle = pump.submit("s1", script([("read", {"name": "a"})]))
     lost_turn = dead.take("brainq.turns")
@@ -130,9 +126,7 @@ def test_steps_that_fail_and_limits_that_end_turns_are_counted(pump: Pump, count
     assert of(counted, "brainq_budget_stops", "obedient", "max_steps") == 1
     pump.finish(pump.submit("s2", script(fail="server")))
     assert of(counted, "brainq_turns", "obedient", "failed", "model_error") == 1
-    assert of(
-        counted, "gen_ai_client_operation_duration_seconds", "chat", "scripted", "obedient", "server"
-    ) in (0, 1)
+    assert of(counted, "gen_ai_client_operation_duration_seconds", "chat", "scripted", "obedient", "server") in (0, 1)
     errors = {cell[4] for cell in counted.totals() if cell[0] == m.MODEL_CALLS.name}
     assert errors == {"", "server"}
 
@@ -163,9 +157,7 @@ def test_a_call_that_waited_for_its_lane_says_how_long(pumps: Callable[..., Pump
     assert 7 <= counted.totals()["brainq_lane_wait_seconds", "local_write", "sum"] < 600
 
 
-def test_what_a_worker_counted_is_flushed_while_it_lives_and_when_it_ends(
-    pump: Pump, counted: Counters
-) -> None:
+def test_what_a_worker_counted_is_flushed_while_it_lives_and_when_it_ends(pump: Pump, counted: Counters) -> None:
     metrics = pump.wiring.state.metrics
     threads, stopping = TaskThreads(1), threading.Event()
     presence = WorkerPresence(

@@ -57,10 +57,7 @@ def test_what_one_process_learns_all_hear(pumps: Pumps) -> None:
 
 def test_what_workers_were_given_is_seen_by_who_was_given_nothing(redis_url: str) -> None:
     with closing(make_client(redis_url)) as client:
-        worker, shell = (
-            limits(client, parse_rates(f"{NAME}=60/min,9000 tokens/min")),
-            limits(client, RateRules()),
-        )
+        worker, shell = (limits(client, parse_rates(f"{NAME}=60/min,9000 tokens/min")), limits(client, RateRules()))
         assert worker.take(NAME, "p0", "acme:1 t1 1 step", 10, 5.0) is None
         (seen,) = shell.models()
         assert (seen.name, seen.requests, seen.tokens, seen.taken) == (NAME, 60, 9000, 1)
@@ -96,9 +93,7 @@ def test_a_429_stops_the_fleet_and_no_thread_waits_with_the_turns(pumps: Pumps, 
     wire.answers = [too_many]
     wire.otherwise = lambda exchange: openai_words(exchange, "hello")
     models = [OpenAIProvider(base_url=f"{wire.url}/v1", api_key="k") for _ in range(2)]
-    one, other = (
-        pumps(Brain("shop", model=model), owner=name) for name, model in zip("ab", models, strict=True)
-    )
+    one, other = (pumps(Brain("shop", model=model), owner=name) for name, model in zip("ab", models, strict=True))
     assert not other.wiring.state.rates.holds("anything")
     first = one.submit("s1", "hi")
     bell = one.take()
@@ -142,10 +137,7 @@ def test_a_limit_is_learned_from_what_a_service_says_with_each_reply(pumps: Pump
     def answer(exchange: Exchange) -> None:
         exchange.send_json(
             200,
-            {
-                "choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}],
-                "usage": {"prompt_tokens": 7},
-            },
+            {"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 7}},
             x_ratelimit_limit_requests="500",
             x_ratelimit_remaining_requests="499",
             x_ratelimit_reset_requests="120ms",

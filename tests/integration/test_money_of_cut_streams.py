@@ -40,16 +40,11 @@ def delta(index: int, **given: str) -> dict[str, Any]:
 def cut(exchange: Exchange) -> None:
     """Thinks, speaks, writes a call, each for as long; then the connection is gone."""
     exchange.begin()
-    exchange.event(
-        {"type": "message_start", "message": {"model": MODEL, "usage": INPUT | {"output_tokens": 1}}}
-    )
+    exchange.event({"type": "message_start", "message": {"model": MODEL, "usage": INPUT | {"output_tokens": 1}}})
     blocks: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"type": "thinking", "thinking": ""}, delta(0, type="thinking_delta", thinking=PIECE)),
         ({"type": "text", "text": ""}, delta(1, type="text_delta", text=PIECE)),
-        (
-            {"type": "tool_use", "id": "t", "name": "write"},
-            delta(2, type="input_json_delta", partial_json=PIECE),
-        ),
+        ({"type": "tool_use", "id": "t", "name": "write"}, delta(2, type="input_json_delta", partial_json=PIECE)),
     ]
     for index, (block, piece) in enumerate(blocks):
         exchange.event({"type": "content_block_start", "index": index, "content_block": block})
@@ -68,9 +63,7 @@ def whole(exchange: Exchange) -> None:
     exchange.begin()
     exchange.event({"type": "message_start", "message": {"model": MODEL, "usage": INPUT}})
     exchange.event(delta(0, type="text_delta", text="Well."))
-    exchange.event(
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}}
-    )
+    exchange.event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}})
     exchange.event({"type": "message_stop"})
     exchange.finish()
 
@@ -97,10 +90,7 @@ def test_what_was_streamed_and_what_the_service_had_told_is_charged(
     assert (lost.input_tokens, lost.cache_read_tokens, lost.cache_creation_tokens) == (5_000, 4_000, 100)
     assert 3 * WRITTEN <= lost.output_tokens <= 3.5 * WRITTEN, "thoughts, text and the call's arguments"
     usage = TokenUsage(
-        input_tokens=5_000,
-        output_tokens=lost.output_tokens,
-        cache_read_tokens=4_000,
-        cache_creation_tokens=100,
+        input_tokens=5_000, output_tokens=lost.output_tokens, cache_read_tokens=4_000, cache_creation_tokens=100
     )
     assert lost.cost_usd == pytest.approx(cost_usd("anthropic", MODEL, usage))
 
@@ -165,9 +155,7 @@ def test_a_member_that_was_lost_before_another_answered_in_the_same_attempt_is_c
     ]
 
 
-def test_what_was_told_while_it_was_written_is_charged_by_whoever_takes_the_turn(
-    pumps: Callable[..., Pump],
-) -> None:
+def test_what_was_told_while_it_was_written_is_charged_by_whoever_takes_the_turn(pumps: Callable[..., Pump]) -> None:
     told: list[str] = []
 
     class LosesItsTurn(ScriptedProvider):

@@ -51,22 +51,14 @@ def _dear(arguments: dict[str, Any]) -> str | None:
 
 @pytest.mark.parametrize(
     ("rule", "reason"),
-    [
-        (True, "every call of this tool needs an approval"),
-        ("it costs money", "it costs money"),
-        (_dear, "b is dear"),
-    ],
+    [(True, "every call of this tool needs an approval"), ("it costs money", "it costs money"), (_dear, "b is dear")],
     ids=["always", "a reason", "a function"],
 )
 def test_a_tool_says_which_of_its_calls_need_an_approval(pumps: Pumps, rule: Any, reason: str) -> None:
     ran: list[str] = []
     model = Watched(WRITE, says("done"))
     pump, handle, approval = parked(pumps, ran, model=model, approval=rule)
-    assert (approval.id, approval.tool, approval.effect) == (
-        f"{handle.turn_id}-c1-0",
-        "write",
-        Effect.LOCAL_WRITE,
-    )
+    assert (approval.id, approval.tool, approval.effect) == (f"{handle.turn_id}-c1-0", "write", Effect.LOCAL_WRITE)
     assert (approval.arguments, approval.reason, approval.state) == ({"name": "b"}, reason, "pending")
     assert approval.expires_at > approval.created_at
     decided = pump.client.approve(approval.id, by="Ann")
@@ -81,9 +73,7 @@ def test_a_tool_says_which_of_its_calls_need_an_approval(pumps: Pumps, rule: Any
 
 def test_a_function_lets_the_calls_through_that_need_none(pumps: Pumps) -> None:
     ran: list[str] = []
-    pump = pumps(
-        brain_of(Watched(WRITE, says("done")), ran, approval=lambda arguments: arguments["name"] != "b")
-    )
+    pump = pumps(brain_of(Watched(WRITE, says("done")), ran, approval=lambda arguments: arguments["name"] != "b"))
     pump.finish(pump.submit("s1", "Go."))
     assert ran == ["write b"]
     assert pump.client.approvals(state="all") == ()
@@ -128,10 +118,7 @@ def test_several_calls_of_one_reply_are_asked_for_at_once(pumps: Pumps) -> None:
         assert paged(operator.approvals) == list(reversed(asked))
         with pytest.raises(InvalidInput, match="there is no approval 't-9-c1-0'"):
             operator.approvals(after="t-9-c1-0")
-    foreigners: list[dict[str, Any]] = [
-        {"after": "t-9-c1-0"},
-        {"after": asked[0].id, "session_prefixes": ("other:",)},
-    ]
+    foreigners: list[dict[str, Any]] = [{"after": "t-9-c1-0"}, {"after": asked[0].id, "session_prefixes": ("other:",)}]
     for foreign in foreigners:
         with pytest.raises(InvalidInput, match="before: there is no approval"):
             pump.client.approvals(**foreign)

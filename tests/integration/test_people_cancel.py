@@ -117,9 +117,7 @@ def test_a_write_that_ignores_the_cancel_is_unknown_and_its_end_is_told_later(pu
 
     wait_until(late, "the late end is evidence")
     client: Any = pump.wiring.state.redis
-    wait_until(
-        lambda: client.llen(pump.wiring.state.keys.of_session("s1", "notices")), "the next turn is to be told"
-    )
+    wait_until(lambda: client.llen(pump.wiring.state.keys.of_session("s1", "notices")), "the next turn is to be told")
     pump.finish(pump.submit("s1", "And now?"))
     assert any("succeeded after all" in m.content for m in history(pump))
 
@@ -322,9 +320,7 @@ def test_cancelling_twice_is_cancelling_once(pumps: Pumps) -> None:
 def test_nothing_new_starts_after_a_cancel(pumps: Pumps) -> None:
     """One call of a wave runs; the others, the wave after it, and the next step never begin."""
     ran: list[str] = []
-    model = Watched(
-        calls(("look", {"name": "a"}), ("look", {"name": "b"}), ("write", {"name": "c"})), says("done")
-    )
+    model = Watched(calls(("look", {"name": "a"}), ("look", {"name": "b"}), ("write", {"name": "c"})), says("done"))
     pump = pumps(brain_of(model, ran))
     handle = pump.submit("s1", "Go.")
     pump.drain("brainq.turns")

@@ -15,16 +15,7 @@ from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.status import Effect, Ending
 from brainq.models.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
 from brainq.people.children import PARENT_OVER, ChildDesk, child_turn_id
-from tests.support.people import (
-    Pumps,
-    awaits,
-    events,
-    lose_redis,
-    statuses,
-    swept_until,
-    take_call,
-    turn_field,
-)
+from tests.support.people import Pumps, awaits, events, lose_redis, statuses, swept_until, take_call, turn_field
 from tests.support.pump import Pump
 
 USED = TokenUsage(input_tokens=100, output_tokens=10)
@@ -85,10 +76,7 @@ def test_a_turn_names_its_children_and_a_child_the_call_that_started_it(pumps: P
     assert handle.children() == ()
     pump.drain()
     children = handle.children()
-    assert [(child.call_id, child.state) for child in children] == [
-        ("c1-0", "completed"),
-        ("c1-1", "completed"),
-    ]
+    assert [(child.call_id, child.state) for child in children] == [("c1-0", "completed"), ("c1-1", "completed")]
     assert [child.turn_id for child in children] == [
         child_of(pump, handle, call_id).turn_id for call_id in ("c1-0", "c1-1")
     ]
@@ -101,9 +89,7 @@ def test_a_turn_names_its_children_and_a_child_the_call_that_started_it(pumps: P
     ]
 
 
-def to_parked(
-    pumps: Pumps, family: Family, message: str = "ask:leaf", **settings: Any
-) -> tuple[Pump, TurnHandle]:
+def to_parked(pumps: Pumps, family: Family, message: str = "ask:leaf", **settings: Any) -> tuple[Pump, TurnHandle]:
     """A parent that waits for its child, whose doorbell is not yet answered."""
     pump = pumps(family.brain, **settings)
     handle = pump.submit("s1", message)
@@ -164,11 +150,7 @@ def test_a_child_in_a_session_of_the_tools_choice_with_options(pumps: Pumps) -> 
     request = pump.wiring.store.turns.request(child_turn_id(handle.turn_id, "c1-0"))
     assert request is not None
     assert request.parent is not None
-    assert (request.system_prompt, request.parent.turn_id, request.parent.depth) == (
-        "Be a child.",
-        handle.turn_id,
-        1,
-    )
+    assert (request.system_prompt, request.parent.turn_id, request.parent.depth) == ("Be a child.", handle.turn_id, 1)
 
 
 def test_it_is_refused_too_deep(pumps: Pumps) -> None:
@@ -265,9 +247,7 @@ def test_cancelling_the_parent_cancels_the_child(pumps: Pumps) -> None:
     assert (child.ending, child.error) == (Ending.CANCELLED, PARENT_OVER)
 
 
-def test_a_coordinator_that_dies_before_it_cancels_the_children(
-    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_coordinator_that_dies_before_it_cancels_the_children(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:
     pump, handle = to_parked(pumps, Family(), "ask:wait")
     child = child_of(pump, handle)
     child.hold()
@@ -327,9 +307,7 @@ def test_a_child_nobody_waited_for_any_longer(pumps: Pumps) -> None:
     assert pump.finish(child).error == PARENT_OVER
 
 
-def test_a_child_that_is_done_before_its_call_has_parked(
-    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_child_that_is_done_before_its_call_has_parked(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:
     family = Family()
     pump = pumps(family.brain)
     start = ChildDesk.start

@@ -148,9 +148,7 @@ def test_a_held_call_stands_in_line_again_when_it_is_released(pumps: Pumps) -> N
     pump, first, second, bell = lane_line(pumps, ran)
     hold = first.hold()
     pump.answer(bell)
-    swept_until(
-        pump, lambda: statuses(pump, second)["c1-0"] == "dispatched", "the other session has the lane"
-    )
+    swept_until(pump, lambda: statuses(pump, second)["c1-0"] == "dispatched", "the other session has the lane")
     other = take_call(pump)
     hold.release()
     assert statuses(pump, first)["c1-0"] == "waiting"
@@ -188,9 +186,7 @@ def test_a_hold_meets_the_next_attempt_of_a_call_whose_worker_died(pumps: Pumps,
     handle = pump.submit("s1", "Go.")
     pump.drain("brainq.turns")
     take_call(pump)
-    assert not isinstance(
-        pump.wiring.state.calls.claim(CallRef("s1", handle.turn_id, "c1-0"), 1, "dead"), NoClaim
-    )
+    assert not isinstance(pump.wiring.state.calls.claim(CallRef("s1", handle.turn_id, "c1-0"), 1, "dead"), NoClaim)
     swept_until(pump, pump.waiting, "it was asked for again")
     hold = handle.hold()
     assert pump.answer(take_call(pump)) == "dropped: held"
@@ -293,9 +289,7 @@ def test_review_and_compaction_turns_take_no_flag(pumps: Pumps) -> None:
     assert [h.id for h in chat.holds()] == [flag.id]
 
 
-def test_an_empty_queue_of_flags_is_said_once_a_minute(
-    pumps: Pumps, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_empty_queue_of_flags_is_said_once_a_minute(pumps: Pumps, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "brainq.turn")
     pump = pumps(brain_of(Watched(says("done"))))
     pump.client.session("s1").readiness().release()

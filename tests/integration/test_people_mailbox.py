@@ -311,9 +311,7 @@ def test_p3_what_is_done_to_a_lost_turn_does_not_begin_its_writes_again(pumps: P
     assert ran == ["write b"]
 
 
-def test_p8_a_sender_that_dies_before_redis_knows_its_input(
-    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_p8_a_sender_that_dies_before_redis_knows_its_input(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Watched(LOOK, says("done"))
     pump = pumps(brain_of(model))
     handle = pump.submit("s1", "Go.")
@@ -330,9 +328,7 @@ def test_p8_a_sender_that_dies_before_redis_knows_its_input(
     assert sql_state(pump, "m1") == ("consumed", 2)
 
 
-def test_p8_a_sender_that_dies_and_a_turn_that_ends_meanwhile(
-    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_p8_a_sender_that_dies_and_a_turn_that_ends_meanwhile(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Watched(says("done"), later="second")
     pump = pumps(brain_of(model))
     handle = pump.submit("s1", "Go.")

@@ -18,17 +18,7 @@ from brainq.models.scripted import calls, says
 from brainq.tools.context import RunContext
 from brainq.tools.results import Pending
 from tests.support.brains import diary
-from tests.support.people import (
-    Pumps,
-    Watched,
-    awaits,
-    history,
-    statuses,
-    swept_until,
-    take_call,
-    time_is_up,
-    working,
-)
+from tests.support.people import Pumps, Watched, awaits, history, statuses, swept_until, take_call, time_is_up, working
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
 
@@ -138,10 +128,7 @@ def test_a_call_is_completed_once(pumps: Pumps) -> None:
     pump, handle = parked(pumps, outside)
     token = outside.tokens["a"]
     pump.client.complete_call(token, "one")
-    for again in (
-        lambda: pump.client.complete_call(token, "two"),
-        lambda: pump.client.fail_call(token, "no"),
-    ):
+    for again in (lambda: pump.client.complete_call(token, "two"), lambda: pump.client.fail_call(token, "no")):
         with pytest.raises(TokenRefused, match="used before"):
             again()
     pump.finish(handle)

@@ -67,9 +67,7 @@ def working(pump: Pump) -> Generator[None]:
         thread.join()
 
 
-def test_what_waits_for_a_person_is_approved_in_five_lines(
-    pump: Pump, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_waits_for_a_person_is_approved_in_five_lines(pump: Pump, capsys: pytest.CaptureFixture[str]) -> None:
     handle = pump.submit("monday", "A refund, please")
     pump.drain()
     exec(compile(blocks("people.md")[0], "people.md", "exec"), {})

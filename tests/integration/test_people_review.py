@@ -56,12 +56,7 @@ def test_a_review_begins_with_what_was_said_and_leaves_only_its_outcome(pumps: P
     assert [m.content for m in history(pump)] == ["My cat is called Mia.", "noted", OUTCOME]
     after = pump.submit("s1", "Thanks.")
     pump.finish(after)
-    assert [text for _, text in model.shown(1, after.turn_id)] == [
-        "My cat is called Mia.",
-        "noted",
-        OUTCOME,
-        "Thanks.",
-    ]
+    assert [text for _, text in model.shown(1, after.turn_id)] == ["My cat is called Mia.", "noted", OUTCOME, "Thanks."]
 
 
 def test_a_review_may_begin_with_nothing(pumps: Pumps) -> None:
@@ -186,8 +181,4 @@ def test_a_compaction_turn_leaves_nothing_in_sql_history(pumps: Pumps) -> None:
     forget(pump)
     after = pump.submit("s1", "Thanks.")
     pump.finish(after)
-    assert [text for _, text in model.shown(1, after.turn_id)] == [
-        "My cat is called Mia.",
-        "noted",
-        "Thanks.",
-    ]
+    assert [text for _, text in model.shown(1, after.turn_id)] == ["My cat is called Mia.", "noted", "Thanks."]

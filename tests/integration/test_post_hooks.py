@@ -7,13 +7,7 @@ from typing import Any
 import pytest
 
 from brainq import PostToolUse
-from brainq.contracts.call import (
-    ToolFailure,
-    ToolOutcome,
-    ToolSuccess,
-    ToolTimeout,
-    ToolUnknown,
-)
+from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.models.scripted import calls, says
 from brainq.tools.results import ToolError
 from tests.integration.test_people_outside import Outside, die_running, parked
@@ -35,9 +29,7 @@ def hooked(brain: Any) -> Told:
 
 
 @pytest.mark.parametrize("result", [7, "7", {"n": [1]}], ids=["number", "text", "object"])
-def test_a_result_from_outside_is_told_by_the_next_worker_and_not_by_who_brings_it(
-    pumps: Pumps, result: Any
-) -> None:
+def test_a_result_from_outside_is_told_by_the_next_worker_and_not_by_who_brings_it(pumps: Pumps, result: Any) -> None:
     outside = Outside()
     told = hooked(outside.brain)
     pump, handle = parked(pumps, outside)

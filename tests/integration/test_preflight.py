@@ -47,9 +47,7 @@ def settings_of(here: Path, module: str, text: str, **given: Any) -> Settings:
     return load_settings(app=f"{module}:brain", data_dir=here / "data", **given)
 
 
-def test_a_setup_that_is_whole_gives_the_brain(
-    here: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_setup_that_is_whole_gives_the_brain(here: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     settings = settings_of(here, "pre_whole", APP.format(model="openai:gpt-4.1-mini"))
     assert require_start(settings, redis_url=redis_url, writes=here).default.name == "shop"
@@ -75,9 +73,7 @@ def test_a_missing_package_is_said_with_its_extra(here: Path, monkeypatch: pytes
         require_start(settings, redis_url=None)
 
 
-def test_every_fault_is_said_at_once_each_with_its_variable_and_no_password(
-    here: Path, silent_port: int
-) -> None:
+def test_every_fault_is_said_at_once_each_with_its_variable_and_no_password(here: Path, silent_port: int) -> None:
     settings = settings_of(
         here,
         "pre_faults",
@@ -144,9 +140,7 @@ def test_sql_that_is_no_database_or_newer_than_this_brainq_is_refused(tmp_path: 
     assert not (tmp_path / "made").exists()
 
 
-def test_a_place_that_takes_no_files_is_told_from_a_full_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_place_that_takes_no_files_is_told_from_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_disk(tmp_path / "not" / "there" / "yet").level == "ok"
     (tmp_path / "file").touch()
     assert check_disk(tmp_path / "file" / "below").remedy == "use a directory of yours: set BRAINQ_DATA_DIR"
@@ -176,9 +170,7 @@ def test_a_redis_that_is_there_is_named_and_one_that_refuses_the_login_says_so(r
     assert "wrong" not in refused.said
 
 
-def test_a_look_that_hangs_is_left_to_itself(
-    here: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_look_that_hangs_is_left_to_itself(here: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     never = threading.Event()
 
     def hang(_url: str) -> None:

@@ -129,9 +129,7 @@ def test_node(reaches: Sent, redis_url: str, tmp_path: Path) -> None:
         pytest.param("go", "a.go", ["go", "run"], marks=pytest.mark.needs(bool(shutil.which("go")), "go")),
     ],
 )
-def test_http(
-    pumps: Callable[..., Pump], tmp_path: Path, language: str, file: str, command: list[str]
-) -> None:
+def test_http(pumps: Callable[..., Pump], tmp_path: Path, language: str, file: str, command: list[str]) -> None:
     pump, code = pumps(), blocks(language)[-1]
     assert URL_OF_THE_GATEWAY in code
     key = re.findall(r'"(order-\d+)"', code)[0]
@@ -169,9 +167,7 @@ def test_a_submit_of_any_priority_is_accepted(
     for priority in chosen:
         fields = {"turn_id": f"order-{priority}", "session_id": f"s-{priority}", "user_message": "Restock"}
         options: dict[str, Any] = {} if priority is None else {"priority": priority}
-        theirs.send_task(
-            "brainq.turn.submit", queue="brainq.turns", ignore_result=True, kwargs=fields, **options
-        )
+        theirs.send_task("brainq.turn.submit", queue="brainq.turns", ignore_result=True, kwargs=fields, **options)
     (waiting,) = [queue for queue in pump.client.fleet().queues if queue.name == "brainq.turns"]
     assert waiting.depth == len(chosen)
     taken_by_a_worker(pump, lambda: all(pump.wiring.store.turns.get(f"order-{each}") for each in chosen))
@@ -180,15 +176,11 @@ def test_a_submit_of_any_priority_is_accepted(
     theirs.close()
 
 
-def test_a_submit_for_later_is_a_rejected_row_that_names_the_remedy(
-    pumps: Callable[..., Pump], redis_url: str
-) -> None:
+def test_a_submit_for_later_is_a_rejected_row_that_names_the_remedy(pumps: Callable[..., Pump], redis_url: str) -> None:
     pump = pumps(lease_s=10, beat_s=1)
     theirs = producer(redis_url, pump.settings.prefix)
     fields = {"turn_id": "order-90", "session_id": "monday", "user_message": "Restock"}
-    theirs.send_task(
-        "brainq.turn.submit", queue="brainq.turns", ignore_result=True, kwargs=fields, countdown=1
-    )
+    theirs.send_task("brainq.turn.submit", queue="brainq.turns", ignore_result=True, kwargs=fields, countdown=1)
     taken_by_a_worker(pump, lambda: pump.wiring.store.turns.get("order-90") is not None)
     row = pump.wiring.store.turns.get("order-90")
     assert row is not None

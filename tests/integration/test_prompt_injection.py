@@ -79,9 +79,7 @@ def test_what_an_earlier_turn_has_read_counts_where_the_session_does(
 ) -> None:
     figures = Figures()
     play(pumps, Office(banking(), "user_task_0", attacked=True), Figures(), "s1", after_untrusted=policy)
-    later = Office(
-        banking(), "user_task_1", attacked=False
-    )  # the model reads the earlier turn's results once more
+    later = Office(banking(), "user_task_1", attacked=False)  # the model reads the earlier turn's results once more
     play(pumps, later, figures, "s1", after_untrusted=policy)
     assert later.attack_step == 1
     assert len(later.taken_effect()) == took_effect

@@ -176,10 +176,7 @@ def test_the_async_client_submits_follows_and_cancels(pumps: Callable[..., Pump]
             kinds = [event.kind async for event in handle.events(timeout_s=60)]
             assert kinds[0] == "turn.active"
             assert kinds[-1] == "result"
-            later = [
-                event.seq
-                async for event in (await client.handle(handle.turn_id)).events(after=3, timeout_s=5)
-            ]
+            later = [event.seq async for event in (await client.handle(handle.turn_id)).events(after=3, timeout_s=5)]
             assert later == list(range(4, len(kinds) + 1))
             assert (await handle.result(timeout_s=60)).text == "hello"
             other = await client.submit("s1", script(final="never"))

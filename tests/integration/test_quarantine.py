@@ -145,9 +145,7 @@ def answer_all(pump: Pump) -> None:
                 each.result()
 
 
-def test_many_beside_one_that_kills_are_asked_again_at_once_and_at_most_once(
-    pump: Pump, model: Model
-) -> None:
+def test_many_beside_one_that_kills_are_asked_again_at_once_and_at_most_once(pump: Pump, model: Model) -> None:
     *innocents, poison = suspects(pump, *(f"calm{n}" for n in range(INNOCENTS)), "poison")
     answer_all(pump)
     pump.drain()

@@ -65,9 +65,7 @@ def test_the_tools_of_a_new_project_share_their_stock_over_processes(tmp_path: P
     restocking = "from app import restock; from types import SimpleNamespace as Context; import sys\n"
     for key, after in (("k1", 8), ("k1", 8), ("k2", 13)):  # the same key is the same order
         code = f"{restocking}print(restock('apples', 5, Context(idempotency_key={key!r})))"
-        done = subprocess.run(
-            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-        )
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
         assert done.stdout == f"apples: now {after}\n"
         assert brain.tools["count"].function("apples") == after
 

@@ -63,9 +63,7 @@ class Stage:
         sql_url = sqlite_url(directory)
         # A long lease: whether somebody else takes the turn is up to each test.
         self.outside = Pump(self.brain, redis_url, sql_url, owner="outside", lease_s=30.0)
-        self.worker = Pump(
-            self.brain, f"redis://127.0.0.1:{proxy.port}/0", sql_url, owner="worker", lease_s=30.0
-        )
+        self.worker = Pump(self.brain, f"redis://127.0.0.1:{proxy.port}/0", sql_url, owner="worker", lease_s=30.0)
 
     def think(self, fault_at: dict[int, Fault], done: Fault | None = None) -> Any:
         """One turn whose steps the worker makes, with these faults before these words, and `done` behind the last."""
@@ -120,11 +118,7 @@ FAULTS: dict[str, tuple[dict[int, Fault], Fault | None, str]] = {
     "one reset": ({3: Proxy.reset}, None, "resets"),
     "resets again and again": (dict.fromkeys((2, 4, 6, 8), Proxy.reset), None, "resets"),
     "a reset before the commit": ({}, Proxy.reset, "resets"),
-    "away until after the reply": (
-        {3: Proxy.go_away},
-        lambda proxy: soon(proxy.come_back),
-        "refused",
-    ),
+    "away until after the reply": ({3: Proxy.go_away}, lambda proxy: soon(proxy.come_back), "refused"),
     "frozen until after the reply": ({3: Proxy.freeze}, lambda proxy: soon(proxy.thaw), ""),
     "replies of deltas dropped": ({3: lambda proxy: proxy.swallow_replies(2)}, None, "swallowed"),
 }
@@ -139,11 +133,7 @@ def test_trouble_with_redis_while_text_streams_costs_the_turn_nothing(
     handle = stage.think(at, done)
     result = stage.outside.finish(handle)
 
-    assert (result.ending, result.stop_reason, result.text) == (
-        Ending.COMPLETED,
-        StopReason.ANSWERED,
-        WORDS,
-    )
+    assert (result.ending, result.stop_reason, result.text) == (Ending.COMPLETED, StopReason.ANSWERED, WORDS)
     assert stage.model.asked == [(1, 1)], "the model is asked once, and paid once"
     assert [spend.kind for spend in result.spends] == ["step"]
     assert told(handle) == WORDS, "each word is told once"

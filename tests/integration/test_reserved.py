@@ -77,27 +77,17 @@ def test_without_a_bound_on_the_reply_the_overshoot_is_one_step(pumps: Callable[
 def test_a_step_s_price_is_reserved_before_it_is_asked(pumps: Callable[..., Pump]) -> None:
     # A step costs 5 dollars and could cost over 10: with 14 the second is not asked.
     model = Counter()
-    assert ended(pumps, model, max_cost_usd=14, max_output_tokens=1_000) == (
-        Ending.COMPLETED,
-        StopReason.MAX_COST,
-        1,
-    )
+    assert ended(pumps, model, max_cost_usd=14, max_output_tokens=1_000) == (Ending.COMPLETED, StopReason.MAX_COST, 1)
 
 
 @pytest.mark.usefixtures("price_list")
 def test_a_first_step_that_could_cost_too_much_is_never_asked(pumps: Callable[..., Pump]) -> None:
     model = Counter()
-    assert ended(pumps, model, max_cost_usd=1, max_output_tokens=1_000) == (
-        Ending.COMPLETED,
-        StopReason.MAX_COST,
-        0,
-    )
+    assert ended(pumps, model, max_cost_usd=1, max_output_tokens=1_000) == (Ending.COMPLETED, StopReason.MAX_COST, 0)
 
 
 @pytest.mark.usefixtures("price_list")
-def test_a_turn_whose_bells_all_come_twice_pays_once_and_keeps_its_limit(
-    pumps: Callable[..., Pump],
-) -> None:
+def test_a_turn_whose_bells_all_come_twice_pays_once_and_keeps_its_limit(pumps: Callable[..., Pump]) -> None:
     model = Counter()
     pump = pumps(model.brain(max_cost_usd=26, max_output_tokens=1_000))
     handle = pump.submit("s1", "Look around.")

@@ -100,8 +100,7 @@ def test_a_tool_of_another_brain_is_unknown(pumps: Pumps) -> None:
 
 def test_a_child_turn_may_be_of_another_brain_and_is_of_its_parents_else(pumps: Pumps) -> None:
     desk = Brain(
-        "desk",
-        ScriptedProvider([calls(("ask", {"brain": "lab"})), calls(("ask", {"brain": ""})), says("Done.")]),
+        "desk", ScriptedProvider([calls(("ask", {"brain": "lab"})), calls(("ask", {"brain": ""})), says("Done.")])
     )
 
     @desk.tool(effect=Effect.READ_ONLY)
@@ -198,9 +197,7 @@ def test_the_turns_of_a_brain_that_is_no_more_end_and_say_so(pumps: Pumps) -> No
     client.hset(keys.turn("s1", left.turn_id), "closing_at", 1)
     result = pump.finish(left)
     assert (result.ending, result.stop_reason) == (Ending.TIMED_OUT, StopReason.DEADLINE)
-    assert (
-        result.error == "no worker with the brain 'lab' went on with this turn in time; the brains are desk"
-    )
+    assert result.error == "no worker with the brain 'lab' went on with this turn in time; the brains are desk"
     row = pump.wiring.store.turns.get(left.turn_id)
     assert row is not None
     assert row.ended_at is not None

@@ -90,9 +90,7 @@ def test_every_watcher_of_the_turn_is_told_and_no_other(
     assert sorted(told) == ["first cancelled", "second cancelled"]
 
 
-def test_who_watches_no_more_is_not_told(
-    stops: RedisStopSignals, gaps: Gaps, publish: Callable[..., int]
-) -> None:
+def test_who_watches_no_more_is_not_told(stops: RedisStopSignals, gaps: Gaps, publish: Callable[..., int]) -> None:
     told: list[str] = []
     with stops.watch("s", "turn", lambda _: told.append("too late")):
         wait_until(lambda: gaps.count, "it listens")
@@ -163,9 +161,7 @@ def test_after_a_killed_connection_it_listens_again(
             wait_until(lambda killed=killed: len(told) == killed, "it is told again")
 
 
-def test_a_stop_that_fell_into_a_gap_is_found_by_the_beats(
-    server: RedisServer, publish: Callable[..., int]
-) -> None:
+def test_a_stop_that_fell_into_a_gap_is_found_by_the_beats(server: RedisServer, publish: Callable[..., int]) -> None:
     cancelled, lost = threading.Event(), threading.Event()
     beaten = threading.Event()
 

@@ -19,18 +19,7 @@ from brainq.state.events import Follower, NoEvents
 from brainq.state.stream_reader import StreamReader, pause_s
 from tests.support.proxy import Proxy
 from tests.support.server import RedisServer
-from tests.support.streams import (
-    KEYS,
-    SESSION,
-    Tellers,
-    blocked,
-    kill,
-    numbers,
-    readers,
-    reading,
-    take,
-    until,
-)
+from tests.support.streams import KEYS, SESSION, Tellers, blocked, kill, numbers, readers, reading, take, until
 
 AT_ONCE_S = 1.0  # what does not wait for the end of a block, on a busy machine; a block lasts 2 s
 
@@ -317,9 +306,7 @@ def test_an_event_that_cannot_be_read_fails_its_own_turn(
     asyncio.run(run())
 
 
-def test_closing_in_the_middle_ends_every_follower(
-    redis_server: RedisServer, redis_url: str, tellers: Tellers
-) -> None:
+def test_closing_in_the_middle_ends_every_follower(redis_server: RedisServer, redis_url: str, tellers: Tellers) -> None:
     tellers.begin("t1", "t2")
     tellers.tell("t2", 2)
 

@@ -63,9 +63,7 @@ def test_each_tool_of_the_page_ends_as_it_says(pumps: Callable[..., Pump], desk:
     otherwise = {7: TraceStatus.FAILED, 8: TraceStatus.UNKNOWN}
     for index, entry in enumerate(entry for entry in trace if entry.step == 1):
         assert entry.status is otherwise.get(index, TraceStatus.COMPLETED), entry
-    assert [(entry.status, entry.detail) for entry in trace if entry.step == 2] == [
-        (TraceStatus.DENIED, "blocked")
-    ]
+    assert [(entry.status, entry.detail) for entry in trace if entry.step == 2] == [(TraceStatus.DENIED, "blocked")]
     lanes = {entry.tool: entry.lanes for entry in trace}
     assert lanes["append_note"] == ("note:boat.md",)
     assert lanes["put_in_cart"] == ("cart:s1", "item:tea")

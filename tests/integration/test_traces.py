@@ -126,11 +126,7 @@ def test_what_each_span_says(pumps: Pumps, recorder: Recorder) -> None:
     assert {order.attributes["brainq.call.outcome"], ask.attributes["brainq.call.outcome"]} == {"parked"}
     assert order.events == ("brainq.call.parked",)
     assert not order.is_error
-    attempts = [
-        span.attributes["brainq.attempt"]
-        for span in mine.named("chat")
-        if span.attributes["brainq.step"] == 2
-    ]
+    attempts = [span.attributes["brainq.attempt"] for span in mine.named("chat") if span.attributes["brainq.step"] == 2]
     assert attempts == [1, 2]
     broken = [span for span in mine.named("chat") if span.is_error]
     assert [span.attributes["error.type"] for span in broken] == ["stream"]
@@ -157,13 +153,8 @@ def test_a_turns_spans_name_its_prompt(pumps: Pumps, recorder: Recorder) -> None
 def test_what_goes_on_after_a_park_is_linked_to_it(pumps: Pumps, recorder: Recorder) -> None:
     _, handle = whole_turn(pumps)
     mine = recorder.spans.of_turn(handle.turn_id)
-    linked = {
-        span.attributes["brainq.step"]: span.links for span in mine.named("brainq.advance") if span.links
-    }
-    assert linked == {
-        3: (call_span_id(handle.turn_id, "c2-0", 1),),
-        4: (call_span_id(handle.turn_id, "c3-0", 1),),
-    }
+    linked = {span.attributes["brainq.step"]: span.links for span in mine.named("brainq.advance") if span.links}
+    assert linked == {3: (call_span_id(handle.turn_id, "c2-0", 1),), 4: (call_span_id(handle.turn_id, "c3-0", 1),)}
 
 
 def test_a_child_turn_hangs_below_the_call_that_asked_it(pumps: Pumps, recorder: Recorder) -> None:
@@ -352,13 +343,9 @@ def test_what_is_run_again_by_hand_is_in_the_turns_trace(pumps: Pumps, recorder:
     words = [retrier.run("s1", turn_id, name).word for name in ("memory", "memory", "judge:tone")]
     assert words == ["failed", "done", "done"]
     mine = recorder.spans.of_turn(turn_id)
-    tries = [
-        (span.attributes["brainq.tries"], span.is_error) for span in mine.named("brainq.finalize memory")
-    ]
+    tries = [(span.attributes["brainq.tries"], span.is_error) for span in mine.named("brainq.finalize memory")]
     assert tries == [(1, True), (2, True), (3, False)]
-    assert {span.parent_id for span in mine.named("brainq.finalize memory")} == {
-        mine.one("invoke_agent").span_id
-    }
+    assert {span.parent_id for span in mine.named("brainq.finalize memory")} == {mine.one("invoke_agent").span_id}
     assert len(mine.named("brainq.judge tone")) == 2
     assert recorder.spans.orphans() == []
     assert len(recorder.spans.traces()) == 1

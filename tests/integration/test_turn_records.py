@@ -58,9 +58,7 @@ class Hooked:
 
 
 def test_the_hook_behind_a_call_is_told_of_results_from_outside(pumps: Pumps) -> None:
-    hooked = Hooked(
-        Watched(calls(("order", {"what": "a"})), calls(("order", {"what": "b"})), says("Ordered."))
-    )
+    hooked = Hooked(Watched(calls(("order", {"what": "a"})), calls(("order", {"what": "b"})), says("Ordered.")))
     pump = pumps(hooked.brain)
     handle = pump.submit("s1", "Order.")
     pump.drain()
@@ -125,9 +123,7 @@ def packed(answer: str, *, pack: Any = None, recall: Recall | None = None, **opt
         """
         if pack is None:
             raise ValueError("there is no pack")
-        context.cite_local(
-            "notes/boats.md", title="Care of boats", quote="Boats are painted every other spring."
-        )
+        context.cite_local("notes/boats.md", title="Care of boats", quote="Boats are painted every other spring.")
         context.cite_web("https://example.com/ropes/")
         return pack
 
@@ -173,9 +169,7 @@ def test_a_result_says_when_memory_or_the_pack_failed(pumps: Pumps) -> None:
         ("Paint the boat.", []),
     ],
 )
-def test_what_the_pack_cites_stands_under_answers_that_use_it(
-    pumps: Pumps, answer: str, cited: list[str]
-) -> None:
+def test_what_the_pack_cites_stands_under_answers_that_use_it(pumps: Pumps, answer: str, cited: list[str]) -> None:
     pump = pumps(packed(answer, pack={"facts": []}, show_citations=True))
     result = pump.finish(pump.submit("s1", "Well?"))
     assert [c.source for c in (*result.local_citations, *result.web_citations)] == cited
@@ -232,9 +226,5 @@ def test_the_version_and_the_tags_of_a_template_are_recorded(pumps: Pumps) -> No
     pump.finish(handle)
     found = pump.wiring.store.decisions.get(handle.turn_id)
     assert found is not None
-    assert (found.prompt_id, found.prompt_version, found.prompt_tags) == (
-        "ask",
-        "7",
-        ("trial", "eu", "sales"),
-    )
+    assert (found.prompt_id, found.prompt_version, found.prompt_tags) == ("ask", "7", ("trial", "eu", "sales"))
     assert found.prompt_hash == render_hash("Be of help.", PREFIXES[ThinkLevel.HIGH])

@@ -214,9 +214,7 @@ class Rig:
         }
         chosen = _in_order(script, known)
         before = self.client.eval(DIGEST, 0)
-        began = (
-            time.monotonic()
-        )  # a lifetime that each run sets anew may differ by what has passed since the first
+        began = time.monotonic()  # a lifetime that each run sets anew may differ by what has passed since the first
         reply = script.run(*chosen)
         once, lifetimes = self.client.eval(DIGEST, 0), self.lifetimes()
         script.run(*chosen)
@@ -225,9 +223,7 @@ class Rig:
         passed_ms = (time.monotonic() - began) * 1000 + 1
         for key, left_ms in again.items():
             before_ms = lifetimes[key]
-            same = (
-                left_ms == before_ms if min(left_ms, before_ms) < 0 else abs(left_ms - before_ms) <= passed_ms
-            )
+            same = left_ms == before_ms if min(left_ms, before_ms) < 0 else abs(left_ms - before_ms) <= passed_ms
             assert same, f"{name} changed how long {key} lives when it ran again: {before_ms} to {left_ms} ms"
         # What had nothing to do yet may have it later.
         if name not in RENEWS and once != before:

@@ -46,13 +46,7 @@ def test_one_whose_worker_is_lost_is_charged(rig: Rig) -> None:
     assert rig.run("turn_claim", owner="w2")[0] == "GO"
     assert rig.client.hmget(rig.names(TID)["budget"], "input_tokens", "cost_usd") == ["70", "0.25"]
     (spend,) = rig.client.lrange(rig.names(TID)["spends"], 0, -1)
-    assert json.loads(spend) == {
-        "kind": "lost",
-        "step": 0,
-        "input_tokens": 70,
-        "cost_usd": 0.25,
-        "estimated": True,
-    }
+    assert json.loads(spend) == {"kind": "lost", "step": 0, "input_tokens": 70, "cost_usd": 0.25, "estimated": True}
     rig.pass_ms(LEASE_MS + 1)
     assert rig.run("turn_claim", owner="w3", fence=2, most_lost=9)[0] == "GO"
     assert rig.client.hget(rig.names(TID)["budget"], "input_tokens") == "70"

@@ -214,9 +214,7 @@ def test_who_waits_for_a_models_limit_makes_room_in_its_brain_and_goes_on_withou
     submit(rig, A1, **LAB)
     submit(rig, A2, **LAB)
     own(rig, A1)
-    rig.run(
-        "turn_wait", sid="a:1", tid="t01", after_ms=11_000, wait_ms=12_000, why="m:m: 60 requests a minute"
-    )
+    rig.run("turn_wait", sid="a:1", tid="t01", after_ms=11_000, wait_ms=12_000, why="m:m: 60 requests a minute")
     assert state(rig, A2) == "active"
     assert " lab a:1 t01" not in live(rig)
     rig.pass_ms(11_000)
@@ -230,25 +228,8 @@ def test_who_waits_for_a_models_limit_makes_room_in_its_brain_and_goes_on_withou
 def parked(rig: Rig, turn: tuple[str, str]) -> None:
     """The turn asks for a call that somebody has to approve."""
     own(rig, turn)
-    call = {
-        "id": "c1-0",
-        "tool": "t",
-        "effect": "network",
-        "wave": 1,
-        "spec": "{}",
-        "hash": "h",
-        "fp": "",
-        "cap_ms": 9,
-    }
-    asks = {
-        "lanes": "[]",
-        "again": "0",
-        "repairs": 0,
-        "denied": "",
-        "message": "",
-        "ask": "why",
-        "ask_ms": 9000,
-    }
+    call = {"id": "c1-0", "tool": "t", "effect": "network", "wave": 1, "spec": "{}", "hash": "h", "fp": "", "cap_ms": 9}
+    asks = {"lanes": "[]", "again": "0", "repairs": 0, "denied": "", "message": "", "ask": "why", "ask_ms": 9000}
     rig.run("step_commit", sid=turn[0], tid=turn[1], item="{}", calls=json.dumps([call | asks]))
     assert state(rig, turn) == "parked"
 
@@ -267,9 +248,7 @@ def test_a_child_turn_asks_for_its_brains_room_which_its_parent_has_left(rig: Ri
     submit(rig, A1, **LAB)
     child = ("a:1:c", "t08")
     assert submit(rig, child, parent="a:1 t01 c1-0", **LAB)[0] == "QUEUED"
-    assert submit(rig, A2, parent="a:1 t01 c1-0", brain="desk") == ["ACTIVE"], (
-        "of another brain: it asks for none"
-    )
+    assert submit(rig, A2, parent="a:1 t01 c1-0", brain="desk") == ["ACTIVE"], "of another brain: it asks for none"
     end(rig, A2)
     parked(rig, A1)
     assert state(rig, child) == "active"

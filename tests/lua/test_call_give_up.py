@@ -37,12 +37,7 @@ def test_what_does_not_run_any_more_is_gone(rig: Rig) -> None:
 
 def test_a_result_that_came_from_outside_before_the_worker_died_is_its_end(rig: Rig) -> None:
     rig.running(effect="local_write")
-    early = {
-        "token": "k1",
-        "known": "1",
-        "status": "completed",
-        "message": '{"role":"tool","content":"done"}',
-    }
+    early = {"token": "k1", "known": "1", "status": "completed", "message": '{"role":"tool","content":"done"}'}
     assert rig.run("call_complete", **early, retryable="1") == ["EARLY"]
     rig.pass_ms(LEASE_MS)
     assert rig.run("call_give_up", status="unknown") == ["SETTLED"]

@@ -18,10 +18,7 @@ def test_each_word_is_one_event(rig: Rig) -> None:
     rig.running()
     assert rig.run("call_progress", number=1, said=SAID) == ["OK"]
     assert rig.run("call_progress", number=2, said=json.dumps({"done": 2})) == ["OK"]
-    assert told(rig) == [
-        {"call": "c1-0", "done": 1, "total": 3, "message": "rows"},
-        {"call": "c1-0", "done": 2},
-    ]
+    assert told(rig) == [{"call": "c1-0", "done": 1, "total": 3, "message": "rows"}, {"call": "c1-0", "done": 2}]
 
 
 def test_nothing_is_told_of_a_call_that_is_anothers_or_over(rig: Rig) -> None:

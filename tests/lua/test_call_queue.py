@@ -48,9 +48,7 @@ def waits(rig: Rig, effect: str = "read_only") -> list[str]:
 
 def lose(rig: Rig, queue: str = READ_ONLY_QUEUE) -> dict[str, Any]:
     """The oldest doorbell is taken from the list: what it tells."""
-    session_id, its_turn, call, attempt = json.loads(
-        json.loads(rig.client.rpop(rig.keys.prefix + queue))["body"]
-    )[0]
+    session_id, its_turn, call, attempt = json.loads(json.loads(rig.client.rpop(rig.keys.prefix + queue))["body"])[0]
     return {"sid": session_id, "tid": its_turn, "call": call, "attempt": attempt}
 
 
@@ -102,10 +100,7 @@ def test_each_effect_has_a_list_of_its_own(rig: Rig) -> None:
     flood(rig, READS + 1)
     for number in range(WRITES + 1):
         ask_for_write(rig, f"a:w{number}")
-    assert (len(lies_in_list(rig, LOCAL_WRITE_QUEUE)), waits(rig, "local_write")) == (
-        WRITES,
-        [f"a:w{WRITES}"],
-    )
+    assert (len(lies_in_list(rig, LOCAL_WRITE_QUEUE)), waits(rig, "local_write")) == (WRITES, [f"a:w{WRITES}"])
     assert take(rig, LOCAL_WRITE_QUEUE) == "a:w0"
     assert (waits(rig), waits(rig, "local_write")) == (["a:16"], [])
 
@@ -124,9 +119,7 @@ def test_a_call_takes_its_turn_once_it_holds_its_lanes(rig: Rig) -> None:
     assert [take(rig, LOCAL_WRITE_QUEUE) for _ in range(WRITES + 2)][-2:] == ["b:1", "c:2"]
 
 
-@pytest.mark.parametrize(
-    "told", [{"attempt": 2}, {"serves": "local_write"}, {"call": "c7-0"}, {"brains": "other"}]
-)
+@pytest.mark.parametrize("told", [{"attempt": 2}, {"serves": "local_write"}, {"call": "c7-0"}, {"brains": "other"}])
 def test_a_doorbell_that_nobody_needs_makes_room_in_the_list_too(rig: Rig, told: dict[str, Any]) -> None:
     flood(rig, READS + 1)
     rig.client.hset(rig.names("ta00", "a:00")["turn"], "brain", "shop")

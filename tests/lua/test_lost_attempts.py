@@ -88,9 +88,7 @@ def test_an_ending_charges_what_it_is_told_or_what_is_under_way(rig: Rig) -> Non
         rig.begin()
         rig.owned()
         rig.run("step_begin", under_way=said(spend(6)))
-        assert (
-            rig.run("turn_end", spend="", lost=lost, ending="failed", stop_reason="model_error")[0] == "ENDED"
-        )
+        assert rig.run("turn_end", spend="", lost=lost, ending="failed", stop_reason="model_error")[0] == "ENDED"
         assert charged(rig) == expected
 
 

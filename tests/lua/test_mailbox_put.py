@@ -38,9 +38,7 @@ def test_the_same_input_again_gets_its_receipt_after_the_end(rig: Rig) -> None:
 def test_a_mailbox_takes_so_many_inputs_that_nobody_has_read(rig: Rig) -> None:
     rig.owned()
     for number in range(2):
-        assert rig.run("mailbox_put", message_id=f"m{number}", item='{"client_message_id":"m"}', most=2) == [
-            "ACCEPTED"
-        ]
+        assert rig.run("mailbox_put", message_id=f"m{number}", item='{"client_message_id":"m"}', most=2) == ["ACCEPTED"]
     assert rig.run("mailbox_put", message_id="m2", item="{}", most=2) == ["FULL", 2, 50]
     assert rig.run("mailbox_put", message_id="m1", item="{}", most=2) == ["ALREADY", "accepted", "active"]
     rig.run("step_begin", drain=1)

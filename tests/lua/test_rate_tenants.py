@@ -17,12 +17,7 @@ def ask(rig: Rig, session: str, **given: Any) -> list[Any]:
 
 
 def comes(
-    rig: Rig,
-    session: str,
-    most: int | None = MOST,
-    tokens: int = 1,
-    tokens_most: int | None = None,
-    rank: int = 2,
+    rig: Rig, session: str, most: int | None = MOST, tokens: int = 1, tokens_most: int | None = None, rank: int = 2
 ) -> bool:
     """It asks, and goes: where it is not this that is tested, the script is run once."""
     reply = rig.scripts.rate_take(
@@ -206,10 +201,7 @@ def test_two_that_want_all_leave_some_to_a_third(rig: Rig) -> None:
     for i in range(150):
         comes(rig, f"acme:{i:03d}", 100)
         comes(rig, f"b:{i:03d}", 100)
-    assert {tenant: 43 <= int(count) <= 46 for tenant, count in held(rig).items()} == {
-        "acme:": True,
-        "b:": True,
-    }
+    assert {tenant: 43 <= int(count) <= 46 for tenant, count in held(rig).items()} == {"acme:": True, "b:": True}
     assert ask(rig, "c:1", requests_most=100) == ["GO"]
 
 

@@ -102,27 +102,9 @@ def test_a_parked_turn_gives_its_room_and_goes_on_without_any(rig: Rig) -> None:
     submit(rig, A1)
     own(rig, A1)
     submit(rig, B1)
-    call = {
-        "id": "c1-0",
-        "tool": "t",
-        "effect": "network",
-        "wave": 1,
-        "spec": "{}",
-        "hash": "h",
-        "fp": "",
-        "cap_ms": 9,
-    }
+    call = {"id": "c1-0", "tool": "t", "effect": "network", "wave": 1, "spec": "{}", "hash": "h", "fp": "", "cap_ms": 9}
     plan = [
-        call
-        | {
-            "lanes": "[]",
-            "again": "0",
-            "repairs": 0,
-            "denied": "",
-            "message": "",
-            "ask": "why",
-            "ask_ms": 9000,
-        }
+        call | {"lanes": "[]", "again": "0", "repairs": 0, "denied": "", "message": "", "ask": "why", "ask_ms": 9000}
     ]
     rig.run("step_commit", sid="a:1", tid="t01", item="{}", calls=json.dumps(plan))
     assert (state(rig, A1), state(rig, B1)) == ("parked", "active")
@@ -210,8 +192,7 @@ def test_in_outbox_mode_the_bell_lies_with_the_session_that_gave_room(redis_url:
     rig.client.delete(rig.keys.of_session("a:1", "outbox"))
     end(rig, A1)
     lain = [
-        json.loads(bell)["headers"]["id"]
-        for bell in rig.client.lrange(rig.keys.of_session("a:1", "outbox"), 0, -1)
+        json.loads(bell)["headers"]["id"] for bell in rig.client.lrange(rig.keys.of_session("a:1", "outbox"), 0, -1)
     ]
     assert [name for name in lain if name.startswith("t04")] == ["t04.advance.0"]
     rig.close()

@@ -13,13 +13,7 @@ def keep(
     rig: Rig, size: int, share: int | None = None, own: str = "{}", caps: str = "{}", told_ms: int = 0
 ) -> list[Any]:
     """`told_ms`: caps that are not told any more are lifted at once."""
-    said: dict[str, Any] = {
-        "size": size,
-        "share": share or size,
-        "own": own,
-        "caps": caps,
-        "told_ms": told_ms,
-    }
+    said: dict[str, Any] = {"size": size, "share": share or size, "own": own, "caps": caps, "told_ms": told_ms}
     return rig.run("room_keep", **said, most=100, keep_ms=600_000)
 
 

@@ -43,11 +43,7 @@ def test_the_input_it_reads_is_consumed_with_it(rig: Rig) -> None:
     rig.owned()
     put(rig, "m1", "m2", "m3")
     assert rig.run("step_begin", drain=2, items=['{"n":1}', '{"n":2}']) == ["GO", 1, 1]
-    assert rig.client.hgetall(rig.names(TID)["receipts"]) == {
-        "m1": "consumed 1",
-        "m2": "consumed 1",
-        "m3": "accepted",
-    }
+    assert rig.client.hgetall(rig.names(TID)["receipts"]) == {"m1": "consumed 1", "m2": "consumed 1", "m3": "accepted"}
     assert rig.history() == [{"n": 1}, {"n": 2}]
     assert rig.client.llen(rig.names(TID)["mailbox"]) == 1
     assert rig.events()[-3:] == ["input.consumed", "input.consumed", "step.started"]

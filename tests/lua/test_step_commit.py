@@ -75,13 +75,7 @@ def test_calls_over_the_budget_are_named_and_nothing_is_committed(rig: Rig) -> N
 
     denied = [call | {"denied": "budget", "message": "{}"} for call in plan[3:]]
     assert rig.run("step_commit", item="{}", calls=json.dumps([*plan[:3], *denied])) == ["COMMITTED"]
-    assert [rig.status(f"c1-{n}") for n in range(5)] == [
-        "dispatched",
-        "denied",
-        "dispatched",
-        "denied",
-        "denied",
-    ]
+    assert [rig.status(f"c1-{n}") for n in range(5)] == ["dispatched", "denied", "dispatched", "denied", "denied"]
     assert rig.client.hget(rig.names(TID)["budget"], "tool_calls_used") == "2"
 
 
@@ -96,8 +90,8 @@ def test_past_the_deadline_no_call_is_paid_for_that_was_not_before(rig: Rig) -> 
 
 def test_a_reply_of_more_calls_than_lua_has_places_on_its_stack_is_committed_whole(rig: Rig) -> None:
     message = '{"role":"tool"}'
-    assert rig.committed(
-        *({"index": index, "denied": "too_many", "message": message} for index in range(3_000))
-    ) == ["COMMITTED"]
+    assert rig.committed(*({"index": index, "denied": "too_many", "message": message} for index in range(3_000))) == [
+        "COMMITTED"
+    ]
     assert len(rig.history()) == 3_001
     assert rig.bells("brainq.turns")[-1] == ["s1", "t01", 1]

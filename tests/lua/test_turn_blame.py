@@ -19,11 +19,7 @@ def alone(rig: Rig) -> Rig:
 def test_it_is_counted_and_the_turn_is_rung_for_at_once(alone: Rig) -> None:
     assert alone.run("turn_blame") == ["BLAMED", 1]
     held = alone.turn()
-    assert (held["died_alone"], held["lost_attempts"], held["died_how"]) == (
-        "1",
-        "1",
-        "was killed by signal 9",
-    )
+    assert (held["died_alone"], held["lost_attempts"], held["died_how"]) == ("1", "1", "was killed by signal 9")
     assert alone.bells("brainq.turns") == [["s1", "t01", 1]]
 
 

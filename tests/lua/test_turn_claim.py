@@ -17,11 +17,7 @@ def test_a_claim_raises_the_fence(rig: Rig) -> None:
 
 @pytest.mark.parametrize(
     ("fields", "fence", "why"),
-    [
-        ({}, 7, "stale"),
-        ({"owner": "w9", "lease_until": 9 * 10**12}, 0, "held"),
-        ({"awaits": "calls"}, 0, "awaits"),
-    ],
+    [({}, 7, "stale"), ({"owner": "w9", "lease_until": 9 * 10**12}, 0, "held"), ({"awaits": "calls"}, 0, "awaits")],
 )
 def test_a_doorbell_is_dropped(rig: Rig, fields: dict[str, Any], fence: int, why: str) -> None:
     rig.active()

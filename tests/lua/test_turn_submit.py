@@ -87,14 +87,7 @@ def test_a_turn_that_was_submitted_as_not_ready_is_held_from_its_beginning(rig: 
     rig.run("flag_add")
     rig.active(said=UNREADY)
     held = json.loads(rig.turn()["holds"])
-    assert held == {
-        "ready:k1": {
-            "ends": rig.now_ms + 1000,
-            "policy": "deny",
-            "reason": "not yet",
-            "kind": "readiness",
-        }
-    }
+    assert held == {"ready:k1": {"ends": rig.now_ms + 1000, "policy": "deny", "reason": "not yet", "kind": "readiness"}}
     assert rig.turn()["readiness"] == "ready:k1"
     assert rig.client.lrange(rig.names(TID)["readiness"], 0, -1) == ["f1"], "the flag is for another turn"
 

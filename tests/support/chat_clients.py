@@ -71,9 +71,7 @@ class UiMessage:
                 part = self.tool(chunk["toolCallId"])
                 part |= {"state": "approval-requested", "approval": {"id": chunk["approvalId"]}}
             case "tool-approval-response":
-                (part,) = [
-                    part for part in self.parts if part.get("approval", {}).get("id") == chunk["approvalId"]
-                ]
+                (part,) = [part for part in self.parts if part.get("approval", {}).get("id") == chunk["approvalId"]]
                 part["state"] = "approval-responded"
                 part["approval"] |= {"approved": chunk["approved"]}
             case "tool-output-available":
@@ -223,29 +221,18 @@ class AgUiClient:
         return next((message for message in self.messages if message["id"] == message_id), None)
 
     def _call(self, call_id: str) -> Part:
-        (found,) = [
-            call
-            for message in self.messages
-            for call in message.get("toolCalls", ())
-            if call["id"] == call_id
-        ]
+        (found,) = [call for message in self.messages for call in message.get("toolCalls", ()) if call["id"] == call_id]
         return found
 
     def _tool_call(self, event: Part) -> None:
-        if any(
-            call["id"] == event["toolCallId"]
-            for message in self.messages
-            for call in message.get("toolCalls", ())
-        ):
+        if any(call["id"] == event["toolCallId"] for message in self.messages for call in message.get("toolCalls", ())):
             return
         message = self._found(event["parentMessageId"])
         if message is None:
             message = Part({"id": event["parentMessageId"], "role": "assistant"})
             self.messages.append(message)
         made = {"name": event["toolCallName"], "arguments": ""}
-        message.setdefault("toolCalls", []).append(
-            {"id": event["toolCallId"], "type": "function", "function": made}
-        )
+        message.setdefault("toolCalls", []).append({"id": event["toolCallId"], "type": "function", "function": made})
 
     def _result(self, event: Part) -> None:
         at = next(

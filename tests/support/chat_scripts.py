@@ -76,13 +76,7 @@ def scripts(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Script:
     elif text:
         script.texts.append(text)
     script.add(EventKind.TURN_CLOSING, ending=ending.value, stop_reason="answered")
-    script.add(
-        EventKind.RESULT,
-        EventDetails(result=script.result),
-        ending=ending.value,
-        stop_reason="",
-        elapsed_ms=1,
-    )
+    script.add(EventKind.RESULT, EventDetails(result=script.result), ending=ending.value, stop_reason="", elapsed_ms=1)
     return script
 
 

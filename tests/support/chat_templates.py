@@ -29,9 +29,7 @@ def mistral(messages: Messages) -> None:
     """After an optional system message users and assistant take turns; ids of calls are nine letters and digits."""
     _check_calls(messages)
     said = messages[1:] if messages[0]["role"] == "system" else messages
-    _check_turns(
-        said, "After the optional system message, conversation roles must alternate user/assistant/..."
-    )
+    _check_turns(said, "After the optional system message, conversation roles must alternate user/assistant/...")
     for message in messages:
         ids = [call["id"] for call in message.get("tool_calls", ())]
         ids += [message["tool_call_id"]] if message["role"] == "tool" else []

@@ -24,11 +24,7 @@ def read_by(text: str) -> Callable[..., float | None]:
     samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
 
     def read(name: str, **labels: str) -> float | None:
-        found = [
-            sample.value
-            for sample in samples
-            if sample.name == name and labels.items() <= sample.labels.items()
-        ]
+        found = [sample.value for sample in samples if sample.name == name and labels.items() <= sample.labels.items()]
         return sum(found) if found else None
 
     return read

@@ -35,10 +35,7 @@ def push_by_hand(client: Any, fields: dict[str, Any], *, key: str = "bq:brainq.t
                 "content-encoding": "utf-8",
                 "content-type": "application/json",
                 "headers": {"lang": "sh", "task": "brainq.turn.submit", "id": str(uuid4())},
-                "properties": {
-                    "delivery_tag": "1",
-                    "delivery_info": {"exchange": "", "routing_key": "brainq.turns"},
-                },
+                "properties": {"delivery_tag": "1", "delivery_info": {"exchange": "", "routing_key": "brainq.turns"}},
             }
         ),
     )

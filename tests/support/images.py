@@ -84,9 +84,7 @@ class Container:
         return ["buildah", "run", *ISOLATION, "--user", self.user, *given, self.name, "--", *arguments]
 
     def run(self, *arguments: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.command(*arguments), capture_output=True, text=True, timeout=timeout_s, check=False
-        )
+        return subprocess.run(self.command(*arguments), capture_output=True, text=True, timeout=timeout_s, check=False)
 
     def start(self, arguments: Sequence[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(self.command(*arguments), stdout=log, stderr=log, start_new_session=True)

@@ -31,8 +31,7 @@ class User:
     def __init__(self, action: Literal["accept", "decline", "cancel"], decision: str = "approve") -> None:
         self.asked: list[str] = []
         self._answer = ElicitResult(
-            action=action,
-            content={"decision": decision, "reason": "not today"} if action == "accept" else None,
+            action=action, content={"decision": decision, "reason": "not today"} if action == "accept" else None
         )
 
     async def __call__(self, context: object, params: ElicitRequestParams) -> ElicitResult:

@@ -61,9 +61,7 @@ class Watched(ScriptedProvider):
         return self.script[min(request.step, len(self.script)) - 1]
 
 
-def brain_of(
-    model: Any, ran: list[str] | None = None, *, approval: ApprovalRule = None, **options: Any
-) -> Brain:
+def brain_of(model: Any, ran: list[str] | None = None, *, approval: ApprovalRule = None, **options: Any) -> Brain:
     """A brain with tools that do nothing but say in `ran` that they ran: `look x`, `write x`, `note x`."""
     brain = Brain("people", model, "Help.", **options)
     done: list[str] = [] if ran is None else ran

@@ -43,9 +43,7 @@ class EmptiedDatabase:
         """The tables of `url` but `kept`, and their sequences, are emptied from now on."""
         self.url = url
         self._connection = psycopg.connect(url, autocommit=True)
-        tables = self._names(
-            "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> %s", kept
-        )
+        tables = self._names("SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> %s", kept)
         numbers = self._names("SELECT sequencename FROM pg_sequences WHERE schemaname = %s", "public")
         self._emptying = sql.SQL("; ").join(
             [

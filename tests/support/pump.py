@@ -29,13 +29,7 @@ from brainq.store.store import Store
 from brainq.wiring import Wiring
 from tests.support.stand_in import stand_in
 
-QUICK: dict[str, Any] = {
-    "lease_s": 0.3,
-    "beat_s": 0.1,
-    "sweep_s": 0.02,
-    "rering_s": 0.1,
-    "result_after_failing_s": 0.3,
-}
+QUICK: dict[str, Any] = {"lease_s": 0.3, "beat_s": 0.1, "sweep_s": 0.02, "rering_s": 0.1, "result_after_failing_s": 0.3}
 
 _making = threading.Lock()
 _template: list[Path] = []

@@ -54,9 +54,7 @@ class Duel:
             assert not thread.is_alive(), "a side did not end"
         failures = [side.failure for side in sides if side.failure is not None]
         # What went wrong comes before that the other side waited in vain.
-        for failure in sorted(
-            failures, key=lambda failure: isinstance(failure, threading.BrokenBarrierError)
-        ):
+        for failure in sorted(failures, key=lambda failure: isinstance(failure, threading.BrokenBarrierError)):
             raise failure
         return sides[0].answer, sides[1].answer
 

@@ -70,9 +70,7 @@ def send_at_the_end(client: Client, steers: Sequence[Steer], sent: Callable[[], 
 
 
 @contextmanager
-def other_process(
-    steers: Sequence[Steer], environment: Mapping[str, str], root: str
-) -> Generator[Callable[[], None]]:
+def other_process(steers: Sequence[Steer], environment: Mapping[str, str], root: str) -> Generator[Callable[[], None]]:
     """A second process that sends these once the function it gives is called; it is waited for at the end."""
     process = subprocess.Popen(
         [sys.executable, "-m", ROOT_MODULE],

@@ -47,8 +47,6 @@ async def read_on(
         return not reader.is_over
 
     limits = httpx.Limits(max_connections=None)
-    async with httpx.AsyncClient(
-        base_url=base, timeout=120, limits=limits, verify=False, headers=headers
-    ) as http:
+    async with httpx.AsyncClient(base_url=base, timeout=120, limits=limits, verify=False, headers=headers) as http:
         left = [(path, reader) for path, reader in readers.items() if not reader.is_over]
         return sum(await asyncio.gather(*(one(path, reader, http) for path, reader in left)))

@@ -9,12 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wait_until(
-    predicate: Callable[[], T],
-    description: str,
-    timeout_s: float = 60.0,
-    every_s: float = 0.01,
-) -> T:
+def wait_until(predicate: Callable[[], T], description: str, timeout_s: float = 60.0, every_s: float = 0.01) -> T:
     """Call `predicate` until it returns something true, and return that.
 
     Fails the test with `description` and the last value after `timeout_s` of monotonic time.

@@ -60,10 +60,7 @@ class World:
         # A broker of its own: doorbells then go through the outbox.
         elsewhere: dict[str, Any] = {}
         if broker_database:
-            elsewhere = {
-                "doorbell": "outbox",
-                "broker_url": f"{self.redis.url.removesuffix('0')}{broker_database}",
-            }
+            elsewhere = {"doorbell": "outbox", "broker_url": f"{self.redis.url.removesuffix('0')}{broker_database}"}
         self.environment = {
             **SHORT,
             **{f"BRAINQ_{name.upper()}": value for name, value in elsewhere.items()},
@@ -104,9 +101,7 @@ class World:
 
     def kill_the(self, pool: str, pid: int) -> None:
         """SIGKILL the worker of `pool` that is process `pid`; fails if none is."""
-        running = {
-            worker.process.pid: worker for worker in self.fleet.of_pool(pool) if worker.process is not None
-        }
+        running = {worker.process.pid: worker for worker in self.fleet.of_pool(pool) if worker.process is not None}
         assert pid in running, f"{pool} is {sorted(running)}, and the work was begun by {pid}"
         self._kill(running[pid])
 

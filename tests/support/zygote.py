@@ -30,13 +30,7 @@ PRELOADED = (
     *("celery.bin.celery", "celery.apps.worker", "celery.concurrency.base", "celery.fixups.django"),
     *("celery.worker.autoscale", "celery.worker.components", "celery.worker.control", "celery.events.state"),
     *("celery.worker.consumer", "celery.app.builtins", "celery.backends.base", "celery.loaders.app"),
-    *(
-        "celery.app.control",
-        "celery.app.events",
-        "kombu.transport.redis",
-        "kombu.asynchronous",
-        "kombu.pidbox",
-    ),
+    *("celery.app.control", "celery.app.events", "kombu.transport.redis", "kombu.asynchronous", "kombu.pidbox"),
     *("sqlalchemy.dialects.sqlite", "sqlalchemy.dialects.postgresql.psycopg", "alembic.command"),
 )
 UNLOADED = ("brainq.cli", "brainq.gateway", "brainq.store.migrations", "brainq.workers")
@@ -98,9 +92,7 @@ class Zygote:
         self._process.wait()
 
 
-def fork_celery(
-    celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int
-) -> ForkedProcess:
+def fork_celery(celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int) -> ForkedProcess:
     """Fork a process that does what `python -m celery ...` does, with the file `inherited` left open in it."""
     zygote = _zygote()
     given = {"celery": [*celery], "environment": {**environment}, "cwd": os.getcwd(), "inherited": inherited}

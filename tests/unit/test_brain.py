@@ -120,9 +120,7 @@ def test_a_part_refuses_what_makes_no_sense(
 
 @pytest.mark.parametrize("cap", [0, -1, 2.0, True, "2", 1_000_001])
 def test_a_cap_that_makes_no_sense_is_refused(cap: Any) -> None:
-    with pytest.raises(
-        InvalidInput, match=r"max_live_turns: .* from 1 to 1,000,000, or None .*, got " + repr(cap)
-    ):
+    with pytest.raises(InvalidInput, match=r"max_live_turns: .* from 1 to 1,000,000, or None .*, got " + repr(cap)):
         Brain("b", "openai:x", max_live_turns=cap)
 
 

@@ -87,9 +87,7 @@ def test_a_worker_command_is_one_celery_accepts_with_the_pools_concurrency(where
 def test_flower_listens_on_loopback_or_asks_for_a_login() -> None:
     assert COMMANDS["Procfile flower"] == ["brainq", "flower"]
     assert COMMANDS["compose flower"] == ["brainq", "flower", "--address", "0.0.0.0"]
-    assert compose()["services"]["flower"]["environment"]["FLOWER_BASIC_AUTH"].startswith(
-        "${FLOWER_BASIC_AUTH:?"
-    )
+    assert compose()["services"]["flower"]["environment"]["FLOWER_BASIC_AUTH"].startswith("${FLOWER_BASIC_AUTH:?")
 
 
 def test_the_gateway_is_reached_from_this_machine_alone_and_is_well_when_redis_and_sql_are() -> None:
@@ -112,10 +110,7 @@ def test_compose_and_the_procfile_run_the_same_workers() -> None:
 
 
 def test_every_variable_named_in_a_deployment_file_is_a_setting() -> None:
-    texts = [
-        (ROOT / name).read_text()
-        for name in ("docker-compose.yml", "docs/deploy.md", "ops/docker/Dockerfile")
-    ]
+    texts = [(ROOT / name).read_text() for name in ("docker-compose.yml", "docs/deploy.md", "ops/docker/Dockerfile")]
     named = {name for text in texts for name in re.findall(ENV_PREFIX + r"([A-Z][A-Z_]*)", text)}
     assert named
     assert {name.lower() for name in named} <= {*Settings.model_fields, "ready_file"}
@@ -188,9 +183,7 @@ def test_what_people_look_at_is_published_on_loopback_and_nothing_else() -> None
 
 def test_every_file_compose_and_the_dockerfile_name_is_there() -> None:
     services = compose()["services"]
-    mounts = [
-        str(mount).split(":")[0] for service in services.values() for mount in service.get("volumes", [])
-    ]
+    mounts = [str(mount).split(":")[0] for service in services.values() for mount in service.get("volumes", [])]
     dockerfile = services["coordinator"]["build"]["dockerfile"]
     copied = re.findall(r"^COPY (.+) \S+$", (ROOT / dockerfile).read_text(), re.MULTILINE)
     named = [mount for mount in mounts if mount.startswith("./")] + [

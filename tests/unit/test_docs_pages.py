@@ -112,10 +112,7 @@ def test_the_promises_counts_are_those_of_the_tests() -> None:
     assert f"in {test_model.SAMPLE:,} seeded random interleavings" in text
     more = test_model.SCHEDULES - test_model.SAMPLE + test_model.FRESH
     assert f"(`make test-full`: {more:,} more" in text
-    for count, said in (
-        (len(MUTANTS), r"each of more than (\d+) scripts"),
-        (len(BUGS), r"more than (\d+) bugs"),
-    ):
+    for count, said in ((len(MUTANTS), r"each of more than (\d+) scripts"), (len(BUGS), r"more than (\d+) bugs")):
         (least,) = re.findall(said, text)
         assert int(least) < count
 
@@ -135,9 +132,7 @@ def test_the_tests_that_a_promise_names_are_there() -> None:
 @pytest.mark.parametrize("section", re.findall(r"^##+ .+$", page("benchmarks.md"), re.M))
 def test_measured_figures_are_dated_and_name_their_build(section: str) -> None:
     text = page("benchmarks.md").split(f"\n{section}\n")[1].split("\n## ")[0].split("\n### ")[0]
-    has_figures = (
-        re.search(r"^\| .*\d(\.\d+)? ?(ms|s|kB|MB)?\b.* \|$", text, re.M) and section not in NOT_MEASURED
-    )
+    has_figures = re.search(r"^\| .*\d(\.\d+)? ?(ms|s|kB|MB)?\b.* \|$", text, re.M) and section not in NOT_MEASURED
     if has_figures:
         assert re.search(r"[Bb]uild `[0-9a-f]{7}`, \d{1,2} \w+ 20\d\d", text), section
 

@@ -39,11 +39,7 @@ def test_every_page_is_in_the_sites_contents() -> None:
 
 
 def test_every_public_name_has_its_place_on_one_api_page() -> None:
-    told = [
-        name
-        for page in (DOCS / "api").glob("*.md")
-        for name in re.findall(r"^::: (\S+)$", page.read_text(), re.M)
-    ]
+    told = [name for page in (DOCS / "api").glob("*.md") for name in re.findall(r"^::: (\S+)$", page.read_text(), re.M)]
     public = {f"brainq.{name}" for name in brainq.__all__ if name != "__version__"}
     scripted = {f"brainq.testing.{name}" for name in testing.__all__}
     engine = {f"brainq.engine.{name}" for name in brainq.engine.__all__}

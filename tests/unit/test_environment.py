@@ -9,12 +9,7 @@ import pytest
 
 from brainq.errors import SetupError
 from brainq.settings.deployment import Concurrency, Settings
-from brainq.settings.environment import (
-    SETTINGS,
-    WARNED_NAMES,
-    mistyped_names,
-    read_env_file,
-)
+from brainq.settings.environment import SETTINGS, WARNED_NAMES, mistyped_names, read_env_file
 
 
 def test_the_names_are_those_of_the_settings() -> None:
@@ -37,19 +32,12 @@ def test_a_name_that_is_nearly_right_is_told_with_the_right_one(wrong: str, righ
 
 
 def test_right_names_told_ones_and_those_of_others_are_left_alone() -> None:
-    fine = {
-        "BRAINQ_APP": "a:b",
-        "brainq_lease_s": "1",
-        "BRAINQ_EFFECTS": "network",
-        "BRAINQ_TEST_DIR": "/tmp",
-    }
+    fine = {"BRAINQ_APP": "a:b", "brainq_lease_s": "1", "BRAINQ_EFFECTS": "network", "BRAINQ_TEST_DIR": "/tmp"}
     assert mistyped_names(fine) == []
     assert mistyped_names({"BRAINQ_LEESE_S": "1", WARNED_NAMES: "BRAINQ_LEESE_S"}) == []
 
 
-def test_the_file_sets_what_is_not_set_and_nothing_is_not_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_sets_what_is_not_set_and_nothing_is_not_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SET", "here")
     monkeypatch.setenv("EMPTY_KEY", "")

@@ -36,15 +36,10 @@ def thread_names() -> list[str]:
 
 def test_all_leases_are_renewed_at_once_when_told(beats: LeaseRenewer) -> None:
     leases = [Lease(), Lease()]
-    with (
-        beats.renew(leases[0].beat, leases[0].lost.append),
-        beats.renew(leases[1].beat, leases[1].lost.append),
-    ):
+    with beats.renew(leases[0].beat, leases[0].lost.append), beats.renew(leases[1].beat, leases[1].lost.append):
         for count in (1, 2):
             beats.beat_now()
-            wait_until(
-                lambda count=count: [lease.beaten for lease in leases] == [count, count], "both are renewed"
-            )
+            wait_until(lambda count=count: [lease.beaten for lease in leases] == [count, count], "both are renewed")
         leases[1].word = "CLOSED"
         beats.beat_now()
         wait_until(lambda: leases[1].lost, "the loss is told")

@@ -18,13 +18,7 @@ from brainq import AsyncClient, AsyncSession, AsyncTurnHandle, Client, Operator,
 ROOT = Path(__file__).parents[2]
 PUBLIC = {"brainq", "brainq.engine", "brainq.testing"}
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
-DEMO_OF_OUR_OWN = {
-    "demo.py",
-    "kept.py",
-    "killing.py",
-    "report.py",
-    "stage.py",
-}  # they look into the engine on purpose
+DEMO_OF_OUR_OWN = {"demo.py", "kept.py", "killing.py", "report.py", "stage.py"}  # they look into the engine on purpose
 EXAMPLES = sorted(
     path
     for path in (ROOT / "examples").glob("**/*.py")
@@ -79,9 +73,7 @@ def test_each_name_is_there_and_says_what_it_is(name: str) -> None:
         assert not found.__doc__.startswith(f"{name}(")  # what a dataclass says of itself for want of words
 
 
-@pytest.mark.parametrize(
-    "kind", [Client, AsyncClient, TurnHandle, AsyncTurnHandle, Session, AsyncSession, Operator]
-)
+@pytest.mark.parametrize("kind", [Client, AsyncClient, TurnHandle, AsyncTurnHandle, Session, AsyncSession, Operator])
 def test_what_a_client_takes_and_gives_can_be_imported(kind: type) -> None:
     tree = ast.parse(Path(str(inspect.getsourcefile(kind))).read_text())
     ours = {
@@ -121,8 +113,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_importing_brainq_imports_nothing_else_of_it() -> None:
     code = (
-        "import sys, brainq;"
-        "print([m for m in sys.modules if m.startswith(('brainq.', 'celery', 'redis', 'pydantic'))])"
+        "import sys, brainq;print([m for m in sys.modules if m.startswith(('brainq.', 'celery', 'redis', 'pydantic'))])"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert said.stdout.strip() == "[]"

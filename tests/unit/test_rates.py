@@ -8,9 +8,7 @@ from brainq.contracts.rate import Rate, RateWait, parse_rates
 
 
 def test_limits_of_several_models() -> None:
-    rates = parse_rates(
-        "openai:gpt-5=60/min, 200000 tokens/min; anthropic:*=50/min\nanthropic:claude-3*=none"
-    )
+    rates = parse_rates("openai:gpt-5=60/min, 200000 tokens/min; anthropic:*=50/min\nanthropic:claude-3*=none")
     assert rates.of("openai:gpt-5") == Rate(60, 200_000)
     assert rates.of("anthropic:claude-9") == Rate(50)
     assert rates.of("anthropic:claude-3-haiku") is None

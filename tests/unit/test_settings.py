@@ -31,9 +31,7 @@ def test_sqlite_sits_in_the_data_directory_unless_an_url_is_given(tmp_path: Path
 
 
 def test_settings_are_frozen_and_mask_their_secrets() -> None:
-    settings = Settings(
-        redis_url=SecretStr("redis://:hunter2@h/0"), sql_url=SecretStr("postgresql://u:hunter2@h/db")
-    )
+    settings = Settings(redis_url=SecretStr("redis://:hunter2@h/0"), sql_url=SecretStr("postgresql://u:hunter2@h/db"))
     assert "hunter2" not in repr(settings) + str(settings) + settings.model_dump_json()
     with pytest.raises(ValidationError):
         settings.lease_s = 1  # pyright: ignore[reportAttributeAccessIssue]

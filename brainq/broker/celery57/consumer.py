@@ -172,9 +172,7 @@ class Consumer(stock.Consumer):
         if not isinstance(body, list) or len(body) != 3 or not isinstance(body[0], list):
             raise _InvalidMessage("the body is not [args, kwargs, embed]")
         args, kwargs, embed = cast("list[Any]", body)
-        kwargs, embed = (
-            {} if part is None else part for part in (kwargs, embed)
-        )  # some foreign producers' "none"
+        kwargs, embed = ({} if part is None else part for part in (kwargs, embed))  # some foreign producers' "none"
         if not isinstance(kwargs, dict) or not isinstance(embed, dict):
             raise _InvalidMessage("the body is not [args, kwargs, embed]")
         if embed.get("callbacks") or embed.get("errbacks") or embed.get("chain") or embed.get("chord"):

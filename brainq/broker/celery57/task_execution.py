@@ -39,11 +39,7 @@ def strategy(task: Any, app: Any, consumer: Any) -> Handler:
     )
 
     def handle(
-        message: Any,
-        body: list[Any],
-        ack: Callable[..., object],
-        reject: Callable[..., object],
-        callbacks: Any,
+        message: Any, body: list[Any], ack: Callable[..., object], reject: Callable[..., object], callbacks: Any
     ) -> None:
         request = request_class(
             message,

@@ -216,11 +216,7 @@ class _CheckedChannel:
         return True
 
     def _is_later(self: Any, name: str) -> bool:
-        return (
-            name != FINALIZE_QUEUE
-            and FINALIZE_QUEUE in self.active_queues
-            and isinstance(self.qos, ThreadSafeQoS)
-        )
+        return name != FINALIZE_QUEUE and FINALIZE_QUEUE in self.active_queues and isinstance(self.qos, ThreadSafeQoS)
 
     def _may_be_backlog(self: Any) -> bool:
         """Whether to ask for more than the item just popped: it came at once, and asking was not in vain lately."""

@@ -18,9 +18,7 @@ def approve_call(
     """Approve, with other arguments if there are any, and say so. Raises BrainqError."""
     if arguments is None:
         with open_brainless_client() as client:
-            approval = client.approve(
-                _full_approval_id(client, sought), by=by or _login_name(), args_hash=args_hash
-            )
+            approval = client.approve(_full_approval_id(client, sought), by=by or _login_name(), args_hash=args_hash)
     else:
         # Only the brain knows the tool's schema.
         with open_client() as client:

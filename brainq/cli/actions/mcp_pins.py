@@ -55,12 +55,9 @@ def pin_servers(names: Sequence[str]) -> list[PinResult]:
         brains = list(load_brains(load_settings().app))
     known = {server.name for brain in brains for server in brain.mcp}
     if unknown := [name for name in names if name not in known]:
-        raise InvalidInput(
-            "--server", f"there is no {unknown[0]!r}; there are {', '.join(sorted(known)) or 'none'}"
-        )
+        raise InvalidInput("--server", f"there is no {unknown[0]!r}; there are {', '.join(sorted(known)) or 'none'}")
     catalogues = {
-        brain.mcp_catalogue: [one for one in brains if one.mcp_catalogue == brain.mcp_catalogue]
-        for brain in brains
+        brain.mcp_catalogue: [one for one in brains if one.mcp_catalogue == brain.mcp_catalogue] for brain in brains
     }
     return [now for path, sharing in catalogues.items() for now in _pin_catalogue(path, sharing, names)]
 

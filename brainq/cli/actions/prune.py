@@ -23,17 +23,13 @@ def parse_age_s(value: str) -> float:
     """Seconds of `90m`, `12h`, `30d` or `8w`. Raises InvalidInput for anything else, and beyond 1h to 5000w."""
     seconds = parse_span_s(AGE_OPTION, value)
     if seconds < MIN_AGE_S:
-        raise InvalidInput(
-            AGE_OPTION, f"{value!r} is too young: finalizers may still be at work; the least is 1h"
-        )
+        raise InvalidInput(AGE_OPTION, f"{value!r} is too young: finalizers may still be at work; the least is 1h")
     if seconds > MAX_AGE_S:
         raise InvalidInput(AGE_OPTION, f"{value!r} is before anything was kept; the most is 5000w")
     return seconds
 
 
-def run_prune(
-    store: Store, older_than: str, *, knowledge: bool, dry_run: bool, confirmed: bool
-) -> PrunedRows | None:
+def run_prune(store: Store, older_than: str, *, knowledge: bool, dry_run: bool, confirmed: bool) -> PrunedRows | None:
     """Prune, after asking; what was (or would be) deleted, or None when somebody said no.
 
     Raises InvalidInput when nobody is there to be asked.
@@ -43,9 +39,7 @@ def run_prune(
         return prune(store, seconds, knowledge=knowledge, dry_run=True)
     if not confirmed:
         if not sys.stdin.isatty():
-            raise InvalidInput(
-                "--yes", "nobody is there to confirm; add --yes, or --dry-run to see what would go"
-            )
+            raise InvalidInput("--yes", "nobody is there to confirm; add --yes, or --dry-run to see what would go")
         planned = prune(store, seconds, knowledge=knowledge, dry_run=True)
         if not any(planned.values()):
             return planned

@@ -61,10 +61,7 @@ POLL_S = 2.0
 
 WAITING_STATES = (TurnState.QUEUED, TurnState.PARKED)
 
-TEXT_OPTIONS = (
-    "tool_choice",
-    "reasoning_effort",
-)  # options that are a text, also where it looks like a number
+TEXT_OPTIONS = ("tool_choice", "reasoning_effort")  # options that are a text, also where it looks like a number
 
 
 def submit_and_wait(
@@ -132,16 +129,11 @@ def _wait_for_result(handle: TurnHandle, timeout_s: float | None) -> TurnResult:
                 ) from None
         snapshot = handle.snapshot()
         waits = (
-            f"{snapshot.state.value} {snapshot.awaits.value}"
-            if snapshot and snapshot.state in WAITING_STATES
-            else ""
+            f"{snapshot.state.value} {snapshot.awaits.value}" if snapshot and snapshot.state in WAITING_STATES else ""
         )
         if waits and waits != said:
             parked = "parked: " if snapshot and snapshot.state is TurnState.PARKED else ""
-            say(
-                f"{parked}{handle.explain()}; `brainq show {handle.turn_id}` says how it goes on",
-                style="yellow",
-            )
+            say(f"{parked}{handle.explain()}; `brainq show {handle.turn_id}` says how it goes on", style="yellow")
         said = waits
 
 
@@ -211,6 +203,5 @@ def _turn_ids(handle: TurnHandle) -> dict[str, Any]:
 
 def _say_turn_continues(handle: TurnHandle) -> None:
     say(
-        f"\nturn {handle.turn_id} goes on: `brainq tail {handle.turn_id}` or `brainq cancel {handle.turn_id}`",
-        "yellow",
+        f"\nturn {handle.turn_id} goes on: `brainq tail {handle.turn_id}` or `brainq cancel {handle.turn_id}`", "yellow"
     )

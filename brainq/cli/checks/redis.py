@@ -105,9 +105,7 @@ def check_envelope(app: Any) -> Check:
     differing = sorted(set(theirs.headers) ^ set(ours["headers"]))
     if differing:
         return fail(
-            "envelope",
-            f"headers differ from Celery's: {', '.join(differing)}",
-            "install a celery in brainq's range",
+            "envelope", f"headers differ from Celery's: {', '.join(differing)}", "install a celery in brainq's range"
         )
     if json.loads(ours["body"]) != json.loads(json.dumps(theirs.body)):
         return fail("envelope", "the body differs from Celery's", "install a celery in brainq's range")
@@ -132,15 +130,12 @@ def _queues(settings: Settings, url: str) -> Iterator[Check]:
     finally:
         client.close()
     said = ", ".join(
-        f"{queue.removeprefix('brainq.')} {length}"
-        for queue, length in zip(names.ALL_QUEUES, lengths, strict=True)
+        f"{queue.removeprefix('brainq.')} {length}" for queue, length in zip(names.ALL_QUEUES, lengths, strict=True)
     )
     longest = max(zip(lengths, names.ALL_QUEUES, strict=True))
     if longest[0] >= LONG_QUEUE:
         yield warn(
-            "queues",
-            said,
-            f"{longest[1]} is long: start more workers, `brainq worker {QUEUE_POOLS[longest[1]]}`",
+            "queues", said, f"{longest[1]} is long: start more workers, `brainq worker {QUEUE_POOLS[longest[1]]}`"
         )
     else:
         yield ok("queues", said)
@@ -157,17 +152,13 @@ def _queues(settings: Settings, url: str) -> Iterator[Check]:
 
 def _workers(settings: Settings, app: Any) -> Iterator[Check]:
     if not settings.remote_control:
-        yield warn(
-            "workers", "not asked: BRAINQ_REMOTE_CONTROL is off", "set it to true to have workers answer"
-        )
+        yield warn("workers", "not asked: BRAINQ_REMOTE_CONTROL is off", "set it to true to have workers answer")
         return
     answers = cast("dict[str, Any]", app.control.inspect(timeout=PING_TIMEOUT_S).active_queues() or {})
     served = {str(queue["name"]) for queues in answers.values() for queue in queues}
     if not answers:
         yield warn(
-            "workers",
-            "none answers",
-            "start them: `brainq dev`, `brainq up`, or `brainq worker coordinator` and so on",
+            "workers", "none answers", "start them: `brainq dev`, `brainq up`, or `brainq worker coordinator` and so on"
         )
         return
     unserved = sorted({QUEUE_POOLS[queue] for queue in names.ALL_QUEUES if queue not in served})
@@ -177,9 +168,7 @@ def _workers(settings: Settings, app: Any) -> Iterator[Check]:
         yield warn(
             "workers",
             f"{said}; no {missing}",
-            "start "
-            + ", ".join(f"`brainq worker {pool}`" for pool in unserved)
-            + ": turns stand still without",
+            "start " + ", ".join(f"`brainq worker {pool}`" for pool in unserved) + ": turns stand still without",
         )
     else:
         yield ok("workers", said)

@@ -86,9 +86,7 @@ def check_mcp(brain: Brain) -> Iterator[Check]:
         return
     for name, seen in looked.items():
         if seen.found is None:
-            yield fail(
-                "mcp", seen.problem, "its calls fail until it starts; brainq mcp pin shows what it writes"
-            )
+            yield fail("mcp", seen.problem, "its calls fail until it starts; brainq mcp pin shows what it writes")
         elif drift := find_drift(pinned[name], seen.found):
             yield warn(
                 f"mcp {name}",
@@ -125,8 +123,7 @@ def _check_brain(app: str, brain: Brain, brains: Brains) -> Iterator[Check]:
     tools = ", ".join(f"{count} {effect}" for effect, count in effects.items())
     default = " (the default)" if len(brains) > 1 and brain is brains.default else ""
     yield ok(
-        "brain",
-        f"{app}: {brain.name!r}{default}, {counted(len(specs), 'tool')}" + (f" ({tools})" if tools else ""),
+        "brain", f"{app}: {brain.name!r}{default}, {counted(len(specs), 'tool')}" + (f" ({tools})" if tools else "")
     )
     yield check_model(brain.model)
     if brain.auxiliary_model is not None:
@@ -147,7 +144,5 @@ def check_traces() -> Check:
         return warn("traces", what, remedy)
     to = without_password(wanted.where) or wanted.exporter
     if captures_content():
-        return warn(
-            "traces", f"go to {to}, with content", "unset OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-        )
+        return warn("traces", f"go to {to}, with content", "unset OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")
     return ok("traces", f"go to {to}, without content")

@@ -59,9 +59,7 @@ def check_webhooks(settings: Settings) -> Iterator[Check]:
     said = f"{len(webhooks)} configured, {unsettled['pending']} to be sent, {unsettled['dead']} dead"
     if unsettled["dead"]:
         yield warn(
-            "webhooks",
-            said,
-            "`brainq webhook list --state dead` says why; `brainq webhook retry all` sends again",
+            "webhooks", said, "`brainq webhook list --state dead` says why; `brainq webhook retry all` sends again"
         )
     else:
         yield ok("webhooks", said)

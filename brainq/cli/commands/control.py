@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 def steer(
     turn: TurnArgument,
     text: Annotated[
-        str,
-        typer.Argument(
-            metavar="TEXT", help="What the model reads at its next step; `-` reads it from stdin."
-        ),
+        str, typer.Argument(metavar="TEXT", help="What the model reads at its next step; `-` reads it from stdin.")
     ],
     message_id: Annotated[
         str | None, typer.Option("--id", help="Sending an id again is the same message: it is read once.")
@@ -31,9 +28,7 @@ def steer(
     ] = None,
     ready: Annotated[
         bool | None,
-        typer.Option(
-            "--ready/--not-ready", help="Lift or set the turn's readiness hold, too; TEXT may then be ''."
-        ),
+        typer.Option("--ready/--not-ready", help="Lift or set the turn's readiness hold, too; TEXT may then be ''."),
     ] = None,
     as_json: AsJson = False,
     app: App = "",
@@ -73,15 +68,12 @@ def steer(
 
 def hold(
     turn: TurnArgument,
-    reason: Annotated[
-        str, typer.Option("--reason", help="For people; `brainq show` and events tell it.")
-    ] = "",
+    reason: Annotated[str, typer.Option("--reason", help="For people; `brainq show` and events tell it.")] = "",
     expires_in_s: Annotated[
         float, typer.Option("--expires-in-s", help="How long it may stand at most, seconds.")
     ] = 3_600,
     on_expiry: Annotated[
-        str,
-        typer.Option("--on-expiry", help="Then: deny the calls that wait, release them, or cancel the turn."),
+        str, typer.Option("--on-expiry", help="Then: deny the calls that wait, release them, or cancel the turn.")
     ] = "deny",
     as_json: AsJson = False,
     app: App = "",
@@ -103,9 +95,7 @@ def hold(
     from brainq.contracts.people import HoldPolicy
 
     with open_client() as client:
-        placed = client.find(turn).hold(
-            reason, expires_in_s=expires_in_s, on_expiry=cast("HoldPolicy", on_expiry)
-        )
+        placed = client.find(turn).hold(reason, expires_in_s=expires_in_s, on_expiry=cast("HoldPolicy", on_expiry))
     if as_json:
         print_json({"turn_id": placed.turn_id, "session_id": placed.session_id, "hold": placed.id})
         return
@@ -142,9 +132,7 @@ def release(
         if hold_id in standing:
             meant = [hold_id]
         elif hold_id != "all" and len(meant) > 1:
-            raise InvalidInput(
-                "HOLD", f"several holds begin with {hold_id!r}: {', '.join(meant)}; give more of it"
-            )
+            raise InvalidInput("HOLD", f"several holds begin with {hold_id!r}: {', '.join(meant)}; give more of it")
         released = [found for found in meant if handle.release(found)]
         left = len(handle.holds())
     if as_json:

@@ -44,9 +44,7 @@ def prune(
     knowledge: Annotated[
         bool, typer.Option("--memories", help="Memories and observations not seen since then go, too.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count what would go, and delete nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would go, and delete nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
     app: App = "",

@@ -14,9 +14,7 @@ from brainq.cli.options import App, AsJson
 
 ApprovalArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="ID", help="TURN-CALL, as `brainq approvals` shows it; TURN may be cut short or be a key."
-    ),
+    typer.Argument(metavar="ID", help="TURN-CALL, as `brainq approvals` shows it; TURN may be cut short or be a key."),
 ]
 
 By = Annotated[str, typer.Option("--by", help="Who decides, for the record; by default your login name.")]
@@ -25,15 +23,11 @@ By = Annotated[str, typer.Option("--by", help="Who decides, for the record; by d
 def approvals(
     session: Annotated[str | None, typer.Option("--session", "-s", help="Only this session's.")] = None,
     state: Annotated[
-        str,
-        typer.Option(
-            "--state", help="pending, approved, denied, expired, void (its turn ended first), or all."
-        ),
+        str, typer.Option("--state", help="pending, approved, denied, expired, void (its turn ended first), or all.")
     ] = "pending",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")] = 50,
     after: Annotated[
-        str | None,
-        typer.Option("--after", metavar="APPROVAL", help="The next page: behind this approval."),
+        str | None, typer.Option("--after", metavar="APPROVAL", help="The next page: behind this approval.")
     ] = None,
     as_json: AsJson = False,
     app: App = "",
@@ -76,16 +70,12 @@ def approve(
     arguments: Annotated[
         str | None,
         typer.Option(
-            "--arguments",
-            metavar="JSON|@FILE",
-            help="Run it with these in place of the model's; `@-` reads stdin.",
+            "--arguments", metavar="JSON|@FILE", help="Run it with these in place of the model's; `@-` reads stdin."
         ),
     ] = None,
     args_hash: Annotated[
         str | None,
-        typer.Option(
-            "--args-hash", help="Only if its arguments still are those of this hash (--json shows it)."
-        ),
+        typer.Option("--args-hash", help="Only if its arguments still are those of this hash (--json shows it)."),
     ] = None,
     as_json: AsJson = False,
     app: App = "",
@@ -113,9 +103,7 @@ def approve(
 
 def deny(
     approval_id: ApprovalArgument,
-    reason: Annotated[
-        str, typer.Option("--reason", help="The model reads it, and goes on without the call.")
-    ] = "",
+    reason: Annotated[str, typer.Option("--reason", help="The model reads it, and goes on without the call.")] = "",
     by: By = "",
     as_json: AsJson = False,
     app: App = "",
@@ -135,10 +123,7 @@ def deny(
 # `brainq complete` and `fail`: the result of a call that waits for somebody outside.
 
 Token = Annotated[
-    str,
-    typer.Argument(
-        metavar="TOKEN", help="What the tool gave away; `@FILE` or `@-` (stdin) keeps it out of `ps`."
-    ),
+    str, typer.Argument(metavar="TOKEN", help="What the tool gave away; `@FILE` or `@-` (stdin) keeps it out of `ps`.")
 ]
 
 
@@ -163,17 +148,13 @@ def complete(
     from brainq.cli.options import read_json, read_text
 
     with open_brainless_client() as client:
-        taken = client.complete_call(
-            read_text(token, "TOKEN").strip(), read_json(result, "RESULT"), partial=partial
-        )
+        taken = client.complete_call(read_text(token, "TOKEN").strip(), read_json(result, "RESULT"), partial=partial)
     _print_outcome(taken, as_json)
 
 
 def fail(
     token: Token,
-    error: Annotated[
-        str, typer.Argument(metavar="ERROR", help="The model reads it; `@FILE` or `@-` reads it.")
-    ],
+    error: Annotated[str, typer.Argument(metavar="ERROR", help="The model reads it; `@FILE` or `@-` reads it.")],
     as_json: AsJson = False,
     app: App = "",
 ) -> None:

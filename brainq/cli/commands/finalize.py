@@ -24,9 +24,7 @@ def retry(
     step: Annotated[
         str,
         typer.Argument(
-            metavar="STEP",
-            help="A step, `judge:NAME`, or `judges`; by default all that is dead.",
-            show_default=False,
+            metavar="STEP", help="A step, `judge:NAME`, or `judges`; by default all that is dead.", show_default=False
         ),
     ] = "",
     as_json: AsJson = False,
@@ -68,9 +66,7 @@ def retry(
             again = operator.retry(row.turn_id, name)
             failed = failed or again.word == "failed"
             if as_json:
-                print_json(
-                    {"turn_id": row.turn_id, "step": name, "outcome": again.word, "error": again.error}
-                )
+                print_json({"turn_id": row.turn_id, "step": name, "outcome": again.word, "error": again.error})
                 continue
             said = {"done": "done", "taken": "a worker has taken it up", "failed": "failed again"}[again.word]
             why = f": {clean(again.error, lines=False)}" if again.error else ""

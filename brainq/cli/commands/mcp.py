@@ -32,9 +32,7 @@ def mcp() -> None:
 def pin(
     server: Annotated[
         list[str] | None,
-        typer.Option(
-            "--server", metavar="NAME", help="Only this one; the others stay as they are. Repeatable."
-        ),
+        typer.Option("--server", metavar="NAME", help="Only this one; the others stay as they are. Repeatable."),
     ] = None,
     as_json: AsJson = False,
     app: App = "",
@@ -78,12 +76,7 @@ def list_tools(as_json: AsJson = False, app: App = "") -> None:
         print_json(rows)
     elif rows:
         table = PageTable(
-            key("tool"),
-            fact("brain", 1),
-            fact("effect", 3),
-            fact("lane", 2),
-            fact("timeout", 1),
-            words("says", 1),
+            key("tool"), fact("brain", 1), fact("effect", 3), fact("lane", 2), fact("timeout", 1), words("says", 1)
         )
         for row in rows:
             cells = (
@@ -122,9 +115,7 @@ def serve(level: LogLevel = Level.WARNING, app: App = "") -> None:
 
     require_http()
     if find_spec("mcp") is None:
-        raise SetupError(
-            "the MCP server needs the MCP SDK, which is not here; pip install 'brainq[http,mcp]'"
-        )
+        raise SetupError("the MCP server needs the MCP SDK, which is not here; pip install 'brainq[http,mcp]'")
     configure_logs(level.value)
     export_redis_url()
     settings = load_settings()

@@ -57,9 +57,7 @@ def list_memories(
     elif not rows:
         say("no memories")
     else:
-        table = PageTable(
-            key("id"), fact("kind", 2), fact("last said", 3), fact("session", 1), words("text", 4)
-        )
+        table = PageTable(key("id"), fact("kind", 2), fact("last said", 3), fact("session", 1), words("text", 4))
         for row in rows:
             said = f"{row.updated_at:%Y-%m-%d}"
             table.add(str(row.row), row.kind, said, row.session_id, clean(row.text, lines=False))
@@ -69,8 +67,7 @@ def list_memories(
 @subcommand(app, "forget")
 def forget(
     memory_id: Annotated[
-        int | None,
-        typer.Argument(metavar="[ID]", help="One memory, as `brainq memory list` shows it."),
+        int | None, typer.Argument(metavar="[ID]", help="One memory, as `brainq memory list` shows it.")
     ] = None,
     scope: Annotated[str | None, typer.Option("--scope", help="All memories of this scope.")] = None,
     session: Session = None,

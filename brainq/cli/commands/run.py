@@ -19,9 +19,7 @@ def dev(
     reload: Annotated[
         bool, typer.Option("--reload", help="Start the workers again when a Python file here changes.")
     ] = False,
-    flower: Annotated[
-        bool, typer.Option("--flower", help="Start Flower too, on http://127.0.0.1:5555.")
-    ] = False,
+    flower: Annotated[bool, typer.Option("--flower", help="Start Flower too, on http://127.0.0.1:5555.")] = False,
     port: Annotated[
         int | None,
         typer.Option(
@@ -60,9 +58,7 @@ def dev(
 def up(
     pools: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[POOL]...", help="coordinator, parallel, serial, finalizer, gateway, flower."
-        ),
+        typer.Argument(metavar="[POOL]...", help="coordinator, parallel, serial, finalizer, gateway, flower."),
     ] = None,
     level: LogLevel = Level.INFO,
     app: App = "",
@@ -94,10 +90,7 @@ WORKER_POOLS = ("coordinator", "parallel", "serial", "finalizer")
 def worker(
     pool: Annotated[str, typer.Argument(metavar="POOL", help="coordinator, parallel, serial or finalizer.")],
     effects: Annotated[
-        str,
-        typer.Option(
-            "--effects", help="serial only: local_write, network, destructive; several with commas."
-        ),
+        str, typer.Option("--effects", help="serial only: local_write, network, destructive; several with commas.")
     ] = "",
     concurrency: Annotated[int | None, typer.Option("-c", "--concurrency", min=1, help="Threads.")] = None,
     name: Annotated[str, typer.Option("-n", "--name", help="The worker's name; %h is the host.")] = "",
@@ -126,9 +119,7 @@ def worker(
     os.execv(sys.executable, command)
 
 
-def worker_command(
-    pool: str, *, concurrency: int | None = None, name: str = "", level: str = "info"
-) -> list[str]:
+def worker_command(pool: str, *, concurrency: int | None = None, name: str = "", level: str = "info") -> list[str]:
     """The celery command of a pool's worker. Raises InvalidInput for an unknown pool."""
     if pool not in WORKER_POOLS:
         from brainq.errors import InvalidInput
@@ -173,9 +164,7 @@ def serve(
     ] = "",
     port: Annotated[
         int | None,
-        typer.Option(
-            "--port", min=1, max=65535, help="Where (BRAINQ_HTTP_PORT).", show_default=str(GATEWAY_PORT)
-        ),
+        typer.Option("--port", min=1, max=65535, help="Where (BRAINQ_HTTP_PORT).", show_default=str(GATEWAY_PORT)),
     ] = None,
     level: LogLevel = Level.INFO,
     app: App = "",
@@ -223,9 +212,7 @@ def require_http() -> None:
     if not has_http():
         from brainq.errors import SetupError
 
-        raise SetupError(
-            "the gateway needs FastAPI and uvicorn, which are not here; pip install 'brainq[http]'"
-        )
+        raise SetupError("the gateway needs FastAPI and uvicorn, which are not here; pip install 'brainq[http]'")
 
 
 def has_http() -> bool:

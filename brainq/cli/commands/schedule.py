@@ -28,9 +28,7 @@ def add(
         str | None, typer.Option("--cron", metavar="FIELDS", help="Five fields: '*/5 9-17 * * mon-fri'.")
     ] = None,
     every: Annotated[str | None, typer.Option("--every", metavar="SPAN", help="30m, 12h, 1d.")] = None,
-    at: Annotated[
-        str | None, typer.Option("--at", metavar="TIME", help="Once: 2031-01-05T09:00+01:00.")
-    ] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="Once: 2031-01-05T09:00+01:00.")] = None,
     in_: Annotated[str | None, typer.Option("--in", metavar="SPAN", help="Once: 90m, 12h, 30d.")] = None,
     zone: Annotated[str, typer.Option("--zone", help="By which --cron goes: Europe/Berlin.")] = "UTC",
     on_running: Annotated[
@@ -96,9 +94,7 @@ def list_schedules(
     elif not rows:
         say("no schedules")
     else:
-        table = PageTable(
-            key("name"), fact("when", 4), fact("next", 5), fact("last turn", 3), words("note", 1)
-        )
+        table = PageTable(key("name"), fact("when", 4), fact("next", 5), fact("last turn", 3), words("note", 1))
         for row in rows:
             following = "paused" if row.paused else _first(row.next_at)
             table.add(row.name, f"{row.when} {row.zone}", following, row.last_turn_id, row.note)

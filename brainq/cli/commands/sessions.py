@@ -127,8 +127,7 @@ def interrupt(
 def compact(
     session_id: SessionArgument,
     request_key: Annotated[
-        str | None,
-        typer.Option("--request-key", help="Sending a key again is the same turn: nothing runs twice."),
+        str | None, typer.Option("--request-key", help="Sending a key again is the same turn: nothing runs twice.")
     ] = None,
     as_json: AsJson = False,
     app: App = "",
@@ -177,9 +176,7 @@ def drop(turn: TurnArgument, as_json: AsJson = False, app: App = "") -> None:
 
 def ready(
     session_id: SessionArgument,
-    flag: Annotated[
-        str, typer.Argument(metavar="FLAG", help="A readiness flag, as `brainq session` shows it.")
-    ],
+    flag: Annotated[str, typer.Argument(metavar="FLAG", help="A readiness flag, as `brainq session` shows it.")],
     as_json: AsJson = False,
     app: App = "",
 ) -> None:
@@ -209,12 +206,9 @@ def ready(
 
 def history(
     session_id: SessionArgument,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many turns.")
-    ] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many turns.")] = 20,
     after: Annotated[
-        str | None,
-        typer.Option("--after", metavar="TURN", help="The next page, further back: behind this turn."),
+        str | None, typer.Option("--after", metavar="TURN", help="The next page, further back: behind this turn.")
     ] = None,
     as_json: AsJson = False,
     app: App = "",
@@ -242,16 +236,12 @@ def history(
     console = stdout()
     for turn in turns:
         console.print(
-            Text(turn.turn_id, "dim").append(f"  {turn.state}", STATUS_STYLES.get(turn.state, "")),
-            soft_wrap=True,
+            Text(turn.turn_id, "dim").append(f"  {turn.state}", STATUS_STYLES.get(turn.state, "")), soft_wrap=True
         )
         if not turn.is_kept:
             console.print(Text("  not kept (redact_logs)", "dim"))
             continue
-        for who, said in (
-            ("user", with_attachment_labels(turn.user_message, turn.attachments)),
-            ("brain", turn.text),
-        ):
+        for who, said in (("user", with_attachment_labels(turn.user_message, turn.attachments)), ("brain", turn.text)):
             if said:
                 console.print(Text(f"{who:<6} ", "bold").append(clean(said), "default"), soft_wrap=True)
         console.print()

@@ -15,12 +15,7 @@ from brainq.cli.options import App, AsJson
 
 PROJECT = Path(__file__).parents[1] / "project"
 
-PROJECT_FILES = {
-    "app.py": "app.py",
-    "README.md": "README.md",
-    "env.example": ".env.example",
-    "gitignore": ".gitignore",
-}
+PROJECT_FILES = {"app.py": "app.py", "README.md": "README.md", "env.example": ".env.example", "gitignore": ".gitignore"}
 
 _PROJECT_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 
@@ -47,9 +42,7 @@ def write_project(directory: Path) -> None:
 
     name = directory.name
     if not _PROJECT_NAME.fullmatch(name):
-        raise InvalidInput(
-            "NAME", f"{name!r} must be 1 to 40 of a-z 0-9 _ - and begin with a letter, such as shop"
-        )
+        raise InvalidInput("NAME", f"{name!r} must be 1 to 40 of a-z 0-9 _ - and begin with a letter, such as shop")
     there = [kept for kept in PROJECT_FILES.values() if (directory / kept).exists()]
     if there:
         raise InvalidInput("NAME", f"{directory}/ has {', '.join(there)} already; choose another name")
@@ -135,12 +128,7 @@ class SchemaName(StrEnum):
     RESULT = "result"
 
 
-def schema(
-    name: Annotated[
-        SchemaName,
-        typer.Argument(metavar="NAME", help="submit, event or result."),
-    ],
-) -> None:
+def schema(name: Annotated[SchemaName, typer.Argument(metavar="NAME", help="submit, event or result.")]) -> None:
     """Print a JSON schema, for programs that are not Python. It is draft 2020-12.
 
     submit is what the Celery task brainq.turn.submit takes, event is one of a turn's events, result is how

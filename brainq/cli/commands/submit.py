@@ -12,23 +12,16 @@ TURN, QUEUE, RARE = "This turn", "Beside other turns", "Rarely needed"
 
 
 def submit(
-    session: Annotated[
-        str, typer.Argument(metavar="SESSION", help="The conversation; its turns run one by one.")
-    ],
-    message: Annotated[
-        str, typer.Argument(metavar="MESSAGE", help="What the user says; `-` reads it from stdin.")
-    ],
+    session: Annotated[str, typer.Argument(metavar="SESSION", help="The conversation; its turns run one by one.")],
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="What the user says; `-` reads it from stdin.")],
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the answer.")] = True,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Show what happens while it does.")] = False,
     timeout_s: Annotated[
-        float | None,
-        typer.Option("--timeout-s", min=0, help="Wait this long at most, seconds; the turn goes on."),
+        float | None, typer.Option("--timeout-s", min=0, help="Wait this long at most, seconds; the turn goes on.")
     ] = None,
     brain: Annotated[
         str | None,
-        typer.Option(
-            "--brain", help="Which of several has it; `brainq brains` lists them.", rich_help_panel=TURN
-        ),
+        typer.Option("--brain", help="Which of several has it; `brainq brains` lists them.", rich_help_panel=TURN),
     ] = None,
     model: Annotated[
         str | None, typer.Option("--model", help="Another model for this turn.", rich_help_panel=TURN)
@@ -54,9 +47,7 @@ def submit(
     request_key: Annotated[
         str | None,
         typer.Option(
-            "--request-key",
-            help="Sending a key again is the same turn: nothing runs twice.",
-            rich_help_panel=QUEUE,
+            "--request-key", help="Sending a key again is the same turn: nothing runs twice.", rich_help_panel=QUEUE
         ),
     ] = None,
     on_busy: Annotated[
@@ -93,68 +84,49 @@ def submit(
     skill_context: Annotated[
         str | None,
         typer.Option(
-            "--skill-context",
-            metavar="TEXT|@FILE",
-            help="Stands behind the system prompt.",
-            rich_help_panel=RARE,
+            "--skill-context", metavar="TEXT|@FILE", help="Stands behind the system prompt.", rich_help_panel=RARE
         ),
     ] = None,
     output_schema: Annotated[
         str | None,
         typer.Option(
-            "--output-schema",
-            metavar="JSON|@FILE",
-            help="The JSON schema of the answer.",
-            rich_help_panel=TURN,
+            "--output-schema", metavar="JSON|@FILE", help="The JSON schema of the answer.", rich_help_panel=TURN
         ),
     ] = None,
     attach: Annotated[
         list[str] | None,
         typer.Option(
-            "--attach",
-            metavar="FILE",
-            help="An image or a file of the message; repeatable.",
-            rich_help_panel=TURN,
+            "--attach", metavar="FILE", help="An image or a file of the message; repeatable.", rich_help_panel=TURN
         ),
     ] = None,
     metadata: Annotated[
         str | None,
         typer.Option(
-            "--metadata",
-            metavar="JSON|@FILE",
-            help="An object of yours; callbacks get it back.",
-            rich_help_panel=TURN,
+            "--metadata", metavar="JSON|@FILE", help="An object of yours; callbacks get it back.", rich_help_panel=TURN
         ),
     ] = None,
     kind: Annotated[
-        str,
-        typer.Option("--kind", help="chat; review (a history of its own); or compact.", rich_help_panel=RARE),
+        str, typer.Option("--kind", help="chat; review (a history of its own); or compact.", rich_help_panel=RARE)
     ] = "chat",
     seed: Annotated[
-        str,
-        typer.Option("--seed", help="What a review begins with: session, or empty.", rich_help_panel=RARE),
+        str, typer.Option("--seed", help="What a review begins with: session, or empty.", rich_help_panel=RARE)
     ] = "session",
     prompt_id: Annotated[
         str | None,
-        typer.Option(
-            "--prompt-id", help="A prompt of the brain's; it names judges, too.", rich_help_panel=RARE
-        ),
+        typer.Option("--prompt-id", help="A prompt of the brain's; it names judges, too.", rich_help_panel=RARE),
     ] = None,
     prompt_version: Annotated[
         str | None, typer.Option("--prompt-version", help="Kept with the turn.", rich_help_panel=RARE)
     ] = None,
     prompt_tags: Annotated[
-        list[str] | None,
-        typer.Option("--prompt-tag", help="Kept with the turn; repeatable.", rich_help_panel=TURN),
+        list[str] | None, typer.Option("--prompt-tag", help="Kept with the turn; repeatable.", rich_help_panel=TURN)
     ] = None,
     cwd: Annotated[
         str | None, typer.Option("--cwd", help="Handed to tools as `context.cwd`.", rich_help_panel=RARE)
     ] = None,
     citations: Annotated[
         bool | None,
-        typer.Option(
-            "--citations/--no-citations", help="Show sources under the answer, or not.", rich_help_panel=RARE
-        ),
+        typer.Option("--citations/--no-citations", help="Show sources under the answer, or not.", rich_help_panel=RARE),
     ] = None,
     ready: Annotated[
         bool | None,
@@ -193,9 +165,7 @@ def submit(
         "provider": provider,
         "system_prompt": None if system_prompt is None else read_text(system_prompt, "--system-prompt"),
         "skill_context": None if skill_context is None else read_text(skill_context, "--skill-context"),
-        "output_schema": None
-        if output_schema is None
-        else read_json_object(output_schema, "--output-schema"),
+        "output_schema": None if output_schema is None else read_json_object(output_schema, "--output-schema"),
         "metadata": None if metadata is None else read_json_object(metadata, "--metadata"),
         "cwd": cwd,
         "show_citations": citations,

@@ -36,23 +36,16 @@ def create(
     sessions: Annotated[
         list[str],
         typer.Option(
-            "--sessions",
-            "-s",
-            metavar="PREFIX",
-            help="`acme:` is all sessions that begin so; '*' is all. Repeatable.",
+            "--sessions", "-s", metavar="PREFIX", help="`acme:` is all sessions that begin so; '*' is all. Repeatable."
         ),
     ],
     verb: Annotated[
         list[str],
-        typer.Option(
-            "--verb", metavar="VERB", help="read, submit, configure, steer, decide or operate. Repeatable."
-        ),
+        typer.Option("--verb", metavar="VERB", help="read, submit, configure, steer, decide or operate. Repeatable."),
     ],
     expires_in: Annotated[
         str | None,
-        typer.Option(
-            "--expires-in", metavar="SPAN", help="90m, 12h, 90d, 8w. Without it: until it is revoked."
-        ),
+        typer.Option("--expires-in", metavar="SPAN", help="90m, 12h, 90d, 8w. Without it: until it is revoked."),
     ] = None,
     as_json: AsJson = False,
     app: App = "",
@@ -109,9 +102,7 @@ def list_tokens(as_json: AsJson = False, app: App = "") -> None:
 
 @subcommand(app, "revoke")
 def revoke(
-    token_id: Annotated[
-        str, typer.Argument(metavar="ID", help="As `brainq token list` shows it, or the whole token.")
-    ],
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="As `brainq token list` shows it, or the whole token.")],
     as_json: AsJson = False,
     app: App = "",
 ) -> None:

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")]
 
-After = Annotated[
-    str | None, typer.Option("--after", metavar="TURN", help="The next page: behind this turn.")
-]
+After = Annotated[str | None, typer.Option("--after", metavar="TURN", help="The next page: behind this turn.")]
 
 
 def list_turns(
@@ -29,8 +27,7 @@ def list_turns(
     state: Annotated[
         str | None,
         typer.Option(
-            "--state",
-            help="queued, active, parked, closing, accepted (any of these), ended, rejected, or an ending.",
+            "--state", help="queued, active, parked, closing, accepted (any of these), ended, rejected, or an ending."
         ),
     ] = None,
     brain: Annotated[str | None, typer.Option("--brain", help="Only those that name this brain.")] = None,
@@ -38,33 +35,27 @@ def list_turns(
         str | None, typer.Option("--stop-reason", help="Such as answered, max_steps, model_error.")
     ] = None,
     failing: Annotated[
-        bool,
-        typer.Option("--failing", help="Only those that failed, or with calls or finalizer steps that did."),
+        bool, typer.Option("--failing", help="Only those that failed, or with calls or finalizer steps that did.")
     ] = False,
     min_cost: Annotated[
         float | None, typer.Option("--min-cost", metavar="USD", help="Only those that cost so much, or more.")
     ] = None,
     since: Annotated[
-        str | None,
-        typer.Option("--since", metavar="SPAN", help="Only those of the last 90m, 12h, 30d or 8w."),
+        str | None, typer.Option("--since", metavar="SPAN", help="Only those of the last 90m, 12h, 30d or 8w.")
     ] = None,
     text: Annotated[
         str, typer.Option("--text", help="Only those whose id, or session, holds it, or of this request key.")
     ] = "",
     strategy: Annotated[
         str | None,
-        typer.Option(
-            "--strategy", help="direct_answer, tool_assisted, retrieval_augmented or web_augmented."
-        ),
+        typer.Option("--strategy", help="direct_answer, tool_assisted, retrieval_augmented or web_augmented."),
     ] = None,
     search: Annotated[
         str, typer.Option("--search", help="Only those whose message, answer, metadata or ids hold it.")
     ] = "",
     metadata: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metadata", metavar="NAME=VALUE", help="Only those submitted with this; all of several hold."
-        ),
+        typer.Option("--metadata", metavar="NAME=VALUE", help="Only those submitted with this; all of several hold."),
     ] = None,
     tags: Annotated[
         list[str] | None, typer.Option("--tag", help="Only those submitted with this prompt tag; repeatable.")
@@ -119,11 +110,7 @@ def list_turns(
     if as_json:
         print_json([row.model_dump(mode="json") for row in rows])
     elif not rows:
-        say(
-            "no turns"
-            + (f" of session {session!r}" if session else "")
-            + (f" in state {state!r}" if state else "")
-        )
+        say("no turns" + (f" of session {session!r}" if session else "") + (f" in state {state!r}" if state else ""))
     else:
         stdout().print(turns_table(rows))
 

@@ -23,9 +23,7 @@ GRACE_S = 3.0
 class Reloader:
     """Watches the Python files of a directory, in a thread of its own. `beside` are programs that run its code, too."""
 
-    def __init__(
-        self, fleet: LocalFleet, beside: Sequence[Program], follower: LogFollower, console: Console
-    ) -> None:
+    def __init__(self, fleet: LocalFleet, beside: Sequence[Program], follower: LogFollower, console: Console) -> None:
         self._fleet = fleet
         self._beside = beside
         self._follower = follower
@@ -85,9 +83,7 @@ class Reloader:
             return  # a test, a script, a migration: nothing that runs has it
         names = ", ".join(sorted(Path(path).name for path in used or changed))
         if files is None:
-            self._console.print(
-                f"{names} changed; the workers go on with the code from before", style="yellow"
-            )
+            self._console.print(f"{names} changed; the workers go on with the code from before", style="yellow")
             return
         self._console.print(f"{names} changed; starting the workers again", style="dim")
         self._fleet.stop(GRACE_S)
@@ -108,9 +104,7 @@ def _load_brain_files() -> set[str] | None:
     loaded = subprocess.run(
         [sys.executable, "-m", "brainq.cli.dev.startup"], check=False, stdout=subprocess.PIPE, text=True
     )
-    return (
-        None if loaded.returncode else {line for line in loaded.stdout.splitlines() if line.endswith(".py")}
-    )
+    return None if loaded.returncode else {line for line in loaded.stdout.splitlines() if line.endswith(".py")}
 
 
 def require_watchfiles() -> None:

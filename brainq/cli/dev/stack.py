@@ -45,9 +45,7 @@ DEV_GRACE_S = 10.0
 OFFLINE_PREFIX = "offline:"
 
 
-def run_dev(
-    *, flower: bool, log_level: str, reload: bool, port: int | None = None, http: bool = True
-) -> None:
+def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = None, http: bool = True) -> None:
     """Run until Ctrl+C or SIGTERM. Raises SetupError, before anything is started, when something is missing."""
     settings = load_settings()
     console = stdout()
@@ -118,9 +116,7 @@ def _run_stack(
     for other in others:
         stack.callback(other.stop)
         other.launch()
-    _print_addresses(
-        console, settings, brains, url, logs, flower=flower, port=port, http=_http_line(http, served)
-    )
+    _print_addresses(console, settings, brains, url, logs, flower=flower, port=port, http=_http_line(http, served))
     follower.skip()
     stack.callback(stop_all, fleet, console, stop, DEV_GRACE_S)
     with console.status("starting the workers") if console.is_terminal else nullcontext():
@@ -149,9 +145,7 @@ def _print_addresses(
     own = settings.redis_url is None
     rows = {
         **_brain_lines(settings.app, brains),
-        "redis": Text(without_password(url)).append(
-            "  from BRAINQ_REDIS_URL" if not own else "  its own", "dim"
-        ),
+        "redis": Text(without_password(url)).append("  from BRAINQ_REDIS_URL" if not own else "  its own", "dim"),
         **({"port": _redis_port_line(port)} if port else {}),
         "sql": Text(without_password(settings.sql_url.get_secret_value())),
         "http": http,
@@ -180,9 +174,7 @@ def _brain_lines(app: str, brains: Brains) -> dict[str, Text]:
 
 def _tool_summary(brain: Brain) -> Text:
     effects = Counter(spec.effect.value for spec in brain.tools.specs.values())
-    tools = Text(", ").join(
-        Text(f"{count} {effect}", EFFECT_STYLES[effect]) for effect, count in effects.items()
-    )
+    tools = Text(", ").join(Text(f"{count} {effect}", EFFECT_STYLES[effect]) for effect, count in effects.items())
     said = Text(counted(len(brain.tools.specs), "tool"))
     return said.append(": ").append_text(tools) if effects else said
 
@@ -190,9 +182,7 @@ def _tool_summary(brain: Brain) -> Text:
 def _http_line(wanted: bool, port: int) -> Text:
     if port:
         return Text(f"http://{LOOPBACK}:{port}").append("  a page to look at turns, and HTTP", "dim")
-    return Text("none", "dim").append(
-        "" if not wanted else "; pip install 'brainq[http]' for turns over HTTP"
-    )
+    return Text("none", "dim").append("" if not wanted else "; pip install 'brainq[http]' for turns over HTTP")
 
 
 def _redis_port_line(port: int) -> Text:
@@ -213,13 +203,9 @@ def _model_line(brain: Brain) -> Text:
 
 def _print_next_steps(console: Console, settings: Settings, brains: Brains, *, reload: bool) -> None:
     app = "" if settings.app == "app:brain" else f" -A {settings.app}"
-    console.print(
-        f'\nIn another terminal, here: brainq{app} submit s1 "{_example_message(brains.default)}" --follow'
-    )
+    console.print(f'\nIn another terminal, here: brainq{app} submit s1 "{_example_message(brains.default)}" --follow')
     if not reload:
-        console.print(
-            "The workers keep the code they began with; --reload takes up what you change.", style="dim"
-        )
+        console.print("The workers keep the code they began with; --reload takes up what you change.", style="dim")
     console.print("Ctrl+C stops everything. What the workers warn of comes below.\n", style="dim")
 
 

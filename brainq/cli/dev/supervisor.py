@@ -107,10 +107,7 @@ class Supervisor:
     """Looks after children that were launched already. `say` is told of each death and each return."""
 
     def __init__(
-        self,
-        children: Sequence[Child],
-        say: Callable[[str], None],
-        now: Callable[[], float] = time.monotonic,
+        self, children: Sequence[Child], say: Callable[[str], None], now: Callable[[], float] = time.monotonic
     ) -> None:
         self._children = children
         self._say = say
@@ -330,12 +327,7 @@ def gateway_program(
     listens = () if listener is None else (listener.fileno(),)
     given = {LISTENER_FD: str(listens[0])} if listens else {}
     return Program(
-        "gateway",
-        gateway_command(),
-        logs / "gateway.log",
-        {**environment, **given},
-        grace_s=grace_s,
-        passes=listens,
+        "gateway", gateway_command(), logs / "gateway.log", {**environment, **given}, grace_s=grace_s, passes=listens
     )
 
 

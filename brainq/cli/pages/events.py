@@ -15,15 +15,7 @@ from typing import Any, cast
 from rich.console import Console
 from rich.text import Text
 
-from brainq.cli.output import (
-    EFFECT_STYLES,
-    STATUS_STYLES,
-    clean,
-    counted,
-    duration,
-    short,
-    styled,
-)
+from brainq.cli.output import EFFECT_STYLES, STATUS_STYLES, clean, counted, duration, short, styled
 from brainq.cli.pages.people import Details, describe_call_event, describe_people_event
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.status import Effect
@@ -31,10 +23,7 @@ from brainq.contracts.status import Effect
 _TIME_WIDTH = 9
 _SUBJECT_WIDTH = 8
 _GUTTER = "│ "
-_QUEUED = {
-    "room": "of its tenant, until there is room",
-    "brain": "of its tenant, until there is room for its brain",
-}
+_QUEUED = {"room": "of its tenant, until there is room", "brain": "of its tenant, until there is room for its brain"}
 _PIECE = re.compile(r"\n|[^\S\n]+|\S+")
 _WHOLE_WORDS = re.compile(r"(?s).*\S(?=\s)")
 
@@ -128,11 +117,7 @@ class EventPrinter:
             case EventKind.RESULT:
                 took: Details = [f"in {duration(data['elapsed_ms'])}"] if "elapsed_ms" in data else []
                 reason = data.get("stop_reason", "")
-                return (
-                    "turn",
-                    _status(str(data.get("ending", "result"))),
-                    [*took, *([reason] if reason else [])],
-                )
+                return ("turn", _status(str(data.get("ending", "result"))), [*took, *([reason] if reason else [])])
             case EventKind.TURN_OPENING:
                 for call in data["plan"]:
                     self._name(call["call"], str(call["tool"]), str(call["effect"]))
@@ -148,11 +133,7 @@ class EventPrinter:
             case EventKind.STEP_STARTED | EventKind.STEP_ENDED:
                 return f"step {data['step']}", *self._step(kind, data)
             case EventKind.BUDGET:
-                return (
-                    "budget",
-                    Text("used up", style="yellow"),
-                    [str(data.get("spent", data.get("kind", "")))],
-                )
+                return ("budget", Text("used up", style="yellow"), [str(data.get("spent", data.get("kind", "")))])
             case EventKind.NOTICE if data.get("waits_for"):
                 wait = f"{data['waits_for']}, {duration(data['wait_ms'])}"
                 return "notice", Text("waits", style="yellow"), [wait]
@@ -177,17 +158,11 @@ class EventPrinter:
             self._name(call["call"], str(call["tool"]), str(call["effect"]))
             effects[call["effect"]] = effects.get(call["effect"], 0) + 1
         asked: Details = [
-            Text(f"{count} {effect}", style=EFFECT_STYLES.get(effect, ""))
-            for effect, count in effects.items()
+            Text(f"{count} {effect}", style=EFFECT_STYLES.get(effect, "")) for effect, count in effects.items()
         ]
         problem: Details = [Text(f"not acted on: {data['problem']}", "yellow")] if data.get("problem") else []
         tokens = f"{data.get('input_tokens', 0)} in, {data.get('output_tokens', 0)} out tokens"
-        return Text("asks"), [
-            counted(data.get("calls", 0), "call"),
-            *asked,
-            *problem,
-            Text(tokens, style="dim"),
-        ]
+        return Text("asks"), [counted(data.get("calls", 0), "call"), *asked, *problem, Text(tokens, style="dim")]
 
     def _call(self, kind: EventKind, data: dict[str, Any]) -> tuple[Text, Details]:
         if kind is EventKind.APPROVAL_REQUESTED and "tool" in data:
@@ -196,10 +171,7 @@ class EventPrinter:
         tool, effect = self._tools.get(str(data.get("call")), (str(data.get("tool", "")), ""))
         named: Details = []
         if tool:
-            named = [
-                Text(tool.ljust(self._tool_width), EFFECT_STYLES.get(effect, "")),
-                styled(effect, EFFECT_STYLES),
-            ]
+            named = [Text(tool.ljust(self._tool_width), EFFECT_STYLES.get(effect, "")), styled(effect, EFFECT_STYLES)]
         if data.get("attempt", 1) > 1:
             named.append(Text(f"attempt {data['attempt']}", style="yellow"))
         said = describe_call_event(kind, data)
@@ -251,9 +223,7 @@ class _TextBlock:
             if not self._open:
                 out.append(margin)
                 self._open, self._column = True, len(margin)
-            if piece == "\n" or (
-                not piece.isspace() and self._column + len(piece) > room > len(margin) + len(piece)
-            ):
+            if piece == "\n" or (not piece.isspace() and self._column + len(piece) > room > len(margin) + len(piece)):
                 out.append("\n" + margin)
                 self._column = len(margin)
             if piece != "\n" and not (piece.isspace() and self._column >= room):
@@ -265,10 +235,7 @@ class _TextBlock:
 
 def retry_details(data: dict[str, Any]) -> Details:
     """`rate_limit`, `asked again in 1.5 s`."""
-    return [
-        clean(str(data.get("kind", "")), lines=False),
-        f"asked again in {duration(float(data.get('wait_ms', 0)))}",
-    ]
+    return [clean(str(data.get("kind", "")), lines=False), f"asked again in {duration(float(data.get('wait_ms', 0)))}"]
 
 
 def _wait(ahead: int, why: str) -> str:

@@ -32,10 +32,7 @@ def print_fleet(console: Console, fleet: Fleet) -> None:
                 "turns",
                 Text(
                     _counts(
-                        {
-                            name: getattr(turns, name)
-                            for name in ("active", "parked", "queued", "closing", "accepted")
-                        }
+                        {name: getattr(turns, name) for name in ("active", "parked", "queued", "closing", "accepted")}
                     )
                     + more
                 ),
@@ -45,23 +42,14 @@ def print_fleet(console: Console, fleet: Fleet) -> None:
             (
                 "lanes",
                 Text(
-                    f"{lanes.held} held, {counted(lanes.waiting, 'call')} waiting"
-                    + f", {lapsed}" * bool(lanes.lapsed)
+                    f"{lanes.held} held, {counted(lanes.waiting, 'call')} waiting" + f", {lapsed}" * bool(lanes.lapsed)
                 ),
             ),
-            (
-                "sweeper",
-                Text(f"{swept}; the oldest look is due for {duration(fleet.sweeper.overdue_s * 1000)}"),
-            ),
-            (
-                "given up",
-                Text(_counts(given_up.model_dump()), "red" if any(given_up.model_dump().values()) else ""),
-            ),
+            ("sweeper", Text(f"{swept}; the oldest look is due for {duration(fleet.sweeper.overdue_s * 1000)}")),
+            ("given up", Text(_counts(given_up.model_dump()), "red" if any(given_up.model_dump().values()) else "")),
             (
                 "redis",
-                Text(
-                    f"{fleet.redis.version}, {fleet.redis.used_bytes / MIB:,.1f} MiB{limit}, {fleet.redis.policy}"
-                ),
+                Text(f"{fleet.redis.version}, {fleet.redis.used_bytes / MIB:,.1f} MiB{limit}, {fleet.redis.policy}"),
             ),
         ],
     )
@@ -83,9 +71,7 @@ def print_fleet(console: Console, fleet: Fleet) -> None:
             most = f"{model.taken} of {model.requests or 'any number of'} requests"
             tokens = f", {model.tokens} tokens at most" if model.tokens else ""
             stopped = f"stopped for {duration(model.stopped_s * 1000)}" if model.stopped_s else ""
-            models.add(
-                clean(model.name, lines=False), most + tokens, str(model.waiting), Text(stopped, "red")
-            )
+            models.add(clean(model.name, lines=False), most + tokens, str(model.waiting), Text(stopped, "red"))
         print_section(console, "models", models)
 
 
@@ -97,19 +83,14 @@ def _capacity_text(room: FleetCapacity) -> str:
 
 def _counts(numbers: dict[str, int]) -> str:
     """`3 active, 1 parked`; `none` where all are 0."""
-    return (
-        ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in numbers.items() if number)
-        or "none"
-    )
+    return ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in numbers.items() if number) or "none"
 
 
 # Brains as a table.
 
 
 def brains_table(brains: Sequence[BrainDescription]) -> PageTable:
-    table = PageTable(
-        key("brain"), fact("default", 1), fact("model", 2), fact("live at most", 2), words("tools", 3)
-    )
+    table = PageTable(key("brain"), fact("default", 1), fact("model", 2), fact("live at most", 2), words("tools", 3))
     for brain in brains:
         tools = Text(", ").join(Text(tool.name, EFFECT_STYLES[tool.effect.value]) for tool in brain.tools)
         table.add(

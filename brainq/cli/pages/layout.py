@@ -65,9 +65,7 @@ class PageTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         natural = [self._natural(index) for index in range(len(self._columns))]
         widths = fit_columns(self._columns, natural, options.max_width)
-        table = Table(
-            box=None, pad_edge=False, show_header=self._header, header_style="dim", padding=(0, GAP, 0, 0)
-        )
+        table = Table(box=None, pad_edge=False, show_header=self._header, header_style="dim", padding=(0, GAP, 0, 0))
         shown = [index for index, width in enumerate(widths) if width]
         for index in shown:
             column = self._columns[index]

@@ -64,12 +64,7 @@ def approvals_table(approvals: Sequence[Approval]) -> PageTable:
 def approval_section(approvals: Sequence[Approval]) -> Group:
     """One line a call, and how to decide those that wait."""
     table = PageTable(
-        key("call"),
-        words("tool", 6, 24),
-        words("arguments", 5),
-        key("state"),
-        fact("when", 3),
-        words("reason", 2),
+        key("call"), words("tool", 6, 24), words("arguments", 5), key("state"), fact("when", 3), words("reason", 2)
     )
     for approval in approvals:
         reason = short(approval.reason, REASON_WIDTH)
@@ -97,12 +92,9 @@ def hold_section(turn_id: str, holds: Sequence[StandingHold]) -> Group:
     table = PageTable(key("hold"), fact("kind", 1), words("ends", 3), words("reason", 2))
     for hold in holds:
         left = f"in {duration(hold.ends_in_ms)}" if hold.ends_in_ms > 0 else "now"
-        table.add(
-            hold.id, hold.kind, f"{left}, {_AT_TIMEOUT[hold.on_timeout]}", Text(short(hold.reason, 80), "dim")
-        )
+        table.add(hold.id, hold.kind, f"{left}, {_AT_TIMEOUT[hold.on_timeout]}", Text(short(hold.reason, 80), "dim"))
     commands = [
-        Text("to let it go: ", "yellow").append(f"brainq release {turn_id} {hold.id}", "bold")
-        for hold in holds
+        Text("to let it go: ", "yellow").append(f"brainq release {turn_id} {hold.id}", "bold") for hold in holds
     ]
     return Group(table, *commands)
 
@@ -159,9 +151,7 @@ def resume_hints(turn_id: str, trace: Sequence[ToolTraceEntry]) -> list[Text]:
             lines.append(line.append("  with the token that the tool gave away", "dim"))
         elif entry.park == "child":
             child = child_turn_id(turn_id, entry.call_id)
-            lines.append(
-                Text(f"{entry.call_id} waits for: ", "yellow").append(f"brainq show {child}", "bold")
-            )
+            lines.append(Text(f"{entry.call_id} waits for: ", "yellow").append(f"brainq show {child}", "bold"))
     return lines
 
 

@@ -148,9 +148,7 @@ def print_session(console: Console, facts: SessionFacts) -> None:
     paused = Text("no")
     if facts.paused:
         why = f" ({clean(facts.why_paused, lines=False)})" if facts.why_paused else ""
-        paused = Text(
-            f"yes{why}, no further turn begins; `brainq resume {facts.session_id}` ends it", "yellow"
-        )
+        paused = Text(f"yes{why}, no further turn begins; `brainq resume {facts.session_id}` ends it", "yellow")
     head = [("session", Text(facts.session_id, "bold")), ("live", live), ("paused", paused)]
     if not facts.known:
         head.append(("note", Text("no turn of this session is known", "yellow")))

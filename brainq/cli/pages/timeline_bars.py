@@ -11,18 +11,8 @@ from brainq.contracts.event import TimelineBar, TimelineSpan, TurnTimeline
 LABEL_WIDTH = 26
 AFTER_WIDTH = 32
 MIN_WIDTH = 20
-MARKS = {
-    "attempt": "█",
-    "running": "█",
-    "retry": "x",
-    "planned": "·",
-    "waiting": "-",
-    "dispatched": "▒",
-    "parked": "░",
-}
-LEGEND = (
-    "█ runs  ▒ in its queue  - waits for its lane  ░ parked  · for a later wave  x after a failure  > goes on"
-)
+MARKS = {"attempt": "█", "running": "█", "retry": "x", "planned": "·", "waiting": "-", "dispatched": "▒", "parked": "░"}
+LEGEND = "█ runs  ▒ in its queue  - waits for its lane  ░ parked  · for a later wave  x after a failure  > goes on"
 
 
 def print_bars(console: Console, timeline: TurnTimeline) -> None:
@@ -42,10 +32,7 @@ def print_bars(console: Console, timeline: TurnTimeline) -> None:
     console.print(Text(LEGEND, "dim"), soft_wrap=True)
     if timeline.source == "sql":
         console.print(
-            Text(
-                "Redis has let the turn go: when steps began, lanes, holds and reflections are known no more",
-                "dim",
-            ),
+            Text("Redis has let the turn go: when steps began, lanes, holds and reflections are known no more", "dim"),
             soft_wrap=True,
         )
 

@@ -8,23 +8,9 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from brainq.cli.output import (
-    EFFECT_STYLES,
-    STATUS_STYLES,
-    ago,
-    clean,
-    duration,
-    short,
-    styled,
-)
+from brainq.cli.output import EFFECT_STYLES, STATUS_STYLES, ago, clean, duration, short, styled
 from brainq.cli.pages.layout import PageTable, fact, key, print_head, print_section, words
-from brainq.cli.pages.people import (
-    approval_section,
-    hold_section,
-    input_section,
-    parked_reason,
-    resume_hints,
-)
+from brainq.cli.pages.people import approval_section, hold_section, input_section, parked_reason, resume_hints
 from brainq.cli.pages.turn_record import (
     cost_section,
     decision_section,
@@ -136,11 +122,7 @@ def print_turn(console: Console, facts: TurnFacts) -> None:
         print_section(console, "remembered", memory_section(facts.memories, facts.observations))
     if facts.result and facts.result.text:
         lines = clean(facts.result.text).strip().splitlines()
-        more = (
-            [f"... {len(lines) - TEXT_LINES} more lines; --json has them all"]
-            if len(lines) > TEXT_LINES
-            else []
-        )
+        more = [f"... {len(lines) - TEXT_LINES} more lines; --json has them all"] if len(lines) > TEXT_LINES else []
         print_section(console, "answer", Text("\n".join(lines[:TEXT_LINES] + more)))
 
 

@@ -28,9 +28,7 @@ R = TypeVar("R")
 
 CHECK_THREADS = 8
 
-NO_TOKEN_YET = (
-    "nobody is let in until there is a token: brainq token create NAME --sessions PREFIX --verb VERB"
-)
+NO_TOKEN_YET = "nobody is let in until there is a token: brainq token create NAME --sessions PREFIX --verb VERB"
 
 Authenticate = Callable[[Mapping[str, str]], Awaitable[Caller | None]]
 
@@ -86,9 +84,7 @@ def make_authenticator(settings: Settings, tokens: Tokens) -> Authenticator:
         # Clients of other wires always send a key. While no token was made it is nobody's, whatever it is.
         return await by_token(headers) if await first.is_made() else LOCAL_CALLER
 
-    return Authenticator(
-        by_token_or_local, True, "whoever is on this machine may do everything", is_known, _always
-    )
+    return Authenticator(by_token_or_local, True, "whoever is on this machine may do everything", is_known, _always)
 
 
 def local_authenticator() -> Authenticator:

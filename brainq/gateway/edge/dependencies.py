@@ -99,9 +99,7 @@ class Principal:
     def require_verb(self, verb: Verb) -> None:
         """Raise Refused where the caller lacks a verb."""
         if verb not in self.caller.verbs:
-            raise RequestRejected(
-                "forbidden", f"this needs the verb {verb.value!r}, which the caller does not have"
-            )
+            raise RequestRejected("forbidden", f"this needs the verb {verb.value!r}, which the caller does not have")
 
     def require_options(self, given: Iterable[str]) -> None:
         """Raise Refused where one of these options of a turn is the brain's to say, not this caller's."""

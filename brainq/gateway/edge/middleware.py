@@ -134,10 +134,7 @@ class HeadMiddleware:
 
         async def received() -> Message:
             """What comes; once the headers are sent, the client wants no more."""
-            incoming, over = (
-                asyncio.ensure_future(_receive_message(receive)),
-                asyncio.ensure_future(begun.wait()),
-            )
+            incoming, over = (asyncio.ensure_future(_receive_message(receive)), asyncio.ensure_future(begun.wait()))
             try:
                 await asyncio.wait((incoming, over), return_when=asyncio.FIRST_COMPLETED)
                 return DISCONNECT if begun.is_set() else incoming.result()
@@ -236,9 +233,7 @@ class AccessMiddleware:
         if caller is None:
             if is_known:
                 self._count(gateway.strangers, place)
-            raise RequestRejected(
-                "unauthorized", "send `Authorization: Bearer TOKEN` with a token that is still good"
-            )
+            raise RequestRejected("unauthorized", "send `Authorization: Bearer TOKEN` with a token that is still good")
         if not is_known:
             gateway.strangers.give_back(place)
         return caller
@@ -258,13 +253,10 @@ class AccessMiddleware:
         known = name in self._hosts if self._hosts else is_loopback(name) or not is_open
         client = (scope.get("client") or ("127.0.0.1",))[0]
         if is_open and not is_loopback(client):
-            raise RequestRejected(
-                "unauthorized", "it asks nobody who he is, and thus serves this machine alone"
-            )
+            raise RequestRejected("unauthorized", "it asks nobody who he is, and thus serves this machine alone")
         if not known:
             raise RequestRejected(
-                "wrong-host",
-                "this host name is not served here; its operator may name it in BRAINQ_HTTP_HOSTS",
+                "wrong-host", "this host name is not served here; its operator may name it in BRAINQ_HTTP_HOSTS"
             )
 
     def _check_origin(self, headers: Headers) -> None:
@@ -309,17 +301,13 @@ class RequestLogMiddleware:
             pass
         except Exception as failure:
             problem_id = new_turn_id()
-            log.error(
-                "a request failed", failure=failure, problem_id=problem_id, route=_route_template(scope)
-            )
+            log.error("a request failed", failure=failure, problem_id=problem_id, route=_route_template(scope))
             if not status:
                 await bug_response(problem_id)(scope, receive, noted)
         if not is_public(scope["path"]):
             took_ms = int((time.monotonic() - began) * 1000)
             caller = getattr(scope.get("state", {}).get("caller"), "name", "")
-            log.info(
-                "answered", route=_route_template(scope), status=status, took_ms=took_ms, caller=repr(caller)
-            )
+            log.info("answered", route=_route_template(scope), status=status, took_ms=took_ms, caller=repr(caller))
 
 
 def _request_id(headers: Headers) -> str:

@@ -131,9 +131,7 @@ def error_response(error: BrainqError | RequestRejected) -> JSONResponse:
 
 def bug_response(problem_id: str) -> JSONResponse:
     """For what nobody expected: the log has the rest, under this id."""
-    told = _problem(
-        REJECTIONS["bug"], f"the gateway's log says more under {problem_id}; the same may fail again"
-    )
+    told = _problem(REJECTIONS["bug"], f"the gateway's log says more under {problem_id}; the same may fail again")
     return problem_response(told.model_copy(update={"problem_id": problem_id}))
 
 
@@ -159,9 +157,7 @@ def _detail(error: BrainqError) -> str:
         case NotFound():
             return NOT_FOUND
         case Unreachable(request_key=key) if key:
-            return (
-                f"ask again later under the Idempotency-Key {key!r}: if it was accepted, it is the same turn"
-            )
+            return f"ask again later under the Idempotency-Key {key!r}: if it was accepted, it is the same turn"
         case Unreachable(client_message_id=key) if key:
             return f"ask again later with client_message_id {key!r}: if it was accepted, it is the same input"
         case Unreachable():

@@ -23,9 +23,7 @@ def is_public(path: str) -> bool:
     return path in PUBLIC_PATHS or path.startswith(PUBLIC_PREFIX) or _AGENT_CARD.fullmatch(path) is not None
 
 
-CONFIGURE_OPTIONS = frozenset(
-    {"model", "provider", "system_prompt", "skill_context", "cwd", "limits", "options"}
-)
+CONFIGURE_OPTIONS = frozenset({"model", "provider", "system_prompt", "skill_context", "cwd", "limits", "options"})
 
 """Options of a turn that need `configure` beside `submit`: what it costs, what it may reach, what the model is told of
 its task. All else is the caller's own: what is said, how the answer is to look, what stands in the records."""

@@ -60,9 +60,7 @@ def _fill_shell(page: str, release: str, files: dict[str, bytes]) -> str:
         f'<link rel="stylesheet" href="{escape(f"{at}/{name}")}">' for name in files if name.endswith(".css")
     )
     modules = "\n".join(
-        f'<link rel="modulepreload" href="{escape(f"{at}/{name}")}">'
-        for name in files
-        if name.endswith(".js")
+        f'<link rel="modulepreload" href="{escape(f"{at}/{name}")}">' for name in files if name.endswith(".js")
     )
     return page.replace("{{at}}", at).replace("{{styles}}", styles).replace("{{modules}}", modules)
 
@@ -104,9 +102,7 @@ REVALIDATE = {"Cache-Control": "no-cache"}
 @router.get("/")
 async def shell() -> Response:
     """The page. What it shows stands behind the `#` of its address, which no server sees."""
-    return Response(
-        load_assets().shell, headers=SECURITY_HEADERS | REVALIDATE, media_type="text/html; charset=utf-8"
-    )
+    return Response(load_assets().shell, headers=SECURITY_HEADERS | REVALIDATE, media_type="text/html; charset=utf-8")
 
 
 @router.get("/page/{release}/{name:path}")

@@ -11,13 +11,7 @@ from brainq.contracts.ids import split_call_id
 from brainq.contracts.people import Approval
 from brainq.errors import TokenRefused
 from brainq.gateway.edge.authentication import LOCAL_CALLER
-from brainq.gateway.edge.dependencies import (
-    CALL_ID,
-    ID,
-    GatewayDep,
-    Principal,
-    PrincipalDep,
-)
+from brainq.gateway.edge.dependencies import CALL_ID, ID, GatewayDep, Principal, PrincipalDep
 from brainq.gateway.edge.problems import problem_responses
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Limit
 from brainq.gateway.rest.turn_control import (
@@ -71,18 +65,14 @@ async def approval(found: ApprovalDep) -> Approval:
 
 
 @router.post("/approvals/{approval_id}/approve", responses=problem_responses(409))
-async def approve(
-    found: ApprovalDep, here: GatewayDep, by: PrincipalDep, body: ApproveBody | None = None
-) -> Approval:
+async def approve(found: ApprovalDep, here: GatewayDep, by: PrincipalDep, body: ApproveBody | None = None) -> Approval:
     """Let the call run. Doing it again changes nothing."""
     wanted = body or ApproveBody()
     return await here.client.approve(found.id, by=decider_name(by, wanted.by), args_hash=wanted.args_hash)
 
 
 @router.post("/approvals/{approval_id}/deny", responses=problem_responses(409))
-async def deny(
-    found: ApprovalDep, here: GatewayDep, by: PrincipalDep, body: DenyBody | None = None
-) -> Approval:
+async def deny(found: ApprovalDep, here: GatewayDep, by: PrincipalDep, body: DenyBody | None = None) -> Approval:
     """Refuse the call; its turn goes on."""
     wanted = body or DenyBody()
     return await here.client.deny(found.id, wanted.reason, by=decider_name(by, wanted.by))
@@ -91,9 +81,7 @@ async def deny(
 @router.post("/approvals/{approval_id}/edit", responses=problem_responses(409))
 async def edit(found: ApprovalDep, here: GatewayDep, by: PrincipalDep, body: EditBody) -> Approval:
     """Let the call run with other arguments, which have to fit the tool's schema."""
-    return await here.client.edit(
-        found.id, body.arguments, by=decider_name(by, body.by), args_hash=body.args_hash
-    )
+    return await here.client.edit(found.id, body.arguments, by=decider_name(by, body.by), args_hash=body.args_hash)
 
 
 @router.post("/outside/{token:path}")

@@ -77,9 +77,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @metrics_router.get(
-    "/metrics",
-    response_class=Response,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    "/metrics", response_class=Response, responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
 )
 async def metrics(here: GatewayDep, by: PrincipalDep) -> Response:
     """The metrics of the whole fleet in Prometheus' text format; read once a second. They are of no one session: the

@@ -13,13 +13,7 @@ from brainq.contracts.fleet import Fleet, FleetActivity
 from brainq.contracts.history import LIST_STATES, ListedTurn, Sort
 from brainq.contracts.ids import MAX_ID_LENGTH
 from brainq.contracts.status import Ending, StopReason
-from brainq.gateway.edge.dependencies import (
-    ID,
-    TURN_ID,
-    GatewayDep,
-    Principal,
-    PrincipalDep,
-)
+from brainq.gateway.edge.dependencies import ID, TURN_ID, GatewayDep, Principal, PrincipalDep
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Limit
 from brainq.gateway.rest.sessions import SessionPage
 from brainq.gateway.rest.turn_bodies import TurnPage
@@ -39,8 +33,7 @@ async def turns(
     by: PrincipalDep,
     session: Annotated[str | None, Query(pattern=ID)] = None,
     state: Annotated[
-        str | None,
-        Query(pattern=f"^({'|'.join(LIST_STATES)})$", description="`accepted`: any that has not ended."),
+        str | None, Query(pattern=f"^({'|'.join(LIST_STATES)})$", description="`accepted`: any that has not ended.")
     ] = None,
     brain: Annotated[str | None, Query(pattern=ID, description="The one that the turn names.")] = None,
     ending: Ending | None = None,
@@ -56,8 +49,7 @@ async def turns(
     since: Annotated[AwareDatetime | None, Query(description="Accepted then, or later.")] = None,
     until: Annotated[AwareDatetime | None, Query(description="Accepted before.")] = None,
     text: Annotated[
-        str,
-        Query(max_length=MAX_ID_LENGTH, description="In the turn's id or its session's, or the request key."),
+        str, Query(max_length=MAX_ID_LENGTH, description="In the turn's id or its session's, or the request key.")
     ] = "",
     strategy: Annotated[
         Strategy | None, Query(description="How it came to its answer, by its decision record in SQL.")
@@ -73,8 +65,7 @@ async def turns(
     metadata: Annotated[
         list[MetadataPair],
         Query(
-            max_length=MAX_FILTER_VALUES,
-            description="`name=value`, such as `customer=42` or `order.id=A-1`; all hold.",
+            max_length=MAX_FILTER_VALUES, description="`name=value`, such as `customer=42` or `order.id=A-1`; all hold."
         ),
     ] = [],  # noqa: B006
     prompt_tags: Annotated[
@@ -121,9 +112,7 @@ async def sessions(
 ) -> SessionPage:
     """Sessions of the caller's own that have a turn, the one with the newest turn first."""
     found = await here.client.sessions(prefix or "", limit, by.caller.prefixes, after=after)
-    found = tuple(
-        one.model_copy(update={"last_turn": hide_foreign_parent(one.last_turn, by)}) for one in found
-    )
+    found = tuple(one.model_copy(update={"last_turn": hide_foreign_parent(one.last_turn, by)}) for one in found)
     return SessionPage(sessions=found, next=found[-1].last_turn.turn_id if len(found) == limit else None)
 
 

@@ -51,9 +51,7 @@ router = APIRouter(prefix="/v1/memories", tags=["memories"])
 
 MAX_ROW = 2**53 - 1
 
-ScopeQuery = Annotated[
-    str | None, Query(max_length=MAX_SCOPE_CHARS, description="Whose memories; this or `session`.")
-]
+ScopeQuery = Annotated[str | None, Query(max_length=MAX_SCOPE_CHARS, description="Whose memories; this or `session`.")]
 
 SessionQuery = Annotated[
     str | None, Query(pattern=ID, description="The scope is that which the brains give this session.")
@@ -76,15 +74,12 @@ async def memories(
         scope, session=session, limit=limit, session_prefixes=by.caller.prefixes, after=after
     )
     return MemoryPage(
-        memories=tuple(_memory_item(row) for row in found),
-        next=found[-1].row if len(found) == limit else None,
+        memories=tuple(_memory_item(row) for row in found), next=found[-1].row if len(found) == limit else None
     )
 
 
 @router.delete("/{memory_id}")
-async def forget(
-    memory_id: Annotated[int, Path(ge=1, le=MAX_ROW)], here: GatewayDep, by: PrincipalDep
-) -> ChangeAnswer:
+async def forget(memory_id: Annotated[int, Path(ge=1, le=MAX_ROW)], here: GatewayDep, by: PrincipalDep) -> ChangeAnswer:
     """Delete one memory for good. 404 where the caller has none under this id."""
     if not await here.client.memories.forget(memory_id, session_prefixes=by.caller.prefixes):
         raise NotFound("no memory of the caller's")
@@ -98,9 +93,7 @@ async def forget_all(
     """Delete all memories of one scope, and what the learner observed there, for good. 404 where there are none."""
     if session is not None:
         by.require(session)
-    forgotten = await here.client.memories.forget_all(
-        scope, session=session, session_prefixes=by.caller.prefixes
-    )
+    forgotten = await here.client.memories.forget_all(scope, session=session, session_prefixes=by.caller.prefixes)
     if not forgotten:
         raise NotFound("no memory of the caller's")
     return ForgetAnswer(forgotten=forgotten)

@@ -8,13 +8,7 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from brainq.contracts.schedule import Schedule
 from brainq.errors import InvalidInput, NotFound
-from brainq.gateway.edge.dependencies import (
-    ID,
-    Gateway,
-    GatewayDep,
-    Principal,
-    PrincipalDep,
-)
+from brainq.gateway.edge.dependencies import ID, Gateway, GatewayDep, Principal, PrincipalDep
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, ChangeAnswer, Limit
 from brainq.gateway.rest.submission import (
     ScheduleBody,
@@ -27,9 +21,7 @@ from brainq.gateway.rest.submission import (
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
 
 
-async def own_schedule(
-    name: Annotated[str, Path(pattern=ID)], here: GatewayDep, by: PrincipalDep
-) -> Schedule:
+async def own_schedule(name: Annotated[str, Path(pattern=ID)], here: GatewayDep, by: PrincipalDep) -> Schedule:
     """A schedule of the caller's own."""
     by.require(name)
     found = await here.client.find_schedule(name)

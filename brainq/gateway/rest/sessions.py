@@ -19,13 +19,7 @@ from brainq.gateway.edge.dependencies import ID, TURN_ID, GatewayDep, PrincipalD
 from brainq.gateway.edge.problems import problem_responses
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, AffectedTurn, Answer, ChangeAnswer, Limit
 from brainq.gateway.rest.submission import IdempotencyKey, SubmitAnswer, submit_key
-from brainq.gateway.rest.turn_control import (
-    HoldBody,
-    InputBody,
-    PlacedHold,
-    ReasonBody,
-    ReleaseAnswer,
-)
+from brainq.gateway.rest.turn_control import HoldBody, InputBody, PlacedHold, ReasonBody, ReleaseAnswer
 
 # How sessions are told.
 
@@ -71,9 +65,7 @@ class HistoryPage(Answer):
 router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["sessions"])
 
 
-async def own_session(
-    session_id: Annotated[str, Path(pattern=ID)], here: GatewayDep, by: PrincipalDep
-) -> AsyncSession:
+async def own_session(session_id: Annotated[str, Path(pattern=ID)], here: GatewayDep, by: PrincipalDep) -> AsyncSession:
     """A session of the caller's own, which need not have a turn yet."""
     by.require(session_id)
     return here.client.session(session_id)
@@ -105,9 +97,7 @@ async def look(own: SessionDep) -> SessionStatus:
 async def history(
     own: SessionDep,
     limit: Limit = DEFAULT_LIST_PAGE,
-    after: Annotated[
-        str | None, Query(pattern=TURN_ID, description="The first turn of the page at hand.")
-    ] = None,
+    after: Annotated[str | None, Query(pattern=TURN_ID, description="The first turn of the page at hand.")] = None,
 ) -> HistoryPage:
     """The session's newest turns, the oldest of them first."""
     return HistoryPage(session_id=own.session_id, turns=await own.history(limit, after))

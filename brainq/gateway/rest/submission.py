@@ -179,9 +179,7 @@ class ScheduleBody(TurnBody):
 
     name: str = Field(pattern=ID)
     session_id: str = Field(pattern=SESSION_PATTERN, max_length=MAX_ID_LENGTH)
-    when: Annotated[
-        Annotated[str, Field(max_length=200)] | Seconds | None, BeforeValidator(_check_interval)
-    ] = None
+    when: Annotated[Annotated[str, Field(max_length=200)] | Seconds | None, BeforeValidator(_check_interval)] = None
     at: Annotated[AwareDatetime, BeforeValidator(_read_instant, json_schema_input_type=str)] | None = None
     zone: str = Field(default="UTC", max_length=100)
     on_running: OnRunning = "skip"
@@ -237,8 +235,7 @@ def submit_options(body: TurnBody) -> SubmitOptions:
 # `Idempotency-Key`: what makes sending a request again safe.
 
 IdempotencyKey = Annotated[
-    str | None,
-    Header(alias="Idempotency-Key", pattern=ID, description="The same key again is the same turn."),
+    str | None, Header(alias="Idempotency-Key", pattern=ID, description="The same key again is the same turn.")
 ]
 
 

@@ -162,14 +162,10 @@ async def receipt(handle: TurnDep, client_message_id: PathId) -> Receipt:
 
 
 @router.post("/calls/{call_id}/result", responses=problem_responses(409))
-async def call_result(
-    handle: TurnDep, call_id: CallPath, body: OutsideResult | OutsideError
-) -> ResultReceipt:
+async def call_result(handle: TurnDep, call_id: CallPath, body: OutsideResult | OutsideError) -> ResultReceipt:
     """Give a call of one of the turn's `client_tools` its result, or say that there is none. It is taken once."""
     if isinstance(body, OutsideResult):
-        return ResultReceipt(
-            taken=await handle.give_result(call_id, result_with_files(body), partial=body.partial)
-        )
+        return ResultReceipt(taken=await handle.give_result(call_id, result_with_files(body), partial=body.partial))
     return ResultReceipt(taken=await handle.give_error(call_id, body.error))
 
 
@@ -206,9 +202,7 @@ async def approvals(handle: TurnDep) -> ApprovalList:
 
 
 @router.post("/finalizer/retry", responses=problem_responses(410))
-async def retry(
-    handle: TurnDep, here: GatewayDep, by: PrincipalDep, body: RetryBody | None = None
-) -> RetryAnswer:
+async def retry(handle: TurnDep, here: GatewayDep, by: PrincipalDep, body: RetryBody | None = None) -> RetryAnswer:
     """Run again what the finalizer gave up, in this process; the answer says how each step ended."""
     wanted = body.step if body else ""
     loop = asyncio.get_running_loop()

@@ -11,22 +11,11 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import TurnTimeline
 from brainq.contracts.turn import TurnResult
 from brainq.errors import TurnRejected, Unreachable
-from brainq.gateway.edge.dependencies import (
-    CALL_ID,
-    Gateway,
-    GatewayDep,
-    Principal,
-    PrincipalDep,
-    TurnDep,
-)
+from brainq.gateway.edge.dependencies import CALL_ID, Gateway, GatewayDep, Principal, PrincipalDep, TurnDep
 from brainq.gateway.edge.problems import RequestRejected, problem_responses
 from brainq.gateway.rest.bodies import DEFAULT_PAGE, Limit, file_response
 from brainq.gateway.rest.event_stream import open_events, stream_events
-from brainq.gateway.rest.result_wait import (
-    requested_wait_s,
-    result_if_ready,
-    wait_for_result,
-)
+from brainq.gateway.rest.result_wait import requested_wait_s, result_if_ready, wait_for_result
 from brainq.gateway.rest.submission import (
     IdempotencyKey,
     SubmitAnswer,
@@ -49,10 +38,7 @@ router = APIRouter(tags=["turns"])
 
 MAX_NUMBER = 2**53 - 1
 
-Prefer = Annotated[
-    str,
-    Header(description="`wait=n`: answer with the result, if it is out within n seconds."),
-]
+Prefer = Annotated[str, Header(description="`wait=n`: answer with the result, if it is out within n seconds.")]
 
 ACCEPTED_RESPONSE: dict[int | str, dict[str, Any]] = {
     202: {
@@ -95,10 +81,7 @@ STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 @router.post(
-    "/v1/turns",
-    status_code=202,
-    response_model=None,
-    responses={**SUBMIT_RESPONSES, **problem_responses(409)},
+    "/v1/turns", status_code=202, response_model=None, responses={**SUBMIT_RESPONSES, **problem_responses(409)}
 )
 async def submit(
     body: SubmitBody,
@@ -120,10 +103,7 @@ async def submit(
     with submit_key(by, body.session_id, idempotency_key) as key:
         handle = await submit_turn(here, body, key)
     told = SubmitAnswer(
-        turn_id=handle.turn_id,
-        session_id=handle.session_id,
-        created=handle.created,
-        receipt=handle.joined,
+        turn_id=handle.turn_id, session_id=handle.session_id, created=handle.created, receipt=handle.joined
     )
     try:
         return await _result_or_status(told, 202, handle, here, by, request, prefer)
@@ -198,9 +178,7 @@ async def timeline(handle: TurnDep) -> TurnTimeline:
 @router.get("/v1/turns/{turn_id}/decision")
 async def decision(handle: TurnDep) -> TurnDecision:
     """The turn's decision record: strategy, tools, hashes of context and prompt. Null until it is written."""
-    return TurnDecision(
-        turn_id=handle.turn_id, session_id=handle.session_id, decision=await handle.decision()
-    )
+    return TurnDecision(turn_id=handle.turn_id, session_id=handle.session_id, decision=await handle.decision())
 
 
 @router.get("/v1/turns/{turn_id}/transcript", responses=problem_responses(410))
@@ -228,20 +206,14 @@ async def file(handle: TurnDep, sha256: Annotated[str, Path(pattern="^[0-9a-f]{6
 async def calls(
     handle: TurnDep,
     limit: Limit = DEFAULT_PAGE,
-    after: Annotated[
-        str | None, Query(pattern=CALL_ID, description="The last call of the page at hand.")
-    ] = None,
+    after: Annotated[str | None, Query(pattern=CALL_ID, description="The last call of the page at hand.")] = None,
 ) -> CallPage:
     """Every call of the turn, with its arguments, its result and how it stands."""
     found = await handle.calls(limit, after)
     return CallPage(turn_id=handle.turn_id, session_id=handle.session_id, calls=found)
 
 
-@router.get(
-    "/v1/turns/{turn_id}/events",
-    response_model=None,
-    responses={**STREAM_RESPONSES, **problem_responses(410)},
-)
+@router.get("/v1/turns/{turn_id}/events", response_model=None, responses={**STREAM_RESPONSES, **problem_responses(410)})
 async def events(
     handle: TurnDep,
     here: GatewayDep,
@@ -296,7 +268,5 @@ def _location(handle: AsyncTurnHandle) -> dict[str, str]:
     return {"Location": f"/v1/turns/{handle.turn_id}"}
 
 
-def _json_response(
-    model: TurnResult | SubmitAnswer | TurnStatus, status: int = 200, headers: Any = None
-) -> Response:
+def _json_response(model: TurnResult | SubmitAnswer | TurnStatus, status: int = 200, headers: Any = None) -> Response:
     return Response(model.model_dump_json(), status, headers, "application/json")

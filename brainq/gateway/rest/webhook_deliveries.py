@@ -59,8 +59,7 @@ async def deliveries(
     """What is to be sent (pending), was taken (done), or was given up (dead), the newest first."""
     found = await here.client.deliveries(state, limit, by.caller.prefixes, after)
     return DeliveryPage(
-        deliveries=tuple(_delivery(row) for row in found),
-        next=found[-1].row if len(found) == limit else None,
+        deliveries=tuple(_delivery(row) for row in found), next=found[-1].row if len(found) == limit else None
     )
 
 

@@ -50,9 +50,7 @@ def option_parameters(request: ModelRequest, refused: Collection[str]) -> dict[s
     choice = _tool_choice(options.tool_choice, options.parallel_tool_calls) if request.tools else None
     body["tool_choice"] = choice
     body = {
-        name: value
-        for name, value in body.items()
-        if value is not None and refusal_key(name, model) not in refused
+        name: value for name, value in body.items() if value is not None and refusal_key(name, model) not in refused
     }
     if options.reasoning_effort is not None:
         body |= _thinking(request, options.reasoning_effort, refused)
@@ -91,9 +89,7 @@ def _tool_choice(choice: str | None, parallel: bool | None) -> dict[str, Any] | 
 
 def _thinking(request: ModelRequest, effort: Effort, refused: Collection[str]) -> dict[str, Any]:
     forms = _NO_THINKING_FORMS if effort == "none" else _THINKING_FORMS
-    form = next(
-        (form for form in forms if refusal_key(f"thinking {form}", request.model) not in refused), None
-    )
+    form = next((form for form in forms if refusal_key(f"thinking {form}", request.model) not in refused), None)
     if form is None:
         return {}
     if form == "enabled":

@@ -108,10 +108,7 @@ class AnthropicProvider(VendorProvider):
 
     def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
         body = wire.to_body(
-            request,
-            stream=stream,
-            blocks=self._blocks(request, refused),
-            thinking=EARLIER_REASONING not in refused,
+            request, stream=stream, blocks=self._blocks(request, refused), thinking=EARLIER_REASONING not in refused
         )
         if is_cache_worthwhile(request) and "cache_control" not in refused:
             body = with_breakpoints(body)

@@ -60,13 +60,9 @@ class BlockOrder:
         return tuple(thoughts if is_plain else found)
 
 
-def replayed_thinking(
-    message: Message, request: ModelRequest, *, goes_back: bool = True
-) -> tuple[Reasoning, ...]:
+def replayed_thinking(message: Message, request: ModelRequest, *, goes_back: bool = True) -> tuple[Reasoning, ...]:
     """What of this message's thinking the request sends back."""
-    return replayable_reasoning(
-        message, WIRE, request.model if goes_back and message.turn == request.turn_id else None
-    )
+    return replayable_reasoning(message, WIRE, request.model if goes_back and message.turn == request.turn_id else None)
 
 
 def blocks_in_order(thoughts: Sequence[Reasoning], text: str, calls: Sequence[Block]) -> list[Block]:
@@ -79,9 +75,7 @@ def blocks_in_order(thoughts: Sequence[Reasoning], text: str, calls: Sequence[Bl
         for thought in thoughts:
             if thought.before == index:
                 blocks.append(
-                    _text_block(parts[id(thought)])
-                    if _is_text_position(thought)
-                    else _thinking_block(thought)
+                    _text_block(parts[id(thought)]) if _is_text_position(thought) else _thinking_block(thought)
                 )
         if index == 0 and not marks:
             blocks.append(_text_block(text))

@@ -8,12 +8,7 @@ from typing import Any
 from brainq.contracts.message import Message, Reasoning, ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
 from brainq.models.anthropic.options import max_tokens
-from brainq.models.anthropic.thinking import (
-    THINKING,
-    BlockOrder,
-    blocks_in_order,
-    replayed_thinking,
-)
+from brainq.models.anthropic.thinking import THINKING, BlockOrder, blocks_in_order, replayed_thinking
 from brainq.models.attachments import AttachmentBlocks
 from brainq.models.wire import WireIds, arguments_object, parse_arguments, wire_name
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
@@ -30,20 +25,12 @@ def to_body(
         blocks or AttachmentBlocks(request.blobs),
         lambda message: replayed_thinking(message, request, goes_back=thinking),
     )
-    body: dict[str, Any] = {
-        "model": request.model,
-        "max_tokens": max_tokens(request),
-        "messages": messages,
-    }
+    body: dict[str, Any] = {"model": request.model, "max_tokens": max_tokens(request), "messages": messages}
     if system:
         body["system"] = system
     if request.tools:
         body["tools"] = [
-            {
-                "name": tool.name,
-                "description": clean(tool.description),
-                "input_schema": clean_json(tool.parameters),
-            }
+            {"name": tool.name, "description": clean(tool.description), "input_schema": clean_json(tool.parameters)}
             for tool in request.tools
         ]
     if stream:
@@ -88,10 +75,7 @@ def _results_first(block: dict[str, Any]) -> bool:
 
 
 def _blocks(
-    message: Message,
-    ids: WireIds,
-    attached: AttachmentBlocks,
-    thoughts: Callable[[Message], Sequence[Reasoning]],
+    message: Message, ids: WireIds, attached: AttachmentBlocks, thoughts: Callable[[Message], Sequence[Reasoning]]
 ) -> list[dict[str, Any]]:
     text = clean(message.content)
     shown = attached.anthropic(message.attachments)
@@ -158,9 +142,7 @@ def from_usage(usage: Any) -> TokenUsage:
 
 def _call(block: dict[str, Any], arguments: Any) -> ToolCall:
     wire_id = str(block.get("id") or f"toolu_{block.get('index', 0)}")
-    return ToolCall(
-        id=wire_id, name=clean(str(block.get("name") or "")), arguments=arguments, provider_id=wire_id
-    )
+    return ToolCall(id=wire_id, name=clean(str(block.get("name") or "")), arguments=arguments, provider_id=wire_id)
 
 
 class AnthropicStream:
@@ -175,9 +157,7 @@ class AnthropicStream:
         self._thinking: dict[int, dict[str, Any]] = {}
         self._calls: dict[int, tuple[dict[str, Any], list[str]]] = {}
         self._counts: dict[str, Any] = {}
-        self.usage = (
-            TokenUsage()
-        )  # as far as it was told: the input with message_start, the output at the end
+        self.usage = TokenUsage()  # as far as it was told: the input with message_start, the output at the end
         self._model = ""
         self._stop_reason: Any = None
 

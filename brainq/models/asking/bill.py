@@ -10,15 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal
 
-from brainq.contracts.model import (
-    LostRequest,
-    ModelChunk,
-    ModelReply,
-    ModelRequest,
-    Price,
-    TokenUsage,
-    unknown_price,
-)
+from brainq.contracts.model import LostRequest, ModelChunk, ModelReply, ModelRequest, Price, TokenUsage, unknown_price
 from brainq.errors import ProviderError
 from brainq.text.estimate import StreamedTokens, estimate_request
 

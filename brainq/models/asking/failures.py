@@ -78,9 +78,7 @@ class ServiceError(ProviderError):
 
     is_shared = False
 
-    def __init__(
-        self, message: str, *, kind: str, retryable: bool, retry_after_s: float | None = None
-    ) -> None:
+    def __init__(self, message: str, *, kind: str, retryable: bool, retry_after_s: float | None = None) -> None:
         super().__init__(message, kind=kind, retryable=retryable)
         self.retry_after_s = retry_after_s
 
@@ -104,13 +102,9 @@ def from_sdk_error(error: Exception, sdk: Any, provider: str) -> ProviderError:
         )
     if isinstance(error, ValueError):  # JSON and UTF-8 errors are ValueErrors
         return ServiceError(
-            _shortened(f"{provider}: the service sent something unreadable ({error})"),
-            kind="malformed",
-            retryable=True,
+            _shortened(f"{provider}: the service sent something unreadable ({error})"), kind="malformed", retryable=True
         )
-    return ServiceError(
-        _shortened(f"{provider}: {type(error).__name__}: {error}"), kind="refused", retryable=False
-    )
+    return ServiceError(_shortened(f"{provider}: {type(error).__name__}: {error}"), kind="refused", retryable=False)
 
 
 def may_have_been_processed(error: BaseException, sdk: Any, *, stream: bool) -> bool:
@@ -236,9 +230,7 @@ def error_detail(body: Any) -> tuple[str, str, str]:
         return (str(inner), "", "")
     message: Any = inner.get("message") or inner.get("detail") or ""
     if isinstance(message, list):
-        message = "; ".join(
-            f"{item.get('loc')}: {item.get('msg')}" for item in message if isinstance(item, Mapping)
-        )
+        message = "; ".join(f"{item.get('loc')}: {item.get('msg')}" for item in message if isinstance(item, Mapping))
     return (str(message), str(inner.get("type") or ""), str(inner.get("code") or ""))
 
 

@@ -139,9 +139,7 @@ class Fallback:
         self.name = name
         self._patience_s = patience_s
         self._clock = clock
-        self._members = tuple(
-            _make_member(model, Cooldown(rest_s, longest_rest_s, clock)) for model in models
-        )
+        self._members = tuple(_make_member(model, Cooldown(rest_s, longest_rest_s, clock)) for model in models)
 
     @property
     def members(self) -> tuple[tuple[Provider, str], ...]:
@@ -201,12 +199,7 @@ class Fallback:
                 before, kind = failures[-1][0], failures[-1][1].kind
                 turn_id, step = request.turn_id, request.step
                 log.warning(
-                    "model away, asking the next",
-                    model=before,
-                    then=who,
-                    kind=kind,
-                    turn_id=turn_id,
-                    step=step,
+                    "model away, asking the next", model=before, then=who, kind=kind, turn_id=turn_id, step=step
                 )
                 yield ModelChunk(retry=ModelRetry(kind=kind, wait_s=0.0, model=who))
             try:
@@ -226,13 +219,7 @@ class Fallback:
         raise _none_available(failures)
 
     def _member_chunks(
-        self,
-        member: _Member,
-        provider: Provider,
-        model: str,
-        request: ModelRequest,
-        deadline: Deadline,
-        left: int,
+        self, member: _Member, provider: Provider, model: str, request: ModelRequest, deadline: Deadline, left: int
     ) -> Iterator[ModelChunk]:
         """The member's chunks, its name with its reply. Once it has begun it raises nothing that is in AWAY."""
         who = model_reference(provider, model)
@@ -251,9 +238,7 @@ class Fallback:
             raise ProviderError(f"{who}: {error}", kind="connection", retryable=False) from error
         except ProviderError as error:
             if begun and error.kind in UNAVAILABLE_KINDS and not deadline.passed:
-                raise ProviderError(
-                    f"the stream broke off: {error}", kind="stream", retryable=True
-                ) from error
+                raise ProviderError(f"the stream broke off: {error}", kind="stream", retryable=True) from error
             raise
         raise ProviderError(f"{who} ended its stream without a reply", kind="stream", retryable=True)
 
@@ -274,9 +259,7 @@ class Fallback:
             yield chunk
 
 
-def _member_request(
-    request: ModelRequest, model: str, deadline: Deadline, left: int, *, is_own: bool
-) -> ModelRequest:
+def _member_request(request: ModelRequest, model: str, deadline: Deadline, left: int, *, is_own: bool) -> ModelRequest:
     """The request as one member gets it: all the time that is left, and for its first output a share of it.
 
     is_own   headers and parameters beside ours are meant for its service: another one would read their secrets
@@ -321,6 +304,4 @@ def _none_available(failures: Sequence[tuple[str, ProviderError]]) -> ProviderEr
         return failures[0][1]
     said = "; ".join(str(error) for _, error in failures)
     last = failures[-1][1]
-    return ProviderError(
-        f"no model of the fallback can be had: {said}", kind=last.kind, retryable=last.retryable
-    )
+    return ProviderError(f"no model of the fallback can be had: {said}", kind=last.kind, retryable=last.retryable)

@@ -73,9 +73,7 @@ class Pace:
         limit_s = self._idle_s if self._begun else self._first and self._first.timeout_s
         what = "no more of the reply" if self._begun else "nothing of the reply"
         return ProviderError(
-            f"{name}: the stream stalled: {what} came within {limit_s or 0:g} s",
-            kind="stalled",
-            retryable=True,
+            f"{name}: the stream stalled: {what} came within {limit_s or 0:g} s", kind="stalled", retryable=True
         )
 
 

@@ -16,12 +16,7 @@ from dataclasses import dataclass, field, replace
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, Spend, TokenUsage
 from brainq.contracts.rate import EMPTY_RATE_REPORT, RateReport, RateWait, TokenCount
 from brainq.errors import ProviderError
-from brainq.models.asking.bill import (
-    POSSIBLY_BILLED_KINDS,
-    Bill,
-    BilledRequest,
-    current_bill,
-)
+from brainq.models.asking.bill import POSSIBLY_BILLED_KINDS, Bill, BilledRequest, current_bill
 from brainq.models.asking.failures import read_rate_limits
 from brainq.models.asking.pace import paced_stream
 from brainq.models.base import Provider
@@ -183,9 +178,7 @@ class RatePermit:
             return float("inf")
         return left_s
 
-    def _late_error(
-        self, request: ModelRequest, asker: Requester, wait: RateWait, stands: str
-    ) -> ProviderError:
+    def _late_error(self, request: ModelRequest, asker: Requester, wait: RateWait, stands: str) -> ProviderError:
         if not request.in_line:
             return PermitDeferred(self.model, wait, stands)
         told = f"{wait.told(self.model)}; its place comes in {wait.wait_s:.0f} s, past"
@@ -242,9 +235,7 @@ class RatePermit:
         used = usage.input_tokens + (self._max_output or usage.output_tokens)
         counted = usage.input_tokens if self._max_output else used
         try:
-            limits.report(
-                self.name, self.id, TokenCount(used, self._estimated, counted), bool(self._max_output)
-            )
+            limits.report(self.name, self.id, TokenCount(used, self._estimated, counted), bool(self._max_output))
         except Exception as failure:
             log.warning("a stream's usage was not reported", model=self.model, why=type(failure).__name__)
 

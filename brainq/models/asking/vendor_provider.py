@@ -27,12 +27,7 @@ from brainq.models.asking.failures import (
 )
 from brainq.models.asking.pace import Pace, keeps_limits
 from brainq.models.asking.permits import RatePermit, account_digest, permit_for
-from brainq.models.asking.retry import (
-    Deadline,
-    RetryPolicy,
-    call_with_retry,
-    stream_with_retry,
-)
+from brainq.models.asking.retry import Deadline, RetryPolicy, call_with_retry, stream_with_retry
 from brainq.models.attachments import (
     SHOWABLE_KINDS,
     UNREADABLE_FILES,
@@ -88,16 +83,10 @@ class VendorProvider(ABC):
     takes_places = True
     _base_url: str | None
     _api_key: str | None
-    optional: tuple[
-        str, ...
-    ] = ()  # parameters left out of a model's requests once the server has refused them
-    of_schema: str = (
-        ""  # the one of them that has the schema of the answer: it may be this schema that is refused
-    )
+    optional: tuple[str, ...] = ()  # parameters left out of a model's requests once the server has refused them
+    of_schema: str = ""  # the one of them that has the schema of the answer: it may be this schema that is refused
     absent: tuple[str, ...] = ()  # options for which its API has no parameter
-    for_once: frozenset[str] = frozenset(
-        {UNREADABLE_FILES}
-    )  # what only the request that was refused is sent without
+    for_once: frozenset[str] = frozenset({UNREADABLE_FILES})  # what only the request that was refused is sent without
 
     def __init__(self, *, name: str, retry: RetryPolicy | None) -> None:
         self.name = name
@@ -120,11 +109,7 @@ class VendorProvider(ABC):
         if is_unreadable(request, status, body):
             return UNREADABLE_FILES
         kind = refused_attachment_kind(request, status, body)
-        return (
-            _attachment_refusal(kind, request.model)
-            if kind
-            else refused_parameter(status, body, self.optional)
-        )
+        return _attachment_refusal(kind, request.model) if kind else refused_parameter(status, body, self.optional)
 
     def _blocks(self, request: ModelRequest, refused: frozenset[str]) -> AttachmentBlocks:
         """Makes the blocks of its images and files, without the kinds that its model was found not to take."""
@@ -184,9 +169,7 @@ class VendorProvider(ABC):
 
     def _request_whole(self, request: ModelRequest, deadline: Deadline) -> ModelReply:
         with self._open_answer(request, Pace(deadline), stream=False) as (response, _, place):
-            reply = _complete_reply(
-                _parse(partial(self._read_whole, request), self._object(response.read())), request
-            )
+            reply = _complete_reply(_parse(partial(self._read_whole, request), self._object(response.read())), request)
             place.used(reply.usage)
             return reply
 
@@ -320,9 +303,7 @@ class VendorProvider(ABC):
         """What the service was found not to take: of any request, or of one like this."""
         if not self._refused:
             return self._refused
-        return self._refused | {
-            name for name in self.optional if self._refusal_key(name, request) in self._refused
-        }
+        return self._refused | {name for name in self.optional if self._refusal_key(name, request) in self._refused}
 
     def _refusal_key(self, name: str, request: ModelRequest) -> str:
         """Under what it is remembered. What a caller wrote may be named in a refusal: it is held against that alone."""

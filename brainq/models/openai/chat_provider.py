@@ -69,9 +69,7 @@ class OpenAIProvider(VendorProvider):
             thinking=refusal_key(EARLIER_REASONING, request.model) not in refused,
         )
         options = openai_options.chat_parameters(request, cache_key=self._base_url is None)
-        body |= {
-            key: value for key, value in options.items() if refusal_key(key, request.model) not in refused
-        }
+        body |= {key: value for key, value in options.items() if refusal_key(key, request.model) not in refused}
         return {key: value for key, value in body.items() if key not in refused}
 
     def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:

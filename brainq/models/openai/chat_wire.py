@@ -14,13 +14,7 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUs
 from brainq.models.attachments import AttachmentBlocks
 from brainq.models.openai.reasoning import ReasoningCollector, ThinkSplitter, with_reasoning
 from brainq.models.openai.roles import Roles, to_roles
-from brainq.models.wire import (
-    NumberedIds,
-    WireIds,
-    arguments_text,
-    parse_arguments,
-    wire_name,
-)
+from brainq.models.wire import NumberedIds, WireIds, arguments_text, parse_arguments, wire_name
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
 _NO_BLOBS = AttachmentBlocks({})
@@ -74,18 +68,13 @@ def to_body(
 
 
 def to_messages(
-    messages: Iterable[Message],
-    roles: Roles = "all",
-    blocks: AttachmentBlocks = _NO_BLOBS,
-    model: str | None = None,
+    messages: Iterable[Message], roles: Roles = "all", blocks: AttachmentBlocks = _NO_BLOBS, model: str | None = None
 ) -> list[dict[str, Any]]:
     ids = WireIds() if roles == "all" else NumberedIds()
     return [_to_message(message, ids, blocks, model) for message in to_roles(messages, roles)]
 
 
-def _to_message(
-    message: Message, ids: WireIds, blocks: AttachmentBlocks, model: str | None
-) -> dict[str, Any]:
+def _to_message(message: Message, ids: WireIds, blocks: AttachmentBlocks, model: str | None) -> dict[str, Any]:
     text = clean(message.content)
     if message.attachments and message.role == "user":
         said = [{"type": "text", "text": text}] if text.strip() else []
@@ -146,9 +135,7 @@ def from_body(body: dict[str, Any], tags: ThinkSplitter | None = None) -> ModelR
         usage=from_usage(body.get("usage")),
         model=str(body.get("model") or ""),
         # A refusal in a field of its own comes with `stop`.
-        finish_reason="content_filter"
-        if message.get("refusal")
-        else _finish_reason(choice.get("finish_reason")),
+        finish_reason="content_filter" if message.get("refusal") else _finish_reason(choice.get("finish_reason")),
         reasoning=thoughts.reasoning(split.reasoning),
     )
 
@@ -212,9 +199,7 @@ class OpenAIStream:
     on_unopened   called where what was thought had no opening tag: it was taken for text until its end came
     """
 
-    def __init__(
-        self, tags: ThinkSplitter | None = None, on_unopened: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, tags: ThinkSplitter | None = None, on_unopened: Callable[[], None] = lambda: None) -> None:
         self._tags = tags or ThinkSplitter()
         self._on_unopened = on_unopened
         self._thoughts = ReasoningCollector()
@@ -267,11 +252,7 @@ class OpenAIStream:
         """The call a part belongs to: by index, unless the server reuses or leaves out indexes, or ids."""
         wire_id = str(part.get("id") or "")
         index = part.get("index")
-        known = (
-            self._by_index.get(index)
-            if isinstance(index, int)
-            else (self._calls[-1] if self._calls else None)
-        )
+        known = self._by_index.get(index) if isinstance(index, int) else (self._calls[-1] if self._calls else None)
         if known is not None and (wire_id == known.id if wire_id else not known.ended_before(part)):
             return known
         call = _PartialCall(wire_id)
@@ -288,8 +269,7 @@ class OpenAIStream:
         return ModelReply(
             text=split.text,
             calls=tuple(
-                _call(index, call.id, call.name, "".join(call.arguments))
-                for index, call in enumerate(self._calls)
+                _call(index, call.id, call.name, "".join(call.arguments)) for index, call in enumerate(self._calls)
             ),
             usage=self.usage,
             model=self._model,

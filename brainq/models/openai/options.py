@@ -24,9 +24,7 @@ def api_account(api_key: str | None, base_url: str | None) -> tuple[str | None, 
 def require_api_key(api_key: str | None) -> str:
     """The key. Raises SetupError if there is none."""
     if api_key is None:
-        raise SetupError(
-            "no API key for OpenAI; set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
-        )
+        raise SetupError("no API key for OpenAI; set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own")
     return api_key
 
 

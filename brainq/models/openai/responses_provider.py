@@ -9,15 +9,9 @@ from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.models.asking.failures import error_detail, refusal_key, refused_parameter
 from brainq.models.asking.retry import RetryPolicy
 from brainq.models.asking.vendor_provider import StreamReader, VendorProvider
-from brainq.models.openai import (
-    options as openai_options,
-)
-from brainq.models.openai import (
-    responses_wire,
-)
-from brainq.models.openai import (
-    responses_wire as responses_reply,
-)
+from brainq.models.openai import options as openai_options
+from brainq.models.openai import responses_wire
+from brainq.models.openai import responses_wire as responses_reply
 from brainq.models.openai.options import api_account, require_api_key
 from brainq.models.wire import EARLIER_REASONING
 
@@ -69,9 +63,7 @@ class OpenAIResponsesProvider(VendorProvider):
             blocks=self._blocks(request, refused),
         )
         options = openai_options.responses_parameters(request, cache_key=self._base_url is None)
-        body |= {
-            key: value for key, value in options.items() if refusal_key(key, request.model) not in refused
-        }
+        body |= {key: value for key, value in options.items() if refusal_key(key, request.model) not in refused}
         return {key: value for key, value in body.items() if not _is_refused(key, refused)}
 
     def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:

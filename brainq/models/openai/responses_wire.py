@@ -90,19 +90,13 @@ def to_items(
     return "\n\n".join(text for text in instructions if text), items
 
 
-def _items(
-    message: Message, ids: WireIds, model: str | None, blocks: AttachmentBlocks
-) -> Iterator[dict[str, Any]]:
+def _items(message: Message, ids: WireIds, model: str | None, blocks: AttachmentBlocks) -> Iterator[dict[str, Any]]:
     text = clean(message.content)
     shown = blocks.responses(message.attachments)
     if shown and text.strip():
         shown.insert(0, {"type": "input_text", "text": text})
     if message.role == "tool":
-        yield {
-            "type": "function_call_output",
-            "call_id": ids.of_result(message),
-            "output": shown or text,
-        }
+        yield {"type": "function_call_output", "call_id": ids.of_result(message), "output": shown or text}
     elif message.role == "assistant":
         yield from _reply_items(message, text, ids, model)
     else:
@@ -153,9 +147,7 @@ _REASONING_EVENTS = frozenset({"response.reasoning_summary_text.delta", "respons
 
 _TEXT_EVENTS = frozenset({"response.output_text.delta", "response.refusal.delta"})
 
-_END_EVENTS = frozenset(
-    {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
-)
+_END_EVENTS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
 
 Item = dict[str, Any]
 
@@ -168,9 +160,7 @@ def from_response(response: dict[str, Any], name: str = WIRE) -> ModelReply:
     return _reply_from_items(response, cast("list[Item]", output), name, None)
 
 
-def _reply_from_items(
-    response: dict[str, Any], items: list[Item], name: str, shown: str | None
-) -> ModelReply:
+def _reply_from_items(response: dict[str, Any], items: list[Item], name: str, shown: str | None) -> ModelReply:
     """`shown` is the text as it was streamed; None: it is in the items."""
     finish = _finish(response, items, name)
     calls: list[ToolCall] = []
@@ -180,9 +170,7 @@ def _reply_from_items(
             calls.append(_read_call(len(calls), item))
         elif item.get("type") == "reasoning":
             reasoning.append(_read_reasoning(item, len(calls)))
-        elif _text_parts([item], "text", "refusal") and not any(
-            _is_text_position(thought) for thought in reasoning
-        ):
+        elif _text_parts([item], "text", "refusal") and not any(_is_text_position(thought) for thought in reasoning):
             reasoning.append(Reasoning(wire=WIRE, block=_text_position(item), before=len(calls)))
     if all(thought.block == {"type": "message"} for thought in reasoning):
         reasoning = []

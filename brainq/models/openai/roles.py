@@ -93,12 +93,7 @@ def _merge_neighbours(said: Iterable[Message]) -> list[Message]:
         content = "\n\n".join(text for text in (before.content, message.content) if text.strip())
         files = (*before.attachments, *message.attachments)
         made[-1] = before.model_copy(
-            update={
-                "content": content,
-                "calls": message.calls,
-                "attachments": files,
-                "reasoning": message.reasoning,
-            }
+            update={"content": content, "calls": message.calls, "attachments": files, "reasoning": message.reasoning}
         )
     return made
 

@@ -16,12 +16,7 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUs
 from brainq.errors import ProviderError, SetupError
 from brainq.models.asking.pace import Pace, keeps_limits
 from brainq.models.asking.permits import call_permit
-from brainq.models.asking.retry import (
-    Deadline,
-    RetryPolicy,
-    call_with_retry,
-    stream_with_retry,
-)
+from brainq.models.asking.retry import Deadline, RetryPolicy, call_with_retry, stream_with_retry
 from brainq.models.pydantic_ai.services import ANY_SERVICE, require_service
 from brainq.text.estimate import with_usage
 from brainq.text.surrogates import SurrogateJoiner
@@ -141,9 +136,7 @@ class PydanticAIProvider:
         shown = 0
         with call_permit(self, _with_remaining_time(request, deadline)) as (place, _):
             pace = Pace.of(request, deadline, self._retry.clock)
-            task = _LoopTask(
-                _put_outcome(_request_stream(model, request, deadline.remaining_s(), items), items)
-            )
+            task = _LoopTask(_put_outcome(_request_stream(model, request, deadline.remaining_s(), items), items))
             try:
                 while True:
                     try:
@@ -250,9 +243,7 @@ async def _request_whole(model: Model, request: ModelRequest, timeout_s: float) 
     return wire.from_response(response, request.model, model.system)
 
 
-async def _request_stream(
-    model: Model, request: ModelRequest, timeout_s: float, items: SimpleQueue[Any]
-) -> ModelReply:
+async def _request_stream(model: Model, request: ModelRequest, timeout_s: float, items: SimpleQueue[Any]) -> ModelReply:
     """Puts what comes into `items`: what can be shown, parts of calls, and usage as far as the service tells it."""
     from pydantic_ai import direct
     from pydantic_ai.messages import PartDeltaEvent, PartStartEvent

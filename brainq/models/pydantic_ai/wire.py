@@ -171,8 +171,7 @@ def _response(message: Message, ids: WireIds, model: str, system: str) -> ModelR
         if index < len(message.calls):
             call = message.calls[index]
             marked = next(
-                (b for before, b, _ in blocks if before == index and b.get("part") == "call"),
-                dict[str, Any](),
+                (b for before, b, _ in blocks if before == index and b.get("part") == "call"), dict[str, Any]()
             )
             parts.append(
                 ToolCallPart(
@@ -184,10 +183,7 @@ def _response(message: Message, ids: WireIds, model: str, system: str) -> ModelR
             )
     origin = next((block for _, block, _ in blocks), dict[str, Any]())
     return ModelResponse(
-        parts=parts,
-        model_name=model,
-        provider_name=origin.get("by"),
-        canonical_system=origin.get("canonical"),
+        parts=parts, model_name=model, provider_name=origin.get("by"), canonical_system=origin.get("canonical")
     )
 
 
@@ -201,16 +197,12 @@ def to_parameters(request: ModelRequest, model: Model) -> ModelRequestParameters
     return ModelRequestParameters(
         function_tools=[
             ToolDefinition(
-                name=tool.name,
-                description=clean(tool.description),
-                parameters_json_schema=clean_json(tool.parameters),
+                name=tool.name, description=clean(tool.description), parameters_json_schema=clean_json(tool.parameters)
             )
             for tool in request.tools
         ],
         output_mode="text" if schema is None else _output_mode(model),
-        output_object=None
-        if schema is None
-        else OutputObjectDefinition(json_schema=clean_json(schema), name="reply"),
+        output_object=None if schema is None else OutputObjectDefinition(json_schema=clean_json(schema), name="reply"),
     )
 
 
@@ -246,9 +238,7 @@ def from_response(response: ModelResponse, model: str, system: str) -> ModelRepl
     texts: list[str] = []
     for part in response.parts:
         if isinstance(part, ThinkingPart):
-            reasoning.append(
-                _replay_record("thinking", part, response, model, system, len(calls), part.content)
-            )
+            reasoning.append(_replay_record("thinking", part, response, model, system, len(calls), part.content))
         elif isinstance(part, TextPart):
             texts.append(part.content)
             reasoning.extend(_part_record("text", part, response, model, system, len(calls)))
@@ -301,9 +291,7 @@ def _replay_record(
         **{name: getattr(part, name, None) for name in _PROVIDER_FIELDS},
     }
     said = {name: value for name, value in block.items() if value is not None and _is_json(value)}
-    return Reasoning(
-        wire=wire_of(system), text=clean(text), block=clean_json(said), before=before, model=model
-    )
+    return Reasoning(wire=wire_of(system), text=clean(text), block=clean_json(said), before=before, model=model)
 
 
 def _is_json(value: object) -> bool:

@@ -101,9 +101,7 @@ _TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304
 _GEN_AI = tuple(map(label_of, (names.OPERATION, names.PROVIDER, names.REQUEST_MODEL)))
 
 
-def _counter(
-    name: str, text: str, *labels: str, unit: str = "1", always: tuple[tuple[str, ...], ...] = ()
-) -> Metric:
+def _counter(name: str, text: str, *labels: str, unit: str = "1", always: tuple[tuple[str, ...], ...] = ()) -> Metric:
     return Metric("counter", name, text, labels, always=always, unit=unit)
 
 
@@ -116,9 +114,7 @@ def _gauge(name: str, text: str, *labels: str, unit: str = "1") -> Metric:
 
 
 # Counted once a turn, with the transaction that records its result.
-TURNS = _counter(
-    "brainq_turns", "Turns whose result was recorded.", "brain", "ending", "stop_reason", unit="{turn}"
-)
+TURNS = _counter("brainq_turns", "Turns whose result was recorded.", "brain", "ending", "stop_reason", unit="{turn}")
 
 TURN_DURATION = _seconds(
     "brainq_turn_duration_seconds",
@@ -133,10 +129,7 @@ TURN_WAIT = _seconds(
 )
 
 TURN_PARKED = _seconds(
-    "brainq_turn_parked_seconds",
-    "How long a turn was parked, of those that were.",
-    "brain",
-    bounds=_WAIT_S,
+    "brainq_turn_parked_seconds", "How long a turn was parked, of those that were.", "brain", bounds=_WAIT_S
 )
 
 STEPS = _counter("brainq_steps", "Steps of turns.", "brain", unit="{step}")
@@ -152,11 +145,7 @@ BUDGET_STOPS = _counter(
 CALLS = _counter("brainq_calls", "Tool calls, by how they ended.", "tool", "effect", "outcome", unit="{call}")
 
 CALL_DURATION = _seconds(
-    "brainq_call_duration_seconds",
-    "How long the functions of tool calls ran.",
-    "tool",
-    "effect",
-    bounds=_CALL_S,
+    "brainq_call_duration_seconds", "How long the functions of tool calls ran.", "tool", "effect", bounds=_CALL_S
 )
 
 CALL_QUEUE = _seconds(
@@ -206,12 +195,7 @@ TOKENS = _counter(
 )
 
 COST = _counter(
-    "brainq_cost_usd",
-    "US dollars of model calls whose price is known.",
-    "provider",
-    "model",
-    "purpose",
-    unit="USD",
+    "brainq_cost_usd", "US dollars of model calls whose price is known.", "provider", "model", "purpose", unit="USD"
 )
 
 # Counted by whoever finds it: each is found once.
@@ -289,9 +273,7 @@ OPEN_AGE = _gauge(
     unit="s",
 )
 
-OPEN_CUT = _gauge(
-    "brainq_open_turns_cut", "1 where there are more than were looked at, which are the newest 2,000."
-)
+OPEN_CUT = _gauge("brainq_open_turns_cut", "1 where there are more than were looked at, which are the newest 2,000.")
 
 CAPACITY_SIZE = _gauge("brainq_room_size", "Turns that may be live at once.", unit="{turn}")
 
@@ -300,10 +282,7 @@ CAPACITY_USED = _gauge("brainq_room_live", "Turns that are live, and take room."
 TENANTS_WAITING = _gauge("brainq_tenants_waiting", "Tenants with turns that wait for room.", unit="{tenant}")
 
 MODEL_WAITING = _gauge(
-    "brainq_model_waiting",
-    "Turns and calls in line for a place under a model's limits.",
-    "model",
-    unit="{call}",
+    "brainq_model_waiting", "Turns and calls in line for a place under a model's limits.", "model", unit="{call}"
 )
 
 APPROVALS = _gauge("brainq_approvals_pending", "Tool calls that wait for a person.", unit="{call}")
@@ -329,9 +308,7 @@ DELIVERIES_PENDING = _gauge(
     "brainq_webhook_deliveries_pending", "Deliveries that were not taken yet.", unit="{delivery}"
 )
 
-SWEEP_AGE = _gauge(
-    "brainq_sweeper_last_round_age_seconds", "How long ago a sweeper last took what is due.", unit="s"
-)
+SWEEP_AGE = _gauge("brainq_sweeper_last_round_age_seconds", "How long ago a sweeper last took what is due.", unit="s")
 
 SWEEP_OVERDUE = _gauge(
     "brainq_sweeper_overdue_seconds", "For how long the look that is due longest has been.", unit="s"
@@ -339,9 +316,7 @@ SWEEP_OVERDUE = _gauge(
 
 REDIS_MEMORY = _gauge("brainq_redis_memory_bytes", "Memory that Redis uses.", unit="By")
 
-REDIS_LIMIT = _gauge(
-    "brainq_redis_memory_limit_bytes", "Redis' maxmemory; none where it has none.", unit="By"
-)
+REDIS_LIMIT = _gauge("brainq_redis_memory_limit_bytes", "Redis' maxmemory; none where it has none.", unit="By")
 
 ALL = tuple(value for value in tuple(globals().values()) if isinstance(value, Metric))
 

@@ -159,8 +159,7 @@ def collect_series(cells: Mapping[Cell, float], readings: Sequence[Reading]) -> 
         Series(
             metric,
             distributions={
-                labels: Distribution(tuple(row), sums.get((metric, labels), 0.0))
-                for labels, row in rows.items()
+                labels: Distribution(tuple(row), sums.get((metric, labels), 0.0)) for labels, row in rows.items()
             },
         )
         for metric, rows in buckets.items()

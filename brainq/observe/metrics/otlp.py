@@ -34,9 +34,7 @@ _UNKNOWN: Any = None  # the least and the greatest value are not kept
 def otlp_data(series: Sequence[Series], resource: Resource, began_ns: int, now_ns: int) -> MetricsData:
     """What an exporter sends: cumulative from `began_ns`, wall time, on."""
     metrics = [_metric(each, began_ns, now_ns) for each in series]
-    scope = ScopeMetrics(
-        InstrumentationScope(names.SCOPE, schema_url=names.SCHEMA_URL), metrics, names.SCHEMA_URL
-    )
+    scope = ScopeMetrics(InstrumentationScope(names.SCOPE, schema_url=names.SCHEMA_URL), metrics, names.SCHEMA_URL)
     return MetricsData([ResourceMetrics(resource, [scope], names.SCHEMA_URL)])
 
 
@@ -50,8 +48,7 @@ def _metric(series: Series, began_ns: int, now_ns: int) -> Metric:
             data = Gauge(_numbers(series, now_ns, now_ns))
         case "histogram":
             points = [
-                _distribution(series, labels, found, began_ns, now_ns)
-                for labels, found in series.distributions.items()
+                _distribution(series, labels, found, began_ns, now_ns) for labels, found in series.distributions.items()
             ]
             data = Histogram(points, _CUMULATIVE)
     return Metric(metric.otel_name, metric.help, metric.unit, data)

@@ -7,18 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import (
-    Float,
-    and_,
-    bindparam,
-    false,
-    func,
-    literal_column,
-    null,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import Float, and_, bindparam, false, func, literal_column, null, or_, select, update
 
 from brainq.contracts.ids import full_call_id
 from brainq.contracts.people import Approval, ApprovalRequest, ApprovalStatus
@@ -68,14 +57,8 @@ _DECIDE = (
     .where(_HERE, _PENDING)
     .values(decided_at=func.coalesce(bindparam("at", type_=UtcTimestamp()), utc_now()))
 )
-_VOID = (
-    update(approvals)
-    .where(_A.turn_id == bindparam("turn"), _PENDING)
-    .values(state="void", decided_at=utc_now())
-)
-_FORGET = (
-    update(approvals).where(_A.turn_id == bindparam("turn")).values(args_json=null(), reason="", comment="")
-)
+_VOID = update(approvals).where(_A.turn_id == bindparam("turn"), _PENDING).values(state="void", decided_at=utc_now())
+_FORGET = update(approvals).where(_A.turn_id == bindparam("turn")).values(args_json=null(), reason="", comment="")
 
 
 class Approvals:
@@ -140,10 +123,7 @@ class Approvals:
             statement = statement.where(_A.row < before_row)
         if sessions is not None:
             statement = statement.where(in_sessions(_A.session_id, sessions))
-        return [
-            ApprovalRow(found["row"], _read_approval(found))
-            for found in self._db.all(statement, {"most": limit})
-        ]
+        return [ApprovalRow(found["row"], _read_approval(found)) for found in self._db.all(statement, {"most": limit})]
 
     def decided(
         self,

@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import (
-    ColumnElement,
-    Float,
-    and_,
-    bindparam,
-    delete,
-    exists,
-    null,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Float, and_, bindparam, delete, exists, null, or_, select, update
 
 from brainq.contracts.people import Brake, BrakeKind, HoldSpec, cancel_brake_id
 from brainq.store.database import Database, Record, Transaction
@@ -33,16 +22,12 @@ _STANDS = _B.over_at.is_(None)
 _HERE = and_(_B.session_id == bindparam("session"), _B.brake_id == bindparam("brake"), _STANDS)
 _OVER = update(brakes).where(_HERE).values(over_at=utc_now())
 _THOSE_RELEASED = select(_B.brake_id).where(
-    _B.session_id == bindparam("session"),
-    _B.brake_id.in_(bindparam("brakes", expanding=True)),
-    _B.over_at.is_not(None),
+    _B.session_id == bindparam("session"), _B.brake_id.in_(bindparam("brakes", expanding=True)), _B.over_at.is_not(None)
 )
 _WITHDRAW = delete(brakes).where(_HERE)
 _FORGET = update(brakes).where(_B.turn_id == bindparam("turn")).values(reason="")
 _TAKEN = (
-    update(brakes)
-    .where(_HERE, _B.turn_id.is_(None))
-    .values(turn_id=bindparam("turn"), ends_at=utc_after(_B.timeout_s))
+    update(brakes).where(_HERE, _B.turn_id.is_(None)).values(turn_id=bindparam("turn"), ends_at=utc_after(_B.timeout_s))
 )
 _LIFT = (
     update(brakes)
@@ -65,11 +50,7 @@ _OF = _WHOLE.where(
     _B.session_id == bindparam("session"), or_(_B.turn_id.is_(None), _B.turn_id == bindparam("turn"))
 ).order_by(_B.row)
 _GET = _WHOLE.where(_HERE)
-_OF_TURNS = (
-    _WHOLE.where(_B.row > bindparam("after"), _B.turn_id.is_not(None))
-    .order_by(_B.row)
-    .limit(bindparam("most"))
-)
+_OF_TURNS = _WHOLE.where(_B.row > bindparam("after"), _B.turn_id.is_not(None)).order_by(_B.row).limit(bindparam("most"))
 _CLOSE = (
     update(brakes)
     .where(
@@ -92,9 +73,7 @@ class Brakes:
         self._released = database.pick(_RELEASED)
 
     def hold(self, session_id: str, turn_id: str, spec: HoldSpec) -> None:
-        self._db.write(
-            self._timed, {**_brake_row("hold", session_id, turn_id, spec), "seconds": spec.timeout_s}
-        )
+        self._db.write(self._timed, {**_brake_row("hold", session_id, turn_id, spec), "seconds": spec.timeout_s})
 
     def flag(self, session_id: str, spec: HoldSpec) -> None:
         """A readiness flag of a session: its time runs from when a turn takes it."""
@@ -156,11 +135,7 @@ class Brakes:
 def brake_stands(turn: ColumnElement[str]) -> ColumnElement[bool]:
     """Whether a brake of this turn stands that keeps a call from starting: one that lets go by itself counts until
     then, any other until it is over."""
-    return exists().where(
-        _B.turn_id == turn,
-        _STANDS,
-        or_(_B.on_timeout != "release", _B.ends_at > utc_now()),
-    )
+    return exists().where(_B.turn_id == turn, _STANDS, or_(_B.on_timeout != "release", _B.ends_at > utc_now()))
 
 
 def _brake_row(kind: BrakeKind, session_id: str, turn_id: str | None, spec: HoldSpec) -> dict[str, object]:

@@ -33,9 +33,7 @@ _STATE = select(_C.state, _C.outcome_json).where(_HERE)
 _ENDED = exists().where(turns.c.turn_id == _C.turn_id, turns.c.ended_at.is_not(None))
 _OUTCOME = case((and_(_C.args_json.is_(None), _ENDED), null()), else_=bindparam("content", type_=SafeText()))
 _RECORD = (
-    update(calls)
-    .where(_HERE, _C.state == "intent")
-    .values(state="done", ended_at=utc_now(), outcome_json=_OUTCOME)
+    update(calls).where(_HERE, _C.state == "intent").values(state="done", ended_at=utc_now(), outcome_json=_OUTCOME)
 )
 _UNSTARTED = update(calls).where(_HERE, _C.state == "intent").values(state="void")
 # A definite end replaces `unknown` and `timeout`, and the late end of a call that timed out is evidence. That an end
@@ -48,10 +46,7 @@ _RECORD_LATE = (
         _C.late.is_(False),
         or_(
             _C.outcome_kind.in_(("unknown", "timeout")),
-            and_(
-                bindparam("late_after_all", type_=Boolean()),
-                _C.outcome_kind == bindparam("outcome_kind_given"),
-            ),
+            and_(bindparam("late_after_all", type_=Boolean()), _C.outcome_kind == bindparam("outcome_kind_given")),
         ),
     )
     .values(late=true(), ended_at=utc_now(), outcome_json=_OUTCOME)
@@ -76,15 +71,11 @@ class Calls:
 
     def start(self, **intent: Unpack[Intent]) -> bool:
         """Insert the intent. False: this attempt was started or voided before, so do not run it."""
-        return (
-            self._db.write(self._insert, {**intent, "effect": intent["effect"].value, "state": "intent"}) == 1
-        )
+        return self._db.write(self._insert, {**intent, "effect": intent["effect"].value, "state": "intent"}) == 1
 
     def start_unless_braked(self, **intent: Unpack[Intent]) -> bool:
         """`start`; False, too, while SQL says that a brake stands on the turn."""
-        return (
-            self._db.write(self._start, {**intent, "effect": intent["effect"].value, "state": "intent"}) == 1
-        )
+        return self._db.write(self._start, {**intent, "effect": intent["effect"].value, "state": "intent"}) == 1
 
     def void(
         self,
@@ -122,9 +113,7 @@ class Calls:
         """Make an intent void whose attempt never started, and now never will; False where it is no intent any more."""
         return self._db.write(_UNSTARTED, {"turn": turn_id, "call": call_id, "nth": attempt}) == 1
 
-    def record_outcome(
-        self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool
-    ) -> bool:
+    def record_outcome(self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool) -> bool:
         """Write how a started attempt ended; False if nothing changed.
 
         The first end stays, but a success or failure that comes after `timeout` or `unknown` replaces it and

@@ -36,9 +36,7 @@ def ending_deliveries(webhooks: Sequence[Webhook], result: TurnResult) -> list[N
         "ending": result.ending.value,
         "stop_reason": result.stop_reason.value,
     }
-    return _subscribed_deliveries(
-        webhooks, "turn.ended", result.session_id, result.turn_id, result.turn_id, data
-    )
+    return _subscribed_deliveries(webhooks, "turn.ended", result.session_id, result.turn_id, result.turn_id, data)
 
 
 def approval_deliveries(webhooks: Sequence[Webhook], asked: Sequence[ApprovalRequest]) -> list[NewDelivery]:
@@ -65,12 +63,7 @@ def approval_deliveries(webhooks: Sequence[Webhook], asked: Sequence[ApprovalReq
 
 
 def _subscribed_deliveries(
-    webhooks: Sequence[Webhook],
-    event: WebhookEvent,
-    session_id: str,
-    turn_id: str,
-    what: str,
-    data: Mapping[str, str],
+    webhooks: Sequence[Webhook], event: WebhookEvent, session_id: str, turn_id: str, what: str, data: Mapping[str, str]
 ) -> list[NewDelivery]:
     message_id = f"msg_{hashlib.sha256(f'{event} {what}'.encode()).hexdigest()[:32]}"
     return [
@@ -106,23 +99,14 @@ _CLAIM = (
     .where(_HERE, _PENDING, _D.due_at <= utc_now())
     .values(tries=_D.tries + 1, due_at=_AFTER, updated_at=utc_now())
     .returning(
-        _D.row,
-        _D.message_id,
-        _D.event,
-        _D.turn_id,
-        _D.data_json,
-        _D.tries,
-        _D.created_at,
-        utc_now().label("now"),
+        _D.row, _D.message_id, _D.event, _D.turn_id, _D.data_json, _D.tries, _D.created_at, utc_now().label("now")
     )
 )
 
 _DONE = update(deliveries).where(_HERE, _PENDING).values(state="done", error=null(), updated_at=utc_now())
 
 _FAIL = (
-    update(deliveries)
-    .where(_HERE, _PENDING, _D.tries == bindparam("nth"))
-    .values(due_at=_AFTER, updated_at=utc_now())
+    update(deliveries).where(_HERE, _PENDING, _D.tries == bindparam("nth")).values(due_at=_AFTER, updated_at=utc_now())
 )
 
 _DEAD = _D.state == literal_column("'dead'")
@@ -134,9 +118,7 @@ _REVIVE = update(deliveries).where(_HERE, _DEAD).values(_AGAIN)
 _REVIVE_ALL = update(deliveries).where(_DEAD).values(_AGAIN)
 
 _NEWEST = (
-    select(*(column for column in _D if column.name != "data_json"))
-    .order_by(_D.row.desc())
-    .limit(bindparam("most"))
+    select(*(column for column in _D if column.name != "data_json")).order_by(_D.row.desc()).limit(bindparam("most"))
 )
 
 _COUNT = select(_D.state, func.count().label("rows")).where(_D.state != "done").group_by(_D.state)

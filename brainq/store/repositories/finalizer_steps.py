@@ -55,23 +55,14 @@ class FinalizerSteps:
 
         What `effect` raises undoes both. It may only use effects that take the connection.
         """
-        values = {
-            "turn_id": turn_id,
-            "step": step,
-            "state": "done",
-            "tries": 1,
-            "step_key": step_key,
-            "error": None,
-        }
+        values = {"turn_id": turn_id, "step": step, "state": "done", "tries": 1, "step_key": step_key, "error": None}
         with self._db.transaction() as connection:
             if connection.write(self._done, values) == 0:
                 return False
             effect(connection)
             return True
 
-    def note_failure(
-        self, turn_id: str, step: str, step_key: str, error: str, tries: int, dead: bool
-    ) -> bool:
+    def note_failure(self, turn_id: str, step: str, step_key: str, error: str, tries: int, dead: bool) -> bool:
         """Write down a failed try (`dead`: the last one); False if the step was done meanwhile."""
         values = {
             "turn_id": turn_id,

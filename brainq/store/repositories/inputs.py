@@ -57,9 +57,7 @@ _GET = _WHOLE.where(_HERE)
 _OF = _WHOLE.where(_I.turn_id == bindparam("turn")).order_by(_I.row)
 _OPEN = (
     _WHOLE.where(
-        _ACCEPTED,
-        _I.row > bindparam("after"),
-        _I.accepted_at <= utc_after(bindparam("seconds", type_=Float())),
+        _ACCEPTED, _I.row > bindparam("after"), _I.accepted_at <= utc_after(bindparam("seconds", type_=Float()))
     )
     .order_by(_I.row)
     .limit(bindparam("most"))
@@ -109,9 +107,7 @@ class Inputs:
         digest = _content_hash(item)
         values = {
             **item.model_dump(exclude={"attachments"}),
-            "attachments_json": _ATTACHMENTS.dump_json(item.attachments).decode()
-            if item.attachments
-            else None,
+            "attachments_json": _ATTACHMENTS.dump_json(item.attachments).decode() if item.attachments else None,
             "session_id": session_id,
             "turn_id": turn_id,
             "content_hash": digest,
@@ -187,9 +183,7 @@ class Inputs:
             return
         rows = connection.all(_READ_OR_OPEN, {"turn": turn_id})
         said = {row["client_message_id"]: row["step"] for row in rows}
-        changed = {
-            message: steps[message] for message, step in said.items() if steps.get(message, step) != step
-        }
+        changed = {message: steps[message] for message, step in said.items() if steps.get(message, step) != step}
         for step, messages in _by_step(changed).items():
             connection.write(_CONSUME_OF_TURN, {"turn": turn_id, "at": step, "messages": messages})
 
@@ -197,13 +191,9 @@ class Inputs:
         """Effect: the turn's inputs without their texts; an open one keeps its text until it is moved."""
         connection.write(_FORGET, {"turn": turn_id})
 
-    def _move(
-        self, session_id: str, client_message_id: str, values: Mapping[str, object], redact: bool
-    ) -> bool:
+    def _move(self, session_id: str, client_message_id: str, values: Mapping[str, object], redact: bool) -> bool:
         values = {"session": session_id, "message": client_message_id, **values}
-        return (
-            self._db.write(_MOVE, {**values, "text": "", "attachments_json": None} if redact else values) == 1
-        )
+        return self._db.write(_MOVE, {**values, "text": "", "attachments_json": None} if redact else values) == 1
 
 
 def _row(found: Record) -> InputRow:

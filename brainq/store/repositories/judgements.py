@@ -27,15 +27,11 @@ _CLAIM = (
     .returning(_J.tries)
 )
 _BEAT = (
-    update(judgements)
-    .where(_HERE, _PENDING, _J.tries == bindparam("nth"))
-    .values(due_at=_AFTER, updated_at=utc_now())
+    update(judgements).where(_HERE, _PENDING, _J.tries == bindparam("nth")).values(due_at=_AFTER, updated_at=utc_now())
 )
 _SETTLE = update(judgements).where(_HERE, _PENDING).values(state="done", error=null(), updated_at=utc_now())
 _FAIL = (
-    update(judgements)
-    .where(_HERE, _PENDING, _J.tries == bindparam("nth"))
-    .values(due_at=_AFTER, updated_at=utc_now())
+    update(judgements).where(_HERE, _PENDING, _J.tries == bindparam("nth")).values(due_at=_AFTER, updated_at=utc_now())
 )
 _REVIVE = (
     update(judgements)
@@ -89,9 +85,7 @@ class Judgements:
             "method": judgement.method,
             "model": judgement.model,
             "input_tokens": sum(spend.input_tokens for spend in spends) if spends else judgement.input_tokens,
-            "output_tokens": sum(spend.output_tokens for spend in spends)
-            if spends
-            else judgement.output_tokens,
+            "output_tokens": sum(spend.output_tokens for spend in spends) if spends else judgement.output_tokens,
             "cost_usd": _sum_or_none(spends),
         }
         if not spends:

@@ -42,9 +42,7 @@ def search_statement(rows: Table, shown: Select[Any]) -> Dialects:
 
     def statement(dialect: str) -> Executable:
         found = _in_fts5(rows, shown) if dialect == "sqlite" else _in_tsvector(rows, shown)
-        of_kind = or_(
-            bindparam("any_kind", type_=Boolean()), rows.c.kind.in_(bindparam("kinds", expanding=True))
-        )
+        of_kind = or_(bindparam("any_kind", type_=Boolean()), rows.c.kind.in_(bindparam("kinds", expanding=True)))
         return (
             found.where(rows.c.scope == bindparam("scope"), of_kind)
             .order_by(rows.c.times_seen.desc(), rows.c.row.desc())
@@ -70,9 +68,7 @@ def _in_tsvector(rows: Table, shown: Select[Any]) -> Select[Any]:
 
     search = literal_column(f"{rows.name}.search", TSVECTOR())
     query = func.to_tsquery(literal_column("'english'"), bindparam("match"))
-    return shown.where(search.op("@@")(query)).order_by(
-        func.ts_rank(search, query, literal_column("1")).desc()
-    )
+    return shown.where(search.op("@@")(query)).order_by(func.ts_rank(search, query, literal_column("1")).desc())
 
 
 def match_query(dialect: str, scope: str, terms: Sequence[str]) -> str:
@@ -111,10 +107,7 @@ class KnowledgeTable:
         self._newest = (
             shown.where(
                 columns.scope == bindparam("scope"),
-                or_(
-                    bindparam("any_kind", type_=Boolean()),
-                    columns.kind.in_(bindparam("kinds", expanding=True)),
-                ),
+                or_(bindparam("any_kind", type_=Boolean()), columns.kind.in_(bindparam("kinds", expanding=True))),
             )
             .order_by(columns.updated_at.desc(), columns.times_seen.desc(), columns.row.desc())
             .limit(bindparam("limit"))
@@ -136,8 +129,7 @@ class KnowledgeTable:
         if rows:
             # In one order everywhere: two turns that merge the same rows must not wait for each other in a circle.
             connection.write_many(
-                self._merge,
-                [{**in_scope, **row, "norm_hash": key[1]} for key, row in sorted(rows.items())],
+                self._merge, [{**in_scope, **row, "norm_hash": key[1]} for key, row in sorted(rows.items())]
             )
         return len(rows)
 
@@ -177,9 +169,7 @@ class KnowledgeTable:
             statement = statement.where(in_sessions(columns.session_id, sessions))
         return self._db.write(statement, {}) == 1
 
-    def remove_all(
-        self, connection: Transaction, scopes: Sequence[str], sessions: Sequence[str] | None
-    ) -> int:
+    def remove_all(self, connection: Transaction, scopes: Sequence[str], sessions: Sequence[str] | None) -> int:
         """Effect: nothing of these scopes stays; how many rows went. See `page`."""
         columns = self._rows.c
         statement = delete(self._rows).where(columns.scope.in_(scopes))
@@ -203,13 +193,7 @@ class Memories:
         self._table = KnowledgeTable(database, memories)
 
     def merge(
-        self,
-        connection: Transaction,
-        *,
-        scope: str,
-        session_id: str,
-        turn_id: str,
-        items: Sequence[MemoryItem],
+        self, connection: Transaction, *, scope: str, session_id: str, turn_id: str, items: Sequence[MemoryItem]
     ) -> int:
         """Effect: keep what is new and count what the scope knows already; how many different items there were.
 
@@ -218,9 +202,7 @@ class Memories:
         values: dict[str, object] = {"session_id": session_id, "turn_id": turn_id, "last_turn_id": turn_id}
         return self._table.merge(connection, scope, ((item.kind, item.text) for item in items), values)
 
-    def search(
-        self, scope: str, query: str, limit: int = 8, kinds: Sequence[MemoryKind] = ()
-    ) -> list[MemoryRow]:
+    def search(self, scope: str, query: str, limit: int = 8, kinds: Sequence[MemoryKind] = ()) -> list[MemoryRow]:
         """What shares words with the query, the best first; the newest when the query has no words.
 
         The query is any text: nothing in it is syntax. Of a long one the beginning and the end count.
@@ -232,11 +214,7 @@ class Memories:
         return [MemoryRow(**found) for found in self._table.newest(scope, kinds, limit)] if kinds else []
 
     def page(
-        self,
-        scopes: Sequence[str],
-        limit: int,
-        after: int | None = None,
-        sessions: Sequence[str] | None = None,
+        self, scopes: Sequence[str], limit: int, after: int | None = None, sessions: Sequence[str] | None = None
     ) -> list[MemoryRow]:
         """All kinds, those first said last come first; the next page begins after the `row` of the last one here.
 
@@ -248,9 +226,7 @@ class Memories:
         """False where there is no such memory, or none of these sessions; see `page`."""
         return self._table.remove(row, sessions)
 
-    def forget_all(
-        self, connection: Transaction, scopes: Sequence[str], sessions: Sequence[str] | None = None
-    ) -> int:
+    def forget_all(self, connection: Transaction, scopes: Sequence[str], sessions: Sequence[str] | None = None) -> int:
         """Effect: no memory of these scopes stays; how many went. See `page`."""
         return self._table.remove_all(connection, scopes, sessions)
 
@@ -297,9 +273,7 @@ class Observations:
         """What shares words with the query, the best first; the newest when the query has no words."""
         return [ObservationRow(**found) for found in self._table.search(scope, query, limit, kinds)]
 
-    def forget_all(
-        self, connection: Transaction, scopes: Sequence[str], sessions: Sequence[str] | None = None
-    ) -> int:
+    def forget_all(self, connection: Transaction, scopes: Sequence[str], sessions: Sequence[str] | None = None) -> int:
         """Effect: no observation of these scopes stays; how many went. See `Memories.page` for `sessions`."""
         return self._table.remove_all(connection, scopes, sessions)
 
@@ -346,9 +320,7 @@ class SqlMemoryRetriever:
         preferences = _unrepeated((row for row in ways if row.kind == "preference"), said)
         habits = _unrepeated((row for row in ways if row.kind == "habit"), said)
         known = _unrepeated(facts, said)
-        return RetrievedMemory(
-            text="\n".join(f"- {fact}" for fact in known), preferences=preferences, habits=habits
-        )
+        return RetrievedMemory(text="\n".join(f"- {fact}" for fact in known), preferences=preferences, habits=habits)
 
 
 def _unrepeated(rows: Iterable[MemoryRow], said: set[str]) -> tuple[str, ...]:

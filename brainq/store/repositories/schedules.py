@@ -7,12 +7,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import BigInteger, and_, bindparam, case, delete, func, select, update
 
-from brainq.contracts.ids import (
-    ALL_SESSIONS,
-    PREFIX_BOUNDARY,
-    prefix_upper_bound,
-    tenant_of,
-)
+from brainq.contracts.ids import ALL_SESSIONS, PREFIX_BOUNDARY, prefix_upper_bound, tenant_of
 from brainq.contracts.schedule import ScheduleRow
 from brainq.store.database import Database, Record, Transaction
 from brainq.store.statements import in_sessions, insert_into
@@ -29,19 +24,12 @@ _DUE = (
 )
 _MOVE = (
     update(schedules)
-    .where(
-        _S.schedule_id == bindparam("sought"),
-        _S.paused == 0,
-        _S.next_ms == bindparam("was_ms", type_=BigInteger()),
-    )
+    .where(_S.schedule_id == bindparam("sought"), _S.paused == 0, _S.next_ms == bindparam("was_ms", type_=BigInteger()))
     .values(
         next_ms=bindparam("next_ms"),
         last_due_ms=bindparam("was_ms", type_=BigInteger()),
         last_turn_id=case(
-            (
-                bindparam("turn_id", type_=_S.last_turn_id.type) != "",
-                bindparam("turn_id", type_=_S.last_turn_id.type),
-            ),
+            (bindparam("turn_id", type_=_S.last_turn_id.type) != "", bindparam("turn_id", type_=_S.last_turn_id.type)),
             else_=_S.last_turn_id,
         ),
         note=bindparam("note"),
@@ -49,9 +37,7 @@ _MOVE = (
 )
 _PAUSE = update(schedules).where(_NAMED, _S.paused == 0).values(paused=1)
 _RESUME = (
-    update(schedules)
-    .where(_NAMED, _S.paused == 1)
-    .values(paused=0, next_ms=bindparam("next_ms", type_=BigInteger()))
+    update(schedules).where(_NAMED, _S.paused == 1).values(paused=0, next_ms=bindparam("next_ms", type_=BigInteger()))
 )
 _REMOVE = delete(schedules).where(_NAMED)
 # Runs to come of one tenant, but for the schedule that is being set. `:` is the tenant of names without a colon.
@@ -118,17 +104,9 @@ class Schedules:
         """Those whose time has come, the one longest due first."""
         return [_row(found) for found in self._db.all(_DUE, {"now_ms": now_ms, "most": most})]
 
-    def move(
-        self, schedule_id: str, was_ms: int, next_ms: int | None, *, turn_id: str = "", note: str = ""
-    ) -> bool:
+    def move(self, schedule_id: str, was_ms: int, next_ms: int | None, *, turn_id: str = "", note: str = "") -> bool:
         """On from one due instant to the next; False where that was done, or it was changed or paused meanwhile."""
-        values = {
-            "sought": schedule_id,
-            "was_ms": was_ms,
-            "next_ms": next_ms,
-            "turn_id": turn_id,
-            "note": note,
-        }
+        values = {"sought": schedule_id, "was_ms": was_ms, "next_ms": next_ms, "turn_id": turn_id, "note": note}
         return self._db.write(_MOVE, values) == 1
 
     def pause(self, name: str) -> bool:

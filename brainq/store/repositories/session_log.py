@@ -42,18 +42,12 @@ def _number_of_kept(column: Column[Any]) -> ScalarSelect[Any]:
 
 def _number_of_pruned(column: Column[Any]) -> ScalarSelect[Any]:
     """Of the session's newest turn that was pruned. `store.prune` leaves no turn before it without a number."""
-    return (
-        select(column)
-        .where(_P.session_id == _T.session_id, _P.turn_row < _T.row)
-        .correlate(turns)
-        .scalar_subquery()
-    )
+    return select(column).where(_P.session_id == _T.session_id, _P.turn_row < _T.row).correlate(turns).scalar_subquery()
 
 
 # Numbers grow with rows, so of the two the later one has the greater of both. From there it is counted.
 _KNOWN_NUMBER = greater_of(
-    func.coalesce(_number_of_kept(_KEPT.c.turn_number), 0),
-    func.coalesce(_number_of_pruned(_P.turn_number), 0),
+    func.coalesce(_number_of_kept(_KEPT.c.turn_number), 0), func.coalesce(_number_of_pruned(_P.turn_number), 0)
 )
 
 _KNOWN_ROW = greater_of(
@@ -89,9 +83,7 @@ _last_turns = (
     select(
         turns.c.turn_id,
         turns.c.row,
-        case((exists().where(attachments.c.turn_id == turns.c.turn_id), turns.c.request_json)).label(
-            "request_json"
-        ),
+        case((exists().where(attachments.c.turn_id == turns.c.turn_id), turns.c.request_json)).label("request_json"),
     )
     .join(messages, messages.c.turn_id == turns.c.turn_id)
     .where(
@@ -106,13 +98,7 @@ _last_turns = (
 )
 
 PAST_TURNS = (
-    select(
-        messages.c.turn_id,
-        messages.c.role,
-        messages.c.content,
-        messages.c.redacted,
-        _last_turns.c.request_json,
-    )
+    select(messages.c.turn_id, messages.c.role, messages.c.content, messages.c.redacted, _last_turns.c.request_json)
     .join(_last_turns, _last_turns.c.turn_id == messages.c.turn_id)
     .order_by(_last_turns.c.row, messages.c.row)
 )
@@ -153,9 +139,7 @@ _INSERT = insert_or_ignore(messages)
 
 _INSERT_RETURNING = insert_or_ignore(messages, returning="row")
 
-_ROW = select(_M.row).where(
-    _M.turn_id == bindparam("turn"), _M.role == bindparam("said_by"), _M.seq == bindparam("at")
-)
+_ROW = select(_M.row).where(_M.turn_id == bindparam("turn"), _M.role == bindparam("said_by"), _M.seq == bindparam("at"))
 
 
 class Messages:
@@ -181,9 +165,7 @@ class Messages:
         found = self._db.first(_ROW, {"turn": turn_id, "said_by": "user", "at": 0})
         return None if found is None else int(found["row"])
 
-    def write_user(
-        self, connection: Transaction, *, session_id: str, turn_id: str, content: str, redact: bool
-    ) -> bool:
+    def write_user(self, connection: Transaction, *, session_id: str, turn_id: str, content: str, redact: bool) -> bool:
         """Effect: log the user's message of a turn that never began; False if it was logged before."""
         values = _values(session_id, turn_id, "user", content, redact)
         return connection.write(self._insert, values) == 1

@@ -22,9 +22,7 @@ _ALL = _WHOLE.order_by(_T.row.desc()).limit(bindparam("most"))
 _REVOKE = update(tokens).where(_HERE).values(revoked_at=func.coalesce(_T.revoked_at, utc_now()))
 _USED = (
     update(tokens)
-    .where(
-        _HERE, or_(_T.last_used_at.is_(None), _T.last_used_at <= utc_after(bindparam("ago", type_=Float())))
-    )
+    .where(_HERE, or_(_T.last_used_at.is_(None), _T.last_used_at <= utc_after(bindparam("ago", type_=Float()))))
     .values(last_used_at=utc_now())
 )
 

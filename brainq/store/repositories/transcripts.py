@@ -35,9 +35,7 @@ def other_turn_ids(turn_id: str, messages: Sequence[Message]) -> list[str]:
     return sorted(named - {turn_id, ""})
 
 
-def transcript_rows(
-    session_id: str, turn_id: str, messages: Sequence[Message], redact: bool
-) -> list[dict[str, Any]]:
+def transcript_rows(session_id: str, turn_id: str, messages: Sequence[Message], redact: bool) -> list[dict[str, Any]]:
     """The rows of a turn's messages among `messages`."""
     within, said = Counter[tuple[int, int]](), Counter[tuple[int, str, str]]()
     rows: list[dict[str, Any]] = []
@@ -81,11 +79,7 @@ def messages_after(turn_id: str, messages: Sequence[Message], last: MessagePosit
 
 def _own_messages(turn_id: str, messages: Sequence[Message]) -> list[Message]:
     """What a review left in its session's conversation is not what was said in the review."""
-    return [
-        message
-        for message in messages
-        if message.turn == turn_id and _extra_value(message, "note") != "review"
-    ]
+    return [message for message in messages if message.turn == turn_id and _extra_value(message, "note") != "review"]
 
 
 def _rank_in_step(message: Message) -> int:
@@ -165,13 +159,7 @@ class Transcripts:
                 self._rows.insert(connection, rows)
 
     def write(
-        self,
-        connection: Transaction,
-        *,
-        session_id: str,
-        turn_id: str,
-        messages: Sequence[Message],
-        redact: bool,
+        self, connection: Transaction, *, session_id: str, turn_id: str, messages: Sequence[Message], redact: bool
     ) -> None:
         """Effect: keep the turn's messages; those archived before stay."""
         self._rows.insert(connection, transcript_rows(session_id, turn_id, messages, redact))
@@ -181,9 +169,7 @@ class Transcripts:
         messages in the order of the calls, and notes on it. Empty when there is none, or it is redacted."""
         return _messages(self._db.all(_WHOLE, {"turn": turn_id})) or ()
 
-    def page(
-        self, turn_id: str, limit: int, after: int
-    ) -> tuple[tuple[Message, ...] | None, MessagePosition | None]:
+    def page(self, turn_id: str, limit: int, after: int) -> tuple[tuple[Message, ...] | None, MessagePosition | None]:
         """At most `limit` messages behind the first `after`; None where they are redacted. And the place of the last
         one."""
         found = self._db.all(_PAGE, {"turn": turn_id, "limit": limit, "after": after})
@@ -195,10 +181,7 @@ class Transcripts:
 
     def of_calls(self, turn_id: str, first_step: int, last_step: int) -> tuple[Message, ...]:
         """The replies of these steps and their tool messages; empty when there are none, or they are redacted."""
-        return (
-            _messages(self._db.all(_OF_STEPS, {"turn": turn_id, "first": first_step, "last": last_step}))
-            or ()
-        )
+        return _messages(self._db.all(_OF_STEPS, {"turn": turn_id, "first": first_step, "last": last_step})) or ()
 
 
 def _messages(found: Sequence[Record]) -> tuple[Message, ...] | None:

@@ -39,13 +39,7 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import ParentCall
 from brainq.store.database import Database, Record
 from brainq.store.repositories.session_log import TURN_NUMBER
-from brainq.store.repositories.turn_search import (
-    contains,
-    has_all,
-    may_contain,
-    may_have,
-    read_parent,
-)
+from brainq.store.repositories.turn_search import contains, has_all, may_contain, may_have, read_parent
 from brainq.store.repositories.turns import turn_row
 from brainq.store.statements import in_sessions
 from brainq.store.tables import decisions, finalizer_steps, turns
@@ -171,9 +165,7 @@ class TurnLists:
             dear = chosen.where(_T.cost_usd >= asked.min_cost_usd)
             return self._newest(limit, dear, by=_T.row + literal_column("0"))
         if asked.brain is not None:
-            return self._newest(
-                limit, chosen.where(_unindexed(_T.state).in_(states), _T.brain == asked.brain)
-            )
+            return self._newest(limit, chosen.where(_unindexed(_T.state).in_(states), _T.brain == asked.brain))
         return self._newest(limit, *(chosen.where(_T.state == state) for state in states))
 
     def ordered(self, asked: TurnFilter, behind: int | None, limit: int) -> list[ListRow]:
@@ -248,9 +240,7 @@ class TurnLists:
             known += [early, _T.row <= _row_of(func.max, early)]
         if asked.text:
             by_key = select(_T.row).where(_T.request_key == asked.text).scalar_subquery()
-            held = [
-                _unindexed(name).contains(asked.text, autoescape=True) for name in (_T.turn_id, _T.session_id)
-            ]
+            held = [_unindexed(name).contains(asked.text, autoescape=True) for name in (_T.turn_id, _T.session_id)]
             known.append(or_(*held, _T.row == by_key))
         if asked.is_read:
             known += [*may_have(asked.metadata, asked.prompt_tags), _T.row > self._searched_from(asked)]

@@ -55,19 +55,11 @@ class Traces:
         self._rows = ManyRows(traces, database.dialect)
 
     def write(
-        self,
-        connection: Transaction,
-        *,
-        session_id: str,
-        turn_id: str,
-        entries: Sequence[ToolTraceEntry],
-        redact: bool,
+        self, connection: Transaction, *, session_id: str, turn_id: str, entries: Sequence[ToolTraceEntry], redact: bool
     ) -> None:
         """Effect: keep the calls' traces; those kept before stay. `redact` leaves out `detail`, which may
         quote arguments."""
-        self._rows.insert(
-            connection, [_trace_values(session_id, turn_id, entry, redact) for entry in entries]
-        )
+        self._rows.insert(connection, [_trace_values(session_id, turn_id, entry, redact) for entry in entries])
 
     def of(self, turn_id: str) -> list[ToolTraceEntry]:
         """By step, in the model's order; empty before the finalizer's `log` step."""
@@ -147,9 +139,7 @@ class Spends:
 
     def of(self, turn_id: str) -> list[Spend]:
         """In the order they were made, those after the result last; empty before the finalizer's `log` step."""
-        return [
-            Spend.model_validate(dict(found)) for found in self._db.all(_SPENDS_OF_TURN, {"turn": turn_id})
-        ]
+        return [Spend.model_validate(dict(found)) for found in self._db.all(_SPENDS_OF_TURN, {"turn": turn_id})]
 
 
 # Decisions: one RuntimeDecisionRecord a turn.

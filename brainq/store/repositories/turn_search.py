@@ -22,9 +22,7 @@ _IN_REQUEST = ("user_message", "prompt_id", "prompt_version")
 
 def may_contain(sought: str) -> ColumnElement[bool]:
     """Whether a turn may say this: all that `holds` finds, and more."""
-    ids = [
-        column.icontains(sought, autoescape=True) for column in (_T.turn_id, _T.session_id, _T.request_key)
-    ]
+    ids = [column.icontains(sought, autoescape=True) for column in (_T.turn_id, _T.session_id, _T.request_key)]
     name, equals, value = sought.partition("=")
     # Of `order.id=7` the stored JSON has the three apart; what is no such pair stands in it as it is.
     pair = [_json_fragment(part) for part in (*name.split("."), value) if part] if equals else []

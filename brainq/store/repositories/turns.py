@@ -53,9 +53,7 @@ def match_existing(request: TurnRequest, digest: str, found: Sequence[Record]) -
                 f"request_key {request.key!r} was used before, by turn {by_key['turn_id']!r}, with other "
                 "content; send other content under a new request_key"
             )
-        return AcceptedTurn(
-            by_key["turn_id"], by_key["session_id"], created=False, ended=by_key["state"] != "accepted"
-        )
+        return AcceptedTurn(by_key["turn_id"], by_key["session_id"], created=False, ended=by_key["state"] != "accepted")
     by_turn = next((row for row in found if row["turn_id"] == request.turn_id), None)
     if by_turn is not None:
         raise SubmitConflict(
@@ -138,15 +136,12 @@ _NEWEST = _BRIEF.order_by(_T.row.desc()).limit(bindparam("limit"))
 
 _FIND = _NEWEST.where(
     or_(
-        _T.request_key == bindparam("sought"),
-        and_(_T.turn_id >= bindparam("sought"), _T.turn_id < bindparam("beyond")),
+        _T.request_key == bindparam("sought"), and_(_T.turn_id >= bindparam("sought"), _T.turn_id < bindparam("beyond"))
     )
 )
 # Of this session alone: whether a turn of another is there must not show.
 _this_row = (
-    select(_T.row)
-    .where(_T.turn_id == bindparam("before"), _T.session_id == bindparam("session"))
-    .scalar_subquery()
+    select(_T.row).where(_T.turn_id == bindparam("before"), _T.session_id == bindparam("session")).scalar_subquery()
 )
 
 _PAGE = (
@@ -241,9 +236,7 @@ class Turns:
         found = self._db.all(_SAME, {"key": request.key, "turn": request.turn_id})
         return match_existing(request, digest, found)
 
-    def reject(
-        self, turn_id: object, request_key: object, session_id: object, reason: str, raw: object
-    ) -> str:
+    def reject(self, turn_id: object, request_key: object, session_id: object, reason: str, raw: object) -> str:
         """Keep a refused submit as evidence; the turn id it is kept under.
 
         Takes anything: values that are not ids are replaced, `raw` is cut to 10 kB. The same refusal twice is
@@ -272,11 +265,7 @@ class Turns:
         if found is None or found["result_json"] is None:
             return None
         result = TurnResult.model_validate_json(found["result_json"])
-        dead = [
-            row["step"]
-            for row in self._db.all(_DEAD, {"turn": turn_id})
-            if row["step"] in LATE_FAILURE_WARNINGS
-        ]
+        dead = [row["step"] for row in self._db.all(_DEAD, {"turn": turn_id}) if row["step"] in LATE_FAILURE_WARNINGS]
         later = tuple(LATE_FAILURE_WARNINGS[step] for step in dead)
         return result.model_copy(update={"warnings": (*result.warnings, *later)}) if later else result
 
@@ -359,9 +348,7 @@ class Turns:
 
         Turns with a redacted message, or without an answer, are left out.
         """
-        found = self._db.all(
-            PAST_TURNS, {"session": session_id, "before": before_turn_id, "limit": limit_turns}
-        )
+        found = self._db.all(PAST_TURNS, {"session": session_id, "before": before_turn_id, "limit": limit_turns})
         return read_past_turns(found)
 
     def write_result(self, connection: Transaction, result: TurnResult, failed_calls: int = 0) -> bool:

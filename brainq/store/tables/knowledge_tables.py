@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Float,
-    Index,
-    Integer,
-    PrimaryKeyConstraint,
-    Table,
-    UniqueConstraint,
-)
+from sqlalchemy import BigInteger, Column, Float, Index, Integer, PrimaryKeyConstraint, Table, UniqueConstraint
 
-from brainq.store.tables.types import (
-    IdText,
-    SafeText,
-    UtcTimestamp,
-    metadata,
-    partial_index,
-    row_column,
-    utc_now,
-)
+from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, metadata, partial_index, row_column, utc_now
 
 # What was found worth remembering, once however often it was said.
 

@@ -18,15 +18,7 @@ from sqlalchemy import (
     false,
 )
 
-from brainq.store.tables.types import (
-    IdText,
-    SafeText,
-    UtcTimestamp,
-    metadata,
-    partial_index,
-    row_column,
-    utc_now,
-)
+from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, metadata, partial_index, row_column, utc_now
 
 # Mid-turn input: written before Redis knows it, and what became of it.
 

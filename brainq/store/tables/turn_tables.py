@@ -17,15 +17,7 @@ from sqlalchemy import (
     text,
 )
 
-from brainq.store.tables.types import (
-    IdText,
-    SafeText,
-    UtcTimestamp,
-    metadata,
-    partial_index,
-    row_column,
-    utc_now,
-)
+from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, metadata, partial_index, row_column, utc_now
 
 # Every turn ever accepted or rejected: written before Redis knows it, ended by the finalizer.
 

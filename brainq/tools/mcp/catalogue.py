@@ -131,9 +131,7 @@ def read_catalogue(path: str | PathLike[str]) -> dict[str, PinnedServer]:
 
 def write_catalogue(path: str | PathLike[str], servers: Mapping[str, PinnedServer]) -> None:
     """Replace the file in one step. Raises SetupError."""
-    entries = {
-        name: {"hash": catalogue_hash(server), **pinned_json(server)} for name, server in servers.items()
-    }
+    entries = {name: {"hash": catalogue_hash(server), **pinned_json(server)} for name, server in servers.items()}
     text = json.dumps({"version": VERSION, "servers": entries}, indent=2, ensure_ascii=False) + "\n"
     target = Path(path)
     beside = target.with_name(f".{target.name}.{os.getpid()}")

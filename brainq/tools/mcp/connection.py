@@ -116,9 +116,7 @@ class Connection:
             async with asyncio.timeout(self._server.start_timeout_s):
                 await asyncio.shield(self._ready)
         except TimeoutError:
-            raise await self._not_open(
-                f"it did not start within {self._server.start_timeout_s:g} s"
-            ) from None
+            raise await self._not_open(f"it did not start within {self._server.start_timeout_s:g} s") from None
         except OSError as error:
             raise await self._not_open(error.strerror or type(error).__name__) from None
         except asyncio.CancelledError:
@@ -213,9 +211,7 @@ class Connection:
         streams: AbstractAsyncContextManager[Any] = self._stdio or http_transport(self._server)
         try:
             me = Implementation(name="brainq", version=version("brainq"))
-            async with Client(
-                streams, cache=None, client_info=me, message_handler=self._on_message
-            ) as client:
+            async with Client(streams, cache=None, client_info=me, message_handler=self._on_message) as client:
                 await self._list(client)
                 self._client = client
                 self._ready.set_result(None)
@@ -249,9 +245,7 @@ class Connection:
             while not self._is_listed:
                 self._is_listed = True
                 await self._list(client)
-        except (
-            Exception
-        ) as error:  # as for any request: the next call finds out what is wrong with the server
+        except Exception as error:  # as for any request: the next call finds out what is wrong with the server
             log.warning("MCP tools could not be listed again", failure=error, server=self._server.name)
         if self.drift:
             log.warning("MCP tools drifted", server=self._server.name, drift=str(self.drift)[:300])
@@ -312,6 +306,4 @@ def _innermost(error: BaseException) -> BaseException:
     with contextlib.suppress(IndexError):
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
-    return (
-        error if isinstance(error, Exception) else ConnectionError("the server was closed while it started")
-    )
+    return error if isinstance(error, Exception) else ConnectionError("the server was closed while it started")

@@ -52,14 +52,7 @@ def tool_function(
     task_s         the tool is called as a task, for which a call waits so long; None: it is not
     """
     call = _ToolCaller(
-        key,
-        server,
-        pinned,
-        tool.name,
-        effect.is_read,
-        effect.is_read or idempotent,
-        SecretFilter.of(server),
-        task_s,
+        key, server, pinned, tool.name, effect.is_read, effect.is_read or idempotent, SecretFilter.of(server), task_s
     )
 
     async def read(*, _brainq_context: RunContext, **arguments: Any) -> Any:
@@ -107,12 +100,7 @@ class _ToolCaller:
             raise OutcomeUnknown(words) from None
 
     async def _sent(
-        self,
-        arguments: Mapping[str, Any],
-        meta: Mapping[str, Any],
-        told: OnProgress,
-        *,
-        may_try_again: bool,
+        self, arguments: Mapping[str, Any], meta: Mapping[str, Any], told: OnProgress, *, may_try_again: bool
     ) -> Any:
         session = shared_session(self.key, self.server, self.pinned)
         connection = await session.connection()
@@ -133,11 +121,7 @@ class _ToolCaller:
         return result if isinstance(result, ServerTask) else tool_result(result, self.secrets)
 
     async def _answer(
-        self,
-        connection: Connection,
-        arguments: Mapping[str, Any],
-        meta: Mapping[str, Any],
-        told: OnProgress,
+        self, connection: Connection, arguments: Mapping[str, Any], meta: Mapping[str, Any], told: OnProgress
     ) -> dict[str, Any] | ServerTask:
         heard = connection.heard
         connection.changing += not self.is_read

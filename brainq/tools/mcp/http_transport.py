@@ -57,18 +57,11 @@ class TokenAuth(httpx2.Auth):
 
     def __init__(self, url: str, given: McpOAuth) -> None:
         self._provider = ClientCredentialsOAuthProvider(
-            url,
-            _MemoryTokenStorage(),
-            given.client_id,
-            given.client_secret,
-            scope=given.scope,
-            issuer=given.issuer,
+            url, _MemoryTokenStorage(), given.client_id, given.client_secret, scope=given.scope, issuer=given.issuer
         )
         self._fetching = asyncio.Lock()
 
-    async def async_auth_flow(
-        self, request: httpx2.Request
-    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         token = self._add_token(request)
         response = yield request
         if response.status_code not in (UNAUTHORIZED, FORBIDDEN):
@@ -143,9 +136,7 @@ async def http_transport(server: McpServer) -> AsyncGenerator[Any]:
             transport=_BoundedTransport(),
             auth=None if server.oauth is None else TokenAuth(server.url, server.oauth),
         ) as client,
-        streamable_http_client(
-            server.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES
-        ) as streams,
+        streamable_http_client(server.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES) as streams,
     ):
         yield streams
 
@@ -165,9 +156,7 @@ class _HttpClient(httpx2.AsyncClient):
             words = beginning(" ".join(str(failure).split()), MAX_ERROR_CHARS)
         error = {"jsonrpc": "2.0", "id": None, "error": {"code": NOT_SENT_CODE, "message": words}}
         body = json.dumps(error).encode()
-        return httpx2.Response(
-            503, headers={"content-type": "application/json"}, content=body, request=request
-        )
+        return httpx2.Response(503, headers={"content-type": "application/json"}, content=body, request=request)
 
 
 class _BoundedTransport(httpx2.AsyncHTTPTransport):

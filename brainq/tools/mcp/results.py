@@ -128,9 +128,7 @@ def _block_text(block: Mapping[str, Any]) -> str:
         case "text":
             return str(block.get("text", ""))
         case "image" | "audio" as kind:
-            return (
-                f"[{kind}: {block.get('mimeType', 'of an unknown type')}, {_base64_size(block.get('data'))}]"
-            )
+            return f"[{kind}: {block.get('mimeType', 'of an unknown type')}, {_base64_size(block.get('data'))}]"
         case "resource":
             return _resource_text(cast("Mapping[str, Any]", block.get("resource") or {}))
         case "resource_link":

@@ -83,9 +83,7 @@ class ResultCheck:
                 raise RuntimeError(f"the output schema of the tool {name} is none: {problem}")
             validator = self._validators[name] = SchemaValidator(schema)
         if errors := validator.errors(result.structured_content):
-            raise RuntimeError(
-                f"the tool {name} returned what does not fit its schema: {explain_errors(errors)}"
-            )
+            raise RuntimeError(f"the tool {name} returned what does not fit its schema: {explain_errors(errors)}")
 
 
 # The protocol's requests about tasks (2025-11-25), which the SDK has types for, and no methods.
@@ -102,9 +100,7 @@ async def create_task(
     session: ClientSession, tool: str, arguments: Mapping[str, Any], meta: Any, ttl_ms: int
 ) -> Task | CallToolResult:
     """Call a tool as a task. A server may answer with the result itself. Raises as `send_request`."""
-    params = CallToolRequestParams(
-        name=tool, arguments=dict(arguments), task=TaskMetadata(ttl=ttl_ms), _meta=meta
-    )
+    params = CallToolRequestParams(name=tool, arguments=dict(arguments), task=TaskMetadata(ttl=ttl_ms), _meta=meta)
     try:
         result = await session.send_request(CallToolRequest(params=params), CallToolResult)
     except ValidationError as refused:

@@ -41,9 +41,7 @@ class McpOAuth:
                 raise InvalidInput(f"oauth.{name}", "it is empty; use what the authorization server gave you")
         parts = urlsplit(self.issuer)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidInput(
-                "oauth.issuer", f"{self.issuer!r} is no URL; use such as https://auth.example.com"
-            )
+            raise InvalidInput("oauth.issuer", f"{self.issuer!r} is no URL; use such as https://auth.example.com")
 
 
 # An MCP server as a brain names it: how to reach it, and what the operator says of its tools.
@@ -180,9 +178,7 @@ class McpServer:
         if self.env or self.cwd is not None:
             raise self._wrong("env", "a server with a url has no environment; use headers=")
         if self.oauth is not None and any(name.lower() == "authorization" for name in self.headers):
-            raise self._wrong(
-                "oauth", "its tokens go into the header Authorization; leave that out of headers"
-            )
+            raise self._wrong("oauth", "its tokens go into the header Authorization; leave that out of headers")
 
     def _seconds(self) -> list[tuple[str, float]]:
         of_tools = [
@@ -229,9 +225,7 @@ class SecretFilter:
     """The values that are hidden: of variables with a secret's name, of headers, and in the URL; longest first."""
 
     def __init__(self, values: Iterable[str]) -> None:
-        self._values = sorted(
-            {value for value in values if len(value) >= MIN_SECRET_CHARS}, key=len, reverse=True
-        )
+        self._values = sorted({value for value in values if len(value) >= MIN_SECRET_CHARS}, key=len, reverse=True)
 
     @classmethod
     def of(cls, server: McpServer) -> SecretFilter:

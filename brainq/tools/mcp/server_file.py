@@ -50,16 +50,12 @@ def _entries(path: Path) -> dict[str, dict[str, Any]]:
     try:
         read: Any = json.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise InvalidInput(
-            "path", f"{path} cannot be read ({error.strerror}); name an mcpServers file"
-        ) from error
+        raise InvalidInput("path", f"{path} cannot be read ({error.strerror}); name an mcpServers file") from error
     except ValueError as error:
         raise InvalidInput("path", f"{path} is not JSON ({error})") from error
     found: Any = cast("dict[str, Any]", read).get("mcpServers") if isinstance(read, dict) else None
     if not isinstance(found, dict):
-        raise InvalidInput(
-            "path", f'{path} has no "mcpServers"; its shape is {{"mcpServers": {{"name": {{...}}}}}}'
-        )
+        raise InvalidInput("path", f'{path} has no "mcpServers"; its shape is {{"mcpServers": {{"name": {{...}}}}}}')
     entries = cast("dict[str, Any]", found)
     for name, entry in entries.items():
         if not isinstance(entry, dict):
@@ -74,8 +70,7 @@ def _filled(path: str | PathLike[str], name: str, value: Any, variables: Mapping
             variable, default = found[1], found[2]
             if variable not in variables and default is None:
                 raise InvalidInput(
-                    "path",
-                    f"{path}: server {name!r} needs the environment variable {variable}, which is not set",
+                    "path", f"{path}: server {name!r} needs the environment variable {variable}, which is not set"
                 )
             return variables.get(variable, default or "")
 

@@ -156,9 +156,7 @@ class StdioTransport(Transport):
     )
     _tasks: list[asyncio.Task[None]] = field(default_factory=list[asyncio.Task[None]])
 
-    async def __aenter__(
-        self,
-    ) -> tuple[MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]]:
+    async def __aenter__(self) -> tuple[MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]]:
         """Raises OSError where the program cannot be started."""
         process = await start_process(list(self.server.command or ()), self.server.env, self.server.cwd)
         self._process = process
@@ -214,9 +212,7 @@ class StdioTransport(Transport):
             finally:  # before the calls in flight are told by the stream's end
                 self.lost.set()
 
-    async def _write(
-        self, stdin: asyncio.StreamWriter, outgoing: MemoryObjectReceiveStream[SessionMessage]
-    ) -> None:
+    async def _write(self, stdin: asyncio.StreamWriter, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
         try:
             async with outgoing:
                 async for message in outgoing:

@@ -86,9 +86,7 @@ class McpTasks:
             return ToolError(said or f"The MCP server {self.server.name!r} cancelled the task.")
         try:
             result = await self._request(task, lambda session: get_result(session, self.tool, task.task_id))
-            value = tool_result(
-                result.model_dump(mode="json", by_alias=True, exclude_none=True), self.secrets
-            )
+            value = tool_result(result.model_dump(mode="json", by_alias=True, exclude_none=True), self.secrets)
         except ServerReportedFailure as words:
             return ToolError(self.secrets.hide(str(words)))
         except _TaskLost:
@@ -97,9 +95,7 @@ class McpTasks:
             raise
         return ToolError(said or "The tool failed, and did not say why.") if status == "failed" else value
 
-    async def _request(
-        self, task: ServerTask, request: Callable[[ClientSession], Awaitable[Answer]]
-    ) -> Answer:
+    async def _request(self, task: ServerTask, request: Callable[[ClientSession], Awaitable[Answer]]) -> Answer:
         """Raises _Lost, ServerAway, and Answered for an error that is the task's own."""
         session = shared_session(self.key, self.server, self.pinned)
         connection = session.held if task.held_by else None

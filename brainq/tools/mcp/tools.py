@@ -133,13 +133,8 @@ def tools_of_server(server: McpServer, pinned: PinnedServer) -> list[Tool]:
             "tools",
             f"MCP server {server.name!r} has no tool named {unknown[0]!r}; it has {', '.join(offered) or 'none'}",
         )
-    key = (
-        server.key,
-        catalogue_hash(pinned),
-    )  # of the same server, a session that compares with the same list
-    return [
-        _server_tool(key, server, pinned, tool) for tool in pinned.tools if not server.rule(tool.name).hidden
-    ]
+    key = (server.key, catalogue_hash(pinned))  # of the same server, a session that compares with the same list
+    return [_server_tool(key, server, pinned, tool) for tool in pinned.tools if not server.rule(tool.name).hidden]
 
 
 def _server_tool(key: Hashable, server: McpServer, pinned: PinnedServer, tool: PinnedTool) -> Tool:
@@ -150,23 +145,14 @@ def _server_tool(key: Hashable, server: McpServer, pinned: PinnedServer, tool: P
     if idempotent is None:
         idempotent = argument is not None or is_idempotent(tool.annotations)
     try:
-        parameters = (
-            tool.input_schema if argument is None else without_key(tool.input_schema, argument, effect)
-        )
+        parameters = tool.input_schema if argument is None else without_key(tool.input_schema, argument, effect)
     except ValueError as problem:
         where = f"tools[{tool.name!r}].idempotency_argument"
         raise InvalidInput(where, f"MCP server {server.name!r}: {problem}") from None
     task_s = _task_wait_s(server, tool, rule)
     made = make_tool(
         tool_function(
-            key,
-            server,
-            pinned,
-            tool,
-            effect=effect,
-            idempotent=idempotent,
-            key_argument=argument,
-            task_s=task_s,
+            key, server, pinned, tool, effect=effect, idempotent=idempotent, key_argument=argument, task_s=task_s
         ),
         name=tool_name(server.name, tool.name),
         description=tool.description or tool.title or "",

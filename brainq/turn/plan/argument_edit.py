@@ -53,9 +53,7 @@ def edited_call(
 def _plain_copy(arguments: object) -> dict[str, Any]:
     """A copy with the types JSON has, as the worker will read them."""
     if not isinstance(arguments, Mapping):
-        raise InvalidInput(
-            "arguments", f"must be an object such as {{'path': 'a.md'}}, got {type(arguments).__name__}"
-        )
+        raise InvalidInput("arguments", f"must be an object such as {{'path': 'a.md'}}, got {type(arguments).__name__}")
     given = dict(cast("Mapping[str, Any]", arguments))
     check_json("arguments", given)
     return json.loads(json.dumps(given))
@@ -76,17 +74,13 @@ def _validated_json(spec: ToolSpec, given: dict[str, Any]) -> str:
 def _mended_problem(spec: ToolSpec, given: dict[str, Any], mended: dict[str, Any]) -> InvalidInput:
     for name, value in given.items():
         if name not in mended:
-            return InvalidInput(
-                f"arguments.{name}", f"tool {spec.name!r} has no such parameter; leave it out"
-            )
+            return InvalidInput(f"arguments.{name}", f"tool {spec.name!r} has no such parameter; leave it out")
         if canonical_json(value) != canonical_json(mended[name]):
             return InvalidInput(
                 f"arguments.{name}",
                 f"{_as_json(value)} does not fit the schema of tool {spec.name!r}; write {_as_json(mended[name])}",
             )
-    return InvalidInput(
-        "arguments", f"they do not fit the schema of tool {spec.name!r}; send {_as_json(mended)}"
-    )
+    return InvalidInput("arguments", f"they do not fit the schema of tool {spec.name!r}; send {_as_json(mended)}")
 
 
 def _as_json(value: object) -> str:

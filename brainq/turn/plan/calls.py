@@ -86,9 +86,7 @@ def judge_reply(brain: Brain, view: TurnView, step: int, reply: ModelReply) -> l
     return judged + [_one_too_many(call, len(calls)) for call in calls[MAX_CALLS_A_REPLY:]]
 
 
-def plan_calls(
-    brain: Brain, view: TurnView, step: int, reply: ModelReply, verdicts: Sequence[Verdict]
-) -> CallPlan:
+def plan_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, verdicts: Sequence[Verdict]) -> CallPlan:
     """Put the judged calls of `reply` in order; those that a person must let through carry why."""
     turn_id = view.request.turn_id
     planned = _waves(brain, verdicts, view, step)
@@ -107,9 +105,7 @@ def plan_calls(
 def _with_own_ids(reply: ModelReply, step: int) -> list[ToolCall]:
     """The reply's calls under our ids. One without a name gets one: people read it, and services want one back."""
     return [
-        call.model_copy(
-            update={"id": call_id(step, index), "provider_id": call.id, "name": call.name or "unnamed"}
-        )
+        call.model_copy(update={"id": call_id(step, index), "provider_id": call.id, "name": call.name or "unnamed"})
         for index, call in enumerate(reply.calls)
     ]
 
@@ -127,9 +123,7 @@ def _with_object(call: ToolCall) -> ToolCall:
     return call.model_copy(update={"arguments": {}}) if isinstance(call.arguments, str) else call
 
 
-def _judge_in_order(
-    calls: Sequence[ToolCall], facts: GateFacts, brain: Brain, request: TurnRequest
-) -> list[Verdict]:
+def _judge_in_order(calls: Sequence[ToolCall], facts: GateFacts, brain: Brain, request: TurnRequest) -> list[Verdict]:
     def keys_of(spec: ToolSpec, arguments: dict[str, Any]) -> tuple[str, ...]:
         if spec.effect.is_read:
             return resource_keys_of(spec, arguments, request.session_id)
@@ -146,10 +140,7 @@ def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, tel
     request = view.request
     turn_id = request.turn_id
     denied = [
-        Denied(
-            _with_object(call),
-            ToolDenied(reason="cut", message=f"Not run. {tell.text}"),
-        )
+        Denied(_with_object(call), ToolDenied(reason="cut", message=f"Not run. {tell.text}"))
         for call in _with_own_ids(reply, step)
     ]
     message = Message(

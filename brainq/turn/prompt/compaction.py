@@ -26,9 +26,7 @@ TARGET_SHARE = 0.5  # of the context is filled afterwards: room to grow until th
 
 RETRY_GROWTH = 1.05  # less growth is not worth another model call
 
-MAX_STEP_MESSAGES = (
-    1_500  # messages: a step reads the newest 2000 of a history, a summary further back would be lost
-)
+MAX_STEP_MESSAGES = 1_500  # messages: a step reads the newest 2000 of a history, a summary further back would be lost
 
 SUMMARY_SHARE = 0.10
 
@@ -174,9 +172,7 @@ def with_shorter_results(messages: Sequence[Message], save_tokens: int) -> tuple
 
     Calls and results stay paired; what is cut says so in the text.
     """
-    sizes = sorted(
-        (estimate_text(message.content) for message in messages if message.role == "tool"), reverse=True
-    )
+    sizes = sorted((estimate_text(message.content) for message in messages if message.role == "tool"), reverse=True)
     limit = _limit(sizes, save_tokens)
     return tuple(
         message.model_copy(update={"content": shortened_to_tokens(message.content, limit)})

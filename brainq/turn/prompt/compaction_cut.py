@@ -77,12 +77,7 @@ def cut_history(
 def newest_user_message(messages: Sequence[Message]) -> int | None:
     """Where the newest message is that a user, not the runtime, wrote."""
     return next(
-        (
-            i
-            for i in range(len(messages) - 1, -1, -1)
-            if messages[i].role == "user" and not note_kind(messages[i])
-        ),
-        None,
+        (i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user" and not note_kind(messages[i])), None
     )
 
 

@@ -88,9 +88,7 @@ class TurnPreparer:
         """
         window = int(max_context_tokens / ratio)
         rules = "\n\n".join(
-            part
-            for part in (system_prompt, thinking_prefix, _metadata(request, provider, model, today))
-            if part
+            part for part in (system_prompt, thinking_prefix, _metadata(request, provider, model, today)) if part
         )
         head = [Message(role="system", content=rules), *_memory_messages(memory_text, window)]
         added = _before_message(request, pack_json, window)

@@ -207,9 +207,7 @@ SHARE_OF_TIME = 0.5  # of what the turn has left: the step itself needs some, to
 
 MAX_PIECES = 4  # asked one after another; what is older still goes in by rules
 
-PIECE_SHARE = (
-    0.5  # of the context: the rest is for the prompt, the summary so far, and estimates that are low
-)
+PIECE_SHARE = 0.5  # of the context: the rest is for the prompt, the summary so far, and estimates that are low
 
 MIN_PIECE_TOKENS = 200
 # Characters of a message and of a tool's result: the first pair that fits one piece is taken, for results are long

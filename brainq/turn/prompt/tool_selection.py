@@ -60,9 +60,7 @@ def selection_context(history: Conversation, turn_id: str) -> SelectionContext:
             earlier.append(message.content)
         if answer and len(earlier) == EARLIER_MESSAGES:
             break
-    own = [
-        message.content for message in _spoken_messages(history.of_turn(turn_id)) if message.role == "user"
-    ]
+    own = [message.content for message in _spoken_messages(history.of_turn(turn_id)) if message.role == "user"]
     return SelectionContext(answer, tuple(reversed(earlier)), tuple(own[1:]))
 
 
@@ -84,11 +82,7 @@ class SemanticToolSelector:
         self._ranker = Bm25Ranker() if ranker is None else ranker
 
     def select(
-        self,
-        query: str,
-        specs: Sequence[ToolSpec],
-        used: Collection[str] = (),
-        context: SelectionContext = NO_CONTEXT,
+        self, query: str, specs: Sequence[ToolSpec], used: Collection[str] = (), context: SelectionContext = NO_CONTEXT
     ) -> tuple[ToolSpec, ...]:
         """The tools to show, in the order of `specs`, so that a service's prompt cache holds.
 
@@ -122,9 +116,7 @@ class SemanticToolSelector:
 DEFAULT_RANKER = Bm25Ranker()
 
 
-def _weighted(
-    ranker: ToolRanker, query: str, specs: Sequence[ToolSpec], context: SelectionContext
-) -> list[float]:
+def _weighted(ranker: ToolRanker, query: str, specs: Sequence[ToolSpec], context: SelectionContext) -> list[float]:
     totals = [0.0] * len(specs)
     for text, weight in _texts(query, context):
         scores = ranker.rank(text, specs)

@@ -33,9 +33,7 @@ def transcript_lines(messages: Sequence[Message], max_chars: int, max_result_cha
 
     A text of several lines goes on with two spaces, so that no line in it reads like an entry of its own.
     """
-    return [
-        _indented(f"[{_label(message)}]", _text(message, max_chars, max_result_chars)) for message in messages
-    ]
+    return [_indented(f"[{_label(message)}]", _text(message, max_chars, max_result_chars)) for message in messages]
 
 
 def call_text(call: ToolCall, max_chars: int = MAX_ARGUMENT_CHARS) -> str:

@@ -7,14 +7,7 @@ import asyncio
 from typing import Any
 
 import openai
-from agents import (
-    Agent,
-    OpenAIChatCompletionsModel,
-    OpenAIResponsesModel,
-    Runner,
-    function_tool,
-    set_tracing_disabled,
-)
+from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool, set_tracing_disabled
 from pydantic import BaseModel
 from report import KEY, PICTURE, SEEN, STORY, URL, approve_one, cancel_running, report, running, same
 
@@ -66,10 +59,7 @@ async def structured() -> None:
 
 
 async def image() -> None:
-    parts = [
-        {"type": "input_text", "text": "look"},
-        {"type": "input_image", "image_url": PICTURE, "detail": "auto"},
-    ]
+    parts = [{"type": "input_text", "text": "look"}, {"type": "input_image", "image_url": PICTURE, "detail": "auto"}]
     for agent in agents():
         said: Any = [{"role": "user", "content": parts}]
         same((await Runner.run(agent, said)).final_output, SEEN)

@@ -29,12 +29,7 @@ def weather(place: str) -> str:
 
 
 def models() -> list[ChatOpenAI]:
-    given: dict[str, Any] = {
-        "model": "shop",
-        "api_key": SecretStr(KEY),
-        "base_url": f"{URL}/v1",
-        "max_retries": 0,
-    }
+    given: dict[str, Any] = {"model": "shop", "api_key": SecretStr(KEY), "base_url": f"{URL}/v1", "max_retries": 0}
     return [ChatOpenAI(**given, use_responses_api=wire) for wire in (False, True)]
 
 

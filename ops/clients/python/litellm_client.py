@@ -9,20 +9,7 @@ from typing import Any
 
 import litellm
 from pydantic import BaseModel
-from report import (
-    KEY,
-    PICTURE,
-    PLACE,
-    SEEN,
-    STORY,
-    URL,
-    approve_one,
-    cancel_running,
-    raised,
-    report,
-    running,
-    same,
-)
+from report import KEY, PICTURE, PLACE, SEEN, STORY, URL, approve_one, cancel_running, raised, report, running, same
 
 TO: dict[str, Any] = {
     "model": "openai/shop",
@@ -73,10 +60,7 @@ def tools() -> None:
 
 
 def structured() -> None:
-    schema = {
-        "type": "json_schema",
-        "json_schema": {"name": "person", "schema": Person.model_json_schema()},
-    }
+    schema = {"type": "json_schema", "json_schema": {"name": "person", "schema": Person.model_json_schema()}}
     for wanted in (Person, schema):
         found = chat("person", response_format=wanted).choices[0].message.content
         same(Person.model_validate_json(found), Person(name="Bob", age=7))

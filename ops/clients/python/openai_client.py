@@ -8,19 +8,7 @@ from typing import Any
 
 import openai
 from pydantic import BaseModel
-from report import (
-    KEY,
-    PICTURE,
-    PLACE,
-    SEEN,
-    STORY,
-    URL,
-    approve_one,
-    ended,
-    raised,
-    report,
-    same,
-)
+from report import KEY, PICTURE, PLACE, SEEN, STORY, URL, approve_one, ended, raised, report, same
 
 client = openai.OpenAI(api_key=KEY, base_url=f"{URL}/v1", max_retries=0)
 WEATHER: Any = {"type": "function", "name": "weather", "parameters": PLACE, "strict": True}

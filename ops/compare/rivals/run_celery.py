@@ -84,9 +84,7 @@ def run(count: int) -> list[Ended]:
     submitted = [(time.time(), agent_turn.delay(turn.QUESTION)) for _ in range(count)]
     last = [(at, app.AsyncResult(result.get(timeout=WAIT_S))) for at, result in submitted]
     ended = [(at, result.get(timeout=WAIT_S)) for at, result in last]
-    return [
-        Ended(done["result_at"] - at, done["text"], done["calls"], done["final_steps"]) for at, done in ended
-    ]
+    return [Ended(done["result_at"] - at, done["text"], done["calls"], done["final_steps"]) for at, done in ended]
 
 
 def worker(queue: str, threads: int) -> subprocess.Popen[bytes]:

@@ -100,9 +100,7 @@ async def run_dbos(given: Options, url: str) -> None:
     async def make_tables() -> None:
         session = database.sql_session()
         await session.execute(text("CREATE TABLE logs (turn_id TEXT PRIMARY KEY, answer TEXT NOT NULL)"))
-        await session.execute(
-            text("CREATE TABLE decisions (turn_id TEXT PRIMARY KEY, calls INTEGER NOT NULL)")
-        )
+        await session.execute(text("CREATE TABLE decisions (turn_id TEXT PRIMARY KEY, calls INTEGER NOT NULL)"))
 
     async def one() -> Ended:
         submitted_at = time.time()

@@ -57,9 +57,7 @@ def _start(command: list[str | Path], more: dict[str, str]) -> subprocess.Popen[
 def _register(admin: str, service: str) -> None:
     """Tell the server of the service, once both answer."""
     request = urllib.request.Request(
-        f"{admin}/deployments",
-        json.dumps({"uri": service}).encode(),
-        {"content-type": "application/json"},
+        f"{admin}/deployments", json.dumps({"uri": service}).encode(), {"content-type": "application/json"}
     )
     end = time.monotonic() + STARTS_WITHIN_S
     while True:

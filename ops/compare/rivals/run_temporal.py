@@ -83,14 +83,9 @@ class AgentTurn:
         asked = await workflow.execute_activity_method(Activities.model, messages, **LIMIT)
         reads = asked.count("read_note")
         messages += await asyncio.gather(
-            *(
-                workflow.execute_activity_method(Activities.read_note, path, **LIMIT)
-                for path in turn.READS[:reads]
-            )
+            *(workflow.execute_activity_method(Activities.read_note, path, **LIMIT) for path in turn.READS[:reads])
         )
-        messages.append(
-            await workflow.execute_activity_method(Activities.write_note, args=[*turn.WRITE], **LIMIT)
-        )
+        messages.append(await workflow.execute_activity_method(Activities.write_note, args=[*turn.WRITE], **LIMIT))
         (answer,) = await workflow.execute_activity_method(Activities.model, messages, **LIMIT)
         calls, final_steps, result_at = len(messages) - 1, 0, 0.0
         for name in turn.FINAL_STEPS:
@@ -163,16 +158,7 @@ def main() -> None:
     binary = Path(sys.executable).with_name("temporal")
     server = subprocess.Popen(
         [
-            *(
-                binary,
-                "server",
-                "start-dev",
-                "--headless",
-                "--ip",
-                "127.0.0.1",
-                "--port",
-                address.split(":")[1],
-            ),
+            *(binary, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", address.split(":")[1]),
             *("--db-filename", given.directory / "temporal.db", "--log-level", "error"),
             # As brainq's own SQLite; its defaults sync every statement's transaction to the disk.
             *("--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=NORMAL"),

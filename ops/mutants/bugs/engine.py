@@ -375,9 +375,7 @@ BUGS = (
         "brainq/state/stream_reader.py",
         "if self._is_reading and not self._is_waking:",
         "if False:",
-        (
-            "tests/integration/test_stream_reader.py::test_a_stream_is_added_and_removed_while_the_read_blocks",
-        ),
+        ("tests/integration/test_stream_reader.py::test_a_stream_is_added_and_removed_while_the_read_blocks",),
     ),
     Bug(
         "one that begins to follow while a read is under way misses what is before its events",

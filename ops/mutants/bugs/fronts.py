@@ -7,9 +7,7 @@ from ops.mutants.bug import Bug
 VERBS = (
     "tests/integration/gateway/test_verb_table.py::test_without_one_of_its_verbs_nothing_is_done_and_with_them_alone_it_is",
 )
-DECIDED = (
-    "tests/integration/gateway/test_verb_table.py::test_of_a_decision_that_comes_back_nothing_is_believed",
-)
+DECIDED = ("tests/integration/gateway/test_verb_table.py::test_of_a_decision_that_comes_back_nothing_is_believed",)
 CONFIGURED = (
     "tests/integration/gateway/test_verb_table.py::test_what_clients_send_by_themselves_counts_of_who_may_configure",
 )
@@ -141,9 +139,7 @@ BUGS = (
         "brainq/gateway/wires/chat/requests.py",
         ', "turn_id": attended_turn_id()}',
         "}",
-        (
-            "tests/integration/gateway/test_chat_wires.py::test_calls_that_a_page_never_answers_end_their_turn",
-        ),
+        ("tests/integration/gateway/test_chat_wires.py::test_calls_that_a_page_never_answers_end_their_turn",),
     ),
     Bug(
         "a turn's page does not say what an approval's tool does",

@@ -11,7 +11,7 @@ BUGS = (
     Bug(
         "a schedule that was set anew gets the old next run",
         "brainq/store/repositories/schedules.py",
-        '        _S.next_ms == bindparam("was_ms", type_=BigInteger()),\n',
+        ', _S.next_ms == bindparam("was_ms", type_=BigInteger())',
         "",
         ("tests/integration/store/test_schedules.py",),
     ),

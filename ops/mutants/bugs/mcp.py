@@ -47,13 +47,7 @@ BUGS = (
         "view.history.messages",
         UNTRUSTED,
     ),
-    Bug(
-        "the policy asks for nothing",
-        "brainq/turn/plan/calls.py",
-        "untrusted_sources(brain, view)",
-        "()",
-        INJECTED,
-    ),
+    Bug("the policy asks for nothing", "brainq/turn/plan/calls.py", "untrusted_sources(brain, view)", "()", INJECTED),
     Bug(
         "reads ask after untrusted results, too",
         "brainq/turn/plan/approval.py",

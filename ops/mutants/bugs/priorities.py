@@ -8,9 +8,7 @@ NAMES = "brainq/broker/names.py"
 POISON = "brainq/broker/celery57/transport.py"
 LISTS = ("tests/unit/broker/test_names.py",)
 PRODUCERS = ("tests/integration/test_producers.py::test_a_submit_of_any_priority_is_accepted",)
-EARLY = (
-    "tests/integration/test_producers.py::test_a_submit_for_later_is_a_rejected_row_that_names_the_remedy",
-)
+EARLY = ("tests/integration/test_producers.py::test_a_submit_for_later_is_a_rejected_row_that_names_the_remedy",)
 DOCTOR = ("tests/integration/cli/test_doctor.py",)
 
 BUGS = (
@@ -21,13 +19,7 @@ BUGS = (
         "_OWN_PRIORITIES",
         LISTS,
     ),
-    Bug(
-        "a producer's lowest priority is read by nobody",
-        NAMES,
-        "tuple(range(10))",
-        "tuple(range(9))",
-        PRODUCERS,
-    ),
+    Bug("a producer's lowest priority is read by nobody", NAMES, "tuple(range(10))", "tuple(range(9))", PRODUCERS),
     Bug(
         "lists are named as kombu does not name them",
         NAMES,
@@ -35,13 +27,7 @@ BUGS = (
         '_PRIORITY_SEPARATOR = "\\x16\\x06"',
         LISTS,
     ),
-    Bug(
-        "what can wait is read before what cannot",
-        NAMES,
-        "sorted(lists, key=itemgetter(0))",
-        "lists",
-        LISTS,
-    ),
+    Bug("what can wait is read before what cannot", NAMES, "sorted(lists, key=itemgetter(0))", "lists", LISTS),
     Bug(
         "the fleet counts only our own priorities",
         NAMES,

@@ -45,13 +45,7 @@ BUGS = (
         "local reply = claim()",
         TESTS,
     ),
-    Bug(
-        "fairness of the finalizer: lost doorbells keep all who wait",
-        SWEEP,
-        "      fill_finals()\n",
-        "",
-        TESTS,
-    ),
+    Bug("fairness of the finalizer: lost doorbells keep all who wait", SWEEP, "      fill_finals()\n", "", TESTS),
     Bug(
         "fairness of the finalizer: a copy of a doorbell tells that those in the list are lost",
         CLAIM,

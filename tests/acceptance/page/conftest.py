@@ -20,9 +20,7 @@ NewPage = Callable[..., Page]
 @pytest.fixture(scope="package")
 def page_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     made = World(
-        tmp_path_factory.mktemp("page"),
-        environment={"BRAINQ_APP": "tests.support.brains.watched:brains"},
-        durable=True,
+        tmp_path_factory.mktemp("page"), environment={"BRAINQ_APP": "tests.support.brains.watched:brains"}, durable=True
     )
     try:
         yield made.start()

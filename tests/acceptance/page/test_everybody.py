@@ -18,10 +18,7 @@ from tests.support.world import World
 pytestmark = [pytest.mark.full, pytest.mark.needs(CHROMIUM, "chromium")]
 
 RULES: Any = {
-    "runOnly": {
-        "type": "tag",
-        "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-    }
+    "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 }
 MINOR = ("minor", "moderate")
 
@@ -43,15 +40,11 @@ def test_axe_finds_nothing_serious_on_any_view(
 ) -> None:
     gate = f"{session}-axe"
     steps = [("read", {"name": "a"}), ("change", {"path": "a.txt", "before": "a\n", "after": "b\n"})]
-    ended = world.client.submit(
-        f"{session}:ended", script(steps, final="# So\n\n- **it** is `done`\n\n```\nx\n```")
-    )
+    ended = world.client.submit(f"{session}:ended", script(steps, final="# So\n\n- **it** is `done`\n\n```\nx\n```"))
     assert ended.result(timeout_s=30).ending == "completed"
     failed = world.client.submit(f"{session}:failed", script(fail="server"))
     assert failed.result(timeout_s=30).ending == "failed"
-    parked = world.client.submit(
-        f"{session}:parked", script([("read", {"name": "a"})], [("sign", {"name": "mine"})])
-    )
+    parked = world.client.submit(f"{session}:parked", script([("read", {"name": "a"})], [("sign", {"name": "mine"})]))
     live = world.client.submit(f"{session}:live", script([("read", {"name": "a", "gate": gate})]))
     live.hold("look at it")
     page = new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
@@ -61,9 +54,7 @@ def test_axe_finds_nothing_serious_on_any_view(
         page.goto(f"/#/{at}")
         expect(page.locator(waits_for).first).to_be_visible()
         assert serious(page) == [], f"{at} in {scheme} at {width}"
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (
-            f"{at} is wider than {width}"
-        )
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{at} is wider than {width}"
 
     try:
         look(f"turns/{ended.turn_id}?call=c1-1", ".diff")

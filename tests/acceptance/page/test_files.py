@@ -39,9 +39,7 @@ def readers_page(new_page: NewPage, world: World) -> Iterator[Page]:
         yield page
 
 
-def test_images_and_files_and_what_was_thought_are_shown(
-    readers_page: Page, world: World, session: str
-) -> None:
+def test_images_and_files_and_what_was_thought_are_shown(readers_page: Page, world: World, session: str) -> None:
     page, gate = readers_page, f"{session}-paint"
     handle = world.client.submit(session, gate, brain="painter", attachments=SENT)
     page.goto(f"/#/turns/{handle.turn_id}")
@@ -82,9 +80,7 @@ def test_images_and_files_and_what_was_thought_are_shown(
 def test_an_image_that_is_no_longer_kept_says_so(readers_page: Page, world: World, session: str) -> None:
     handle = world.client.submit(session, "hello", brain="parrot", attachments=SENT[:1])
     handle.result(timeout_s=60)
-    readers_page.route(
-        re.compile("/files/"), lambda route: route.fulfill(status=404, json={"detail": "gone"})
-    )
+    readers_page.route(re.compile("/files/"), lambda route: route.fulfill(status=404, json={"detail": "gone"}))
     readers_page.goto(f"/#/turns/{handle.turn_id}")
     expect(readers_page.get_by_alt_text("plan.png: gone")).to_be_visible()
     expect(readers_page.get_by_label("The user").locator("figcaption")).to_contain_text("plan.png")

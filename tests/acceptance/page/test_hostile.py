@@ -33,12 +33,7 @@ def nothing_ran(page: Page) -> None:
 
 def test_what_is_said_in_a_turn_stays_text(page: Page, world: World, session: str) -> None:
     steps: list[list[Any]] = [
-        [
-            ("echo", {"said": ALL}),
-            ("refuse", {"said": ALL}),
-            (PROBES[0], {PROBES[1]: PROBES[2]}),
-            ("read", ALL),
-        ],
+        [("echo", {"said": ALL}), ("refuse", {"said": ALL}), (PROBES[0], {PROBES[1]: PROBES[2]}), ("read", ALL)],
         [("change", {"path": PROBES[0], "before": PROBES[1], "after": ALL})],
         [("sign", {"name": ALL})],
     ]

@@ -53,9 +53,7 @@ def process_mb(page: Page) -> float:
             command = (directory / "cmdline").read_bytes().decode(errors="replace")
             if f"--type={title}" in command:
                 rollup = (directory / "smaps_rollup").read_text()
-                found.append(
-                    sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Private_"))
-                )
+                found.append(sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Private_")))
         except (OSError, ProcessLookupError):
             continue
     return max(found) / 1e3
@@ -70,9 +68,7 @@ def longest_ms(trace: bytes) -> float:
     return max(one.get("tdur", 0) for one in tasks) / 1e3
 
 
-def test_two_hundred_turns_at_once_keep_the_page_small_and_smooth(
-    page: Page, world: World, session: str
-) -> None:
+def test_two_hundred_turns_at_once_keep_the_page_small_and_smooth(page: Page, world: World, session: str) -> None:
     page.goto("/#/turns?limit=200")
     page.evaluate("() => 1")
     cdp = page.context.new_cdp_session(page)
@@ -82,10 +78,7 @@ def test_two_hundred_turns_at_once_keep_the_page_small_and_smooth(
     browser = page.context.browser
     assert browser is not None
     browser.start_tracing(page=page, categories=["toplevel"])
-    steps = [
-        [("read", {"name": "a", "sleep_s": 0.2}), ("read", {"name": "b"})],
-        [("write", {"name": "c"})],
-    ] * 2
+    steps = [[("read", {"name": "a", "sleep_s": 0.2}), ("read", {"name": "b"})], [("write", {"name": "c"})]] * 2
     words = script(*steps, final="word " * 40, words_s=0.02)
 
     def submit(number: int) -> TurnHandle:

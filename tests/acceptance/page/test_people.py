@@ -48,9 +48,7 @@ def test_an_approval_is_edited_and_approved(page: Page, world: World, session: s
     expect(page.get_by_label("Result of c1-0")).to_contain_text("sign ours ok")
 
 
-def test_a_call_is_denied_with_a_reason_beside_its_conversation(
-    page: Page, world: World, session: str
-) -> None:
+def test_a_call_is_denied_with_a_reason_beside_its_conversation(page: Page, world: World, session: str) -> None:
     handle = world.client.submit(session, script([("sign", {"name": "mine"})], final="$seen"))
     page.goto(f"/#/sessions/{session}")
     card = page.locator(".approval")
@@ -139,9 +137,7 @@ def test_a_token_is_asked_for_and_may_what_it_may(new_page: NewPage, world: Worl
         page.get_by_role("button", name="Sign in").click()
         expect(page.locator(".strip.next")).to_contain_text("read")
         page.get_by_role("button", name="Hold").click()
-        expect(page.locator(".turn-title .said"), "the API's own words").to_contain_text(
-            "this needs the verb 'steer'"
-        )
+        expect(page.locator(".turn-title .said"), "the API's own words").to_contain_text("this needs the verb 'steer'")
         assert handle.holds() == ()
         page.goto("/#/turns/nobodys-turn")
         expect(page.locator(".refusal")).to_contain_text("nothing of yours has this id")

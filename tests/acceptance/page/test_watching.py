@@ -29,9 +29,7 @@ def test_a_turn_is_watched_from_submit_to_end(page: Page, world: World, session:
     page.goto(f"/#/sessions/{session}")
     page.get_by_label("Your message").fill(
         script(
-            [("read", {"name": "a", "gate": f"{session}-read"}), ("write", {"name": "b"})],
-            final=WORDS,
-            words_s=0.05,
+            [("read", {"name": "a", "gate": f"{session}-read"}), ("write", {"name": "b"})], final=WORDS, words_s=0.05
         )
     )
     page.keyboard.press("Enter")
@@ -59,9 +57,7 @@ def test_a_turn_is_watched_from_submit_to_end(page: Page, world: World, session:
     expect(page.get_by_label("Result of c1-1")).to_have_text("write b ok")
 
 
-def test_a_reload_in_the_middle_shows_the_same_and_doubles_nothing(
-    page: Page, world: World, session: str
-) -> None:
+def test_a_reload_in_the_middle_shows_the_same_and_doubles_nothing(page: Page, world: World, session: str) -> None:
     handle = world.client.submit(session, script([("read", {"name": "a"})], final=WORDS, words_s=0.05))
     page.goto(f"/#/turns/{handle.turn_id}")
     expect(page.locator(".message[data-live=yes]")).to_contain_text("word-5 ")
@@ -95,9 +91,7 @@ def test_a_gateway_that_starts_anew_is_said_and_gone_on_from(
     page: Page, world: World, session: str, tmp_path: Path
 ) -> None:
     port = free_port()
-    handle = world.client.submit(
-        session, script([("read", {"name": "a", "gate": f"{session}-up"})], final=WORDS)
-    )
+    handle = world.client.submit(session, script([("read", {"name": "a", "gate": f"{session}-up"})], final=WORDS))
     with GatewayProcess(tmp_path, world.environment, port=port) as first:
         page.goto(f"{first.url}/#/turns/{handle.turn_id}")
         expect(page.locator(".stream")).to_have_text("live")
@@ -114,15 +108,11 @@ def test_a_gateway_that_starts_anew_is_said_and_gone_on_from(
 
 
 def test_a_redis_that_starts_anew_is_said_and_gone_on_from(page: Page, world: World, session: str) -> None:
-    handle = world.client.submit(
-        session, script([("read", {"name": "a", "gate": f"{session}-up"})], final=WORDS)
-    )
+    handle = world.client.submit(session, script([("read", {"name": "a", "gate": f"{session}-up"})], final=WORDS))
     page.goto(f"/#/turns/{handle.turn_id}")
     expect(page.locator(".strip.next")).to_contain_text("Running read")
     world.redis.kill()
-    expect(page.locator(".trouble")).to_contain_text(
-        "Redis or SQL does not answer; ask again later. Trying again"
-    )
+    expect(page.locator(".trouble")).to_contain_text("Redis or SQL does not answer; ask again later. Trying again")
     world.redis.again()
     diary.open_gate(f"{session}-up")
     expect(page.locator(".subline .badge")).to_have_text("completed", timeout=60_000)

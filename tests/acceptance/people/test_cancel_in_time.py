@@ -51,9 +51,7 @@ def test_two_reads_of_one_wave_see_it_together(narrow: World, other: Elsewhere, 
     turn = narrow.client.submit(sid, script([("watch_read", {}), ("watch_apart", {})]))
 
     def both(what: str) -> list[dict[str, Any]]:
-        return wait_until(
-            lambda: rows if len(rows := notes(what, turn=turn.turn_id)) == 2 else [], f"both: {what}"
-        )
+        return wait_until(lambda: rows if len(rows := notes(what, turn=turn.turn_id)) == 2 else [], f"both: {what}")
 
     both("start")
     other.session(sid, "interrupt")

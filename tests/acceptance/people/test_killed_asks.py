@@ -63,12 +63,9 @@ def test_the_worker_dies_in_an_approved_write_which_is_unknown(stormy: World, si
 
 
 @pytest.mark.parametrize(
-    "decision",
-    ["approve", pytest.param("deny", marks=pytest.mark.full), pytest.param("edit", marks=pytest.mark.full)],
+    "decision", ["approve", pytest.param("deny", marks=pytest.mark.full), pytest.param("edit", marks=pytest.mark.full)]
 )
-def test_the_decider_dies_between_redis_and_sql(
-    stormy: World, neighbours: Neighbours, sid: str, decision: str
-) -> None:
+def test_the_decider_dies_between_redis_and_sql(stormy: World, neighbours: Neighbours, sid: str, decision: str) -> None:
     other = neighbours(stormy)
     # A second approval keeps the turn from ending, whose end would write the first down.
     calls = [("sign", {"name": "a"}), ("sign", {"name": "b"})]
@@ -91,9 +88,7 @@ def test_the_decider_dies_between_redis_and_sql(
     stormy.client.deny(second.id, "enough")
     texts = tool_texts(turn.result(timeout_s=60).text)
     assert texts[1] == "Not run: a person refused it: enough."
-    assert texts[0].endswith(
-        {"approve": "sign a ok", "edit": "sign c ok", "deny": "a person refused it."}[decision]
-    )
+    assert texts[0].endswith({"approve": "sign a ok", "edit": "sign c ok", "deny": "a person refused it."}[decision])
     stormy.done(turn)
     rows = stormy.wiring.store.approvals.of(turn.turn_id)
     assert [(a.state, a.decided_by, a.edited) for a in rows] == [

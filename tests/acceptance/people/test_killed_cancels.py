@@ -83,8 +83,7 @@ def reaches_redis(world: World) -> bool:
     """Each connection that was in use fails once: nothing is repeated blindly."""
     try:
         return all(
-            world.wiring.state.redis.execute_command("EVAL", "return 1", 0)
-            for _ in range(2 * SCRIPT_CONNECTIONS)
+            world.wiring.state.redis.execute_command("EVAL", "return 1", 0) for _ in range(2 * SCRIPT_CONNECTIONS)
         )
     except redis.ConnectionError:
         return False

@@ -98,9 +98,7 @@ def test_the_worker_dies_right_after_the_park(stormy: World, sid: str) -> None:
 @pytest.mark.full
 def test_the_childs_coordinator_dies(stormy: World, sid: str) -> None:
     inner = script(final="from the child", gate=f"m-{sid}")
-    turn = stormy.client.submit(
-        sid, script([("delegate", {"message": inner})], final="$seen"), turn_id=f"t-{sid}"
-    )
+    turn = stormy.client.submit(sid, script([("delegate", {"message": inner})], final="$seen"), turn_id=f"t-{sid}")
     child_id = child_turn_id(turn.turn_id, "c1-0")
     first = wait_until(lambda: notes("thinking", turn=child_id), "the child's model was asked")[0]
     parked(turn, "outside")
@@ -147,9 +145,7 @@ def test_the_finalizer_dies_at_the_delivery_to_the_parent(stormy: World, sid: st
     stands_at = turn_id if place == "record.before" else child_id
     order(f"{place}.{stands_at}", f"d-{sid}")
     inner = script(final="from the child", gate=f"c-{sid}")
-    turn = stormy.client.submit(
-        sid, script([("delegate", {"message": inner})], final="$seen"), turn_id=turn_id
-    )
+    turn = stormy.client.submit(sid, script([("delegate", {"message": inner})], final="$seen"), turn_id=turn_id)
     parked(turn, "outside")  # else the worker that parks it may be the one that settles it
     open_gate(f"c-{sid}")
     held = at_place(stands_at, place)
@@ -166,9 +162,7 @@ def test_the_finalizer_dies_at_the_delivery_to_the_parent(stormy: World, sid: st
     assert [row.state for row in stormy.wiring.store.calls.of(turn_id)] == ["done"]
 
 
-def test_the_parent_is_cancelled_while_no_coordinator_is_there(
-    stormy: World, neighbours: Neighbours, sid: str
-) -> None:
+def test_the_parent_is_cancelled_while_no_coordinator_is_there(stormy: World, neighbours: Neighbours, sid: str) -> None:
     inner = script([("sign", {"name": "a"})])
     turn = stormy.client.submit(sid, script([("delegate", {"message": inner})]), turn_id=f"t-{sid}")
     child_id = child_turn_id(turn.turn_id, "c1-0")
@@ -208,9 +202,7 @@ def test_the_worker_dies_between_the_child_and_the_park(stormy: World, sid: str)
     turn_id = f"t-{sid}"
     order(f"park.before.{turn_id}", f"p-{sid}")
     inner = script([("sign", {"name": "a"})])
-    turn = stormy.client.submit(
-        sid, script([("delegate", {"message": inner})], final="$seen"), turn_id=turn_id
-    )
+    turn = stormy.client.submit(sid, script([("delegate", {"message": inner})], final="$seen"), turn_id=turn_id)
     held = at_place(turn, "park.before")
     stormy.kill_the("serial", held["pid"])
     open_gate(f"p-{sid}")

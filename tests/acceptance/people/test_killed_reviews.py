@@ -17,9 +17,7 @@ def test_the_coordinator_dies_at_its_end(stormy: World, sid: str, kind: str, sid
     stormy.client.submit(sid, "the question").result(timeout_s=60)
     turn_id = f"t-{sid}"
     order(f"end.{side}.{turn_id}", f"e-{sid}")
-    turn = stormy.client.submit(
-        sid, "look at it", turn_id=turn_id, kind="review" if kind == "review" else "compact"
-    )
+    turn = stormy.client.submit(sid, "look at it", turn_id=turn_id, kind="review" if kind == "review" else "compact")
     held = at_place(turn, f"end.{side}")
     stormy.kill_the("coordinator", held["pid"])
     open_gate(f"e-{sid}")

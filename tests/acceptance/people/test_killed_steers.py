@@ -87,9 +87,7 @@ def test_the_sender_dies_between_sql_and_the_mailbox(
 ) -> None:
     turn = stormy.client.submit(sid, script([("sign", {"name": "a"})]))
     parked(turn)
-    neighbours(stormy).dies(
-        "state.mailbox.put", ["handle", turn.turn_id], "steer", "and pears", client_message_id="m1"
-    )
+    neighbours(stormy).dies("state.mailbox.put", ["handle", turn.turn_id], "steer", "and pears", client_message_id="m1")
     told = stormy.wiring.state.mailbox
     assert (turn.receipt("m1").state, told.receipt(sid, turn.turn_id, "m1")) == ("accepted", None)
     if ending == "is cancelled":
@@ -108,9 +106,7 @@ def test_the_sender_dies_between_sql_and_the_mailbox(
 
 
 @pytest.mark.full
-def test_the_sender_dies_after_its_input_became_a_turn(
-    stormy: World, neighbours: Neighbours, sid: str
-) -> None:
+def test_the_sender_dies_after_its_input_became_a_turn(stormy: World, neighbours: Neighbours, sid: str) -> None:
     turn = stormy.client.submit(sid, "first")
     turn.result(timeout_s=60)
     neighbours(stormy).dies(
@@ -124,9 +120,7 @@ def test_the_sender_dies_after_its_input_became_a_turn(
 
 
 @pytest.mark.full
-def test_the_sender_of_an_interrupt_dies_between_sql_and_redis(
-    stormy: World, neighbours: Neighbours, sid: str
-) -> None:
+def test_the_sender_of_an_interrupt_dies_between_sql_and_redis(stormy: World, neighbours: Neighbours, sid: str) -> None:
     live = stormy.client.submit(sid, script([("sign", {"name": "a"})]))
     behind = stormy.client.submit(sid, "behind")
     parked(live)

@@ -54,9 +54,7 @@ def test_steer_while_the_last_step_is_answered(narrow: World, other: Elsewhere, 
 
 
 def test_hold_and_release(narrow: World, other: Elsewhere, sid: str) -> None:
-    turn = narrow.client.submit(
-        sid, script([("read", {"name": "r"}), ("write", {"name": "w"})], gate=f"m-{sid}")
-    )
+    turn = narrow.client.submit(sid, script([("read", {"name": "r"}), ("write", {"name": "w"})], gate=f"m-{sid}"))
     asked(turn)
     first, second = (other.handle(turn, "hold", reason) for reason in ("look first", "and again"))
     open_gate(f"m-{sid}")
@@ -74,9 +72,7 @@ def test_hold_and_release(narrow: World, other: Elsewhere, sid: str) -> None:
 
 def test_readiness_is_added_and_released_elsewhere(narrow: World, other: Elsewhere, sid: str) -> None:
     flag = other.session(sid, "readiness", "the files come")
-    turn = narrow.client.submit(
-        sid, script([("when_ready", {"name": "t"})], [("write", {"name": "w"})], final="$seen")
-    )
+    turn = narrow.client.submit(sid, script([("when_ready", {"name": "t"})], [("write", {"name": "w"})], final="$seen"))
     assert started(turn)["tool"] == "when_ready"
     assert other.release_flag(sid, flag) is True
     assert tool_texts(turn.result(timeout_s=60).text) == ["ready: True", "write w ok"]
@@ -98,9 +94,7 @@ def test_approve_deny_and_edit_the_calls_of_one_reply(narrow: World, other: Else
     turn = narrow.client.submit(sid, script(wanted, final="$seen"))
     parked(turn)
     pending = other.client("approvals", session=sid)
-    assert [(p["arguments"]["name"], p["state"]) for p in reversed(pending)] == [
-        (name, "pending") for name in "abc"
-    ]
+    assert [(p["arguments"]["name"], p["state"]) for p in reversed(pending)] == [(name, "pending") for name in "abc"]
     a, b, c = (p["id"] for p in reversed(pending))
     assert other.client("deny", b, "not b", by="mia")["state"] == "denied"
     assert other.client("edit", c, {"name": "d"}, by="mia")["arguments"] == {"name": "d"}
@@ -150,11 +144,7 @@ def test_pause_drop_and_resume(narrow: World, other: Elsewhere, sid: str) -> Non
 
 def test_outside_results(narrow: World, other: Elsewhere, sid: str) -> None:
     own = f"job-{sid}"
-    wanted = [
-        ("send_off", {"name": "a"}),
-        ("send_off", {"name": "b", "own": own}),
-        ("look_up", {"name": "c"}),
-    ]
+    wanted = [("send_off", {"name": "a"}), ("send_off", {"name": "b", "own": own}), ("look_up", {"name": "c"})]
     turn = narrow.client.submit(sid, script(wanted, final="$seen"))
     for name, verb, given in (("a", "complete_call", {"n": 1}), ("b", "fail_call", "no such thing")):
         token = token_of(turn, name)
@@ -252,9 +242,7 @@ def test_cancelling_the_parent_cancels_the_child(narrow: World, other: Elsewhere
     assert child.result(timeout_s=60).ending is Ending.CANCELLED
 
 
-def test_the_diff_is_in_the_result_also_of_a_cancelled_turn(
-    narrow: World, other: Elsewhere, sid: str
-) -> None:
+def test_the_diff_is_in_the_result_also_of_a_cancelled_turn(narrow: World, other: Elsewhere, sid: str) -> None:
     first = ("change", {"path": "a.txt", "before": "one\n", "after": "two\n"})
     again = ("change", {"path": "a.txt", "before": "two\n", "after": "three\n"})
     for last in ("done", "cancelled"):

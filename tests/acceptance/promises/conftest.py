@@ -28,10 +28,7 @@ def calm_world(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> 
         tmp_path_factory.mktemp("calm"),
         workers={"serial": 4},
         log_level="DEBUG",
-        environment={
-            "BRAINQ_LOG_LEVEL": "debug",
-            "BRAINQ_WEBHOOKS": receiver.setting(sessions=["hooked:"]),
-        },
+        environment={"BRAINQ_LOG_LEVEL": "debug", "BRAINQ_WEBHOOKS": receiver.setting(sessions=["hooked:"])},
     )
     try:
         yield made.start()

@@ -24,11 +24,7 @@ def world(tmp_path: Path) -> World:
     return World(
         tmp_path,
         workers={"coordinator": 2},
-        environment={
-            "BRAINQ_APP": APP,
-            "BRAINQ_MAX_LIVE_TURNS": "40",
-            "BRAINQ_MAX_LIVE_TURNS_A_TENANT": "40",
-        },
+        environment={"BRAINQ_APP": APP, "BRAINQ_MAX_LIVE_TURNS": "40", "BRAINQ_MAX_LIVE_TURNS_A_TENANT": "40"},
     )
 
 
@@ -47,9 +43,7 @@ def most_at_once(world: World, handles: Sequence[TurnHandle]) -> int:
 
 
 def why_queued(world: World, handle: TurnHandle) -> list[str]:
-    return [
-        str(event.data["why"]) for event in world.all_events(handle) if event.kind is EventKind.TURN_QUEUED
-    ]
+    return [str(event.data["why"]) for event in world.all_events(handle) if event.kind is EventKind.TURN_QUEUED]
 
 
 @pytest.mark.full

@@ -27,9 +27,7 @@ def test_a_thinking_turn_is_cancelled(calm: World, sid: str) -> None:
 
 
 def test_a_turn_whose_tool_runs_is_cancelled(calm: World, sid: str) -> None:
-    handle = calm.client.submit(
-        sid, script([("write", {"name": sid, "gate": sid}), ("write", {"name": "never"})])
-    )
+    handle = calm.client.submit(sid, script([("write", {"name": sid, "gate": sid}), ("write", {"name": "never"})]))
     wait_until(lambda: notes("start", turn=handle.turn_id), "the tool started")
     handle.cancel()
     assert handle.result(timeout_s=60).ending is Ending.CANCELLED

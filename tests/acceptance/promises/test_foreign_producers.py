@@ -12,11 +12,7 @@ from tests.support.world import World
 
 
 def fields(sid: str, text: str) -> dict[str, object]:
-    return {
-        "turn_id": f"t-{sid}",
-        "session_id": sid,
-        "user_message": script([("read", {"name": "a"})], final=text),
-    }
+    return {"turn_id": f"t-{sid}", "session_id": sid, "user_message": script([("read", {"name": "a"})], final=text)}
 
 
 def text_of(world: World, turn_id: str) -> str:

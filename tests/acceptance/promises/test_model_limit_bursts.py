@@ -22,9 +22,7 @@ TIMEOUT_S = 16.0  # of each turn: a few windows, and less than the burst takes
 
 @pytest.mark.full
 @pytest.mark.timeout(300)
-def test_of_a_burst_nothing_fails_what_has_written_goes_first_and_another_tenant_is_next(
-    tmp_path: Path,
-) -> None:
+def test_of_a_burst_nothing_fails_what_has_written_goes_first_and_another_tenant_is_next(tmp_path: Path) -> None:
     world = World(
         tmp_path,
         environment={"BRAINQ_APP": APP, "BRAINQ_RATES": f"scripted:*={MOST}/min", WINDOW_S: "3.5"},
@@ -35,16 +33,12 @@ def test_of_a_burst_nothing_fails_what_has_written_goes_first_and_another_tenant
         world.start()
         big = [world.client.submit(f"big:{i}", script([("write", {})]), limits=limits) for i in range(TURNS)]
         wait_until(
-            lambda: (
-                len({turn.turn_id for turn in big if told_to_wait(turn.events_so_far())}) >= TURNS - 2 * MOST
-            ),
+            lambda: len({turn.turn_id for turn in big if told_to_wait(turn.events_so_far())}) >= TURNS - 2 * MOST,
             "most of them stand in line",
             60,
         )
         small = world.client.submit("small:1", script(), limits=limits)
-        wait_until(
-            lambda: told_to_wait(small.events_so_far()) or asked(small.turn_id), "it stands in line", 60
-        )
+        wait_until(lambda: told_to_wait(small.events_so_far()) or asked(small.turn_id), "it stands in line", 60)
         before = len(diary.notes("thinking"))
         wait_until(lambda: asked(small.turn_id), "the other tenant's is asked", 120)
         between = [note["turn"] for note in diary.notes("thinking")[before:]]
@@ -75,8 +69,6 @@ def begun_between_write_and_answer(turn_id: str) -> int:
     notes = diary.notes()
     wrote = next(i for i, note in enumerate(notes) if note["what"] == "write" and note["turn"] == turn_id)
     answered = next(
-        i
-        for i, note in enumerate(notes)
-        if note["what"] == "thinking" and (note["turn"], note["step"]) == (turn_id, 2)
+        i for i, note in enumerate(notes) if note["what"] == "thinking" and (note["turn"], note["step"]) == (turn_id, 2)
     )
     return sum(note["what"] == "thinking" and note["step"] == 1 for note in notes[wrote:answered])

@@ -51,9 +51,7 @@ def test_sixty_a_minute_of_four_coordinators_are_never_sixty_one(tmp_path: Path)
             first = world.fleet.of_pool("coordinator")[0]
             assert first.process is not None
             world.kill_the("coordinator", first.process.pid)
-            wait_until(
-                lambda: world.wiring.state.rates.models()[0].waiting > MOST, "more than a round wait", 60
-            )
+            wait_until(lambda: world.wiring.state.rates.models()[0].waiting > MOST, "more than a round wait", 60)
             asked = len(wire.bodies)
             turns.append(world.client.submit("b:1", OTHERS_TEXT))
             endings = Counter(turn.result(timeout_s=300).ending for turn in turns)

@@ -38,9 +38,7 @@ def test_turns_run_and_leave_no_bell_behind(world: World, sid: str) -> None:
         world.all_events(handle)
     keys = world.redis.keys()
     assert not [key for key in keys if key.endswith(":outbox")]
-    assert not [
-        key for key in keys if key.startswith("bq:brainq.")
-    ]  # the queues are in the broker's database
+    assert not [key for key in keys if key.startswith("bq:brainq.")]  # the queues are in the broker's database
 
 
 def test_a_write_whose_worker_dies_is_unknown(world: World, sid: str) -> None:

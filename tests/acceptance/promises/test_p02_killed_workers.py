@@ -22,19 +22,13 @@ def started(turn_id: str, **facts: Any) -> dict[str, Any]:
 
 
 def test_a_coordinator_dies_during_a_model_call(stormy: World, sid: str) -> None:
-    handle = stormy.client.submit(
-        sid, script([("write", {"name": "w"})], final="in spite of it", gate=f"m-{sid}")
-    )
+    handle = stormy.client.submit(sid, script([("write", {"name": "w"})], final="in spite of it", gate=f"m-{sid}"))
     first = wait_until(lambda: notes("thinking", turn=handle.turn_id), "the model was asked")[0]
     stormy.kill_the("coordinator", first["pid"])
     open_gate(f"m-{sid}")
     result = handle.result(timeout_s=60)
     assert (result.text, result.steps) == ("in spite of it", 2)
-    assert [(row["step"], row["attempt"]) for row in notes("thinking", turn=handle.turn_id)] == [
-        (1, 1),
-        (1, 2),
-        (2, 1),
-    ]
+    assert [(row["step"], row["attempt"]) for row in notes("thinking", turn=handle.turn_id)] == [(1, 1), (1, 2), (2, 1)]
     events = stormy.all_events(handle)
     assert [e.data["attempt"] for e in events if e.kind is EventKind.STEP_STARTED] == [1, 2, 1]
     assert len(notes("start", turn=handle.turn_id)) == 1
@@ -68,21 +62,16 @@ def test_p3_a_write_whose_worker_dies_is_unknown_and_never_runs_again(stormy: Wo
     assert not notes("stop", turn=handle.turn_id)
     # The lane is free again: the session's next write runs.
     assert (
-        stormy.client.submit(sid, script([("write", {"name": "x"})], final="next")).result(timeout_s=60).text
-        == "next"
+        stormy.client.submit(sid, script([("write", {"name": "x"})], final="next")).result(timeout_s=60).text == "next"
     )
 
 
-def test_p3_a_worker_that_dies_before_its_intent_leaves_a_call_that_runs_once(
-    stormy: World, sid: str
-) -> None:
+def test_p3_a_worker_that_dies_before_its_intent_leaves_a_call_that_runs_once(stormy: World, sid: str) -> None:
     handle = stormy.client.submit(sid, script([("write", {"name": "w"})], gate=f"m-{sid}"))
     wait_until(lambda: notes("thinking", turn=handle.turn_id), "the model was asked")
     lock = sqlite3.connect(stormy.sql_url.removeprefix("sqlite:///"), timeout=30, isolation_level=None)
     try:
-        lock.execute(
-            "BEGIN IMMEDIATE"
-        )  # the worker claims the call, and then waits for SQL to take its intent
+        lock.execute("BEGIN IMMEDIATE")  # the worker claims the call, and then waits for SQL to take its intent
         open_gate(f"m-{sid}")
         wait_until(lambda: stormy.status(handle) == "running", "the call was claimed")
         stormy.kill_the("serial", stormy.owner_pid(handle))
@@ -91,10 +80,7 @@ def test_p3_a_worker_that_dies_before_its_intent_leaves_a_call_that_runs_once(
         lock.close()
     assert handle.result(timeout_s=60).text == "done"
     assert [row["attempt"] for row in notes("start", turn=handle.turn_id)] == [2]
-    assert [(r.attempt, r.state) for r in stormy.wiring.store.calls.of(handle.turn_id)] == [
-        (1, "void"),
-        (2, "done"),
-    ]
+    assert [(r.attempt, r.state) for r in stormy.wiring.store.calls.of(handle.turn_id)] == [(1, "void"), (2, "done")]
 
 
 def test_p3_an_idempotent_write_runs_again_with_its_key(stormy: World, sid: str) -> None:
@@ -139,9 +125,7 @@ def test_the_deadline_passes_while_the_tool_pools_are_dead(stormy: World, sid: s
 
 
 def test_all_pools_die_and_come_back(stormy: World, sid: str) -> None:
-    busy = stormy.client.submit(
-        sid, script([("read", {"name": "r", "gate": f"g-{sid}"})], [("write", {"name": "w"})])
-    )
+    busy = stormy.client.submit(sid, script([("read", {"name": "r", "gate": f"g-{sid}"})], [("write", {"name": "w"})]))
     assert started(busy.turn_id)["name"] == "r"
     stormy.kill_all("parallel", "coordinator", "serial", "finalizer")
     fresh = stormy.client.submit(f"{sid}-b", script([("write", {"name": "v"})], final="fresh"))

@@ -34,9 +34,7 @@ def run_lanes(world: World, sid: str, turns: int, sleep_s: float) -> list[dict[s
     handles = [
         world.client.submit(
             f"{sid}-{n}",
-            script(
-                [("keyed", {"name": lane, "sleep_s": sleep_s}) for lane in (lanes[n % 3], lanes[(n + 1) % 3])]
-            ),
+            script([("keyed", {"name": lane, "sleep_s": sleep_s}) for lane in (lanes[n % 3], lanes[(n + 1) % 3])]),
         )
         for n in range(turns)
     ]
@@ -47,10 +45,7 @@ def run_lanes(world: World, sid: str, turns: int, sleep_s: float) -> list[dict[s
 
 def check_lanes(rows: list[dict[str, Any]], expected: int) -> None:
     assert len({row["pid"] for row in rows}) > 1, "one worker did all: nothing was raced"
-    by_lane = {
-        lane: intervals([row for row in rows if row["name"] == lane])
-        for lane in {row["name"] for row in rows}
-    }
+    by_lane = {lane: intervals([row for row in rows if row["name"] == lane]) for lane in {row["name"] for row in rows}}
     assert sum(len(found) for found in by_lane.values()) == expected
     assert {lane: overlaps(found) for lane, found in by_lane.items()} == dict.fromkeys(by_lane, 0)
     assert overlaps([interval for found in by_lane.values() for interval in found]) > 0
@@ -72,12 +67,7 @@ def test_writes_of_a_session_run_in_the_models_order(calm: World, sid: str) -> N
     handle.result(timeout_s=60)
     rows = notes("start", turn=handle.turn_id)
     assert [row["name"] for row in rows] == [f"{sid}-{n}" for n in range(6)]
-    assert (
-        overlaps(
-            intervals([row for row in notes("", turn=handle.turn_id) if row["what"] in ("start", "stop")])
-        )
-        == 0
-    )
+    assert overlaps(intervals([row for row in notes("", turn=handle.turn_id) if row["what"] in ("start", "stop")])) == 0
 
 
 def test_reads_of_a_wave_run_side_by_side(calm: World, sid: str) -> None:

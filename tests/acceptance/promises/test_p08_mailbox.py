@@ -64,11 +64,7 @@ class Plan:
     @property
     def all(self) -> list[Steer]:
         """Each once, also those that two processes send."""
-        some = [
-            *self.steers,
-            *self.elsewhere,
-            *(steer for waiting in self.last.values() for steer in waiting),
-        ]
+        some = [*self.steers, *self.elsewhere, *(steer for waiting in self.last.values() for steer in waiting)]
         return list({steer.message_id: steer for steer in some}.values())
 
 
@@ -128,9 +124,7 @@ def drive(world: World, plan: Plan, kill: bool) -> None:
         for thread in threads:
             thread.start()
         if kill:
-            thinking = wait_until(
-                lambda: notes("asked", turn=chosen, step=KILLED_AT_STEP), "the model was asked", 30.0
-            )
+            thinking = wait_until(lambda: notes("asked", turn=chosen, step=KILLED_AT_STEP), "the model was asked", 30.0)
             wait_until(lambda: len(sent) >= len(plan.all) // 4, "a quarter was sent", 30.0)
             assert len(sent) < len(plan.all), "all was sent before the kill"
             world.kill_the("coordinator", thinking[0]["pid"])
@@ -180,10 +174,7 @@ class Seen:
             for row in self.asked[other]:
                 count = row["texts"].count(text)
                 if other == turn_id and (row["step"], row["attempt"]) in lost:
-                    assert count <= 1, (
-                        text,
-                        row,
-                    )  # it may have come between this attempt and the one that counts
+                    assert count <= 1, (text, row)  # it may have come between this attempt and the one that counts
                 elif other == turn_id:
                     assert count == (row["step"] >= step), (text, row)
                 else:  # the history of the session goes on

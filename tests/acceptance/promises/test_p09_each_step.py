@@ -17,13 +17,7 @@ from tests.support.world import World
 
 STEPS = ("citations", "usage", "log", "result", "memory", "learner", "judges", "decision", "end")
 # A quick sample: after the effect for what writes to SQL, where a repeat would show.
-QUICK = {
-    ("log", "after"),
-    ("memory", "after"),
-    ("judges", "after"),
-    ("decision", "after"),
-    ("learner", "before"),
-}
+QUICK = {("log", "after"), ("memory", "after"), ("judges", "after"), ("decision", "after"), ("learner", "before")}
 PLACES = [
     pytest.param(step, place, marks=() if (step, place) in QUICK else pytest.mark.full)
     for step, place in itertools.product(STEPS, ("before", "after"))
@@ -96,9 +90,7 @@ def test_a_finalizer_dies_at_a_step(whole: World, sid: str, step: str, place: st
     gate = f"{step}-{place}-{next(_gates)}"
     order(f"{step}.{place}", gate)
     handle = whole.client.submit(sid, MESSAGE, prompt_id=PROMPT_ID)
-    held = wait_until(lambda: notes(f"{step}.{place}", turn=handle.turn_id), f"the worker is {place} {step}")[
-        0
-    ]
+    held = wait_until(lambda: notes(f"{step}.{place}", turn=handle.turn_id), f"the worker is {place} {step}")[0]
     whole.kill_the("finalizer", held["pid"])
     open_gate(gate)
     assert "closes at nine" in handle.result(timeout_s=60).text

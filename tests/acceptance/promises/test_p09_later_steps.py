@@ -60,6 +60,4 @@ def test_a_worker_that_finds_many_of_them_takes_no_more_than_it_may(world: World
     assert held(dead) == THREADS - LEFT_FREE
     open_gate("slow")
     ended = len(slow) + 1
-    wait_until(
-        lambda: len({note["turn"] for note in notes("extra.end")}) == ended, "all of them came to their end"
-    )
+    wait_until(lambda: len({note["turn"] for note in notes("extra.end")}) == ended, "all of them came to their end")

@@ -65,9 +65,7 @@ def test_turns_run_as_if_all_clocks_were_right(apart: World, sid: str) -> None:
 
 @pytest.mark.full
 def test_a_deadline_comes_when_redis_says_so(apart: World, sid: str) -> None:
-    handle = apart.client.submit(
-        sid, script([("write", {"name": "w", "gate": sid})]), limits={"timeout_s": 3}
-    )
+    handle = apart.client.submit(sid, script([("write", {"name": "w", "gate": sid})]), limits={"timeout_s": 3})
     result = handle.result(timeout_s=60)
     open_gate(sid)
     assert (result.ending, result.stop_reason) == (Ending.TIMED_OUT, StopReason.DEADLINE)

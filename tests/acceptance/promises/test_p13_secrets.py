@@ -183,9 +183,7 @@ def test_secrets_stay_out_of_logs_while_things_fail(stormy: World, sid: str) -> 
     stormy.done(handle)
     logs = {worker.name: worker.log_path.read_text() for worker in stormy.fleet.workers}
     assert any(
-        line.startswith('{"') and "in _called_back" in line
-        for text in logs.values()
-        for line in text.splitlines()
+        line.startswith('{"') and "in _called_back" in line for text in logs.values() for line in text.splitlines()
     )
     assert [name for name, text in logs.items() if CANARY in text] == []
 

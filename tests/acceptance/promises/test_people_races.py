@@ -223,11 +223,7 @@ def test_steer_against_final_text(arena_of: MakeArena, rounds: int, request: pyt
         receipt = handle.receipt("m")
         row = arena.pump.wiring.store.inputs.get(sid, "m")
         assert row is not None
-        assert (row.state, row.step, row.bounced_turn_id) == (
-            receipt.state,
-            receipt.step,
-            receipt.bounced_turn_id,
-        )
+        assert (row.state, row.step, row.bounced_turn_id) == (receipt.state, receipt.step, receipt.bounced_turn_id)
         then = bounced_turn_id(sid, "m")
         is_left = receipt.state == "consumed"
         if is_left:
@@ -272,11 +268,7 @@ def test_complete_against_timeout(arena_of: MakeArena, rounds: int, request: pyt
         left = arena.finish(handle)
         assert left.ending is Ending.COMPLETED
         status, text, (intent, last) = left.trace[CALL], left.tool_texts[0], store.calls.of(handle.turn_id)
-        assert (left.tool_texts[1:], left.trace[THEN], last.state) == (
-            ["noted"],
-            TraceStatus.COMPLETED,
-            "done",
-        )
+        assert (left.tool_texts[1:], left.trace[THEN], last.state) == (["noted"], TraceStatus.COMPLETED, "done")
         assert (intent.state, intent.outcome_kind) == ("done", "success")
         is_left = said == "settled"
         if is_left:

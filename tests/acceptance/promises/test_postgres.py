@@ -46,8 +46,7 @@ def world(postgres_world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wo
 
 def test_turns_run_and_are_recorded_once(world: World, sid: str) -> None:
     handles = [
-        world.client.submit(f"{sid}-{n % 4}", script([("write", {"name": str(n)})], final=str(n)))
-        for n in range(12)
+        world.client.submit(f"{sid}-{n % 4}", script([("write", {"name": str(n)})], final=str(n))) for n in range(12)
     ]
     assert [handle.result(timeout_s=60).text for handle in handles] == [str(n) for n in range(12)]
     for handle in handles:

@@ -28,16 +28,11 @@ def world(tmp_path: Path) -> Iterator[World]:
     world = World(
         tmp_path,
         threads={"parallel": READERS, "serial": 1},
-        environment={
-            "BRAINQ_MAX_LIVE_TURNS": str(2 * FLOOD),
-            "BRAINQ_MAX_LIVE_TURNS_A_TENANT": str(2 * FLOOD),
-        },
+        environment={"BRAINQ_MAX_LIVE_TURNS": str(2 * FLOOD), "BRAINQ_MAX_LIVE_TURNS_A_TENANT": str(2 * FLOOD)},
     )
     try:
         redis, keys = world.start().wiring.state.redis, world.wiring.state.keys
-        wait_until(
-            lambda: redis.hget(keys.room, "all") == str(2 * FLOOD), "a sweeper said how large the room is"
-        )
+        wait_until(lambda: redis.hget(keys.room, "all") == str(2 * FLOOD), "a sweeper said how large the room is")
         yield world
     finally:
         world.stop()
@@ -76,10 +71,7 @@ def test_a_call_does_not_wait_behind_all_of_another_tenants(world: World, queue:
     order = begun(queue)
     assert order.index("b:1") + 1 <= AT_WORK[queue] + PLACES[queue] + AT_WORK[queue] + 1
     assert sorted(order) == sorted(handle.session_id for handle in handles), "each call began once"
-    assert (
-        world.wiring.state.redis.keys("*{read_only}*") + world.wiring.state.redis.keys("*{local_write}*")
-        == []
-    )
+    assert world.wiring.state.redis.keys("*{read_only}*") + world.wiring.state.redis.keys("*{local_write}*") == []
 
 
 def test_calls_that_wait_outlive_their_workers_and_their_doorbells(world: World) -> None:

@@ -15,9 +15,7 @@ def test_the_finalizer_pool_tells_webhooks(calm: World, sid: str, receiver: Rece
     assert handle.result(timeout_s=60).text == CANARY
     wait_until(lambda: receiver.received, "the webhook was told")
     calm.done(handle)
-    wait_until(
-        lambda: {row.state for row in calm.wiring.store.deliveries.list()} == {"done"}, "and SQL knows it"
-    )
+    wait_until(lambda: {row.state for row in calm.wiring.store.deliveries.list()} == {"done"}, "and SQL knows it")
     (got,) = receiver.received
     assert got.signed
     assert got.content["data"]["turn_id"] == handle.turn_id

@@ -52,9 +52,7 @@ def test_the_envelope_is_the_one_celery_sends_but_for_the_documented_differences
     key = queue_key(settings, READ_ONLY_QUEUE)
     assert redis_server.keys() == [key]  # nothing was bound: the default exchange needs no binding
     theirs = pop(redis_server, key)
-    ours = json.loads(
-        doorbell.envelope(CALL_RUN, ("s1", "t1", "c1-0", 1), "t1.c1-0.1", READ_ONLY_QUEUE, "t1", "find")
-    )
+    ours = json.loads(doorbell.envelope(CALL_RUN, ("s1", "t1", "c1-0", 1), "t1.c1-0.1", READ_ONLY_QUEUE, "t1", "find"))
 
     assert theirs["properties"].pop("body_encoding") == "base64"
     assert json.loads(ours.pop("body")) == json.loads(base64.b64decode(theirs.pop("body")))
@@ -65,9 +63,7 @@ def test_the_envelope_is_the_one_celery_sends_but_for_the_documented_differences
     assert ours == theirs
 
 
-def test_a_worker_runs_our_doorbells_and_its_events_show_the_ids(
-    redis_server: RedisServer, redis_url: str
-) -> None:
+def test_a_worker_runs_our_doorbells_and_its_events_show_the_ids(redis_server: RedisServer, redis_url: str) -> None:
     settings = settings_for(redis_url)
     app, heard = listening_app(settings)
     bell = doorbell.envelope(TURN_ADVANCE, ("s1", "t1", 7), "t1.7", TURNS_QUEUE, "t1")

@@ -70,9 +70,7 @@ def test_failed_calls_turns_and_steps_are_failed_tasks_named_by_their_tools(
         open_gate("never")
         for turn in (calls, broken, late, stopped, lost):
             wait_until(lambda turn=turn: _is_over(turn), "all is over")
-        wait_until(
-            lambda: {"advance", "end"} & _ends(events, late.turn_id), "the end of the late turn is seen"
-        )
+        wait_until(lambda: {"advance", "end"} & _ends(events, late.turn_id), "the end of the late turn is seen")
         wait_until(lambda: f"{stopped.turn_id}.c1-0.1" in _failed(events), "the end of the write is seen")
         wait_until(lambda: f"{calls.turn_id}.c3-0.1" in _succeeded(events), "the last event arrives")
         reserved = len(pump.waiting())
@@ -92,9 +90,7 @@ def test_failed_calls_turns_and_steps_are_failed_tasks_named_by_their_tools(
     assert "TurnTimedOut('deadline')" in [t for task, t in failed.items() if task.startswith(late.turn_id)]
     assert not [task for task in failed if task.startswith(f"{stopped.turn_id}.advance")]
     assert failed[refused.id] == "SubmitRejected('InvalidInput')"
-    assert {text for task, text in failed.items() if ".final.usage." in task} == {
-        "StepFailed('RuntimeError')"
-    }
+    assert {text for task, text in failed.items() if ".final.usage." in task} == {"StepFailed('RuntimeError')"}
     assert reserved == 0  # nothing failed was put back
     assert not [event for event in events.all if event["type"] in ("task-retried", "task-rejected")]
     assert CANARY not in str(events.all)

@@ -87,9 +87,7 @@ def test_while_sql_is_away_doorbells_stay_where_they_are(
         wait_until(lambda: len(heard.bells) == 5, "it works them all off")
     said = [record.message for record in caplog.records if record.name == "brainq.tasks"]
     assert len(said) == 2
-    assert said[0].startswith(
-        "this worker cannot work: it consumes nothing until it can why=the SQL database"
-    )
+    assert said[0].startswith("this worker cannot work: it consumes nothing until it can why=the SQL database")
     assert said[1].startswith("this worker can work again")
 
 
@@ -125,10 +123,7 @@ def test_a_release_that_meets_a_newer_schema_says_so_and_exits(redis_url: str, t
     with closing(Store.open(sql_url)) as store, store.engine.connect() as connection:
         connection.exec_driver_sql("UPDATE brainq_schema SET version_num = '9999'")
     worker = subprocess.run(
-        [
-            *(sys.executable, "-m", "celery", "-A", "brainq.workers.parallel", "worker"),
-            *("-c", "1"),
-        ],
+        [*(sys.executable, "-m", "celery", "-A", "brainq.workers.parallel", "worker"), *("-c", "1")],
         env={
             "PATH": "/usr/bin:/bin",
             "PYTHONPATH": ".",

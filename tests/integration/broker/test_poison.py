@@ -84,9 +84,7 @@ def test_a_worker_outlives_every_bad_item_and_runs_the_good_ones_behind(
     assert 6 * 86400 < int(expires_in_s) <= 7 * 86400
 
 
-def test_null_kwargs_and_a_constant_delivery_tag_are_put_right(
-    redis_server: RedisServer, redis_url: str
-) -> None:
+def test_null_kwargs_and_a_constant_delivery_tag_are_put_right(redis_server: RedisServer, redis_url: str) -> None:
     settings = settings_for(redis_url)
     app, heard = listening_app(settings)
 
@@ -158,9 +156,7 @@ def test_a_reason_quotes_nothing_of_the_item(
     assert "canary-7d1f" not in caplog.text
 
 
-def test_what_redis_refuses_to_take_is_kept_until_it_takes_it(
-    redis_server: RedisServer, redis_url: str
-) -> None:
+def test_what_redis_refuses_to_take_is_kept_until_it_takes_it(redis_server: RedisServer, redis_url: str) -> None:
     """Such as a Redis that is full; here its list cannot be written to."""
     settings = settings_for(redis_url)
     app, heard = listening_app(settings)

@@ -88,9 +88,7 @@ def test_a_whole_worker_gets_along_with_the_workers_user(guarded_port: int) -> N
             inspect = app.control.inspect(timeout=0.5)
             wait_until(inspect.ping, "remote control passes")
         assert redis.llen("bq:" + POISON_LIST) == 1
-        script = (
-            "redis.call('SET', KEYS[1], redis.call('TIME')[1]); redis.call('ZADD', KEYS[2], 1, 'a') return 1"
-        )
+        script = "redis.call('SET', KEYS[1], redis.call('TIME')[1]); redis.call('ZADD', KEYS[2], 1, 'a') return 1"
         assert redis.eval(script, 2, "bq:{s}:a", "bq:{s}:b") == 1
         assert admin.acl_log() == []
         for refused in ("FLUSHALL", "CONFIG GET *", "KEYS *", "SCRIPT FLUSH", "GET other:key", "SHUTDOWN"):
@@ -129,11 +127,7 @@ def test_a_producer_can_ring_and_nothing_else(guarded_port: int) -> None:
     app.close()
     with connect(guarded_port, "producer") as redis, connect(guarded_port, "admin") as admin:
         assert redis.llen("bq:brainq.turns") == 1
-        for refused in (
-            "RPOP bq:brainq.turns",
-            "LPUSH bq:brainq.finalize x",
-            "PUBLISH bq:/0.celery.pidbox x",
-        ):
+        for refused in ("RPOP bq:brainq.turns", "LPUSH bq:brainq.finalize x", "PUBLISH bq:/0.celery.pidbox x"):
             with pytest.raises(NoPermissionError):
                 redis.execute_command(*refused.split())
         admin.delete("bq:brainq.turns")

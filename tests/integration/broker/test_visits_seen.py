@@ -45,9 +45,7 @@ def test_each_step_of_a_visit_is_a_task_that_began_and_ended(pumps: Callable[...
 def told(events: Events, turn_id: str, *kinds: str) -> list[dict[str, Any]]:
     """What was said of the turn's finalizer steps."""
     return [
-        event
-        for event in list(events.all)
-        if event["type"] in kinds and event["uuid"].startswith(f"{turn_id}.final.")
+        event for event in list(events.all) if event["type"] in kinds and event["uuid"].startswith(f"{turn_id}.final.")
     ]
 
 

@@ -42,9 +42,7 @@ def test_a_thread_step_runs_while_its_worker_does_and_is_started_again_if_it_fai
     assert stopped.wait(60)
     assert len(runs) == 4
     assert caplog.text.count("sweeper failed, and is tried again") == 1
-    wait_until(
-        lambda: "sweeper" not in [thread.name for thread in threading.enumerate()], "the thread is gone"
-    )
+    wait_until(lambda: "sweeper" not in [thread.name for thread in threading.enumerate()], "the thread is gone")
 
 
 def test_a_worker_has_heartbeats_but_no_gossip_and_serves_only_our_tasks(redis_url: str) -> None:

@@ -52,11 +52,7 @@ def running(app: Celery, concurrency: int = 4, loglevel: str = "CRITICAL") -> Ge
     level = root.level
     try:
         with cast("Any", start_worker)(
-            app,
-            pool=app.conf.worker_pool,
-            concurrency=concurrency,
-            perform_ping_check=False,
-            loglevel=loglevel,
+            app, pool=app.conf.worker_pool, concurrency=concurrency, perform_ping_check=False, loglevel=loglevel
         ) as worker:
             yield worker
     finally:

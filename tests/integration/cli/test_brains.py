@@ -30,9 +30,7 @@ def test_a_brains_cap_is_listed(brainq: Brainq) -> None:
 def test_a_submit_names_its_brain_and_show_says_which(brainq: Brainq) -> None:
     sent = brainq("-A", APP, "submit", "s1", "hello", "--brain", "lab", "--no-wait")
     assert sent.code == 0, sent.err
-    assert ["brain", "lab"] in [
-        line.split() for line in brainq("-A", APP, "show", sent.out.strip()).out.splitlines()
-    ]
+    assert ["brain", "lab"] in [line.split() for line in brainq("-A", APP, "show", sent.out.strip()).out.splitlines()]
     assert [turn["brain"] for turn in json.loads(brainq("-A", APP, "list", "--json").out)] == ["lab"]
 
 

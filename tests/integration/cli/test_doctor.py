@@ -19,9 +19,7 @@ from tests.support.wait import wait_until
 def levels(brainq: Brainq) -> tuple[int, dict[str, tuple[str, str]]]:
     """The exit code, and (level, what was said and the remedy) of each check."""
     ran = brainq("doctor", "--json")
-    return ran.code, {
-        row["name"]: (row["level"], f"{row['said']} {row['remedy']}") for row in json.loads(ran.out)
-    }
+    return ran.code, {row["name"]: (row["level"], f"{row['said']} {row['remedy']}") for row in json.loads(ran.out)}
 
 
 def test_a_setup_without_workers_is_told_how_to_start_them(brainq: Brainq) -> None:
@@ -113,9 +111,7 @@ def test_a_brain_that_does_not_load_and_a_redis_that_is_away_fail(
     assert "workers" not in found
 
 
-def test_a_tool_whose_schema_is_none_is_named(
-    brainq: Brainq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tool_whose_schema_is_none_is_named(brainq: Brainq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wrong_schema.py").write_text(
         "from brainq import Brain\n"
         "brain = Brain('wrong', 'offline:rules')\n"
@@ -148,9 +144,7 @@ def test_a_wrong_setting_is_named_and_not_shown(brainq: Brainq, monkeypatch: pyt
     assert "secret" not in found["settings"][1]
 
 
-def test_a_celery_that_writes_other_headers_fails(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_celery_that_writes_other_headers_fails(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     app = make_app(settings)
     assert check_envelope(app).level == "ok"
     write = app.amqp.as_task_v2

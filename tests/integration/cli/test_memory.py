@@ -17,9 +17,7 @@ from tests.support.commands import Brainq
 def known(client: Client) -> None:
     store = wiring_of(client).store
     with store.database.transaction() as connection:
-        items = [
-            MemoryItem(kind="fact", text=text) for text in ("Likes tea.", "Likes [red]milk.", "Has a cat.")
-        ]
+        items = [MemoryItem(kind="fact", text=text) for text in ("Likes tea.", "Likes [red]milk.", "Has a cat.")]
         store.memories.merge(connection, scope="ann", session_id="s1", turn_id="t1", items=items)
 
 

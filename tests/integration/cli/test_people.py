@@ -53,9 +53,7 @@ def order(context: RunContext, item: str) -> Pending:
 
 
 @pytest.fixture
-def pump(
-    settings: Settings, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Pump]:
+def pump(settings: Settings, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pump]:
     (tmp_path / "people_brain.py").write_text(BRAIN)
     monkeypatch.setenv("BRAINQ_APP", "people_brain:brain")
     sql_url = settings.sql_url.get_secret_value()
@@ -152,9 +150,7 @@ def test_input_goes_into_a_turn_and_its_receipt_says_what_became_of_it(brainq: B
     handle = parked(pump)
     said = brainq("steer", handle.turn_id, "Use the blue one", "--id", "msg-1", "--expect", handle.turn_id)
     assert (said.code, "waits for the turn's next step" in said.err) == (0, True)
-    assert (
-        printed(brainq, "steer", handle.turn_id, "Use the blue one", "--id", "msg-1")["state"] == "accepted"
-    )
+    assert printed(brainq, "steer", handle.turn_id, "Use the blue one", "--id", "msg-1")["state"] == "accepted"
     assert brainq("steer", handle.turn_id, "Another", "--id", "msg-1").code == ExitCode.USAGE
     assert "waits for the turn's next step" in brainq("show", handle.turn_id).out
     brainq("approve", f"{handle.turn_id}-c1-0")
@@ -211,8 +207,7 @@ def test_a_held_turn_changes_nothing_until_it_is_released(brainq: Brainq, pump: 
 
 
 @pytest.mark.parametrize(
-    "options",
-    [("--expires-in-s", "0"), ("--expires-in-s", "nan"), ("--on-expiry", "odd"), ("--reason", "x" * 501)],
+    "options", [("--expires-in-s", "0"), ("--expires-in-s", "nan"), ("--on-expiry", "odd"), ("--reason", "x" * 501)]
 )
 def test_a_hold_that_makes_no_sense_is_refused(brainq: Brainq, pump: Pump, options: tuple[str, ...]) -> None:
     assert brainq("hold", pump.submit("s1", "hello").turn_id, *options).code == ExitCode.USAGE
@@ -248,9 +243,7 @@ def test_a_submit_says_what_a_busy_session_does(brainq: Brainq, pump: Pump) -> N
     assert brainq("submit", "s1", "more", "--on-busy", "odd").code == ExitCode.USAGE
 
 
-def test_without_redis_approvals_are_those_of_sql(
-    brainq: Brainq, pump: Pump, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_redis_approvals_are_those_of_sql(brainq: Brainq, pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
     approval = f"{parked(pump).turn_id}-c1-0"
     monkeypatch.setenv("BRAINQ_REDIS_URL", "redis://127.0.0.1:1/0")
     listed = brainq("approvals", "--json")

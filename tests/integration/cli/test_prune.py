@@ -40,8 +40,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("age", "seconds"),
-    [("90m", 5400), ("12h", 43_200), (" 30d ", 2_592_000), ("8w", 4_838_400), ("1.5h", 5400)],
+    ("age", "seconds"), [("90m", 5400), ("12h", 43_200), (" 30d ", 2_592_000), ("8w", 4_838_400), ("1.5h", 5400)]
 )
 def test_ages(age: str, seconds: float) -> None:
     assert parse_age_s(age) == seconds
@@ -72,10 +71,7 @@ def test_a_dry_run_counts_and_deletes_nothing(brainq: Brainq, client: Client, ol
     assert ran.code == 0
     assert ["turns", "3"] in [line.split() for line in ran.out.splitlines()]
     assert "3 turns would go; nothing was deleted" in ran.err
-    assert (
-        json.loads(brainq("db", "prune", "--older-than", "30d", "--dry-run", "--json").out)["deleted"]
-        is False
-    )
+    assert json.loads(brainq("db", "prune", "--older-than", "30d", "--dry-run", "--json").out)["deleted"] is False
     assert len(wiring_of(client).store.turns.list()) == 4
 
 
@@ -135,12 +131,7 @@ def test_without_a_terminal_it_must_be_said(brainq: Brainq, client: Client, old_
 
 @pytest.mark.parametrize(("said", "left"), [("n\n", 4), ("y\n", 1)])
 def test_in_a_terminal_it_asks(
-    brainq: Brainq,
-    client: Client,
-    old_turns: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    said: str,
-    left: int,
+    brainq: Brainq, client: Client, old_turns: list[str], monkeypatch: pytest.MonkeyPatch, said: str, left: int
 ) -> None:
     monkeypatch.setattr("sys.stdin", Terminal(said))
     ran = brainq("db", "prune", "--older-than", "30d")

@@ -57,13 +57,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
     return write
 
 
-def test_only_files_that_are_imported_start_anything_again(
-    tmp_path: Path, project: Callable[[str, str], None]
-) -> None:
+def test_only_files_that_are_imported_start_anything_again(tmp_path: Path, project: Callable[[str, str], None]) -> None:
     fleet, gateway, out = Started(), Started(), StringIO()
-    reloader = Reloader(
-        cast("Any", fleet), [cast("Any", gateway)], cast("Any", fleet), Console(file=out, width=200)
-    )
+    reloader = Reloader(cast("Any", fleet), [cast("Any", gateway)], cast("Any", fleet), Console(file=out, width=200))
 
     def changed(name: str, text: str) -> None:
         project(name, text)

@@ -10,9 +10,7 @@ from tests.support.commands import Brainq
 
 
 def test_a_schedule_from_add_to_remove(brainq: Brainq) -> None:
-    added = brainq(
-        "schedule", "add", "acme:daily", "s-{date}", "hi", "--cron", "0 7 * * *", "--zone", "Europe/Berlin"
-    )
+    added = brainq("schedule", "add", "acme:daily", "s-{date}", "hi", "--cron", "0 7 * * *", "--zone", "Europe/Berlin")
     assert (added.code, "schedule acme:daily: " in added.err + added.out) == (0, True)
     (listed,) = json.loads(brainq("schedule", "list", "--json").out)
     assert (listed["when"], listed["zone"], listed["paused"]) == ("0 7 * * *", "Europe/Berlin", False)
@@ -34,9 +32,7 @@ def test_what_is_wrong_is_said(brainq: Brainq) -> None:
     assert "no schedule 'x'" in brainq("schedule", "show", "x").err
 
 
-def test_a_tenant_has_as_many_as_the_deployment_allows(
-    brainq: Brainq, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tenant_has_as_many_as_the_deployment_allows(brainq: Brainq, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BRAINQ_MAX_SCHEDULES_A_TENANT", "1")
     assert brainq("schedule", "add", "acme:1", "s", "hi", "--every", "30m").code == 0
     refused = brainq("schedule", "add", "acme:2", "s", "hi", "--every", "30m")

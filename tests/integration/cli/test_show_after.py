@@ -24,9 +24,7 @@ from tests.support.commands import Brainq
 SPENDS = (
     Spend(step=1, model="gpt-x", input_tokens=1200, output_tokens=80, cost_usd=0.0123),
     Spend(kind="lost", step=2, model="gpt-x", input_tokens=1300),
-    Spend(
-        step=2, model="gpt-x", input_tokens=1300, output_tokens=9, cache_read_tokens=1200, cost_usd=0.000034
-    ),
+    Spend(step=2, model="gpt-x", input_tokens=1300, output_tokens=9, cache_read_tokens=1200, cost_usd=0.000034),
 )
 
 
@@ -66,9 +64,7 @@ def turn_id(client: Client) -> str:
         claim("learner"), "ann", "e", [Observation(kind="open_question", text="Which \x1b[31m tea?")]
     )
     store.steps.note_failure(turn_id, "decision", "k", "OSError: no room", 8, dead=True)
-    records.record_judges(
-        claim("judges"), session_id, turn_id, ["faithfulness", "relevance", "style", "tone", "wit"]
-    )
+    records.record_judges(claim("judges"), session_id, turn_id, ["faithfulness", "relevance", "style", "tone", "wit"])
     store.judgements.claim(turn_id, "style", 75)
     good = Judgement(score=0.83, reason="Every claim stands in the notes.", model="gpt-x")
     judged = Spend(kind="judge", step=0, model="gpt-j", input_tokens=5, cost_usd=0.001)
@@ -78,9 +74,7 @@ def turn_id(client: Client) -> str:
     return turn_id
 
 
-def test_the_page_says_what_it_cost_how_it_was_judged_and_what_was_learned(
-    brainq: Brainq, turn_id: str
-) -> None:
+def test_the_page_says_what_it_cost_how_it_was_judged_and_what_was_learned(brainq: Brainq, turn_id: str) -> None:
     page = brainq("show", turn_id).out
     lines = [line.rstrip() for line in page.splitlines()]
     rows = [line.split() for line in lines]
@@ -95,9 +89,7 @@ def test_the_page_says_what_it_cost_how_it_was_judged_and_what_was_learned(
     assert any(line.startswith("relevance") and "pending" in line and "due" in line for line in lines)
     assert any(line.startswith("style") and "at work, for 1 min" in line for line in lines)
     assert any(line.startswith("wit") and "next try in" in line and "busy" in line for line in lines)
-    assert any(
-        line.startswith("preference") and "Prefers green tea." in line and "once" in line for line in lines
-    )
+    assert any(line.startswith("preference") and "Prefers green tea." in line and "once" in line for line in lines)
     assert "\x1b" not in page
     assert f"decision was given up; to run it again: brainq finalize retry {turn_id} decision" in lines
     assert f"judge:tone was given up; to run it again: brainq finalize retry {turn_id} judge:tone" in lines
@@ -123,9 +115,7 @@ def test_json_has_all_of_it(brainq: Brainq, turn_id: str) -> None:
     assert {row["step"]: row["state"] for row in facts["finalizer_steps"]}["decision"] == "dead"
 
 
-def test_the_calls_are_shown_when_redis_has_let_the_turn_go(
-    brainq: Brainq, client: Client, turn_id: str
-) -> None:
+def test_the_calls_are_shown_when_redis_has_let_the_turn_go(brainq: Brainq, client: Client, turn_id: str) -> None:
     wiring_of(client).state.redis.flushall()
 
     page = brainq("show", turn_id).out

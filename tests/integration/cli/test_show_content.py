@@ -80,9 +80,7 @@ def test_arguments_results_and_retries_are_shown_live_and_afterwards(
     assert "→ tea.md says: green, at four" in page
     assert 'c1-1  look({"path": "lost.md"})' in page
     found = json.loads(brainq("show", handle.turn_id, "--json").out)
-    assert (
-        next(m["content"] for m in found["messages"] if m["role"] == "tool") == "tea.md says: green, at four"
-    )
+    assert next(m["content"] for m in found["messages"] if m["role"] == "tool") == "tea.md says: green, at four"
     first, second = found["calls"]
     assert (first["id"], first["arguments"], first["result"]) == (
         f"{handle.turn_id}-c1-0",

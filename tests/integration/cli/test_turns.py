@@ -20,11 +20,7 @@ from tests.support.commands import Brainq
 
 def end_in_sql(store: Store, turn_id: str, session_id: str, ending: Ending = Ending.COMPLETED) -> None:
     result = TurnResult(
-        turn_id=turn_id,
-        session_id=session_id,
-        text="An answer.",
-        ending=ending,
-        stop_reason=StopReason.ANSWERED,
+        turn_id=turn_id, session_id=session_id, text="An answer.", ending=ending, stop_reason=StopReason.ANSWERED
     )
 
     def write(connection: Transaction) -> None:
@@ -66,9 +62,7 @@ def test_the_list_joins_sql_with_what_redis_says_of_open_turns(brainq: Brainq, c
     table = brainq("list").out.splitlines()
     assert table[0].split() == ["turn", "session", "state", "accepted", "took", "message", "note"]
     assert table[1].split()[:3] == [queued, "s1", "queued"]
-    assert [row["turn_id"] for row in json.loads(brainq("list", "--state", "queued", "--json").out)] == [
-        queued
-    ]
+    assert [row["turn_id"] for row in json.loads(brainq("list", "--state", "queued", "--json").out)] == [queued]
     assert [row["turn_id"] for row in json.loads(brainq("list", "--session", "s0", "--json").out)] == [ended]
     assert len(json.loads(brainq("list", "--limit", "1", "--json").out)) == 1
     behind = json.loads(brainq("list", "--after", active, "--json").out)
@@ -82,9 +76,7 @@ def test_the_list_finds_metadata_and_tags(brainq: Brainq, client: Client) -> Non
     def found(*asked: str) -> list[str]:
         return [row["turn_id"] for row in json.loads(brainq("list", *asked, "--json").out)]
 
-    assert (
-        found("--metadata", "customer=42") == found("--metadata", "customer=42", "--tag", "billing") == [one]
-    )
+    assert found("--metadata", "customer=42") == found("--metadata", "customer=42", "--tag", "billing") == [one]
     assert found("--metadata", "customer=42", "--tag", "eu") == []
     assert len(found("--tag", "billing")) == 2
     wrong = brainq("list", "--metadata", "customer")

@@ -50,9 +50,7 @@ def test_all_that_are_dead_are_sent_again(brainq: Brainq, dead: int) -> None:
     assert (nothing.code, nothing.err) == (0, "nothing is dead\n")
 
 
-@pytest.mark.parametrize(
-    "wrong", [("list", "--state", "odd"), ("retry", "x"), ("retry", "-1"), ("retry", "9" * 30)]
-)
+@pytest.mark.parametrize("wrong", [("list", "--state", "odd"), ("retry", "x"), ("retry", "-1"), ("retry", "9" * 30)])
 def test_wrong_usage_is_told(brainq: Brainq, client: Client, wrong: tuple[str, ...]) -> None:
     assert brainq("webhook", *wrong).code == ExitCode.USAGE
 

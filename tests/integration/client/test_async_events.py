@@ -26,9 +26,7 @@ GONE = "redis://127.0.0.1:1/0"  # nobody listens there
 TWO_CALLS = script([("read", {"name": "a"}), ("read", {"name": "b"})], final="some words of an answer")
 
 
-def run(
-    settings: Settings, talk: Callable[[AsyncClient], Coroutine[Any, Any, None]], *, redis_url: str = ""
-) -> None:
+def run(settings: Settings, talk: Callable[[AsyncClient], Coroutine[Any, Any, None]], *, redis_url: str = "") -> None:
     """On a loop of its own, with a client; fails when it leaves a task, or a thread of the client's, behind."""
 
     async def main() -> None:
@@ -74,9 +72,7 @@ def test_many_turns_are_followed_as_they_run_without_a_thread_of_their_own(pump:
     run(pump.settings, talk)
 
 
-def test_who_drops_at_any_event_and_resumes_holds_the_same_whole(
-    pump: Pump, redis_server: RedisServer
-) -> None:
+def test_who_drops_at_any_event_and_resumes_holds_the_same_whole(pump: Pump, redis_server: RedisServer) -> None:
     """Each takes one event, goes away, and comes again; and the reader is cut off while the turn runs."""
     whole: list[TurnEvent] = []
     pieces: list[TurnEvent] = []
@@ -110,9 +106,7 @@ def test_who_drops_at_any_event_and_resumes_holds_the_same_whole(
     assert whole == list(pump.client.handle(pump.client.session("s1").history()[0].turn_id).events())
 
 
-def test_a_consumer_that_breaks_off_or_is_cancelled_leaves_nothing(
-    pump: Pump, redis_server: RedisServer
-) -> None:
+def test_a_consumer_that_breaks_off_or_is_cancelled_leaves_nothing(pump: Pump, redis_server: RedisServer) -> None:
     async def talk(client: AsyncClient) -> None:
         handle = await client.submit("s1", TWO_CALLS)
         reader = wiring_of(client._sync).streams.reader  # pyright: ignore[reportPrivateUsage]

@@ -85,9 +85,7 @@ def test_sql_is_away(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
         pump.client.handle("turn-1")
 
 
-def test_a_submit_whose_answer_was_lost_is_the_same_turn_again(
-    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_submit_whose_answer_was_lost_is_the_same_turn_again(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:
     pump = pumps(brain_of(Watched(says("done"))))
     queue = wiring_of(pump.client).state.turns.submit
 
@@ -106,9 +104,7 @@ def test_a_submit_whose_answer_was_lost_is_the_same_turn_again(
     assert pump.finish(handle).text == "done"
 
 
-def test_an_input_whose_answer_was_lost_is_the_same_input_again(
-    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_input_whose_answer_was_lost_is_the_same_input_again(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:
     pump = pumps(brain_of(Watched(says("done"))))
     handle = pump.submit("s1", "Go.")
     put = wiring_of(pump.client).state.mailbox.put
@@ -125,9 +121,7 @@ def test_an_input_whose_answer_was_lost_is_the_same_input_again(
     assert len(pump.wiring.store.inputs.of(handle.turn_id)) == 1
 
 
-def test_a_mailbox_that_is_full_refuses_and_says_what_to_do(
-    pumps: Pumps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mailbox_that_is_full_refuses_and_says_what_to_do(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("brainq.state.people.MAX_UNREAD", 2)
     pump = pumps(brain_of(Watched(calls(("look", {"name": "a"})), says("done"))))
     handle = pump.submit("s1", "Go.")

@@ -34,9 +34,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_it_reads_the_file_and_what_is_set_already_wins(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "env_shop.py").write_text(BRAIN)
-    (here / ".env").write_text(
-        f"BRAINQ_APP=env_shop:brain\nBRAINQ_SQL_URL=sqlite:///{here}/of-the-file.db\n{KEY}=k\n"
-    )
+    (here / ".env").write_text(f"BRAINQ_APP=env_shop:brain\nBRAINQ_SQL_URL=sqlite:///{here}/of-the-file.db\n{KEY}=k\n")
     with Client() as client:
         assert client.brains == ("env-shop",)
     assert os.environ[KEY] == "k"
@@ -60,8 +58,6 @@ def test_without_a_brain_it_says_that_none_was_named(here: Path) -> None:
 
 def test_a_brain_that_was_named_is_told_by_who_named_it(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BRAINQ_APP", "no_shop:brain")
-    monkeypatch.setitem(
-        TYPED_OPTIONS, "BRAINQ_APP", "-A another:brain"
-    )  # of a command that this process ran before
+    monkeypatch.setitem(TYPED_OPTIONS, "BRAINQ_APP", "-A another:brain")  # of a command that this process ran before
     with pytest.raises(BrainNotLoaded, match="BRAINQ_APP='no_shop:brain': there is no module 'no_shop'"):
         Client()

@@ -149,12 +149,7 @@ def test_the_code_on_the_page_runs(pump: Pump, monkeypatch: pytest.MonkeyPatch) 
     ours, beats = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     monkeypatch.setattr("brainq.Client", lambda: pump.client)
     exec(compile(ours, str(PAGE), "exec"), {})
-    assert [one.name for one in pump.client.schedules()] == [
-        "acme:office",
-        "acme:party",
-        "acme:poll",
-        "acme:report",
-    ]
+    assert [one.name for one in pump.client.schedules()] == ["acme:office", "acme:party", "acme:poll", "acme:report"]
     found: dict[str, Any] = {}
     exec(compile(beats, str(PAGE), "exec"), found)
     entry = found["app"].conf.beat_schedule["report"]
@@ -168,9 +163,7 @@ def test_a_tenant_has_as_many_as_the_deployment_allows(pumps: Pumps) -> None:
     for name in ("acme:1", "acme:2", "b:1", "plain"):
         client.schedule(name, "s", "hi", when="0 7 * * *")
     client.schedule("acme:2", "s", "something else", when="0 8 * * *")
-    with pytest.raises(
-        SchedulesFull, match=r"tenant 'acme' has 2 .*BRAINQ_MAX_SCHEDULES_A_TENANT=2.*remove some"
-    ):
+    with pytest.raises(SchedulesFull, match=r"tenant 'acme' has 2 .*BRAINQ_MAX_SCHEDULES_A_TENANT=2.*remove some"):
         client.schedule("acme:3", "s", "hi", when="0 7 * * *")
     assert client.remove_schedule("acme:1")
     assert client.schedule("acme:3", "s", "hi", when="0 7 * * *").name == "acme:3"

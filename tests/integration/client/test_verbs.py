@@ -94,10 +94,7 @@ def test_waiting_turns_are_listed_in_their_places_and_dropped(pump: Pump, client
     assert (session.live(), session.waiting()) == (None, ())
     live, second, third = (pump.submit("s1", text) for text in ("one", "two", "three"))
     assert session.live() == live.turn_id
-    assert [(turn.turn_id, turn.place) for turn in session.waiting()] == [
-        (second.turn_id, 1),
-        (third.turn_id, 2),
-    ]
+    assert [(turn.turn_id, turn.place) for turn in session.waiting()] == [(second.turn_id, 1), (third.turn_id, 2)]
     assert session.drop(second.turn_id) is True
     assert session.drop(live.turn_id) is False
     assert session.drop("nobody") is False
@@ -154,9 +151,7 @@ def test_input_for_a_session_goes_into_whatever_is_live(pump: Pump, client: Clie
     assert stale.value.live_turn_id == ""
 
 
-def test_input_for_an_idle_session_is_a_turn_with_the_settings_of_the_last(
-    pump: Pump, client: Client
-) -> None:
+def test_input_for_an_idle_session_is_a_turn_with_the_settings_of_the_last(pump: Pump, client: Client) -> None:
     session = client.session("s1")
     pump.finish(pump.submit("s1", "hello", limits={"max_steps": 2}))
     receipt = session.steer("go on", client_message_id="m1")

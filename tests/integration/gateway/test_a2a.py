@@ -94,9 +94,7 @@ def run(made: Awaitable[Any]) -> Any:
 
 def message(*said: str | dict[str, Any], **fields: Any) -> SendMessageRequest:
     parts = [
-        Part(text=part)
-        if isinstance(part, str)
-        else Part(data=json_format.ParseDict(part, struct_pb2.Value()))
+        Part(text=part) if isinstance(part, str) else Part(data=json_format.ParseDict(part, struct_pb2.Value()))
         for part in said
     ]
     fields.setdefault("message_id", "m-1")
@@ -141,9 +139,7 @@ def asked_of(task: Task) -> dict[str, Any]:
     return json_format.MessageToDict(data)
 
 
-def test_a_card_says_where_to_ask_and_what_its_tools_are_only_to_who_is_let_in(
-    gateways: Gateways, pump: Pump
-) -> None:
+def test_a_card_says_where_to_ask_and_what_its_tools_are_only_to_who_is_let_in(gateways: Gateways, pump: Pump) -> None:
     headers = token(pump, "anybody", "*")
     gateway = reached(gateways)
 
@@ -209,9 +205,7 @@ def test_a_plain_send_is_answered_when_the_task_is_over(gateway: GatewayThread, 
     assert (kept.status.state, answer_of(kept)) == (TASK_STATE_COMPLETED, "Read: seen")
 
 
-def test_a_send_that_does_not_wait_and_a_wait_that_ends_say_how_it_stands(
-    gateways: Gateways, pump: Pump
-) -> None:
+def test_a_send_that_does_not_wait_and_a_wait_that_ends_say_how_it_stands(gateways: Gateways, pump: Pump) -> None:
     gateway = reached(gateways, wait_s=0.05)
 
     async def ask() -> None:
@@ -239,9 +233,7 @@ def test_a_send_that_finds_no_place_to_wait_in_is_told_how_it_stands(gateways: G
         run(ask())
 
 
-def test_whoever_subscribes_again_in_the_middle_holds_the_same_whole(
-    gateway: GatewayThread, pump: Pump
-) -> None:
+def test_whoever_subscribes_again_in_the_middle_holds_the_same_whole(gateway: GatewayThread, pump: Pump) -> None:
     """A reader is dropped at every doorbell, and comes again; each time another one comes, too, and stays."""
     first, stayed = Reader(), list[Reader]()
 
@@ -317,9 +309,7 @@ def test_a_task_asks_for_an_approval_and_is_answered(gateway: GatewayThread, pum
             with pytest.raises(UnsupportedOperationError):
                 await run_out(client, answer(decision="approve", args_hash="of others"))
             with pytest.raises(UnsupportedOperationError):
-                await run_out(
-                    client, answer(decision="approve", args_hash="of others", arguments={"name": "c"})
-                )
+                await run_out(client, answer(decision="approve", args_hash="of others", arguments={"name": "c"}))
             assert await client.get_task(GetTaskRequest(id=reader.task.id)) == got, "nothing has changed"
             approved = answer(decision="approve", args_hash=asked["args_hash"], arguments={"name": "b"})
             async for response in client.send_message(approved):
@@ -340,9 +330,7 @@ async def run_out(client: Client, request: SendMessageRequest) -> Reader:
     return reader
 
 
-def test_a_text_to_a_task_is_read_at_its_next_step_and_decides_nothing(
-    gateway: GatewayThread, pump: Pump
-) -> None:
+def test_a_text_to_a_task_is_read_at_its_next_step_and_decides_nothing(gateway: GatewayThread, pump: Pump) -> None:
     async def ask() -> None:
         async with agent(gateway, streaming=False) as client:
             task = await sent(client, message("save"))
@@ -351,9 +339,7 @@ def test_a_text_to_a_task_is_read_at_its_next_step_and_decides_nothing(
             assert again == steered
             assert steered.status.state == TASK_STATE_INPUT_REQUIRED, "words are no decision"
             call = asked_of(steered)["call"]
-            denied = message(
-                {"call": call, "decision": "deny", "reason": "no"}, message_id="m-3", task_id=task.id
-            )
+            denied = message({"call": call, "decision": "deny", "reason": "no"}, message_id="m-3", task_id=task.id)
             ended = await sent(client, denied)
             assert answer_of(ended).count("yes, and 😀") == 1
             with pytest.raises(UnsupportedOperationError):
@@ -492,9 +478,7 @@ def test_what_is_not_spoken_is_refused_by_its_name(gateway: GatewayThread, pump:
             for refused, kind in (
                 (lambda: sent(client, pushed), PushNotificationNotSupportedError),
                 (
-                    lambda: client.create_task_push_notification_config(
-                        TaskPushNotificationConfig(task_id="t")
-                    ),
+                    lambda: client.create_task_push_notification_config(TaskPushNotificationConfig(task_id="t")),
                     PushNotificationNotSupportedError,
                 ),
                 (lambda: client.list_tasks(ListTasksRequest()), UnsupportedOperationError),
@@ -504,10 +488,7 @@ def test_what_is_not_spoken_is_refused_by_its_name(gateway: GatewayThread, pump:
                 (lambda: sent(client, message("x", message_id="")), InvalidParamsError),
                 (lambda: sent(client, message("x", context_id="a b")), InvalidParamsError),
                 (lambda: client.get_task(GetTaskRequest(id="a b")), TaskNotFoundError),
-                (
-                    lambda: client.get_task(GetTaskRequest(id="nobody", history_length=-1)),
-                    InvalidParamsError,
-                ),
+                (lambda: client.get_task(GetTaskRequest(id="nobody", history_length=-1)), InvalidParamsError),
             ):
                 with pytest.raises(kind):
                     await refused()

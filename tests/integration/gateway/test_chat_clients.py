@@ -57,10 +57,7 @@ def tools_of(message: dict[str, Any]) -> list[dict[str, Any]]:
 
 def shown(messages: list[dict[str, Any]]) -> str:
     """The assistant's last message without what differs from turn to turn."""
-    last: dict[str, Any] = {
-        **messages[-1],
-        "metadata": {**messages[-1]["metadata"], "elapsedMs": 0, "usage": {}},
-    }
+    last: dict[str, Any] = {**messages[-1], "metadata": {**messages[-1]["metadata"], "elapsedMs": 0, "usage": {}}}
     return json.dumps(last, sort_keys=True).replace(last["id"], "TURN")
 
 
@@ -113,13 +110,10 @@ def test_usechat_answers_approvals_and_goes_on(chats: Node, world: World) -> Non
     first, second = tools_of(asked)
     assert first["state"] == second["state"] == "approval-requested"
     half = chats.ask(do="approve", chat="two", approval=first["approval"]["id"], approved=True)
-    assert [part["state"] for part in tools_of(half["messages"][-1])] == [
-        "approval-responded",
-        "approval-requested",
+    assert [part["state"] for part in tools_of(half["messages"][-1])] == ["approval-responded", "approval-requested"]
+    done = chats.ask(do="approve", chat="two", approval=second["approval"]["id"], approved=False, reason="no")[
+        "messages"
     ]
-    done = chats.ask(
-        do="approve", chat="two", approval=second["approval"]["id"], approved=False, reason="no"
-    )["messages"]
     assert len(done) == 2, "it is one message still"
     saved, denied = tools_of(done[-1])
     assert (saved["state"], saved["output"]) == ("output-available", "saved a")

@@ -58,9 +58,7 @@ def pump(pumps: Callable[..., Pump]) -> Iterator[Pump]:
         yield made
 
 
-def test_the_chat_in_python(
-    pump: Pump, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_chat_in_python(pump: Pump, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     said = iter(["hello", "restock apples", "y", "restock apples", "n", ""])
     names: dict[str, Any] = {"input": lambda asked: print(asked) or next(said)}  # pyright: ignore[reportUnknownLambdaType]
     exec(compile(example("python"), "docs/chat.md", "exec"), names)

@@ -207,11 +207,7 @@ def test_tools_of_the_page_run_there(gateway: GatewayThread, live: None) -> None
     sent = chat(user("ring"), tools=[RING])
     message = UiMessage().take(pieces(gateway.http.post("/api/chat", json=sent)))
     call = message.tool(f"{message.id}-c1-0")
-    assert (message.finish, call["state"], call["providerExecuted"]) == (
-        "tool-calls",
-        "input-available",
-        False,
-    )
+    assert (message.finish, call["state"], call["providerExecuted"]) == ("tool-calls", "input-available", False)
     output = {**call, "state": "output-available", "output": {"city": "Graz"}}
     body = chat(user("ring"), {"id": message.id, "role": "assistant", "parts": [output]})
     message.take(pieces(gateway.http.post("/api/chat", json=body)))
@@ -259,8 +255,7 @@ def test_a_conversation_that_brainq_does_not_know_comes_along_once(
     ]
     context = [{"description": "The user's city", "value": "Graz"}]
     runs = [
-        {"id": message["id"], "role": message["role"], "content": message["parts"][0]["text"]}
-        for message in before
+        {"id": message["id"], "role": message["role"], "content": message["parts"][0]["text"]} for message in before
     ]
     said = {"id": "m2", "role": "user", "content": "hello"}
     for path, first, then in (
@@ -276,10 +271,7 @@ def test_a_conversation_that_brainq_does_not_know_comes_along_once(
     for session in ("s1", "s2"):
         one, two = pump.client.session(session).history()
         asked = [pump.wiring.store.turns.request(turn.turn_id) for turn in (one, two)]
-        assert [[m.content for m in request.history] for request in asked if request] == [
-            ["Boats?", "Three."],
-            [],
-        ]
+        assert [[m.content for m in request.history] for request in asked if request] == [["Boats?", "Three."], []]
     assert asked[0] is not None
     assert (asked[0].skill_context, asked[0].metadata) == ("The user's city: Graz", {"state": {"page": 1}})
 
@@ -288,11 +280,7 @@ WRONG: list[tuple[str, Body, str]] = [
     ("/api/chat", chat(), "messages"),
     ("/api/chat", chat(user("x"), chat_id="s 1"), "id"),
     ("/api/chat", chat(user(" ")), "user_message"),
-    (
-        "/api/chat",
-        chat({**user("x"), "parts": [{"type": "file", "url": "data:,"}]}),
-        "messages[0].parts[0].url",
-    ),
+    ("/api/chat", chat({**user("x"), "parts": [{"type": "file", "url": "data:,"}]}), "messages[0].parts[0].url"),
     ("/api/chat", chat({**user("x"), "role": "assistant"}), "messages"),
     ("/api/chat", chat(user("x"), trigger="shout"), "trigger"),
     ("/agui", run(), "messages"),
@@ -300,11 +288,7 @@ WRONG: list[tuple[str, Body, str]] = [
     (
         "/agui",
         run(
-            {
-                "id": "m",
-                "role": "user",
-                "content": [{"type": "image", "source": {"type": "url", "value": "https://u"}}],
-            }
+            {"id": "m", "role": "user", "content": [{"type": "image", "source": {"type": "url", "value": "https://u"}}]}
         ),
         "messages.content[0].source",
     ),
@@ -349,11 +333,7 @@ def test_nobody_speaks_in_chats_of_others_or_without_the_verbs(
     # Reading, deciding and stopping need their own verbs.
     only = {verb: token(pump, verb, "acme:", Verb.SUBMIT, verb) for verb in (Verb.SUBMIT, Verb.READ)}
     problem(gateway.http.post("/api/chat", json=body, headers=only[Verb.SUBMIT]), 403, "forbidden")
-    problem(
-        gateway.http.post("/agui", json=run(said, thread="acme:1"), headers=only[Verb.SUBMIT]),
-        403,
-        "forbidden",
-    )
+    problem(gateway.http.post("/agui", json=run(said, thread="acme:1"), headers=only[Verb.SUBMIT]), 403, "forbidden")
     for path, sent in (
         ("/api/chat", chat(answered, chat_id="acme:1")),
         ("/agui", run(said, thread="acme:1", resume=resume)),
@@ -362,9 +342,7 @@ def test_nobody_speaks_in_chats_of_others_or_without_the_verbs(
         problem(gateway.http.post(path, json=sent, headers=only[Verb.READ]), 403, "forbidden")
 
 
-def test_streams_of_chats_count_and_end_with_a_word(
-    gateways: Callable[..., GatewayThread], pump: Pump
-) -> None:
+def test_streams_of_chats_count_and_end_with_a_word(gateways: Callable[..., GatewayThread], pump: Pump) -> None:
     """They have a place like any other, and one that is cut says so as its wire does."""
     gateway = gateways(streams_a_caller=1, heartbeat_s=0.05)
     said = {"id": "m1", "role": "user", "content": "hello"}

@@ -41,11 +41,7 @@ def token(pump: Pump, name: str, sessions: str, *verbs: Verb) -> dict[str, str]:
 def test_once_a_token_was_made_everybody_brings_one(gateways: Gateways, pump: Pump) -> None:
     headers = token(pump, "web", "*")
     gateway = gateways()
-    for wrong in (
-        {},
-        {"Authorization": "Bearer bq_000000000000_" + "x" * 43},
-        {"Authorization": "Basic eDp5"},
-    ):
+    for wrong in ({}, {"Authorization": "Bearer bq_000000000000_" + "x" * 43}, {"Authorization": "Basic eDp5"}):
         told = gateway.http.get("/v1/approvals", headers=wrong)
         problem(told, 401, "unauthorized")
         assert told.headers["www-authenticate"] == "Bearer"
@@ -54,16 +50,11 @@ def test_once_a_token_was_made_everybody_brings_one(gateways: Gateways, pump: Pu
         assert gateway.http.get(open_path).status_code == 200
 
 
-def test_any_key_will_do_on_this_machine_until_the_first_token_is_made(
-    gateway: GatewayThread, pump: Pump
-) -> None:
+def test_any_key_will_do_on_this_machine_until_the_first_token_is_made(gateway: GatewayThread, pump: Pump) -> None:
     wrong = {"Authorization": "Bearer nobody"}
     assert gateway.http.get("/v1/approvals", headers=wrong).status_code == 200
     right = token(pump, "ann", "acme:", Verb.READ)
-    wait_until(
-        lambda: gateway.http.get("/v1/approvals", headers=wrong).status_code == 401,
-        "the wrong key is refused",
-    )
+    wait_until(lambda: gateway.http.get("/v1/approvals", headers=wrong).status_code == 401, "the wrong key is refused")
     assert gateway.http.get("/v1/approvals", headers=right).status_code == 200
 
 
@@ -89,9 +80,7 @@ def test_a_token_of_one_verb_may_do_that_alone(gateways: Gateways, pump: Pump) -
             answer = gateway.http.request(method, path, json=BODIES.get(route), headers=headers)
             # Input for a session may begin a turn, which needs another verb, too.
             if needed is not verb or route == "POST /v1/sessions/{session_id}/input":
-                assert answer.status_code == 403, (
-                    f"{route}: {answer.text}"
-                )  # as a problem, or in its wire's words
+                assert answer.status_code == 403, f"{route}: {answer.text}"  # as a problem, or in its wire's words
             else:
                 assert answer.status_code not in (401, 403), route
     for headers in tokens.values():
@@ -215,9 +204,7 @@ def odd(headers):
 """
 
 
-def test_an_app_may_say_itself_who_asks(
-    gateways: Gateways, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_app_may_say_itself_who_asks(gateways: Gateways, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_auth.py").write_text(HOOK)
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in ("authenticate", "later"):
@@ -275,22 +262,10 @@ SENT_BY_PAGES = (
     ("POST", "/api/chat", "authorization,content-type,user-agent"),
     ("POST", "/mcp", "authorization,content-type,mcp-method,mcp-name,mcp-protocol-version,mcp-session-id"),
     ("POST", "/v1/chat/completions", "authorization,content-type,x-session-id"),
-    (
-        "POST",
-        "/v1/responses",
-        "authorization,content-type,idempotency-key,openai-organization,openai-project",
-    ),
+    ("POST", "/v1/responses", "authorization,content-type,idempotency-key,openai-organization,openai-project"),
     # The openai package for browsers.
-    (
-        "POST",
-        "/v1/responses",
-        "user-agent,x-stainless-arch,x-stainless-lang,x-stainless-os,x-stainless-timeout",
-    ),
-    (
-        "POST",
-        "/v1/responses",
-        "x-stainless-package-version,x-stainless-retry-count,x-stainless-helper-method",
-    ),
+    ("POST", "/v1/responses", "user-agent,x-stainless-arch,x-stainless-lang,x-stainless-os,x-stainless-timeout"),
+    ("POST", "/v1/responses", "x-stainless-package-version,x-stainless-retry-count,x-stainless-helper-method"),
     ("POST", "/v1/responses", "x-stainless-runtime,x-stainless-runtime-version,x-stainless-poll-helper"),
 )
 
@@ -357,9 +332,7 @@ def test_another_sites_page_may_not_ask(gateway: GatewayThread, pump: Pump) -> N
     answer = gateway.http.post(f"/v1/turns/{turn_id}/cancel", headers=foreign)
     problem(answer, 403, "foreign-origin")
     assert "access-control-allow-origin" not in answer.headers
-    problem(
-        gateway.http.post(f"/v1/turns/{turn_id}/cancel", headers={"Origin": "null"}), 403, "foreign-origin"
-    )
+    problem(gateway.http.post(f"/v1/turns/{turn_id}/cancel", headers={"Origin": "null"}), 403, "foreign-origin")
     assert gateway.http.get(f"/v1/turns/{turn_id}").json()["snapshot"]["cancel_requested"] is False
     own = {"Origin": gateway.url}
     assert gateway.http.get(f"/v1/turns/{turn_id}", headers=own).status_code == 200
@@ -388,9 +361,7 @@ def _connect(gateway: GatewayThread, **options: int) -> socket.socket:
     return connection
 
 
-def test_a_request_with_two_lengths_is_refused_and_nothing_behind_it_is_read(
-    gateways: Gateways, pump: Pump
-) -> None:
+def test_a_request_with_two_lengths_is_refused_and_nothing_behind_it_is_read(gateways: Gateways, pump: Pump) -> None:
     token(pump, "web", "*")
     gateway = gateways()
     host = f"Host: 127.0.0.1:{gateway.settings.http_port}\r\n"
@@ -434,9 +405,7 @@ def test_a_slow_sender_is_cut_off(gateways: Gateways) -> None:
         assert answer.startswith(b"HTTP/1.1 408 ")
         assert b"body-too-slow" in answer
     with _connect(gateway) as of_second:
-        of_second.sendall(
-            f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{gateway.settings.http_port}\r\n\r\n".encode()
-        )
+        of_second.sendall(f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{gateway.settings.http_port}\r\n\r\n".encode())
         assert of_second.recv(65536).startswith(b"HTTP/1.1 200 ")
         of_second.sendall(b"GET /hea")
         assert _is_cut_off(of_second)
@@ -465,9 +434,7 @@ def test_a_slow_reader_is_cut_off_and_holds_up_nobody(gateways: Gateways, pump: 
         wait_until(lambda: len(server.server_state.connections) <= 1, "the reader is cut off")
 
 
-def test_a_caller_that_asks_too_often_waits(
-    gateways: Gateways, pump: Pump, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_caller_that_asks_too_often_waits(gateways: Gateways, pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
     busy, calm = token(pump, "busy", "*"), token(pump, "calm", "*")
     monkeypatch.setattr(limits, "BURST_S", 1000.0)
     gateway = gateways(requests_s=0.005)  # five at once
@@ -570,10 +537,7 @@ def test_long_work_keeps_nobody_out(gateways: Gateways, pump: Pump, monkeypatch:
         wait_until(lambda: len(gateway.gateway.streams) == 12, "all of them wait")
         try:
             assert gateway.http.get("/v1/approvals", headers=late).status_code == 200
-            assert (
-                gateway.http.post(f"/v1/turns/{handle.turn_id}/finalizer/retry", headers=headers).status_code
-                == 429
-            )
+            assert gateway.http.post(f"/v1/turns/{handle.turn_id}/finalizer/retry", headers=headers).status_code == 429
             assert begun["all"] == LONG_WORK_THREADS
         finally:
             may_end.set()

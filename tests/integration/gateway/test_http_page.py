@@ -76,9 +76,7 @@ def shop() -> Brain:
 
 
 def test_the_examples_run(pumps: Callable[..., Pump], tmp_path: Path) -> None:
-    start, submit, stream, again, result, talk, decide, hold, lists = re.findall(
-        r"```sh\n(.*?)```", PAGE, re.DOTALL
-    )
+    start, submit, stream, again, result, talk, decide, hold, lists = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
     brain = shop()
     pump, driven = pumps(brain), threading.Event()
 

@@ -14,9 +14,7 @@ from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
 
 
-def listed(
-    gateway: GatewayThread, headers: dict[str, str], what: str = "turns", **query: Any
-) -> dict[str, Any]:
+def listed(gateway: GatewayThread, headers: dict[str, str], what: str = "turns", **query: Any) -> dict[str, Any]:
     answer = gateway.http.get(f"/v1/{what}", params=query, headers=headers)
     assert answer.status_code == 200, answer.text
     return answer.json()
@@ -55,9 +53,7 @@ def test_a_search_finds_ones_own_alone_and_lists_are_sorted(gateway: GatewayThre
     mine = [submitted(gateway, acme, f"acme:{number}", f"report {number}") for number in range(2)]
     submitted(gateway, evil, "evil:1", "a report of theirs")
     pump.drain()
-    assert [
-        turn["turn_id"] for turn in listed(gateway, acme, search="REPORT", sort="oldest")["turns"]
-    ] == mine
+    assert [turn["turn_id"] for turn in listed(gateway, acme, search="REPORT", sort="oldest")["turns"]] == mine
     assert [turn["session_id"] for turn in listed(gateway, evil, search="report")["turns"]] == ["evil:1"]
     first = listed(gateway, acme, search="report", limit=1)
     assert (first["turns"][0]["turn_id"], first["next"]) == (mine[1], mine[1])
@@ -79,9 +75,7 @@ def test_another_tenants_parent_is_nobodys(gateway: GatewayThread, pump: Pump) -
     for headers, known in ((evil, None), (all_, parent)):
         about = told(headers, f"/v1/turns/{child}/request")
         listed_ = next(t for t in told(headers, "/v1/turns")["turns"] if t["turn_id"] == child)
-        newest = next(s for s in told(headers, "/v1/sessions")["sessions"] if s["session_id"] == "evil:1")[
-            "last_turn"
-        ]
+        newest = next(s for s in told(headers, "/v1/sessions")["sessions"] if s["session_id"] == "evil:1")["last_turn"]
         for seen in (about, listed_, newest):
             assert (seen["parent"] and seen["parent"]["turn_id"]) == known
 
@@ -109,8 +103,7 @@ def test_the_place_of_anothers_turn_is_as_one_of_nobodys(gateway: GatewayThread,
     foreign = submitted(gateway, acme, "acme:1")
     for what in ("turns", "sessions"):
         told = [
-            gateway.http.get(f"/v1/{what}", params={"after": turn}, headers=evil)
-            for turn in (foreign, "nobodys-turn")
+            gateway.http.get(f"/v1/{what}", params={"after": turn}, headers=evil) for turn in (foreign, "nobodys-turn")
         ]
         assert [answer.status_code for answer in told] == [422, 422]
         assert told[0].text.replace(foreign, "IT") == told[1].text.replace("nobodys-turn", "IT")

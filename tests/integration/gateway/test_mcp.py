@@ -73,9 +73,7 @@ def test_a_brain_is_a_tool_that_answers_and_tells_what_it_does(
             assert "look" in str(read.contents[0])
             assert "seen" in str(read.contents[0])
             listed = await client.list_resources()
-            assert {str(one.uri) for one in listed.resources} == {
-                f"brainq://turns/{turn['turn_id']}" for turn in turns
-            }
+            assert {str(one.uri) for one in listed.resources} == {f"brainq://turns/{turn['turn_id']}" for turn in turns}
 
     with pumping(pump):
         run(ask())
@@ -279,9 +277,7 @@ def test_a_connection_that_ends_cancels_nothing_where_it_may_not(
 def test_a_call_that_is_sent_again_is_the_same_turn(gateways: Gateways, pump: Pump, age: Age) -> None:
     first, second = gateways(), gateways()
     for gateway in (first, second):
-        gateway.http.get(
-            "/v1/brains"
-        )  # FastAPI builds its routes at the first request: not in two threads at once
+        gateway.http.get("/v1/brains")  # FastAPI builds its routes at the first request: not in two threads at once
     meta: Any = {IDEMPOTENCY_KEY: "order 17, once"}
 
     async def ask(gateway: GatewayThread, **said: Any) -> CallToolResult:
@@ -296,10 +292,7 @@ def test_a_call_that_is_sent_again_is_the_same_turn(gateways: Gateways, pump: Pu
         later = told(run(ask(first)))
         other = run(ask(first, message="something else"))
     assert one["turn_id"] == two["turn_id"] == later["turn_id"]
-    assert (other.is_error, (other.meta or {})[PROBLEM_META]["type"]) == (
-        True,
-        "urn:brainq:problem:submit-conflict",
-    )
+    assert (other.is_error, (other.meta or {})[PROBLEM_META]["type"]) == (True, "urn:brainq:problem:submit-conflict")
     assert len(pump.client.turns()) == 1
     forget(pump)
     assert told(run(ask(first)))["text"] == "Read: seen", "from SQL, once Redis has let it go"
@@ -433,10 +426,7 @@ def test_a_turn_is_steered_and_cancelled_by_tools(gateway: GatewayThread, pump: 
             assert told(await client.call_tool("steer", steered)) == receipt
             busy = {"message": "x", "session": begun["session"], "on_busy": "reject"}
             refused = await client.call_tool("submit", busy)
-            assert (refused.is_error, (refused.meta or {})[PROBLEM_META]["live_turn_id"]) == (
-                True,
-                begun["turn_id"],
-            )
+            assert (refused.is_error, (refused.meta or {})[PROBLEM_META]["live_turn_id"]) == (True, begun["turn_id"])
             assert told(await client.call_tool("cancel", turn))["cancelled"] in ("requested", "cancelled")
             ended = await client.call_tool("result", {**turn, "wait_s": 30})
             assert ended.is_error
@@ -447,9 +437,7 @@ def test_a_turn_is_steered_and_cancelled_by_tools(gateway: GatewayThread, pump: 
         run(ask())
 
 
-def test_bad_input_is_refused_by_the_name_of_its_field_and_begins_nothing(
-    gateway: GatewayThread, pump: Pump
-) -> None:
+def test_bad_input_is_refused_by_the_name_of_its_field_and_begins_nothing(gateway: GatewayThread, pump: Pump) -> None:
     wrong: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
         ("gate", {}, {}, "message"),
         ("gate", {"message": "x", "session": "no spaces"}, {}, "session"),
@@ -485,11 +473,7 @@ def rpc(method: str, params: Any, request_id: str = "1") -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
 
 
-INITIALIZE = {
-    "protocolVersion": "2025-06-18",
-    "capabilities": {},
-    "clientInfo": {"name": "t", "version": "1"},
-}
+INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 
 
 def test_the_door_and_the_limits_are_every_route_s(
@@ -524,9 +508,7 @@ def test_the_door_and_the_limits_are_every_route_s(
     assert "sk-secret" not in caplog.text
 
 
-def test_a_gateway_that_stops_lets_its_calls_go_and_another_one_goes_on(
-    gateways: Gateways, pump: Pump
-) -> None:
+def test_a_gateway_that_stops_lets_its_calls_go_and_another_one_goes_on(gateways: Gateways, pump: Pump) -> None:
     first, second = gateways(), gateways()
     meta: Any = {IDEMPOTENCY_KEY: "k"}
 

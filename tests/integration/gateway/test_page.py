@@ -14,9 +14,7 @@ from tests.support.gateways import GatewayThread
 from tests.support.pump import Pump
 
 
-def test_the_page_is_open_and_what_it_shows_is_not(
-    gateways: Callable[..., GatewayThread], pump: Pump
-) -> None:
+def test_the_page_is_open_and_what_it_shows_is_not(gateways: Callable[..., GatewayThread], pump: Pump) -> None:
     token(pump, "anybody", "*")
     gateway = gateways()
     shell = gateway.http.get("/")
@@ -39,13 +37,7 @@ def test_a_file_of_another_release_is_ours_and_not_kept(gateway: GatewayThread) 
 
 def test_there_is_no_way_out_of_the_folder(gateway: GatewayThread) -> None:
     release = load_assets().release
-    for name in (
-        "..%2froutes.py",
-        "%2e%2e/routes.py",
-        "index.html",
-        "nothing.js",
-        "/etc/passwd",
-    ):
+    for name in ("..%2froutes.py", "%2e%2e/routes.py", "index.html", "nothing.js", "/etc/passwd"):
         answer = gateway.http.get(f"/page/{release}/{name}")
         assert answer.status_code in (401, 404), name
         assert answer.headers["content-type"] == "application/problem+json"

@@ -34,9 +34,7 @@ def test_input_has_a_receipt_that_tells_what_became_of_it(gateway: GatewayThread
     assert pump.finish(pump.client.handle(bounced["bounced_turn_id"])).text == "Read: late"
 
 
-def test_a_cancelled_turn_ends_and_cancelling_again_changes_nothing(
-    gateway: GatewayThread, pump: Pump
-) -> None:
+def test_a_cancelled_turn_ends_and_cancelling_again_changes_nothing(gateway: GatewayThread, pump: Pump) -> None:
     turn_id = submit(gateway)
     said = gateway.http.post(f"/v1/turns/{turn_id}/cancel", json={"reason": "never mind"}).json()
     assert said["cancelled"] in ("requested", "cancelled")
@@ -97,10 +95,7 @@ def test_an_approval_is_bound_to_its_arguments_and_decided_once(gateway: Gateway
     url, args_hash = asked(gateway, pump)
     (listed,) = gateway.http.get("/v1/approvals", params={"session": "s1"}).json()["approvals"]
     assert listed == gateway.http.get(url).json()
-    assert gateway.http.get("/v1/approvals", params={"session": "s2"}).json() == {
-        "approvals": [],
-        "next": None,
-    }
+    assert gateway.http.get("/v1/approvals", params={"session": "s2"}).json() == {"approvals": [], "next": None}
     problem(gateway.http.post(f"{url}/approve", json={"args_hash": "other"}), 409, "approval-decided")
     approved = gateway.http.post(f"{url}/approve", json={"args_hash": args_hash, "by": "ann"}).json()
     assert (approved["state"], approved["decided_by"]) == ("approved", "ann")
@@ -162,9 +157,9 @@ def test_a_session_is_looked_at_paused_and_talked_to(gateway: GatewayThread, pum
     assert gateway.http.post("/v1/sessions/s1/interrupt").json() == {"turn_id": None}
     page = gateway.http.get("/v1/sessions/s1/history").json()["turns"]
     assert {turn["turn_id"] for turn in page} >= {first, second}
-    (before,) = gateway.http.get(
-        "/v1/sessions/s1/history", params={"limit": 1, "after": page[1]["turn_id"]}
-    ).json()["turns"]
+    (before,) = gateway.http.get("/v1/sessions/s1/history", params={"limit": 1, "after": page[1]["turn_id"]}).json()[
+        "turns"
+    ]
     assert before == page[0]
 
 

@@ -63,9 +63,7 @@ def test_streams_outlive_the_gateway_that_is_killed(pump: Pump, tmp_path: Path) 
         with GatewayProcess(tmp_path, environment(pump)) as first:
             streaming = asyncio.ensure_future(read_on(readers, first.url, each=look))
             await asyncio.wait_for(all_began.wait(), 60)
-            await asyncio.to_thread(
-                pump.drain, "brainq.turns"
-            )  # each in the middle of its first step's calls
+            await asyncio.to_thread(pump.drain, "brainq.turns")  # each in the middle of its first step's calls
             await asyncio.to_thread(first.kill)
             cut_off = await streaming
         with GatewayThread(pump.settings, pump.wiring.brains) as second:
@@ -112,9 +110,7 @@ def test_a_gateway_whose_owner_is_gone_ends_its_streams_with_a_word_and_itself_w
     assert not reader.is_over
 
 
-def test_serve_becomes_the_gateways_process_where_it_is_told_to(
-    pump: Pump, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_serve_becomes_the_gateways_process_where_it_is_told_to(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in environment(pump).items():
         monkeypatch.setenv(name, value)
     for name in ("HOST", "PORT"):  # which the command sets

@@ -16,12 +16,7 @@ from tests.support.pump import Pump
 
 URL = "/v1/schedules"
 DAILY = {"name": "acme:daily", "session_id": "acme:{date}", "user_message": "hello", "when": "0 7 * * *"}
-ONCE = {
-    "name": "acme:once",
-    "session_id": "acme:1",
-    "user_message": "hello",
-    "at": "2026-01-05T09:00:00+01:00",
-}
+ONCE = {"name": "acme:once", "session_id": "acme:1", "user_message": "hello", "at": "2026-01-05T09:00:00+01:00"}
 OF_THE_BRAIN: tuple[dict[str, Any], ...] = (
     {"model": "scripted:x"},
     {"provider": "scripted"},
@@ -65,9 +60,7 @@ def names(page: dict[str, Any]) -> list[str]:
     return [each["name"] for each in page["schedules"]]
 
 
-def test_what_is_due_becomes_a_turn_and_the_same_again_changes_nothing(
-    gateway: GatewayThread, pump: Pump
-) -> None:
+def test_what_is_due_becomes_a_turn_and_the_same_again_changes_nothing(gateway: GatewayThread, pump: Pump) -> None:
     body = ONCE | {"metadata": {"a": 1}}
     first = gateway.http.post(URL, json=body)
     assert first.json() == {"name": "acme:once", "paused": False, "next_at": "2026-01-05T08:00:00Z"}
@@ -107,9 +100,7 @@ def test_a_list_is_of_ones_own_page_by_page(gateway: GatewayThread, pump: Pump) 
     assert len(names(gateway.http.get(URL, headers=all_).json())) == 5
 
 
-def test_one_whose_session_is_anothers_is_not_there_whatever_its_name(
-    gateway: GatewayThread, pump: Pump
-) -> None:
+def test_one_whose_session_is_anothers_is_not_there_whatever_its_name(gateway: GatewayThread, pump: Pump) -> None:
     all_, acme = token(pump, "all", "*"), token(pump, "acme", "acme:")
     made(gateway, all_, name="acme:x", session_id="evil:1", user_message="secret")
     requests = [("GET", ""), ("POST", "/pause"), ("POST", "/resume"), ("DELETE", "")]
@@ -137,11 +128,7 @@ def test_who_may_only_submit_is_not_shown_what_it_asks(gateway: GatewayThread, p
     made(gateway, token(pump, "all", "*"), user_message="secret")
     headers = token(pump, "acme", "acme:", Verb.SUBMIT)
     problem(gateway.http.get(f"{URL}/acme:daily", headers=headers), 403, "forbidden")
-    assert set(gateway.http.post(f"{URL}/acme:daily/pause", headers=headers).json()) == {
-        "name",
-        "paused",
-        "next_at",
-    }
+    assert set(gateway.http.post(f"{URL}/acme:daily/pause", headers=headers).json()) == {"name", "paused", "next_at"}
 
 
 def test_what_is_wrong_is_422_and_names_its_field(gateway: GatewayThread, pump: Pump) -> None:

@@ -87,11 +87,7 @@ def run(*, needs: Verb | None = None, thread: str = "{session_id}", **more: Any)
     return Asked(body={"threadId": thread, "runId": "r1", "messages": [said], **more}, needs=needs)
 
 
-DECIDED = {
-    "type": "tool-save",
-    "state": "approval-responded",
-    "approval": {"id": "{approval_id}", "approved": True},
-}
+DECIDED = {"type": "tool-save", "state": "approval-responded", "approval": {"id": "{approval_id}", "approved": True}}
 GIVEN = {"type": "tool-ring", "state": "output-available", "toolCallId": "{turn_id}-c1-0", "output": 1}
 RESUMED = [{"interruptId": "{approval_id}", "status": "resolved", "payload": {"approved": True}}]
 
@@ -152,11 +148,7 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     "DELETE /v1/turns/{turn_id}/holds/{hold_id}": IT,
     "GET /v1/turns/{turn_id}/approvals": IT,
     "POST /v1/turns/{turn_id}/finalizer/retry": IT,
-    "GET /v1/approvals": (
-        Asked(is_list=True),
-        Asked("?session={session_id}"),
-        Asked("?state=all", is_list=True),
-    ),
+    "GET /v1/approvals": (Asked(is_list=True), Asked("?session={session_id}"), Asked("?state=all", is_list=True)),
     "GET /v1/approvals/{approval_id}": IT,
     "POST /v1/approvals/{approval_id}/approve": IT,
     "POST /v1/approvals/{approval_id}/deny": IT,
@@ -199,10 +191,7 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
         chat(GIVEN, role="assistant", needs=Verb.STEER),
         chat(GIVEN, role="assistant", session="{own_session}"),
     ),
-    "GET /api/chat/{session_id}/stream": (
-        *IT,
-        Asked("?turn={turn_id}"),
-    ),
+    "GET /api/chat/{session_id}/stream": (*IT, Asked("?turn={turn_id}")),
     "POST /api/chat/{session_id}/stop": (*IT, Asked("?turn={turn_id}")),
     "POST /agui": RUNS,
     "POST /agui/{brain}": RUNS,
@@ -213,12 +202,8 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     ),
     "POST /v1/webhooks/deliveries/{delivery_id}/retry": IT,
     "POST /v1/chat/completions": (
-        Asked(
-            body=completed({"role": "tool", "tool_call_id": "{call_id}", "content": "x"}) | {"stream": True}
-        ),
-        Asked(
-            body=completed({"role": "user", "content": "x"}) | {"metadata": {"session_id": "{session_id}"}}
-        ),
+        Asked(body=completed({"role": "tool", "tool_call_id": "{call_id}", "content": "x"}) | {"stream": True}),
+        Asked(body=completed({"role": "user", "content": "x"}) | {"metadata": {"session_id": "{session_id}"}}),
     ),
     "POST /v1/responses": (
         Asked(body={"input": "x", "previous_response_id": "{response_id}", "background": True}),
@@ -383,9 +368,7 @@ def remembered(pump: Pump, session_id: str, turn_id: str) -> int:
     store = pump.wiring.store
     with store.database.transaction() as connection:
         items = [MemoryItem(kind="fact", text=said) for said in ("Likes tea.", "Likes milk.")]
-        store.memories.merge(
-            connection, scope=session_id, session_id=session_id, turn_id=turn_id, items=items
-        )
+        store.memories.merge(connection, scope=session_id, session_id=session_id, turn_id=turn_id, items=items)
     return store.memories.page([session_id], 1)[0].row
 
 
@@ -413,9 +396,7 @@ class Desk:
             answer = self.ask(route, asked, ids, headers)
         body, shown = answer.text, dict(answer.headers)
         for name, found in sorted(ids.items(), key=lambda item: -len(item[1])):
-            if (
-                "delivery" not in name and "memory" not in name
-            ):  # a number would be met anywhere; none is told back
+            if "delivery" not in name and "memory" not in name:  # a number would be met anywhere; none is told back
                 body = body.replace(found, f"<{name}>")
         for name in ("date", "content-length", "x-request-id"):  # each answer has its own
             shown.pop(name, None)
@@ -460,15 +441,9 @@ def _filled(value: Any, ids: Ids) -> Any:
     return json.loads(text)
 
 
-def test_who_asks_for_what_is_anothers_is_refused_and_told_nothing(
-    gateway: GatewayThread, pump: Pump
-) -> None:
-    mine, theirs, all_ = (
-        token(pump, name, of) for name, of in (("acme", "acme:"), ("evil", "evil:"), ("all", "*"))
-    )
-    scopes = {
-        verb: token(pump, f"no {verb}", "*", *(other for other in Verb if other is not verb)) for verb in Verb
-    }
+def test_who_asks_for_what_is_anothers_is_refused_and_told_nothing(gateway: GatewayThread, pump: Pump) -> None:
+    mine, theirs, all_ = (token(pump, name, of) for name, of in (("acme", "acme:"), ("evil", "evil:"), ("all", "*")))
+    scopes = {verb: token(pump, f"no {verb}", "*", *(other for other in Verb if other is not verb)) for verb in Verb}
     app = make_app(gateway.gateway)
     unlived = {path: gateway.http.get(path).content for path in open_paths(app)}
     ids = lived_in(gateway, pump, mine)
@@ -503,9 +478,7 @@ def test_who_asks_for_what_is_anothers_is_refused_and_told_nothing(
         assert gateway.http.get(path).content == content, f"{path} tells what there is"
 
     # And each request of the table asks for what is there: whose it is may. The last ones end what others look at.
-    order = sorted(
-        TABLE, key=lambda route: (not route.startswith("GET "), "/cancel" in route, "DELETE" in route)
-    )
+    order = sorted(TABLE, key=lambda route: (not route.startswith("GET "), "/cancel" in route, "DELETE" in route))
     for route in order:
         answer = desk.ask(route, TABLE[route][0], ids, all_ if route in OF_NO_SESSION else mine)
         assert answer.status_code not in (401, 403, 404, 422), f"{route}: {answer.text}"
@@ -519,9 +492,7 @@ OF_NO_SESSION = {"GET /v1/fleet/activity", "GET /metrics", "GET /v1/fleet"}
 LISTS = {route for route, requests in TABLE.items() if any(asked.is_list for asked in requests)}
 
 
-def test_a_tenant_sees_its_own_deliveries_and_of_where_they_go_the_host(
-    gateway: GatewayThread, pump: Pump
-) -> None:
+def test_a_tenant_sees_its_own_deliveries_and_of_where_they_go_the_host(gateway: GatewayThread, pump: Pump) -> None:
     mine = token(pump, "acme", "acme:", Verb.OPERATE)
     row = given_up(pump, "a-turn")
     (told,) = gateway.http.get("/v1/webhooks/deliveries?state=dead", headers=mine).json()["deliveries"]

@@ -34,14 +34,10 @@ def submitted(gateway: GatewayThread, headers: dict[str, str], session: str, sai
 def rows_about(pump: Pump) -> dict[str, int]:
     with pump.wiring.store.engine.connect() as connection:
         tables = ("turns", "inputs", "brakes", "approvals", "schedules", "memories")
-        return {
-            name: connection.execute(text(f"SELECT count(*) FROM {name}")).scalar_one() for name in tables
-        }
+        return {name: connection.execute(text(f"SELECT count(*) FROM {name}")).scalar_one() for name in tables}
 
 
-def test_ids_of_another_tenant_inside_ones_own_session_are_as_ids_of_nobody(
-    gateway: GatewayThread, pump: Pump
-) -> None:
+def test_ids_of_another_tenant_inside_ones_own_session_are_as_ids_of_nobody(gateway: GatewayThread, pump: Pump) -> None:
     theirs, mine = token(pump, "acme", "acme:"), token(pump, "evil", "evil:")
     foreign = submitted(gateway, theirs, "acme:1", "save")
     waits = submitted(gateway, theirs, "acme:1", "then this")
@@ -146,10 +142,7 @@ def test_one_tenants_requests_are_not_counted_for_another_of_the_same_name(
 
 def test_who_paused_a_session_is_told(gateway: GatewayThread, pump: Pump) -> None:
     mine = token(pump, "acme", "acme:")
-    for session, body, said in (
-        ("acme:1", None, "by acme"),
-        ("acme:2", {"reason": "Mia looks"}, "acme: Mia looks"),
-    ):
+    for session, body, said in (("acme:1", None, "by acme"), ("acme:2", {"reason": "Mia looks"}, "acme: Mia looks")):
         url = f"/v1/sessions/{session}"
         assert gateway.http.post(f"{url}/pause", json=body, headers=mine).json() == {"changed": True}
         assert gateway.http.get(url, headers=mine).json()["why_paused"] == said

@@ -80,9 +80,7 @@ def test_a_wait_ends_with_the_result_or_with_where_to_look(gateway: GatewayThrea
     assert (late.status_code, late.headers["preference-applied"]) == (202, "wait=1")
     answers: list[httpx.Response] = []
     url = f"/v1/turns/{late.json()['turn_id']}/result"
-    waiter = threading.Thread(
-        target=lambda: answers.append(gateway.http.get(url, headers={"Prefer": "wait=30"}))
-    )
+    waiter = threading.Thread(target=lambda: answers.append(gateway.http.get(url, headers={"Prefer": "wait=30"})))
     waiter.start()
     wait_until(lambda: len(gateway.gateway.streams) == 1, "it waits")
     pump.finish(pump.client.handle(late.json()["turn_id"]))
@@ -112,9 +110,7 @@ def test_events_are_continued_from_every_number(gateway: GatewayThread, pump: Pu
         problem(gateway.http.get(url, params={"after": wrong}), 422, "invalid-input")
 
 
-def test_a_stream_is_live_and_beats_while_nothing_happens(
-    gateways: Callable[..., GatewayThread], pump: Pump
-) -> None:
+def test_a_stream_is_live_and_beats_while_nothing_happens(gateways: Callable[..., GatewayThread], pump: Pump) -> None:
     gateway = gateways(heartbeat_s=0.05)
     turn_id = submit(gateway)
     reader = EventReader()
@@ -262,9 +258,7 @@ def test_a_turn_goes_on_in_its_requests_trace(gateway: GatewayThread, pump: Pump
         return request.traceparent
 
     trace, body = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", {"user_message": "look"}
-    traced = gateway.http.post(
-        "/v1/turns", json={"session_id": "s1", **body}, headers={"traceparent": trace}
-    ).json()
+    traced = gateway.http.post("/v1/turns", json={"session_id": "s1", **body}, headers={"traceparent": trace}).json()
     plain = gateway.http.post("/v1/turns", json={"session_id": "s2", **body}).json()
     wrong = gateway.http.post(
         "/v1/turns", json={"session_id": "s3", **body}, headers={"traceparent": "00-0-0-01"}

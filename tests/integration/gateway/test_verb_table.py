@@ -50,13 +50,7 @@ Row = tuple[str, Asked, Needs]
 
 READ, SUBMIT, STEER, DECIDE, CONFIGURE = Verb.READ, Verb.SUBMIT, Verb.STEER, Verb.DECIDE, Verb.CONFIGURE
 A2A, MCP = *A2A_VERBS, *MCP_VERBS
-CHATS = (
-    "POST /api/chat",
-    "POST /agui",
-    "POST /agui/{brain}",
-    "POST /v1/chat/completions",
-    "POST /v1/responses",
-)
+CHATS = ("POST /api/chat", "POST /agui", "POST /agui/{brain}", "POST /v1/chat/completions", "POST /v1/responses")
 """Routes that do what their body says."""
 
 BESIDE: dict[str, tuple[Verb, ...]] = {
@@ -92,9 +86,7 @@ def configured() -> Iterator[Row]:
         body = {"session_id": "acme:8", "user_message": "x", option: OPTIONS[option]}
         yield row("POST /v1/turns", Asked(body=body), SUBMIT, CONFIGURE)
     for option in CONFIGURE_OPTIONS & set(ScheduleBody.model_fields):
-        yield row(
-            "POST /v1/schedules", scheduled(name="{name}", **{option: OPTIONS[option]}), SUBMIT, CONFIGURE
-        )
+        yield row("POST /v1/schedules", scheduled(name="{name}", **{option: OPTIONS[option]}), SUBMIT, CONFIGURE)
     for option in CONFIGURE_OPTIONS & set(SubmitInput.model_fields):
         asked = tool("submit", {"message": "x", "session": "acme:8", option: OPTIONS[option]})
         yield row(MCP, asked, READ, SUBMIT, CONFIGURE)
@@ -231,15 +223,10 @@ def desk(gateway: GatewayThread, pump: Pump, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_without_one_of_its_verbs_nothing_is_done_and_with_them_alone_it_is(
-    gateway: GatewayThread,
-    pump: Pump,
-    desk: Desk,
+    gateway: GatewayThread, pump: Pump, desk: Desk
 ) -> None:
     without = {verb: token(pump, f"no {verb}", "*", *(set(Verb) - {verb})) for verb in Verb}
-    just = {
-        needs: token(pump, f"just {number}", "*", *needs)
-        for number, needs in enumerate({n for *_, n in ROWS})
-    }
+    just = {needs: token(pump, f"just {number}", "*", *needs) for number, needs in enumerate({n for *_, n in ROWS})}
     ids = lived_in(gateway, pump, token(pump, "acme", "acme:"))
     ids |= {"args_hash": pump.client.approval(ids["approval_id"]).args_hash}
 
@@ -258,14 +245,10 @@ def test_without_one_of_its_verbs_nothing_is_done_and_with_them_alone_it_is(
     assert standing() == before
     assert pump.client.approval(ids["approval_id"]).state == "pending"
 
-    for route, asked, needs in sorted(
-        ROWS, key=lambda row: DECIDE not in row[2]
-    ):  # before the turn is cancelled
+    for route, asked, needs in sorted(ROWS, key=lambda row: DECIDE not in row[2]):  # before the turn is cancelled
         answer = desk.ask(route, asked, ids, just[needs])
         if outcome(route, answer) != "let in":
-            wrong.append(
-                f"{route}{asked.query} {asked.body or ''}: {set(needs)} is not enough: {answer.text}"
-            )
+            wrong.append(f"{route}{asked.query} {asked.body or ''}: {set(needs)} is not enough: {answer.text}")
     assert not wrong, "\n".join(wrong)
     assert pump.client.approval(ids["approval_id"]).state == "approved", "what is let in is done"
 
@@ -287,9 +270,7 @@ def test_what_clients_send_by_themselves_counts_of_who_may_configure(
     assert (widened.options is not None and widened.options.temperature == 1) == may_configure
 
 
-def test_of_a_decision_that_comes_back_nothing_is_believed(
-    gateway: GatewayThread, pump: Pump, desk: Desk
-) -> None:
+def test_of_a_decision_that_comes_back_nothing_is_believed(gateway: GatewayThread, pump: Pump, desk: Desk) -> None:
     """An MCP client says which turn, which approval and which arguments its user saw."""
     foreign, own = pump.submit("acme:1", "save").turn_id, pump.submit("evil:1", "save").turn_id
     pump.drain()
@@ -298,9 +279,7 @@ def test_of_a_decision_that_comes_back_nothing_is_believed(
     mine = token(pump, "evil", "evil:")
 
     def decide(asks: dict[str, str]) -> None:
-        state = json.dumps(
-            {"turn_id": own, "seq": 0, "asks": {ids[name]: said for name, said in asks.items()}}
-        )
+        state = json.dumps({"turn_id": own, "seq": 0, "asks": {ids[name]: said for name, said in asks.items()}})
         decided = {ids[name]: DECIDED_THERE["{approval_id}"] for name in asks}
         asked = tool("gate", {"message": "x", "wait_s": 0}, requestState=state, inputResponses=decided)
         assert desk.ask(MCP, asked, ids, mine).status_code == 200

@@ -51,9 +51,7 @@ def call(executor: BoundedToolExecutor, faulty_pinned: PinnedServer, tmp_path: P
     """Calls a tool of the faulty server, by the server's name of it; notes go to `tmp_path`."""
     tools: dict[str, Tool] = {tool.name: tool for tool in tools_of_server(faulty(tmp_path), faulty_pinned)}
 
-    def called(
-        name: str, limit_s: float = 20.0, context: RunContext | None = None, **arguments: Any
-    ) -> CallReturn:
+    def called(name: str, limit_s: float = 20.0, context: RunContext | None = None, **arguments: Any) -> CallReturn:
         context = context_for(DeadlineToken(limit_s)) if context is None else context
         return run_in(executor, tools[f"faulty__{name}"], context, arguments)
 

@@ -45,9 +45,7 @@ def test_a_server_is_started_by_its_first_call_and_kept(call: Call, tmp_path: Pa
     with ThreadPoolExecutor(8) as threads:
         asked = [threads.submit(call, "echo", text=str(number)) for number in range(8)]
         outcomes = [one.result() for one in asked]
-    assert [getattr(outcome, "value", outcome) for outcome in outcomes] == [
-        str(number) for number in range(8)
-    ]
+    assert [getattr(outcome, "value", outcome) for outcome in outcomes] == [str(number) for number in range(8)]
     [pid] = noted(tmp_path, "starts")
     close_sessions()
     assert not is_running(int(pid))
@@ -130,9 +128,7 @@ def test_the_argument_for_keys_gets_the_call_s_key_whatever_the_model_says(
     assert noted(tmp_path, "writes") == [context.idempotency_key] * 2
 
 
-def test_a_read_that_hangs_is_cancelled_at_its_deadline_and_its_server_is_replaced(
-    call: Call, tmp_path: Path
-) -> None:
+def test_a_read_that_hangs_is_cancelled_at_its_deadline_and_its_server_is_replaced(call: Call, tmp_path: Path) -> None:
     assert answers(call)
     outcome = call("hang", limit_s=0.3)
     assert isinstance(outcome, ToolTimeout)

@@ -82,9 +82,7 @@ def checked(brainq: Brainq) -> tuple[str, str]:
     return row["level"], f"{row['said']} {row['remedy']}"
 
 
-def test_a_server_that_does_not_start_is_told_with_its_own_words(
-    brainq: Brainq, app: str, tmp_path: Path
-) -> None:
+def test_a_server_that_does_not_start_is_told_with_its_own_words(brainq: Brainq, app: str, tmp_path: Path) -> None:
     (tmp_path / "die-at-start").touch()
     ran = brainq("mcp", "pin")
     assert ran.code == 1

@@ -28,9 +28,7 @@ def vault() -> Iterator[Vault]:
 
 def server_of(vault: Vault) -> McpServer:
     oauth = McpOAuth(client_id=CLIENT, client_secret=SECRET, issuer=vault.authorization.issuer, scope=SCOPE)
-    return McpServer(
-        "vault", url=vault.url, headers={"X-Tenant": "tenant-of-ours"}, oauth=oauth, start_timeout_s=60
-    )
+    return McpServer("vault", url=vault.url, headers={"X-Tenant": "tenant-of-ours"}, oauth=oauth, start_timeout_s=60)
 
 
 def test_a_token_is_got_when_the_server_asks_for_one_and_again_when_it_is_refused(

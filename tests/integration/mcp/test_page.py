@@ -17,9 +17,7 @@ from brainq.tools.mcp.tools import pinning_mode
 PAGE = Path(__file__).parents[3] / "docs" / "mcp.md"
 
 
-def test_the_brain_of_the_page_has_the_tools_that_were_pinned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_brain_of_the_page_has_the_tools_that_were_pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     [servers] = re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (tmp_path / "app.py").write_text(code)
@@ -39,8 +37,7 @@ def test_the_brain_of_the_page_has_the_tools_that_were_pinned(
     schema = {"type": "object", "properties": {}}
     pinned = {
         server: pinned_server(
-            named[server],
-            [{"name": name, "inputSchema": schema, "annotations": hints} for name, hints in tools],
+            named[server], [{"name": name, "inputSchema": schema, "annotations": hints} for name, hints in tools]
         )
         for server, tools in offered.items()
     }

@@ -97,9 +97,7 @@ class Shop:
 
 
 @pytest.mark.parametrize("key_argument", ["idempotency_key", ""])
-def test_twenty_charges_under_kills(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key_argument: str
-) -> None:
+def test_twenty_charges_under_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key_argument: str) -> None:
     """With the server's argument for keys each is charged exactly once; without it at most once, and what was cut off
     is unknown."""
     shop = Shop(tmp_path, monkeypatch, key_argument)

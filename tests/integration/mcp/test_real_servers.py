@@ -47,12 +47,8 @@ def five(tmp_path: Path) -> list[McpServer]:
     (tmp_path / "files" / "a.txt").write_text("hello")
     return [
         McpServer("files", [npm("mcp-server-filesystem"), str(tmp_path / "files")]),
-        McpServer(
-            "memory", [npm("mcp-server-memory")], env={"MEMORY_FILE_PATH": str(tmp_path / "memory.jsonl")}
-        ),
-        McpServer(
-            "everything", [npm("mcp-server-everything"), "stdio"], env={"MY_API_KEY": "sk-everything-1"}
-        ),
+        McpServer("memory", [npm("mcp-server-memory")], env={"MEMORY_FILE_PATH": str(tmp_path / "memory.jsonl")}),
+        McpServer("everything", [npm("mcp-server-everything"), "stdio"], env={"MY_API_KEY": "sk-everything-1"}),
         McpServer("git", [pypi("mcp-server-git"), "-r", str(repository)]),
         McpServer("time", [pypi("mcp-server-time")]),
     ]
@@ -85,9 +81,7 @@ def calling(executor: BoundedToolExecutor, server: McpServer) -> Asked:
     return call
 
 
-def test_five_servers_are_pinned_and_none_is_started_to_know_their_tools(
-    five: list[McpServer], tmp_path: Path
-) -> None:
+def test_five_servers_are_pinned_and_none_is_started_to_know_their_tools(five: list[McpServer], tmp_path: Path) -> None:
     with counting_starts() as to_pin:
         seen = discover(five)
     assert {server.command[0] for server in five if server.command} <= set(to_pin)
@@ -107,9 +101,7 @@ def test_five_servers_are_pinned_and_none_is_started_to_know_their_tools(
         assert not Brain("five", "openai:x", mcp=five, mcp_catalogue=tmp_path / "lock.json").tools
 
 
-def test_each_of_the_five_answers(
-    five: list[McpServer], executor: BoundedToolExecutor, tmp_path: Path
-) -> None:
+def test_each_of_the_five_answers(five: list[McpServer], executor: BoundedToolExecutor, tmp_path: Path) -> None:
     files, memory, everything, git, clock = [calling(executor, server) for server in five]
     read = files("read_text_file", path=str(tmp_path / "files" / "a.txt"))
     assert isinstance(read, ToolSuccess)
@@ -132,9 +124,7 @@ def test_each_of_the_five_answers(
     assert "Europe/Berlin" in str(getattr(now, "value", now))
 
 
-def test_a_long_read_is_cancelled_and_the_server_goes_on(
-    five: list[McpServer], executor: BoundedToolExecutor
-) -> None:
+def test_a_long_read_is_cancelled_and_the_server_goes_on(five: list[McpServer], executor: BoundedToolExecutor) -> None:
     everything = calling(executor, five[2])
     assert isinstance(everything("echo", message="hi"), ToolSuccess)
     pid = children_of(os.getpid(), "server-everything")
@@ -188,9 +178,7 @@ def test_a_server_that_is_killed_in_a_call_is_opened_again(
     everything = calling(executor, replace(five[2], tools={"trigger-long-running-operation": rule}))
     context = context_for(DeadlineToken(60.0))
     with ThreadPoolExecutor(1) as threads:
-        asked = threads.submit(
-            everything, "trigger-long-running-operation", context=context, duration=3, steps=12
-        )
+        asked = threads.submit(everything, "trigger-long-running-operation", context=context, duration=3, steps=12)
         wait_until(lambda: context.newest_progress is not None, "the server is in the middle of it")
         [pid] = children_of(os.getpid(), "server-everything")
         os.kill(pid, signal.SIGKILL)
@@ -212,9 +200,7 @@ def test_no_server_outlives_a_worker_that_is_killed(five: list[McpServer]) -> No
         "busy": long,
         "then": {"tool": "echo", "arguments": {"message": "hi"}},
     }
-    holder = subprocess.Popen(
-        [sys.executable, str(HOLDER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    holder = subprocess.Popen([sys.executable, str(HOLDER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert holder.stdin is not None
     assert holder.stdout is not None
     try:
@@ -244,9 +230,7 @@ def names_in(file: Path) -> set[str]:
 def children_of(pid: int, name: str) -> list[int]:
     found = subprocess.run(["pgrep", "-P", str(pid), "-f", name], capture_output=True, text=True, check=False)
     alive = [int(line) for line in found.stdout.split()]
-    return [
-        one for one in alive if "Z" not in Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()[0]
-    ]
+    return [one for one in alive if "Z" not in Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()[0]]
 
 
 def pids_of(world: World, pool: str) -> list[int]:

@@ -60,9 +60,7 @@ def over_http(folder: Path) -> Iterator[McpServer]:
 class Lab:
     """A brain with the server's tools, whose model calls one of them."""
 
-    def __init__(
-        self, pumps: Pumps, folder: Path, server: McpServer, pinned: PinnedServer, tool: str
-    ) -> None:
+    def __init__(self, pumps: Pumps, folder: Path, server: McpServer, pinned: PinnedServer, tool: str) -> None:
         catalogue = folder.parent / "mcp.lock.json"
         write_catalogue(catalogue, {"lab": pinned.model_copy(update={"transport": server.transport})})
         self.model = Watched(calls((f"lab__{tool}", {"topic": "bees"})), says("Done."))
@@ -166,9 +164,7 @@ def test_a_read_s_task_that_its_server_forgot_has_failed(
     assert lab.status(handle) is TraceStatus.FAILED
 
 
-def test_what_the_server_says_of_an_end_is_the_call_s(
-    folder: Path, over_http: McpServer, pinned: PinnedServer
-) -> None:
+def test_what_the_server_says_of_an_end_is_the_call_s(folder: Path, over_http: McpServer, pinned: PinnedServer) -> None:
     (research, *_) = tools_of_server(over_http, pinned.model_copy(update={"transport": "http"}))
     shut, closed = text("the archive is shut", isError=True), None
     ends = {
@@ -254,9 +250,7 @@ def test_a_process_that_stops_leaves_its_tasks_to_others(lab: Lab) -> None:
 
 
 @pytest.mark.full
-def test_a_server_that_is_away_for_a_while_is_asked_again(
-    pumps: Pumps, folder: Path, pinned: PinnedServer
-) -> None:
+def test_a_server_that_is_away_for_a_while_is_asked_again(pumps: Pumps, folder: Path, pinned: PinnedServer) -> None:
     with TasksOverHttp(folder) as served:
         lab = Lab(pumps, folder, McpServer("lab", url=served.url), pinned, "research")
         handle = lab.parked()
@@ -327,9 +321,7 @@ def test_a_server_that_was_started_again_is_not_asked_for_its_forerunner_s_task(
 
 
 @pytest.mark.full
-def test_a_server_that_does_not_say_how_its_task_is_is_asked_again(
-    lab: Lab, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_server_that_does_not_say_how_its_task_is_is_asked_again(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     handle = lab.parked()
     end(lab.folder, "task-1", "busy")
     lab.asked()
@@ -349,13 +341,7 @@ def test_a_row_of_another_version_keeps_no_other_task_from_being_taken(lab: Lab)
     ((row, _),) = redis.zrange(key, 0, -1, withscores=True)
     written = json.loads(row)
     renamed = {("ref" if name == "call" else name): value for name, value in written.items()}
-    odd = [
-        {**written, "effect": "telepathy"},
-        renamed,
-        [],
-        {**written, "task": ["task-1"]},
-        {**written, "call": 7},
-    ]
+    odd = [{**written, "effect": "telepathy"}, renamed, [], {**written, "task": ["task-1"]}, {**written, "call": 7}]
     unreadable = {json.dumps(one): -number for number, one in enumerate(odd, 1)}
     old = json.dumps({**renamed, "begun": 1})
     more = json.dumps({**written, "task": [*written["task"], "more"], "more": 1})
@@ -365,9 +351,7 @@ def test_a_row_of_another_version_keeps_no_other_task_from_being_taken(lab: Lab)
     assert [task.row for task in tasks.lapsed(place, 20)] == [more, row]
     assert redis.zrange(key, 0, 1) == [more, row]  # before those that were put off
     kept = set(redis.zrange(key, 0, -1)) - {more, row}
-    assert kept == {
-        one for one in unreadable if one != "[]"
-    }  # what is too old, or says no time, is forgotten
+    assert kept == {one for one in unreadable if one != "[]"}  # what is too old, or says no time, is forgotten
     redis.zrem(key, more, *kept)
     end(lab.folder, "task-1", "completed", text("the report"))
     lab.pump = lab.pumps(lab.brain, owner="two")

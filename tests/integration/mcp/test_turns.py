@@ -40,9 +40,7 @@ def test_a_server_is_started_by_the_first_call_and_not_by_the_turn(
     try:
         assert parallel.drain(*names.PARALLEL_QUEUES)
         assert len(noted(tmp_path, "starts")) == 1
-        assert serial.drain(
-            *names.SERIAL_QUEUES
-        )  # in this process, so with the same server, which dies of it
+        assert serial.drain(*names.SERIAL_QUEUES)  # in this process, so with the same server, which dies of it
         assert len(noted(tmp_path, "starts")) == 1
         assert parallel.drain(*names.PARALLEL_QUEUES)
         assert len(noted(tmp_path, "starts")) == 2

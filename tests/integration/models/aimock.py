@@ -31,9 +31,7 @@ class AimockServer(Aimock):
 
     def chance_faults(self) -> set[str]:
         """The chance faults that fired since the reset."""
-        return {
-            entry["response"]["chaosAction"] for entry in self.journal() if "chaosAction" in entry["response"]
-        }
+        return {entry["response"]["chaosAction"] for entry in self.journal() if "chaosAction" in entry["response"]}
 
 
 def says(text: str, **more: Any) -> Fixture:

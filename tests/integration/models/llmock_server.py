@@ -30,13 +30,7 @@ class LlmockServer:
         self.url = f"http://127.0.0.1:{port}"
         program = Path(sys.executable).with_name("llmock")
         self._process = subprocess.Popen(
-            [
-                str(program),
-                "serve",
-                f"--port={port}",
-                "--log-level=error",
-                f"--stream-chunk-delay-ms={chunk_delay_ms}",
-            ],
+            [str(program), "serve", f"--port={port}", "--log-level=error", f"--stream-chunk-delay-ms={chunk_delay_ms}"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

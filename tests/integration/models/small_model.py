@@ -24,9 +24,7 @@ from tests.support.wait import wait_until
 ROOT = Path(__file__).parents[3]
 MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
 CONTEXT_TOKENS = 2048
-WIDE_TOKENS = (
-    8192  # more than the model was trained with: it forgets, which is what a test of a weak model wants
-)
+WIDE_TOKENS = 8192  # more than the model was trained with: it forgets, which is what a test of a weak model wants
 TOOLS_TEMPLATE = Path(__file__).with_name("chatml_tools.jinja")
 
 

@@ -17,15 +17,7 @@ from examples.airline.aimock import Fixture, why_not
 from tests.integration.models.aimock import AimockServer, fails, says
 from tests.integration.models.asking import WireName, ask, streamed_or_not, vendor
 from tests.support.wait import wait_until
-from tests.unit.models.requests import (
-    WEATHER,
-    assistant,
-    call,
-    request,
-    result,
-    system,
-    user,
-)
+from tests.unit.models.requests import WEATHER, assistant, call, request, result, system, user
 
 REASON = why_not()
 pytestmark = [pytest.mark.full, pytest.mark.needs(REASON is None, REASON)]
@@ -126,14 +118,9 @@ def test_a_silent_reply(wire: WireName, streamed: bool) -> None:
 
 
 @streamed_or_not
-def test_reasoning_is_not_taken_for_text(
-    provider: VendorProvider, aimock: AimockServer, streamed: bool
-) -> None:
+def test_reasoning_is_not_taken_for_text(provider: VendorProvider, aimock: AimockServer, streamed: bool) -> None:
     aimock.hold(
-        {
-            "match": {"model": "claude-opus-4-6"},
-            "response": {"content": "Four.", "reasoning": "Two and two make four."},
-        }
+        {"match": {"model": "claude-opus-4-6"}, "response": {"content": "Four.", "reasoning": "Two and two make four."}}
     )
     reply = ask(provider, request(model="claude-opus-4-6"), streamed=streamed)
     assert reply.text == "Four."
@@ -169,9 +156,7 @@ def test_a_retry_after_beyond_the_time_is_not_waited_for(
 
 @streamed_or_not
 @pytest.mark.parametrize("status", [500, 503, 529])
-def test_server_errors_are_retried(
-    provider: VendorProvider, aimock: AimockServer, status: int, streamed: bool
-) -> None:
+def test_server_errors_are_retried(provider: VendorProvider, aimock: AimockServer, status: int, streamed: bool) -> None:
     aimock.hold(*fails(status, times=2), says("at last"))
     assert ask(provider, request(), streamed=streamed).text == "at last"
     assert aimock.statuses() == [status, status, 200]
@@ -317,9 +302,7 @@ def test_an_abandoned_stream_is_hung_up(provider: VendorProvider, aimock: Aimock
     ids=["alone", "many", "first half", "second half", "half in the middle"],
 )
 @streamed_or_not
-def test_emoji_in_halves(
-    provider: VendorProvider, aimock: AimockServer, sent: str, text: str, streamed: bool
-) -> None:
+def test_emoji_in_halves(provider: VendorProvider, aimock: AimockServer, sent: str, text: str, streamed: bool) -> None:
     aimock.hold(says(sent, chunkSize=1))
     reply = ask(provider, request(), streamed=streamed)
     assert reply.text == text

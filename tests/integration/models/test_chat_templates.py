@@ -99,21 +99,11 @@ def brain_of(provider: OpenAIProvider, late: threading.Event) -> Brain:
 
 @pytest.mark.parametrize(
     ("template", "roles", "refusals"),
-    [
-        (qwen, "all", 0),
-        (mistral, "alternating", 0),
-        (gemma, "no_system", 0),
-        (mistral, "all", 1),
-        (gemma, "all", 1),
-    ],
+    [(qwen, "all", 0), (mistral, "alternating", 0), (gemma, "no_system", 0), (mistral, "all", 1), (gemma, "all", 1)],
     ids=["qwen", "mistral", "gemma", "mistral, learned", "gemma, learned"],
 )
 def test_every_request_is_one_that_the_template_takes(
-    pumps: Callable[..., Pump],
-    server: WireServer,
-    template: Template,
-    roles: str,
-    refusals: int,
+    pumps: Callable[..., Pump], server: WireServer, template: Template, roles: str, refusals: int
 ) -> None:
     provider = OpenAIProvider(base_url=f"{server.url}/v1", api_key="k", roles=roles)
     provider.warm_up()
@@ -168,13 +158,7 @@ def test_every_request_is_one_that_the_template_takes(
 
     assert len(model.refused) == refusals, model.refused
     said = [str(messages) for messages in model.requests]
-    for sight in (
-        "And the oil?",
-        "Look twice.",
-        "review of your steps",
-        "reported as not finished",
-        "cancelled",
-    ):
+    for sight in ("And the oil?", "Look twice.", "review of your steps", "reported as not finished", "cancelled"):
         assert any(sight in text for text in said), sight
     assert "summary" in said[-1]
     provider.close()

@@ -12,14 +12,7 @@ from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.status import Ending
 from brainq.models import resolve_model
 from brainq.models.costs import cost_usd
-from brainq.models.scripted import (
-    Rules,
-    ScriptedFailure,
-    ScriptedProvider,
-    calls,
-    fails,
-    says,
-)
+from brainq.models.scripted import Rules, ScriptedFailure, ScriptedProvider, calls, fails, says
 from brainq.wiring.preflight import check_model
 from tests.support.pump import Pump
 
@@ -50,9 +43,7 @@ def looks(request: ModelRequest) -> ModelReply:
 @pytest.fixture
 def made(pumps: Callable[..., Pump], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pump]:
     def make(first: Rules, second: Rules = looks) -> Pump:
-        brain = Brain(
-            "shop", Fallback([Service("gpt-4.1", first), Service("gpt-4.1-mini", second)], rest_s=60)
-        )
+        brain = Brain("shop", Fallback([Service("gpt-4.1", first), Service("gpt-4.1-mini", second)], rest_s=60))
 
         @brain.tool(effect=Effect.READ_ONLY)
         def look() -> str:  # pyright: ignore[reportUnusedFunction]
@@ -98,15 +89,11 @@ def test_the_price_is_that_of_who_answered_and_the_worst_case_that_of_the_deares
         return ScriptedProvider(rules=chosen).generate_stream(request)
 
     monkeypatch.setattr(provider, "generate_stream", generate_stream)
-    brain = Brain(
-        "shop", Fallback(["openai:gpt-4.1", "openai:gpt-4.1-mini"]), limits=Limits(max_output_tokens=10_000)
-    )
+    brain = Brain("shop", Fallback(["openai:gpt-4.1", "openai:gpt-4.1-mini"]), limits=Limits(max_output_tokens=10_000))
     pump = pumps(brain)
     handle = pump.submit("s1", "What is there?", limits={"max_steps": 1})
     result = pump.finish(handle)
-    assert [(spend.model, spend.cost_usd) for spend in result.spends] == [
-        ("gpt-4.1-mini", pytest.approx(cheap))
-    ]
+    assert [(spend.model, spend.cost_usd) for spend in result.spends] == [("gpt-4.1-mini", pytest.approx(cheap))]
     # 10,000 tokens of output cost 0.08 dollars at the dearest one: too much for this turn.
     refused = pump.finish(pump.submit("s2", "What is there?", limits={"max_cost_usd": 0.05}))
     assert refused.stop_reason.value == "max_cost"

@@ -14,15 +14,7 @@ from brainq.models.asking.vendor_provider import VendorProvider
 from brainq.models.openai.chat_provider import OpenAIProvider
 from tests.integration.models.asking import ask, streamed_or_not, vendor
 from tests.integration.models.llmock_server import LlmockServer
-from tests.unit.models.requests import (
-    WEATHER,
-    assistant,
-    call,
-    request,
-    result,
-    system,
-    user,
-)
+from tests.unit.models.requests import WEATHER, assistant, call, request, result, system, user
 
 ONE_TWO = {"type": "reply", "text": "one two three four five six"}
 
@@ -153,9 +145,7 @@ def test_a_stream_that_breaks_off_before_its_first_word_is_repeated_here(
 def test_a_stalled_stream_ends_at_the_deadline(
     provider: VendorProvider, llmock: LlmockServer, after_chunks: int
 ) -> None:
-    llmock.behave(
-        {"type": "stream_fault", "kind": "stall", "after_chunks": after_chunks, "stall_seconds": 30}, ONE_TWO
-    )
+    llmock.behave({"type": "stream_fault", "kind": "stall", "after_chunks": after_chunks, "stall_seconds": 30}, ONE_TWO)
     began = time.monotonic()
     with pytest.raises(ProviderError) as caught:
         list(provider.generate_stream(request(timeout_s=2.0)))
@@ -166,9 +156,7 @@ def test_a_stalled_stream_ends_at_the_deadline(
 
 
 @streamed_or_not
-def test_a_silent_server_ends_at_the_deadline(
-    provider: VendorProvider, llmock: LlmockServer, streamed: bool
-) -> None:
+def test_a_silent_server_ends_at_the_deadline(provider: VendorProvider, llmock: LlmockServer, streamed: bool) -> None:
     llmock.behave({"type": "delay", "seconds": 30})
     began = time.monotonic()
     with pytest.raises(ProviderError) as caught:
@@ -195,9 +183,7 @@ def test_an_output_schema_is_sent(provider: VendorProvider, llmock: LlmockServer
 
 
 @streamed_or_not
-def test_limits_of_the_output_are_sent(
-    provider: VendorProvider, llmock: LlmockServer, streamed: bool
-) -> None:
+def test_limits_of_the_output_are_sent(provider: VendorProvider, llmock: LlmockServer, streamed: bool) -> None:
     ask(provider, request(options=ModelOptions(temperature=0.5), max_output_tokens=77), streamed=streamed)
     body = llmock.requests()[0]["body"]
     assert (body["temperature"], body["max_tokens"]) == (0.5, 77)

@@ -28,15 +28,7 @@ from brainq.models.pydantic_ai.provider import PydanticAIProvider
 from brainq.models.pydantic_ai.services import SERVICES
 from brainq.models.resolve import resolve_model
 from tests.integration.models.wire_server import Answer, Exchange, WireServer
-from tests.unit.models.requests import (
-    WEATHER,
-    assistant,
-    call,
-    request,
-    result,
-    system,
-    user,
-)
+from tests.unit.models.requests import WEATHER, assistant, call, request, result, system, user
 
 QUICK = RetryPolicy(first_s=0.01, max_attempts=4)
 THOUGHT: dict[str, Any] = {"text": "Oslo, then.", "thought": True}
@@ -100,14 +92,8 @@ both = pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whol
 
 
 @both
-def test_what_gemini_has_signed_goes_back_to_it(
-    wire: WireServer, gemini: PydanticAIProvider, streamed: bool
-) -> None:
-    wire.answers = [
-        Answers(THOUGHT, CALL),
-        Answers({"text": "Rain "}, {"text": "😀."}),
-        Answers({"text": "?"}),
-    ]
+def test_what_gemini_has_signed_goes_back_to_it(wire: WireServer, gemini: PydanticAIProvider, streamed: bool) -> None:
+    wire.answers = [Answers(THOUGHT, CALL), Answers({"text": "Rain "}, {"text": "😀."}), Answers({"text": "?"})]
     messages = [system("Be kind."), user("The weather?")]
     first = ask(gemini, *messages, streamed=streamed)
     assert (first.finish_reason, first.calls[0].arguments) == ("tool_calls", {"city": "Oslo"})
@@ -130,8 +116,7 @@ def test_what_gemini_has_signed_goes_back_to_it(
 
 @both
 @pytest.mark.parametrize(
-    ("said", "finish"),
-    [("STOP", FinishKind.WHOLE), ("MAX_TOKENS", FinishKind.LENGTH), ("SAFETY", FinishKind.FILTERED)],
+    ("said", "finish"), [("STOP", FinishKind.WHOLE), ("MAX_TOKENS", FinishKind.LENGTH), ("SAFETY", FinishKind.FILTERED)]
 )
 def test_whether_a_reply_is_whole(
     wire: WireServer, gemini: PydanticAIProvider, streamed: bool, said: str, finish: FinishKind
@@ -148,9 +133,7 @@ def test_a_stream_that_ends_without_a_reason_was_cut(wire: WireServer, gemini: P
 
 
 @both
-def test_a_service_in_trouble_is_asked_again(
-    wire: WireServer, gemini: PydanticAIProvider, streamed: bool
-) -> None:
+def test_a_service_in_trouble_is_asked_again(wire: WireServer, gemini: PydanticAIProvider, streamed: bool) -> None:
     def trouble(status: int) -> Answer:
         error = {"code": status, "message": "busy", "status": "UNAVAILABLE"}
 
@@ -188,9 +171,7 @@ def test_what_is_refused_is_told_at_once(
     assert (caught.value.kind, caught.value.retryable) == (kind, False)
 
 
-def test_a_silent_stream_stalls_and_its_connection_is_given_up(
-    wire: WireServer, gemini: PydanticAIProvider
-) -> None:
+def test_a_silent_stream_stalls_and_its_connection_is_given_up(wire: WireServer, gemini: PydanticAIProvider) -> None:
     gone = threading.Event()
 
     def silent(exchange: Exchange) -> None:
@@ -222,9 +203,7 @@ def test_a_call_ends_at_its_deadline(wire: WireServer, gemini: PydanticAIProvide
 
 def test_images_go_along_and_options_are_settings(wire: WireServer, gemini: PydanticAIProvider) -> None:
     data = b"\x89PNG bytes"
-    image = Attachment(
-        sha256=hashlib.sha256(data).hexdigest(), media_type="image/png", size=len(data), name="plan.png"
-    )
+    image = Attachment(sha256=hashlib.sha256(data).hexdigest(), media_type="image/png", size=len(data), name="plan.png")
     missing = image.model_copy(update={"sha256": "0" * 64})
     options = ModelOptions(
         temperature=0.5, top_p=0.9, seed=7, stop=("END",), tool_choice="weather", reasoning_effort="low"
@@ -247,12 +226,7 @@ def test_images_go_along_and_options_are_settings(wire: WireServer, gemini: Pyda
     assert "no longer kept" in first["parts"][2]["text"]
     assert any("inlineData" in part for part in last["parts"])
     config = sent["generationConfig"]
-    assert (config["temperature"], config["topP"], config["seed"], config["maxOutputTokens"]) == (
-        0.5,
-        0.9,
-        7,
-        99,
-    )
+    assert (config["temperature"], config["topP"], config["seed"], config["maxOutputTokens"]) == (0.5, 0.9, 7, 99)
     assert (config["stopSequences"], config["thinkingConfig"]["thinking_level"].lower()) == (["END"], "low")
     assert sent["toolConfig"]["functionCallingConfig"]["mode"] == "ANY"
 
@@ -270,8 +244,7 @@ def test_threads_share_a_model(wire: WireServer, gemini: PydanticAIProvider) -> 
     wire.answers = [Answers({"text": "Hi"})] * 12
     texts: list[str] = []
     ask_twice = [
-        threading.Thread(target=lambda: texts.extend(gemini.generate(request()).text for _ in "ab"))
-        for _ in range(6)
+        threading.Thread(target=lambda: texts.extend(gemini.generate(request()).text for _ in "ab")) for _ in range(6)
     ]
     for thread in ask_twice:
         thread.start()
@@ -311,11 +284,7 @@ def test_a_function_gets_the_conversation_and_its_surrogates_are_joined() -> Non
     reply = provider.generate(request(*late, tools=(WEATHER,)))
     assert (reply.text, reply.calls[0].arguments) == ("So \ufffd", '{"city": ')
     (sent,) = seen[0]
-    assert [type(part).__name__ for part in sent.parts] == [
-        "SystemPromptPart",
-        "UserPromptPart",
-        "UserPromptPart",
-    ]
+    assert [type(part).__name__ for part in sent.parts] == ["SystemPromptPart", "UserPromptPart", "UserPromptPart"]
     assert isinstance(sent.parts[2], UserPromptPart)
     *_, last = provider.generate_stream(request(tools=(WEATHER,)))
     assert last.reply is not None
@@ -395,9 +364,7 @@ def test_names_resolve_and_say_what_they_miss(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("MISTRAL_API_KEY", "k")
     mistral, _ = resolve_model("mistral:mistral-large-latest")
     assert isinstance(mistral, PydanticAIProvider)
-    with pytest.raises(
-        SetupError, match=r"pip install 'brainq\[pydantic-ai\]' 'pydantic-ai-slim\[mistral\]'"
-    ):
+    with pytest.raises(SetupError, match=r"pip install 'brainq\[pydantic-ai\]' 'pydantic-ai-slim\[mistral\]'"):
         mistral.check()
     other, model = resolve_model("pydantic-ai:nobody:x")
     assert model == "nobody:x"

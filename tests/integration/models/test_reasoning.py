@@ -14,11 +14,7 @@ from brainq.contracts.status import Ending
 from brainq.models.anthropic.provider import AnthropicProvider
 from brainq.models.asking.vendor_provider import VendorProvider
 from brainq.models.openai.chat_provider import OpenAIProvider
-from tests.integration.models.thinking_services import (
-    Claude,
-    DeepSeek,
-    beginning_read_again,
-)
+from tests.integration.models.thinking_services import Claude, DeepSeek, beginning_read_again
 from tests.integration.models.wire_server import Exchange, WireServer
 from tests.support.pump import Pump
 from tests.unit.models.requests import request
@@ -74,9 +70,7 @@ def test_claudes_thinking_goes_back_with_the_result_and_not_with_the_next_turn(
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     deltas = [event for event in events if event.kind.endswith(".delta")]
     words = {
-        (kind, step): "".join(
-            str(one.data["text"]) for one in deltas if (one.kind, one.data["step"]) == (kind, step)
-        )
+        (kind, step): "".join(str(one.data["text"]) for one in deltas if (one.kind, one.data["step"]) == (kind, step))
         for kind, step in dict.fromkeys((one.kind.value, one.data["step"]) for one in deltas)
     }
     assert list(words.items()) == [

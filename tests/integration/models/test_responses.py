@@ -78,10 +78,7 @@ def test_reasoning_that_cannot_be_decrypted_is_left_out_of_that_request(
     wire: WireServer, provider: OpenAIResponsesProvider
 ) -> None:
     def refuse(exchange: Exchange) -> None:
-        error = {
-            "message": "The encrypted content could not be verified.",
-            "code": "invalid_encrypted_content",
-        }
+        error = {"message": "The encrypted content could not be verified.", "code": "invalid_encrypted_content"}
         exchange.send_json(400, {"error": error})
 
     service = ResponsesService([CALL], [said("Rain.")], [said("Still rain.")])

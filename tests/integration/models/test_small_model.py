@@ -52,9 +52,7 @@ def provider(wire: WireName, small_model: SmallModel) -> Iterator[VendorProvider
 
 @streamed_or_not
 def test_a_reply_and_what_it_cost(provider: VendorProvider, streamed: bool) -> None:
-    asked = request(
-        *GREETING, max_output_tokens=12, options=ModelOptions(temperature=0, seed=7), timeout_s=60.0
-    )
+    asked = request(*GREETING, max_output_tokens=12, options=ModelOptions(temperature=0, seed=7), timeout_s=60.0)
     reply = ask(provider, asked, streamed=streamed)
     assert reply.text.strip()
     assert reply.model == MODEL
@@ -97,9 +95,7 @@ def test_an_output_schema_holds_the_model(small_model: SmallModel) -> None:
 
 
 @streamed_or_not
-def test_a_long_reply_ends_at_the_deadline(
-    provider: VendorProvider, small_model: SmallModel, streamed: bool
-) -> None:
+def test_a_long_reply_ends_at_the_deadline(provider: VendorProvider, small_model: SmallModel, streamed: bool) -> None:
     began = time.monotonic()
     with pytest.raises(ProviderError) as caught:
         ask(provider, request(*STORY, max_output_tokens=500, timeout_s=0.7), streamed=streamed)
@@ -127,10 +123,7 @@ def test_too_long_a_request_is_called_that(provider: VendorProvider, streamed: b
 
 def test_a_whole_turn(provider: VendorProvider, pumps: Callable[..., Pump]) -> None:
     brain = Brain(
-        "small",
-        provider,
-        "You are a friendly assistant.",
-        limits=Limits(max_output_tokens=40, timeout_s=90.0),
+        "small", provider, "You are a friendly assistant.", limits=Limits(max_output_tokens=40, timeout_s=90.0)
     )
     heard: list[StreamChunk] = []
     brain.on_stream_chunk(heard.append)

@@ -92,10 +92,7 @@ def test_a_model_without_eyes_is_told_of_both_images_in_words(
     provider.close()
 
     assert (result.ending, result.steps) == (Ending.COMPLETED, 2), result.error
-    assert result.stop_reason in (
-        StopReason.ANSWERED,
-        StopReason.LENGTH,
-    )  # how long it talks is its own affair
+    assert result.stop_reason in (StopReason.ANSWERED, StopReason.LENGTH)  # how long it talks is its own affair
     snapshot = handle.snapshot()
     assert snapshot is not None
     assert {(entry.tool, entry.status) for entry in snapshot.trace} == {("radar", TraceStatus.COMPLETED)}

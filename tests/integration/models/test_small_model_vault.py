@@ -61,18 +61,12 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_every_turn_of_a_weak_model_ends(
-    provider: OpenAIProvider, notes: Path, pumps: Callable[..., Pump]
-) -> None:
+def test_every_turn_of_a_weak_model_ends(provider: OpenAIProvider, notes: Path, pumps: Callable[..., Pump]) -> None:
     brain = copy.copy(vault_brain)
     brain.model = provider
     brain.options, brain.for_step = ModelOptions(temperature=0.8), made_to_call
-    brain.limits = Limits(
-        timeout_s=240, max_steps=4, max_tool_calls=6, max_output_tokens=60, max_context_tokens=6_000
-    )
-    brain.auxiliary_model = ScriptedProvider(
-        []
-    )  # it has no answer: what is asked beside the steps goes by rules
+    brain.limits = Limits(timeout_s=240, max_steps=4, max_tool_calls=6, max_output_tokens=60, max_context_tokens=6_000)
+    brain.auxiliary_model = ScriptedProvider([])  # it has no answer: what is asked beside the steps goes by rules
     pump = pumps(brain, lease_s=10.0)
     called: list[str] = []
     for message in MESSAGES:
@@ -94,8 +88,7 @@ def test_every_turn_of_a_weak_model_ends(
         assert {spend.model for spend in result.spends} <= {MODEL, "small"}
         client: Any = pump.wiring.state.redis
         history = [
-            json.loads(text)
-            for text in client.lrange(pump.wiring.state.keys.of_session("s1", "history"), 0, -1)
+            json.loads(text) for text in client.lrange(pump.wiring.state.keys.of_session("s1", "history"), 0, -1)
         ]
         asked = [call["id"] for entry in history for call in entry.get("calls", ())]
         answered = [entry["call_id"] for entry in history if entry["role"] == "tool"]

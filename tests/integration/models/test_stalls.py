@@ -105,9 +105,7 @@ def test_a_pause_that_is_too_long(server: WireServer, provider: VendorProvider, 
     assert caught.value.kind == "stalled"
 
 
-def test_a_reader_that_takes_its_time_is_no_stall(
-    server: WireServer, provider: VendorProvider, wire: WireName
-) -> None:
+def test_a_reader_that_takes_its_time_is_no_stall(server: WireServer, provider: VendorProvider, wire: WireName) -> None:
     read = threading.Event()
 
     def waits_for_the_reader(exchange: Exchange) -> None:
@@ -181,9 +179,7 @@ def test_a_foreign_stream_that_hangs_is_left_and_asked_again(
         yield from hello(asked)
 
     provider = Foreign(first_hangs)
-    pump = pumps(
-        Brain("patient", provider, limits=Limits(first_token_s=1.0, idle_s=SHORT_S, timeout_s=LONG_S))
-    )
+    pump = pumps(Brain("patient", provider, limits=Limits(first_token_s=1.0, idle_s=SHORT_S, timeout_s=LONG_S)))
     result = pump.finish(pump.submit("s1", "Hello?"), timeout_s=LONG_S)
     assert (result.text, result.stop_reason) == ("Hello", StopReason.ANSWERED)
     assert provider.asked == 2

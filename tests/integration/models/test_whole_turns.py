@@ -17,13 +17,7 @@ from brainq.models.asking.vendor_provider import VendorProvider
 from brainq.models.openai.chat_provider import OpenAIProvider
 from brainq.models.openai.responses_provider import OpenAIResponsesProvider
 from tests.integration.models.responses_service import ResponsesService
-from tests.integration.models.thinking_services import (
-    BACK,
-    CONTENT,
-    Claude,
-    DeepSeek,
-    beginning_read_again,
-)
+from tests.integration.models.thinking_services import BACK, CONTENT, Claude, DeepSeek, beginning_read_again
 from tests.integration.models.wire_server import WireServer
 from tests.support.blobs import png
 from tests.support.pump import Pump

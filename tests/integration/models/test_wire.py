@@ -35,12 +35,8 @@ def anthropic_words(exchange: Exchange, *words: str, end: bool = True) -> None:
     exchange.event({"type": "message_start", "message": {"model": "c", "usage": {"input_tokens": 1}}})
     exchange.event({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}})
     for word in words:
-        exchange.event(
-            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": word}}
-        )
-    exchange.event(
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}}
-    )
+        exchange.event({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": word}})
+    exchange.event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}})
     exchange.event({"type": "message_stop"})
     if end:
         exchange.finish()
@@ -52,9 +48,7 @@ def streamed(provider: VendorProvider, timeout_s: float = 5.0) -> str:
     return last.reply.text
 
 
-def test_a_split_emoji_arrives_whole(
-    wire: WireServer, openai: OpenAIProvider, anthropic: AnthropicProvider
-) -> None:
+def test_a_split_emoji_arrives_whole(wire: WireServer, openai: OpenAIProvider, anthropic: AnthropicProvider) -> None:
     wire.answers = [
         lambda exchange: openai_words(exchange, "Hi \ud83d", "\ude00", "!"),
         lambda exchange: anthropic_words(exchange, "Hi \ud83d", "\ude00", "!"),
@@ -79,12 +73,8 @@ def test_what_the_head_of_a_stream_should_have_said_is_filled_in(
 ) -> None:
     def headless(exchange: Exchange) -> None:  # as llama.cpp answers when an emoji comes first
         exchange.begin()
-        exchange.event(
-            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "😀"}}
-        )
-        exchange.event(
-            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}}
-        )
+        exchange.event({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "😀"}})
+        exchange.event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}})
         exchange.event({"type": "message_stop"})
         exchange.finish()
 
@@ -96,17 +86,11 @@ def test_what_the_head_of_a_stream_should_have_said_is_filled_in(
     assert last.reply.usage.output_tokens == 3
 
 
-def test_a_parameter_that_is_refused_is_left_out_from_then_on(
-    wire: WireServer, openai: OpenAIProvider
-) -> None:
+def test_a_parameter_that_is_refused_is_left_out_from_then_on(wire: WireServer, openai: OpenAIProvider) -> None:
     def refuse(exchange: Exchange) -> None:
         exchange.send_json(400, {"error": {"message": "Unknown parameter: 'stream_options'."}})
 
-    wire.answers = [
-        refuse,
-        lambda exchange: openai_words(exchange, "a"),
-        lambda exchange: openai_words(exchange, "b"),
-    ]
+    wire.answers = [refuse, lambda exchange: openai_words(exchange, "a"), lambda exchange: openai_words(exchange, "b")]
     assert [streamed(openai), streamed(openai)] == ["a", "b"]
     assert ["stream_options" in body for body in wire.bodies] == [True, False, False]
 
@@ -249,9 +233,7 @@ def test_an_error_with_http_200(wire: WireServer, openai: OpenAIProvider) -> Non
 
 
 @pytest.mark.parametrize("body", [["a list"], {"choices": ["words"]}, {"choices": [{"message": "words"}]}])
-def test_an_answer_of_another_shape_is_malformed(
-    wire: WireServer, openai: OpenAIProvider, body: object
-) -> None:
+def test_an_answer_of_another_shape_is_malformed(wire: WireServer, openai: OpenAIProvider, body: object) -> None:
     wire.answers = [lambda exchange: exchange.send_json(200, body)] * QUICK.max_attempts
     with pytest.raises(ProviderError, match="unreadable") as caught:
         openai.generate(request(timeout_s=60))
@@ -305,13 +287,8 @@ def test_threads_share_one_client(wire: WireServer, openai: OpenAIProvider) -> N
     assert wire.connections < 40, "connections are used again"
 
 
-def test_a_model_call_is_one_span(
-    wire: WireServer, openai: OpenAIProvider, anthropic: AnthropicProvider
-) -> None:
-    wire.answers = [
-        lambda exchange: openai_words(exchange, "Hi"),
-        lambda exchange: anthropic_words(exchange, "Hi"),
-    ]
+def test_a_model_call_is_one_span(wire: WireServer, openai: OpenAIProvider, anthropic: AnthropicProvider) -> None:
+    wire.answers = [lambda exchange: openai_words(exchange, "Hi"), lambda exchange: anthropic_words(exchange, "Hi")]
     with recording_everybody() as recorder:
         for provider in (openai, anthropic):
             asked = request()

@@ -59,9 +59,7 @@ def ask(provider: VendorProvider, *, stream: bool) -> str:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_model_without_eyes_is_told_in_words_from_then_on(
-    wire: WireServer, vendor: Any, stream: bool
-) -> None:
+def test_a_model_without_eyes_is_told_in_words_from_then_on(wire: WireServer, vendor: Any, stream: bool) -> None:
     provider, shown, body = vendor
     wire.answers = [refusal(400, "image input is not supported"), answer(body), answer(body)]
     assert [ask(provider, stream=stream) for _ in range(2)] == ["A hull.", "A hull."]
@@ -69,9 +67,7 @@ def test_a_model_without_eyes_is_told_in_words_from_then_on(
     assert "cannot be shown to this model" in str(wire.bodies[-1])
 
 
-def test_a_picture_that_cannot_be_read_costs_one_request_and_no_session(
-    wire: WireServer, vendor: Any
-) -> None:
+def test_a_picture_that_cannot_be_read_costs_one_request_and_no_session(wire: WireServer, vendor: Any) -> None:
     provider, shown, body = vendor
     wire.answers = [refusal(400, "Could not process image"), answer(body), answer(body)]
     assert [ask(provider, stream=False) for _ in range(2)] == ["A hull.", "A hull."]

@@ -36,9 +36,7 @@ class Claude(Thinker):
     def __call__(self, exchange: Exchange) -> None:
         newest = self.messages[-1]
         if newest["content"][0]["type"] != "tool_result":
-            thought = [
-                block for one in self.messages for block in one["content"] if "thinking" in block["type"]
-            ]
+            thought = [block for one in self.messages for block in one["content"] if "thinking" in block["type"]]
             if thought:
                 self.wrong.append(f"an earlier turn's {thought}")
             return self.stream(exchange, CONTENT)
@@ -49,9 +47,7 @@ class Claude(Thinker):
             {name: value for name, value in block.items() if name != "cache_control"}
             for block in self.messages[-2]["content"]
         ]
-        wanted = [
-            {**block, "id": back[-1].get("id")} if block["type"] == "tool_use" else block for block in CONTENT
-        ]
+        wanted = [{**block, "id": back[-1].get("id")} if block["type"] == "tool_use" else block for block in CONTENT]
         if back != wanted:
             self.wrong.append(json.dumps(back))
         return self.stream(exchange, [text("It rains.")])
@@ -67,9 +63,7 @@ class DeepSeek(Thinker):
     def __call__(self, exchange: Exchange) -> None:
         called = [one for one in self.messages if one.get("tool_calls")]
         if any({name: one.get(name) for name in BACK} != BACK for one in called):
-            return self.refuse(
-                exchange, "The `reasoning_content` in the thinking mode must be passed back to the API."
-            )
+            return self.refuse(exchange, "The `reasoning_content` in the thinking mode must be passed back to the API.")
         replies = [one for one in self.messages if one["role"] == "assistant"]
         if replies and replies[-1].get("tool_calls"):
             return self.stream(exchange, [{"reasoning_content": "Rain."}, {"content": "It rains."}], "stop")

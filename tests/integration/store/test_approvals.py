@@ -138,9 +138,7 @@ def test_asking_again_leaves_what_is_decided(store: Store, state: FinalApprovalS
 
 
 @pytest.mark.parametrize("state", ["approved", "denied", "expired"])
-def test_a_step_that_redis_lost_asks_anew_about_other_arguments(
-    store: Store, state: FinalApprovalState
-) -> None:
+def test_a_step_that_redis_lost_asks_anew_about_other_arguments(store: Store, state: FinalApprovalState) -> None:
     ask(store, "c1-0")
     store.approvals.decided("turn-1", "c1-0", state, by="ann", comment="as before")
 
@@ -179,12 +177,7 @@ def test_a_decision_says_who_and_why(store: Store) -> None:
     assert store.approvals.decided("turn-1", "c1-0", "denied", by="ann", comment="not today") is True
 
     found = known(store)
-    assert (found.state, found.decided_by, found.comment, found.edited) == (
-        "denied",
-        "ann",
-        "not today",
-        False,
-    )
+    assert (found.state, found.decided_by, found.comment, found.edited) == ("denied", "ann", "not today", False)
     assert (found.args_hash, found.arguments) == ("h", {"table": "users"})
     assert found.decided_at is not None
     assert found.decided_at >= found.created_at
@@ -207,9 +200,7 @@ def test_the_first_decision_stays(store: Store) -> None:
 def test_edited_arguments_take_the_place_of_the_first(store: Store, kept: str | None) -> None:
     ask(store, "c1-0")
 
-    assert store.approvals.decided(
-        "turn-1", "c1-0", "approved", by="ann", edited=True, args_hash="h2", args_json=kept
-    )
+    assert store.approvals.decided("turn-1", "c1-0", "approved", by="ann", edited=True, args_hash="h2", args_json=kept)
 
     found = known(store)
     assert (found.edited, found.args_hash) == (True, "h2")

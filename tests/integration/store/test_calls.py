@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.contracts.call import (
-    ToolFailure,
-    ToolOutcome,
-    ToolSuccess,
-    ToolTimeout,
-    ToolUnknown,
-)
+from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.contracts.rows import VoidResult
 from brainq.contracts.status import Effect
 from brainq.store.store import Store

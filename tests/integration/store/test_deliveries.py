@@ -119,9 +119,7 @@ def test_a_list_is_of_a_state_and_of_ones_own_sessions_in_pages(store: Store) ->
     assert len(store.deliveries.list("pending")) == 3
 
 
-def test_an_ending_is_told_with_its_result_or_not_at_all(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_ending_is_told_with_its_result_or_not_at_all(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.turns.accept(request())
     records, claim = SqlRecords(store, [HOOK]), FinalStepClaim("s1", "turn-1", "log", "me", 1, 1)
 
@@ -139,9 +137,7 @@ def test_an_ending_is_told_with_its_result_or_not_at_all(
     assert store.turns.result("turn-1") is not None
 
 
-def test_an_approval_is_told_with_its_row_a_moment_later(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_approval_is_told_with_its_row_a_moment_later(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     told = AnnouncingApprovals(store.database, store.deliveries, [HOOK])
 
     def broken(*_: object) -> None:

@@ -58,9 +58,7 @@ def test_an_accepted_input_can_be_read_back(store: Store) -> None:
 
     assert (row.session_id, row.turn_id, row.state, row.step) == ("s1", "turn-1", "accepted", None)
     assert row.item == sent
-    assert row.receipt == Receipt(
-        client_message_id="m:1", session_id="s1", turn_id="turn-1", state="accepted"
-    )
+    assert row.receipt == Receipt(client_message_id="m:1", session_id="s1", turn_id="turn-1", state="accepted")
     assert abs(row.accepted_at - datetime.now(UTC)) < timedelta(minutes=1)
     assert (row.settled_at, row.bounced_turn_id) == (None, None)
     assert store.inputs.get("s1", "m:1") == row
@@ -103,9 +101,7 @@ def test_the_same_id_finds_what_became_of_it(store: Store) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "other", [item("m1", "slower"), item("m1", readiness=True)], ids=["text", "readiness"]
-)
+@pytest.mark.parametrize("other", [item("m1", "slower"), item("m1", readiness=True)], ids=["text", "readiness"])
 def test_other_content_under_a_used_id_is_a_conflict(store: Store, other: TurnInput) -> None:
     accept(store, "m1")
     store.inputs.consumed("s1", {"m1": 1})
@@ -118,10 +114,7 @@ def test_other_content_under_a_used_id_is_a_conflict(store: Store, other: TurnIn
 
 def test_one_id_from_eight_threads_is_one_row(store: Store) -> None:
     for number in range(5):
-        jobs = [
-            lambda n=n, number=number: store.inputs.accept("s1", f"turn-{n}", item(f"m{number}"))
-            for n in range(8)
-        ]
+        jobs = [lambda n=n, number=number: store.inputs.accept("s1", f"turn-{n}", item(f"m{number}")) for n in range(8)]
 
         answers = at_once(jobs)
 

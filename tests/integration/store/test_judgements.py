@@ -60,10 +60,7 @@ def test_planning_is_recorded_once_a_step(store: Store) -> None:
 
     assert [record(["relevance"]), record(["tone"])] == [True, False]
     assert [row.judge for row in store.judgements.of("turn-1")] == ["relevance"]
-    assert (
-        records.record_judges(FinalStepClaim("s1", "turn-2", "judges", "me", 1, 1), "s1", "turn-2", ())
-        is True
-    )
+    assert records.record_judges(FinalStepClaim("s1", "turn-2", "judges", "me", 1, 1), "s1", "turn-2", ()) is True
 
 
 def test_a_claim_holds_until_its_lease_is_over(store: Store) -> None:
@@ -109,9 +106,7 @@ def test_of_many_one_takes_over_a_lapsed_lease(store: Store) -> None:
 def test_a_judgement_brings_its_own_tokens(store: Store) -> None:
     plan(store, "tone")
     store.judgements.claim("turn-1", "tone", LONG_S)
-    store.judgements.settle(
-        "turn-1", "tone", GOOD.model_copy(update={"input_tokens": 90, "output_tokens": 8})
-    )
+    store.judgements.settle("turn-1", "tone", GOOD.model_copy(update={"input_tokens": 90, "output_tokens": 8}))
     row = only(store)
     assert (row.input_tokens, row.output_tokens, row.cost_usd) == (90, 8, None)
 
@@ -127,13 +122,7 @@ def test_the_first_score_stays(store: Store) -> None:
     assert store.judgements.fail("turn-1", "tone", "late", 0, dead=True) is False
     assert store.judgements.claim("turn-1", "tone", 0) is None
     row = only(store)
-    assert (row.state, row.score, row.reason, row.method, row.model) == (
-        "done",
-        0.9,
-        GOOD.reason,
-        "model",
-        "m",
-    )
+    assert (row.state, row.score, row.reason, row.method, row.model) == ("done", 0.9, GOOD.reason, "model", "m")
     assert (row.input_tokens, row.output_tokens, row.cost_usd, row.error) == (100, 7, 0.002, None)
     assert store.judgements.due(-9e6, 9) == []
 
@@ -153,9 +142,7 @@ def test_of_many_one_settles(store: Store) -> None:
     plan(store, "tone")
     scores = [Judgement(score=number / 10, reason=str(number)) for number in range(8)]
 
-    answers = at_once(
-        [lambda score=score: store.judgements.settle("turn-1", "tone", score) for score in scores]
-    )
+    answers = at_once([lambda score=score: store.judgements.settle("turn-1", "tone", score) for score in scores])
 
     assert sum(answers) == 1
     assert only(store).score == scores[answers.index(True)].score

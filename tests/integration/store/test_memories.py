@@ -44,9 +44,7 @@ def claim(turn_id: str = "turn-1", step: str = "memory") -> FinalStepClaim:
     return FinalStepClaim("s1", turn_id, step, "me", 1, 1)
 
 
-def remember(
-    store: Store, *texts: str, scope: str = "ann", turn_id: str = "turn-1", kind: Any = "fact"
-) -> None:
+def remember(store: Store, *texts: str, scope: str = "ann", turn_id: str = "turn-1", kind: Any = "fact") -> None:
     items = [MemoryItem.model_construct(kind=kind, text=said) for said in texts]  # text of any kind
     with store.database.transaction() as connection:
         store.memories.merge(connection, scope=scope, session_id="s1", turn_id=turn_id, items=items)
@@ -215,10 +213,7 @@ def test_a_scope_is_read_in_pages_and_forgotten_by_whom_it_is(store: Store) -> N
 
     def forget_all(*sessions: str) -> list[int]:
         with store.database.transaction() as connection:
-            return [
-                of.forget_all(connection, ["ann"], sessions or None)
-                for of in (store.memories, store.observations)
-            ]
+            return [of.forget_all(connection, ["ann"], sessions or None) for of in (store.memories, store.observations)]
 
     assert [forget_all("acme:"), forget_all(), forget_all()] == [[0, 0], [2, 1], [0, 0]]
     assert found(store, "tea") == []

@@ -86,9 +86,7 @@ def test_head_is_the_newest_revision(store: Store) -> None:
 
 def test_processes_may_upgrade_at_once(sql_url: str) -> None:
     processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", UPGRADE, sql_url], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+        subprocess.Popen([sys.executable, "-c", UPGRADE, sql_url], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for _ in range(2)
     ]
     said = [process.communicate(timeout=60) for process in processes]
@@ -134,9 +132,7 @@ def test_a_schema_of_before_the_first_release_is_refused_with_the_remedy(
         Store.open(store_url)
 
 
-def test_an_up_to_date_sqlite_store_loads_neither_alembic_nor_another_databases_dialect(
-    tmp_path: Path,
-) -> None:
+def test_an_up_to_date_sqlite_store_loads_neither_alembic_nor_another_databases_dialect(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'brainq.db'}"
     Store.open(url).close()
     code = (

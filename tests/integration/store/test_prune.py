@@ -171,9 +171,7 @@ def test_files_of_a_submit_that_became_no_turn_go_after_a_week(store: Store) -> 
     store.blobs.keep("s1", "refused", [File(b"nobody's")])
     store.blobs.keep("s1", "coming", [File(b"just sent")])
     with store.engine.connect() as connection:
-        connection.execute(
-            text(f"UPDATE attachments SET created_at = '{LONG_AGO}' WHERE turn_id = 'refused'")
-        )
+        connection.execute(text(f"UPDATE attachments SET created_at = '{LONG_AGO}' WHERE turn_id = 'refused'"))
 
     prune(store, 365 * DAY_S)
 
@@ -254,9 +252,7 @@ def test_only_what_is_over_goes(store: Store) -> None:
         store.deliveries.plan(connection, ending_deliveries([WEBHOOK], result("turn-told")))
     with store.engine.connect() as connection:
         connection.execute(
-            judgements.update()
-            .where(judgements.c.turn_id == "turn-stuck")
-            .values(updated_at=text(f"'{LONG_AGO}'"))
+            judgements.update().where(judgements.c.turn_id == "turn-stuck").values(updated_at=text(f"'{LONG_AGO}'"))
         )
     age(store, *(f"turn-{name}" for name in ("failed", "judged", "told", "stuck", "dead")), "refused-1")
     age(store, "turn-unended", ended=None)
@@ -302,9 +298,7 @@ def test_a_turn_that_ended_this_week_without_a_decision_stays(store: Store) -> N
     age_rows(store, "finalizer_steps")
     live_turn(store)
     assert prune(store, -60)["turns"] == 0
-    SqlRecords(store).record_decision(
-        FinalStepClaim("s1", "turn-1", "decision", "me", 1, 1), decision("turn-1")
-    )
+    SqlRecords(store).record_decision(FinalStepClaim("s1", "turn-1", "decision", "me", 1, 1), decision("turn-1"))
     assert prune(store, -60)["turns"] == 1
 
 

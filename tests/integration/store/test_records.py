@@ -50,9 +50,7 @@ def entry(index: int, **more: object) -> ToolTraceEntry:
 
 
 def conversation(turn_id: str = "turn-1", calls: int = 12) -> tuple[Message, ...]:
-    asked = tuple(
-        ToolCall(id=f"c1-{n}", name="read_note", arguments={"path": f"{n}.md"}) for n in range(calls)
-    )
+    asked = tuple(ToolCall(id=f"c1-{n}", name="read_note", arguments={"path": f"{n}.md"}) for n in range(calls))
     return (
         Message(role="user", content="go \ud83d\ude00", turn=turn_id),
         Message(role="assistant", calls=asked, turn=turn_id, step=1),
@@ -120,12 +118,7 @@ def figures(store: Store) -> tuple[int, float]:
 
 def test_a_trace_may_hold_any_text(store: Store) -> None:
     details = TurnDetails(
-        (),
-        (
-            entry(
-                0, tool="say_\ud800", detail="a\x00b \ud800", status=TraceStatus.FAILED, attempt=3, repairs=2
-            ),
-        ),
+        (), (entry(0, tool="say_\ud800", detail="a\x00b \ud800", status=TraceStatus.FAILED, attempt=3, repairs=2),)
     )
     SqlRecords(store).record_answer(claim(), result(), False, details)
 
@@ -156,9 +149,7 @@ def test_redacted_calls_keep_how_they_ended_and_not_what(store: Store) -> None:
     store.calls.start(**call("c1-3"), args_json='{"a": "secret"}', idempotency_key="k")
     store.calls.record_outcome("turn-1", "c1-0", 1, ToolSuccess(value="secret"), late=False)
     store.calls.record_outcome("turn-1", "c1-1", 1, ToolTimeout(after_ms=1), late=False)
-    assert "secret" in (
-        store.calls.of("turn-1")[0].outcome_json or ""
-    )  # a rescue may need it: the turn lives
+    assert "secret" in (store.calls.of("turn-1")[0].outcome_json or "")  # a rescue may need it: the turn lives
 
     SqlRecords(store).record_answer(claim(), result(), True, TurnDetails())
     store.calls.record_outcome("turn-1", "c1-1", 1, ToolSuccess(value="secret"), late=True)

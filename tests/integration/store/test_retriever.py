@@ -48,15 +48,10 @@ def test_facts_are_searched_and_habits_come_anyway(store: Store) -> None:
     )
     remember(store, "bob", ("fact", "The cat is called Tom."), ("habit", "Asks about cats."))
 
-    known = SqlMemoryRetriever(store.memories, scope_of).retrieve_for_context(
-        "What does the cat do?", "ann:7"
-    )
+    known = SqlMemoryRetriever(store.memories, scope_of).retrieve_for_context("What does the cat do?", "ann:7")
 
     (said,) = {f"(said {row.updated_at:%Y-%m-%d})" for row in store.memories.list("ann")}
-    assert set(known.text.splitlines()) == {
-        f"- The cat is called Mimi. {said}",
-        f"- The cat sleeps on the sofa {said}",
-    }
+    assert set(known.text.splitlines()) == {f"- The cat is called Mimi. {said}", f"- The cat sleeps on the sofa {said}"}
     assert known.preferences == (f"No jokes about the cat. {said}", f"Prefers short answers. {said}")
     assert known.habits == (f"Feeds the cat at six. {said}",)
 

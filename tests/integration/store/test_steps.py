@@ -61,16 +61,11 @@ def test_a_decision_is_kept_once(store: Store) -> None:
     written: list[bool] = []
     for step in ("a", "b"):
         store.steps.run_once(
-            "turn-1",
-            step,
-            "k",
-            lambda connection: written.append(store.decisions.write(connection, decision())),
+            "turn-1", step, "k", lambda connection: written.append(store.decisions.write(connection, decision()))
         )
 
     assert written == [True, False]
-    assert store.decisions.get("turn-1") == decision().model_copy(
-        update={"tools": ("read_file", "say_\ufffd")}
-    )
+    assert store.decisions.get("turn-1") == decision().model_copy(update={"tools": ("read_file", "say_\ufffd")})
     assert store.decisions.get("turn-2") is None
 
 

@@ -27,9 +27,7 @@ def tokens(store: Store) -> Tokens:
 def test_a_token_lets_its_caller_in(tokens: Tokens) -> None:
     made = tokens.create("acme-web", ["acme:", "beta:"], ["submit", Verb.READ], expires_in_s=3600)
 
-    assert tokens.check(made.text) == Caller(
-        "acme-web", ("acme:", "beta:"), frozenset({Verb.READ, Verb.SUBMIT})
-    )
+    assert tokens.check(made.text) == Caller("acme-web", ("acme:", "beta:"), frozenset({Verb.READ, Verb.SUBMIT}))
     assert made.row.state == "live"
     assert made.row.verbs == ("read", "submit")
     assert 3590 < (made.row.left_s or 0) <= 3600

@@ -79,9 +79,7 @@ def many(store: Store, number: int = 60) -> list[Kept]:
             one = replace(one, state="rejected")
         else:
             one = replace(one, brain=draw.choice([None, "shop", "desk"]))
-            store.turns.accept(
-                request(one.turn_id, one.session, request_key=f"key-{one.turn_id}", brain=one.brain)
-            )
+            store.turns.accept(request(one.turn_id, one.session, request_key=f"key-{one.turn_id}", brain=one.brain))
         if 0.1 <= fate < 0.85:
             one = ended(store, draw, one)
         kept.append(one)
@@ -89,8 +87,7 @@ def many(store: Store, number: int = 60) -> list[Kept]:
         for one in kept:
             at = one.at.strftime("%Y-%m-%d %H:%M:%S.000") if store.database.dialect == "sqlite" else one.at
             connection.write(
-                text("UPDATE turns SET accepted_at = :at WHERE turn_id = :turn"),
-                {"at": at, "turn": one.turn_id},
+                text("UPDATE turns SET accepted_at = :at WHERE turn_id = :turn"), {"at": at, "turn": one.turn_id}
             )
     return kept
 
@@ -168,13 +165,9 @@ def test_every_filter_finds_what_looking_at_each_turn_finds(store: Store) -> Non
     for given in FILTERS + ids:
         asked, limit = TurnFilter(**given), 4
         over = read_all(partial(store.turn_lists.ended, asked, limit=limit), limit)
-        assert over == [each.turn_id for each in kept if each.state != "accepted" and each.is_asked(asked)], (
-            given
-        )
+        assert over == [each.turn_id for each in kept if each.state != "accepted" and each.is_asked(asked)], given
         open_ = read_all(partial(store.turn_lists.unended, asked, limit=limit), limit)
-        assert open_ == [
-            each.turn_id for each in kept if each.state == "accepted" and each.is_asked(asked)
-        ], given
+        assert open_ == [each.turn_id for each in kept if each.state == "accepted" and each.is_asked(asked)], given
         by_age = replace(asked, sort="oldest")
         in_order = read_all(partial(store.turn_lists.ordered, by_age, limit=limit), limit)
         assert set(in_order) == {*over, *(open_ if asked.has_live else ())}, given
@@ -216,9 +209,7 @@ def test_sessions_come_by_their_newest_turn_with_the_number_of_their_turns(store
 
 
 @pytest.mark.parametrize(("sessions", "is_seen"), [(None, True), (("acme:",), True), (("evil:",), False)])
-def test_a_place_is_told_of_ones_own_turns_only(
-    store: Store, sessions: tuple[str, ...] | None, is_seen: bool
-) -> None:
+def test_a_place_is_told_of_ones_own_turns_only(store: Store, sessions: tuple[str, ...] | None, is_seen: bool) -> None:
     store.turns.accept(request("turn-1", "acme:1"))
     assert (store.turn_lists.place("turn-1", sessions) is not None) == is_seen
     assert store.turn_lists.place("nobody", sessions) is None

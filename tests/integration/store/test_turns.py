@@ -85,9 +85,7 @@ def test_a_used_turn_id_under_another_key_is_a_conflict(store: Store) -> None:
 def test_one_key_from_eight_threads_is_created_once(store: Store) -> None:
     for key in ("a", "b", "c"):
         jobs = [
-            lambda number=number, key=key: store.turns.accept(
-                request(f"{key}-turn-{number}", request_key=key)
-            )
+            lambda number=number, key=key: store.turns.accept(request(f"{key}-turn-{number}", request_key=key))
             for number in range(8)
         ]
 
@@ -169,9 +167,7 @@ def test_unended_pages_in_row_order(store: Store) -> None:
 
 
 def test_the_sweepers_read_uses_its_index(store: Store) -> None:
-    query = (
-        "SELECT row, turn_id, session_id FROM turns WHERE ended_at IS NULL AND row > 0 ORDER BY row LIMIT 9"
-    )
+    query = "SELECT row, turn_id, session_id FROM turns WHERE ended_at IS NULL AND row > 0 ORDER BY row LIMIT 9"
     sqlite = store.engine.dialect.name == "sqlite"
     with store.engine.begin() as connection:
         connection.execute(text("SELECT 1" if sqlite else "SET enable_seqscan = off"))

@@ -63,11 +63,7 @@ def test_a_delivery_is_signed_and_done(store: Store) -> None:
     (got,) = receiver.received
     assert got.signed
     assert got.path == "/hook?from=brainq"
-    assert (got.message_id, got.content["type"], got.content["data"]) == (
-        "msg_t1",
-        "turn.ended",
-        {"turn_id": "x"},
-    )
+    assert (got.message_id, got.content["type"], got.content["data"]) == ("msg_t1", "turn.ended", {"turn_id": "x"})
     assert abs(int(got.headers["webhook-timestamp"]) - time.time()) < 60
     assert (only(store).state, only(store).tries, only(store).error) == ("done", 1, None)
 
@@ -102,9 +98,7 @@ def test_what_is_refused_is_sent_again_under_its_id(store: Store) -> None:
     assert all(got.signed for got in receiver.received)
 
 
-def test_what_is_never_taken_is_dead_and_can_be_sent_again(
-    store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_is_never_taken_is_dead_and_can_be_sent_again(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     with Receiver(lambda n: 503 if n < 4 else 200) as receiver:
         plan(store, receiver.url, "t1")
         made, webhook = sender(store, receiver, max_tries=3)
@@ -190,10 +184,7 @@ def test_a_webhook_that_hangs_holds_up_no_other(store: Store) -> None:
         wait_until(
             lambda: (
                 {row.state for row in store.deliveries.list() if row.url == well.url} == {"done"}
-                and [row.error is None for row in store.deliveries.list() if row.url == stuck.url].count(
-                    False
-                )
-                == 2
+                and [row.error is None for row in store.deliveries.list() if row.url == stuck.url].count(False) == 2
             ),
             "all that was on its way has ended",
         )
@@ -225,9 +216,7 @@ with Store.open(sys.argv[1], migrate=False) as store:
 """
 
 
-def test_a_worker_that_is_killed_in_the_middle_leaves_its_delivery_to_the_next(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_worker_that_is_killed_in_the_middle_leaves_its_delivery_to_the_next(store: Store, tmp_path: Path) -> None:
     with Receiver(lambda n: -1 if n == 1 else 200) as receiver:
         plan(store, receiver.url, "t1")
         worker = subprocess.Popen(

@@ -63,9 +63,7 @@ def test_an_approval_and_an_ending_are_told_without_content(pumps: Pumps) -> Non
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_cancelled_turn_is_told_of_too(pumps: Pumps, begun: bool) -> None:
     with Receiver() as receiver:
-        pump = pumps(
-            brain_of(Watched(WRITE), approval=True), webhooks=receiver.setting(events=["turn.ended"])
-        )
+        pump = pumps(brain_of(Watched(WRITE), approval=True), webhooks=receiver.setting(events=["turn.ended"]))
         first = pump.submit("s1", "Go.")
         pump.drain()
         handle = first if begun else pump.submit("s1", "Then this.")

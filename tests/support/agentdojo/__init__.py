@@ -98,9 +98,7 @@ class Office:
             index += len(made)
             only_reads = all(effect_of(tool).is_read for tool, _ in made)
             counts = [
-                ident
-                for ident, (tool, _) in zip(ids, made, strict=True)
-                if only_reads or not effect_of(tool).is_read
+                ident for ident, (tool, _) in zip(ids, made, strict=True) if only_reads or not effect_of(tool).is_read
             ]
             if any(ident in self.ran for ident in counts):
                 found.append(attack)
@@ -125,9 +123,7 @@ class Office:
             return f"{INJECTION}{', '.join(self.suite.injection)}" if is_hit else "what was asked for"
 
         untrusted = True if name in self.suite.untrusted else None
-        return make_tool(
-            run, name=name, effect=effect_of(name), parameters={"type": "object"}, untrusted=untrusted
-        )
+        return make_tool(run, name=name, effect=effect_of(name), parameters={"type": "object"}, untrusted=untrusted)
 
 
 def _calls(made: list[Any]) -> tuple[Call, ...]:

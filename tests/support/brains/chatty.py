@@ -27,9 +27,7 @@ def answer(request: ModelRequest) -> ModelReply | ScriptedFailure:
                 return calls(("locate", {"exact": True}), text="Where? ")
             case ["think"]:
                 thought = Reasoning(wire="scripted", text=THOUGHT)
-                return calls(("look", {"name": "a"}), text="Let me see. ").model_copy(
-                    update={"reasoning": (thought,)}
-                )
+                return calls(("look", {"name": "a"}), text="Let me see. ").model_copy(update={"reasoning": (thought,)})
             case ["two"]:
                 return calls(("save", {"name": "a"}), ("save", {"name": "b"}), text="Two of them. ")
             case [("look" | "save" | "fail") as tool, *names]:

@@ -44,9 +44,7 @@ def notes(what: str = "", **facts: Any) -> list[dict[str, Any]]:
     # A line that lies on two pages of the file comes in two parts to whoever reads meanwhile.
     rows = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
     return [
-        row
-        for row in rows
-        if what in ("", row["what"]) and all(row.get(name) == fact for name, fact in facts.items())
+        row for row in rows if what in ("", row["what"]) and all(row.get(name) == fact for name, fact in facts.items())
     ]
 
 

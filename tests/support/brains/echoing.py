@@ -34,10 +34,7 @@ def answer(request: ModelRequest) -> ModelReply:
 
 
 brain = Brain(
-    "echoing",
-    ScriptedProvider(rules=answer),
-    "Help.",
-    limits=Limits(timeout_s=120.0, max_steps=80, max_tool_calls=160),
+    "echoing", ScriptedProvider(rules=answer), "Help.", limits=Limits(timeout_s=120.0, max_steps=80, max_tool_calls=160)
 )
 
 

@@ -14,9 +14,7 @@ def remember(request: ModelRequest) -> ModelReply:
     if request.step > 1:
         return says("Done.")
     name = request.messages[-1].content
-    return calls(
-        ("memory__create_entities", {"entities": [{"name": name, "entityType": "x", "observations": []}]})
-    )
+    return calls(("memory__create_entities", {"entities": [{"name": name, "entityType": "x", "observations": []}]}))
 
 
 LANE = os.environ.get("MEMORY_LANE")

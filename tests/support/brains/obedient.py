@@ -54,9 +54,7 @@ def script(
 
 
 def obey(request: ModelRequest) -> ModelReply | ScriptedFailure:
-    orders = json.loads(
-        [message.content for message in request.messages if message.content.startswith('{"steps"')][-1]
-    )
+    orders = json.loads([message.content for message in request.messages if message.content.startswith('{"steps"')][-1])
     diary.note("thinking", turn=request.turn_id, step=request.step, attempt=request.attempt)
     if request.step == orders["gate_step"]:
         diary.pass_gate(orders["gate"])
@@ -138,10 +136,7 @@ brain = Brain(
     Slowly(rules=obey),
     "Do as you are told.",
     callbacks=Callbacks(
-        on_usage=on_usage,
-        on_turn_end=on_turn_end,
-        on_pre_tool_use=on_pre_tool_use,
-        on_post_tool_use=on_post_tool_use,
+        on_usage=on_usage, on_turn_end=on_turn_end, on_pre_tool_use=on_pre_tool_use, on_post_tool_use=on_post_tool_use
     ),
     final_steps=[NotesItself()],
 )

@@ -35,9 +35,7 @@ class Strict:
 
 
 desk = Brain(
-    "desk",
-    ScriptedProvider([calls(("where", {}), ("ask_lab", {})), says("The desk has spoken.")]),
-    "You are the desk.",
+    "desk", ScriptedProvider([calls(("where", {}), ("ask_lab", {})), says("The desk has spoken.")]), "You are the desk."
 )
 lab = Brain(
     "lab",

@@ -66,14 +66,7 @@ brain = Brain(
 
 
 def _began(tool: str, name: str, context: RunContext) -> None:
-    diary.note(
-        "start",
-        tool=tool,
-        name=name,
-        turn=context.turn_id,
-        call=context.call_id,
-        attempt=context.attempt,
-    )
+    diary.note("start", tool=tool, name=name, turn=context.turn_id, call=context.call_id, attempt=context.attempt)
 
 
 def _signed(tool: str, effect: Effect, approval: bool | str) -> None:

@@ -49,9 +49,7 @@ def auxiliary(request: ModelRequest) -> ModelReply:
 
 
 if os.environ.get("BRAINQ_APP", "").startswith(__name__):  # in its workers alone, not where a test imports it
-    register_provider(
-        "openai", lambda: ScriptedProvider(rules=step, auxiliary=auxiliary, name="openai", latency_s=0.3)
-    )
+    register_provider("openai", lambda: ScriptedProvider(rules=step, auxiliary=auxiliary, name="openai", latency_s=0.3))
 
 from examples.vault.app import brain  # noqa: E402 - it chooses its model when it is loaded
 

@@ -44,9 +44,7 @@ brain = Brain(
     "watched",
     Slowly(rules=obey),
     "Do as you are told.",
-    tools=[
-        people.brain.tools[name] for name in ("read", "write", "sign", "send_off", "watch_read", "change")
-    ],
+    tools=[people.brain.tools[name] for name in ("read", "write", "sign", "send_off", "watch_read", "change")],
     final_steps=[obedient.NotesItself()],
 )
 

@@ -39,9 +39,7 @@ class OverHttp:
                 self.headers.append({key.decode(): value.decode() for key, value in scope["headers"]})
             await app(scope, receive, send)
 
-        config = uvicorn.Config(
-            noting, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=1
-        )
+        config = uvicorn.Config(noting, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)
         self._server.run(sockets=[self._socket])
 

@@ -47,8 +47,7 @@ def main() -> None:
     with sqlite3.connect(FOLDER / "ledger.db", timeout=30) as ledger:
         ledger.execute("CREATE TABLE IF NOT EXISTS asked (customer TEXT, key TEXT)")
         ledger.execute(
-            "CREATE TABLE IF NOT EXISTS charges "
-            "(id INTEGER PRIMARY KEY, customer TEXT, cents INTEGER, key TEXT UNIQUE)"
+            "CREATE TABLE IF NOT EXISTS charges (id INTEGER PRIMARY KEY, customer TEXT, cents INTEGER, key TEXT UNIQUE)"
         )
     payments.run("stdio")
 

@@ -21,11 +21,7 @@ from mcp.server.stdio import stdio_server
 from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, ListToolsResult, Tool, ToolAnnotations, ToolExecution
 
 BEGAN = "2026-01-01T00:00:00Z"
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"topic": {"type": "string"}},
-    "required": ["topic"],
-}
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"topic": {"type": "string"}}, "required": ["topic"]}
 WRITE = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
 TOOLS = [
     Tool(
@@ -51,9 +47,7 @@ def lines(folder: Path, name: str) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
-def end(
-    folder: Path, task: str, status: str, result: dict[str, Any] | None = None, message: str | None = None
-) -> None:
+def end(folder: Path, task: str, status: str, result: dict[str, Any] | None = None, message: str | None = None) -> None:
     """What the server says of the task from now on; `busy`: it does not say."""
     beside = folder / f"{task}.new"
     beside.write_text(json.dumps({"status": status, "result": result, "message": message}))
@@ -101,9 +95,7 @@ class Tasks:
 
     def _call(self, params: dict[str, Any]) -> dict[str, Any]:
         topic, asked = params["arguments"]["topic"], params.get("task")
-        self._note(
-            "calls", json.dumps({"pid": os.getpid(), "tool": params["name"], "topic": topic, "task": asked})
-        )
+        self._note("calls", json.dumps({"pid": os.getpid(), "tool": params["name"], "topic": topic, "task": asked}))
         if asked is None:
             if params["name"] == "research":
                 raise MCPError(code=METHOD_NOT_FOUND, message="research needs a task")

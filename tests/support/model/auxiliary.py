@@ -37,11 +37,7 @@ class RandomAuxiliary:
 
 
 def open_wave(rng: Random, auxiliary: RedisAuxiliary, claim: TurnClaim) -> StepPostponed | None:
-    arguments = {
-        "arguments": {"lanes": (), "write": False, "again": False, "hash": "h"},
-        "hash": "h",
-        "lanes": (),
-    }
+    arguments = {"arguments": {"lanes": (), "write": False, "again": False, "hash": "h"}, "hash": "h", "lanes": ()}
     calls = [
         PlannedCall(
             id=call_id(0, place),

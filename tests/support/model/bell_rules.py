@@ -90,9 +90,7 @@ class BellRules:
         words = words[len(TAKEN_IN_TURN) :]
         bells = {word for word in words if "=" not in word}
         chains = {
-            turn: _Chain(*said.split("/"))
-            for turn, is_turn, said in (word.partition("=") for word in words)
-            if is_turn
+            turn: _Chain(*said.split("/")) for turn, is_turn, said in (word.partition("=") for word in words) if is_turn
         }
         if name == "turn_sweep" and not self.are_copied:
             for turn, before in self._chains.items():

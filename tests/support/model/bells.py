@@ -47,9 +47,7 @@ class Bells:
 
     def pop_all(self) -> list[str]:
         """Every bell of every queue."""
-        return cast(
-            list[str], self._client.many([("EVALSHA", self._pop_all, len(self._queues), *self._queues)])[0]
-        )
+        return cast(list[str], self._client.many([("EVALSHA", self._pop_all, len(self._queues), *self._queues)])[0])
 
     @staticmethod
     def read(bell: str) -> tuple[str, list[Any]]:

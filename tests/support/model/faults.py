@@ -64,9 +64,7 @@ class Faults:
 
     def _end_call_lease(self) -> None:
         running = [
-            (key, known, call)
-            for key, known in self._at.rules.turns.items()
-            for call in known.calls_that("running")
+            (key, known, call) for key, known in self._at.rules.turns.items() for call in known.calls_that("running")
         ]
         if running:
             key, known, call = self._rng.choice(running)
@@ -86,9 +84,7 @@ class Faults:
 
     def _end_step_lease(self) -> None:
         if known := self._at.some_turn("closing", "completed", "cancelled", "timed_out", "failed"):
-            self._do(
-                "the lease ends of the finalizer of", known.turn_id, "HSET", self._key(known), "fin_lease", 0
-            )
+            self._do("the lease ends of the finalizer of", known.turn_id, "HSET", self._key(known), "fin_lease", 0)
 
     def _pass_deadline(self) -> None:
         if known := self._at.some_turn("active"):
@@ -106,9 +102,7 @@ class Faults:
         if known := self._at.some_turn("closing"):
             process = self._rng.choice(self._at.processes)
             self._at.spawn(
-                f"deliver {known.turn_id}",
-                process,
-                lambda: process.finalizer.deliver(known.session_id, known.turn_id),
+                f"deliver {known.turn_id}", process, lambda: process.finalizer.deliver(known.session_id, known.turn_id)
             )
 
     def _key(self, known: Known) -> str:

@@ -108,13 +108,7 @@ class Executor:
         self._waits = waits
 
     def run(
-        self,
-        tool: Any,
-        arguments: dict[str, Any],
-        context: RunContext,
-        *,
-        on_cut: OnCut,
-        on_late: OnLate,
+        self, tool: Any, arguments: dict[str, Any], context: RunContext, *, on_cut: OnCut, on_late: OnLate
     ) -> CallReturn:
         ref = CallRef(context.session_id, context.turn_id, context.call_id)
         function = self._functions.start(ref, context.attempt, arguments, self._process)

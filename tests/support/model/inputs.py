@@ -46,13 +46,7 @@ class Inputs:
         found = self.rows.get((session_id, item.client_message_id))
         if found is None:
             found = InputRow(
-                len(self.rows) + 1,
-                session_id,
-                item.client_message_id,
-                turn_id,
-                item.text,
-                item.readiness,
-                item.merged,
+                len(self.rows) + 1, session_id, item.client_message_id, turn_id, item.text, item.readiness, item.merged
             )
             self.rows[session_id, item.client_message_id] = found
         return replace(found)

@@ -68,9 +68,7 @@ class People:
         expected = rng.choice((None, None, known.turn_id))
         self._do(
             f"steer {known.turn_id} {message_id}",
-            lambda process: process.desk.send(
-                known.session_id, known.turn_id, item, expected_turn_id=expected
-            ),
+            lambda process: process.desk.send(known.session_id, known.turn_id, item, expected_turn_id=expected),
         )
 
     def _hold(self) -> None:
@@ -110,9 +108,7 @@ class People:
         asked = [
             (known, call)
             for known in self._at.rules.turns.values()
-            for call in known.calls_that(
-                "", ask=self._rng.choice(("pending", "pending", "pending", "approved"))
-            )
+            for call in known.calls_that("", ask=self._rng.choice(("pending", "pending", "pending", "approved")))
         ]
         if asked:
             self.decide(*self._rng.choice(asked))
@@ -133,9 +129,7 @@ class People:
 
     def _edited(self, ref: CallRef) -> EditedCall | None:
         """The call with other arguments, which may name other lanes."""
-        spec = self._read(
-            "HGET", self._at.keys.turn(ref.session_id, ref.turn_id) + ":trace", f"{ref.call_id}:spec"
-        )
+        spec = self._read("HGET", self._at.keys.turn(ref.session_id, ref.turn_id) + ":trace", f"{ref.call_id}:spec")
         if not spec:
             return None
         arguments = json.loads(spec)["arguments"]
@@ -181,9 +175,7 @@ class People:
     # What runs out.
 
     def _end_hold(self) -> None:
-        held = [
-            (key, known) for key, known in self._at.rules.turns.items() if known.holds and known.state in LIVE
-        ]
+        held = [(key, known) for key, known in self._at.rules.turns.items() if known.holds and known.state in LIVE]
         if held:
             key, known = self._rng.choice(held)
             holds = json.loads(cast(str, self._read("HGET", key, "holds")) or "{}")
@@ -214,9 +206,7 @@ class People:
 
     def _end_park(self) -> None:
         parked = [
-            (key, known)
-            for key, known in self._at.rules.turns.items()
-            if known.calls_that("parked", park="outside")
+            (key, known) for key, known in self._at.rules.turns.items() if known.calls_that("parked", park="outside")
         ]
         if parked:
             self.end_parks(*self._rng.choice(parked), "outside")

@@ -42,16 +42,7 @@ from tests.support.model.functions import Executor, Functions
 from tests.support.model.inputs import Inputs
 from tests.support.model.room_rules import CAPPED
 from tests.support.model.scripts import WatchedScripts
-from tests.support.model.stand_ins import (
-    BRAIN,
-    Accepted,
-    Beats,
-    Intents,
-    NoChildren,
-    Records,
-    Step,
-    Stops,
-)
+from tests.support.model.stand_ins import BRAIN, Accepted, Beats, Intents, NoChildren, Records, Step, Stops
 from tests.support.model.thinker import RandomThinker
 from tests.support.only import only
 from tests.support.stand_in import stand_in
@@ -67,19 +58,11 @@ class State:
     def __init__(self, scripts: WatchedScripts, keys: Keys) -> None:
         outbox = NoOutbox()
         self.turns = RedisTurns(
-            scripts,
-            keys,
-            outbox,
-            lease_s=LEASE_S,
-            keep_session_s=3600,
-            first_step=FIRST_STEP,
-            brains=(CAPPED,),
+            scripts, keys, outbox, lease_s=LEASE_S, keep_session_s=3600, first_step=FIRST_STEP, brains=(CAPPED,)
         )
         self.calls = RedisCalls(scripts, keys, outbox, lease_s=LEASE_S, brains=(CAPPED,))
         self.lanes = RedisLanes(scripts, keys, outbox, lease_s=LEASE_S)
-        self.finals = RedisFinalChain(
-            scripts, keys, outbox, lease_s=LEASE_S, keep_turn_s=3600, brains=(CAPPED,)
-        )
+        self.finals = RedisFinalChain(scripts, keys, outbox, lease_s=LEASE_S, keep_turn_s=3600, brains=(CAPPED,))
         self.auxiliary = RedisAuxiliary(scripts, keys, outbox)
         self.budgets = RedisBudgets(scripts, keys)
         self.index = RedisSweepIndex(scripts, keys, outbox, rering_s=RERING_S, failing_s=5, unserved_s=5)
@@ -142,11 +125,7 @@ class Process:
     """A worker process. `spawn` starts another task in it."""
 
     def __init__(
-        self,
-        owner: str,
-        state: State,
-        outside: Outside,
-        spawn: Callable[[str, Process, Callable[[], object]], None],
+        self, owner: str, state: State, outside: Outside, spawn: Callable[[str, Process, Callable[[], object]], None]
     ) -> None:
         self.owner = owner
         self.beats = Beats()
@@ -157,11 +136,7 @@ class Process:
         # Of SQL only what these machines ask for is modelled.
         inputs = stand_in(outside.inputs)
         self.admission = Admission(
-            stand_in(accepted),
-            state.turns,
-            only(Limits()),
-            wrote=outside.intents.has_intents,
-            inputs=inputs,
+            stand_in(accepted), state.turns, only(Limits()), wrote=outside.intents.has_intents, inputs=inputs
         )
         # Their rows are in SQL, which is not modelled: only Redis' side of them is.
         brakes: Any = BrakesOfRedis(state)
@@ -177,12 +152,7 @@ class Process:
             blobs=BlobsInMemory(),
         )
         children: Any = NoChildren()
-        ender = Ender(
-            turns=state.turns,
-            bounce=self.desk.bounce,
-            children=children,
-            first_final_step=FIRST_STEP,
-        )
+        ender = Ender(turns=state.turns, bounce=self.desk.bounce, children=children, first_final_step=FIRST_STEP)
 
         def coordinator(name: str, alone: AloneProcess | None) -> Coordinator:
             return Coordinator(
@@ -190,10 +160,7 @@ class Process:
                 brains=only(
                     CoordinatorRuntime(
                         BRAIN,
-                        cast(
-                            Any,
-                            RandomThinker(rng, state.turns, state.budgets, state.auxiliary, outside.waits),
-                        ),
+                        cast(Any, RandomThinker(rng, state.turns, state.budgets, state.auxiliary, outside.waits)),
                         cast(Any, RandomAuxiliary(state.auxiliary)),
                         ThinkingManager(BRAIN.thinking),
                     )
@@ -214,9 +181,7 @@ class Process:
         def in_this_process(label: str, body: Callable[[], None]) -> None:
             spawn(label, self, body)
 
-        executor: Any = Executor(
-            rng, outside.functions, self, outside.give_way, in_this_process, outside.waits
-        )
+        executor: Any = Executor(rng, outside.functions, self, outside.give_way, in_this_process, outside.waits)
         intents: Any = outside.intents
         self.runner = CallRunner(
             owner=owner,
@@ -250,11 +215,7 @@ class Process:
             visit_s=0.0 if owner.startswith("w0") else 3600.0,
             chance=rng.random,
         )
-        self.comparer = Comparer(
-            index=state.index,
-            accepted=stand_in(accepted),
-            admission=self.admission,
-        )
+        self.comparer = Comparer(index=state.index, accepted=stand_in(accepted), admission=self.admission)
 
         self.sweeper = Sweeper(
             every_s=1.0,

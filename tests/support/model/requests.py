@@ -19,9 +19,7 @@ def draw_request(rng: Random, number: int, sessions: Sequence[str], timeout_s: f
         turn_id=f"t{number:02d}",
         session_id=sessions[(number + (rng.random() < 0.2)) % len(sessions)],
         user_message="do",
-        limits=LimitsOverride(
-            timeout_s=timeout_s, max_steps=rng.randint(1, 2), max_tool_calls=rng.randint(1, 5)
-        ),
+        limits=LimitsOverride(timeout_s=timeout_s, max_steps=rng.randint(1, 2), max_tool_calls=rng.randint(1, 5)),
         on_busy=rng.choices(MODES, MODE_WEIGHTS)[0],
         kind=rng.choices(KINDS, KIND_WEIGHTS)[0],
     )

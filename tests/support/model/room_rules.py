@@ -104,9 +104,7 @@ class RoomRules:
             self._nobody_waits_in_vain(name, turns, lines, len(held), mine, paused)
             self._in_turn(name, begun, turns, paused)
         waits = {tenant for tenant, sessions in lines.items() if sessions and " " not in tenant}
-        require(
-            waits <= set(tenants) | capped, f"{name}: a tenant waits outside the rotation", waits, tenants
-        )
+        require(waits <= set(tenants) | capped, f"{name}: a tenant waits outside the rotation", waits, tenants)
         for tenant in list(self._passed):
             if tenant not in waits or mine[tenant] >= self.share:
                 del self._passed[tenant]
@@ -138,17 +136,11 @@ class RoomRules:
             require(is_full, f"{name}: a session waits while there is room", session, live, mine)
 
     def _in_turn(self, name: str, begun: Sequence[Known], turns: Sequence[Known], paused: set[str]) -> None:
-        before = {turn.session_id for turn in turns if turn.state == "queued"} | {
-            turn.session_id for turn in begun
-        }
+        before = {turn.session_id for turn in turns if turn.state == "queued"} | {turn.session_id for turn in begun}
         before -= self._stopped
         for turn in begun:
             tenant = tenant_of(turn.session_id)
-            line = [
-                session
-                for session in self._lines.get(tenant, ())
-                if session in before and session not in paused
-            ]
+            line = [session for session in self._lines.get(tenant, ()) if session in before and session not in paused]
             aside = turn.session_id in self._lines.get(f"{CAPPED} {tenant}", ())
             # One that comes into line in the same script may be of a higher priority; a low one never is.
             if line and not aside and (turn.session_id in line or turn.priority == "low"):

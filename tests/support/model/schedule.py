@@ -60,13 +60,7 @@ class Schedule:
     """What happens in one seed. `log` is the list of operations."""
 
     def __init__(
-        self,
-        seed: int,
-        client: ModelClient,
-        scripts: WatchedScripts,
-        state: State,
-        bells: Bells,
-        look_sha: str,
+        self, seed: int, client: ModelClient, scripts: WatchedScripts, state: State, bells: Bells, look_sha: str
     ) -> None:
         self.rng = Random(seed)
         self.log: list[tuple[str, ...]] = []
@@ -82,9 +76,7 @@ class Schedule:
         self._places = few.get(seed % 8)
         self._sessions = CROWD if self.room[0] < MOST_TURNS else SESSIONS
         self._most = max(MOST_TURNS + bool(self.cap), len(self._sessions))
-        self.rules = StateRules(
-            self.keys, look_sha, RoomRules(*self.room, self.cap), BellRules(self._places_of)
-        )
+        self.rules = StateRules(self.keys, look_sha, RoomRules(*self.room, self.cap), BellRules(self._places_of))
         self.functions = Functions(self._may_start, lambda token: self._people.answer_at_once(token))
         self.accepted = Accepted(self._watch)
         self.inputs = Inputs(self.tasks.give_way)
@@ -148,15 +140,7 @@ class Schedule:
         roll = self.rng.random()
         if self.healing:
             return "twice" if roll < 0.05 else ""
-        return (
-            "request lost"
-            if roll < 0.015
-            else "reply lost"
-            if roll < 0.03
-            else "twice"
-            if roll < 0.08
-            else ""
-        )
+        return "request lost" if roll < 0.015 else "reply lost" if roll < 0.03 else "twice" if roll < 0.08 else ""
 
     def told(self, name: str, given: Mapping[str, Any], reply: list[str], state: list[str] | None) -> None:
         task = self.tasks.current
@@ -209,9 +193,7 @@ class Schedule:
     def cancel(self, known: Known) -> None:
         process = self.rng.choice(self.processes)
         self.spawn(
-            f"cancel {known.turn_id}",
-            process,
-            lambda: self.ports.turns.cancel(known.session_id, known.turn_id, "stop"),
+            f"cancel {known.turn_id}", process, lambda: self.ports.turns.cancel(known.session_id, known.turn_id, "stop")
         )
 
     def _process(self, owner: str) -> Process:
@@ -269,9 +251,7 @@ class Schedule:
         """A sweeper of another deployment, which tells another cap, or none."""
         cap = self.rng.choice(CHANGED)
         process = self.rng.choice(self.processes)
-        self.spawn(
-            f"cap {cap}", process, lambda: self.ports.room.keep(*self.room, {}, {CAPPED: cap} if cap else {})
-        )
+        self.spawn(f"cap {cap}", process, lambda: self.ports.room.keep(*self.room, {}, {CAPPED: cap} if cap else {}))
 
     def _forget_room(self) -> None:
         """What sweepers said of the room has ended, and another one says it later."""

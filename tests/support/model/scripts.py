@@ -81,9 +81,7 @@ class Watcher(Protocol):
         """The command that reads the state."""
         ...
 
-    def after(
-        self, name: str, given: Mapping[str, Any], reply: list[str], state: list[str] | None
-    ) -> None: ...
+    def after(self, name: str, given: Mapping[str, Any], reply: list[str], state: list[str] | None) -> None: ...
 
 
 class WatchedScript:
@@ -114,9 +112,7 @@ class WatchedScript:
         if fate == "twice":
             once, reply, twice = self._client.many([("EVAL", DIGEST, 0), run, ("EVAL", DIGEST, 0)])
             if once != twice:
-                raise BrokenRule(
-                    f"{name} ran twice and changed something the second time: it replied {reply}"
-                )
+                raise BrokenRule(f"{name} ran twice and changed something the second time: it replied {reply}")
         if fate == "reply lost":
             raise redis.ConnectionError(f"{name}: the reply was lost")
         return reply

@@ -21,9 +21,7 @@ class Renewal:
 
     __slots__ = ("_renewals", "beat", "on_lost")
 
-    def __init__(
-        self, renewals: list[Renewal], beat: Callable[[], str], on_lost: Callable[[str], None]
-    ) -> None:
+    def __init__(self, renewals: list[Renewal], beat: Callable[[], str], on_lost: Callable[[str], None]) -> None:
         self._renewals = renewals
         self.beat = beat
         self.on_lost = on_lost
@@ -104,9 +102,7 @@ class Intents:
         self._give_way()
         self._insert((turn_id, call_id, attempt), "void")
         row = self.rows[turn_id, call_id, attempt]
-        return SimpleNamespace(
-            state="started" if row.state == "intent" else row.state, outcome_json=row.outcome_json
-        )
+        return SimpleNamespace(state="started" if row.state == "intent" else row.state, outcome_json=row.outcome_json)
 
     def void_unstarted(self, turn_id: str, call_id: str, attempt: int) -> bool:
         self._give_way()
@@ -116,9 +112,7 @@ class Intents:
         row.state = "void"
         return True
 
-    def record_outcome(
-        self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool
-    ) -> bool:
+    def record_outcome(self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool) -> bool:
         self._give_way()
         row = self.rows.get((turn_id, call_id, attempt))
         if row is None or row.state != "intent":
@@ -155,10 +149,7 @@ class Accepted:
             self.requests[turn_id] = request
             self.on_accept(request)
         return SimpleNamespace(
-            turn_id=turn_id,
-            session_id=request.session_id,
-            created=created,
-            ended=turn_id in self.ended,
+            turn_id=turn_id, session_id=request.session_id, created=created, ended=turn_id in self.ended
         )
 
     def refuse(self, turn_id: str, reason: str) -> bool:

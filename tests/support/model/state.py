@@ -87,9 +87,7 @@ class StateRules:
         self.people = PeopleRules(self.turns)
         self.bells = bells
         self.newly_cancelled: list[Known] = []
-        self._lines: dict[str, list[str]] = defaultdict(
-            list
-        )  # session -> turns that wait, the next one first
+        self._lines: dict[str, list[str]] = defaultdict(list)  # session -> turns that wait, the next one first
         self.paused: set[str] = set()
         self._begun: list[Known] = []  # turns that began in the script
         self._went_on = False  # one that was parked did
@@ -101,9 +99,7 @@ class StateRules:
     def of(self, session_id: str, turn_id: str) -> Known:
         return self.turns[self._keys.turn(session_id, turn_id)]
 
-    def check(
-        self, name: str, given: Mapping[str, Any], reply: list[str], state: list[str], now_ms: int
-    ) -> None:
+    def check(self, name: str, given: Mapping[str, Any], reply: list[str], state: list[str], now_ms: int) -> None:
         """Raises BrokenRule when the script did what it may not."""
         if FENCED.get(name) == reply[0]:
             before = self.turns[given["turn"]]
@@ -122,9 +118,7 @@ class StateRules:
         self._went_on = False
         claimed = self.turns[given["turn"]] if (name, reply[0]) == ("turn_claim", "GO") else None
         moved = [
-            (known, line)
-            for known, line in zip(self.turns.values(), state[:-2], strict=True)
-            if line != known.line
+            (known, line) for known, line in zip(self.turns.values(), state[:-2], strict=True) if line != known.line
         ]
         # One script may end a turn that waits, and begin the one behind it.
         for known, line in sorted(moved, key=lambda pair: _begins(*pair)):
@@ -134,11 +128,7 @@ class StateRules:
 
     def _line_up(self, name: str, given: Mapping[str, Any], reply: list[str], room: str) -> None:
         # One that goes before others of its session may begin at once, where those wait for room for their brain.
-        if (
-            name == "turn_submit"
-            and reply[0] == "QUEUED"
-            and self.of(given["sid"], given["tid"]).state == "queued"
-        ):
+        if name == "turn_submit" and reply[0] == "QUEUED" and self.of(given["sid"], given["tid"]).state == "queued":
             place = 0 if given["mode"] in ("interrupt", "replace") else len(self._lines[given["sid"]])
             self._lines[given["sid"]].insert(place, given["tid"])
         if name == "session_pause" and reply[0] == "PAUSED":
@@ -152,13 +142,7 @@ class StateRules:
             require(len(live) == 1, f"{name}: not one live turn", session, live)
         self.room.line_up(self._lines)
         self.room.check(
-            name,
-            room,
-            list(self.turns.values()),
-            self._begun,
-            went_on=self._went_on,
-            paused=self.paused,
-            given=given,
+            name, room, list(self.turns.values()), self._begun, went_on=self._went_on, paused=self.paused, given=given
         )
         self._begun.clear()
 
@@ -175,9 +159,7 @@ class StateRules:
         require(new.steps <= known.max_steps, f"{where}: too many steps", new.steps, known.max_steps)
         paid = new.steps <= len(new.statuses) // MOST_CALLS
         require(paid, f"{where}: a step was paid for twice", new.steps, len(new.statuses) // MOST_CALLS)
-        require(
-            new.calls <= known.max_tool_calls, f"{where}: too many calls", new.calls, known.max_tool_calls
-        )
+        require(new.calls <= known.max_tool_calls, f"{where}: too many calls", new.calls, known.max_tool_calls)
         if known.deadline:
             moved, parked = new.deadline - known.deadline, new.parked_ms - known.parked_ms
             # The time of a turn without a reply begins when its first place comes; later it stands still meanwhile.
@@ -185,12 +167,7 @@ class StateRules:
             had_place = claimed and known.stands
             waits = (had_place and (moved <= 0 or not has_begun)) or (name == "turn_wait" and moved >= 0)
             known.stands = name == "turn_wait" or (known.stands and not had_place)
-            require(
-                (moved == parked or waits) and parked >= 0,
-                f"{where}: the deadline moved otherwise",
-                moved,
-                parked,
-            )
+            require((moved == parked or waits) and parked >= 0, f"{where}: the deadline moved otherwise", moved, parked)
         old = known.statuses + [""] * (len(new.statuses) - len(known.statuses))
         for place, (was, status) in enumerate(zip(old, new.statuses, strict=True)):
             if was != status:
@@ -212,11 +189,7 @@ class StateRules:
         require(as_said, f"{where} ended otherwise", new.state, new.ending)
         waiting = self._lines[known.session_id]
         if known.state == "queued":
-            require(
-                new.state == "closing" or waiting[:1] == [known.turn_id],
-                f"{where}: out of order",
-                waiting,
-            )
+            require(new.state == "closing" or waiting[:1] == [known.turn_id], f"{where}: out of order", waiting)
             waiting.remove(known.turn_id)
         if new.state == "active" and known.state in ("", "queued"):
             require(known.session_id not in self.paused, f"{where}: it began in a paused session")
@@ -233,11 +206,7 @@ class StateRules:
             fits = parked and not on_their_way
             require(fits, f"{where}: a parked turn has other work", new.statuses)
         elif new.state == "active" and not new.cancel:
-            require(
-                not parked or bool(on_their_way),
-                f"{where}: all its calls are parked, but it is not",
-                new.statuses,
-            )
+            require(not parked or bool(on_their_way), f"{where}: all its calls are parked, but it is not", new.statuses)
 
 
 def _begins(known: Known, line: str) -> bool:

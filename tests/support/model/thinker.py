@@ -6,14 +6,7 @@ import json
 from collections.abc import Callable
 from random import Random
 
-from brainq.contracts.claim import (
-    CallsOverBudget,
-    PlannedCall,
-    StepOverBudget,
-    StepStart,
-    TurnClaim,
-    TurnStart,
-)
+from brainq.contracts.claim import CallsOverBudget, PlannedCall, StepOverBudget, StepStart, TurnClaim, TurnStart
 from brainq.contracts.ids import call_id
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import Spend
@@ -44,12 +37,7 @@ class RandomThinker:
     """Stands for `turn.think.Thinker`: the same scripts in the same order, drawn replies."""
 
     def __init__(
-        self,
-        rng: Random,
-        turns: RedisTurns,
-        budgets: RedisBudgets,
-        auxiliary: RedisAuxiliary,
-        asks: Callable[[], bool],
+        self, rng: Random, turns: RedisTurns, budgets: RedisBudgets, auxiliary: RedisAuxiliary, asks: Callable[[], bool]
     ) -> None:
         self._rng = rng
         self._asks = asks
@@ -57,9 +45,7 @@ class RandomThinker:
         self._budgets = budgets
         self._auxiliary = auxiliary
 
-    def think(
-        self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: object
-    ) -> StepOutcome:
+    def think(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: object) -> StepOutcome:
         rng, turn_id = self._rng, claim.turn_id
         start: TurnStart | None = None
         if not view.begun:
@@ -112,9 +98,7 @@ class RandomThinker:
     def _ask(self, claim: TurnClaim, step: int) -> StepOutcome:
         rng = self._rng
         ids = [call_id(step, index) for index in range(rng.randint(1, MOST_CALLS))]
-        denied = {
-            place: rng.choice(("duplicate", "blocked", "validation")) for place in ids if rng.random() < 0.1
-        }
+        denied = {place: rng.choice(("duplicate", "blocked", "validation")) for place in ids if rng.random() < 0.1}
         allowed = [place for place in ids if place not in denied]
         if allowed and rng.random() < 0.3:
             words = self._budgets.claim(claim.session_id, claim.turn_id, "tool_calls", allowed)
@@ -126,9 +110,7 @@ class RandomThinker:
             require(not isinstance(done, CallsOverBudget), "calls that are paid for were refused", done)
         return CallsCommitted() if done == "COMMITTED" else None
 
-    def _commit(
-        self, claim: TurnClaim, step: int, ids: list[str], denied: dict[str, str]
-    ) -> CallsOverBudget | str:
+    def _commit(self, claim: TurnClaim, step: int, ids: list[str], denied: dict[str, str]) -> CallsOverBudget | str:
         calls = self._plan(claim, step, ids, denied)
         message = Message(
             role="assistant",
@@ -140,9 +122,7 @@ class RandomThinker:
 
     def _plan(self, claim: TurnClaim, step: int, ids: list[str], denied: dict[str, str]) -> list[PlannedCall]:
         effects = [Effect.READ_ONLY if place in denied else self._rng.choice(EFFECTS) for place in ids]
-        running = [
-            Schedulable(effect) for place, effect in zip(ids, effects, strict=True) if place not in denied
-        ]
+        running = [Schedulable(effect) for place, effect in zip(ids, effects, strict=True) if place not in denied]
         waves = iter(ToolScheduler().waves(running))
         calls: list[PlannedCall] = []
         for place, effect in zip(ids, effects, strict=True):

@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.access import ALL_VERBS, Caller, Verb, may, own_request_key
-from brainq.contracts.ids import (
-    check_id,
-    check_prefixes,
-    is_within,
-    prefix_upper_bound,
-    sibling_session_id,
-)
+from brainq.contracts.ids import check_id, check_prefixes, is_within, prefix_upper_bound, sibling_session_id
 from brainq.errors import InvalidInput
 
 SEGMENT = st.text("aAbz19._@+=-", min_size=1, max_size=4).map(lambda text: "a" + text)
@@ -81,9 +75,7 @@ def test_look_alikes_are_others(session: str | None, allowed: bool) -> None:
 
 
 @given(SESSION, st.text("ab", min_size=1, max_size=27), st.lists(PREFIX, min_size=1, max_size=3))
-def test_who_sees_what_is_beside_a_session_sees_the_session(
-    session: str, name: str, prefixes: list[str]
-) -> None:
+def test_who_sees_what_is_beside_a_session_sees_the_session(session: str, name: str, prefixes: list[str]) -> None:
     assert is_within(prefixes, sibling_session_id(session, name)) == is_within(prefixes, session)
 
 

@@ -7,14 +7,7 @@ import json
 import pytest
 
 from brainq.broker.envelope import ARGS, ARGSREPR, ROOT_ID, TAG, TASK_ID, TOOL, envelope, template
-from brainq.broker.names import (
-    CALL_RUN,
-    FINALIZE_QUEUE,
-    FINALIZE_STEP,
-    READ_ONLY_QUEUE,
-    TURN_ADVANCE,
-    TURNS_QUEUE,
-)
+from brainq.broker.names import CALL_RUN, FINALIZE_QUEUE, FINALIZE_STEP, READ_ONLY_QUEUE, TURN_ADVANCE, TURNS_QUEUE
 from brainq.errors import InvalidInput
 
 
@@ -44,9 +37,7 @@ def test_a_template_holds_each_placeholder_and_is_json_already() -> None:
 
 def test_a_call_is_shown_by_its_tools_name_and_other_tasks_by_their_own() -> None:
     assert template(CALL_RUN, READ_ONLY_QUEUE).count(TOOL) == 1
-    shown = json.loads(envelope(CALL_RUN, ("s1", "t1"), "t1.1", READ_ONLY_QUEUE, "t1", tool="_find"))[
-        "headers"
-    ]
+    shown = json.loads(envelope(CALL_RUN, ("s1", "t1"), "t1.1", READ_ONLY_QUEUE, "t1", tool="_find"))["headers"]
     assert (shown["task"], shown["shadow"]) == ("brainq.call.run", "brainq.call.run:_find")
     with pytest.raises(InvalidInput, match="tool"):
         envelope(CALL_RUN, ("s1", "t1"), "t1.1", READ_ONLY_QUEUE, "t1", tool='a"b')

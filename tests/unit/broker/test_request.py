@@ -19,13 +19,7 @@ def test_neither_report_nor_repr_shows_the_arguments() -> None:
     headers = {"task": "t", "id": "i", "argsrepr": "secret", "kwargsrepr": "secret"}
     body = [[], {"text": "secret"}, {}]
     message = SimpleNamespace(
-        headers=headers,
-        body="x",
-        payload=body,
-        delivery_info={},
-        properties={},
-        content_type="",
-        content_encoding="",
+        headers=headers, body="x", payload=body, delivery_info={}, properties={}, content_type="", content_encoding=""
     )
     request: Any = HiddenRequest(message, app=app, task=task)
     for safe in (True, False):

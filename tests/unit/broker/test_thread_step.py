@@ -28,6 +28,4 @@ def test_a_failure_is_told_anew_once_the_loop_had_run_for_long(
     with caplog.at_level(logging.ERROR, "brainq.broker"):
         step: Any = thread_step.thread_step("sweeper", loop)(None)
         step.run(None)
-    assert [record.getMessage().count("sweeper failed, and is tried again") for record in caplog.records] == [
-        1
-    ] * said
+    assert [record.getMessage().count("sweeper failed, and is tried again") for record in caplog.records] == [1] * said

@@ -15,13 +15,7 @@ from brainq.broker.celery57.task_execution import lean_tracer
 from brainq.settings.deployment import Settings
 from tests.integration.broker.worker import settings_for
 
-REQUEST = {
-    "id": "t1",
-    "shadow": "brainq.call.run:look",
-    "argsrepr": "(hidden)",
-    "kwargsrepr": "{}",
-    "hostname": "h",
-}
+REQUEST = {"id": "t1", "shadow": "brainq.call.run:look", "argsrepr": "(hidden)", "kwargsrepr": "{}", "hostname": "h"}
 
 
 @pytest.fixture
@@ -54,9 +48,7 @@ def test_a_success_is_told_as_celery_tells_it(app: Celery, returned: object) -> 
     assert 0 <= ours.runtime < 60
 
 
-def test_a_failure_is_told_as_celery_tells_it_and_signalled(
-    app: Celery, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failure_is_told_as_celery_tells_it_and_signalled(app: Celery, caplog: pytest.LogCaptureFixture) -> None:
     def work(secret: str) -> None:
         raise KeyError("k")
 
@@ -81,9 +73,7 @@ def test_a_failure_is_told_as_celery_tells_it_and_signalled(
     assert "canary" not in caplog.text
 
 
-def test_a_log_line_names_what_ran_and_hides_what_is_hidden(
-    app: Celery, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_log_line_names_what_ran_and_hides_what_is_hidden(app: Celery, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "celery.app.trace")
 
     def look(secret: str) -> None: ...

@@ -98,9 +98,7 @@ class Intents:
     def start_unless_braked(self, **intent: Any) -> bool:
         return self.start(**intent)
 
-    def record_outcome(
-        self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool
-    ) -> bool:
+    def record_outcome(self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool) -> bool:
         self.outcomes.append((outcome, late))
         return True
 

@@ -20,13 +20,7 @@ from brainq.tools.tool import Tool
 
 def context_for(token: DeadlineToken, is_ready: Callable[[], bool] | None = None) -> RunContext:
     return RunContext(
-        session_id="s",
-        turn_id="turn",
-        call_id="c1-0",
-        token=token,
-        attempt=2,
-        cwd="/work",
-        is_ready=is_ready,
+        session_id="s", turn_id="turn", call_id="c1-0", token=token, attempt=2, cwd="/work", is_ready=is_ready
     )
 
 

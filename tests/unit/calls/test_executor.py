@@ -61,9 +61,7 @@ def test_a_plain_function_runs_in_the_caller_s_thread(executor: BoundedToolExecu
     assert cut == []
 
 
-def test_what_a_function_sets_in_its_context_variables_is_gone_after_it(
-    executor: BoundedToolExecutor,
-) -> None:
+def test_what_a_function_sets_in_its_context_variables_is_gone_after_it(executor: BoundedToolExecutor) -> None:
     variable = contextvars.ContextVar("variable", default="unset")
 
     def change() -> None:

@@ -32,10 +32,7 @@ def test_a_function_past_its_limit_is_abandoned_and_its_late_end_told_once(
 
     started = time.monotonic()
     outcome = run(
-        executor,
-        make_tool(slow),
-        limit_s=1.0,
-        on_late=lambda outcome: late.append((outcome, threading.get_ident())),
+        executor, make_tool(slow), limit_s=1.0, on_late=lambda outcome: late.append((outcome, threading.get_ident()))
     )
 
     assert time.monotonic() - started < 30.0

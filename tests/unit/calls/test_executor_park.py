@@ -10,14 +10,7 @@ from typing import Any
 import pytest
 
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.contracts.call import (
-    ChildTurn,
-    ToolFailure,
-    ToolOutcome,
-    ToolSuccess,
-    ToolTimeout,
-    parse_outside_token,
-)
+from brainq.contracts.call import ChildTurn, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, parse_outside_token
 from brainq.contracts.claim import CallRef
 from brainq.contracts.turn import Limits
 from brainq.tools.context import FileChange, RunContext
@@ -76,11 +69,7 @@ def test_a_child_turn_comes_back_with_plain_options(processes: BoundedToolExecut
 
 @pytest.mark.parametrize(
     "child",
-    [
-        ChildTurn("x", timeout_s=math.inf),
-        ChildTurn("x", timeout_s=0),
-        ChildTurn("x", options={"a": "y" * 300_000}),
-    ],
+    [ChildTurn("x", timeout_s=math.inf), ChildTurn("x", timeout_s=0), ChildTurn("x", options={"a": "y" * 300_000})],
 )
 def test_a_child_turn_that_makes_none_is_a_failure(executor: BoundedToolExecutor, child: ChildTurn) -> None:
     def ask() -> ChildTurn:

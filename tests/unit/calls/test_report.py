@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 
 from brainq.calls.report import final_outcome, late_notice
-from brainq.contracts.call import (
-    ToolFailure,
-    ToolOutcome,
-    ToolSuccess,
-    ToolTimeout,
-    ToolUnknown,
-)
+from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.tools.deadline import DeadlineToken

@@ -55,9 +55,7 @@ def threads(brain: Brain, release: threading.Event) -> list[str]:
     return ran
 
 
-def test_a_function_that_ends_in_time_runs_and_is_settled_in_the_worker_s_thread(
-    rig: Rig, threads: list[str]
-) -> None:
+def test_a_function_that_ends_in_time_runs_and_is_settled_in_the_worker_s_thread(rig: Rig, threads: list[str]) -> None:
     rig.claim("look")
     worker = Worker(rig)
     wait_until(lambda: worker.answers, "the task is answered")
@@ -84,9 +82,7 @@ def test_one_that_is_cut_off_is_settled_at_once_and_keeps_the_thread(
     assert rig.log == ["settle timed_out still runs", "settle completed"]
 
 
-def test_what_is_late_is_told_after_the_cut_is_settled(
-    rig: Rig, threads: list[str], release: threading.Event
-) -> None:
+def test_what_is_late_is_told_after_the_cut_is_settled(rig: Rig, threads: list[str], release: threading.Event) -> None:
     settle = rig.calls.settle
 
     def slow(claim: object, **fields: object) -> SettleReply:
@@ -118,9 +114,7 @@ def test_a_cut_that_cannot_be_settled_answers_with_what_was_wrong(
     wait_until(lambda: rig.stops.watching == [], "its lease is not beaten for, either: a sweeper finds it")
 
 
-def test_a_caller_whose_thread_cannot_be_abandoned_comes_back_all_the_same(
-    rig: Rig, threads: list[str]
-) -> None:
+def test_a_caller_whose_thread_cannot_be_abandoned_comes_back_all_the_same(rig: Rig, threads: list[str]) -> None:
     rig.claim("hang", Effect.LOCAL_WRITE, cap_ms=1_000)
     assert rig.run() == "settled"
     assert threads != [threading.current_thread().name]

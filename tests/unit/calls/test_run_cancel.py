@@ -22,9 +22,7 @@ UNKNOWN = r"Cancelled after \d+\.\d s; whether it took effect is not known; chec
 
 
 @pytest.mark.parametrize("effect", EFFECTS)
-def test_a_call_that_returns_in_spite_of_a_cancel_has_completed(
-    brain: Brain, rig: Rig, effect: Effect
-) -> None:
+def test_a_call_that_returns_in_spite_of_a_cancel_has_completed(brain: Brain, rig: Rig, effect: Effect) -> None:
     @brain.tool(effect=effect)
     def count(ctx: RunContext) -> Partial:  # pyright: ignore[reportUnusedFunction]
         rig.stops.publish()
@@ -230,6 +228,4 @@ def test_a_person_s_change_of_the_arguments_is_said(brain: Brain, rig: Rig, outc
 
     rig.claim("look", arguments={"where": "h\u00e9re"}, edited=True)
     rig.run()
-    assert rig.said.startswith(
-        '[A person changed the arguments before this ran: {"where": "h\u00e9re"}]\n'
-    ), rig.said
+    assert rig.said.startswith('[A person changed the arguments before this ran: {"where": "h\u00e9re"}]\n'), rig.said

@@ -10,9 +10,7 @@ from brainq.tools.context import RunContext
 from tests.unit.calls.fakes import Rig
 
 
-@pytest.mark.parametrize(
-    ("cap_ms", "remaining_ms", "at_most_s"), [(90_000, 60_000, 60.0), (60_000, 90_000, 60.0)]
-)
+@pytest.mark.parametrize(("cap_ms", "remaining_ms", "at_most_s"), [(90_000, 60_000, 60.0), (60_000, 90_000, 60.0)])
 def test_a_call_has_its_cap_and_never_more_than_its_turn(
     brain: Brain, rig: Rig, cap_ms: int, remaining_ms: int, at_most_s: float
 ) -> None:

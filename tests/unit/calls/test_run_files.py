@@ -36,9 +36,7 @@ def tool_that(brain: Brain, effect: Effect, returns: Callable[[], Any]) -> None:
         ),
     ],
 )
-def test_a_file_is_kept_and_the_message_refers_to_it(
-    brain: Brain, rig: Rig, returned: Any, said: str
-) -> None:
+def test_a_file_is_kept_and_the_message_refers_to_it(brain: Brain, rig: Rig, returned: Any, said: str) -> None:
     tool_that(brain, Effect.LOCAL_WRITE, lambda: returned)
     rig.claim("draw", Effect.LOCAL_WRITE)
     rig.calls.on_settle = lambda: rig.log.append(f"kept {len(rig.blobs.kept)}")

@@ -55,9 +55,7 @@ def test_a_pending_call_parks_with_what_it_left(brain: Brain, rig: Rig, hooked: 
 
 
 @pytest.mark.parametrize("word", ["PARKED", "SETTLED", "LATE", "LOST"])
-def test_whatever_becomes_of_the_park_the_call_is_not_settled(
-    brain: Brain, rig: Rig, word: SettleResult
-) -> None:
+def test_whatever_becomes_of_the_park_the_call_is_not_settled(brain: Brain, rig: Rig, word: SettleResult) -> None:
     tool_that(brain, lambda ctx: Pending(ctx.outside_token()))
     rig.calls.replies["park"] = SettleReply(word)
     rig.claim("send", Effect.LOCAL_WRITE)
@@ -74,9 +72,7 @@ def test_a_token_of_the_tool_s_own_is_registered_before_the_call_parks(brain: Br
     assert rig.run() == "parked", "the same call may register it again"
 
 
-@pytest.mark.parametrize(
-    "token", ["job-17", new_outside_token(CallRef("s", "turn-1", "c1-1"))], ids=["own", "outside"]
-)
+@pytest.mark.parametrize("token", ["job-17", new_outside_token(CallRef("s", "turn-1", "c1-1"))], ids=["own", "outside"])
 def test_a_token_of_another_call_is_refused(brain: Brain, rig: Rig, token: str, hooked: list[Any]) -> None:
     tool_that(brain, lambda _: Pending(token))
     assert rig.outside is not None
@@ -104,9 +100,7 @@ def test_a_child_turn_is_started_before_the_call_parks(brain: Brain, rig: Rig) -
 
 
 @pytest.mark.parametrize(("word", "stopped"), [("LATE", ["child-1"]), ("LOST", []), ("SETTLED", [])])
-def test_a_child_nobody_waits_for_is_stopped(
-    brain: Brain, rig: Rig, word: SettleResult, stopped: list[str]
-) -> None:
+def test_a_child_nobody_waits_for_is_stopped(brain: Brain, rig: Rig, word: SettleResult, stopped: list[str]) -> None:
     tool_that(brain, lambda _: ChildTurn("Sum it up."))
     rig.calls.replies["park"] = SettleReply(word)
     rig.claim("send", Effect.LOCAL_WRITE)

@@ -80,9 +80,7 @@ def test_all_attempts_of_a_call_have_one_idempotency_key(rig: Rig, ran: list[str
 
 
 @pytest.mark.parametrize("redact", [False, True])
-def test_an_intent_has_no_arguments_where_no_content_is_kept(
-    executor: BoundedToolExecutor, redact: bool
-) -> None:
+def test_an_intent_has_no_arguments_where_no_content_is_kept(executor: BoundedToolExecutor, redact: bool) -> None:
     """Not while the turn lives, either."""
     brain = Brain("calls", "openai:x", redact_logs=redact)
 

@@ -96,10 +96,7 @@ def test_the_context_goes_in_and_its_outputs_come_back(executor: BoundedToolExec
     assert value_of(outcome) == ["s", "turn", "c1-0", "turn:c1-0", "2", "/work"]
     assert getattr(outcome, "block_tool", None) is True
     assert context.outputs() == SideOutputs(
-        (Citation(source="a.md", title="A"),),
-        (Citation(source="https://example.org/"),),
-        ("/tmp/plot.png",),
-        True,
+        (Citation(source="a.md", title="A"),), (Citation(source="https://example.org/"),), ("/tmp/plot.png",), True
     )
 
 

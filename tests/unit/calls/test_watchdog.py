@@ -85,9 +85,7 @@ def test_it_is_waked_by_few_calls(watchdog: Watchdog, monkeypatch: pytest.Monkey
     assert waked == []
 
 
-def test_without_a_thread_to_spare_it_does_it_itself(
-    watchdog: Watchdog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_thread_to_spare_it_does_it_itself(watchdog: Watchdog, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     watchdog.add(in_s(600.0, bool))
     start = threading.Thread.start

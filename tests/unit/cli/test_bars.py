@@ -30,9 +30,7 @@ def test_a_bar_is_drawn_to_scale() -> None:
 
 def test_a_line_says_what_it_is_how_long_it_took_and_how_it_ended() -> None:
     bars = (
-        TimelineBar(
-            id="step:1", kind="step", name="step 1", from_ms=0, to_ms=90, pool="coordinator", outcome="calls"
-        ),
+        TimelineBar(id="step:1", kind="step", name="step 1", from_ms=0, to_ms=90, pool="coordinator", outcome="calls"),
         TimelineBar(
             id="call:c1-0",
             kind="call",
@@ -42,9 +40,7 @@ def test_a_line_says_what_it_is_how_long_it_took_and_how_it_ended() -> None:
             effect=Effect.READ_ONLY,
             spans=(span("running", 90, None),),
         ),
-        TimelineBar(
-            id="finalizer:memory", kind="finalizer", name="memory", from_ms=90, to_ms=95, is_exact=False
-        ),
+        TimelineBar(id="finalizer:memory", kind="finalizer", name="memory", from_ms=90, to_ms=95, is_exact=False),
     )
     out = StringIO()
     timeline = TurnTimeline(turn_id="turn-1", session_id="s1", now_ms=2090, bars=bars)

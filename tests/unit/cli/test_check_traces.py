@@ -24,10 +24,7 @@ def test_where_they_go_is_said_without_a_password(monkeypatch: pytest.MonkeyPatc
 def test_content_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318")
     monkeypatch.setenv(CAPTURE_VARIABLE, "true")
-    assert (check_traces().level, check_traces().said) == (
-        "warn",
-        "go to http://c:4318/v1/traces, with content",
-    )
+    assert (check_traces().level, check_traces().said) == ("warn", "go to http://c:4318/v1/traces, with content")
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

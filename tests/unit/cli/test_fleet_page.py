@@ -39,9 +39,7 @@ def test_the_page_says_what_runs_and_what_does_not() -> None:
         room=FleetCapacity(size=125, share=88, live=2, brains=(FleetBrain(name="lab", cap=2, live=1),)),
         sweeper=FleetSweeper(last_round_s=0.5, overdue_s=20.0),
         given_up=GivenUp(finalizer_steps=3),
-        redis=FleetRedis(
-            version="7.0.1", used_bytes=2**21, max_bytes=2**30, policy="noeviction", keeps_on_disk=True
-        ),
+        redis=FleetRedis(version="7.0.1", used_bytes=2**21, max_bytes=2**30, policy="noeviction", keeps_on_disk=True),
     )
     out = StringIO()
     print_fleet(Console(file=out, width=100, color_system=None), fleet)

@@ -88,11 +88,7 @@ def test_what_names_no_variable_is_said_with_what_would(given: str, remedy: str)
 @pytest.mark.parametrize(
     ("given", "wrong", "remedy"),
     [
-        (
-            "nowhere:brain",
-            "there is no module 'nowhere' in ",
-            "Run this where nowhere.py is, or name another one",
-        ),
+        ("nowhere:brain", "there is no module 'nowhere' in ", "Run this where nowhere.py is, or name another one"),
         ("pantry:bran", "the module has no 'bran'", "There is pantry:brain"),
         ("pantry:number", "an int is not a Brain", "There is pantry:brain"),
     ],

@@ -70,8 +70,7 @@ def test_alone_it_prints_help_with_examples_and_exit_codes(leaves: Leaves) -> No
 
 
 @pytest.mark.parametrize(
-    "command",
-    [*COMMANDS, "db upgrade", "token create", "token list", "token revoke", "webhook list", "webhook retry"],
+    "command", [*COMMANDS, "db upgrade", "token create", "token list", "token revoke", "webhook list", "webhook retry"]
 )
 def test_every_command_teaches_by_examples(command: str) -> None:
     said = CliRunner().invoke(app, [*command.split(), "--help"]).output
@@ -98,9 +97,7 @@ def options_of(command: Any) -> set[str]:
     return {option for parameter in command.params for option in parameter.opts}
 
 
-def test_a_mistyped_setting_is_said_with_the_right_name(
-    leaves: Leaves, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mistyped_setting_is_said_with_the_right_name(leaves: Leaves, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BRAINQ_REDIS_URI", "redis://127.0.0.1:6379/0")
     monkeypatch.setenv(WARNED_NAMES, "")
     _, _, err = leaves("list")
@@ -215,9 +212,7 @@ def test_options_are_read_as_what_they_are() -> None:
 def test_a_worker_has_the_stock_celery_commands_options() -> None:
     command = worker_command("serial", concurrency=2, name="net@%h", level="debug")
     assert command[1:6] == ["-m", "brainq.tasks.start", "-A", "brainq.workers.serial", "worker"]
-    assert command[6:] == [
-        *("--without-gossip", "--without-mingle", "-n", "net@%h", "-l", "DEBUG", "-c", "2")
-    ]
+    assert command[6:] == [*("--without-gossip", "--without-mingle", "-n", "net@%h", "-l", "DEBUG", "-c", "2")]
 
 
 def test_flower_runs_with_the_settings_that_brainq_brings() -> None:

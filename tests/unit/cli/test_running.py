@@ -101,16 +101,10 @@ def test_waits_before_a_start() -> None:
 
 
 def test_how_a_process_ended_is_said() -> None:
-    assert [describe_exit(code) for code in (None, 3, -11)] == [
-        "it never started",
-        "exit code 3",
-        "signal SIGSEGV",
-    ]
+    assert [describe_exit(code) for code in (None, 3, -11)] == ["it never started", "exit code 3", "signal SIGSEGV"]
 
 
-def test_a_signal_sets_a_flag_and_raises_nothing_and_a_second_insists(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_signal_sets_a_flag_and_raises_nothing_and_a_second_insists(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("brainq.cli.dev.supervisor.time.monotonic", lambda: now[0])
     before = signal.getsignal(signal.SIGTERM)
@@ -133,19 +127,14 @@ def test_one_process_runs_a_pool_of_a_directory_and_the_next_is_told_which(tmp_p
         "    print('holds', flush=True); sys.stdin.read()\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", holding, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", holding, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "holds\n"
         with exclusive_pools(tmp_path, ["coordinator"], "brainq up"):
             pass
         with (
-            pytest.raises(
-                AlreadyRuns, match=rf"`brainq up` \(process {other.pid}\) already runs the serial"
-            ) as told,
+            pytest.raises(AlreadyRuns, match=rf"`brainq up` \(process {other.pid}\) already runs the serial") as told,
             exclusive_pools(tmp_path, ["coordinator", "serial"], "brainq dev"),
         ):
             raise AssertionError

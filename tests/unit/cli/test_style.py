@@ -6,15 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from brainq.cli.output import (
-    EFFECT_STYLES,
-    STATUS_STYLES,
-    ago,
-    clean,
-    counted,
-    duration,
-    short,
-)
+from brainq.cli.output import EFFECT_STYLES, STATUS_STYLES, ago, clean, counted, duration, short
 from brainq.contracts.status import Effect, TraceStatus, TurnState
 
 
@@ -48,15 +40,9 @@ def test_text_is_cut_to_one_line_of_its_width() -> None:
 
 
 def test_numbers_and_nouns_agree() -> None:
-    assert [counted(1, "call"), counted(2, "call"), counted(2, "try", "tries")] == [
-        "1 call",
-        "2 calls",
-        "2 tries",
-    ]
+    assert [counted(1, "call"), counted(2, "call"), counted(2, "try", "tries")] == ["1 call", "2 calls", "2 tries"]
 
 
 def test_every_effect_and_status_has_a_colour() -> None:
     assert {effect.value for effect in Effect} <= EFFECT_STYLES.keys()
-    assert {status.value for status in TraceStatus} | {
-        state.value for state in TurnState
-    } <= STATUS_STYLES.keys()
+    assert {status.value for status in TraceStatus} | {state.value for state in TurnState} <= STATUS_STYLES.keys()

@@ -19,9 +19,7 @@ PLAN = [
 ]
 
 
-def shown(
-    *events: tuple[str, dict[str, Any]], label: str = "", width: int = 200, terminal: bool = False
-) -> str:
+def shown(*events: tuple[str, dict[str, Any]], label: str = "", width: int = 200, terminal: bool = False) -> str:
     """What a timeline prints for these events, 100 ms apart."""
     out = StringIO()
     timeline = EventPrinter(Console(file=out, width=width, force_terminal=terminal, color_system=None), label)
@@ -68,9 +66,7 @@ def test_a_reader_that_resumes_names_calls_by_the_trace() -> None:
 
 
 def test_text_streams_inline_and_a_word_split_between_deltas_stays_whole() -> None:
-    text = shown(
-        delta("Hello wo"), delta("rld, how "), delta("are you"), ("turn.closing", {"ending": "completed"})
-    )
+    text = shown(delta("Hello wo"), delta("rld, how "), delta("are you"), ("turn.closing", {"ending": "completed"}))
     assert text.splitlines()[0].strip() == "│ Hello world, how are you"
 
 
@@ -89,9 +85,7 @@ def test_a_second_attempt_says_that_it_replaces_the_first() -> None:
 
 
 def test_with_a_label_text_waits_until_it_is_whole_and_replaced_text_is_never_shown() -> None:
-    text = shown(
-        delta("half an"), ("step.started", {"step": 1, "attempt": 2}), delta("whole", attempt=2), label="A"
-    )
+    text = shown(delta("half an"), ("step.started", {"step": 1, "attempt": 2}), delta("whole", attempt=2), label="A")
     assert "half" not in text
     assert all("A  " in line for line in text.splitlines())
     assert text.splitlines()[-1].endswith("whole")
@@ -107,11 +101,7 @@ def test_the_text_of_the_newest_step_is_kept() -> None:
 
 def test_what_the_model_thought_is_shown_apart_and_is_no_answer() -> None:
     timeline = EventPrinter(Console(file=StringIO(), width=60))
-    told: list[tuple[str, str]] = [
-        ("reasoning.delta", "I "),
-        ("reasoning.delta", "look."),
-        ("text.delta", "It rains."),
-    ]
+    told: list[tuple[str, str]] = [("reasoning.delta", "I "), ("reasoning.delta", "look."), ("text.delta", "It rains.")]
     for number, (kind, text) in enumerate(told):
         data: dict[str, Any] = {"step": 1, "attempt": 1, "text": text}
         timeline.show(TurnEvent(seq=number + 1, kind=EventKind(kind), at_ms=0, data=data))

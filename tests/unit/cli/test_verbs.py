@@ -93,8 +93,7 @@ VERBS: dict[str, str] = {
     "Session.resume": "resume",
     "Session.is_paused": "session",
     "Session.why_paused": "session",
-    "Session.readiness": NONE
-    + "a flag is of the process that gets ready; `submit --not-ready` holds one turn",
+    "Session.readiness": NONE + "a flag is of the process that gets ready; `submit --not-ready` holds one turn",
     "Session.flag": "ready",
     "Session.unread_flags": "session",
     "Session.steer": "submit",
@@ -131,10 +130,6 @@ def test_commands_reach_nothing_behind_the_client_and_the_operator() -> None:
 def test_the_shell_completes_commands() -> None:
     # As the script of --install-completion calls it.
     asked = {"_BRAINQ_COMPLETE": "complete_bash", "COMP_WORDS": "brainq hist", "COMP_CWORD": "1"}
-    program = [
-        sys.executable,
-        "-c",
-        "import sys; sys.argv = ['brainq']; from brainq.cli.main import main; main()",
-    ]
+    program = [sys.executable, "-c", "import sys; sys.argv = ['brainq']; from brainq.cli.main import main; main()"]
     done = subprocess.run(program, env={**os.environ, **asked}, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["history"]

@@ -10,9 +10,7 @@ from brainq.contracts.rows import RecentTurn
 NOW = datetime(2026, 5, 1, 12, 0, 30, tzinfo=UTC)
 
 
-def turn(
-    ago_s: float, took_s: float | None = None, state: str = "completed", cost: float | None = 0.5
-) -> RecentTurn:
+def turn(ago_s: float, took_s: float | None = None, state: str = "completed", cost: float | None = 0.5) -> RecentTurn:
     accepted = NOW - timedelta(seconds=ago_s)
     ended = None if took_s is None else accepted + timedelta(seconds=took_s)
     return RecentTurn("accepted" if ended is None else state, accepted, ended, cost)

@@ -34,12 +34,7 @@ def test_each_is_a_schema(name: str) -> None:
         SENT,
         {**SENT, "request_key": "order-17"},
         {"request_key": "k", "session_id": "acme:1", "user_message": "hi"},
-        {
-            **SENT,
-            "limits": {"max_steps": 3, "timeout_s": None},
-            "prompt_tags": ["a"],
-            "metadata": {"a": [1, None]},
-        },
+        {**SENT, "limits": {"max_steps": 3, "timeout_s": None}, "prompt_tags": ["a"], "metadata": {"a": [1, None]}},
         {**SENT, "history": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]},
         {**SENT, "attachments": [{"data": "aGk=", "name": "a.txt"}]},
         {**SENT, "history": [{"role": "user", "attachments": [{"data": "aGk="}]}]},
@@ -95,11 +90,7 @@ def test_an_event_of_each_kind_fits_and_none_with_fields_of_another(kind: EventK
 
 def test_a_result_fits() -> None:
     result = TurnResult(
-        turn_id="order-17",
-        session_id="monday",
-        text="done",
-        ending=Ending.COMPLETED,
-        stop_reason=StopReason.ANSWERED,
+        turn_id="order-17", session_id="monday", text="done", ending=Ending.COMPLETED, stop_reason=StopReason.ANSWERED
     )
     assert fits("result", result.model_dump(mode="json"))
     assert not fits("result", {"text": "done"})

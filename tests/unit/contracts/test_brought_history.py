@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from brainq.contracts.conversation import (
-    MAX_HISTORY_CHARS,
-    MAX_HISTORY_MESSAGES,
-    newest_within_limits,
-)
+from brainq.contracts.conversation import MAX_HISTORY_CHARS, MAX_HISTORY_MESSAGES, newest_within_limits
 from brainq.contracts.message import Message
 
 

@@ -63,9 +63,7 @@ def test_what_is_no_file_is_refused(fields: dict[str, Any], refusal: str) -> Non
 
 def test_json_carries_base64_or_a_data_url() -> None:
     text = base64.b64encode(png()).decode()
-    read = read_files(
-        "attachments", [{"data": text, "name": "a.png"}, {"data": f"data:image/png;base64,{text}"}]
-    )
+    read = read_files("attachments", [{"data": text, "name": "a.png"}, {"data": f"data:image/png;base64,{text}"}])
     assert [file.data for file in read] == [png(), png()]
     assert [file.name for file in read] == ["a.png", ""]
 
@@ -73,10 +71,7 @@ def test_json_carries_base64_or_a_data_url() -> None:
 @pytest.mark.parametrize(
     ("item", "refusal"),
     [
-        (
-            {"data": "https://example.org/a.png"},
-            r"attachments\[0\].data: .* fetches nothing .* send the bytes",
-        ),
+        ({"data": "https://example.org/a.png"}, r"attachments\[0\].data: .* fetches nothing .* send the bytes"),
         ({"data": "file:///etc/passwd"}, "fetches nothing"),
         ({"data": "data:text/plain,hi"}, "must be `data:<type>;base64,<bytes>`"),
         ({"data": "$$$"}, r"attachments\[0\].data: it is no base64"),

@@ -41,9 +41,7 @@ def test_those_of_turns_that_brainq_named_are_short(turn: str) -> None:
     assert len(full_call_id(turn, call_id(10_000, 127))) <= 40
 
 
-@pytest.mark.parametrize(
-    "wrong", ["", "c1-0", "-c1-0", "turn-1", "turn-1-c1", "turn-1-c1-0-1", "t-c1-0\n", 7, None]
-)
+@pytest.mark.parametrize("wrong", ["", "c1-0", "-c1-0", "turn-1", "turn-1-c1", "turn-1-c1-0-1", "t-c1-0\n", 7, None])
 def test_what_names_no_call_is_refused(wrong: object) -> None:
     with pytest.raises(InvalidInput, match="TURN-CALL"):
         split_call_id(wrong)

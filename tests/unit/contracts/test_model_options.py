@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from brainq import Brain, ModelOptions
-from brainq.contracts.model_options import (
-    NO_OPTIONS,
-    OptionsFields,
-    TurnOptions,
-    as_model_options,
-)
+from brainq.contracts.model_options import NO_OPTIONS, OptionsFields, TurnOptions, as_model_options
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import InvalidInput
 from brainq.people.admission import read_request
@@ -89,10 +84,7 @@ def test_what_may_be_secret_is_not_shown() -> None:
     options = ModelOptions(extra_headers={"x-key": "s3cret"}, extra_body={"key": "s3cret"})
     assert "s3cret" not in repr(options)
     assert "s3cret" not in repr(Brain("b", "offline:rules", options=options).options)
-    wrong_ones: list[dict[str, Any]] = [
-        {"extra_headers": {"x-key": "s3cret\n"}},
-        {"extra_body": {"model": "s3cret"}},
-    ]
+    wrong_ones: list[dict[str, Any]] = [{"extra_headers": {"x-key": "s3cret\n"}}, {"extra_body": {"model": "s3cret"}}]
     for wrong in wrong_ones:
         with pytest.raises(ValueError, match=r"options\.extra") as refused:
             ModelOptions(**wrong)

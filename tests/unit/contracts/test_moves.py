@@ -8,14 +8,7 @@ from typing import TypeVar
 
 import pytest
 
-from brainq.contracts.status import (
-    FINAL_TURN_STATES,
-    SETTLED,
-    TRACE_MOVES,
-    TURN_MOVES,
-    TraceStatus,
-    TurnState,
-)
+from brainq.contracts.status import FINAL_TURN_STATES, SETTLED, TRACE_MOVES, TURN_MOVES, TraceStatus, TurnState
 
 S = TypeVar("S", bound=StrEnum)
 

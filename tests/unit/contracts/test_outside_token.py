@@ -16,9 +16,7 @@ from brainq.tools.results import MAX_TOKEN_CHARS
 LONGEST = CallRef("s" * 128, "t" * 64, "c100-100")
 
 
-@pytest.mark.parametrize(
-    "ref", [CallRef("s", "turn", "c1-0"), CallRef("a:b@c+d=e", new_turn_id(), "c12-3"), LONGEST]
-)
+@pytest.mark.parametrize("ref", [CallRef("s", "turn", "c1-0"), CallRef("a:b@c+d=e", new_turn_id(), "c12-3"), LONGEST])
 def test_a_token_names_its_call(ref: CallRef) -> None:
     token = new_outside_token(ref)
     assert parse_outside_token(token) == ref

@@ -16,13 +16,7 @@ from brainq.errors import ProviderError
 from examples.airline.agent import Options
 from examples.airline.aimock import CUT_AFTER_CHUNKS, fixtures_of, wire_at
 from examples.airline.model import LAST_WORDS, RecordedModel
-from examples.airline.recorded import (
-    RecordedCall,
-    RecordedSession,
-    RecordedStep,
-    RecordedTurn,
-    save_sessions,
-)
+from examples.airline.recorded import RecordedCall, RecordedSession, RecordedStep, RecordedTurn, save_sessions
 from examples.airline.replay import main
 from examples.airline.wire import Wire, WireModel
 
@@ -30,10 +24,7 @@ READ = RecordedStep("Let me look 😀.", (RecordedCall("get_user_details", {"use
 SESSION = RecordedSession(
     "run-001",
     "task 1",
-    (
-        RecordedTurn("hello", (READ, RecordedStep("Found.", ()))),
-        RecordedTurn("bye", (RecordedStep("", READ.calls),)),
-    ),
+    (RecordedTurn("hello", (READ, RecordedStep("Found.", ()))), RecordedTurn("bye", (RecordedStep("", READ.calls),))),
     "0" * 64,
 )
 
@@ -100,12 +91,7 @@ class Listening:
 
 def request(*messages: Message) -> ModelRequest:
     return ModelRequest(
-        model="listening",
-        messages=messages,
-        timeout_s=1.0,
-        turn_id="run-001-t01",
-        step=2,
-        session_id="run-001",
+        model="listening", messages=messages, timeout_s=1.0, turn_id="run-001-t01", step=2, session_id="run-001"
     )
 
 

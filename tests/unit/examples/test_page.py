@@ -48,9 +48,7 @@ def site() -> Iterator[str]:
     thread.join()
 
 
-@pytest.mark.parametrize(
-    "url", ["file:///etc/passwd", "ftp://x/y", "http://", "notes.md", "http://a b/", "http://[x"]
-)
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://x/y", "http://", "notes.md", "http://a b/", "http://[x"])
 def test_only_web_addresses_are_taken(url: str) -> None:
     with pytest.raises(PageError, match="http:// or https://"):
         check_url(url)

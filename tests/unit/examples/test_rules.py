@@ -61,9 +61,7 @@ def test_noting_down_searches_reads_and_appends() -> None:
     assert play(asked, hits)[0] == ["read_note"]
     note = {"path": "p/boat.md", "title": "Boat", "text": "", "open_loops": 2}
     assert play(asked, hits, note)[0] == ["write_note"]
-    assert play(asked, hits, note, {"path": "p/boat.md"})[1].endswith(
-        "keeps its 2 open loops:\n- The hull leaks."
-    )
+    assert play(asked, hits, note, {"path": "p/boat.md"})[1].endswith("keeps its 2 open loops:\n- The hull leaks.")
 
 
 def test_noting_down_where_nothing_fits_makes_a_note() -> None:
@@ -157,9 +155,7 @@ def test_a_key_chooses_a_real_model(environment: dict[str, str], model: str) -> 
     assert choose_model(environment) == model
 
 
-@pytest.mark.parametrize(
-    "environment", [{}, {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, {"BRAINQ_MODEL": "gpt-5"}]
-)
+@pytest.mark.parametrize("environment", [{}, {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, {"BRAINQ_MODEL": "gpt-5"}])
 def test_without_a_key_the_rules_answer(environment: dict[str, str]) -> None:
     assert isinstance(choose_model(environment), ScriptedProvider)
 
@@ -167,10 +163,7 @@ def test_without_a_key_the_rules_answer(environment: dict[str, str]) -> None:
 def test_a_note_is_sent_once_also_when_nobody_knows_whether_it_arrived() -> None:
     asked = "Send the note b to http://here/inbox"
     assert play(asked)[0] == ["send_note"]
-    assert play(asked, {"path": "b.md", "status": 204}) == (
-        [],
-        "I sent b.md to http://here/inbox, which answered 204.",
-    )
+    assert play(asked, {"path": "b.md", "status": 204}) == ([], "I sent b.md to http://here/inbox, which answered 204.")
     calls, text = play(asked, RuntimeError("It may or may not have taken effect."))
     assert calls == []
     assert text == "I did not send b again. It may or may not have taken effect."

@@ -74,10 +74,7 @@ def recorded(
 
 
 def ended(
-    user: str = "What is up?",
-    text: str = "All is well.",
-    how: tuple[Ending, StopReason] = ANSWERED,
-    **more: Any,
+    user: str = "What is up?", text: str = "All is well.", how: tuple[Ending, StopReason] = ANSWERED, **more: Any
 ) -> EndedTurn:
     request = {"turn_id": "turn-1", "session_id": "s1", "user_message": user} | more.pop("request", {})
     values: dict[str, Any] = {
@@ -103,9 +100,7 @@ def ended(
 
 def talk(*said: tuple[str, str]) -> tuple[Message, ...]:
     """Messages of turn turn-1: `talk(("user", "Hi"), ("tool", "..."))`."""
-    return tuple(
-        Message.model_validate({"role": role, "content": text, "turn": "turn-1"}) for role, text in said
-    )
+    return tuple(Message.model_validate({"role": role, "content": text, "turn": "turn-1"}) for role, text in said)
 
 
 def asking(*tools: str, text: str = "") -> Message:
@@ -203,9 +198,7 @@ class Rows:
     ) -> bool:
         return self._once(claim, (scope, source_event_id, tuple(items)))
 
-    def record_judges(
-        self, claim: FinalStepClaim, session_id: str, turn_id: str, names: Sequence[str]
-    ) -> bool:
+    def record_judges(self, claim: FinalStepClaim, session_id: str, turn_id: str, names: Sequence[str]) -> bool:
         return self._once(claim, tuple(names))
 
     def record_decision(self, claim: FinalStepClaim, record: RuntimeDecisionRecord) -> bool:
@@ -235,14 +228,10 @@ class LiveChain:
     rung: list[str] = field(default_factory=list[str])
     sent: list[TurnResult] = field(default_factory=list[TurnResult])
 
-    def claim(
-        self, session_id: str, turn_id: str, step: str, owner: str
-    ) -> FinalStepClaim | NoFinalStepClaim:
+    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> FinalStepClaim | NoFinalStepClaim:
         return NoClaim("held")
 
-    def claim_and_look(
-        self, session_id: str, turn_id: str, step: str, owner: str
-    ) -> FinalStepClaim | NoFinalStepClaim:
+    def claim_and_look(self, session_id: str, turn_id: str, step: str, owner: str) -> FinalStepClaim | NoFinalStepClaim:
         return NoClaim("held")
 
     def look(self, claim: FinalStepClaim) -> EndedTurn | None:
@@ -251,9 +240,7 @@ class LiveChain:
     def beat(self, claim: FinalStepClaim) -> Literal["OK"]:
         return "OK"
 
-    def go_on(
-        self, claim: FinalStepClaim, next_step: str, *, stay: bool
-    ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
+    def go_on(self, claim: FinalStepClaim, next_step: str, *, stay: bool) -> FinalStepClaim | Literal["NEXT", "LOST"]:
         return "NEXT"
 
     go_on_and_read = go_on
@@ -264,9 +251,7 @@ class LiveChain:
         self.publish(result)
         return "NEXT"
 
-    def go_ahead(
-        self, claim: FinalStepClaim, ahead: str, past: str, *, stay: bool, **own: Any
-    ) -> Literal["LOST"]:
+    def go_ahead(self, claim: FinalStepClaim, ahead: str, past: str, *, stay: bool, **own: Any) -> Literal["LOST"]:
         return "LOST"
 
     def finish(self, claim: FinalStepClaim) -> Literal["FINISHED"]:
@@ -322,10 +307,5 @@ def context(
     held = turn or ended()
     claim = FinalStepClaim("s1", "turn-1", step, "worker", 1, tries)
     return StepContext(
-        claim,
-        lambda: held,
-        chain or LiveChain(held),
-        rows or Rows(),
-        brain_with() if brain is None else brain,
-        parts,
+        claim, lambda: held, chain or LiveChain(held), rows or Rows(), brain_with() if brain is None else brain, parts
     )

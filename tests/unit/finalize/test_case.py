@@ -35,12 +35,7 @@ def test_a_case_of_a_turn() -> None:
         *talk(("tool", "# Boat\n\nIn the shed."), ("assistant", "In the shed.")),
     )
     case = judge_case(
-        recorded(
-            "Where is\nthe boat?",
-            "In the shed.",
-            messages=messages,
-            pack='{"relevant_facts": ["It floats."]}',
-        )
+        recorded("Where is\nthe boat?", "In the shed.", messages=messages, pack='{"relevant_facts": ["It floats."]}')
     )
     assert case.question == "Where is\nthe boat?"
     assert case.answer == "In the shed."
@@ -106,9 +101,7 @@ ROLES = st.sampled_from(["system", "user", "assistant", "tool"])
 
 
 @given(st.lists(st.tuples(ROLES, st.text(max_size=3000)), max_size=60), st.text(max_size=200))
-def test_whatever_the_turn_a_case_is_bounded_and_one_line_a_message(
-    said: list[tuple[str, str]], pack: str
-) -> None:
+def test_whatever_the_turn_a_case_is_bounded_and_one_line_a_message(said: list[tuple[str, str]], pack: str) -> None:
     messages: list[Message] = list(talk(*said))
     case = judge_case(recorded(messages=messages, pack=pack))
     assert len(case.transcript) <= MOST_TRANSCRIPT_CHARS

@@ -17,7 +17,5 @@ from brainq.finalize.steps import strategy_of
         (["get_context_pack", "local_search", "read_note", "web_search"], "web_augmented"),
     ],
 )
-def test_the_web_comes_before_retrieval_and_retrieval_before_other_tools(
-    tools: list[str], strategy: str
-) -> None:
+def test_the_web_comes_before_retrieval_and_retrieval_before_other_tools(tools: list[str], strategy: str) -> None:
     assert strategy_of(tools) == strategy_of(reversed(tools)) == strategy

@@ -9,12 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.memory import MemoryExtractor
-from brainq.memory.rules import (
-    MAX_ITEM_CHARS,
-    MAX_ITEMS,
-    MAX_READ_CHARS,
-    RuleMemoryExtractor,
-)
+from brainq.memory.rules import MAX_ITEM_CHARS, MAX_ITEMS, MAX_READ_CHARS, RuleMemoryExtractor
 from tests.unit.finalize.support import ANSWERED, CANCELLED, FAILED, TIMED_OUT, recorded, talk
 
 SAID = [
@@ -111,10 +106,7 @@ def test_of_what_has_changed_the_new_is_kept(message: str, kept: str) -> None:
 
 
 def test_what_has_ended_without_a_new_one_is_not_kept() -> None:
-    assert (
-        texts("I no longer live in Oslo. I used to prefer tea, but not now. I don't live in Oslo, maybe.")
-        == []
-    )
+    assert texts("I no longer live in Oslo. I used to prefer tea, but not now. I don't live in Oslo, maybe.") == []
 
 
 def test_only_what_stands_before_anothers_words_is_read() -> None:
@@ -167,24 +159,7 @@ def test_no_text_breaks_it_and_items_are_bounded(message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece",
-    [
-        "I prefer ",
-        "my a ",
-        "<a",
-        "1 ",
-        "x:",
-        "A",
-        "1",
-        "a1",
-        "$1a",
-        "I a ",
-        "A. ",
-        " \n",
-        "sk-",
-        ".)",
-        "e.g. ",
-    ],
+    "piece", ["I prefer ", "my a ", "<a", "1 ", "x:", "A", "1", "a1", "$1a", "I a ", "A. ", " \n", "sk-", ".)", "e.g. "]
 )
 def test_a_message_costs_no_more_than_its_length(piece: str) -> None:
     """Whoever writes it must not be able to stop a finalizer: what is linear takes a tenth of a second."""

@@ -157,9 +157,7 @@ def test_by_default_a_judge_has_eight_tries() -> None:
 def test_a_judge_that_hangs_is_abandoned() -> None:
     release, job = threading.Event(), Job()
     try:
-        assert (
-            runner(job, OwnJudge(hangs_until=release), limit_s=0.05).run("s1", "turn-1", "tone") == "failed"
-        )
+        assert runner(job, OwnJudge(hangs_until=release), limit_s=0.05).run("s1", "turn-1", "tone") == "failed"
         assert job.error == "TimeoutError: judge 'tone' did not return within 0.05 s and was abandoned"
     finally:
         release.set()

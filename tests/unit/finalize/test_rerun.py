@@ -140,9 +140,7 @@ class Stage:
         said = Conversation(talk(("user", "Where?")))
         recall = Recall(self.chain, stand_in(sql), said.of, Empty().of, NoDecision().get)
         self.retrier = StepRerunner(
-            brains=only(
-                FinalizerRuntime(brain_with(show_citations=False), StepOrder([OneStep("first"), self.step]))
-            ),
+            brains=only(FinalizerRuntime(brain_with(show_citations=False), StepOrder([OneStep("first"), self.step]))),
             brain_of=lambda turn_id: None,
             chain=self.chain,
             records=self.rows,
@@ -212,9 +210,7 @@ def test_what_needs_no_retry_is_refused_with_a_sentence(name: str, said: str) ->
 
 
 def test_judges_means_the_step_and_every_dead_judgement() -> None:
-    stage = Stage(
-        OneStep("judges"), [Row("judges", "dead")], judgements=Judging({"tone": "dead", "b": "dead"})
-    )
+    stage = Stage(OneStep("judges"), [Row("judges", "dead")], judgements=Judging({"tone": "dead", "b": "dead"}))
     assert stage.retrier.wanted("turn-1", "judges") == ["judges", "judge:tone", "judge:b"]
     stage = Stage(OneStep("judges"), [Row("judges", "done")], judgements=Judging({"tone": "dead"}))
     assert stage.retrier.wanted("turn-1", "judges") == ["judge:tone"]
@@ -289,9 +285,7 @@ REDACTED = RESULT.model_copy(update={"text": "", "context_pack_json": None})
 
 @pytest.mark.parametrize("name", ["own", "judge:tone"])
 def test_a_turn_whose_content_is_nowhere_is_refused(name: str) -> None:
-    stage = Stage(
-        tried=[Row("own", "dead")], result=REDACTED, redacted=True, judgements=Judging({"tone": "dead"})
-    )
+    stage = Stage(tried=[Row("own", "dead")], result=REDACTED, redacted=True, judgements=Judging({"tone": "dead"}))
     with pytest.raises(InvalidInput, match=r"SQL keeps none of its content \(redact_logs\)"):
         stage.run(name)
     assert stage.step.seen == []

@@ -26,8 +26,7 @@ class Own:
 
 ORDER = StepOrder(
     steps_of(
-        brain_of("tone", memory=Memory(retriever=None)),
-        [Own("extra"), Own("reader", "memory"), Own("last", "reader")],
+        brain_of("tone", memory=Memory(retriever=None)), [Own("extra"), Own("reader", "memory"), Own("last", "reader")]
     )
 )
 BEHIND = ["learner", "judges", "decision", "extra", "reader", "last"]

@@ -77,9 +77,7 @@ def test_whose_memories_they_are() -> None:
 # -- memory and learner -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "how", [None, TIMED_OUT, CANCELLED, FAILED], ids=lambda how: how[0].value if how else ""
-)
+@pytest.mark.parametrize("how", [None, TIMED_OUT, CANCELLED, FAILED], ids=lambda how: how[0].value if how else "")
 def test_they_run_however_the_turn_ended(how: Any) -> None:
     turn = ended("I prefer tea.", "", how) if how else ended("I prefer tea.")
     rows, parts = Rows(), make_memory_services(brain_with(memory=Memory(extractor="rules")), None)
@@ -89,9 +87,7 @@ def test_they_run_however_the_turn_ended(how: Any) -> None:
     assert (scope, [item.text for item in items]) == ("s1", ["The user said: I prefer tea."])
     scope, event_id, seen = rows.done["learner"]
     assert (scope, event_id) == ("s1", "chat_message:7")
-    assert {one.kind for one in seen} == (
-        {"topic"} if how in (None, CANCELLED) else {"topic", "open_question"}
-    )
+    assert {one.kind for one in seen} == ({"topic"} if how in (None, CANCELLED) else {"topic", "open_question"})
 
 
 def test_they_see_the_whole_turn() -> None:

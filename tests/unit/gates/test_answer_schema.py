@@ -11,11 +11,7 @@ from brainq.gates.answer_schema import MAX_SCHEMA_CHARS, check_answer_schema, re
 
 
 @pytest.mark.parametrize(
-    ("schema", "text"),
-    [
-        ({"type": "array", "items": {"$ref": "#"}}, "[" * 900 + "]" * 900),
-        ({"$ref": "#"}, "1"),
-    ],
+    ("schema", "text"), [({"type": "array", "items": {"$ref": "#"}}, "[" * 900 + "]" * 900), ({"$ref": "#"}, "1")]
 )
 def test_an_answer_that_cannot_be_checked_to_its_end_does_not_fit(schema: dict[str, Any], text: str) -> None:
     assert read_answer(schema, text) == (None, "it is nested too deeply")
@@ -28,10 +24,7 @@ def test_a_number_beyond_all_numbers_does_not_fit() -> None:
 @pytest.mark.parametrize(
     ("schema", "words"),
     [
-        (
-            {"properties": {"a": {"pattern": "(?P=a)"}}},
-            r"must be a JSON schema: .*none of ECMA 262.*a\.pattern",
-        ),
+        ({"properties": {"a": {"pattern": "(?P=a)"}}}, r"must be a JSON schema: .*none of ECMA 262.*a\.pattern"),
         ({"description": "x" * MAX_SCHEMA_CHARS}, "is 100,019 characters, .* make it 100,000 at most"),
         ({"$ref": "https://example.com/a.json"}, "refers to 'https://example.com/a.json'"),
         ({"items": {"$id": "urn:a"}}, "a \\$id of its own; take it out"),

@@ -219,10 +219,7 @@ def test_the_quick_check_never_says_yes_to_what_the_full_one_refuses(arguments: 
         assert Draft202012Validator(SCHEMA).is_valid(arguments)
 
 
-@given(
-    st.dictionaries(st.sampled_from([*SCHEMA["properties"], "odd"]), simple, max_size=4),
-    st.sampled_from(Effect),
-)
+@given(st.dictionaries(st.sampled_from([*SCHEMA["properties"], "odd"]), simple, max_size=4), st.sampled_from(Effect))
 def test_what_is_allowed_is_always_valid(arguments: dict[str, Any], effect: Effect) -> None:
     found = judge(arguments, effect)
     if isinstance(found, ValidArguments):

@@ -82,9 +82,7 @@ def test_the_text_and_the_hashes_are_fixed() -> None:
     # Fingerprints are compared with those of earlier workers: a change here is a change of format.
     arguments = {"b": [1.0, 2.5, -0.0, "\u00e9\ud800"], "a": {"y": 1e16, "x": None}}
 
-    assert canonical_json(arguments) == (
-        '{"a":{"x":null,"y":10000000000000000},"b":[1,2.5,0,"\\u00e9\\ud800"]}'
-    )
+    assert canonical_json(arguments) == ('{"a":{"x":null,"y":10000000000000000},"b":[1,2.5,0,"\\u00e9\\ud800"]}')
     assert args_hash({"a": 1}) == "015abd7f5cc57a2dd94b7590f04ad808"
     assert len(fingerprint("t", {})) == 32
     assert fingerprint("t", {}) != fingerprint("u", {})

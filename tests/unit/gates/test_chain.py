@@ -74,8 +74,7 @@ def test_an_unknown_tool_is_denied_with_the_names_of_the_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("recorded_at", "epoch", "reason"),
-    [(0, 0, "duplicate"), (0, 1, "allowed"), (3, 3, "duplicate"), (2, 3, "allowed")],
+    ("recorded_at", "epoch", "reason"), [(0, 0, "duplicate"), (0, 1, "allowed"), (3, 3, "duplicate"), (2, 3, "allowed")]
 )
 def test_a_repeat_is_denied_until_another_write(recorded_at: int, epoch: int, reason: str) -> None:
     for name in ("look", "pay", "keyed"):
@@ -96,9 +95,7 @@ def test_a_repeat_is_seen_through_a_repair(arguments: Any) -> None:
 
 def test_a_repeat_is_seen_through_the_hooks_rewriting() -> None:
     succeeded = {fingerprint("pay", {"n": 1}): 0}
-    assert reasons(judge(call("pay", {"n": 9}), succeeded=succeeded, hook=lambda use: {"n": 1})) == [
-        "duplicate"
-    ]
+    assert reasons(judge(call("pay", {"n": 9}), succeeded=succeeded, hook=lambda use: {"n": 1})) == ["duplicate"]
 
 
 def test_the_earlier_gate_answers() -> None:
@@ -178,10 +175,6 @@ def test_a_repeat_is_denied_only_where_it_can_bring_nothing_new() -> None:
     known = {fingerprint(name, {"n": 1}): 0 for name in names}
     verdicts = judge(*(call(name, {"n": 1}) for name in names), succeeded=known)
     assert reasons(verdicts) == ["duplicate", "duplicate", "duplicate", "allowed"]
-    again = [
-        verdict
-        for verdict in judge(*(call(name, {"n": 2}) for name in names))
-        if isinstance(verdict, Allowed)
-    ]
+    again = [verdict for verdict in judge(*(call(name, {"n": 2}) for name in names)) if isinstance(verdict, Allowed)]
     # What is not guarded leaves nothing by which a repeat would be known, in the coordinator or in Redis.
     assert [bool(verdict.fingerprint) for verdict in again] == [True, True, True, False]

@@ -19,19 +19,8 @@ from brainq.gates.schema_check import MAX_SUBSCHEMAS, PatternSizes, UnresolvedRe
             "$ref": "#/definitions/a",
             "definitions": {"a": {}},
         },
-        {
-            "properties": {
-                "$ref": {"type": "string"},
-                "$id": {},
-                "pattern": {"pattern": "a"},
-                "default": {"$ref": "#"},
-            }
-        },
-        {
-            "default": {"pattern": "*.py", "$schema": "x"},
-            "examples": [{"$id": "y"}],
-            "const": {"$ref": "nowhere"},
-        },
+        {"properties": {"$ref": {"type": "string"}, "$id": {}, "pattern": {"pattern": "a"}, "default": {"$ref": "#"}}},
+        {"default": {"pattern": "*.py", "$schema": "x"}, "examples": [{"$id": "y"}], "const": {"$ref": "nowhere"}},
         {"components": {"a": {"items": {"$ref": "#"}}}, "$ref": "#/components/a"},
     ],
 )
@@ -52,10 +41,7 @@ def test_a_schema_that_can_be_used_has_no_problem(schema: dict[str, Any]) -> Non
         ({"$ref": "#/const", "const": {"$ref": "#/enum/0"}, "enum": ["no schema"]}, "'#/enum/0' in it leads"),
         ({"$ref": "#/const", "const": {"pattern": "("}}, "is none of ECMA 262"),
         ({"$ref": "#/title/0", "title": "abc"}, "'#/title/0' in it leads"),
-        (
-            {"properties": {"const": {"$schema": "http://json-schema.org/draft-07/schema#"}}},
-            "a $schema of its own",
-        ),
+        ({"properties": {"const": {"$schema": "http://json-schema.org/draft-07/schema#"}}}, "a $schema of its own"),
         ({"$defs": {"a": {"$id": "urn:b"}}}, "a $id of its own"),
         ({"items": {"$dynamicRef": "#meta"}}, "$dynamicRef is not followed; use $ref"),
         ({"patternProperties": {"a": {}}, "unevaluatedProperties": False}, "use additionalProperties"),
@@ -77,13 +63,7 @@ def test_what_is_wrong_with_a_schema_is_said(schema: dict[str, Any], words: str)
 
 @pytest.mark.parametrize(
     "reference",
-    [
-        "#/$defs/no",
-        "https://json-schema.org/draft/2020-12/schema",
-        "file:///etc/passwd",
-        "#/allOf/x",
-        "#/allOf/7",
-    ],
+    ["#/$defs/no", "https://json-schema.org/draft/2020-12/schema", "file:///etc/passwd", "#/allOf/x", "#/allOf/7"],
 )
 def test_a_reference_that_leads_out_of_the_schema_is_lost(reference: str) -> None:
     with pytest.raises(UnresolvedReference, match=r"#|:"):
@@ -107,9 +87,7 @@ def test_the_patterns_of_a_schema_are_bounded_together() -> None:
     assert "patterns up to here are too large together; write fewer" in problem
     assert "at $.properties" in problem
     assert schema_problem({"properties": {str(at): {"pattern": large[0]} for at in range(40)}}) == ""
-    assert (
-        schema_problem({"patternProperties": {f"^[a-z]{{1,9}}_{name}$": True for name in range(1_000)}}) == ""
-    )
+    assert schema_problem({"patternProperties": {f"^[a-z]{{1,9}}_{name}$": True for name in range(1_000)}}) == ""
 
 
 def test_the_patterns_of_schemas_that_come_together_are_bounded_together() -> None:

@@ -44,9 +44,7 @@ def words(schema: dict[str, Any], value: Any, most_s: float = 0.05) -> list[tupl
 
 @pytest.mark.timeout(120)
 def test_a_pattern_that_goes_back_for_ever_does_not_stop_the_process() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", STALLING], capture_output=True, text=True, timeout=100, check=True
-    )
+    ran = subprocess.run([sys.executable, "-c", STALLING], capture_output=True, text=True, timeout=100, check=True)
     assert ran.stdout.splitlines() == [
         '$: wants pattern "^(a+)+$"',
         "",
@@ -77,9 +75,7 @@ def test_a_pattern_that_goes_back_for_ever_does_not_stop_the_process() -> None:
 def test_checks_that_multiply_are_not_made_to_their_end(schema: dict[str, Any], value: Any) -> None:
     assert not schema_problem(schema)
     assert words(schema, value) == [(UNCHECKED, "it takes too long to hold this to its schema")]
-    assert words({"type": "integer"}, "x") == [("type", "'x' is not of type 'integer'")], (
-        "the next has its own time"
-    )
+    assert words({"type": "integer"}, "x") == [("type", "'x' is not of type 'integer'")], "the next has its own time"
 
 
 def deep(value: dict[str, Any], depth: int = 30) -> dict[str, Any]:
@@ -89,8 +85,7 @@ def deep(value: dict[str, Any], depth: int = 30) -> dict[str, Any]:
 
 
 KINDS = {
-    f"k{at}": {"properties": {"kind": {"const": at}, "child": {"$ref": "#"}}, "required": ["kind"]}
-    for at in range(50)
+    f"k{at}": {"properties": {"kind": {"const": at}, "child": {"$ref": "#"}}, "required": ["kind"]} for at in range(50)
 }
 CHOICES: dict[str, Any] = {"$defs": KINDS, "anyOf": [{"$ref": f"#/$defs/{name}"} for name in KINDS]}
 
@@ -127,9 +122,7 @@ def test_a_choice_that_was_tried_before_is_still_explained() -> None:
         "properties": {name: {"$ref": "#/$defs/age"} for name in "ab"},
         "additionalProperties": {"anyOf": [{"required": ["x"]}, CHOICES]},
     }
-    spec = ToolSpec(
-        name="look", parameters={**schema, "$defs": {**schema["$defs"], **KINDS}}, effect=Effect.READ_ONLY
-    )
+    spec = ToolSpec(name="look", parameters={**schema, "$defs": {**schema["$defs"], **KINDS}}, effect=Effect.READ_ONLY)
     judged = ToolArgValidator().judge(spec, {"a": "5", "b": "5"})
     assert isinstance(judged, ValidArguments)
     assert judged.arguments == {"a": 5, "b": 5}, "a text that stands twice, as one object, is mended twice"
@@ -142,9 +135,7 @@ def test_a_long_check_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
     rests: list[float] = []
     monkeypatch.setattr(schema_validator.time, "sleep", rests.append)
     schema = {"items": {"items": {"type": "integer", "minimum": 0}}}
-    assert words(schema, [[0] * 100] * 300, most_s=0.1) == [
-        (UNCHECKED, "it takes too long to hold this to its schema")
-    ]
+    assert words(schema, [[0] * 100] * 300, most_s=0.1) == [(UNCHECKED, "it takes too long to hold this to its schema")]
     assert 1 <= len(rests) <= 0.1 / SLICE_S
 
 
@@ -172,9 +163,7 @@ def test_a_text_too_long_for_its_pattern_is_said_to_be_so_also_where_none_must_m
         assert message.startswith("a text of 3,000 characters is not held to the pattern '^.{0,1000}$'")
 
 
-@pytest.mark.parametrize(
-    "items", [[{"a": at} for at in range(30_000)], [[at] for at in range(30_000)], [1, True, "1"]]
-)
+@pytest.mark.parametrize("items", [[{"a": at} for at in range(30_000)], [[at] for at in range(30_000)], [1, True, "1"]])
 def test_items_that_differ_are_unique_however_many(items: list[Any]) -> None:
     assert words({"uniqueItems": True}, items, most_s=30) == []
     assert words({"uniqueItems": True}, [*items, items[0]], most_s=30)[0][0] == "uniqueItems"
@@ -200,9 +189,7 @@ SCHEMAS: list[dict[str, Any]] = [
     {"$defs": {"a": {"type": "integer"}}, "additionalProperties": {"$ref": "#/$defs/a"}},
     {"additionalProperties": {"anyOf": [{"type": "string"}, {"items": {"$ref": "#/additionalProperties"}}]}},
     {
-        "additionalProperties": {
-            "oneOf": [{"type": "array", "items": {"$ref": "#/$defs/n"}}, {"$ref": "#/$defs/n"}]
-        },
+        "additionalProperties": {"oneOf": [{"type": "array", "items": {"$ref": "#/$defs/n"}}, {"$ref": "#/$defs/n"}]},
         "$defs": {"n": {"type": "integer", "maximum": 1}},
     },
     {"patternProperties": {"^a": {"type": "integer"}}, "additionalProperties": False},

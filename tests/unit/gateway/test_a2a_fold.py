@@ -25,14 +25,7 @@ from hypothesis import strategies as st
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
-from brainq.gateway.wires.a2a.task_fold import (
-    ANSWER,
-    FoldedTask,
-    fold_event,
-    fold_events,
-    render_task,
-    task_updates,
-)
+from brainq.gateway.wires.a2a.task_fold import ANSWER, FoldedTask, fold_event, fold_events, render_task, task_updates
 from brainq.gateway.wires.a2a.tasks import TaskStream
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4)
@@ -136,9 +129,7 @@ def test_a_client_dropped_at_any_events_holds_the_same_whole(
 
 
 @given(turns(), st.integers(0, 14))
-def test_updates_over_many_events_at_once_lead_to_the_same(
-    turn: tuple[list[TurnEvent], TurnResult], at: int
-) -> None:
+def test_updates_over_many_events_at_once_lead_to_the_same(turn: tuple[list[TurnEvent], TurnResult], at: int) -> None:
     events, result = turn
     first = fold_events(FoldedTask("t01", "s1"), events[: min(at, len(events) - 1)])
     whole = fold_events(FoldedTask("t01", "s1"), events, result)
@@ -201,16 +192,9 @@ def test_an_ending_is_a_state_with_its_reason_and_keeps_what_was_said() -> None:
 )
 def test_a_task_that_failed_says_its_error(text: str, error: str | None, words: str) -> None:
     result = TurnResult(
-        turn_id="t01",
-        session_id="s1",
-        text=text,
-        ending=Ending.FAILED,
-        stop_reason=StopReason.MODEL_ERROR,
-        error=error,
+        turn_id="t01", session_id="s1", text=text, ending=Ending.FAILED, stop_reason=StopReason.MODEL_ERROR, error=error
     )
-    task = render_task(
-        fold_event(told(ACTIVE), TurnEvent(seq=2, kind=EventKind.RESULT, at_ms=3, data={}), result)
-    )
+    task = render_task(fold_event(told(ACTIVE), TurnEvent(seq=2, kind=EventKind.RESULT, at_ms=3, data={}), result))
     assert task.status.state == TASK_STATE_FAILED
     assert [part.text for part in task.status.message.parts] == [words]
 
@@ -224,9 +208,7 @@ class FakeHandle:
 
 def test_a_stream_ends_when_its_task_begins_to_ask_and_not_while_it_asks_on() -> None:
     """Two approvals are open; who subscribes, or decides one of them, reads on to the next change."""
-    second = plain(
-        EventKind.APPROVAL_REQUESTED, call="c1-1", tool="save", reason="dear, too", expires_in_ms=60_000
-    )
+    second = plain(EventKind.APPROVAL_REQUESTED, call="c1-1", tool="save", reason="dear, too", expires_in_ms=60_000)
     decided = plain(EventKind.APPROVAL_DECIDED, call="c1-0", decision="approved")
 
     def last_of(*said: tuple[EventKind, dict[str, Any]]) -> bool:

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from brainq.gateway.wires.ag_ui.bodies import (
-    RunBody,
-    read_answers,
-    read_messages,
-    read_question,
-    submit_options,
-)
+from brainq.gateway.wires.ag_ui.bodies import RunBody, read_answers, read_messages, read_question, submit_options
 from brainq.gateway.wires.chat.requests import ClientResult
 
 TURN = "a" * 26
@@ -42,10 +36,7 @@ def test_results_that_come_last_are_answers() -> None:
 
 def test_results_of_before_are_no_answers_to_a_later_question() -> None:
     later = {"id": "m2", "role": "user", "content": "and now?"}
-    for messages in (
-        (RESULT, later),
-        (RESULT, OTHER, {"id": "a2", "role": "assistant", "content": "So."}, later),
-    ):
+    for messages in ((RESULT, later), (RESULT, OTHER, {"id": "a2", "role": "assistant", "content": "So."}, later)):
         assert answered(*messages) == []
         assert read_question(read_messages(body(*messages))).text == "and now?"
 

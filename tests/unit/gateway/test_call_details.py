@@ -64,9 +64,7 @@ def test_of_each_call_that_ends_that_one_is_read() -> None:
 
     async def live() -> None:
         details = DetailsLookup(handle)  # pyright: ignore[reportArgumentType]
-        assert shown(await details.of(asked(*reversed(first)))) == list(reversed(first)), (
-            "as the plan has them"
-        )
+        assert shown(await details.of(asked(*reversed(first)))) == list(reversed(first)), "as the plan has them"
         for call in [*first, "c2-0"]:
             handle.ended.add(call)
             (found,) = (await details.of(event(EventKind.CALL_ENDED, call=call))).calls

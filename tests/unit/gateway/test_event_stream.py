@@ -67,11 +67,7 @@ async def welcome() -> bool:
 
 
 async def stream(
-    handle: Any,
-    do: Does,
-    heartbeat_s: float = 60,
-    is_welcome: Callable[[], Awaitable[bool]] = welcome,
-    **wire: Any,
+    handle: Any, do: Does, heartbeat_s: float = 60, is_welcome: Callable[[], Awaitable[bool]] = welcome, **wire: Any
 ) -> tuple[bytes, StreamLimiter]:
     """What is sent of a handle's stream; `do(place, leave)` is called after the first event."""
     streams = StreamLimiter(2, 2)
@@ -120,16 +116,10 @@ def test_a_stream_ends_with_the_final_event() -> None:
 
 @pytest.mark.parametrize(
     ("then", "do", "rest"),
-    [
-        (Unreachable("Redis is away"), nothing, RECONNECT_FRAME),
-        (None, stops, RECONNECT_FRAME),
-        (None, leaves, b""),
-    ],
+    [(Unreachable("Redis is away"), nothing, RECONNECT_FRAME), (None, stops, RECONNECT_FRAME), (None, leaves, b"")],
     ids=["Redis is away", "the gateway stops", "the reader leaves"],
 )
-def test_a_stream_that_is_not_over_is_closed_with_a_word(
-    then: BaseException | None, do: Does, rest: bytes
-) -> None:
+def test_a_stream_that_is_not_over_is_closed_with_a_word(then: BaseException | None, do: Does, rest: bytes) -> None:
     handle = FakeHandle(FIRST, then=then)
     sent, streams = run(stream(handle, do))
     assert sent == event_frame(FIRST) + rest

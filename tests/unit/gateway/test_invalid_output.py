@@ -18,12 +18,7 @@ from brainq.gateway.wires.openai.part_fold import PartFailed, part_of_result
 
 WHY = "the answer does not fit its schema: $.name is missing"
 RESULT = TurnResult(
-    turn_id="t01",
-    session_id="s1",
-    text="{}",
-    ending=Ending.COMPLETED,
-    stop_reason=StopReason.INVALID_OUTPUT,
-    error=WHY,
+    turn_id="t01", session_id="s1", text="{}", ending=Ending.COMPLETED, stop_reason=StopReason.INVALID_OUTPUT, error=WHY
 )
 
 

@@ -47,9 +47,7 @@ def test_the_keys_of_two_callers_never_meet() -> None:
             for sessions in ("acme:", "evil:")
         }
         assert len(keys) == 4, more
-        assert calls.request_key(asked("web", "acme:", **more)) in keys, (
-            "and it is the same when it is sent again"
-        )
+        assert calls.request_key(asked("web", "acme:", **more)) in keys, "and it is the same when it is sent again"
 
 
 @pytest.mark.parametrize(

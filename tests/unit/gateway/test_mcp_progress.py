@@ -42,21 +42,13 @@ def test_every_kind_is_told_or_left_out() -> None:
         data: dict[str, Any] = {**dict.fromkeys(fields, 1), "text": "t"}
         assert isinstance(progress_text(TurnEvent(seq=1, kind=kind, at_ms=0, data=data)), str)
     assert progress_text(event(1, EventKind.CALL_PROGRESS, call="c1-0", done=3)) == ""
-    assert (
-        progress_text(event(1, EventKind.TURN_QUEUED, ahead=0, why="paused"))
-        == "waits: its session is paused"
-    )
+    assert progress_text(event(1, EventKind.TURN_QUEUED, ahead=0, why="paused")) == "waits: its session is paused"
     assert "3 turns of its tenant" in progress_text(event(1, EventKind.TURN_QUEUED, ahead=3, why="room"))
-    assert "3 earlier turns of its session" in progress_text(
-        event(1, EventKind.TURN_QUEUED, ahead=3, why="session")
-    )
+    assert "3 earlier turns of its session" in progress_text(event(1, EventKind.TURN_QUEUED, ahead=3, why="session"))
     assert progress_text(event(1, EventKind.CALL_PROGRESS, call="c1-0", done=3, message="half")) == "half"
 
 
 def test_a_schema_with_references_of_its_own_keeps_them() -> None:
     tree = {"type": "object", "properties": {"left": {"$ref": "#"}, "name": {"$ref": "#/$defs/Name"}}}
     moved = report_schema({**tree, "$defs": {"Name": {"type": "string"}}})["$defs"]["answer"]
-    assert moved["properties"] == {
-        "left": {"$ref": "#/$defs/answer"},
-        "name": {"$ref": "#/$defs/answer/$defs/Name"},
-    }
+    assert moved["properties"] == {"left": {"$ref": "#/$defs/answer"}, "name": {"$ref": "#/$defs/answer/$defs/Name"}}

@@ -12,9 +12,7 @@ from brainq.gateway.page.routes import CONTENT_SECURITY_POLICY, FOLDER, PageAsse
 LONGEST = 300
 VENDOR = "vendor/"
 MODULES = sorted(
-    name
-    for path in FOLDER.rglob("*.js")
-    if not (name := path.relative_to(FOLDER).as_posix()).startswith(VENDOR)
+    name for path in FOLDER.rglob("*.js") if not (name := path.relative_to(FOLDER).as_posix()).startswith(VENDOR)
 )
 PARSER = FOLDER / VENDOR / "markdown-it"
 
@@ -34,9 +32,7 @@ def test_the_shell_asks_for_every_file_under_one_name_and_has_no_script_of_its_o
 
 def test_another_file_is_another_release(monkeypatch: pytest.MonkeyPatch) -> None:
     before = load_assets()
-    monkeypatch.setattr(
-        "brainq.gateway.page.routes.MEDIA_TYPES", {".css": "text/css", ".js": "text/javascript"}
-    )
+    monkeypatch.setattr("brainq.gateway.page.routes.MEDIA_TYPES", {".css": "text/css", ".js": "text/javascript"})
     made: PageAssets = load_assets.__wrapped__()
     assert made.release != before.release
 
@@ -52,9 +48,7 @@ def test_a_module_is_one_concept_that_imports_its_own_kind_alone(name: str) -> N
         assert ((FOLDER / name).parent / target).resolve().is_file(), target
     # A comment may speak of the web; code asks nobody but its own gateway.
     code = re.sub(r"/\*.*?\*/|^\s*//.*$", "", text, flags=re.DOTALL | re.MULTILINE)
-    assert not re.search(
-        r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|new Function|srcdoc", code
-    )
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|new Function|srcdoc", code)
     assert not re.search(r"[\"'`]https?://\w", code)
 
 

@@ -12,8 +12,7 @@ from brainq.gateway.page.routes import FOLDER
 TOKENS = (FOLDER / "style" / "1_tokens.css").read_text()
 SHEETS = "".join(path.read_text() for path in sorted((FOLDER / "style").glob("*.css")))
 COLOURS: dict[str, tuple[str, str]] = {
-    name: (light, dark)
-    for name, light, dark in re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", TOKENS)
+    name: (light, dark) for name, light, dark in re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", TOKENS)
 }
 GROUNDS = ("ground", "panel", "sunken", "hover")
 AS_TEXT = sorted(set(re.findall(r"(?<![\w-])color: var\(--([\w-]+)", SHEETS)) & set(COLOURS))
@@ -22,9 +21,7 @@ LEAST = 4.5
 
 def luminance(colour: str) -> float:
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-    )
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 

@@ -50,9 +50,7 @@ HOSTILE = "\n".join(
 
 def test_marks_become_elements_and_nothing_else_does(tmp_path: Path) -> None:
     (found,) = read(tmp_path, HOSTILE)
-    assert set(found["tags"]) <= {
-        *("div", "p", "ul", "ol", "li", "strong", "code", "a", "pre", "em", "button"),
-    }
+    assert set(found["tags"]) <= {*("div", "p", "ul", "ol", "li", "strong", "code", "a", "pre", "em", "button")}
     assert found["links"] == [
         "https://example.org/?q=1",
         "https://evil.example/p.png",

@@ -39,10 +39,7 @@ WHOLE = events(
     (K.REASONING_DELTA, {"step": 1, "attempt": 2, "text": "is best."}),
     (K.TEXT_DELTA, {"step": 1, "attempt": 2, "text": "I look 😀"}),
     (K.APPROVAL_REQUESTED, {**CALL, "reason": "it is signed", "expires_in_ms": 1000}),
-    (
-        K.STEP_ENDED,
-        {"step": 1, "calls": 1, "plan": [CALL], "input_tokens": 7, "output_tokens": 3, "problem": ""},
-    ),
+    (K.STEP_ENDED, {"step": 1, "calls": 1, "plan": [CALL], "input_tokens": 7, "output_tokens": 3, "problem": ""}),
     (K.CALL_PARKED, {"call": "c1-0", "why": "approval"}),
     (K.TURN_PARKED, {"awaits": "people"}),
     (K.INPUT_ACCEPTED, {"input": "m1"}),
@@ -105,9 +102,7 @@ def test_a_turn_read_in_pieces_is_the_same_whole_wherever_it_is_cut(tmp_path: Pa
 
 
 def test_every_kind_of_event_is_known_to_the_sample() -> None:
-    assert {event["kind"] for event in WHOLE} | {"turn.opening", "input.bounced"} == {
-        kind.value for kind in FIELDS
-    }
+    assert {event["kind"] for event in WHOLE} | {"turn.opening", "input.bounced"} == {kind.value for kind in FIELDS}
 
 
 def test_frames_are_read_however_their_bytes_come(tmp_path: Path) -> None:
@@ -212,9 +207,7 @@ def test_a_turn_whose_events_are_gone_has_the_rows_that_its_route_tells(tmp_path
         state="completed",
         now_ms=900,
         bars=(
-            TimelineBar(
-                id="step:1", kind="step", from_ms=0, to_ms=100, step=1, pool="coordinator", is_exact=False
-            ),
+            TimelineBar(id="step:1", kind="step", from_ms=0, to_ms=100, step=1, pool="coordinator", is_exact=False),
             TimelineBar(
                 id="call:c1-0",
                 kind="call",
@@ -225,16 +218,11 @@ def test_a_turn_whose_events_are_gone_has_the_rows_that_its_route_tells(tmp_path
                 effect=Effect.LOCAL_WRITE,
                 pool="serial",
                 outcome="failed",
-                spans=(
-                    TimelineSpan(kind="parked", from_ms=100, to_ms=400),
-                    TimelineSpan(kind="running", from_ms=400),
-                ),
+                spans=(TimelineSpan(kind="parked", from_ms=100, to_ms=400), TimelineSpan(kind="running", from_ms=400)),
             ),
             TimelineBar(id="parked:1", kind="parked", name="people", from_ms=100, to_ms=400),
             TimelineBar(id="finalizer", kind="finalizer", from_ms=500, to_ms=600, outcome="completed"),
-            TimelineBar(
-                id="finalizer:memory", kind="finalizer", name="memory", from_ms=600, to_ms=700, outcome="dead"
-            ),
+            TimelineBar(id="finalizer:memory", kind="finalizer", name="memory", from_ms=600, to_ms=700, outcome="dead"),
         ),
     )
     source = """

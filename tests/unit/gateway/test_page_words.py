@@ -20,10 +20,7 @@ PARKED = events(
     (K.TURN_ACTIVE, {"deadline_in_ms": 60_000}),
     (K.STEP_STARTED, {"step": 1, "attempt": 1}),
     (K.APPROVAL_REQUESTED, {**CALL, "reason": "", "expires_in_ms": 1000}),
-    (
-        K.STEP_ENDED,
-        {"step": 1, "calls": 1, "plan": [CALL], "input_tokens": 7, "output_tokens": 3, "problem": ""},
-    ),
+    (K.STEP_ENDED, {"step": 1, "calls": 1, "plan": [CALL], "input_tokens": 7, "output_tokens": 3, "problem": ""}),
     (K.CALL_PARKED, {"call": "c1-0", "why": "approval"}),
     (K.TURN_PARKED, {"awaits": "people"}),
 )
@@ -38,9 +35,7 @@ def test_every_reason_has_words_and_only_a_whole_answer_is_good(tmp_path: Path) 
     found = run(tmp_path, source, pairs)
     assert all(one["sentence"].endswith(".") and "_" not in one["word"] for one in found)
     assert [one["reason"] for one in found if one["tone"] == "good"] == ["answered"]
-    failed = run(
-        tmp_path, source, [("failed", "invalid_output"), ("failed", "answered"), ("cancelled", "cancelled")]
-    )
+    failed = run(tmp_path, source, [("failed", "invalid_output"), ("failed", "answered"), ("cancelled", "cancelled")])
     assert [one["tone"] for one in failed] == ["bad", "bad", "off"]
 
 
@@ -77,12 +72,7 @@ def test_a_turn_says_in_plain_words_what_it_does_and_what_it_waits_for(tmp_path:
     assert standing(tmp_path, "active", active, 51_100) == "Waiting: for a coordinator, 50 s so far."
     asked = PARKED[:2]
     assert standing(tmp_path, "active", asked, 3_200) == "Running: Step 1: the model was asked, 2.0 s so far."
-    approval = {
-        "call_id": "c1-0",
-        "tool": "refund",
-        "state": "pending",
-        "expires_at": "1970-01-01T00:57:10+00:00",
-    }
+    approval = {"call_id": "c1-0", "tool": "refund", "state": "pending", "expires_at": "1970-01-01T00:57:10+00:00"}
     assert standing(tmp_path, "parked", PARKED, 10_000, approvals=[approval]) == (
         "Waiting: for your approval of refund, 57 min left."
     )
@@ -144,10 +134,7 @@ def test_many_equal_calls_are_one_bar_and_what_failed_stands_by_itself(tmp_path:
         (K.STEP_ENDED, {"step": 1, "calls": 128, "plan": plan}),
         *((K.CALL_RUNNING, {"call": one["call"], "tool": "read", "attempt": 1}) for one in plan),
         *(
-            (
-                K.CALL_ENDED,
-                {"call": one["call"], "tool": "read", "status": "failed" if n == 7 else "completed"},
-            )
+            (K.CALL_ENDED, {"call": one["call"], "tool": "read", "status": "failed" if n == 7 else "completed"})
             for n, one in enumerate(plan)
         ),
     )
@@ -180,9 +167,7 @@ def test_waits_for_workers_and_each_try_of_a_step_are_seen(tmp_path: Path) -> No
         (K.STEP_STARTED, {"step": 1, "attempt": 1}),
         *((K.STEP_RETRIED, {"step": 1, "attempt": 1, "kind": "server", "wait_ms": 50}) for _ in range(8)),
     )
-    bars, tries = run(
-        tmp_path, source, [{"events": waiting, "now": 51_100}, {"events": retried, "now": 3_000}]
-    )
+    bars, tries = run(tmp_path, source, [{"events": waiting, "now": 51_100}, {"events": retried, "now": 3_000}])
     assert [(bar["label"], bar["to"] - bar["from"], bar["open"]) for bar in bars] == [
         ("waiting for a worker", 50_000, True)
     ]
@@ -258,12 +243,7 @@ def test_filters_become_the_routes(tmp_path: Path) -> None:
         ],
     )
     assert found[0] == {}
-    assert found[1] == {
-        "search": "report",
-        "sort": "cost",
-        "failing": "true",
-        "since": "2027-01-14T08:00:00.000Z",
-    }
+    assert found[1] == {"search": "report", "sort": "cost", "failing": "true", "since": "2027-01-14T08:00:00.000Z"}
     assert found[2]["since"] < found[2]["until"]
     assert found[3] == {}
 
@@ -274,11 +254,7 @@ def test_a_list_says_why_in_plain_words(tmp_path: Path) -> None:
         {"state": "completed", "stop_reason": "answered", "note": "answered", "tokens": 12},
         {"state": "failed", "stop_reason": "model_error", "note": "model_error: openai: HTTP 401: no key"},
         {"state": "completed", "stop_reason": "max_steps", "note": "max_steps"},
-        {
-            "state": "parked",
-            "stop_reason": None,
-            "note": "waits for a person's approval of c2-0 refund; then c2-1",
-        },
+        {"state": "parked", "stop_reason": None, "note": "waits for a person's approval of c2-0 refund; then c2-1"},
         {"state": "failed", "stop_reason": "lost", "note": "lost: Redis lost it"},
     ]
     assert run(tmp_path, source, turns) == [

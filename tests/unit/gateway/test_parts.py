@@ -31,12 +31,7 @@ from brainq.gateway.app import COMMON_RESPONSES, OPENAI_ROUTERS, ROUTERS
 from brainq.gateway.edge.authentication import LOCAL_CALLER, is_loopback
 from brainq.gateway.edge.dependencies import CACHED_S, CachedCall, Principal
 from brainq.gateway.edge.limits import BURST_S, MAX_NAMES, RateLimiter, StreamLimiter, address_key
-from brainq.gateway.edge.problems import (
-    REJECTIONS,
-    RequestRejected,
-    error_response,
-    problem_of,
-)
+from brainq.gateway.edge.problems import REJECTIONS, RequestRejected, error_response, problem_of
 from brainq.gateway.edge.verbs import VERBS
 from brainq.gateway.rest.approvals import decider_name
 from brainq.gateway.rest.result_wait import requested_wait_s
@@ -70,9 +65,7 @@ def test_a_submit_takes_what_the_client_takes() -> None:
 
 
 def test_every_error_of_brainq_has_a_kind_of_its_own() -> None:
-    own = {
-        error for error in vars(errors).values() if isinstance(error, type) and issubclass(error, BrainqError)
-    }
+    own = {error for error in vars(errors).values() if isinstance(error, type) and issubclass(error, BrainqError)}
     # What is not there is one kind: of whatever sort it is, an answer must not tell another tenant's from nobody's.
     not_there = {error for error in own if issubclass(error, NotFound)} - {NotFound}
     assert own - not_there == set(ERROR_KINDS)
@@ -97,11 +90,7 @@ def test_an_error_without_a_kind_is_told_as_the_nearest_above() -> None:
 
 def test_a_problem_names_the_field_and_what_to_send_again() -> None:
     told = problem_of(InvalidInput("limits.max_steps", "too many; use 3"))
-    assert (told.type, told.status, told.field) == (
-        "urn:brainq:problem:invalid-input",
-        422,
-        "limits.max_steps",
-    )
+    assert (told.type, told.status, told.field) == ("urn:brainq:problem:invalid-input", 422, "limits.max_steps")
     assert told.detail == "limits.max_steps: too many; use 3"
     away = error_response(Unreachable("Redis at 10.0.0.7 is away", request_key="k1"))
     assert away.headers["retry-after"]
@@ -127,10 +116,7 @@ def test_a_problem_may_quote_what_no_codec_encodes() -> None:
 
 
 def test_a_refusal_may_say_its_own_time() -> None:
-    assert (
-        error_response(RequestRejected("too-many-requests", "slowly", retry_after_s=7)).headers["retry-after"]
-        == "7"
-    )
+    assert error_response(RequestRejected("too-many-requests", "slowly", retry_after_s=7)).headers["retry-after"] == "7"
     assert error_response(RequestRejected("unauthorized", "who?")).headers["www-authenticate"] == "Bearer"
 
 
@@ -207,9 +193,7 @@ def test_loopback_is_known(host: str) -> None:
     assert is_loopback(host)
 
 
-@pytest.mark.parametrize(
-    "host", ["0.0.0.0", "::", "10.0.0.1", "localhost.evil.example", "", "127.0.0.1.evil"]
-)
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "localhost.evil.example", "", "127.0.0.1.evil"])
 def test_nothing_else_is_loopback(host: str) -> None:
     assert not is_loopback(host)
 

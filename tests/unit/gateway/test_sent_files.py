@@ -18,13 +18,7 @@ from brainq.gateway.wires.ag_ui import bodies as ag_ui
 from brainq.gateway.wires.ai_sdk import bodies as ai_sdk
 from brainq.gateway.wires.chat.files import embed_files, read_history
 from brainq.gateway.wires.openai.chat_completions import read_message
-from brainq.gateway.wires.openai.messages import (
-    InputMessage,
-    ToolResults,
-    TurnInput,
-    read_items,
-    read_messages,
-)
+from brainq.gateway.wires.openai.messages import InputMessage, ToolResults, TurnInput, read_items, read_messages
 from tests.support.blobs import pdf, png
 
 URL = f"data:image/png;base64,{base64.b64encode(png()).decode()}"
@@ -49,9 +43,7 @@ def of_ai_sdk(*parts: Any) -> Any:
 
 def of_ag_ui(*contents: Any) -> Any:
     said = [{"id": f"m{at}", "role": "user", "content": content} for at, content in enumerate(contents)]
-    return ag_ui.read_messages(
-        ag_ui.RunBody.model_validate({"threadId": "s1", "runId": "r", "messages": said})
-    )
+    return ag_ui.read_messages(ag_ui.RunBody.model_validate({"threadId": "s1", "runId": "r", "messages": said}))
 
 
 def test_chat_completions_take_images_and_files() -> None:
@@ -70,11 +62,7 @@ def test_responses_take_images_and_files() -> None:
     asked = responses(
         [
             {"type": "input_image", "image_url": URL},
-            {
-                "type": "input_file",
-                "file_data": f"data:application/pdf;base64,{PAPER}",
-                "filename": "terms.pdf",
-            },
+            {"type": "input_file", "file_data": f"data:application/pdf;base64,{PAPER}", "filename": "terms.pdf"},
         ]
     )
     assert isinstance(asked, TurnInput)
@@ -94,17 +82,12 @@ def test_a_conversation_sent_again_brings_its_files() -> None:
     assert getattr(second, "content", "") == "A hull."
     asked_again: list[Any] = [{"role": "user", "content": "Look.", "attachments": (PICTURE,)}]
     again = cast("list[Any]", read_history(asked_again))
-    assert [(each["role"], each["content"], each["attachments"]) for each in again] == [
-        ("user", "Look.", [PICTURE])
-    ]
+    assert [(each["role"], each["content"], each["attachments"]) for each in again] == [("user", "Look.", [PICTURE])]
 
 
 def test_what_comes_with_results_may_be_a_file() -> None:
     call_id = "01m83bx7j96yqe4t4bpe9f2x5b-c1-0"
-    told = [
-        InputMessage("m0", "tool", "done", call_id=call_id),
-        InputMessage("m1", "user", "", files=(PICTURE,)),
-    ]
+    told = [InputMessage("m0", "tool", "done", call_id=call_id), InputMessage("m1", "user", "", files=(PICTURE,))]
     given = read_messages("messages", told)
     assert isinstance(given, ToolResults)
     assert given.files == (PICTURE,)
@@ -121,10 +104,7 @@ def test_the_ai_sdk_sends_file_parts() -> None:
 
 
 def test_ag_ui_sends_sources() -> None:
-    image = {
-        "type": "image",
-        "source": {"type": "data", "value": URL.partition(",")[2], "mimeType": "image/png"},
-    }
+    image = {"type": "image", "source": {"type": "data", "value": URL.partition(",")[2], "mimeType": "image/png"}}
     paper = {"type": "document", "source": {"type": "data", "value": PAPER, "mimeType": "application/pdf"}}
     messages = of_ag_ui([image], [{"type": "text", "text": "Look."}, paper])
     asked = ag_ui.read_question(messages)
@@ -145,9 +125,7 @@ def test_a2a_sends_raw_bytes() -> None:
         lambda: chat([{"type": "image_url", "image_url": {"url": ELSEWHERE}}]),
         lambda: responses([{"type": "input_image", "image_url": ELSEWHERE}]),
         lambda: ai_sdk.read_question(of_ai_sdk({"type": "file", "url": ELSEWHERE}), None),
-        lambda: ag_ui.read_question(
-            of_ag_ui([{"type": "image", "source": {"type": "url", "value": ELSEWHERE}}])
-        ),
+        lambda: ag_ui.read_question(of_ag_ui([{"type": "image", "source": {"type": "url", "value": ELSEWHERE}}])),
     ],
 )
 def test_an_address_is_refused_with_the_remedy(read: Callable[[], object]) -> None:

@@ -11,15 +11,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.model_options import ModelOptions
 from brainq.models.anthropic.provider import is_cache_worthwhile, with_breakpoints
 from brainq.models.anthropic.wire import to_body
-from tests.unit.models.requests import (
-    WEATHER,
-    assistant,
-    call,
-    request,
-    result,
-    system,
-    user,
-)
+from tests.unit.models.requests import WEATHER, assistant, call, request, result, system, user
 
 HERE = {"type": "ephemeral"}
 
@@ -44,9 +36,7 @@ def read(body: dict[str, Any]) -> list[tuple[bytes, bool]]:
     blocks += [(message["role"], block) for message in body["messages"] for block in message["content"]]
     return [
         (
-            json.dumps(
-                [where, {name: value for name, value in block.items() if name != "cache_control"}]
-            ).encode(),
+            json.dumps([where, {name: value for name, value in block.items() if name != "cache_control"}]).encode(),
             block.get("cache_control") == HERE,
         )
         for where, block in blocks

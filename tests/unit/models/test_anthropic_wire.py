@@ -7,15 +7,7 @@ import pytest
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import FinishKind, TokenUsage
 from brainq.models.anthropic.wire import AnthropicStream, from_body, to_body, to_messages
-from tests.unit.models.requests import (
-    WEATHER,
-    assistant,
-    call,
-    request,
-    result,
-    system,
-    user,
-)
+from tests.unit.models.requests import WEATHER, assistant, call, request, result, system, user
 
 
 def text(words: str) -> dict[str, Any]:
@@ -34,10 +26,7 @@ def answer(call_id: str, words: str) -> dict[str, Any]:
     ("messages", "prompt", "turns"),
     [
         pytest.param(
-            [system("one"), system("two"), user("hi")],
-            "one\n\ntwo",
-            [("user", [text("hi")])],
-            id="system apart",
+            [system("one"), system("two"), user("hi")], "one\n\ntwo", [("user", [text("hi")])], id="system apart"
         ),
         pytest.param(
             [user("hi"), assistant("yes"), system("hurry")],
@@ -64,11 +53,7 @@ def answer(call_id: str, words: str) -> dict[str, Any]:
         pytest.param(
             [user("hi"), assistant("", call("c1-0", {})), user("quick"), result("c1-0", "r0")],
             "",
-            [
-                ("user", [text("hi")]),
-                ("assistant", [use("c1-0", {})]),
-                ("user", [answer("c1-0", "r0"), text("quick")]),
-            ],
+            [("user", [text("hi")]), ("assistant", [use("c1-0", {})]), ("user", [answer("c1-0", "r0"), text("quick")])],
             id="results first",
         ),
         pytest.param(
@@ -80,13 +65,8 @@ def answer(call_id: str, words: str) -> dict[str, Any]:
         pytest.param([user("\ud83d\ude00 \ude00")], "", [("user", [text("😀 \ufffd")])], id="surrogates"),
     ],
 )
-def test_messages(
-    messages: list[Message], prompt: str, turns: list[tuple[str, list[dict[str, Any]]]]
-) -> None:
-    assert to_messages(messages) == (
-        prompt,
-        [{"role": role, "content": content} for role, content in turns],
-    )
+def test_messages(messages: list[Message], prompt: str, turns: list[tuple[str, list[dict[str, Any]]]]) -> None:
+    assert to_messages(messages) == (prompt, [{"role": role, "content": content} for role, content in turns])
 
 
 def test_ids_that_repeat_over_turns_are_told_apart() -> None:
@@ -103,24 +83,13 @@ def test_a_whole_request() -> None:
         "max_tokens": 4096,
         "system": "s",
         "messages": [{"role": "user", "content": [text("hi")]}],
-        "tools": [
-            {
-                "name": "weather",
-                "description": "The weather in a city",
-                "input_schema": WEATHER.parameters,
-            }
-        ],
+        "tools": [{"name": "weather", "description": "The weather in a city", "input_schema": WEATHER.parameters}],
         "stream": True,
     }
     assert to_body(request(max_output_tokens=7), stream=False)["max_tokens"] == 7
 
 
-USAGE = {
-    "input_tokens": 10,
-    "cache_read_input_tokens": 100,
-    "cache_creation_input_tokens": 1000,
-    "output_tokens": 5,
-}
+USAGE = {"input_tokens": 10, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 1000, "output_tokens": 5}
 COUNTED = TokenUsage(input_tokens=1110, output_tokens=5, cache_read_tokens=100, cache_creation_tokens=1000)
 
 
@@ -202,10 +171,7 @@ def test_a_stream() -> None:
     shown = [
         stream.feed(event)
         for event in (
-            {
-                "type": "message_start",
-                "message": {"model": "claude-x", "usage": USAGE | {"output_tokens": 1}},
-            },
+            {"type": "message_start", "message": {"model": "claude-x", "usage": USAGE | {"output_tokens": 1}}},
             start(0, text("")),
             piece(0, "text_delta", "Hi \ud83d"),
             piece(0, "text_delta", "\ude00"),
@@ -228,9 +194,5 @@ def test_a_stream() -> None:
     stream.feed({"type": "message_stop"})
     assert stream.complete
     reply = stream.reply()
-    assert [(call.id, call.arguments) for call in reply.calls] == [
-        ("t1", {"city": "Oslo"}),
-        ("t2", {}),
-        ("t3", '{"ci'),
-    ]
+    assert [(call.id, call.arguments) for call in reply.calls] == [("t1", {"city": "Oslo"}), ("t2", {}), ("t3", '{"ci')]
     assert (reply.text, reply.finish_reason, reply.usage) == ("Hi 😀", "tool_calls", COUNTED)

@@ -10,11 +10,7 @@ import pytest
 from brainq.contracts.file import File
 from brainq.contracts.message import Message
 from brainq.models.anthropic import wire
-from brainq.models.attachments import (
-    AttachmentBlocks,
-    is_unreadable,
-    refused_attachment_kind,
-)
+from brainq.models.attachments import AttachmentBlocks, is_unreadable, refused_attachment_kind
 from brainq.models.openai import chat_wire, responses_wire
 from tests.support.blobs import pdf, png
 from tests.unit.models.requests import assistant, call, request, result, user
@@ -62,10 +58,7 @@ def test_a_users_message_over_anthropics_wire() -> None:
             "title": "terms.pdf",
         },
         {"type": "text", "text": "[t.csv (text/csv, 7 bytes)]\na,b\n1,2"},
-        {
-            "type": "text",
-            "text": "[a.bin (application/octet-stream, 2 bytes): it cannot be shown to this model]",
-        },
+        {"type": "text", "text": "[a.bin (application/octet-stream, 2 bytes): it cannot be shown to this model]"},
         {"type": "text", "text": "What is on it?"},
     ]
 
@@ -77,10 +70,7 @@ def test_a_users_message_over_chat_completions() -> None:
         {"type": "image_url", "image_url": {"url": url("image/png", png())}},
         {"type": "file", "file": {"filename": "terms.pdf", "file_data": url("application/pdf", pdf())}},
         {"type": "text", "text": "[t.csv (text/csv, 7 bytes)]\na,b\n1,2"},
-        {
-            "type": "text",
-            "text": "[a.bin (application/octet-stream, 2 bytes): it cannot be shown to this model]",
-        },
+        {"type": "text", "text": "[a.bin (application/octet-stream, 2 bytes): it cannot be shown to this model]"},
     ]
 
 
@@ -100,18 +90,13 @@ def test_a_tools_image_stands_behind_all_results_in_chat_completions() -> None:
     assert [message["role"] for message in sent] == ["user", "assistant", "tool", "tool", "user"]
     assert sent[2]["content"] == "drawn\n[t.csv (text/csv, 7 bytes)]\na,b\n1,2"
     assert sent[4]["content"] == [
-        {
-            "type": "text",
-            "text": f"[chart.png (image/png, {len(png(9))} bytes), returned by the tool weather]",
-        },
+        {"type": "text", "text": f"[chart.png (image/png, {len(png(9))} bytes), returned by the tool weather]"},
         {"type": "image_url", "image_url": {"url": url("image/png", png(9))}},
     ]
 
 
 def test_what_the_user_says_next_joins_the_tools_image() -> None:
-    sent = chat_wire.to_messages(
-        [*CALLED, with_files(user("And this?"), PICTURE)], "all", AttachmentBlocks(BLOBS)
-    )
+    sent = chat_wire.to_messages([*CALLED, with_files(user("And this?"), PICTURE)], "all", AttachmentBlocks(BLOBS))
     assert [message["role"] for message in sent][-2:] == ["tool", "user"]
     assert sent[-1]["content"][0]["text"].endswith("And this?")
     assert [part["image_url"]["url"] for part in sent[-1]["content"][1:]] == [
@@ -181,9 +166,7 @@ def test_what_a_model_does_not_take_is_said_in_words() -> None:
 def test_refusals_are_told_apart_from_bad_pictures(status: int, said: str, kind: str | None) -> None:
     asked = request(with_files(user("?"), PICTURE, PAPER))
     assert refused_attachment_kind(asked, status, {"error": {"message": said}}) == kind
-    assert refused_attachment_kind(request(user("?")), status, {"error": {"message": said}}) is None, (
-        "none was sent"
-    )
+    assert refused_attachment_kind(request(user("?")), status, {"error": {"message": said}}) is None, "none was sent"
 
 
 @pytest.mark.parametrize(

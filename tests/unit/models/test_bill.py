@@ -98,9 +98,7 @@ def test_members_of_a_fallback_are_counted_by_their_own_names() -> None:
     silent = Streams(cut("timeout"), name="first")
     bill = Bill()
     with bill.here():
-        *_, last = stream_with_permits(
-            Fallback([silent, ScriptedProvider([says("Well.")], name="second")]), request()
-        )
+        *_, last = stream_with_permits(Fallback([silent, ScriptedProvider([says("Well.")], name="second")]), request())
     assert last.reply is not None
     assert [(one.provider, one.model) for one in bill.close(last.reply)] == [("first", "first")]
 
@@ -151,9 +149,7 @@ def test_a_provider_that_only_tells_of_its_retries_is_counted_by_them() -> None:
 def test_a_reader_that_leaves_has_had_what_it_has_read() -> None:
     bill = Bill()
     with bill.here():
-        chunks = cast(
-            "Any", stream_with_permits(Streams(ModelChunk(text=WORDS), ModelChunk(text=WORDS)), request())
-        )
+        chunks = cast("Any", stream_with_permits(Streams(ModelChunk(text=WORDS), ModelChunk(text=WORDS)), request()))
         next(chunks)
         assert bill.so_far()[0].usage.output_tokens == estimate_text(WORDS)
         chunks.close()
@@ -167,18 +163,14 @@ def dear(provider: str, model: str, usage: TokenUsage) -> float | None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "what"),
-    [({"usd": 15.0}, "cost"), ({"tokens": 15}, "tokens"), ({"usd": 30.0, "tokens": 30}, "")],
+    ("limits", "what"), [({"usd": 15.0}, "cost"), ({"tokens": 15}, "tokens"), ({"usd": 30.0, "tokens": 30}, "")]
 )
-def test_the_next_member_is_not_asked_where_the_limit_could_be_passed(
-    limits: dict[str, Any], what: str
-) -> None:
+def test_the_next_member_is_not_asked_where_the_limit_could_be_passed(limits: dict[str, Any], what: str) -> None:
     models = Fallback(
         [
             Streams(cut("timeout"), name="first"),
             Fallback(
-                [Streams(cut("timeout"), name="first"), ScriptedProvider([says("Well.")], name="third")],
-                name="inner",
+                [Streams(cut("timeout"), name="first"), ScriptedProvider([says("Well.")], name="third")], name="inner"
             ),
         ]
     )
@@ -206,9 +198,7 @@ def test_calls_beside_the_steps_are_held_to_the_allowance_and_tell_what_they_los
 
 def test_a_reply_beside_the_steps_that_is_not_whole_is_paid_as_it_was_counted() -> None:
     used = TokenUsage(input_tokens=70, output_tokens=9)
-    model = AuxiliaryModel(
-        ScriptedProvider([], auxiliary=lambda _: says("Wel", usage=used, finish="length")), "m"
-    )
+    model = AuxiliaryModel(ScriptedProvider([], auxiliary=lambda _: says("Wel", usage=used, finish="length")), "m")
     with record_calls() as asked, pytest.raises(ProviderError, match="not whole"):
         model.ask("reflection", "Look back.", "It failed.", timeout_s=5)
     assert [call.reply.usage for call in asked if call.reply is not None] == [used]

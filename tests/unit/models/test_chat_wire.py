@@ -7,23 +7,9 @@ import pytest
 
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import FinishKind, TokenUsage
-from brainq.models.openai.chat_wire import (
-    OpenAIStream,
-    from_body,
-    is_strict,
-    to_body,
-    to_messages,
-)
+from brainq.models.openai.chat_wire import OpenAIStream, from_body, is_strict, to_body, to_messages
 from brainq.models.wire import parse_arguments
-from tests.unit.models.requests import (
-    WEATHER,
-    assistant,
-    call,
-    request,
-    result,
-    system,
-    user,
-)
+from tests.unit.models.requests import WEATHER, assistant, call, request, result, system, user
 
 
 def wire_call(call_id: str, arguments: str) -> dict[str, Any]:
@@ -67,12 +53,7 @@ def test_ids_that_repeat_over_turns_are_told_apart() -> None:
 
 def test_a_whole_request() -> None:
     body = to_body(
-        request(
-            tools=(WEATHER,),
-            output_schema={"type": "object"},
-            max_output_tokens=9,
-            model="gpt",
-        ),
+        request(tools=(WEATHER,), output_schema={"type": "object"}, max_output_tokens=9, model="gpt"),
         stream=True,
         max_tokens_key="max_tokens",
     )
@@ -142,16 +123,12 @@ def test_a_whole_answer() -> None:
         }
     )
     assert reply.calls == (ToolCall(id="w1", name="weather", arguments={"city": "Oslo"}, provider_id="w1"),)
-    assert reply.usage == TokenUsage(
-        input_tokens=10, output_tokens=3, cache_read_tokens=4, cache_creation_tokens=2
-    )
+    assert reply.usage == TokenUsage(input_tokens=10, output_tokens=3, cache_read_tokens=4, cache_creation_tokens=2)
     assert (reply.text, reply.model, reply.finish_reason) == ("", "gpt-x", "tool_calls")
 
 
 def test_an_answer_without_what_may_be_missing() -> None:
-    reply = from_body(
-        {"choices": [{"message": {"refusal": "no", "tool_calls": [{"function": {"name": "t"}}]}}]}
-    )
+    reply = from_body({"choices": [{"message": {"refusal": "no", "tool_calls": [{"function": {"name": "t"}}]}}]})
     assert reply.text == "no"
     assert reply.calls == (ToolCall(id="call_0", name="t", arguments={}, provider_id="call_0"),)
     assert reply.usage == TokenUsage()
@@ -175,9 +152,7 @@ def test_whether_a_reply_is_whole(message: dict[str, Any], word: str | None, fin
 
 
 def test_a_streamed_call_that_was_cut_keeps_its_text_as_it_came() -> None:
-    reply = read(
-        delta(tool_calls=[part('{"text": "alice,10', index=0, id="a", name="write")]), delta("length")
-    ).reply()
+    reply = read(delta(tool_calls=[part('{"text": "alice,10', index=0, id="a", name="write")]), delta("length")).reply()
     assert (reply.finish, reply.calls[0].arguments) == (FinishKind.LENGTH, '{"text": "alice,10')
 
 
@@ -236,9 +211,7 @@ def test_streamed_text() -> None:
             [part('{"n": 1}', index=0, id="a", name="x"), part('{"n": 2}', index=0, id="b", name="y")],
             id="one index for all",
         ),
-        pytest.param(
-            [part('{"n"', id="a", name="x"), part(": 1}"), part('{"n": 2}', id="b", name="y")], id="no index"
-        ),
+        pytest.param([part('{"n"', id="a", name="x"), part(": 1}"), part('{"n": 2}', id="b", name="y")], id="no index"),
         pytest.param(
             [
                 part('{"n"', index=0, id="a", name="x"),
@@ -262,11 +235,7 @@ def test_streamed_calls(parts: list[dict[str, Any]]) -> None:
     [
         pytest.param([part('{"n": 1}', name="x"), part('{"n": 2}', name="x")], id="neither id nor index"),
         pytest.param(
-            [
-                part('{"n"', index=0, name="x"),
-                part(": 1}", index=0, name="x"),
-                part('{"n": 2}', index=0, name="x"),
-            ],
+            [part('{"n"', index=0, name="x"), part(": 1}", index=0, name="x"), part('{"n": 2}', index=0, name="x")],
             id="no id, one index, the name repeated",
         ),
         pytest.param([part({"n": 1}, index=0, name="x"), part({"n": 2}, index=1, name="x")], id="objects"),
@@ -316,11 +285,7 @@ def test_a_reply_that_broke_off_is_not_whole(said: str) -> None:
 
 
 def test_text_in_parts() -> None:
-    parts = [
-        {"type": "thinking", "thinking": []},
-        {"type": "text", "text": "Hi"},
-        {"type": "text", "text": "!"},
-    ]
+    parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "Hi"}, {"type": "text", "text": "!"}]
     assert from_body({"choices": [{"message": {"content": parts}}]}).text == "Hi!"
     assert read(delta(content=parts), delta("stop")).reply().text == "Hi!"
 

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from brainq.contracts.model import AnsweredBy, LostRequest, Spend, TokenUsage
 from brainq.models.asking.fallback import Fallback
-from brainq.models.costs import (
-    AuxiliaryCall,
-    call_spends,
-    first_model,
-    reply_spend,
-    sum_spends,
-    worst_cost_usd,
-)
+from brainq.models.costs import AuxiliaryCall, call_spends, first_model, reply_spend, sum_spends, worst_cost_usd
 from brainq.models.scripted import ScriptedProvider, says
 
 PRICES = {"cheap": 0.001, "dear": 0.01}
@@ -42,9 +35,7 @@ def test_no_worst_case_is_known_where_one_that_may_answer_has_no_price() -> None
 
 
 def test_who_answered_for_a_fallback_is_paid_and_named() -> None:
-    reply = says("Well.", usage=USED).model_copy(
-        update={"answered_by": AnsweredBy(provider="dear", model="gpt-x")}
-    )
+    reply = says("Well.", usage=USED).model_copy(update={"answered_by": AnsweredBy(provider="dear", model="gpt-x")})
     spend = reply_spend("step", 2, Fallback(named("unknown", "dear")), "fallback", reply, price)
     assert spend == Spend(step=2, model="gpt-x", input_tokens=900, output_tokens=100, cost_usd=10.0)
 

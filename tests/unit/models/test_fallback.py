@@ -124,9 +124,7 @@ def test_what_is_refused_is_refused(kind: str) -> None:
 
 
 def test_all_failed(clock: Time) -> None:
-    fallback = Fallback(
-        [Member("a", away("server")), Member("b", away("quota", retryable=False))], clock=clock
-    )
+    fallback = Fallback([Member("a", away("server")), Member("b", away("quota", retryable=False))], clock=clock)
     with pytest.raises(ProviderError, match=r"a server failure; a quota failure") as caught:
         answer(fallback)
     assert (caught.value.kind, caught.value.retryable) == ("quota", False)
@@ -243,9 +241,7 @@ def test_they_nest_and_who_answered_is_named() -> None:
     outer = Fallback([inner, ScriptedProvider([says("Hi")], name="c")])
     assert outer.generate(request()).answered_by == AnsweredBy(provider="c", model="c")
     inner = Fallback([Member("a", away("server")), Member("b", reply("Hi"))])
-    assert Fallback([inner, Member("c")]).generate(request()).answered_by == AnsweredBy(
-        provider="b", model="b"
-    )
+    assert Fallback([inner, Member("c")]).generate(request()).answered_by == AnsweredBy(provider="b", model="b")
 
 
 def test_models_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,9 +39,7 @@ def list_open_loops() -> str:
     raise NotImplementedError
 
 
-TOOLS = tuple(
-    make_tool(function).spec for function in (count, restock, read_note, read_mail, list_open_loops)
-)
+TOOLS = tuple(make_tool(function).spec for function in (count, restock, read_note, read_mail, list_open_loops))
 
 
 @pytest.mark.parametrize(
@@ -49,10 +47,7 @@ TOOLS = tuple(
     [
         ("count apples", ["count(item='apples')"]),
         ("Counting the apples, please.", ["count(item='apples')"]),
-        (
-            "Restock apples by 5, then count apples!",
-            ["restock(item='apples', amount=5)", "count(item='apples')"],
-        ),
+        ("Restock apples by 5, then count apples!", ["restock(item='apples', amount=5)", "count(item='apples')"]),
         ("restock green pears by five", ["restock(item='green pears', amount=5)"]),
         ("restock 12 'sour cream'", ["restock(item='sour cream', amount=12)"]),
         ('restock(item="green pears", amount=-2)', ["restock(item='green pears', amount=-2)"]),
@@ -78,9 +73,7 @@ def asked(message: str, *later: Message, **more: Any) -> ModelReply:
     old = Message(role="user", content="restock apples by 1", turn="t0")
     own = Message(role="user", content=message, turn="t1")
     return provider.generate(
-        ModelRequest(
-            model=model, messages=(old, own, *later), tools=TOOLS, timeout_s=5.0, turn_id="t1", step=1, **more
-        )
+        ModelRequest(model=model, messages=(old, own, *later), tools=TOOLS, timeout_s=5.0, turn_id="t1", step=1, **more)
     )
 
 
@@ -113,10 +106,7 @@ def test_a_note_of_the_runtime_is_no_message_of_the_users() -> None:
 
 
 def test_a_missing_argument_is_asked_for_and_a_message_without_a_tool_gets_their_names() -> None:
-    assert (
-        "restock needs amount (integer): write restock(item='apples', amount=...)"
-        in asked("restock apples").text
-    )
+    assert "restock needs amount (integer): write restock(item='apples', amount=...)" in asked("restock apples").text
     said = asked("hello")
     assert "count(item), restock(item, amount), read_note(path)" in said.text
     assert SELF_DESCRIPTION in said.text
@@ -127,8 +117,6 @@ def test_input_for_a_live_turn_is_obeyed_and_a_note_of_the_runtime_is_not() -> N
     note = Message(role="user", content="count notes", turn="t1", extra={"note": "ending"})
     first = Message(role="user", content="count apples", turn="t1")
     asked = reply(
-        ModelRequest(
-            messages=(first, steered, note), tools=TOOLS, model="m", timeout_s=1.0, turn_id="t1", step=1
-        )
+        ModelRequest(messages=(first, steered, note), tools=TOOLS, model="m", timeout_s=1.0, turn_id="t1", step=1)
     )
     assert [call.arguments for call in asked.calls] == [{"item": "apples"}, {"item": "pears"}]

@@ -46,14 +46,7 @@ class Limits:
         return self.limited
 
     def take(
-        self,
-        name: str,
-        place: str,
-        ticket: str,
-        tokens: int,
-        most_wait_s: float,
-        rank: int = 2,
-        estimated: int = 0,
+        self, name: str, place: str, ticket: str, tokens: int, most_wait_s: float, rank: int = 2, estimated: int = 0
     ) -> RateWait | None:
         self.ranks.append(rank)
         self.taken.append((name, ticket, tokens, most_wait_s))
@@ -68,12 +61,7 @@ class Limits:
         self.taken.append((stands, "left", 0, 0.0))
 
     def settle(
-        self,
-        name: str,
-        place: str,
-        used: int | TokenCount | None,
-        answered_s: float | None,
-        said: RateReport,
+        self, name: str, place: str, used: int | TokenCount | None, answered_s: float | None, said: RateReport
     ) -> bool:
         self.counts.append(used)
         total = used.used if isinstance(used, TokenCount) else used
@@ -146,10 +134,7 @@ def test_a_fallback_asks_the_next_model_rather_than_wait_and_stands_in_line_for_
     models = Fallback([ScriptedProvider([says(name)], name=name) for name in ("one", "two")])
     with taking(limits)[0].here():
         assert reply_with_permits(models, request()).text == "two"
-        assert [(name, most_s <= 2.0) for name, _, _, most_s in limits.taken] == [
-            ("one:one", True),
-            ("two:two", False),
-        ]
+        assert [(name, most_s <= 2.0) for name, _, _, most_s in limits.taken] == [("one:one", True), ("two:two", False)]
         limits.waits = [RateWait(12.0, "requests", 60, is_late=True), RateWait(9.0, "requests", 60)]
         with pytest.raises(PermitDeferred, match="two:two"):
             reply_with_permits(models, request())
@@ -191,9 +176,7 @@ def test_a_turn_that_has_not_begun_waits_whatever_its_time_and_no_longer_than_it
         reply_with_permits(ScriptedProvider([says("hi")]), request(timeout_s=5.0))
     assert (later.value.wait_s, limits.ranks) == (600.0, [1])
     assert later.value.stands.startswith("scripted:m\n")
-    assert limits.taken[0][3] == float(
-        "inf"
-    )  # it stands in line even if its place comes too late: others may leave
+    assert limits.taken[0][3] == float("inf")  # it stands in line even if its place comes too late: others may leave
     limits.waits = [RateWait(1200.0, "requests", 60)]
     with taker.here(), pytest.raises(PermitDeferred) as later:
         reply_with_permits(ScriptedProvider([says("hi")]), request(timeout_s=5.0))

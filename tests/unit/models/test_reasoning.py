@@ -42,8 +42,7 @@ CONTENTS = {
 def stored(reply: ModelReply, **changes: Any) -> Message:
     """As a turn keeps it: under our call ids, and with who thought it."""
     calls = tuple(
-        call.model_copy(update={"id": f"c1-{index}", "provider_id": ""})
-        for index, call in enumerate(reply.calls)
+        call.model_copy(update={"id": f"c1-{index}", "provider_id": ""}) for index, call in enumerate(reply.calls)
     )
     thoughts = tuple(one.model_copy(update={"model": "m"}) for one in reply.reasoning)
     fields: dict[str, Any] = {
@@ -66,9 +65,7 @@ def events_of(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
             case "thinking":
                 begun |= {"thinking": "", "signature": ""}
                 said = block["thinking"]
-                deltas += [
-                    {"type": "thinking_delta", "thinking": part} for part in (said[:5], said[5:]) if part
-                ]
+                deltas += [{"type": "thinking_delta", "thinking": part} for part in (said[:5], said[5:]) if part]
                 deltas.append({"type": "signature_delta", "signature": block["signature"]})
             case "text":
                 begun["text"] = ""
@@ -81,11 +78,7 @@ def events_of(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
         events.append({"type": "content_block_start", "index": index, "content_block": begun})
         events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
         events.append({"type": "content_block_stop", "index": index})
-    return [
-        *events,
-        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
-        {"type": "message_stop"},
-    ]
+    return [*events, {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}]
 
 
 def claudes(content: list[dict[str, Any]], *, streamed: bool) -> ModelReply:
@@ -139,11 +132,7 @@ def test_a_budget_needs_the_thinking_of_the_call_before() -> None:
     kept = stored(claudes([THOUGHT, use(0)], streamed=False))
     bare = kept.model_copy(update={"reasoning": ()})
     old, effort = {"thinking adaptive: m"}, ModelOptions(reasoning_effort="low")
-    for reply, refused, thinks in (
-        (kept, old, True),
-        (bare, old, False),
-        (kept, old | {"earlier reasoning"}, False),
-    ):
+    for reply, refused, thinks in ((kept, old, True), (bare, old, False), (kept, old | {"earlier reasoning"}, False)):
         asked = request(user("hi"), reply, result("c1-0", "rain"), turn_id="t1", options=effort)
         assert ("thinking" in options.option_parameters(asked, refused)) is thinks
 
@@ -153,10 +142,7 @@ def test_a_budget_needs_the_thinking_of_the_call_before() -> None:
     [
         ("messages.1.content.0: Invalid `signature` in `thinking` block", True),
         ("thinking: The block is bound to a different conversation", True),
-        (
-            "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
-            True,
-        ),
+        ("`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.", True),
         ("Expected `thinking` or `redacted_thinking`, but found `tool_use`.", True),
         ("adaptive thinking is not supported on this model", False),
         ("prompt is too long", False),
@@ -198,11 +184,7 @@ def sent_back(reply: ModelReply, model: str | None = "m", **changes: Any) -> dic
 
 @pytest.mark.parametrize(
     ("deltas", "name"),
-    [
-        (FIELDS["deepseek"], "reasoning_content"),
-        (FIELDS["vllm"], "reasoning"),
-        (FIELDS["both"], "reasoning_content"),
-    ],
+    [(FIELDS["deepseek"], "reasoning_content"), (FIELDS["vllm"], "reasoning"), (FIELDS["both"], "reasoning_content")],
     ids=FIELDS,
 )
 def test_a_servers_own_field_goes_back(deltas: list[dict[str, Any]], name: str) -> None:

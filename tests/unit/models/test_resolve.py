@@ -14,13 +14,7 @@ import pytest
 
 from brainq.contracts.model import TokenUsage
 from brainq.errors import InvalidInput, SetupError
-from brainq.models import (
-    ScriptedProvider,
-    known_providers,
-    register_provider,
-    resolve_model,
-    says,
-)
+from brainq.models import ScriptedProvider, known_providers, register_provider, resolve_model, says
 from brainq.models.anthropic.provider import AnthropicProvider
 from brainq.models.asking.fallback import Fallback
 from brainq.models.asking.vendor_provider import VendorProvider
@@ -102,10 +96,7 @@ def test_registered_names() -> None:
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (
-            "nobody:m",
-            r"is not a known provider \(anthropic, .*write provider:model, such as openai:nobody:m",
-        ),
+        ("nobody:m", r"is not a known provider \(anthropic, .*write provider:model, such as openai:nobody:m"),
         ("opnai:gpt-4.1", r"did you mean openai:gpt-4\.1\?"),
         ("gpt-4.1", r"did you mean openai:gpt-4\.1\?"),
         ("claude-x", r"did you mean anthropic:claude-x\?"),
@@ -190,9 +181,7 @@ def test_cached_tokens_are_cheaper() -> None:
 
 
 @pytest.mark.parametrize(("provider", "model"), [("openai", "no-such-model"), ("mine", "gpt-4.1")])
-def test_unknown_prices_are_looked_for_once(
-    provider: str, model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unknown_prices_are_looked_for_once(provider: str, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cost_usd(provider, model, MILLION) is None
     monkeypatch.delattr("brainq.models.costs._price_list")
     assert cost_usd(provider, model, MILLION) is None

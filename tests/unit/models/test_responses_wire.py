@@ -13,15 +13,7 @@ from brainq.contracts.message import Message, Reasoning, ToolCall
 from brainq.contracts.model import FinishKind, ModelReply, TokenUsage
 from brainq.errors import ProviderError
 from brainq.models.openai.responses_wire import ResponsesStream, from_response, to_body, to_items
-from tests.unit.models.requests import (
-    WEATHER,
-    assistant,
-    call,
-    request,
-    result,
-    system,
-    user,
-)
+from tests.unit.models.requests import WEATHER, assistant, call, request, result, system, user
 
 THOUGHT: dict[str, Any] = {
     "type": "reasoning",
@@ -94,11 +86,7 @@ def read(events: list[dict[str, Any]]) -> ResponsesStream:
 
 def test_a_whole_request() -> None:
     asked = request(
-        system("Be kind."),
-        user("hi"),
-        tools=(WEATHER,),
-        output_schema={"type": "object"},
-        max_output_tokens=99,
+        system("Be kind."), user("hi"), tools=(WEATHER,), output_schema={"type": "object"}, max_output_tokens=99
     )
     assert to_body(asked, stream=True) == {
         "model": "m",
@@ -115,9 +103,7 @@ def test_a_whole_request() -> None:
                 "strict": False,
             }
         ],
-        "text": {
-            "format": {"type": "json_schema", "name": "reply", "schema": {"type": "object"}, "strict": False}
-        },
+        "text": {"format": {"type": "json_schema", "name": "reply", "schema": {"type": "object"}, "strict": False}},
         "max_output_tokens": 99,
         "stream": True,
     }
@@ -157,15 +143,11 @@ OTHER = THOUGHT | {"id": "rs_2"}
             ["rs_1", "c1-0", "c1-1", "rs_2", "So."],
             id="after the calls, about the text",
         ),
-        pytest.param(
-            thinking(thought(), PLACE, text=" ", calls=(A,)), ["rs_1", "c1-0"], id="a text that is gone"
-        ),
+        pytest.param(thinking(thought(), PLACE, text=" ", calls=(A,)), ["rs_1", "c1-0"], id="a text that is gone"),
         pytest.param(thinking(thought(), text="So."), ["rs_1", "So."], id="a text alone"),
         pytest.param(thinking(thought()), [], id="nothing follows"),
         pytest.param(
-            thinking(thought(), thought(OTHER, before=1), calls=(A,)),
-            ["rs_1", "c1-0"],
-            id="nothing follows the last",
+            thinking(thought(), thought(OTHER, before=1), calls=(A,)), ["rs_1", "c1-0"], id="nothing follows the last"
         ),
         pytest.param(thinking(thought(model="other"), calls=(A,)), ["c1-0"], id="another model's"),
         pytest.param(thinking(thought(wire="anthropic"), calls=(A,)), ["c1-0"], id="another service's"),
@@ -192,17 +174,10 @@ def test_a_whole_answer() -> None:
     }
     item = THOUGHT | {"status": None}
     reply = from_response(response(item, said("Let me see."), CALL, usage=usage))
-    assert reply.calls == (
-        ToolCall(id="call_a", name="weather", arguments={"city": "Oslo"}, provider_id="call_a"),
-    )
-    assert reply.usage == TokenUsage(
-        input_tokens=10, output_tokens=7, cache_read_tokens=4, cache_creation_tokens=2
-    )
+    assert reply.calls == (ToolCall(id="call_a", name="weather", arguments={"city": "Oslo"}, provider_id="call_a"),)
+    assert reply.usage == TokenUsage(input_tokens=10, output_tokens=7, cache_read_tokens=4, cache_creation_tokens=2)
     assert (reply.text, reply.model, reply.finish_reason) == ("Let me see.", "gpt-x", "tool_calls")
-    assert reply.reasoning == (
-        thought(text="Oslo, then.", model=""),
-        thought({"type": "message"}, model=""),
-    )
+    assert reply.reasoning == (thought(text="Oslo, then.", model=""), thought({"type": "message"}, model=""))
     assert from_response(response(said("hi"), CALL)).reasoning == ()
 
 
@@ -296,9 +271,7 @@ def thought_of(text: str) -> dict[str, Any]:
 
 
 outputs = st.lists(
-    st.one_of(
-        st.builds(called, st.integers(0, 9), texts), st.builds(thought_of, texts), st.builds(said, texts)
-    ),
+    st.one_of(st.builds(called, st.integers(0, 9), texts), st.builds(thought_of, texts), st.builds(said, texts)),
     max_size=4,
 )
 

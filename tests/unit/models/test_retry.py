@@ -8,12 +8,7 @@ import pytest
 from brainq.contracts.model import ModelChunk, ModelReply
 from brainq.errors import ProviderError
 from brainq.models.asking.failures import ServiceError, from_status
-from brainq.models.asking.retry import (
-    Deadline,
-    RetryPolicy,
-    call_with_retry,
-    stream_with_retry,
-)
+from brainq.models.asking.retry import Deadline, RetryPolicy, call_with_retry, stream_with_retry
 
 Step = ModelChunk | ProviderError
 REPLY = ModelChunk(reply=ModelReply(text="ok"))
@@ -105,9 +100,7 @@ def test_attempts_are_bounded() -> None:
 def test_a_failure_after_the_deadline_is_a_timeout() -> None:
     time = FakeTime()
     with pytest.raises(ProviderError) as caught:
-        call_with_retry(
-            Attempts(time, failure("connection"), takes_s=9.0), Deadline(5, time.clock), time.policy()
-        )
+        call_with_retry(Attempts(time, failure("connection"), takes_s=9.0), Deadline(5, time.clock), time.policy())
     assert caught.value.kind == "timeout"
 
 
@@ -164,10 +157,7 @@ def test_a_final_failure_in_a_stream_stays_final() -> None:
 def test_chunks_without_text_are_not_shown() -> None:
     time = FakeTime()
     streams = Streams([ModelChunk(), ModelChunk(text="a"), ModelChunk(), REPLY])
-    assert list(stream_with_retry(streams, Deadline(60, time.clock), time.policy())) == [
-        ModelChunk(text="a"),
-        REPLY,
-    ]
+    assert list(stream_with_retry(streams, Deadline(60, time.clock), time.policy())) == [ModelChunk(text="a"), REPLY]
 
 
 def test_the_deadline_is_checked_between_chunks() -> None:

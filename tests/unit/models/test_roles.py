@@ -15,11 +15,7 @@ from tests.support.chat_templates import Template, gemma, mistral, qwen
 from tests.unit.models.requests import assistant, call, result, system, user
 from tests.unit.turn.conversations import histories, unhurried
 
-STEP = [
-    assistant("Let me see.", call("c1-0", {}), call("c1-1", {})),
-    result("c1-0", "a"),
-    result("c1-1", "b"),
-]
+STEP = [assistant("Let me see.", call("c1-0", {}), call("c1-1", {})), result("c1-0", "a"), result("c1-1", "b")]
 ORPHANED = (7, 8)  # the steps that `histories` tears apart, as no turn does
 
 
@@ -28,15 +24,7 @@ def plain(messages: list[Message]) -> list[tuple[str, str]]:
 
 
 def test_one_system_message_and_neighbours_joined() -> None:
-    said = [
-        system("Be good."),
-        system("Today."),
-        user("one"),
-        user("two"),
-        *STEP,
-        user("three"),
-        user("four"),
-    ]
+    said = [system("Be good."), system("Today."), user("one"), user("two"), *STEP, user("three"), user("four")]
     assert plain(to_roles(said, "all")) == [
         ("system", "Be good.\n\nToday."),
         ("user", "one\n\ntwo"),

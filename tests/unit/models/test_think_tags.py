@@ -48,9 +48,7 @@ OPENED = {
 def fed(splitter: ThinkSplitter, pieces: list[str]) -> tuple[TextSplit, TextSplit]:
     """(what readers were told, the whole)."""
     told = [splitter.feed(piece) for piece in pieces]
-    return TextSplit(
-        "".join(one.text for one in told), "".join(one.reasoning for one in told)
-    ), splitter.whole()
+    return TextSplit("".join(one.text for one in told), "".join(one.reasoning for one in told)), splitter.whole()
 
 
 def cut(text: str, places: list[int]) -> list[str]:
@@ -74,9 +72,7 @@ def test_any_cuts(reply: str, places: list[int]) -> None:
     assert whole.text.startswith(told.text)
 
 
-@given(
-    st.text("ab<>/think \n", max_size=30), st.text("ab<>/think \n", max_size=30), st.lists(st.integers(0, 80))
-)
+@given(st.text("ab<>/think \n", max_size=30), st.text("ab<>/think \n", max_size=30), st.lists(st.integers(0, 80)))
 def test_whatever_was_thought_and_said(thought: str, said: str, places: list[int]) -> None:
     reply = f"<think>{thought.replace('</think>', '')}</think>{said}"
     once, whole = fed(ThinkSplitter(), [reply])

@@ -13,13 +13,7 @@ from brainq.models.asking.vendor_provider import with_extra_parameters
 from brainq.models.openai import options as openai_options
 from tests.unit.models.requests import WEATHER, request
 
-ALL: dict[str, Any] = {
-    "temperature": 0.5,
-    "top_p": 0.9,
-    "stop": ("END",),
-    "seed": 7,
-    "parallel_tool_calls": False,
-}
+ALL: dict[str, Any] = {"temperature": 0.5, "top_p": 0.9, "stop": ("END",), "seed": 7, "parallel_tool_calls": False}
 
 
 def openai(*, cache_key: bool = False, **options: Any) -> dict[str, Any]:
@@ -28,9 +22,7 @@ def openai(*, cache_key: bool = False, **options: Any) -> dict[str, Any]:
 
 
 def anthropic(*refused: str, tools: bool = True, most: int | None = None, **options: Any) -> dict[str, Any]:
-    asked = request(
-        options=ModelOptions(**options), tools=(WEATHER,) if tools else (), max_output_tokens=most
-    )
+    asked = request(options=ModelOptions(**options), tools=(WEATHER,) if tools else (), max_output_tokens=most)
     return anthropic_options.option_parameters(asked, {f"{what}: m" for what in refused})
 
 
@@ -44,9 +36,7 @@ def test_all_of_it_on_openais_wire() -> None:
         "tool_choice": "required",
         "reasoning_effort": "low",
     }
-    assert openai(tool_choice="weather") == {
-        "tool_choice": {"type": "function", "function": {"name": "weather"}}
-    }
+    assert openai(tool_choice="weather") == {"tool_choice": {"type": "function", "function": {"name": "weather"}}}
 
 
 def test_all_of_it_in_openais_responses() -> None:
@@ -74,9 +64,7 @@ def test_all_of_it_on_anthropics_wire() -> None:
     }
     assert anthropic(tool_choice="weather") == {"tool_choice": {"type": "tool", "name": "weather"}}
     assert anthropic(tool_choice="none", parallel_tool_calls=False) == {"tool_choice": {"type": "none"}}
-    assert anthropic(parallel_tool_calls=True) == {
-        "tool_choice": {"type": "auto", "disable_parallel_tool_use": False}
-    }
+    assert anthropic(parallel_tool_calls=True) == {"tool_choice": {"type": "auto", "disable_parallel_tool_use": False}}
 
 
 def test_a_request_without_tools_speaks_of_none() -> None:
@@ -164,17 +152,12 @@ def test_what_a_refusal_is_about(words: str, refused: tuple[str, ...], named: st
 
 def test_the_services_own_parameters_are_merged_into_the_body() -> None:
     options = ModelOptions(
-        extra_headers={"x-team": "blue"},
-        extra_body={"top_k": 5, "output_config": {"task_budget": 9}},
+        extra_headers={"x-team": "blue"}, extra_body={"top_k": 5, "output_config": {"task_budget": 9}}
     )
     body = {"model": "m", "extra_body": {"output_config": {"effort": "low"}, "temperature": 0}}
     assert with_extra_parameters(body, options) == {
         "model": "m",
         "extra_headers": {"x-team": "blue"},
-        "extra_body": {
-            "output_config": {"effort": "low", "task_budget": 9},
-            "temperature": 0,
-            "top_k": 5,
-        },
+        "extra_body": {"output_config": {"effort": "low", "task_budget": 9}, "temperature": 0, "top_k": 5},
     }
     assert with_extra_parameters(body, ModelOptions()) is body

@@ -23,9 +23,7 @@ REQUEST = ModelRequest(model="m1", messages=(Message(role="user", content="hi"),
         (object(), None, None),
     ],
 )
-def test_the_server_is_named_where_it_is_known(
-    provider: object, address: str | None, port: int | None
-) -> None:
+def test_the_server_is_named_where_it_is_known(provider: object, address: str | None, port: int | None) -> None:
     with recording() as recorder:
         with chat_span(provider, REQUEST).span:
             pass

@@ -70,9 +70,7 @@ def test_the_applications_own_provider_is_taken(monkeypatch: pytest.MonkeyPatch)
     assert trace.get_tracer_provider() is provider
 
 
-def test_a_missing_extra_stops_nothing(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_missing_extra_stops_nothing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setattr(otel_setup, "is_installed", lambda: False)
     start_traces("coordinator")()

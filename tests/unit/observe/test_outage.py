@@ -39,9 +39,7 @@ def test_it_is_said_once_then_how_long_then_that_it_is_over(caplog: pytest.LogCa
     assert "sweep failed" in caplog.text
 
 
-def test_a_sweeper_whose_redis_is_away_says_so_once_for_each_of_its_parts(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_sweeper_whose_redis_is_away_says_so_once_for_each_of_its_parts(caplog: pytest.LogCaptureFixture) -> None:
     stop = threading.Event()
     looks: list[int] = []
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 from brainq.errors import InvalidInput
-from brainq.observe.tracing import (
-    TraceContext,
-    call_span_id,
-    read_traceparent,
-    turn_context,
-)
+from brainq.observe.tracing import TraceContext, call_span_id, read_traceparent, turn_context
 from brainq.people.admission import read_request
 
 GOOD = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -9,17 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.clients.matrix import (
-    CLIENTS,
-    FEATURES,
-    HERE,
-    PAGE,
-    RESULTS,
-    OfficialClient,
-    Seen,
-    read_results,
-    write_results,
-)
+from ops.clients.matrix import CLIENTS, FEATURES, HERE, PAGE, RESULTS, OfficialClient, Seen, read_results, write_results
 from ops.clients.page import page
 
 ROOT = Path(__file__).parents[3]

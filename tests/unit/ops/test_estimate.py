@@ -45,9 +45,7 @@ def test_a_sample_is_what_was_added_between_two_steps(tmp_path: Path) -> None:
         {"user": "e" * 40, "steps": [step("not counted", None), step("f", 200)]},
     ]
     shrinking = [{"user": "x", "steps": [step("y", 100)]}, {"user": "x", "steps": [step("y", 90)]}]
-    path = recording(
-        tmp_path / "sessions.gz", {"model": "m", "turns": turns}, {"model": "cached", "turns": shrinking}
-    )
+    path = recording(tmp_path / "sessions.gz", {"model": "m", "turns": turns}, {"model": "cached", "turns": shrinking})
     samples, left_out = usage_samples(path)
     # 4 a message; `look` and `{}` are a token each; 94 characters of JSON are 34; 40 of text are 10
     assert samples == {

@@ -30,24 +30,15 @@ def test_it_asks_for_metrics_that_there_are_and_shows_each() -> None:
     assert unseen == {"brainq_build_info", "brainq_series_dropped", "brainq_open_turns_cut"}
 
 
-@pytest.mark.parametrize(
-    "metric", [metric for metric in m.ALL if metric.labels], ids=lambda metric: metric.name
-)
+@pytest.mark.parametrize("metric", [metric for metric in m.ALL if metric.labels], ids=lambda metric: metric.name)
 def test_it_groups_and_names_lines_by_labels_that_there_are(metric: Any) -> None:
     known = {*metric.labels, "le"}
     for panel in PANELS:
         for legend, expression in panel.asked.items():
-            if named_in(expression) & {
-                metric.name,
-                metric.shown,
-                f"{metric.name}_bucket",
-                f"{metric.name}_count",
-            }:
+            if named_in(expression) & {metric.name, metric.shown, f"{metric.name}_bucket", f"{metric.name}_count"}:
                 assert set(re.findall(r"{{(\w+)}}", legend)) <= known, panel.title
                 grouped = re.findall(r"by \(([^)]*)\)", expression)
-                assert {label.strip() for labels in grouped for label in labels.split(",")} <= known, (
-                    panel.title
-                )
+                assert {label.strip() for labels in grouped for label in labels.split(",")} <= known, panel.title
 
 
 def test_its_panels_lie_beside_and_below_each_other() -> None:
@@ -65,14 +56,9 @@ def test_its_panels_lie_beside_and_below_each_other() -> None:
 
 
 def test_grafana_is_told_where_prometheus_and_the_dashboard_are() -> None:
-    (source,) = yaml.safe_load((GRAFANA / "provisioning/datasources/prometheus.yml").read_text())[
-        "datasources"
-    ]
+    (source,) = yaml.safe_load((GRAFANA / "provisioning/datasources/prometheus.yml").read_text())["datasources"]
     assert (source["type"], source["isDefault"]) == ("prometheus", True)
     (provider,) = yaml.safe_load((GRAFANA / "provisioning/dashboards/brainq.yml").read_text())["providers"]
     compose = yaml.safe_load((Path(__file__).parents[3] / "docker-compose.yml").read_text())
-    assert (
-        f"./ops/grafana/dashboards:{provider['options']['path']}:ro"
-        in compose["services"]["grafana"]["volumes"]
-    )
+    assert f"./ops/grafana/dashboards:{provider['options']['path']}:ro" in compose["services"]["grafana"]["volumes"]
     assert json.loads(FILE.read_text())["uid"] == "brainq"

@@ -26,9 +26,7 @@ def test_a_bug_can_be_seeded_and_somebody_is_to_notice(bug: Bug) -> None:
     assert bug.tests
     for named in bug.tests:
         file, _, test = named.partition("::")
-        assert (
-            f"def {test.partition('[')[0]}(" in (ROOT / file).read_text() if test else (ROOT / file).exists()
-        )
+        assert f"def {test.partition('[')[0]}(" in (ROOT / file).read_text() if test else (ROOT / file).exists()
 
 
 def test_a_text_that_stands_elsewhere_by_now_is_said() -> None:

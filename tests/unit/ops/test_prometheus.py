@@ -19,9 +19,7 @@ needs_promtool = pytest.mark.needs(shutil.which("promtool") is not None, "promto
 SHOWN = {
     f"{metric.name}{ending}"
     for metric in m.ALL
-    for ending in {"counter": ["_total"], "gauge": [""], "histogram": ["_bucket", "_sum", "_count"]}[
-        metric.kind
-    ]
+    for ending in {"counter": ["_total"], "gauge": [""], "histogram": ["_bucket", "_sum", "_count"]}[metric.kind]
 }
 
 
@@ -31,15 +29,11 @@ def rules() -> list[dict[str, Any]]:
 
 
 def named_in(expression: str) -> set[str]:
-    return set(
-        re.findall(r"\b(?:brainq|gen_ai_client)_\w+", re.sub(r"\{[^}]*\}|by \([^)]*\)", "", expression))
-    )
+    return set(re.findall(r"\b(?:brainq|gen_ai_client)_\w+", re.sub(r"\{[^}]*\}|by \([^)]*\)", "", expression)))
 
 
 def promtool(*arguments: str) -> str:
-    done = subprocess.run(
-        ["promtool", *arguments], cwd=OPS, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = subprocess.run(["promtool", *arguments], cwd=OPS, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

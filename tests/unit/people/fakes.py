@@ -213,9 +213,7 @@ class Intents:
     def of(self, turn_id: str) -> Sequence[Intent]:
         return self.rows
 
-    def record_outcome(
-        self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool
-    ) -> bool:
+    def record_outcome(self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool) -> bool:
         if self.is_down:
             raise ConnectionError("SQL is away")
         self.recorded.append((attempt, outcome, late))

@@ -22,9 +22,7 @@ def states(count: int) -> dict[str, Any]:
     return {f"c1-{number}": asked() for number in range(count)}
 
 
-def test_what_redis_asks_again_is_decided_again_however_many_there_are(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_redis_asks_again_is_decided_again_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "HEAL_PAGE", 4)
     asks = Asks(states(10))
     healer = ApprovalHealer(stand_in(decided(10)), asks)

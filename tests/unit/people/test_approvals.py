@@ -23,21 +23,13 @@ def edit(tool: str, arguments: Mapping[str, Any], session_id: str, request: Turn
 
 def desk(rows: Rows, asks: Asks, *, redact: bool = False) -> ApprovalDesk:
     return ApprovalDesk(
-        rows=stand_in(rows),
-        asks=asks,
-        requests=stand_in(Requests()),
-        editor=edit,
-        redact=lambda turn_id: redact,
+        rows=stand_in(rows), asks=asks, requests=stand_in(Requests()), editor=edit, redact=lambda turn_id: redact
     )
 
 
 def test_a_pending_one_is_shown_as_redis_has_it() -> None:
     rows = Rows([approval(number, arguments=None) for number in range(4)])
-    states = {
-        "c1-0": asked(),
-        "c1-1": asked(state="approved", by="ada"),
-        "c1-2": asked(state="expired"),
-    }
+    states = {"c1-0": asked(), "c1-1": asked(state="approved", by="ada"), "c1-2": asked(state="expired")}
     made = desk(rows, Asks(states))
     assert [(found.call_id, found.arguments) for found in made.list()] == [("c1-0", {"name": "a"})]
     assert [found.call_id for found in made.list(state="approved")] == ["c1-1"]
@@ -75,9 +67,7 @@ def test_a_list_of_tenants_is_of_their_sessions_in_every_state() -> None:
     sessions = ("acme:1", "acme2:1", "acme:2", "beta:1")
     made = desk(
         Rows([approval(number, session_id=session) for number, session in enumerate(sessions)]),
-        Asks(
-            {"c1-0": asked(), "c1-1": asked(), "c1-2": asked(state="denied"), "c1-3": asked(state="denied")}
-        ),
+        Asks({"c1-0": asked(), "c1-1": asked(), "c1-2": asked(state="denied"), "c1-3": asked(state="denied")}),
     )
 
     def seen(state: str | None) -> list[str]:

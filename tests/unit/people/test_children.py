@@ -24,9 +24,7 @@ from tests.support.stand_in import stand_in
     ],
 )
 def test_the_parents_model_is_told_when_an_answer_is_not_whole(stop_reason: StopReason, text: str) -> None:
-    result = TurnResult(
-        turn_id="t-1", session_id="s", text="It is 4", ending=Ending.COMPLETED, stop_reason=stop_reason
-    )
+    result = TurnResult(turn_id="t-1", session_id="s", text="It is 4", ending=Ending.COMPLETED, stop_reason=stop_reason)
     assert child_outcome(result) == ToolSuccess(value=text)
 
 
@@ -36,9 +34,7 @@ REQUEST = TurnRequest(
     user_message="Add.",
     parent=ParentCall(session_id="s1", turn_id="turn-1", call_id="c1-0", depth=1),
 )
-RESULT = TurnResult(
-    turn_id="ch-1", session_id="s2", text="4", ending=Ending.COMPLETED, stop_reason=StopReason.ANSWERED
-)
+RESULT = TurnResult(turn_id="ch-1", session_id="s2", text="4", ending=Ending.COMPLETED, stop_reason=StopReason.ANSWERED)
 
 
 def recorded(word: Any, effect: Effect) -> list[tuple[Any, ...]]:

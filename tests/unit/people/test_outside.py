@@ -74,9 +74,7 @@ def test_a_failure_is_an_error_the_model_reads() -> None:
     message = made.outside.messages[0]
     assert (message.content, message.is_error) == ("The tool failed: the shop is closed.", True)
     assert made.outside.statuses == [TraceStatus.FAILED]
-    assert made.intents.recorded[0][1] == ToolFailure(
-        error="the shop is closed.", error_type="OutsideFailure"
-    )
+    assert made.intents.recorded[0][1] == ToolFailure(error="the shop is closed.", error_type="OutsideFailure")
 
 
 def test_a_failure_may_be_in_words_of_ones_own() -> None:
@@ -97,9 +95,7 @@ def test_nobody_outside_may_know_either(effect: Effect) -> None:
     assert message.content.startswith("The shop hung up.")
     status = TraceStatus.FAILED if effect.is_read else TraceStatus.UNKNOWN
     assert made.outside.statuses == [status]
-    assert [recorded.kind for _, recorded, _ in made.intents.recorded] == (
-        [] if effect.is_read else ["unknown"]
-    )
+    assert [recorded.kind for _, recorded, _ in made.intents.recorded] == ([] if effect.is_read else ["unknown"])
 
 
 def test_a_token_that_names_its_call_needs_no_looking_up() -> None:

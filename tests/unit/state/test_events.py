@@ -69,15 +69,11 @@ async def take(follower: Follower) -> list[TurnEvent]:
     return said if isinstance(said, list) else []
 
 
-STEPS = st.lists(
-    st.sampled_from(["tell", "begin", "end", "take", "drop", "doubt", "fail"]), min_size=1, max_size=80
-)
+STEPS = st.lists(st.sampled_from(["tell", "begin", "end", "take", "drop", "doubt", "fail"]), min_size=1, max_size=80)
 
 
 @given(st.integers(1, 30), st.integers(0, 12), STEPS)
-def test_drops_at_any_event_and_reads_at_any_time_give_the_same_whole(
-    last: int, most: int, steps: list[str]
-) -> None:
+def test_drops_at_any_event_and_reads_at_any_time_give_the_same_whole(last: int, most: int, steps: list[str]) -> None:
     async def run() -> None:
         stream, taken = Stream(last), list[int]()
         follower = stream.follow(0)

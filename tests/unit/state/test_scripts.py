@@ -84,9 +84,7 @@ def test_a_header_is_a_signature() -> None:
 
 
 def test_replies_may_go_on_in_the_next_line() -> None:
-    parsed = parse_signature(
-        "x", header(reply="OK |\n       DROP why:TurnState/gone\n       | SENT names:ONE/TWO...")
-    )
+    parsed = parse_signature("x", header(reply="OK |\n       DROP why:TurnState/gone\n       | SENT names:ONE/TWO..."))
     assert parsed.replies[1:] == (
         HeaderReply("DROP", (HeaderField("why", "TurnState/gone"),)),
         HeaderReply("SENT", rest=HeaderField("names", "ONE/TWO")),
@@ -94,10 +92,7 @@ def test_replies_may_go_on_in_the_next_line() -> None:
 
 
 def test_another_interface_has_another_fingerprint() -> None:
-    one, other = (
-        parse_signature("x", header(reply="OK | LOST")),
-        parse_signature("x", header(reply="OK | LOST why")),
-    )
+    one, other = (parse_signature("x", header(reply="OK | LOST")), parse_signature("x", header(reply="OK | LOST why")))
     assert one.fingerprint != other.fingerprint
 
 
@@ -142,21 +137,10 @@ def finalize_claim(*reply: str) -> object:
 def test_a_reply_has_named_fields_of_closed_types() -> None:
     assert finalize_claim("DROP", "gone") == typed_scripts.FinalizeClaimDrop(why="gone")
     given = typed_scripts.FinalizeClaimGo(
-        fence=7,
-        tries=1,
-        revision=0,
-        sent=True,
-        lost=2,
-        brain="shop",
-        waited_ms=40,
-        ahead="end",
-        past="",
-        failing="",
+        fence=7, tries=1, revision=0, sent=True, lost=2, brain="shop", waited_ms=40, ahead="end", past="", failing=""
     )
     assert finalize_claim("GO", "7", "1", "0", "1", "2", "shop", "40", "end", "", "") == given
-    with pytest.raises(
-        ScriptError, match=r"finalize_claim: replied 'asleep', its header declares \['gone', "
-    ):
+    with pytest.raises(ScriptError, match=r"finalize_claim: replied 'asleep', its header declares \['gone', "):
         finalize_claim("DROP", "asleep")
 
 
@@ -201,9 +185,7 @@ def test_a_script_returns_what_it_declares(name: str) -> None:
 def test_every_reply_of_a_script_is_tested(name: str) -> None:
     tested = (Path(__file__).parents[2] / "lua" / f"test_{name}.py").read_text()
     missing = {
-        word
-        for word in parse_signature(name, (LUA / f"{name}.lua").read_text()).words
-        if f'"{word}"' not in tested
+        word for word in parse_signature(name, (LUA / f"{name}.lua").read_text()).words if f'"{word}"' not in tested
     }
     assert not missing
 

@@ -10,9 +10,7 @@ from brainq.store.text import normalized, normalized_hash
 
 anything = st.text(st.characters(exclude_categories=()), max_size=60)  # lone surrogates, too
 words = st.text(st.sampled_from("aZé9ß我"), min_size=1, max_size=6)
-between = st.text(st.sampled_from(" \t\n.,;:!?\"'()[]_…\u200b\u3000"), max_size=4).map(
-    lambda text: f" {text}"
-)
+between = st.text(st.sampled_from(" \t\n.,;:!?\"'()[]_…\u200b\u3000"), max_size=4).map(lambda text: f" {text}")
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,4 @@ def test_no_content_of_a_result_is_kept() -> None:
     kept = redact_result(whole)
 
     assert SECRET not in kept.model_dump_json()
-    assert (kept.ending, kept.error, kept.parked_ms, kept.steps) == (
-        Ending.CANCELLED,
-        StopReason.CANCELLED.value,
-        7,
-        2,
-    )
+    assert (kept.ending, kept.error, kept.parked_ms, kept.steps) == (Ending.CANCELLED, StopReason.CANCELLED.value, 7, 2)

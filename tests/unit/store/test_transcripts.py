@@ -8,18 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.message import Message
-from brainq.store.repositories.transcripts import (
-    message_position,
-    messages_after,
-    other_turn_ids,
-    transcript_rows,
-)
+from brainq.store.repositories.transcripts import message_position, messages_after, other_turn_ids, transcript_rows
 
 
 def said(role: str, content: str = "", step: int = 0, call_id: str = "", turn: str = "turn-1") -> Message:
-    return Message.model_validate(
-        {"role": role, "content": content, "step": step, "call_id": call_id, "turn": turn}
-    )
+    return Message.model_validate({"role": role, "content": content, "step": step, "call_id": call_id, "turn": turn})
 
 
 def sent(content: str, step: int) -> Message:
@@ -109,9 +102,7 @@ def test_what_was_read_of_a_live_turn_is_the_beginning_of_what_is_read_later(
     read = data.draw(st.integers(0, len(whole)))
     assert messages_after("turn-1", whole[:read], None) == whole[:read]
     # A compaction archives the older part, and may put some of it back before the newer one.
-    cut = data.draw(
-        st.integers(0, read).filter(lambda at: not parts_what_keeps_its_order_together(whole, at))
-    )
+    cut = data.draw(st.integers(0, read).filter(lambda at: not parts_what_keeps_its_order_together(whole, at)))
     back = [message for message in whole[:cut] if data.draw(st.booleans())]
     last = max(map(message_position, transcript_rows("s1", "turn-1", whole[:cut], False)), default=None)
     assert [*whole[:cut], *messages_after("turn-1", [*back, *whole[cut:]], last)] == whole
@@ -127,8 +118,7 @@ def test_only_the_turns_own_messages_are_taken() -> None:
     ]
 
     assert [
-        json.loads(str(row["message_json"]))["content"]
-        for row in transcript_rows("s1", "turn-1", messages, False)
+        json.loads(str(row["message_json"]))["content"] for row in transcript_rows("s1", "turn-1", messages, False)
     ] == ["mine"]
     assert other_turn_ids("turn-1", messages) == ["turn-0"]
     assert len(transcript_rows("s1", "turn-0", messages, False)) == 1

@@ -37,8 +37,6 @@ def test_two_halves_are_an_emoji_and_one_is_replaced(way: Callable[[str], object
     assert "?" not in found
 
 
-@pytest.mark.parametrize(
-    ("text", "most", "short"), [("abcdef", 6, "abcdef"), ("abcdef", 5, "ab..."), ("abc", 2, "..")]
-)
+@pytest.mark.parametrize(("text", "most", "short"), [("abcdef", 6, "abcdef"), ("abcdef", 5, "ab..."), ("abc", 2, "..")])
 def test_a_beginning(text: str, most: int, short: str) -> None:
     assert beginning(text, most) == short

@@ -45,9 +45,7 @@ def test_half_an_emoji_at_the_end_is_replaced() -> None:
 
 
 def test_json_is_cleaned_in_depth() -> None:
-    assert clean_json({"\ud83d": ["\ude00", {"a": 1, "b": None}]}) == {
-        "\ufffd": ["\ufffd", {"a": 1, "b": None}]
-    }
+    assert clean_json({"\ud83d": ["\ude00", {"a": 1, "b": None}]}) == {"\ufffd": ["\ufffd", {"a": 1, "b": None}]}
 
 
 STREAM = (
@@ -77,8 +75,7 @@ def test_malformed_events_are_refused(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "tokens"),
-    [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("日本語", 3), ("ab日", 2), ("\ud83d", 1)],
+    ("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("日本語", 3), ("ab日", 2), ("\ud83d", 1)]
 )
 def test_estimated_tokens(text: str, tokens: int) -> None:
     assert estimate_text(text) == tokens
@@ -87,9 +84,7 @@ def test_estimated_tokens(text: str, tokens: int) -> None:
 def test_a_request_is_estimated_with_its_tools() -> None:
     bare = estimate_usage(request(user("x" * 400)), "y" * 40)
     assert bare == TokenUsage(input_tokens=104, output_tokens=10, estimated=True)
-    with_tools = estimate_usage(
-        request(user("x" * 400), tools=(WEATHER,)), "", [call("c1-0", {"city": "Oslo"})]
-    )
+    with_tools = estimate_usage(request(user("x" * 400), tools=(WEATHER,)), "", [call("c1-0", {"city": "Oslo"})])
     assert with_tools.input_tokens > bare.input_tokens
     assert with_tools.output_tokens > 0
     assert estimate_messages([user(""), user("")]) == 8

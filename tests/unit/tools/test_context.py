@@ -19,12 +19,7 @@ from brainq.tools.results import ToolError
 
 def context(is_ready: Callable[[], bool] | None = None, limit_s: float = 60.0) -> RunContext:
     return RunContext(
-        session_id="s",
-        turn_id="turn",
-        call_id="c2-1",
-        token=DeadlineToken(limit_s),
-        attempt=2,
-        is_ready=is_ready,
+        session_id="s", turn_id="turn", call_id="c2-1", token=DeadlineToken(limit_s), attempt=2, is_ready=is_ready
     )
 
 

@@ -17,9 +17,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
-ENTRIES = st.lists(
-    st.sampled_from(["Short answers", "short  ANSWERS", "No meat", " no meat ", ""]) | JSON, max_size=6
-)
+ENTRIES = st.lists(st.sampled_from(["Short answers", "short  ANSWERS", "No meat", " no meat ", ""]) | JSON, max_size=6)
 SAID = st.lists(st.sampled_from(["Short answers", "NO MEAT", "Rises early", "rises  early", " "]), max_size=4)
 
 

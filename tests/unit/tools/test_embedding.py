@@ -168,8 +168,7 @@ def test_a_ranker_of_ones_own_is_taken_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "description", "text"),
-    [("get_user", "Who it is.", "get user: Who it is."), ("list-all", "", "list all")],
+    ("name", "description", "text"), [("get_user", "Who it is.", "get user: Who it is."), ("list-all", "", "list all")]
 )
 def test_the_text_of_a_tool(name: str, description: str, text: str) -> None:
     assert tool_text(ToolSpec(name=name, description=description, parameters={})) == text

@@ -57,11 +57,7 @@ def test_order_and_repeats_are_kept() -> None:
 def test_past_the_number_only_the_path_is_kept_once() -> None:
     changes = [FileChange("a", str(number), str(number + 1)) for number in range(MAX_CHANGES)]
     more = [FileChange("a", "x", "y"), FileChange("b", "x", "y"), FileChange("a", "y", "z")]
-    assert collected(*changes, *more) == [
-        *changes,
-        FileChange("a", too_large=True),
-        FileChange("b", too_large=True),
-    ]
+    assert collected(*changes, *more) == [*changes, FileChange("a", too_large=True), FileChange("b", too_large=True)]
 
 
 def test_past_the_size_only_the_path_is_kept_and_smaller_ones_still_fit() -> None:

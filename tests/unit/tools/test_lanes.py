@@ -50,9 +50,7 @@ def spec(effect: Effect, *resources: str) -> ToolSpec:
         (("note:{path}",), {"path": "{to}"}, ("note:{to}",)),
     ],
 )
-def test_lanes_of_a_write(
-    resources: tuple[str, ...], arguments: dict[str, Any], lanes: tuple[str, ...]
-) -> None:
+def test_lanes_of_a_write(resources: tuple[str, ...], arguments: dict[str, Any], lanes: tuple[str, ...]) -> None:
     assert lanes_of(spec(Effect.LOCAL_WRITE, *resources), arguments, "s1") == lanes
 
 
@@ -91,9 +89,7 @@ def test_long_keys_are_cut_and_stay_apart() -> None:
         ("{reply_to.item.sku}", {"order": {}}, "x"),
     ],
 )
-def test_a_template_reaches_into_a_pydantic_argument(
-    template: str, arguments: dict[str, Any], lane: str
-) -> None:
+def test_a_template_reaches_into_a_pydantic_argument(template: str, arguments: dict[str, Any], lane: str) -> None:
     tool = make_tool(place, effect=Effect.LOCAL_WRITE, resources=(template,))
     assert lanes_of(tool.spec, arguments, "s1") == (lane,)
 

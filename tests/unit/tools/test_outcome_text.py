@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.contracts.call import (
-    ToolDenied,
-    ToolFailure,
-    ToolOutcome,
-    ToolSuccess,
-    ToolTimeout,
-    ToolUnknown,
-)
+from brainq.contracts.call import ToolDenied, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.tools.outcome_text import MAX_EDITED_CHARS, cancelled_text, edited_note, outcome_text
 
 
@@ -28,18 +21,11 @@ from brainq.tools.outcome_text import MAX_EDITED_CHARS, cancelled_text, edited_n
             False,
         ),
         (ToolFailure(error="ValueError: bad."), "The tool failed: ValueError: bad.", True),
-        (
-            ToolFailure(error="Busy: later", retryable=True),
-            "The tool failed: Busy: later. You may try again.",
-            True,
-        ),
+        (ToolFailure(error="Busy: later", retryable=True), "The tool failed: Busy: later. You may try again.", True),
         (ToolTimeout(after_ms=0), "The tool was not started: its time was already used up.", True),
         (
             ToolTimeout(after_ms=1500),
-            (
-                "The tool did not finish in time and was stopped after 1.5 s. "
-                "Ask for less at once, or go on without it."
-            ),
+            ("The tool did not finish in time and was stopped after 1.5 s. Ask for less at once, or go on without it."),
             True,
         ),
         (ToolDenied(reason="pre_hook", message="Not today."), "Not today.", True),
@@ -81,11 +67,7 @@ def test_what_is_in_doubt_is_said_to_be(outcome: ToolOutcome, words: list[str]) 
         (0, False, "Cancelled before it started."),
         (1, True, "Cancelled after 0.0 s."),
         (2540, True, "Cancelled after 2.5 s."),
-        (
-            2540,
-            False,
-            "Cancelled after 2.5 s; whether it took effect is not known; check before repeating it.",
-        ),
+        (2540, False, "Cancelled after 2.5 s; whether it took effect is not known; check before repeating it."),
     ],
 )
 def test_a_cancel_is_said_with_what_is_known(after_ms: int, is_read: bool, text: str) -> None:

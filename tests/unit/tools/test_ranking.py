@@ -19,9 +19,7 @@ from brainq.tools.ranking import K1, MAX_CACHED_SETS, NAME_WEIGHT, B, Bm25Ranker
 
 
 def spec(name: str, description: str = "", properties: dict[str, Any] | None = None) -> ToolSpec:
-    return ToolSpec(
-        name=name, description=description, parameters={"type": "object", "properties": properties or {}}
-    )
+    return ToolSpec(name=name, description=description, parameters={"type": "object", "properties": properties or {}})
 
 
 def best(query: str, specs: Sequence[ToolSpec]) -> str:
@@ -65,10 +63,7 @@ def test_the_score_is_the_formula() -> None:
         return idf * tf * (K1 + 1) / (tf + K1 * (1 - B + B * length / mean))
 
     assert Bm25Ranker().rank("Cancel flights, cancel!", specs) == pytest.approx(
-        [
-            part(NAME_WEIGHT, lengths[0], 1) + part(NAME_WEIGHT, lengths[0], 2),
-            part(NAME_WEIGHT + 1, lengths[1], 2),
-        ]
+        [part(NAME_WEIGHT, lengths[0], 1) + part(NAME_WEIGHT, lengths[0], 2), part(NAME_WEIGHT + 1, lengths[1], 2)]
     )
 
 

@@ -89,12 +89,7 @@ def test_rich_types_become_schemas_and_come_back() -> None:
     assert set(tool.spec.parameters["$defs"]["Filter"]["properties"]) == {"field", "title", "values"}
     assert "Filter" not in json.dumps(tool.spec.parameters["$defs"]["Filter"]), "titles cost tokens"
     assert tool.keywords(
-        {
-            "colour": "blue",
-            "when": "2024-02-29",
-            "point": {"x": 1},
-            "filters": [{"field": "f", "values": ["v"]}],
-        },
+        {"colour": "blue", "when": "2024-02-29", "point": {"x": 1}, "filters": [{"field": "f", "values": ["v"]}]},
         stand_in(None),
     ) == {
         "colour": Colour.BLUE,
@@ -120,9 +115,7 @@ def with_marked_context(q: str, *, c: Annotated[RunContext, "mine"]) -> None: ..
     ("function", "name"),
     [(with_context, "where"), (with_optional_context, "ctx"), (with_marked_context, "c"), (plain, None)],
 )
-def test_the_context_parameter_is_hidden_whatever_its_name(
-    function: Callable[..., Any], name: str | None
-) -> None:
+def test_the_context_parameter_is_hidden_whatever_its_name(function: Callable[..., Any], name: str | None) -> None:
     signature = read_signature("t", function)
 
     assert signature.context_param == name

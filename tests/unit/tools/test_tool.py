@@ -121,9 +121,7 @@ def test_bad_options_are_refused_with_the_remedy(options: dict[str, Any], words:
         assert word in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "rule", [None, True, False, "it moves money", functools.partial(over, 3), Box().open, len]
-)
+@pytest.mark.parametrize("rule", [None, True, False, "it moves money", functools.partial(over, 3), Box().open, len])
 def test_a_tool_keeps_its_approval_rule(rule: Any) -> None:
     assert make_tool(write, approval=rule).approval is rule
 
@@ -156,18 +154,12 @@ OBJECT: dict[str, Any] = {"type": "object", "properties": {"path": {"type": "str
     ("schema", "words"),
     [
         ({"type": "dict"}, ["'dict'", "an object"]),
-        (
-            {"type": "object", "properties": {"path": {"type": "dict"}}},
-            ["'dict' is not valid", "$.properties.path"],
-        ),
+        ({"type": "object", "properties": {"path": {"type": "dict"}}}, ["'dict' is not valid", "$.properties.path"]),
         ({"type": "object", "required": "path"}, ["'path' is not", "$.required"]),
         ({"type": "array"}, ["'array'", "an object"]),
         ({"properties": {"path": {"pattern": "("}}}, ["$.properties.path.pattern"]),
         ({"properties": {"path": {"$ref": "#/$defs/Path"}}}, ["'#/$defs/Path'", "$defs"]),
-        (
-            {"properties": {"path": {"$ref": "https://example.org/path.json"}}},
-            ["https://example.org/path.json"],
-        ),
+        ({"properties": {"path": {"$ref": "https://example.org/path.json"}}}, ["https://example.org/path.json"]),
         ({"properties": {"path": {"default": object()}}}, ["must be JSON"]),
         ([], ["a dict", "list"]),
     ],

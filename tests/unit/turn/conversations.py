@@ -26,23 +26,14 @@ def user(text: str, turn: str = TURN) -> Message:
 def asks(step: int, *tools: str, text: str = "", turn: str = TURN, **arguments: str) -> Message:
     """A reply that calls these tools, all with the same arguments."""
     wanted = tuple(
-        ToolCall(id=f"c{step}-{index}", name=tool, arguments=dict(arguments))
-        for index, tool in enumerate(tools)
+        ToolCall(id=f"c{step}-{index}", name=tool, arguments=dict(arguments)) for index, tool in enumerate(tools)
     )
     return Message(role="assistant", content=text, calls=wanted, turn=turn, step=step)
 
 
-def result(
-    step: int, index: int, text: str, tool: str = "look", turn: str = TURN, is_error: bool = False
-) -> Message:
+def result(step: int, index: int, text: str, tool: str = "look", turn: str = TURN, is_error: bool = False) -> Message:
     return Message(
-        role="tool",
-        content=text,
-        call_id=f"c{step}-{index}",
-        name=tool,
-        turn=turn,
-        step=step,
-        is_error=is_error,
+        role="tool", content=text, call_id=f"c{step}-{index}", name=tool, turn=turn, step=step, is_error=is_error
     )
 
 
@@ -113,9 +104,7 @@ def histories(draw: st.DrawFn) -> list[Message]:
 def _one_step(draw: st.DrawFn, turn: str, step: int) -> list[Message]:
     calls = draw(st.integers(1, 3))
     found = [asks(step, *(["look", "book", "send"][:calls]), text=draw(WORDS), turn=turn, at=draw(WORDS))]
-    found += [
-        result(step, index, draw(TEXTS), turn=turn, is_error=draw(st.booleans())) for index in range(calls)
-    ]
+    found += [result(step, index, draw(TEXTS), turn=turn, is_error=draw(st.booleans())) for index in range(calls)]
     kind = draw(st.integers(0, 7))
     if kind == 0:
         note = "[Note from the runtime]\nTry something else."

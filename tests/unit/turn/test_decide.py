@@ -72,10 +72,7 @@ def test_a_cancel_ends_it_in_its_own_words_whatever_else_is_true() -> None:
 
 
 def test_a_deadline_ends_it_also_while_it_waits() -> None:
-    assert ended(decide(facts(awaits=Awaits.CALLS, remaining_ms=-1))) == (
-        Ending.TIMED_OUT,
-        StopReason.DEADLINE,
-    )
+    assert ended(decide(facts(awaits=Awaits.CALLS, remaining_ms=-1))) == (Ending.TIMED_OUT, StopReason.DEADLINE)
 
 
 def test_what_redis_lost_is_said() -> None:

@@ -59,14 +59,8 @@ def call(number: int, status: TraceStatus, **given: Any) -> ToolTraceEntry:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (
-            {},
-            "step 3 of 6 is next; a coordinator is called, and called again after 5 s if that message was lost",
-        ),
-        (
-            {"owner": "host-7", "lease_remaining_ms": 8000},
-            "step 3 of 6 is running on coordinator host-7 (lease 8.0 s)",
-        ),
+        ({}, "step 3 of 6 is next; a coordinator is called, and called again after 5 s if that message was lost"),
+        ({"owner": "host-7", "lease_remaining_ms": 8000}, "step 3 of 6 is running on coordinator host-7 (lease 8.0 s)"),
         (
             {"owner": "host-7", "lease_remaining_ms": 8000, "attempt": 2},
             "step 3 of 6 is running on coordinator host-7, attempt 2 (lease 8.0 s)",
@@ -75,26 +69,15 @@ def call(number: int, status: TraceStatus, **given: Any) -> ToolTraceEntry:
             {"owner": "host-7"},
             "step 3 of 6 is next; the lease of coordinator host-7 ran out, another one is called within 1 s",
         ),
-        (
-            {"step": 6},
-            "ends next as completed, because all 6 steps are used (max_steps); a coordinator is called",
-        ),
-        (
-            {"cancel_requested": True},
-            "ends next as cancelled, because it was cancelled; a coordinator is called",
-        ),
+        ({"step": 6}, "ends next as completed, because all 6 steps are used (max_steps); a coordinator is called"),
+        ({"cancel_requested": True}, "ends next as cancelled, because it was cancelled; a coordinator is called"),
         (
             {"budget": BUDGET.model_copy(update={"remaining_s": 0.0})},
             "ends next as timed_out, because its deadline has passed; a coordinator is called",
         ),
         ({"awaits": "calls"}, "waits for its next calls"),
         (
-            {
-                "state": TurnState.CLOSING,
-                "awaits": "finalizer",
-                "ending": Ending.CANCELLED,
-                "finalizer_step": "log",
-            },
+            {"state": TurnState.CLOSING, "awaits": "finalizer", "ending": Ending.CANCELLED, "finalizer_step": "log"},
             "closing as cancelled: the finalizer is called for its step log",
         ),
         (
@@ -196,9 +179,7 @@ def test_a_queued_turn_says_why_and_what_would_let_it_begin(place: dict[str, Any
 )
 def test_it_says_which_worker_is_missing(given: dict[str, Any], missing: list[str]) -> None:
     whole, said = explain(snapshot(**given)), explain(snapshot(**given), alive=())
-    assert said == whole + "".join(
-        f"; no {pool} is alive: `brainq worker {pool}` starts one" for pool in missing
-    )
+    assert said == whole + "".join(f"; no {pool} is alive: `brainq worker {pool}` starts one" for pool in missing)
     assert explain(snapshot(**given), alive=("coordinator", "finalizer")) == whole
 
 

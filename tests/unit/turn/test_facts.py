@@ -52,9 +52,7 @@ def test_every_fact_is_the_views() -> None:
     )
     plain: dict[str, Any] = {"awaits": Awaits.COORDINATOR, "remaining_ms": 0, "step": 0, "steps_max": 0}
     nothing = TurnFacts(**plain)
-    assert [
-        field.name for field in fields(facts) if getattr(facts, field.name) == getattr(nothing, field.name)
-    ] == []
+    assert [field.name for field in fields(facts) if getattr(facts, field.name) == getattr(nothing, field.name)] == []
 
 
 def test_failures_of_other_steps_and_other_turns_are_not_this_steps() -> None:

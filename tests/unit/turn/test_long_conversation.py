@@ -46,23 +46,16 @@ def one_step(step: int, chance: random.Random, most_chars: int) -> list[Message]
     sizes = [int(most_chars ** chance.random()) for _ in tools]
     return [
         asks(step, *tools, text="Let me see.", at=f"page {step}"),
-        *(
-            result(step, index, "x" * size, tool)
-            for index, (tool, size) in enumerate(zip(tools, sizes, strict=True))
-        ),
+        *(result(step, index, "x" * size, tool) for index, (tool, size) in enumerate(zip(tools, sizes, strict=True))),
     ]
 
 
-@pytest.mark.parametrize(
-    "rules", [says_always("It looked at many pages. " * 40), None], ids=["model", "rules"]
-)
+@pytest.mark.parametrize("rules", [says_always("It looked at many pages. " * 40), None], ids=["model", "rules"])
 @pytest.mark.parametrize(
     ("seed", "window", "density", "most_chars"),
     [(1, 8_000, 1.0, 20_000), (2, 8_000, 1.6, 20_000), (3, 32_000, 0.7, 250_000), (4, 32_000, 1.3, 250_000)],
 )
-def test_two_hundred_steps(
-    seed: int, rules: Rules | None, window: int, density: float, most_chars: int
-) -> None:
+def test_two_hundred_steps(seed: int, rules: Rules | None, window: int, density: float, most_chars: int) -> None:
     chance = random.Random(seed)
     compactor = ContextCompactor(asked(rules), free, lambda tool: tool == "book")
     history = [user("before", "t-0"), user("the question")]
@@ -73,12 +66,7 @@ def test_two_hundred_steps(
         now = tracker.tokens(prepared.full_estimate)
         if should_compact(now, window, True, tried_at, len(history)):
             made = compactor.compact(
-                history,
-                turn_id=TURN,
-                tracker=tracker,
-                fixed_estimate=prepared.fixed_estimate,
-                timeout_s=100,
-                step=step,
+                history, turn_id=TURN, tracker=tracker, fixed_estimate=prepared.fixed_estimate, timeout_s=100, step=step
             )
             tried_at = now if made is None else made.tokens_after
             if made is not None:

@@ -6,13 +6,7 @@ import pytest
 
 from brainq.contracts.view import TurnView
 from brainq.turn import outage
-from brainq.turn.outage import (
-    LONGEST_S,
-    NO_WAITING,
-    OWNERSHIP_GRACE_S,
-    OutagePolicy,
-    OutageRetry,
-)
+from brainq.turn.outage import LONGEST_S, NO_WAITING, OWNERSHIP_GRACE_S, OutagePolicy, OutageRetry
 from tests.unit.turn.views import view
 
 

@@ -18,28 +18,13 @@ from brainq.turn.reflection import (
     note_of,
     transcript_of,
 )
-from tests.unit.turn.conversations import (
-    TURN,
-    Rules,
-    asked,
-    asks,
-    fails_always,
-    free,
-    result,
-    says_always,
-    steps,
-    user,
-)
+from tests.unit.turn.conversations import TURN, Rules, asked, asks, fails_always, free, result, says_always, steps, user
 
 SAID = [user("Find it."), asks(1, "look", at="x"), result(1, 0, "no such page", is_error=True)]
 
 
 def reflect(
-    rules: Rules | None = None,
-    *,
-    claimed: bool = True,
-    timeout_s: float = 60,
-    model_of: ModelFactory | None = None,
+    rules: Rules | None = None, *, claimed: bool = True, timeout_s: float = 60, model_of: ModelFactory | None = None
 ) -> ReflectionOutcome:
     engine = ReflectionEngine(model_of or asked(rules), lambda: claimed, free)
     return engine.reflect(SAID, 1, timeout_s=timeout_s, session_id="s1", turn_id=TURN)
@@ -58,12 +43,7 @@ def test_a_reflection() -> None:
         Spend(kind="reflection", step=1, model="m", input_tokens=90, output_tokens=10, cost_usd=0.1),
     )
     (request,) = seen
-    assert (request.purpose, request.step, request.session_id, request.turn_id) == (
-        "reflection",
-        1,
-        "s1",
-        TURN,
-    )
+    assert (request.purpose, request.step, request.session_id, request.turn_id) == ("reflection", 1, "s1", TURN)
     assert request.timeout_s == 30, "at most 30 s"
     assert "<<<BEGIN UNTRUSTED DATA: transcript>>>\n[user] Find it.\n" in request.messages[1].content
     assert '[assistant] (calls c1-0: look({"at": "x"}))\n' in request.messages[1].content

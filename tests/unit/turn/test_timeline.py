@@ -29,11 +29,7 @@ STORY: list[tuple[int, str, dict[str, Any]]] = [
     (60, "turn.opening", {"plan": [{"call": "c0-0", "tool": "memory", "effect": "read_only"}]}),
     (60, "call.dispatched", {"call": "c0-0", "attempt": 1}),
     (70, "call.running", {"call": "c0-0", "tool": "memory", "attempt": 1}),
-    (
-        80,
-        "call.ended",
-        {"call": "c0-0", "tool": "memory", "status": "completed", "latency_ms": 10, "detail": ""},
-    ),
+    (80, "call.ended", {"call": "c0-0", "tool": "memory", "status": "completed", "latency_ms": 10, "detail": ""}),
     (100, "step.started", {"step": 1, "attempt": 1}),
     (110, "step.retried", {"step": 1, "attempt": 1, "kind": "server", "wait_ms": 40}),
     (160, "text.delta", {"step": 1, "attempt": 1, "text": "Let me"}),
@@ -44,11 +40,7 @@ STORY: list[tuple[int, str, dict[str, Any]]] = [
     (230, "call.dispatched", {"call": "c1-0", "attempt": 2}),
     (240, "call.running", {"call": "c1-0", "tool": "look", "attempt": 2}),
     (250, "input.accepted", {"input": "m1"}),
-    (
-        260,
-        "call.ended",
-        {"call": "c1-0", "tool": "look", "status": "failed", "latency_ms": 20, "detail": "boom"},
-    ),
+    (260, "call.ended", {"call": "c1-0", "tool": "look", "status": "failed", "latency_ms": 20, "detail": "boom"}),
     (260, "call.parked", {"call": "c1-1", "why": "approval"}),
     (260, "turn.parked", {"awaits": "people"}),
     (500, "turn.resumed", {"parked_ms": 240}),
@@ -57,11 +49,7 @@ STORY: list[tuple[int, str, dict[str, Any]]] = [
     (520, "hold.released", {"hold": "h1"}),
     (520, "call.dispatched", {"call": "c1-1", "attempt": 1}),
     (530, "call.running", {"call": "c1-1", "tool": "save", "attempt": 1}),
-    (
-        600,
-        "call.ended",
-        {"call": "c1-1", "tool": "save", "status": "completed", "latency_ms": 70, "detail": ""},
-    ),
+    (600, "call.ended", {"call": "c1-1", "tool": "save", "status": "completed", "latency_ms": 70, "detail": ""}),
     (650, "reflection", {"step": 1}),
     (660, "compaction", {"dropped": 3, "method": "rules", "tokens_before": 9, "tokens_after": 4}),
     (670, "step.started", {"step": 2, "attempt": 1}),
@@ -84,9 +72,7 @@ def bar(timeline: Timeline, bar_id: str) -> TimelineBar:
 
 
 def spans(timeline: Timeline, bar_id: str) -> list[tuple[object, ...]]:
-    return [
-        (span.kind, span.from_ms, span.to_ms, span.attempt, span.why) for span in bar(timeline, bar_id).spans
-    ]
+    return [(span.kind, span.from_ms, span.to_ms, span.attempt, span.why) for span in bar(timeline, bar_id).spans]
 
 
 @given(st.lists(st.integers(0, len(EVENTS)), max_size=4), st.integers(0, 5))
@@ -118,12 +104,7 @@ def test_a_step_has_its_attempts_and_retries() -> None:
         ("attempt", 170, 200, 2, ""),
     ]
     first, last = bar(WHOLE, "step:1"), bar(WHOLE, "step:2")
-    assert (first.outcome, first.input_tokens, first.output_tokens, first.pool) == (
-        "calls",
-        10,
-        3,
-        "coordinator",
-    )
+    assert (first.outcome, first.input_tokens, first.output_tokens, first.pool) == ("calls", 10, 3, "coordinator")
     assert (last.from_ms, last.to_ms, last.outcome) == (670, 800, "answer")
 
 
@@ -156,11 +137,7 @@ def test_waits_and_what_was_done_beside_the_steps() -> None:
     assert told["reflection:1"] == (600, 650, "reflection", "")
     assert told["compaction:1"] == (650, 660, "compaction", "")
     assert told["finalizer"] == (800, 820, "until the result is out", "completed")
-    assert (WHOLE.state, WHOLE.ending, WHOLE.stop_reason) == (
-        "completed",
-        Ending.COMPLETED,
-        StopReason.ANSWERED,
-    )
+    assert (WHOLE.state, WHOLE.ending, WHOLE.stop_reason) == ("completed", Ending.COMPLETED, StopReason.ANSWERED)
     assert (WHOLE.began_at_ms, WHOLE.now_ms) == (BEGAN, 820)
 
 
@@ -205,12 +182,7 @@ ROW = TurnRow(
 
 
 def trace(call_id: str, at: tuple[int, int, int] = (0, 0, 0), **more: Any) -> ToolTraceEntry:
-    values: dict[str, Any] = {
-        "tool": "look",
-        "effect": Effect.READ_ONLY,
-        "status": TraceStatus.COMPLETED,
-        "wave": 1,
-    }
+    values: dict[str, Any] = {"tool": "look", "effect": Effect.READ_ONLY, "status": TraceStatus.COMPLETED, "wave": 1}
     for name, ms in zip(("dispatched_at_ms", "started_at_ms", "ended_at_ms"), at, strict=True):
         values[name] = BEGAN + ms if ms else 0
     return ToolTraceEntry(call_id=call_id, step=int(call_id[1]), **(values | more))
@@ -240,9 +212,7 @@ def test_from_sql_alone_steps_lie_between_the_calls() -> None:
         trace("c1-1", (520, 530, 600), effect=Effect.LOCAL_WRITE),
         trace("c1-2", (0, 0, 200), status=TraceStatus.DENIED),
     ]
-    kept = timeline_from_sql(
-        ROW, 2, calls, [Spend(step=1, input_tokens=10, output_tokens=3)], [approval], [sent]
-    )
+    kept = timeline_from_sql(ROW, 2, calls, [Spend(step=1, input_tokens=10, output_tokens=3)], [approval], [sent])
     told = {each.id: (each.from_ms, each.to_ms, each.outcome, each.is_exact) for each in kept.bars}
     assert told == {
         "call:c0-0": (60, 80, "completed", True),
@@ -268,8 +238,7 @@ def test_the_finalizers_steps_lie_one_behind_the_other() -> None:
 
     steps = [step("log", "done", 815), step("memory", "dead", 900, 5), step("learner", "failed", 950, 2)]
     told = [
-        (each.id, each.from_ms, each.to_ms, each.outcome, each.detail)
-        for each in finalizer_bars(ROW, WHOLE, steps)
+        (each.id, each.from_ms, each.to_ms, each.outcome, each.detail) for each in finalizer_bars(ROW, WHOLE, steps)
     ]
     assert told == [
         ("finalizer:log", 800, 815, "done", ""),

@@ -19,11 +19,7 @@ RAISED = ToolFailure(error="NotStarted: the engine did not start", error_type="N
         ("void", None, AskAgain()),
         ("started", None, GiveUp(UNKNOWN)),
         ("done", ToolSuccess(value=1), GiveUp(ToolSuccess(value=1))),
-        (
-            "done",
-            ToolTimeout(after_ms=900, still_running=True),
-            GiveUp(UNKNOWN),
-        ),  # it ran on until its worker died
+        ("done", ToolTimeout(after_ms=900, still_running=True), GiveUp(UNKNOWN)),  # it ran on until its worker died
         ("done", ToolTimeout(after_ms=0), GiveUp(ToolTimeout(after_ms=0))),
         ("done", RAISED, GiveUp(RAISED)),  # a tool's own exception of that name has run
         ("done", NEVER_STARTED, AskAgain()),  # the intent stands, and nothing came of it

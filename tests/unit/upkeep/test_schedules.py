@@ -12,12 +12,7 @@ from brainq.contracts.schedule import ScheduleRow
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import InvalidInput, QueueFull, SessionBusy
 from brainq.upkeep import schedules
-from brainq.upkeep.schedules import (
-    ScheduleRunner,
-    schedule_verdict,
-    scheduled_request,
-    tenants_in_turn,
-)
+from brainq.upkeep.schedules import ScheduleRunner, schedule_verdict, scheduled_request, tenants_in_turn
 
 HOUR_MS = 3_600_000
 DUE_MS = 1_925_708_400_000  # 2031-01-09 07:00 UTC
@@ -60,9 +55,7 @@ class World:
     def due(self, now_ms: int, most: int) -> list[ScheduleRow]:
         return [self.row] if self.row.next_ms is not None and self.row.next_ms <= now_ms else []
 
-    def move(
-        self, schedule_id: str, was_ms: int, next_ms: int | None, *, turn_id: str = "", note: str = ""
-    ) -> bool:
+    def move(self, schedule_id: str, was_ms: int, next_ms: int | None, *, turn_id: str = "", note: str = "") -> bool:
         if self.dies:
             raise KeyboardInterrupt
         if self.row.next_ms != was_ms:
@@ -159,9 +152,7 @@ def test_each_instant_of_the_last_minute_begins_its_turn_though_nobody_looked_me
     for missed in ("once", "skip"):
         world = World(row(timing="every 10", missed=missed, on_running="queue"), now_ms=DUE_MS + 35_000)
         runner = world.runner()
-        runner.next_ms = lambda timing, zone, start, after: (
-            start + ((after - start) // every_ms + 1) * every_ms
-        )
+        runner.next_ms = lambda timing, zone, start, after: start + ((after - start) // every_ms + 1) * every_ms
         assert runner.run() == 4
         assert list(world.turns) == [f"schedule:id1:{DUE_MS + n * every_ms}" for n in range(4)]
         assert (world.row.next_ms, world.row.note) == (DUE_MS + 4 * every_ms, "")

@@ -111,30 +111,16 @@ class Once:
         return self.left < 0
 
 
-def test_turns_that_never_stop_being_due_do_not_starve_the_rest(
-    done: Done, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_turns_that_never_stop_being_due_do_not_starve_the_rest(done: Done, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = itertools.count(0.0, 0.3)
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     index = Index([f"t{n}" for n in range(100_000)])
     sweeper(index, done).run(Once())  # type: ignore[arg-type]
     assert 0 < len(index.seen) <= 4 * module.TURNS_AT_ONCE
-    assert done.did == [
-        "lanes",
-        "check",
-        "room",
-        "compare",
-        "brakes",
-        "heal",
-        "approvals",
-        "judges",
-        "schedules",
-    ]
+    assert done.did == ["lanes", "check", "room", "compare", "brakes", "heal", "approvals", "judges", "schedules"]
 
 
-@pytest.mark.parametrize(
-    "broken", ["lanes", "check", "compare", "brakes", "heal", "approvals", "judges", "schedules"]
-)
+@pytest.mark.parametrize("broken", ["lanes", "check", "compare", "brakes", "heal", "approvals", "judges", "schedules"])
 def test_a_part_that_fails_keeps_no_other_from_being_done(
     done: Done, broken: str, caplog: pytest.LogCaptureFixture
 ) -> None:

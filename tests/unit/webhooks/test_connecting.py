@@ -45,9 +45,7 @@ def test_a_name_that_nobody_answers_for(monkeypatch: pytest.MonkeyPatch) -> None
         over.set()
 
 
-def test_addresses_that_do_not_answer_share_the_time(
-    listening: socket.socket, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_addresses_that_do_not_answer_share_the_time(listening: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
     port = listening.getsockname()[1]
     with ExitStack() as stack:
         full = stack.enter_context(socket.socket())
@@ -58,8 +56,7 @@ def test_addresses_that_do_not_answer_share_the_time(
             waiting.setblocking(False)
             waiting.connect_ex(full.getsockname())
         silent, good = (
-            (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", at))
-            for at in (full.getsockname()[1], port)
+            (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", at)) for at in (full.getsockname()[1], port)
         )
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [silent] * 4)  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
         takes_no_longer("many.example", 80)

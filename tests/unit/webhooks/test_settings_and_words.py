@@ -123,15 +123,7 @@ def test_one_message_is_one_id() -> None:
     assert first == again
     assert first.message_id != other.message_id
     assert ending_deliveries([hook()], ended("s"))[0].message_id not in (first.message_id, other.message_id)
-    assert (
-        len(
-            {
-                new.message_id
-                for new in ending_deliveries([hook("https://a/"), hook("https://b/")], ended("s"))
-            }
-        )
-        == 1
-    )
+    assert len({new.message_id for new in ending_deliveries([hook("https://a/"), hook("https://b/")], ended("s"))}) == 1
 
 
 def test_waits_grow_to_a_limit_with_jitter() -> None:

@@ -102,9 +102,7 @@ def advance(monkeypatch: pytest.MonkeyPatch, turns: FakeTurns, *children: FakeCh
     return processes(monkeypatch, turns, *children).advance("s1", "turn-1", 1)
 
 
-def test_a_child_is_waited_for_while_redis_cannot_say_who_owns_its_turn(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_child_is_waited_for_while_redis_cannot_say_who_owns_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     child = FakeChild(None, None, {"did": "committed calls"})
     assert advance(monkeypatch, FakeTurns(redis.ConnectionError(), "1@h-1"), child) == "committed calls"
     assert child.is_alive

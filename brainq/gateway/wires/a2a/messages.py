@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from a2a.types.a2a_pb2 import Message, Part, SendMessageRequest
-from a2a.utils.errors import (
-    ContentTypeNotSupportedError,
-    PushNotificationNotSupportedError,
-    UnsupportedOperationError,
-)
+from a2a.utils.errors import ContentTypeNotSupportedError, PushNotificationNotSupportedError, UnsupportedOperationError
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from brainq.access import Caller, Verb, own_request_key
@@ -79,9 +75,7 @@ def message_text(message: Message) -> str:
 
 def message_files(message: Message) -> tuple[File, ...]:
     """The files of a message, by their bytes. Raises InvalidInput."""
-    return tuple(
-        File(part.raw, part.media_type, part.filename) for part in message.parts if part.HasField("raw")
-    )
+    return tuple(File(part.raw, part.media_type, part.filename) for part in message.parts if part.HasField("raw"))
 
 
 def read_task_message(message: Message) -> TaskMessage:
@@ -106,9 +100,7 @@ def _read_data(part: Part) -> Any:
 
 
 def _read_answer(data: Any) -> CallAnswer:
-    kind = (
-        ClientResult if isinstance(data, dict) and ("result" in data or "error" in data) else ApprovalDecision
-    )
+    kind = ClientResult if isinstance(data, dict) and ("result" in data or "error" in data) else ApprovalDecision
     try:
         return kind.model_validate(data)
     except ValidationError as wrong:
@@ -122,9 +114,7 @@ def _read_answer(data: Any) -> CallAnswer:
 # What a message does: it begins a task, decides what a task asks, or goes into a task that runs.
 
 
-async def send_message(
-    here: Gateway, by: Principal, brain: str, request: SendMessageRequest
-) -> AsyncTurnHandle:
+async def send_message(here: Gateway, by: Principal, brain: str, request: SendMessageRequest) -> AsyncTurnHandle:
     """The turn of `brain` that the message began, or the one it went to. The same message again does nothing more.
 
     Raises A2AError, BrainqError, and Refused where the caller lacks a verb.
@@ -136,9 +126,7 @@ async def send_message(
     return await _begin_task(here, by, brain, request)
 
 
-async def _begin_task(
-    here: Gateway, by: Principal, brain: str, request: SendMessageRequest
-) -> AsyncTurnHandle:
+async def _begin_task(here: Gateway, by: Principal, brain: str, request: SendMessageRequest) -> AsyncTurnHandle:
     by.require_verb(Verb.SUBMIT)
     message = request.message
     context_id = message.context_id or default_context(by.caller, message.message_id)
@@ -188,9 +176,7 @@ def _check_message(by: Principal, handle: AsyncTurnHandle, said: TaskMessage) ->
         by.require_verb(Verb.STEER)
         by.require_verb(Verb.SUBMIT)  # input that comes as the task ends becomes a task of its own
     elif not said.answers:
-        raise InvalidInput(
-            "message.parts", "they say nothing; send a text, or an answer to what the task asks"
-        )
+        raise InvalidInput("message.parts", "they say nothing; send a text, or an answer to what the task asks")
 
 
 async def _give_result(handle: AsyncTurnHandle, given: ClientResult) -> None:

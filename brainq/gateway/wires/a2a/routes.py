@@ -42,13 +42,7 @@ from brainq.access import Verb
 from brainq.brain.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.errors import BrainqError
-from brainq.gateway.edge.dependencies import (
-    Gateway,
-    GatewayDep,
-    Principal,
-    PrincipalDep,
-    current_principal,
-)
+from brainq.gateway.edge.dependencies import Gateway, GatewayDep, Principal, PrincipalDep, current_principal
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.verbs import AGENT_CARD_PATH
 from brainq.gateway.rest.event_stream import EventReader, stream_events
@@ -64,12 +58,7 @@ from brainq.gateway.wires.a2a.rpc import (
     to_a2a_error,
 )
 from brainq.gateway.wires.a2a.task_fold import JSON_TYPE, FoldedTask, render_task
-from brainq.gateway.wires.a2a.tasks import (
-    TaskStream,
-    read_task,
-    task_history,
-    wait_for_task,
-)
+from brainq.gateway.wires.a2a.tasks import TaskStream, read_task, task_history, wait_for_task
 
 # Agent cards: who an agent is, where it is asked and how one is let in; and, for who is let in, what its tools are.
 
@@ -87,9 +76,7 @@ def public_card(brain: Brain, url: str, *, asks_for_tokens: bool) -> AgentCard:
         description=_description(brain),
         version=__version__,
         supported_interfaces=[
-            AgentInterface(
-                url=f"{url}/a2a/{brain.name}", protocol_binding="JSONRPC", protocol_version=VERSION
-            )
+            AgentInterface(url=f"{url}/a2a/{brain.name}", protocol_binding="JSONRPC", protocol_version=VERSION)
         ],
         capabilities=AgentCapabilities(streaming=True, push_notifications=False, extended_agent_card=True),
         default_input_modes=INPUT_MODES,
@@ -109,12 +96,7 @@ def extended_card(brain: Brain, url: str, *, asks_for_tokens: bool) -> AgentCard
     for name in brain.tools:
         spec = brain.tools[name].spec
         card.skills.append(
-            AgentSkill(
-                id=name,
-                name=name,
-                description=spec.description or name,
-                tags=[spec.effect.value.lower()],
-            )
+            AgentSkill(id=name, name=name, description=spec.description or name, tags=[spec.effect.value.lower()])
         )
     return card
 
@@ -238,9 +220,7 @@ async def _cancel(asked: A2aRequest) -> Response:
 async def _extended_card(asked: A2aRequest) -> Response:
     read_params(asked.call.params, GetExtendedAgentCardRequest())
     here = asked.here
-    return asked.answer(
-        extended_card(asked.brain, here.settings.http_a2a, asks_for_tokens=not here.who.is_open)
-    )
+    return asked.answer(extended_card(asked.brain, here.settings.http_a2a, asks_for_tokens=not here.who.is_open))
 
 
 async def _list(asked: A2aRequest) -> Response:
@@ -276,9 +256,7 @@ def _is_clients_turn(told: FoldedTask) -> bool:
     return told.is_over or told.is_interrupted
 
 
-async def _stream_task(
-    asked: A2aRequest, handle: AsyncTurnHandle, told: FoldedTask, *, is_whole: bool
-) -> Response:
+async def _stream_task(asked: A2aRequest, handle: AsyncTurnHandle, told: FoldedTask, *, is_whole: bool) -> Response:
     """The task, and what follows unless that was all."""
     wire = TaskStream(handle, told, asked.call.id)
 
@@ -305,15 +283,11 @@ def _history_length(given: Message) -> int:
 
 def _card_response(here: Gateway, brain: Brain) -> Response:
     made = public_card(brain, here.settings.http_a2a, asks_for_tokens=not here.who.is_open)
-    return JSONResponse(
-        json_format.MessageToDict(made), headers={"Cache-Control": f"public, max-age={CARD_MAX_AGE_S}"}
-    )
+    return JSONResponse(json_format.MessageToDict(made), headers={"Cache-Control": f"public, max-age={CARD_MAX_AGE_S}"})
 
 
 def _require_brain(here: Gateway, name: str) -> Brain:
     found = here.brains.of(name)
     if found is None:
-        raise RequestRejected(
-            "no-such-route", "no agent has this name; the card at the gateway's root names one"
-        )
+        raise RequestRejected("no-such-route", "no agent has this name; the card at the gateway's root names one")
     return found

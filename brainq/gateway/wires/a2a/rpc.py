@@ -102,9 +102,7 @@ def _with_whole_numbers(value: Any) -> Any:
         return int(value) if value.is_integer() and abs(value) <= 2**53 else value
     if isinstance(value, dict):
         return {name: _with_whole_numbers(each) for name, each in cast("dict[str, Any]", value).items()}
-    return (
-        [_with_whole_numbers(each) for each in cast("list[Any]", value)] if isinstance(value, list) else value
-    )
+    return [_with_whole_numbers(each) for each in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def rpc_result(call_id: str | int | None, message: Message) -> dict[str, Any]:
@@ -134,9 +132,7 @@ def to_a2a_error(error: BrainqError) -> A2AError | None:
         case NotFound():
             return TaskNotFoundError("no task of yours has this id")
         case InvalidInput():
-            return InvalidParamsError(
-                str(error), {"errors": [{"field": error.field, "message": error.problem}]}
-            )
+            return InvalidParamsError(str(error), {"errors": [{"field": error.field, "message": error.problem}]})
         case SubmitConflict():
             return InvalidParamsError("this messageId was used before, with other content", {"errors": []})
         case ApprovalDecided() | ResultRefused() | SessionBusy() | StaleTurn():

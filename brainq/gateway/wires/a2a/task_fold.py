@@ -101,9 +101,7 @@ def data_part(value: Any) -> Part:
 
 def _message(task_id: str, context_id: str, seq: int, parts: list[Part]) -> Message:
     """The same status has the same message id, whoever folds it."""
-    return Message(
-        message_id=f"{task_id}-{seq}", context_id=context_id, task_id=task_id, role=ROLE_AGENT, parts=parts
-    )
+    return Message(message_id=f"{task_id}-{seq}", context_id=context_id, task_id=task_id, role=ROLE_AGENT, parts=parts)
 
 
 # A turn as a task of A2A: a pure fold over its numbered events, and what has to be told where two states differ.
@@ -169,15 +167,11 @@ def fold_event(told: FoldedTask, event: TurnEvent, result: TurnResult | None = N
     """The task after one more event. `result` comes with the final one."""
     after = replace(_apply_event(told, event, result), seq=event.seq)
     return (
-        after
-        if _status_key(after) == _status_key(told)
-        else replace(after, since_ms=event.at_ms, since_seq=event.seq)
+        after if _status_key(after) == _status_key(told) else replace(after, since_ms=event.at_ms, since_seq=event.seq)
     )
 
 
-def fold_events(
-    told: FoldedTask, events: Iterable[TurnEvent], result: TurnResult | None = None
-) -> FoldedTask:
+def fold_events(told: FoldedTask, events: Iterable[TurnEvent], result: TurnResult | None = None) -> FoldedTask:
     """The task after all of these."""
     for event in events:
         told = fold_event(told, event, result)
@@ -193,15 +187,7 @@ def end_task(told: FoldedTask, result: TurnResult) -> FoldedTask:
         said, note = result.text, ""
     else:
         said, note = result.last_agent_message or "", _failure_text(result)
-    return replace(
-        told,
-        state=state,
-        text=said or told.text,
-        note=note,
-        parsed=result.parsed,
-        asks=(),
-        is_parked=False,
-    )
+    return replace(told, state=state, text=said or told.text, note=note, parsed=result.parsed, asks=(), is_parked=False)
 
 
 def _failure_text(result: TurnResult) -> str:
@@ -212,9 +198,7 @@ def _failure_text(result: TurnResult) -> str:
 
 def render_task(told: FoldedTask) -> Task:
     """The whole."""
-    return Task(
-        id=told.task_id, context_id=told.context_id, status=_status(told), artifacts=list(_artifacts(told))
-    )
+    return Task(id=told.task_id, context_id=told.context_id, status=_status(told), artifacts=list(_artifacts(told)))
 
 
 def task_updates(before: FoldedTask, after: FoldedTask) -> list[StreamResponse]:
@@ -227,9 +211,7 @@ def task_updates(before: FoldedTask, after: FoldedTask) -> list[StreamResponse]:
     if after.parsed is not None and before.parsed is None:
         found.append(_artifact_update(after, _parsed_artifact(after.parsed), append=False))
     if _status_key(after) != _status_key(before):
-        update = TaskStatusUpdateEvent(
-            task_id=after.task_id, context_id=after.context_id, status=_status(after)
-        )
+        update = TaskStatusUpdateEvent(task_id=after.task_id, context_id=after.context_id, status=_status(after))
         found.append(StreamResponse(status_update=update))
     return found
 
@@ -303,10 +285,6 @@ def _parsed_artifact(value: Any) -> Artifact:
 
 def _artifact_update(told: FoldedTask, artifact: Artifact, *, append: bool) -> StreamResponse:
     update = TaskArtifactUpdateEvent(
-        task_id=told.task_id,
-        context_id=told.context_id,
-        artifact=artifact,
-        append=append,
-        last_chunk=told.is_over,
+        task_id=told.task_id, context_id=told.context_id, artifact=artifact, append=append, last_chunk=told.is_over
     )
     return StreamResponse(artifact_update=update)

@@ -6,13 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
-from a2a.types.a2a_pb2 import (
-    ROLE_AGENT,
-    ROLE_USER,
-    TASK_STATE_REJECTED,
-    Message,
-    StreamResponse,
-)
+from a2a.types.a2a_pb2 import ROLE_AGENT, ROLE_USER, TASK_STATE_REJECTED, Message, StreamResponse
 from starlette.types import Receive
 
 from brainq.client.async_handle import AsyncTurnHandle

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, cast
 
-from ag_ui.core import (
-    AssistantMessage,
-    DeveloperMessage,
-    Message,
-    SystemMessage,
-    ToolMessage,
-    UserMessage,
-)
+from ag_ui.core import AssistantMessage, DeveloperMessage, Message, SystemMessage, ToolMessage, UserMessage
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
@@ -25,12 +18,7 @@ from brainq.contracts.turn import MAX_EXTRA_CHARS
 from brainq.errors import InvalidInput
 from brainq.gateway.edge.dependencies import ID
 from brainq.gateway.wires.chat.files import decode_file
-from brainq.gateway.wires.chat.requests import (
-    ApprovalDecision,
-    CallAnswer,
-    ClientResult,
-    Question,
-)
+from brainq.gateway.wires.chat.requests import ApprovalDecision, CallAnswer, ClientResult, Question
 
 MAX_MESSAGES = 10_000
 
@@ -161,9 +149,7 @@ def _files_of(message: UserMessage) -> tuple[File, ...]:
     if isinstance(message.content, str):
         return ()
     parts = [part.model_dump() for part in message.content]
-    return tuple(
-        _file(f"messages.content[{at}]", part) for at, part in enumerate(parts) if part["type"] != "text"
-    )
+    return tuple(_file(f"messages.content[{at}]", part) for at, part in enumerate(parts) if part["type"] != "text")
 
 
 def _file(field: str, part: dict[str, Any]) -> File:
@@ -190,8 +176,6 @@ def _read_decision(entry: InterruptAnswer) -> ApprovalDecision:
         case _:
             raise InvalidInput("resume.payload", 'send {"approved": true}, or false')
     if edited is not None and not isinstance(edited, dict):
-        raise InvalidInput(
-            "resume.payload.editedArgs", "it is no object; send all arguments, or leave it out"
-        )
+        raise InvalidInput("resume.payload.editedArgs", "it is no object; send all arguments, or leave it out")
     said = reason if isinstance(reason, str) else ""
     return ApprovalDecision(entry.interrupt_id, approved, said, cast("dict[str, Any] | None", edited))

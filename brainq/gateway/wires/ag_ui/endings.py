@@ -55,9 +55,7 @@ def end_event(thread_id: str, run_id: str, result: TurnResult) -> BaseEvent:
     """The run's turn is over."""
     usage = _usage(result)
     if result.ending is Ending.FAILED or result.stop_reason is StopReason.INVALID_OUTPUT:
-        return RunErrorEvent(
-            message=result.error or "the turn failed", code=result.stop_reason.value, usage=usage
-        )
+        return RunErrorEvent(message=result.error or "the turn failed", code=result.stop_reason.value, usage=usage)
     outcome = (
         RunFinishedCancelledOutcome()
         if result.ending is Ending.CANCELLED

@@ -218,9 +218,7 @@ def _end_step(state: RunState) -> Rendered:
 def _retract(state: RunState, message_id: str) -> Rendered:
     state, events = _end_text(state)
     gone = [
-        message
-        for message in state.messages
-        if message.id == message_id or message.id.startswith(f"{message_id}-")
+        message for message in state.messages if message.id == message_id or message.id.startswith(f"{message_id}-")
     ]
     left = tuple(message for message in state.messages if message not in gone)
     return replace(state, messages=left), [*events, *_retraction_snapshots(left, gone)]
@@ -232,9 +230,7 @@ def _retraction_snapshots(left: Sequence[Message], gone: Iterable[Message]) -> l
     A snapshot without any reasoning leaves clients what they have of it. So it is made another kind of message first.
     """
     thoughts = [
-        AssistantMessage(id=message.id, content="")
-        for message in gone
-        if isinstance(message, ReasoningMessage)
+        AssistantMessage(id=message.id, content="") for message in gone if isinstance(message, ReasoningMessage)
     ]
     first = [MessagesSnapshotEvent(messages=[*left, *thoughts])] if thoughts else []
     return [*first, MessagesSnapshotEvent(messages=list(left))]
@@ -261,9 +257,7 @@ def _render_result(state: RunState, call: TurnCall) -> Rendered:
         return state, []
     status = {"brainq": {"status": call.status.value, "isError": call.is_error}}
     return state, [
-        ToolCallResultEvent(
-            message_id=message_id, tool_call_id=call.id, content=content, role="tool", metadata=status
-        )
+        ToolCallResultEvent(message_id=message_id, tool_call_id=call.id, content=content, role="tool", metadata=status)
     ]
 
 

@@ -10,13 +10,7 @@ from fastapi import APIRouter, Path, Request, Response
 
 from brainq.access import Verb
 from brainq.client.options import SubmitOptions
-from brainq.gateway.edge.dependencies import (
-    ID,
-    Gateway,
-    GatewayDep,
-    Principal,
-    PrincipalDep,
-)
+from brainq.gateway.edge.dependencies import ID, Gateway, GatewayDep, Principal, PrincipalDep
 from brainq.gateway.edge.problems import problem_responses
 from brainq.gateway.wires.ag_ui.bodies import (
     RunBody,
@@ -30,13 +24,7 @@ from brainq.gateway.wires.ag_ui.bodies import (
     submit_options,
 )
 from brainq.gateway.wires.ag_ui.endings import cut_events
-from brainq.gateway.wires.ag_ui.events import (
-    RunState,
-    initial_state,
-    opening_events,
-    render_event,
-    rest_events,
-)
+from brainq.gateway.wires.ag_ui.events import RunState, initial_state, opening_events, render_event, rest_events
 from brainq.gateway.wires.chat.requests import apply_answers, submit_question
 from brainq.gateway.wires.chat.stream import ChatWire, chat_stream
 
@@ -58,15 +46,9 @@ async def run(body: RunBody, request: Request, here: GatewayDep, by: PrincipalDe
     return await _run(body, None, request, here, by)
 
 
-@router.post(
-    "/agui/{brain}", response_model=None, responses={**STREAM_RESPONSES, **problem_responses(409, 410)}
-)
+@router.post("/agui/{brain}", response_model=None, responses={**STREAM_RESPONSES, **problem_responses(409, 410)})
 async def run_brain(
-    brain: Annotated[str, Path(pattern=ID)],
-    body: RunBody,
-    request: Request,
-    here: GatewayDep,
-    by: PrincipalDep,
+    brain: Annotated[str, Path(pattern=ID)], body: RunBody, request: Request, here: GatewayDep, by: PrincipalDep
 ) -> Response:
     """Run a brain on a thread: the user's last message begins a turn, and sent again it is the same turn, told from
     its beginning; `resume`, and results of the application's tools, answer what a run stopped for, and tell the rest.

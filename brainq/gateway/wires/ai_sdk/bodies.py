@@ -13,12 +13,7 @@ from brainq.contracts.tool import MAX_CLIENT_TOOLS
 from brainq.gateway.edge.dependencies import ID
 from brainq.gateway.rest.submission import ClientToolBody
 from brainq.gateway.wires.chat.files import decode_file
-from brainq.gateway.wires.chat.requests import (
-    ApprovalDecision,
-    CallAnswer,
-    ClientResult,
-    Question,
-)
+from brainq.gateway.wires.chat.requests import ApprovalDecision, CallAnswer, ClientResult, Question
 
 MAX_MESSAGES = 10_000
 
@@ -126,9 +121,7 @@ def _read_answer(part: MessagePart) -> CallAnswer | None:
         case "output-available":
             return ClientResult(_check_call_id(part.tool_call_id), part.output)
         case "output-error":
-            return ClientResult(
-                _check_call_id(part.tool_call_id), error=part.error_text or "the page's tool failed"
-            )
+            return ClientResult(_check_call_id(part.tool_call_id), error=part.error_text or "the page's tool failed")
         case _:
             return None
 

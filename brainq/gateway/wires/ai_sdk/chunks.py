@@ -218,9 +218,7 @@ def _render_other(state: MessageState, event: TurnEvent) -> Rendered:
         case EventKind.TURN_DIFF:
             return _part(state, "diff", turn_id, data)
         case _:
-            return state, [
-                {"type": "data-event", "data": {**data, "event": event.kind.value}, "transient": True}
-            ]
+            return state, [{"type": "data-event", "data": {**data, "event": event.kind.value}, "transient": True}]
 
 
 def _part(state: MessageState, name: str, part_id: str, data: Any, *, is_marked: bool = False) -> Rendered:
@@ -244,9 +242,7 @@ def _render_end(state: MessageState, event: TurnEnded) -> Rendered:
             chunks.append({"type": "error", "errorText": result.error or "the turn failed"})
         case Ending.COMPLETED if result.stop_reason is StopReason.INVALID_OUTPUT:
             chunks.append({"type": "message-metadata", **about})
-            chunks.append(
-                {"type": "error", "errorText": result.error or "the answer does not fit its schema"}
-            )
+            chunks.append({"type": "error", "errorText": result.error or "the answer does not fit its schema"})
         case Ending.CANCELLED:
             chunks.append({"type": "abort", "reason": result.error or "the turn was cancelled"})
         case _:
@@ -257,12 +253,7 @@ def _render_end(state: MessageState, event: TurnEnded) -> Rendered:
 
 def _sources(result: TurnResult) -> list[Chunk]:
     web: list[Chunk] = [
-        {
-            "type": "source-url",
-            "sourceId": f"web-{at}",
-            "url": cited.source,
-            "title": cited.title or cited.source,
-        }
+        {"type": "source-url", "sourceId": f"web-{at}", "url": cited.source, "title": cited.title or cited.source}
         for at, cited in enumerate(result.web_citations)
     ]
     local: list[Chunk] = [

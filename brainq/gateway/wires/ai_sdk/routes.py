@@ -10,22 +10,10 @@ from pydantic_core import to_json
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
 from brainq.errors import InvalidInput, NotFound
-from brainq.gateway.edge.dependencies import (
-    ID,
-    TURN_ID,
-    Gateway,
-    GatewayDep,
-    Principal,
-    PrincipalDep,
-)
+from brainq.gateway.edge.dependencies import ID, TURN_ID, Gateway, GatewayDep, Principal, PrincipalDep
 from brainq.gateway.edge.problems import problem_responses
 from brainq.gateway.rest.bodies import AffectedTurn
-from brainq.gateway.wires.ai_sdk.bodies import (
-    ChatBody,
-    read_answers,
-    read_chat_history,
-    read_question,
-)
+from brainq.gateway.wires.ai_sdk.bodies import ChatBody, read_answers, read_chat_history, read_question
 from brainq.gateway.wires.ai_sdk.chunks import (
     Chunk,
     MessageState,
@@ -36,13 +24,7 @@ from brainq.gateway.wires.ai_sdk.chunks import (
     start_chunk,
 )
 from brainq.gateway.wires.chat.requests import apply_answers, submit_question
-from brainq.gateway.wires.chat.stream import (
-    FROM_START,
-    ChatWire,
-    StreamPosition,
-    chat_stream,
-    read_position,
-)
+from brainq.gateway.wires.chat.stream import FROM_START, ChatWire, StreamPosition, chat_stream, read_position
 
 router = APIRouter(prefix="/api/chat", tags=["AI SDK"])
 
@@ -82,17 +64,12 @@ async def chat(body: ChatBody, request: Request, here: GatewayDep, by: Principal
     newest = await _newest_turn(here, body.id) if body.trigger == "regenerate-message" else None
     question = read_question(body, newest)
     if question is not None:
-        options: SubmitOptions = {
-            "brain": body.brain,
-            "client_tools": [tool.model_dump() for tool in body.tools],
-        }
+        options: SubmitOptions = {"brain": body.brain, "client_tools": [tool.model_dump() for tool in body.tools]}
         handle = await submit_question(here, by, body.id, question, options, read_chat_history(body))
         return await _stream_chat(request, here, by, handle)
     answers = read_answers(body.messages[-1])
     if not answers:
-        raise InvalidInput(
-            "messages", "the last one is the assistant's, and answers nothing; send the user's last"
-        )
+        raise InvalidInput("messages", "the last one is the assistant's, and answers nothing; send the user's last")
     handle, behind = await apply_answers(here, by, body.id, answers)
     return await _stream_chat(request, here, by, handle, behind, opens=True)
 
@@ -108,9 +85,7 @@ async def resume(
     here: GatewayDep,
     by: PrincipalDep,
     turn: TurnQuery = None,
-    last_event_id: Annotated[
-        str | None, Header(max_length=30, description="Begin behind this piece.")
-    ] = None,
+    last_event_id: Annotated[str | None, Header(max_length=30, description="Begin behind this piece.")] = None,
 ) -> Response:
     """Follow the chat's live turn, or the one that is named, from its beginning. 204 when nothing is live."""
     by.require(chat_id)

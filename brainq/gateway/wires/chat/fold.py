@@ -105,9 +105,7 @@ def fold(state: ChatState, event: TurnEvent, more: EventDetails) -> tuple[ChatSt
             return _end_step(state, more.calls)
         case EventKind.APPROVAL_DECIDED:
             call_id = full_call_id(state.turn_id, data["call"])
-            decided = ApprovalResolved(
-                call_id, state.tools.get(call_id, ""), data["decision"], more.arguments
-            )
+            decided = ApprovalResolved(call_id, state.tools.get(call_id, ""), data["decision"], more.arguments)
             return replace(state, waiting=_without(state.waiting, call_id)), (decided,)
         case EventKind.CALL_PARKED if data["why"] == "client":
             call_id = full_call_id(state.turn_id, data["call"])
@@ -134,17 +132,13 @@ def _start_step(state: ChatState, step: int, attempt: int) -> tuple[ChatState, t
     return began, (*over, StepReset(step, attempt)) if state.text or state.spans else ()
 
 
-def _add_text(
-    state: ChatState, step: int, attempt: int, text: str
-) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+def _add_text(state: ChatState, step: int, attempt: int, text: str) -> tuple[ChatState, tuple[ChatEvent, ...]]:
     state, told = _enter_attempt(state, step, attempt)
     state, over = _end_reasoning(state)
     return replace(state, text=state.text + text), (*told, *over, TextAdded(text, step, attempt))
 
 
-def _add_reasoning(
-    state: ChatState, step: int, attempt: int, text: str
-) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+def _add_reasoning(state: ChatState, step: int, attempt: int, text: str) -> tuple[ChatState, tuple[ChatEvent, ...]]:
     state, told = _enter_attempt(state, step, attempt)
     if not state.reasoning:
         state = replace(state, spans=state.spans + 1)
@@ -186,9 +180,7 @@ def _end_step(state: ChatState, calls: tuple[TurnCall, ...]) -> tuple[ChatState,
     return ended, tuple(told)
 
 
-def _end_call(
-    state: ChatState, call_id: str, calls: tuple[TurnCall, ...]
-) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+def _end_call(state: ChatState, call_id: str, calls: tuple[TurnCall, ...]) -> tuple[ChatState, tuple[ChatEvent, ...]]:
     told = tuple(CallEnded(call) for call in calls if call.id in state.tools)
     return replace(state, waiting=_without(state.waiting, call_id)), told
 

@@ -18,13 +18,7 @@ from brainq.contracts.ids import call_id, full_call_id, parse_call_id
 from brainq.errors import InvalidInput
 from brainq.gateway.edge.dependencies import Gateway, Principal
 from brainq.gateway.edge.problems import RequestRejected
-from brainq.gateway.rest.event_stream import (
-    EncodedEvent,
-    EventReader,
-    EventStream,
-    open_events,
-    stream_events,
-)
+from brainq.gateway.rest.event_stream import EncodedEvent, EventReader, EventStream, open_events, stream_events
 from brainq.gateway.wires.chat.fold import ChatState, EventDetails
 
 # What belongs to a turn's events and is not in them: arguments, results, the turn's own result.
@@ -109,9 +103,7 @@ def read_position(last_event_id: str | None) -> StreamPosition:
         return FROM_START
     found = _POSITION.fullmatch(last_event_id)
     if found is None:
-        raise InvalidInput(
-            "Last-Event-ID", "it is no id of this stream; send the last one that came, or none"
-        )
+        raise InvalidInput("Last-Event-ID", "it is no id of this stream; send the last one that came, or none")
     return StreamPosition(int(found[1]), ALL_PIECES if found[2] is None else int(found[2]) + 1)
 
 
@@ -158,11 +150,7 @@ class ChatWriter(Generic[S, C]):
         more = await self._details.of(event)
         self._state, pieces = self._wire.tell(self._state, event, more)
         seen = (
-            self._behind.count
-            if event.seq == self._behind.seq
-            else 0
-            if event.seq > self._behind.seq
-            else ALL_PIECES
+            self._behind.count if event.seq == self._behind.seq else 0 if event.seq > self._behind.seq else ALL_PIECES
         )
         body = b"".join(
             b"id: %d.%d\ndata: %s\n\n" % (event.seq, at, self._wire.encode(piece))
@@ -235,6 +223,4 @@ async def position_of_reply(handle: AsyncTurnHandle, step: int) -> StreamPositio
     for event in await handle.events_so_far():
         if event.kind is EventKind.STEP_ENDED and event.data["step"] == step:
             return StreamPosition(event.seq)
-    raise RequestRejected(
-        "events-gone", "the turn's events are no longer kept; ask for /result or /transcript"
-    )
+    raise RequestRejected("events-gone", "the turn's events are no longer kept; ask for /result or /transcript")

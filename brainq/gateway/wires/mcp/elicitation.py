@@ -104,9 +104,7 @@ async def elicit_now(
     asked: McpRequest, handle: AsyncTurnHandle, seq: int, pending: Sequence[Approval], place: StreamSlot
 ) -> bool:
     """Ask the client while its call is open, in the older age. Whether nothing of this is left to decide."""
-    found = ElicitationRound(
-        turn_id=handle.turn_id, seq=seq, asks={each.id: each.args_hash for each in pending}
-    )
+    found = ElicitationRound(turn_id=handle.turn_id, seq=seq, asks={each.id: each.args_hash for each in pending})
     asking = asyncio.ensure_future(_elicit_all(asked, pending))
     elsewhere = asyncio.ensure_future(_wait_for_resume(handle, seq))
     stopping = asyncio.ensure_future(place.stopping.wait())

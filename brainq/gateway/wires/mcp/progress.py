@@ -118,12 +118,7 @@ class FollowOutcome:
 
 
 async def follow_turn(
-    asked: McpRequest,
-    handle: AsyncTurnHandle,
-    place: StreamSlot,
-    after: int,
-    wait_s: float,
-    progress: ProgressReporter,
+    asked: McpRequest, handle: AsyncTurnHandle, place: StreamSlot, after: int, wait_s: float, progress: ProgressReporter
 ) -> FollowOutcome:
     """Tell the events behind `after` as progress. Raises Refused once the caller is no longer welcome."""
     clock = asyncio.get_running_loop().time
@@ -137,9 +132,7 @@ async def follow_turn(
                 asked_at = clock()
                 await asked.require_welcome()
             await asyncio.wait(
-                {reading.next, stopping},
-                timeout=min(left_s, heartbeat_s),
-                return_when=asyncio.FIRST_COMPLETED,
+                {reading.next, stopping}, timeout=min(left_s, heartbeat_s), return_when=asyncio.FIRST_COMPLETED
             )
             if not reading.next.done():
                 continue

@@ -63,9 +63,7 @@ async def turn_resources(asked: McpRequest, cursor: str | None) -> ListResources
     if Verb.READ not in asked.caller.verbs:
         return ListResourcesResult(resources=[])
     after = None if cursor is None else check_turn_id("cursor", cursor)
-    found = await asked.here.client.turns(
-        limit=DEFAULT_LIST_PAGE, session_prefixes=asked.caller.prefixes, after=after
-    )
+    found = await asked.here.client.turns(limit=DEFAULT_LIST_PAGE, session_prefixes=asked.caller.prefixes, after=after)
     return ListResourcesResult(
         resources=[
             Resource(

@@ -48,9 +48,7 @@ R = TypeVar("R")
 log = logger("brainq.gateway")
 
 
-def make_server(
-    here: Gateway, calls: CallsInFlight, asked_of: Callable[[McpContext], McpRequest]
-) -> Server[Any]:
+def make_server(here: Gateway, calls: CallsInFlight, asked_of: Callable[[McpContext], McpRequest]) -> Server[Any]:
     """asked_of: who asks, and what the SDK knows of the request."""
     keep_sdk_quiet()
     brains = brains_by_tool(here.brains)
@@ -58,9 +56,7 @@ def make_server(
     async def list_tools(context: McpContext, params: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=tools_for(asked_of(context).caller, brains))
 
-    async def call_tool(
-        context: McpContext, params: CallToolRequestParams
-    ) -> CallToolResult | InputRequiredResult:
+    async def call_tool(context: McpContext, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
         asked = asked_of(context)
         try:
             return await _with_problem_id(_call(asked, params))
@@ -76,16 +72,12 @@ def make_server(
             return tool_result(asked, await tool.run(asked, given, calls))
         raise MCPError(INVALID_PARAMS, "there is no such tool; tools/list has those there are")
 
-    async def list_resources(
-        context: McpContext, params: PaginatedRequestParams | None
-    ) -> ListResourcesResult:
+    async def list_resources(context: McpContext, params: PaginatedRequestParams | None) -> ListResourcesResult:
         return await _as_mcp_error(
             _with_problem_id(turn_resources(asked_of(context), params.cursor if params else None))
         )
 
-    async def list_templates(
-        context: McpContext, params: PaginatedRequestParams | None
-    ) -> ListResourceTemplatesResult:
+    async def list_templates(context: McpContext, params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
         return turn_templates()
 
     async def resource(context: McpContext, params: ReadResourceRequestParams) -> ReadResourceResult:

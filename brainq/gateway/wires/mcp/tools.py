@@ -22,13 +22,7 @@ from brainq.gateway.edge.limits import StreamSlot
 from brainq.gateway.edge.verbs import CONFIGURE_OPTIONS
 from brainq.gateway.rest.bodies import Body
 from brainq.gateway.rest.submission import SubmitBody, require_may_submit, submit_turn
-from brainq.gateway.wires.mcp.elicitation import (
-    apply_decisions,
-    can_elicit,
-    elicit_now,
-    elicitation_result,
-    read_round,
-)
+from brainq.gateway.wires.mcp.elicitation import apply_decisions, can_elicit, elicit_now, elicitation_result, read_round
 from brainq.gateway.wires.mcp.progress import ProgressReporter, follow_turn
 from brainq.gateway.wires.mcp.requests import CallsInFlight, McpRequest, default_session, read_input
 from brainq.gateway.wires.mcp.turn_report import TurnReport, report_schema, report_turn, tool_result
@@ -44,9 +38,7 @@ WAIT_S = 50.0
 class BrainToolInput(Body):
     """A message for the agent."""
 
-    message: str = Field(
-        min_length=1, max_length=MAX_MESSAGE_CHARS, description="What the agent is to do or answer."
-    )
+    message: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS, description="What the agent is to do or answer.")
     session: str | None = Field(
         default=None,
         pattern=ID,
@@ -79,9 +71,7 @@ async def run_brain_tool(
                 return await _follow_turn(asked, place, handle, found.seq, wait_s)
         key = calls.request_key(asked)
         body = SubmitBody(
-            session_id=given.session or default_session(asked.caller, key),
-            user_message=given.message,
-            brain=brain.name,
+            session_id=given.session or default_session(asked.caller, key), user_message=given.message, brain=brain.name
         )
         require_may_submit(by, body)
         with calls.cancelled_with(asked, place, key):
@@ -91,9 +81,7 @@ async def run_brain_tool(
 async def _follow_turn(
     asked: McpRequest, place: StreamSlot, handle: AsyncTurnHandle, after: int, wait_s: float
 ) -> CallToolResult | InputRequiredResult:
-    progress = ProgressReporter(
-        lambda done, words: asked.context.session.report_progress(done, message=words)
-    )
+    progress = ProgressReporter(lambda done, words: asked.context.session.report_progress(done, message=words))
     while True:
         found = await follow_turn(asked, handle, place, after, wait_s, progress)
         if not found.approvals or not can_elicit(asked):
@@ -142,10 +130,7 @@ def _brain_tool(name: str, brain: Brain) -> Tool:
         input_schema=_schema(BrainToolInput),
         output_schema=report_schema(brain.output_schema),
         annotations=ToolAnnotations(
-            read_only_hint=False,
-            destructive_hint=destructive,
-            idempotent_hint=False,
-            open_world_hint=open_world,
+            read_only_hint=False, destructive_hint=destructive, idempotent_hint=False, open_world_hint=open_world
         ),
     )
 

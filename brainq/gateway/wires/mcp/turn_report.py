@@ -112,9 +112,7 @@ def report_schema(answers: dict[str, Any] | None) -> dict[str, Any]:
     schema = TurnReport.model_json_schema(mode="serialization")
     schema["required"] = list(REQUIRED)
     if answers is not None:
-        schema["properties"]["parsed"] = {
-            "anyOf": [{"$ref": f"#/$defs/{ANSWER_DEFINITION}"}, {"type": "null"}]
-        }
+        schema["properties"]["parsed"] = {"anyOf": [{"$ref": f"#/$defs/{ANSWER_DEFINITION}"}, {"type": "null"}]}
         schema.setdefault("$defs", {})[ANSWER_DEFINITION] = _rebase_references(answers)
     return schema
 
@@ -128,9 +126,7 @@ def _rebase_references(value: Any) -> Any:
             else _rebase_references(each)
             for name, each in cast("dict[str, Any]", value).items()
         }
-    return (
-        [_rebase_references(each) for each in cast("list[Any]", value)] if isinstance(value, list) else value
-    )
+    return [_rebase_references(each) for each in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 async def _file_links(handle: AsyncTurnHandle) -> tuple[FileLink, ...]:

@@ -21,13 +21,7 @@ from brainq.gateway.rest.approvals import decider_name
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, Body
 from brainq.gateway.rest.event_stream import GATHER_S, open_events
 from brainq.gateway.rest.lists import hide_foreign_parent
-from brainq.gateway.rest.submission import (
-    OptionsBody,
-    SubmitBody,
-    TurnLimits,
-    require_may_submit,
-    submit_turn,
-)
+from brainq.gateway.rest.submission import OptionsBody, SubmitBody, TurnLimits, require_may_submit, submit_turn
 from brainq.gateway.rest.turn_bodies import CancelAnswer, TurnPage
 from brainq.gateway.rest.turn_control import ApprovalList
 from brainq.gateway.wires.mcp.progress import ProgressReporter, follow_turn
@@ -49,17 +43,13 @@ class SubmitInput(Body):
     """What is left out is as the agent has it."""
 
     message: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS)
-    session: str | None = Field(
-        default=None, pattern=ID, description="The conversation; left out: a new one."
-    )
+    session: str | None = Field(default=None, pattern=ID, description="The conversation; left out: a new one.")
     brain: str | None = Field(default=None, pattern=ID, description="Which agent; left out: the default one.")
     on_busy: Literal["enqueue", "reject"] = Field(
         default="enqueue", description="Where the session has a turn that runs: wait behind it, or refuse."
     )
     metadata: dict[str, JsonValue] | None = None
-    output_schema: dict[str, Any] | None = Field(
-        default=None, description="A JSON schema that the answer has to fit."
-    )
+    output_schema: dict[str, Any] | None = Field(default=None, description="A JSON schema that the answer has to fit.")
     model: str | None = None
     provider: str | None = None
     system_prompt: str | None = Field(default=None, max_length=MAX_EXTRA_CHARS)
@@ -81,9 +71,7 @@ class WatchInput(TurnInput):
 
 class SteerInput(TurnInput):
     text: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS, description="The agent reads it next.")
-    client_message_id: str | None = Field(
-        default=None, pattern=ID, description="The same id again is the same input."
-    )
+    client_message_id: str | None = Field(default=None, pattern=ID, description="The same id again is the same input.")
 
 
 class CancelInput(TurnInput):
@@ -171,9 +159,7 @@ async def _result(asked: McpRequest, given: ResultInput, calls: CallsInFlight) -
     handle = await asked.turn(given.turn_id)
     if not given.wait_s:
         return await report_turn(asked, handle)
-    progress = ProgressReporter(
-        lambda done, words: asked.context.session.report_progress(done, message=words)
-    )
+    progress = ProgressReporter(lambda done, words: asked.context.session.report_progress(done, message=words))
     wait_s = min(given.wait_s, asked.here.settings.http_wait_s)
     with asked.here.streams.enter(asked.caller.counted_as) as place:
         found = await follow_turn(asked, handle, place, 0, wait_s, progress)
@@ -192,9 +178,7 @@ async def _watch(asked: McpRequest, given: WatchInput, calls: CallsInFlight) -> 
         try:
             while reading is not None and len(events) < given.limit and not stopping.done():
                 rest_s = GATHER_S if events else max(GATHER_S, until - clock())
-                await asyncio.wait(
-                    {reading.next, stopping}, timeout=rest_s, return_when=asyncio.FIRST_COMPLETED
-                )
+                await asyncio.wait({reading.next, stopping}, timeout=rest_s, return_when=asyncio.FIRST_COMPLETED)
                 event = reading.next.result() if reading.next.done() else None
                 if event is None:
                     is_over = reading.next.done()
@@ -303,15 +287,7 @@ TURN_TOOLS: dict[str, TurnTool] = {
             "looks",
             _watch,
         ),
-        TurnTool(
-            "list",
-            "Turns, the newest first.",
-            _needs(Verb.READ),
-            ListInput,
-            TurnPage,
-            "looks",
-            _list,
-        ),
+        TurnTool("list", "Turns, the newest first.", _needs(Verb.READ), ListInput, TurnPage, "looks", _list),
         TurnTool(
             "approvals",
             "Tool calls of agents that wait for somebody's approval, with their arguments.",

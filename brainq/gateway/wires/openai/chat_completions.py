@@ -15,12 +15,7 @@ from brainq.contracts.model_options import Effort
 from brainq.errors import InvalidInput
 from brainq.gateway.edge.dependencies import ID, GatewayDep, PrincipalDep
 from brainq.gateway.wires.openai.errors import error_responses, failure_response, finish_reason, openai_error
-from brainq.gateway.wires.openai.messages import (
-    InputMessage,
-    ToolResults,
-    read_content,
-    read_messages,
-)
+from brainq.gateway.wires.openai.messages import InputMessage, ToolResults, read_content, read_messages
 from brainq.gateway.wires.openai.parameters import (
     SESSION_HEADER,
     SESSION_KEY,
@@ -258,9 +253,7 @@ class ChunkWriter:
         }
 
 
-def render_completion(
-    turn_id: str, model: str, at_s: int, last: ToolCallsRequested | PartCompleted
-) -> dict[str, Any]:
+def render_completion(turn_id: str, model: str, at_s: int, last: ToolCallsRequested | PartCompleted) -> dict[str, Any]:
     """The whole of a part that was answered, or asked the client for calls."""
     message: dict[str, Any] = {"role": "assistant", "content": last.text, "refusal": None}
     if last.thoughts:

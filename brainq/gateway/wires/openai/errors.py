@@ -15,11 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from brainq.contracts.model import parse_failure
 from brainq.contracts.status import Ending
 from brainq.gateway.edge.problems import MEDIA_TYPE, problem_responses
-from brainq.gateway.wires.openai.part_fold import (
-    PartCompleted,
-    PartFailed,
-    ToolCallsRequested,
-)
+from brainq.gateway.wires.openai.part_fold import PartCompleted, PartFailed, ToolCallsRequested
 
 # Problems in OpenAI's shape: `{"error": {"message", "type", "param", "code"}}`, on the paths of its wires.
 
@@ -129,10 +125,7 @@ def _openai_messages(start: Message, problem: dict[str, Any]) -> tuple[Message, 
     more = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if status in _RETRIED_IN_VAIN:
         more.append((b"x-should-retry", b"false"))
-    return (
-        {**start, "status": status, "headers": [*kept, *more]},
-        {"type": "http.response.body", "body": body},
-    )
+    return ({**start, "status": status, "headers": [*kept, *more]}, {"type": "http.response.body", "body": body})
 
 
 # How endings of a turn are told on OpenAI's wires.

@@ -42,9 +42,7 @@ class StoredItems:
     calls: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
 
 
-async def resolve_references(
-    here: Gateway, by: Principal, given: str | list[InputItem]
-) -> str | list[InputItem]:
+async def resolve_references(here: Gateway, by: Principal, given: str | list[InputItem]) -> str | list[InputItem]:
     """The items of a request, those that are named by their ids as they are.
 
     Raises InvalidInput for an id that is none of ours, or whose content is no longer kept; TurnNotFound for one of
@@ -61,12 +59,8 @@ async def resolve_references(
     known: dict[str, StoredItems] = {}
     for begin in range(0, len(turns), LOOKUPS_AT_ONCE):
         some = turns[begin : begin + LOOKUPS_AT_ONCE]
-        wanted = [
-            {ref.call for ref in found.values() if ref.turn_id == turn_id and ref.call} for turn_id in some
-        ]
-        looked = await asyncio.gather(
-            *(_load_items(here, by, *each) for each in zip(some, wanted, strict=True))
-        )
+        wanted = [{ref.call for ref in found.values() if ref.turn_id == turn_id and ref.call} for turn_id in some]
+        looked = await asyncio.gather(*(_load_items(here, by, *each) for each in zip(some, wanted, strict=True)))
         known |= dict(zip(some, looked, strict=True))
     items: list[InputItem] = []
     for at, item in enumerate(given):
@@ -95,9 +89,7 @@ def _reference(where: str, item: InputItem) -> ItemReference:
             return ItemReference(where, kind, check_turn_id("id", turn_id), part=int(part))
     except InvalidInput:
         pass
-    raise InvalidInput(
-        f"{where}.id", f"{str(said)[:80]!r} is no item of a response here; send the item itself"
-    )
+    raise InvalidInput(f"{where}.id", f"{str(said)[:80]!r} is no item of a response here; send the item itself")
 
 
 async def _load_items(here: Gateway, by: Principal, turn_id: str, calls: set[str]) -> StoredItems:
@@ -159,6 +151,5 @@ def _arguments(given: object) -> str:
 
 def _not_kept(reference: ItemReference) -> InvalidInput:
     return InvalidInput(
-        f"{reference.field}.id",
-        "there is no such item, or its content is no longer kept; send the item itself",
+        f"{reference.field}.id", "there is no such item, or its content is no longer kept; send the item itself"
     )

@@ -227,25 +227,19 @@ def read_items(given: str | list[dict[str, JsonValue]]) -> list[InputMessage]:
             call = tuple(_text(field, item, name) for name in ("call_id", "name", "arguments"))
             last = entries[-1] if entries else None
             if last is not None and last.role == "assistant":
-                entries[-1] = InputMessage(
-                    last.field, "assistant", last.text, (*last.calls, cast("Any", call))
-                )
+                entries[-1] = InputMessage(last.field, "assistant", last.text, (*last.calls, cast("Any", call)))
             else:
                 entries.append(InputMessage(field, "assistant", calls=(cast("Any", call),)))
         elif kind == "function_call_output":
             kinds = ("input_text", "text")
             output, sent = read_content(f"{field}.output", item.get("output"), kinds, with_files=True)
-            entries.append(
-                InputMessage(field, "tool", output, call_id=_text(field, item, "call_id"), files=sent)
-            )
+            entries.append(InputMessage(field, "tool", output, call_id=_text(field, item, "call_id"), files=sent))
         elif kind == "message":
             role = item.get("role")
             if role not in ITEM_ROLES:
                 raise InvalidInput(f"{field}.role", f"it is none of {', '.join(ITEM_ROLES)}")
             kinds = ("output_text", "refusal") if role == "assistant" else ("input_text", "text")
-            text, files = read_content(
-                f"{field}.content", item.get("content"), kinds, with_files=role == "user"
-            )
+            text, files = read_content(f"{field}.content", item.get("content"), kinds, with_files=role == "user")
             entries.append(InputMessage(field, str(role), text, files=files))
         else:
             raise InvalidInput(

@@ -20,9 +20,7 @@ async def models(here: GatewayDep) -> dict[str, Any]:
 
 
 @router.get("/v1/models/{model}", response_model=None, responses=error_responses())
-async def model(
-    model: Annotated[str, Path(min_length=1, max_length=200)], here: GatewayDep
-) -> dict[str, Any]:
+async def model(model: Annotated[str, Path(min_length=1, max_length=200)], here: GatewayDep) -> dict[str, Any]:
     """One brain."""
     return _render_model(require_brain(here, model).name)
 

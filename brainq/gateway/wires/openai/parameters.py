@@ -88,9 +88,7 @@ def read_client_tools(given: Sequence[Mapping[str, Any]] | None, choice: object)
     for at, tool in enumerate(given or ()):
         where = f"tools[{at}]"
         if tool.get("type") != "function":
-            raise InvalidInput(
-                where, "only tools of the type 'function' are taken; the brain has its own beside them"
-            )
+            raise InvalidInput(where, "only tools of the type 'function' are taken; the brain has its own beside them")
         inner = tool.get("function", tool)
         found = cast("Mapping[str, Any]", inner) if isinstance(inner, dict) else {}
         name = found.get("name")
@@ -103,16 +101,12 @@ def read_client_tools(given: Sequence[Mapping[str, Any]] | None, choice: object)
     return tools
 
 
-def read_limits(
-    brain: Brain, by: Principal, output_tokens: int | None, tool_calls: int | None = None
-) -> LimitsFields:
+def read_limits(brain: Brain, by: Principal, output_tokens: int | None, tool_calls: int | None = None) -> LimitsFields:
     """The limits that a request wishes. Of a caller that may not configure turns only those that are narrower than the
     brain's count: clients send such numbers by themselves."""
     asked: LimitsFields = {}
     base, may_widen = brain.limits, Verb.CONFIGURE in by.caller.verbs
-    if output_tokens is not None and (
-        may_widen or output_tokens <= (base.max_output_tokens or output_tokens)
-    ):
+    if output_tokens is not None and (may_widen or output_tokens <= (base.max_output_tokens or output_tokens)):
         asked["max_output_tokens"] = output_tokens
     if tool_calls is not None and (may_widen or tool_calls <= base.tool_calls):
         asked["max_tool_calls"] = tool_calls
@@ -177,9 +171,7 @@ def model_options(
     found: dict[str, Any] = {}
     if stop := _read_stops(given.get("stop")):
         if Verb.CONFIGURE not in by.caller.verbs:
-            raise RequestRejected(
-                "forbidden", "stop: this needs the verb 'configure', which the caller does not have"
-            )
+            raise RequestRejected("forbidden", "stop: this needs the verb 'configure', which the caller does not have")
         found["stop"] = stop
     if Verb.CONFIGURE in by.caller.verbs:
         found |= {name: given[name] for name in _MODEL_OPTIONS if given.get(name) is not None}

@@ -161,9 +161,7 @@ def part_of_result(turn_id: str, part: int, result: TurnResult) -> tuple[PartEve
     return (PartStarted(part, 0), *_end_turn(state, result))
 
 
-def _advance(
-    state: PartState, event: TurnEvent, result: TurnResult | None
-) -> tuple[PartState, tuple[PartEvent, ...]]:
+def _advance(state: PartState, event: TurnEvent, result: TurnResult | None) -> tuple[PartState, tuple[PartEvent, ...]]:
     data = event.data
     match event.kind:
         case EventKind.TEXT_DELTA:
@@ -201,9 +199,7 @@ def _advance(
                 before=_plus(state.before, state.usage),
                 place=state.place,
             )
-            asked = ToolCallsRequested(
-                state.part, state.whole, calls, state.usage, (*state.kept, *state.thoughts)
-            )
+            asked = ToolCallsRequested(state.part, state.whole, calls, state.usage, (*state.kept, *state.thoughts))
             return after, (*_withheld_text(state), asked)
         case EventKind.RESULT if result is not None:
             return state, _end_turn(state, result)
@@ -257,10 +253,7 @@ def _end_turn(state: PartState, result: TurnResult) -> tuple[PartEvent, ...]:
     thoughts = (*state.kept, *state.thoughts)
     if result.ending is not Ending.COMPLETED:
         why = result.error or f"the turn ended as {result.ending} ({result.stop_reason})"
-        return (
-            *_withheld_text(state),
-            PartFailed(state.part, state.whole, result.ending, why, usage, thoughts),
-        )
+        return (*_withheld_text(state), PartFailed(state.part, state.whole, result.ending, why, usage, thoughts))
     if state.in_one_piece:
         state, rest = replace(state, said="", text=result.text), result.text
     else:
@@ -288,11 +281,7 @@ def _remaining_text(state: PartState, text: str) -> tuple[PartState, str]:
     return replace(state, said=state.whole, text=text), SEPARATOR + text
 
 
-_FINISH = {
-    StopReason.LENGTH: "length",
-    StopReason.MAX_TOTAL_TOKENS: "length",
-    StopReason.FILTERED: "content_filter",
-}
+_FINISH = {StopReason.LENGTH: "length", StopReason.MAX_TOTAL_TOKENS: "length", StopReason.FILTERED: "content_filter"}
 
 
 def _plus(one: Usage, other: Usage) -> Usage:

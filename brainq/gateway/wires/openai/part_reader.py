@@ -16,13 +16,7 @@ from brainq.errors import ResultTimeout
 from brainq.gateway.edge.dependencies import Gateway, Principal
 from brainq.gateway.edge.limits import StreamSlot
 from brainq.gateway.edge.problems import RequestRejected
-from brainq.gateway.rest.event_stream import (
-    EncodedEvent,
-    EventReader,
-    EventStream,
-    open_events,
-    stream_events,
-)
+from brainq.gateway.rest.event_stream import EncodedEvent, EventReader, EventStream, open_events, stream_events
 from brainq.gateway.rest.result_wait import result_if_ready, wait_for_disconnect
 from brainq.gateway.wires.openai.part_fold import (
     PART_ENDS,
@@ -129,9 +123,7 @@ async def stream_part(
         return EncodedEvent(b"".join(map(write, words)), any(isinstance(word, PART_ENDS) for word in words))
 
     try:
-        found = await stream_events(
-            request, here, by, lambda: open_events(handle, 0), write=written, farewell=farewell
-        )
+        found = await stream_events(request, here, by, lambda: open_events(handle, 0), write=written, farewell=farewell)
     except RequestRejected as refusal:
         if refusal.kind.word != "events-gone" or is_continued:
             raise
@@ -160,9 +152,7 @@ async def _stream_of_events(
     async def reading() -> EventReader | None:
         return EventReader(nothing())
 
-    found = await stream_events(
-        request, here, by, reading, opening=b"".join(map(write, words)), farewell=farewell
-    )
+    found = await stream_events(request, here, by, reading, opening=b"".join(map(write, words)), farewell=farewell)
     assert found is not None
     return found
 
@@ -179,14 +169,9 @@ async def _collect(handle: AsyncTurnHandle, wanted: PartSelector) -> list[PartEv
     return words if seen else await _events_of_result(handle, wanted, await _result_of(handle))
 
 
-async def _until_over(
-    work: Awaitable[list[PartEvent]], place: StreamSlot, request: Request
-) -> list[PartEvent]:
+async def _until_over(work: Awaitable[list[PartEvent]], place: StreamSlot, request: Request) -> list[PartEvent]:
     task = asyncio.ensure_future(work)
-    over = [
-        asyncio.ensure_future(place.stopping.wait()),
-        asyncio.ensure_future(wait_for_disconnect(request.receive)),
-    ]
+    over = [asyncio.ensure_future(place.stopping.wait()), asyncio.ensure_future(wait_for_disconnect(request.receive))]
     try:
         await asyncio.wait({task, *over}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():

@@ -11,21 +11,11 @@ from brainq.access import Verb, own_request_key
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
 from brainq.contracts.conversation import newest_within_limits
-from brainq.contracts.ids import (
-    DERIVED_PREFIXES,
-    check_id,
-    is_unnamed_session,
-    new_turn_id,
-    unnamed_session,
-)
+from brainq.contracts.ids import DERIVED_PREFIXES, check_id, is_unnamed_session, new_turn_id, unnamed_session
 from brainq.errors import InvalidInput, NotFound, ResultRefused, SubmitConflict
 from brainq.gateway.edge.dependencies import Gateway, Principal
 from brainq.gateway.wires.chat.files import embed_files
-from brainq.gateway.wires.chat.requests import (
-    bound_waits,
-    cancel_abandoned_calls,
-    require_no_client_wait,
-)
+from brainq.gateway.wires.chat.requests import bound_waits, cancel_abandoned_calls, require_no_client_wait
 from brainq.gateway.wires.openai.messages import ToolResults, TurnInput
 from brainq.gateway.wires.openai.part_fold import PartState, advance
 from brainq.gateway.wires.openai.part_reader import PartSelector, select_part
@@ -41,9 +31,7 @@ async def request_key(here: Gateway, request: Request, by: Principal, body: dict
         number = try_number(request.scope)
         return new_turn_id() if number is None else await begin_try(here, request, by, number, body)
     if given.startswith(DERIVED_PREFIXES):
-        raise InvalidInput(
-            "Idempotency-Key", f"it begins with {' or '.join(DERIVED_PREFIXES)}; choose another"
-        )
+        raise InvalidInput("Idempotency-Key", f"it begins with {' or '.join(DERIVED_PREFIXES)}; choose another")
     return check_id("Idempotency-Key", given)
 
 
@@ -89,9 +77,7 @@ async def submit_request(
     return handle
 
 
-async def give_results(
-    here: Gateway, by: Principal, given: ToolResults
-) -> tuple[AsyncTurnHandle, PartSelector]:
+async def give_results(here: Gateway, by: Principal, given: ToolResults) -> tuple[AsyncTurnHandle, PartSelector]:
     """The turn that the results are for, with them given; sending them again changes nothing.
 
     Raises InvalidInput where a call that was asked for with them has none: the turn would wait for it.
@@ -102,9 +88,7 @@ async def give_results(
     by.require(handle.session_id)
     waiting = await _waiting_calls(handle)
     if missing := sorted(set(waiting) - given.calls):
-        raise InvalidInput(
-            given.field, f"the call {waiting[missing[0]]!r} has no result; send one for each call"
-        )
+        raise InvalidInput(given.field, f"the call {waiting[missing[0]]!r} has no result; send one for each call")
     if (given.text or given.files) and waiting:
         by.require_verb(Verb.SUBMIT)  # input that comes as the turn ends becomes a turn of its own
         hashes = [file.attachment.sha256 for file in given.files]

@@ -148,8 +148,7 @@ class ResponseFold:
         done = self.status not in ("queued", "in_progress")
         status = "completed" if done else "in_progress"
         items = [
-            self._message(status, done=True) if kind == "message" else self._reasoning(status)
-            for kind in self.order
+            self._message(status, done=True) if kind == "message" else self._reasoning(status) for kind in self.order
         ]
         return [*items, *(_call_item(call, "completed") for call in self.calls)]
 

@@ -15,23 +15,11 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import background_turn_id
 from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput, NotFound
-from brainq.gateway.edge.dependencies import (
-    ID,
-    Gateway,
-    GatewayDep,
-    Principal,
-    PrincipalDep,
-)
+from brainq.gateway.edge.dependencies import ID, Gateway, GatewayDep, Principal, PrincipalDep
 from brainq.gateway.rest.result_wait import wait_for_result
 from brainq.gateway.wires.openai.errors import error_responses, failure_response, failure_status
 from brainq.gateway.wires.openai.item_references import resolve_references
-from brainq.gateway.wires.openai.messages import (
-    InputMessage,
-    ToolResults,
-    TurnInput,
-    read_items,
-    read_messages,
-)
+from brainq.gateway.wires.openai.messages import InputMessage, ToolResults, TurnInput, read_items, read_messages
 from brainq.gateway.wires.openai.parameters import (
     SESSION_HEADER,
     SESSION_KEY,
@@ -48,13 +36,7 @@ from brainq.gateway.wires.openai.parameters import (
     submit_options,
 )
 from brainq.gateway.wires.openai.part_fold import PART_ENDS, PartFailed
-from brainq.gateway.wires.openai.part_reader import (
-    PartSelector,
-    read_part,
-    read_part_so_far,
-    select_part,
-    stream_part,
-)
+from brainq.gateway.wires.openai.part_reader import PartSelector, read_part, read_part_so_far, select_part, stream_part
 from brainq.gateway.wires.openai.requests import give_results, request_key, submit_request
 from brainq.gateway.wires.openai.response_fold import (
     RESPONSE_ID_PREFIX,
@@ -166,9 +148,7 @@ async def create(
 
 
 @router.get(
-    "/v1/responses/{response_id}",
-    response_model=None,
-    responses={**RESPONSE_RESPONSES, **error_responses(410)},
+    "/v1/responses/{response_id}", response_model=None, responses={**RESPONSE_RESPONSES, **error_responses(410)}
 )
 async def retrieve(
     response_id: ResponseId,
@@ -176,9 +156,7 @@ async def retrieve(
     by: PrincipalDep,
     request: Request,
     stream: bool = False,
-    starting_after: Annotated[
-        int | None, Query(ge=0, le=MAX_NUMBER, description="Go on behind this number.")
-    ] = None,
+    starting_after: Annotated[int | None, Query(ge=0, le=MAX_NUMBER, description="Go on behind this number.")] = None,
     include_obfuscation: bool | None = None,
     include: Annotated[list[str] | None, Query(description="Of no effect.")] = None,
 ) -> Response:
@@ -197,9 +175,7 @@ async def retrieve(
 
 
 @router.post(
-    "/v1/responses/{response_id}/cancel",
-    response_model=None,
-    responses={**RESPONSE_RESPONSES, **error_responses(410)},
+    "/v1/responses/{response_id}/cancel", response_model=None, responses={**RESPONSE_RESPONSES, **error_responses(410)}
 )
 async def cancel(response_id: ResponseId, here: GatewayDep, by: PrincipalDep, request: Request) -> Response:
     """Cancel the turn of a response, and give it as it stands then. Needs the verbs `steer` and `read`."""
@@ -264,9 +240,7 @@ async def _find_part(here: Gateway, by: Principal, given: str) -> tuple[AsyncTur
     return handle, split[1]
 
 
-async def _current_response(
-    handle: AsyncTurnHandle, wanted: PartSelector, fold: ResponseFold
-) -> dict[str, Any]:
+async def _current_response(handle: AsyncTurnHandle, wanted: PartSelector, fold: ResponseFold) -> dict[str, Any]:
     words = await read_part_so_far(handle, wanted)
     if wanted.part > 1 and not words:
         raise NotFound("the turn has no such part, or not yet")

@@ -160,9 +160,7 @@ class RejectedTryApp:
 
 def is_rejected_try(scope: Scope, refusal: RequestRejected | BrainqError) -> bool:
     """Whether a refusal of the door's is to be noted: its client is known, and comes again."""
-    return (
-        isinstance(refusal, RequestRejected) and refusal.kind.status == 429 and try_number(scope) is not None
-    )
+    return isinstance(refusal, RequestRejected) and refusal.kind.status == 429 and try_number(scope) is not None
 
 
 async def _read_body(receive: Receive) -> bytes | None:

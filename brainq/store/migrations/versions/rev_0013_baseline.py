@@ -323,9 +323,7 @@ def _searchable_on_sqlite(name: str) -> list[str]:
     """An FTS5 table without text of its own: it indexes the rows' columns, and triggers tell it of changes."""
     fts, columns = f"{name}_fts", "scope_term, terms"
     put_in = f"INSERT INTO {fts} (rowid, {columns}) VALUES (new.row, new.scope_term, new.terms);"
-    take_out = (
-        f"INSERT INTO {fts} ({fts}, rowid, {columns}) VALUES ('delete', old.row, old.scope_term, old.terms);"
-    )
+    take_out = f"INSERT INTO {fts} ({fts}, rowid, {columns}) VALUES ('delete', old.row, old.scope_term, old.terms);"
     return [
         (
             f"CREATE VIRTUAL TABLE {fts} USING fts5({columns}, content='{name}', content_rowid='row', "

@@ -45,9 +45,7 @@ def obey(request: ModelRequest) -> ModelReply | ScriptedFailure:
             case "busy":
                 return fails("rate_limited", retryable=False, message="slow down")
             case "think":
-                return says(STORY).model_copy(
-                    update={"reasoning": (Reasoning(wire="scripted", text=THOUGHT),)}
-                )
+                return says(STORY).model_copy(update={"reasoning": (Reasoning(wire="scripted", text=THOUGHT),)})
             case "story":
                 return says(STORY)
             case "everything":
@@ -55,9 +53,7 @@ def obey(request: ModelRequest) -> ModelReply | ScriptedFailure:
                 return says(" | ".join(shown))
             case _:
                 pass
-    if any(
-        message.content == "form" for message in request.messages
-    ):  # asked again, it is no longer the last
+    if any(message.content == "form" for message in request.messages):  # asked again, it is no longer the last
         return says('{"name": "Bob"}' if results or request.step > 1 else "Sure! It is Bob.")
     if said == "form after a look" and request.step == 1:
         return ModelReply(text="Let me look.", calls=calls(("look", {})).calls)

@@ -33,10 +33,7 @@ def test_a_question_is_answered(client: OpenAI, pump: Pump) -> None:
     turn_id = done.id.removeprefix("chatcmpl-")
     result = pump.client.handle(turn_id).result(timeout_s=30)
     assert done.usage is not None
-    assert (done.usage.prompt_tokens, done.usage.completion_tokens) == (
-        result.input_tokens,
-        result.output_tokens,
-    )
+    assert (done.usage.prompt_tokens, done.usage.completion_tokens) == (result.input_tokens, result.output_tokens)
 
 
 @pytest.mark.full
@@ -120,9 +117,7 @@ def test_the_client_runs_its_own_tools_over_two_requests(client: OpenAI, pump: P
         ("weather", '{"place":"Oslo"}'),
         ("weather", '{"place":"Bern"}'),
     ]
-    messages.append(
-        {"role": "assistant", "content": "Let me see. ", "tool_calls": [call.to_dict() for call in made]}
-    )
+    messages.append({"role": "assistant", "content": "Let me see. ", "tool_calls": [call.to_dict() for call in made]})
     for call, weather in zip(made, ("rain ☔", "snow"), strict=True):
         messages.append({"role": "tool", "tool_call_id": call.id, "content": weather})
     second, again = ask(), ask()
@@ -137,9 +132,7 @@ def test_the_client_runs_its_own_tools_over_two_requests(client: OpenAI, pump: P
         assert first.usage.prompt_tokens + second.usage.prompt_tokens == result.input_tokens
     other = client.chat.completions.create(model="shop", messages=[*messages, *said("everything")])
     shown = other.choices[0].message.content
-    assert shown == (
-        "user: weather | assistant: Let me see.  | tool: rain ☔ | tool: snow | user: everything"
-    )
+    assert shown == ("user: weather | assistant: Let me see.  | tool: rain ☔ | tool: snow | user: everything")
 
 
 @pytest.mark.full
@@ -223,9 +216,7 @@ def test_calls_that_are_never_answered_end_their_turn(
 @pytest.mark.full
 def test_who_asks_anew_leaves_the_calls_of_the_turn_before(client: OpenAI) -> None:
     named = {"X-Session-ID": "acme:chat-2"}
-    first = client.chat.completions.create(
-        model="shop", messages=said("weather"), tools=[WEATHER], extra_headers=named
-    )
+    first = client.chat.completions.create(model="shop", messages=said("weather"), tools=[WEATHER], extra_headers=named)
     assert first.choices[0].finish_reason == "tool_calls"
     second = client.chat.completions.create(model="shop", messages=said("everything"), extra_headers=named)
     assert "Whether it took effect is not known" in (second.choices[0].message.content or "")

@@ -80,9 +80,7 @@ def test_what_the_models_service_refuses_has_its_own_status(client: OpenAI) -> N
     assert (last.type, last.response.error.code) == ("response.failed", "context_length_exceeded")
 
 
-def test_who_may_not_is_told_in_their_shape(
-    clients: Callable[..., OpenAI], gateway: GatewayThread, pump: Pump
-) -> None:
+def test_who_may_not_is_told_in_their_shape(clients: Callable[..., OpenAI], gateway: GatewayThread, pump: Pump) -> None:
     with pytest.raises(openai.AuthenticationError) as unknown:
         clients(api_key="bq_wrong").models.list()
     assert unknown.value.code == "invalid_api_key"
@@ -123,10 +121,7 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"messages": [{"role": "assistant", "content": "Hm."}]}, "messages[0]"),
     ({"messages": [{"role": "tool", "tool_call_id": "call_1", "content": "x"}]}, "messages[0]"),
     ({"messages": [{"role": "tool", "tool_call_id": "call_1", "content": "x"}, *HELLO]}, "messages[0]"),
-    (
-        {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
-        "messages[0].content[0].image_url",
-    ),
+    ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0].image_url"),
     ({"messages": [{"role": "nobody", "content": "x"}]}, "messages[0].role"),
     ({"response_format": {"type": "xml"}}, "response_format"),
 )
@@ -148,9 +143,7 @@ def test_a_lenient_gateway_leaves_out_what_it_does_not_know(
     more: Any = {"top_k": 4, "chat_template_kwargs": {"enable_thinking": False}}
     done = client.chat.completions.create(model="shop", messages=HELLO, extra_body=more)
     assert done.choices[0].message.content == "You said hello."
-    assert (
-        client.responses.create(model="shop", input="hello", extra_body=more).output_text == "You said hello."
-    )
+    assert client.responses.create(model="shop", input="hello", extra_body=more).output_text == "You said hello."
     with pytest.raises(openai.BadRequestError):
         client.chat.completions.create(model="shop", messages=HELLO, n=2)
 
@@ -193,9 +186,7 @@ def test_brains_are_the_models(client: OpenAI) -> None:
 
 @pytest.mark.full
 @pytest.mark.usefixtures("pools")
-def test_too_many_requests_are_told_when_to_come_again(
-    gateways: Callable[..., GatewayThread], key: str
-) -> None:
+def test_too_many_requests_are_told_when_to_come_again(gateways: Callable[..., GatewayThread], key: str) -> None:
     gateway = gateways(requests_s=0.5)  # five at once
     with OpenAI(api_key=key, base_url=f"{gateway.url}/v1", max_retries=0) as client:
         for _ in range(5):
@@ -304,23 +295,17 @@ def test_as_many_turns_as_requests_though_most_are_refused_first(
     assert len(pump.wiring.store.turns.list(limit=50)) == 14
 
 
-def test_the_calls_of_another_tenant_are_nobodys(
-    clients: Callable[..., OpenAI], client: OpenAI, pump: Pump
-) -> None:
+def test_the_calls_of_another_tenant_are_nobodys(clients: Callable[..., OpenAI], client: OpenAI, pump: Pump) -> None:
     theirs = client.responses.create(model="shop", input="hello", background=True)
     turn_id = theirs.id.removeprefix("resp_")
-    other = clients(
-        api_key=Tokens(pump.wiring.store).create("evil", ["evil:"], ["read", "submit", "steer"]).text
-    )
+    other = clients(api_key=Tokens(pump.wiring.store).create("evil", ["evil:"], ["read", "submit", "steer"]).text)
     told: list[str] = []
     for name in (turn_id, "nobodys"):
         result: Any = [{"role": "tool", "tool_call_id": f"{name}-c1-0", "content": "x"}]
         for ask in (
             lambda name=name: other.responses.retrieve(f"resp_{name}"),
             lambda name=name: other.responses.cancel(f"resp_{name}"),
-            lambda name=name: other.responses.create(
-                model="shop", input="hello", previous_response_id=f"resp_{name}"
-            ),
+            lambda name=name: other.responses.create(model="shop", input="hello", previous_response_id=f"resp_{name}"),
             lambda result=result: other.chat.completions.create(model="shop", messages=result),
         ):
             with pytest.raises(openai.NotFoundError) as refusal:
@@ -367,10 +352,7 @@ def waits_for_client(handle: TurnHandle) -> bool:
         ("/v1/chat/completions", {"model": "shop", "messages": [{"role": "user", "content": "a\ud800"}]}),
         (
             "/api/chat",
-            {
-                "id": "acme:c",
-                "messages": [{"id": "m", "role": "user", "parts": [{"type": "text", "text": "\ud800"}]}],
-            },
+            {"id": "acme:c", "messages": [{"id": "m", "role": "user", "parts": [{"type": "text", "text": "\ud800"}]}]},
         ),
     ],
 )

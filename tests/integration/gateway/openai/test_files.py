@@ -22,10 +22,7 @@ def test_an_image_reaches_the_turn_and_comes_again_with_its_conversation(client:
         messages=[
             {
                 "role": "user",
-                "content": [
-                    {"type": "text", "text": "hello"},
-                    {"type": "image_url", "image_url": {"url": URL}},
-                ],
+                "content": [{"type": "text", "text": "hello"}, {"type": "image_url", "image_url": {"url": URL}}],
             },
             {"role": "assistant", "content": "A hull."},
             {"role": "user", "content": "hello"},
@@ -58,10 +55,7 @@ def test_an_address_is_refused(client: OpenAI) -> None:
         client.chat.completions.create(
             model="shop",
             messages=[
-                {
-                    "role": "user",
-                    "content": [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}],
-                }
+                {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]}
             ],
         )
 
@@ -71,9 +65,7 @@ def test_an_image_is_a_result_of_the_clients_tool(client: OpenAI, pump: Pump) ->
     first: Any = client.responses.create(model="shop", input="weather", tools=[tool])
     calls = [item.to_dict() for item in first.output if item.type == "function_call"]
     shown = [{"type": "input_text", "text": "seen"}, {"type": "input_image", "image_url": URL}]
-    outputs: Any = [
-        {"type": "function_call_output", "call_id": call["call_id"], "output": shown} for call in calls
-    ]
+    outputs: Any = [{"type": "function_call_output", "call_id": call["call_id"], "output": shown} for call in calls]
     client.responses.create(model="shop", input=outputs, previous_response_id=first.id)
     handle = pump.client.handle(first.id.removeprefix("resp_"))
     results = [message for message in handle.transcript() if message.role == "tool"]
@@ -81,12 +73,7 @@ def test_an_image_is_a_result_of_the_clients_tool(client: OpenAI, pump: Pump) ->
     for result in results:
         (image,) = result.attachments
         assert handle.file(image.sha256).data == png()
-    whole: Any = [
-        {"role": "user", "content": "weather"},
-        *calls,
-        *outputs,
-        {"role": "user", "content": "hello"},
-    ]
+    whole: Any = [{"role": "user", "content": "weather"}, *calls, *outputs, {"role": "user", "content": "hello"}]
     again = client.responses.create(model="shop", input=whole)
     request = pump.wiring.store.turns.request(again.id.removeprefix("resp_"))
     assert request is not None

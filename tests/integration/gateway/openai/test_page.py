@@ -30,9 +30,7 @@ def answer(request: ModelRequest) -> ModelReply:
     if "raining" in said:
         return calls(("weather", {"place": "Oslo"}))
     thought = Reasoning(wire="scripted", text="Let me count.")
-    return says(said if "rains" in said else "There are 3 apples.").model_copy(
-        update={"reasoning": (thought,)}
-    )
+    return says(said if "rains" in said else "There are 3 apples.").model_copy(update={"reasoning": (thought,)})
 
 
 @pytest.fixture
@@ -50,12 +48,7 @@ def test_the_examples_run(gateway: GatewayThread, key: str, capsys: pytest.Captu
         said.append(capsys.readouterr().out)
     names["client"].close()
     apples = "There are 3 apples."
-    assert said == [
-        f"{apples}\n{apples}",
-        "It rains in Oslo.\n",
-        f"{apples}{apples}\n",
-        "Let me count.",
-    ]
+    assert said == [f"{apples}\n{apples}", "It rains in Oslo.\n", f"{apples}{apples}\n", "Let me count."]
 
 
 def test_every_parameter_is_on_the_page() -> None:

@@ -48,9 +48,7 @@ def test_sessions_are_named_by_a_response_before_or_as_a_conversation(client: Op
     with pytest.raises(openai.NotFoundError):
         client.responses.create(model="shop", input="hello", conversation="other:1")
     with pytest.raises(openai.BadRequestError):
-        client.responses.create(
-            model="shop", input="hello", conversation="acme:1", previous_response_id=first.id
-        )
+        client.responses.create(model="shop", input="hello", conversation="acme:1", previous_response_id=first.id)
 
 
 def test_one_in_the_background_is_taken_up_behind_any_number(client: OpenAI) -> None:
@@ -74,8 +72,7 @@ def test_one_in_the_background_is_taken_up_behind_any_number(client: OpenAI) -> 
 def test_how_a_response_was_begun_is_told_whenever_it_is_asked_for(client: OpenAI) -> None:
     key = {"Idempotency-Key": "begun-1"}
     begun, again = (
-        client.responses.create(model="shop", input="hello", background=True, extra_headers=key)
-        for _ in range(2)
+        client.responses.create(model="shop", input="hello", background=True, extra_headers=key) for _ in range(2)
     )
     assert (again.id, begun.background, again.background) == (begun.id, True, True)
     created: Any = next(iter(client.responses.retrieve(begun.id, stream=True)))
@@ -147,13 +144,9 @@ def test_items_of_earlier_responses_are_named_by_their_ids(client: OpenAI, pump:
         assert client.responses.create(model="shop", input=said).output_text == told
 
 
-@pytest.mark.parametrize(
-    "item", ["msg_abc", "msg_abc.0", "fc_abc", "file_1", "msg_{turn}.7", "fc_{turn}-c9-0"]
-)
+@pytest.mark.parametrize("item", ["msg_abc", "msg_abc.0", "fc_abc", "file_1", "msg_{turn}.7", "fc_{turn}-c9-0"])
 def test_what_is_no_item_of_a_response_is_refused(client: OpenAI, item: str) -> None:
-    turn = (
-        client.responses.create(model="shop", input="hello").id.removeprefix("resp_") if "{" in item else ""
-    )
+    turn = client.responses.create(model="shop", input="hello").id.removeprefix("resp_") if "{" in item else ""
     said: Any = [{"type": "item_reference", "id": item.format(turn=turn)}, {"role": "user", "content": "hm"}]
     with pytest.raises(openai.BadRequestError) as refusal:
         client.responses.create(model="shop", input=said)
@@ -186,9 +179,7 @@ def test_results_come_all_together_and_the_user_may_add_to_them(client: OpenAI, 
         with pytest.raises(openai.BadRequestError, match="has no result"):
             client.responses.create(model="shop", input=some, previous_response_id=first.id)
     more: Any = [*outputs, {"role": "user", "content": "and in Rome?"}]
-    second, again = (
-        client.responses.create(model="shop", input=more, previous_response_id=first.id) for _ in range(2)
-    )
+    second, again = (client.responses.create(model="shop", input=more, previous_response_id=first.id) for _ in range(2))
     assert again.output_text == second.output_text == "Seen rain, rain."
     said = pump.client.handle(first.id.removeprefix("resp_")).transcript()
     assert [message.content for message in said if message.role == "user"] == ["weather", "and in Rome?"]

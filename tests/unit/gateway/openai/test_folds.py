@@ -24,12 +24,7 @@ from brainq.gateway.wires.openai.part_fold import (
     ToolCallsRequested,
     advance,
 )
-from brainq.gateway.wires.openai.response_fold import (
-    ResponseFold,
-    render_response,
-    response_id,
-    split_response_id,
-)
+from brainq.gateway.wires.openai.response_fold import ResponseFold, render_response, response_id, split_response_id
 
 TURN = "turn1"
 TEXTS = st.lists(st.sampled_from(["a", "b", "🦊", "é ", "\n", "👩‍👧"]), max_size=4)
@@ -161,9 +156,7 @@ def test_a_response_is_continued_behind_any_number(turn: tuple[list[TurnEvent], 
 def assert_told_alike(events: list[dict[str, Any]]) -> None:
     """Each item's events name its place, and each part of a summary is its deltas."""
     begun = [event["item"]["id"] for event in events if event["type"] == "response.output_item.added"]
-    assert all(
-        event["output_index"] == begun.index(event["item_id"]) for event in events if "item_id" in event
-    )
+    assert all(event["output_index"] == begun.index(event["item_id"]) for event in events if "item_id" in event)
     spans: dict[int, str] = {}
     for event in events:
         match event["type"]:
@@ -205,19 +198,13 @@ def test_a_new_attempt_is_told_from_where_it_says_something_else() -> None:
         for attempt, parts in enumerate(attempts, 1):
             for part in parts:
                 event = TurnEvent(
-                    seq=1,
-                    kind=EventKind.TEXT_DELTA,
-                    at_ms=0,
-                    data={"step": 1, "attempt": attempt, "text": part},
+                    seq=1, kind=EventKind.TEXT_DELTA, at_ms=0, data={"step": 1, "attempt": attempt, "text": part}
                 )
                 state, words = advance(state, event)
                 said += [word.text for word in words if isinstance(word, TextAdded)]
         return said, state.whole
 
-    assert streamed(("One ", "two"), ("One ", "two ", "three")) == (
-        ["One ", "two", " ", "three"],
-        "One two three",
-    )
+    assert streamed(("One ", "two"), ("One ", "two ", "three")) == (["One ", "two", " ", "three"], "One two three")
     assert streamed(("One ", "two"), ("One ", "too")) == (["One ", "two", f"{SEPARATOR}One too"], "One too")
     assert streamed(("One",), ("On",)) == (["One"], "On")
 
@@ -240,20 +227,13 @@ def test_what_a_broken_attempt_thought_was_told_and_stands_no_longer() -> None:
         state, more = advance(state, TurnEvent(seq=seq, kind=kind, at_ms=0, data=data))
         words += more
     result = TurnResult(
-        turn_id=TURN,
-        session_id="s1",
-        text="Well: five",
-        ending=Ending.COMPLETED,
-        stop_reason=StopReason.ANSWERED,
+        turn_id=TURN, session_id="s1", text="Well: five", ending=Ending.COMPLETED, stop_reason=StopReason.ANSWERED
     )
     words += advance(state, TurnEvent(seq=8, kind=EventKind.RESULT, at_ms=0, data={}), result)[1]
     last = words[-1]
     assert isinstance(last, PartCompleted)
     assert (last.text, last.thoughts) == ("Well: five", ("Three", "Four"))
-    assert (
-        render_completion(TURN, "shop", 0, last)["choices"][0]["message"]["reasoning_content"]
-        == "Three\n\nFour"
-    )
+    assert render_completion(TURN, "shop", 0, last)["choices"][0]["message"]["reasoning_content"] == "Three\n\nFour"
     fold = ChunkWriter(TURN, "shop", with_usage=False)
     frames = b"".join(map(fold.write, words)).split(b"\n\n")[:-2]
     deltas = [json.loads(frame.removeprefix(b"data: "))["choices"][0]["delta"] for frame in frames]

@@ -10,13 +10,7 @@ from starlette.types import Message
 
 from brainq.errors import Unreachable
 from brainq.gateway.edge.problems import RequestRejected
-from brainq.gateway.wires.openai.retries import (
-    MAX_TRIES,
-    RetryMiddleware,
-    Try,
-    is_rejected_try,
-    try_number,
-)
+from brainq.gateway.wires.openai.retries import MAX_TRIES, RetryMiddleware, Try, is_rejected_try, try_number
 
 PATH = "/v1/responses"
 TRY = Try("digest", "key", 1)
@@ -81,9 +75,7 @@ CASES: list[tuple[str, list[Message], list[str]]] = [
 
 
 @pytest.mark.parametrize(("messages", "seen"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_how_a_try_ends_and_that_a_refusal_is_noted_before_it_is_told(
-    messages: list[Message], seen: list[str]
-) -> None:
+def test_how_a_try_ends_and_that_a_refusal_is_noted_before_it_is_told(messages: list[Message], seen: list[str]) -> None:
     assert run(messages, begun=True) == seen
 
 

@@ -76,14 +76,7 @@ def test_a_child_process_counts_for_itself() -> None:
 
 def test_so_many_names_are_themselves_and_the_others_are_one() -> None:
     names = BoundedLabel(most=2)
-    assert [names.of(name) for name in ("a", "x" * 101, "b", "c", "a", "b")] == [
-        "a",
-        OTHER,
-        "b",
-        OTHER,
-        "a",
-        "b",
-    ]
+    assert [names.of(name) for name in ("a", "x" * 101, "b", "c", "a", "b")] == ["a", OTHER, "b", OTHER, "a", "b"]
     assert BoundedLabel().of("a\nb") == OTHER
 
 
@@ -96,6 +89,4 @@ def test_every_metric_is_named_as_prometheus_wants_it() -> None:
         assert list(metric.bounds) == sorted(set(metric.bounds)), metric
         assert bool(metric.bounds) == (metric.kind == "histogram"), metric
         assert (metric.unit == "s") == metric.name.endswith("_seconds"), metric
-        assert not {"session", "session_id", "turn", "turn_id", "tenant", "caller"} & set(metric.labels), (
-            metric
-        )
+        assert not {"session", "session_id", "turn", "turn_id", "tenant", "caller"} & set(metric.labels), metric

@@ -86,11 +86,7 @@ def test_what_was_counted_is_sent_at_the_end_at_the_latest(collector: Collector,
     turns = found["brainq.turns"]
     assert (turns.unit, turns.sum.is_monotonic, turns.sum.aggregation_temporality) == ("{turn}", True, 2)
     assert turns.sum.data_points[0].as_double == 3
-    assert attributes(turns.sum.data_points[0]) == {
-        "brain": "shop",
-        "ending": "completed",
-        "stop_reason": "answered",
-    }
+    assert attributes(turns.sum.data_points[0]) == {"brain": "shop", "ending": "completed", "stop_reason": "answered"}
     (calls,) = found["gen_ai.client.operation.duration"].histogram.data_points
     assert found["gen_ai.client.operation.duration"].unit == "s"
     assert (calls.count, calls.sum) == (3, pytest.approx(100.515))
@@ -142,11 +138,7 @@ def test_it_sends_again_and_again_all_since_the_beginning(
 
 
 def test_what_is_read_is_sent_as_gauges(collector: Collector) -> None:
-    series = [
-        each
-        for each in collect_series({}, [(m.QUEUE_AGE, ("brainq.turns", "coordinator"), 7.0)])
-        if each.values
-    ]
+    series = [each for each in collect_series({}, [(m.QUEUE_AGE, ("brainq.turns", "coordinator"), 7.0)]) if each.values]
     stop = start_metrics("gateway", lambda: series)
     stop()
     age = collector.metrics()["brainq.queue_oldest_age"]
@@ -163,26 +155,18 @@ def test_a_collector_that_refuses_keeps_nobody(collector: Collector, counted: Co
 
 
 def test_nothing_is_sent_unless_asked_to(monkeypatch: pytest.MonkeyPatch, counted: Counters) -> None:
-    for name in (
-        "OTEL_EXPORTER_OTLP_ENDPOINT",
-        "OTEL_METRICS_EXPORTER",
-        "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
-    ):
+    for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_METRICS_EXPORTER", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"):
         monkeypatch.delenv(name, raising=False)
     before = set(threading.enumerate())
     start_metrics("serial")()
     assert set(threading.enumerate()) <= before
-    wanted = metrics_exporter(
-        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_METRICS_EXPORTER": "none"}
-    )
+    wanted = metrics_exporter({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_METRICS_EXPORTER": "none"})
     assert wanted.exporter == "none"
     assert metrics_exporter({"OTEL_METRICS_EXPORTER": "otlp"}).where == "http://localhost:4318/v1/metrics"
 
 
 @pytest.mark.parametrize(("said", "seconds"), [("500", 0.5), ("x", 60.0), ("0", 60.0)])
-def test_how_often_is_the_standards_variable(
-    monkeypatch: pytest.MonkeyPatch, said: str, seconds: float
-) -> None:
+def test_how_often_is_the_standards_variable(monkeypatch: pytest.MonkeyPatch, said: str, seconds: float) -> None:
     monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", said)
     assert export_interval_s() == seconds
 

@@ -30,9 +30,7 @@ def test_what_is_written_is_read_by_prometheus_own_parser() -> None:
     named = (("brain", nasty), ("ending", "completed"), ("stop_reason", "answered"))
     assert found["brainq_turns_total", named] == 3
     assert found["brainq_up", (("service", "redis"),)] == 0
-    buckets = {
-        dict(labels)["le"]: value for (name, labels), value in found.items() if name.endswith("_bucket")
-    }
+    buckets = {dict(labels)["le"]: value for (name, labels), value in found.items() if name.endswith("_bucket")}
     assert (buckets["0.01"], buckets["0.05"], buckets["5"], buckets["10"]) == (0, 1, 1, 2)
     assert (buckets["3600"], buckets["+Inf"]) == (2, 3)
     assert found["brainq_turn_wait_seconds_count", (("brain", "shop"),)] == 3

@@ -52,21 +52,14 @@ def test_a_turn_with_its_time_and_steps() -> None:
 
 @pytest.mark.parametrize(
     ("stop_reason", "limit"),
-    [
-        ("max_steps", "max_steps"),
-        ("max_cost", "max_cost_usd"),
-        ("deadline", "timeout_s"),
-        ("waited", "max_wait_s"),
-    ],
+    [("max_steps", "max_steps"), ("max_cost", "max_cost_usd"), ("deadline", "timeout_s"), ("waited", "max_wait_s")],
 )
 def test_a_limit_that_ended_it(stop_reason: str, limit: str) -> None:
     assert counted(result(stop_reason=stop_reason))["brainq_budget_stops", "shop", limit] == 1
 
 
 def test_calls_over_the_budget_count_once_a_turn() -> None:
-    denied = [
-        call("look", Effect.READ_ONLY, TraceStatus.DENIED, detail="budget", call_id=f"c1-{n}") for n in (0, 1)
-    ]
+    denied = [call("look", Effect.READ_ONLY, TraceStatus.DENIED, detail="budget", call_id=f"c1-{n}") for n in (0, 1)]
     found = counted(result(), *denied)
     assert found["brainq_budget_stops", "shop", "max_tool_calls"] == 1
     assert found["brainq_calls", "look", "read_only", "denied"] == 2
@@ -84,9 +77,7 @@ def test_calls_with_their_run_time_and_their_waits() -> None:
     assert found["brainq_calls", "look", "read_only", "failed"] == 1
     assert found["brainq_calls", "save", "local_write", "unknown"] == 1
     assert found["brainq_call_duration_seconds", "look", "read_only", SUM] == 0.04
-    assert found["brainq_call_queue_seconds", "local_write", SUM] == pytest.approx(
-        0.2
-    )  # the first attempt's alone
+    assert found["brainq_call_queue_seconds", "local_write", SUM] == pytest.approx(0.2)  # the first attempt's alone
     assert found["brainq_lane_wait_seconds", "local_write", SUM] == 2
     assert found["brainq_lane_wait_seconds", "local_write", "0.005"] == 1
     assert not any(cell[:2] == ("brainq_lane_wait_seconds", "read_only") for cell in found)
@@ -119,11 +110,7 @@ def test_a_model_call_counts_what_it_used_and_how_it_ended() -> None:
     assert tokens == {"input": 100, "output": 7, "cache_read": 60}
     assert found["brainq_cost_usd", *given, "step"] == 0.002
     assert found["gen_ai_client_token_usage", "chat", *given, "input", "256"] == 1
-    calls = {
-        cell[2:6]
-        for cell in found
-        if cell[0] == "gen_ai_client_operation_duration_seconds" and cell[-1] != SUM
-    }
+    calls = {cell[2:6] for cell in found if cell[0] == "gen_ai_client_operation_duration_seconds" and cell[-1] != SUM}
     assert calls == {(*given, "", "step"), (*given, "rate_limited", "judge")}
 
 
@@ -132,9 +119,7 @@ def test_of_several_models_the_one_counts_that_answered() -> None:
     with record_model_call("fallback", "fallback", "step", counters) as asked:
         by = AnsweredBy(provider="anthropic", model="claude")
         asked.answered(ModelReply(usage=TokenUsage(input_tokens=1), answered_by=by), None)
-    assert {cell[1:3] for cell in counters.totals() if cell[0] == "brainq_tokens"} == {
-        ("anthropic", "claude")
-    }
+    assert {cell[1:3] for cell in counters.totals() if cell[0] == "brainq_tokens"} == {("anthropic", "claude")}
     assert ("gen_ai_client_operation_duration_seconds", "chat", "anthropic", "claude") in {
         cell[:4] for cell in counters.totals()
     }
@@ -143,9 +128,7 @@ def test_of_several_models_the_one_counts_that_answered() -> None:
 def test_an_attempt_that_broke_off_counts_as_the_estimate_it_was_charged_as() -> None:
     counters = Counters()
     lost = Spend(kind="lost", step=1, model="gpt-4.1", input_tokens=50, output_tokens=7, cost_usd=0.5)
-    count_lost(
-        counters, [lost, Spend(kind="step", step=1, input_tokens=9), Spend(kind="child", step=1)], "openai"
-    )
+    count_lost(counters, [lost, Spend(kind="step", step=1, input_tokens=9), Spend(kind="child", step=1)], "openai")
     assert counters.totals() == {
         ("brainq_tokens", "openai", "gpt-4.1", "lost", "input"): 50,
         ("brainq_tokens", "openai", "gpt-4.1", "lost", "output"): 7,

@@ -62,24 +62,16 @@ def test_what_reads_an_open_world_is_untrusted_unless_the_operator_says_otherwis
 
 def test_the_operator_s_word_stands_over_the_server_s() -> None:
     rules = {
-        "do": McpTool(
-            effect=Effect.NETWORK, idempotent=True, lane="file:{path}", approval="Sends mail.", timeout_s=3
-        ),
+        "do": McpTool(effect=Effect.NETWORK, idempotent=True, lane="file:{path}", approval="Sends mail.", timeout_s=3),
         "look": McpTool(effect=Effect.DESTRUCTIVE),
         "rm": McpTool(hidden=True),
     }
     server = McpServer("git", ["x"], tools=rules, timeout_s=9)
-    pinned = listed(
-        tool("do"), tool("look", {"readOnlyHint": True}), tool("rm"), tool("put", {"idempotentHint": True})
-    )
+    pinned = listed(tool("do"), tool("look", {"readOnlyHint": True}), tool("rm"), tool("put", {"idempotentHint": True}))
     do, look, put = tools_of_server(server, pinned)
     assert (do.spec.effect, do.spec.idempotent, do.spec.resources) == (Effect.NETWORK, True, ("file:{path}",))
     assert (do.approval, do.spec.timeout_s) == ("Sends mail.", 3.0)
-    assert (look.spec.effect, look.spec.resources, look.spec.timeout_s) == (
-        Effect.DESTRUCTIVE,
-        ("mcp:git",),
-        9.0,
-    )
+    assert (look.spec.effect, look.spec.resources, look.spec.timeout_s) == (Effect.DESTRUCTIVE, ("mcp:git",), 9.0)
     assert put.spec.idempotent
     with pytest.raises(InvalidInput, match="no tool named 'doo'; it has do"):
         tools_of_server(McpServer("git", ["x"], tools={"doo": McpTool()}), listed(tool("do")))
@@ -129,10 +121,7 @@ def test_an_argument_that_takes_no_key_is_refused(argument: str, hints: dict[str
 
 
 def test_names_fit_both_vendors_and_what_collides_is_refused(tmp_path: Path) -> None:
-    names = [
-        made.name
-        for made in tools_of_server(GIT, listed(tool("a.b/c"), tool("x" * 80), tool("x" * 80 + "y")))
-    ]
+    names = [made.name for made in tools_of_server(GIT, listed(tool("a.b/c"), tool("x" * 80), tool("x" * 80 + "y")))]
     assert names[0] == "git__a_b_c"
     assert all(len(name) <= 64 for name in names)
     assert len(set(names)) == 3
@@ -216,9 +205,7 @@ sys.modules["mcp"] = None
 Brain("b", "openai:x")
 make()
 """
-    ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.stderr.splitlines()[-1].endswith(
         "SetupError: MCP servers need the extra `mcp`; install it with: pip install 'brainq[mcp]'"
     )

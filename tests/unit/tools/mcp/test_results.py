@@ -23,16 +23,11 @@ def text(said: str) -> dict[str, Any]:
         ({"content": [text("12")], "structuredContent": {"result": "12"}}, "12"),
         ({"content": [text("12")], "structuredContent": {"result": 12}}, {"result": 12}),
         ({"content": [text("a\nb")], "structuredContent": {"content": "a\nb"}}, "a\nb"),
-        (
-            {"content": [text("a")], "structuredContent": {"content": "a", "lines": 1}},
-            {"content": "a", "lines": 1},
-        ),
+        ({"content": [text("a")], "structuredContent": {"content": "a", "lines": 1}}, {"content": "a", "lines": 1}),
         (
             {
                 "content": [{"type": "image", "mimeType": "image/png", "data": "QUJDRA=="}],
-                "structuredContent": {
-                    "content": [{"type": "image", "mimeType": "image/png", "data": "QUJDRA=="}]
-                },
+                "structuredContent": {"content": [{"type": "image", "mimeType": "image/png", "data": "QUJDRA=="}]},
             },
             "[image: image/png, 4 bytes]",
         ),
@@ -50,10 +45,7 @@ def text(said: str) -> dict[str, Any]:
         (
             {
                 "content": [
-                    {
-                        "type": "resource",
-                        "resource": {"uri": "file:///a", "mimeType": "text/plain", "text": "hi"},
-                    }
+                    {"type": "resource", "resource": {"uri": "file:///a", "mimeType": "text/plain", "text": "hi"}}
                 ]
             },
             "[resource: file:///a, text/plain]\nhi",

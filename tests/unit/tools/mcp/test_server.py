@@ -34,10 +34,7 @@ OAUTH = McpOAuth(client_id="me", client_secret="sk-3456789", issuer="https://aut
             "leave that out of headers",
         ),
         ({"name": "git", "command": ["x"], "timeout_s": 0}, "above 0"),
-        (
-            {"name": "git", "command": ["x"], "tools": {"log": McpTool(timeout_s=-1)}},
-            "tools['log'].timeout_s",
-        ),
+        ({"name": "git", "command": ["x"], "tools": {"log": McpTool(timeout_s=-1)}}, "tools['log'].timeout_s"),
     ],
 )
 def test_what_cannot_be_reached_is_refused_with_the_remedy(arguments: dict[str, Any], said: str) -> None:
@@ -48,16 +45,12 @@ def test_what_cannot_be_reached_is_refused_with_the_remedy(arguments: dict[str, 
 
 def test_what_is_secret_is_not_in_its_repr() -> None:
     server = McpServer("git", ["x", "--token", "sk-1234567"], env={"TOKEN": "sk-2345678"})
-    web = McpServer(
-        "api", url="https://me:pw123456@x/?key=k1234567", headers={"Authorization": "Bearer abcdefg"}
-    )
+    web = McpServer("api", url="https://me:pw123456@x/?key=k1234567", headers={"Authorization": "Bearer abcdefg"})
     shown = repr(server) + repr(web) + repr(McpServer("hosted", url="https://x", oauth=OAUTH))
     assert not [word for word in ("sk-", "pw123456", "k1234567", "abcdefg") if word in shown]
 
 
-@pytest.mark.parametrize(
-    ("field", "given"), [("client_id", ""), ("client_secret", ""), ("issuer", "auth.example")]
-)
+@pytest.mark.parametrize(("field", "given"), [("client_id", ""), ("client_secret", ""), ("issuer", "auth.example")])
 def test_credentials_that_get_no_token_are_refused(field: str, given: str) -> None:
     with pytest.raises(InvalidInput, match=rf"oauth\.{field}"):
         replace(OAUTH, **{field: given})
@@ -65,9 +58,7 @@ def test_credentials_that_get_no_token_are_refused(field: str, given: str) -> No
 
 def test_secrets_are_taken_out_of_texts_and_paths_are_not() -> None:
     server = McpServer("git", ["x"], env={"API_KEY": "sk-2345678", "STORE": "/var/store"})
-    web = McpServer(
-        "api", url="https://me:pw123456@x/?key=k1234567", headers={"Authorization": "Bearer abcdefg"}
-    )
+    web = McpServer("api", url="https://me:pw123456@x/?key=k1234567", headers={"Authorization": "Bearer abcdefg"})
     said = {"a /var/store": ["sk-2345678", 1, None]}
     assert SecretFilter.of(server).hide_in(said) == {"a /var/store": ["[hidden]", 1, None]}
     assert SecretFilter.of(web).hide("abcdefg pw123456 k1234567") == "[hidden] [hidden] [hidden]"
@@ -88,18 +79,9 @@ def test_the_file_of_other_programs_is_read(tmp_path: Path) -> None:
     file = written(
         tmp_path,
         {
-            "git": {
-                "command": "uvx",
-                "args": ["git", "${REPO}"],
-                "env": {"KEY": "${KEY:-none}"},
-                "alwaysAllow": ["a"],
-            },
+            "git": {"command": "uvx", "args": ["git", "${REPO}"], "env": {"KEY": "${KEY:-none}"}, "alwaysAllow": ["a"]},
             "off": {"command": "x", "disabled": True},
-            "api": {
-                "type": "http",
-                "url": "https://x/${REPO}",
-                "headers": {"Authorization": "Bearer ${TOKEN}"},
-            },
+            "api": {"type": "http", "url": "https://x/${REPO}", "headers": {"Authorization": "Bearer ${TOKEN}"}},
         },
     )
     git, api = servers_from_file(
@@ -122,9 +104,7 @@ def test_the_file_of_other_programs_is_read(tmp_path: Path) -> None:
         (None, 'no "mcpServers"'),
     ],
 )
-def test_a_file_that_cannot_be_used_names_server_and_remedy(
-    tmp_path: Path, servers: object, said: str
-) -> None:
+def test_a_file_that_cannot_be_used_names_server_and_remedy(tmp_path: Path, servers: object, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         servers_from_file(written(tmp_path, servers), environment={})
     assert said in str(refused.value)

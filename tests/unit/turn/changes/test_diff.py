@@ -203,17 +203,12 @@ def names(draw: st.DrawFn) -> str:
 
 @pytest.mark.parametrize(
     "tool",
-    [
-        pytest.param(tool, marks=pytest.mark.needs(bool(shutil.which(line[0])), tool))
-        for tool, line in APPLY.items()
-    ],
+    [pytest.param(tool, marks=pytest.mark.needs(bool(shutil.which(line[0])), tool)) for tool, line in APPLY.items()],
 )
 @settings(unhurried, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_the_diff_can_be_applied(tool: str, data: st.DataObject) -> None:
-    lives = data.draw(
-        st.dictionaries(names(), st.lists(contents(), min_size=2, max_size=4), min_size=1, max_size=4)
-    )
+    lives = data.draw(st.dictionaries(names(), st.lists(contents(), min_size=2, max_size=4), min_size=1, max_size=4))
     changes = [row(path, *pair) for path, life in lives.items() for pair in pairwise(life)]
     diff = turn_diff(changes)
 

@@ -43,9 +43,7 @@ def test_most_calls_need_none() -> None:
 
 
 def test_a_tool_that_always_needs_one_says_why() -> None:
-    assert ask(True) == ApprovalRequirement(
-        reason="every call of this tool needs an approval", timeout_s=HOUR
-    )
+    assert ask(True) == ApprovalRequirement(reason="every call of this tool needs an approval", timeout_s=HOUR)
     assert ask("it moves money") == ApprovalRequirement(reason="it moves money", timeout_s=HOUR)
 
 

@@ -83,9 +83,7 @@ def test_whole_numbers_are_one_however_they_are_written() -> None:
         ("write", {"path": "a" * 1_000_001}, "arguments", ["1,000,000"]),
     ],
 )
-def test_what_does_not_fit_is_refused_never_mended(
-    tool: str, arguments: Any, field: str, words: list[str]
-) -> None:
+def test_what_does_not_fit_is_refused_never_mended(tool: str, arguments: Any, field: str, words: list[str]) -> None:
     with pytest.raises(InvalidInput) as refused:
         edited_call(brain, tool, arguments, "s1", BARE)
 

@@ -14,13 +14,7 @@ from brainq.contracts.model import ModelReply
 from brainq.contracts.people import ApprovalRequirement
 from brainq.contracts.status import Effect
 from brainq.gates.canonical import args_hash, fingerprint
-from brainq.turn.plan.calls import (
-    MAX_CALLS_A_REPLY,
-    CallPlan,
-    deny_over_budget,
-    judge_reply,
-    plan_calls,
-)
+from brainq.turn.plan.calls import MAX_CALLS_A_REPLY, CallPlan, deny_over_budget, judge_reply, plan_calls
 from tests.unit.turn.views import view
 
 
@@ -32,9 +26,7 @@ def bank(**given: Any) -> Brain:
         return 1
 
     @brain.tool(
-        effect=Effect.NETWORK,
-        deny_repeats=True,
-        approval=lambda arguments: arguments["amount"] > 100 and "a lot",
+        effect=Effect.NETWORK, deny_repeats=True, approval=lambda arguments: arguments["amount"] > 100 and "a lot"
     )
     def pay(amount: int, to: str = "you") -> None: ...
 
@@ -44,8 +36,7 @@ def bank(**given: Any) -> Brain:
 def plan(brain: Brain, *calls: tuple[str, dict[str, Any] | str], refused: Sequence[str] = ()) -> CallPlan:
     """What becomes of these calls; the budget refuses those of these ids."""
     wanted = tuple(
-        ToolCall(id=f"p{index}", name=name, arguments=arguments)
-        for index, (name, arguments) in enumerate(calls)
+        ToolCall(id=f"p{index}", name=name, arguments=arguments) for index, (name, arguments) in enumerate(calls)
     )
     reply = ModelReply(calls=wanted)
     verdicts = judge_reply(brain, view(), 1, reply)
@@ -55,11 +46,7 @@ def plan(brain: Brain, *calls: tuple[str, dict[str, Any] | str], refused: Sequen
 def test_the_calls_that_need_an_approval_carry_why() -> None:
     made = plan(bank(), ("balance", {}), ("pay", {"amount": 5}), ("pay", {"amount": 500}))
 
-    assert [call.ask for call in made.calls] == [
-        None,
-        None,
-        ApprovalRequirement(reason="a lot", timeout_s=3600.0),
-    ]
+    assert [call.ask for call in made.calls] == [None, None, ApprovalRequirement(reason="a lot", timeout_s=3600.0)]
     assert [call.wave for call in made.calls] == [1, 2, 3]
 
 
@@ -133,11 +120,7 @@ def library(**given: Any) -> Brain:
     return brain
 
 
-LOOKS: list[tuple[str, dict[str, Any] | str]] = [
-    ("look", {"shelf": 1}),
-    ("look", {"shelf": 2}),
-    ("ask", {"word": "a"}),
-]
+LOOKS: list[tuple[str, dict[str, Any] | str]] = [("look", {"shelf": 1}), ("look", {"shelf": 2}), ("ask", {"word": "a"})]
 
 
 def waves(made: CallPlan) -> list[int]:
@@ -154,10 +137,7 @@ def test_reads_that_share_a_resource_are_kept_in_separate_waves() -> None:
     assert waves(plan(library(), *LOOKS[:2], again, LOOKS[2])) == [1, 1, 2, 2]
     # What a change names keeps nothing apart: it is alone in its wave anyway.
     assert waves(plan(library(), LOOKS[0], ("tidy", {"shelf": 1}), LOOKS[0])) == [1, 2, 3]
-    assert [call.lanes for call in plan(library(), LOOKS[0], ("tidy", {"shelf": 1})).calls] == [
-        (),
-        ("shelf:1",),
-    ]
+    assert [call.lanes for call in plan(library(), LOOKS[0], ("tidy", {"shelf": 1})).calls] == [(), ("shelf:1",)]
 
 
 def test_calls_that_the_budget_refuses_are_denied_and_the_others_run() -> None:

@@ -16,13 +16,7 @@ from brainq.models.scripted import calls, says
 from brainq.text.estimate import with_sizes
 from brainq.turn.decide import End
 from brainq.turn.plan.calls import refuse_calls
-from brainq.turn.plan.cut_replies import (
-    MAX_CUT_REPLIES,
-    AskAgain,
-    cut_replies,
-    judge_finish,
-    problem_note,
-)
+from brainq.turn.plan.cut_replies import MAX_CUT_REPLIES, AskAgain, cut_replies, judge_finish, problem_note
 from tests.unit.turn.views import view
 
 CUT = calls(("write", '{"text": "alice,100\\nbob,10'), ("read", {"a": 1}), finish="length")
@@ -65,10 +59,7 @@ def test_a_whole_reply_is_acted_on(reply: ModelReply) -> None:
     ("finish", "words"),
     [
         ("length", "Your reply was cut off at 7 tokens; none of its calls ran. Write less at once"),
-        (
-            "content_filter",
-            "Your reply was stopped by a content filter; none of its calls ran. Go on another",
-        ),
+        ("content_filter", "Your reply was stopped by a content filter; none of its calls ran. Go on another"),
         ("pause_turn", "Your reply broke off (pause_turn); none of its calls ran. Write it again."),
     ],
 )

@@ -24,9 +24,7 @@ def test_sql_is_asked_once_and_not_at_all_without_files() -> None:
     cache = BlobCache(blobs)
     assert cache.of("s1", [Message(role="user", content="hi")]) == {}
     for _ in range(2):
-        assert cache.of("s1", showing(*FILES[:2])) == {
-            file.attachment.sha256: file.data for file in FILES[:2]
-        }
+        assert cache.of("s1", showing(*FILES[:2])) == {file.attachment.sha256: file.data for file in FILES[:2]}
     assert len(blobs.loaded) == 2
 
 

@@ -60,13 +60,7 @@ def compact(
 
 
 def test_older_steps_give_way_to_a_summary() -> None:
-    history = [
-        QUESTION,
-        *steps(20, 600),
-        asks(21, "send", to="Ann"),
-        result(21, 0, "sent"),
-        *steps(1, 600, 22),
-    ]
+    history = [QUESTION, *steps(20, 600), asks(21, "send", to="Ann"), result(21, 0, "sent"), *steps(1, 600, 22)]
     made = compact(history)
     assert made is not None
     assert made.summary is not None
@@ -112,13 +106,7 @@ def test_dense_text_is_cut_deeper() -> None:
 
 
 def test_a_result_that_does_not_fit_is_cut() -> None:
-    history = [
-        QUESTION,
-        *steps(3, 400),
-        asks(4, "look", "look"),
-        result(4, 0, "y" * 40_000),
-        result(4, 1, "short"),
-    ]
+    history = [QUESTION, *steps(3, 400), asks(4, "look", "look"), result(4, 0, "y" * 40_000), result(4, 1, "short")]
     made = compact(history)
     assert made is not None
     assert made.summary is not None
@@ -181,8 +169,7 @@ def check(history: list[Message], made: Compaction, window: int, fixed: int) -> 
     }
     stayed = {(m.turn, m.step, call.id, m.role) for m in new for call in m.calls}
     answered_still = {
-        (new[call].turn, new[call].step, new[answered].call_id, new[call].role)
-        for call, answered in pairs(new)
+        (new[call].turn, new[call].step, new[answered].call_id, new[call].role) for call, answered in pairs(new)
     }
     assert before & stayed <= answered_still
     # what may never be dropped
@@ -192,9 +179,7 @@ def check(history: list[Message], made: Compaction, window: int, fixed: int) -> 
     # what no model has read (a summary behind it comes of an orphan before that summary only)
     summed = max((i + 1 for i, m in enumerate(history) if note_kind(m) == "summary"), default=0)
     unread = history[max(summed, unread_from(history)) :]
-    assert [(m.role, m.call_id) for m in new[len(new) - len(unread) :]] == [
-        (m.role, m.call_id) for m in unread
-    ]
+    assert [(m.role, m.call_id) for m in new[len(new) - len(unread) :]] == [(m.role, m.call_id) for m in unread]
     # one summary at most, at the front
     assert all(note_kind(message) != "summary" for message in new[1:]) or made.summary is None
     # what left is archived, but for summaries
@@ -208,10 +193,7 @@ def check(history: list[Message], made: Compaction, window: int, fixed: int) -> 
 
 @unhurried
 @given(
-    histories(),
-    st.integers(300, 4_000),
-    st.integers(0, 200),
-    st.sampled_from([None, says_always("So it was. " * 99)]),
+    histories(), st.integers(300, 4_000), st.integers(0, 200), st.sampled_from([None, says_always("So it was. " * 99)])
 )
 def test_every_compaction(history: list[Message], window: int, fixed: int, rules: Rules | None) -> None:
     made = compact(history, rules=rules, window=window, fixed=fixed)

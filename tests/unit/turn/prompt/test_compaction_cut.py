@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 
 from brainq.contracts.message import Message
 from brainq.text.estimate import estimate_messages
-from brainq.turn.prompt.compaction_cut import (
-    HistoryCut,
-    cut_history,
-    newest_user_message,
-    unread_from,
-)
+from brainq.turn.prompt.compaction_cut import HistoryCut, cut_history, newest_user_message, unread_from
 from brainq.turn.prompt.summary import summary_message
 from brainq.turn.prompt.transcript import note_kind
 from tests.unit.turn.conversations import TURN, answer, asks, histories, pairs, result, steps, unhurried, user
@@ -138,15 +133,12 @@ def test_every_split(history: list[Message], keep: int) -> None:
     folding = max((i + 1 for i, message in enumerate(history) if note_kind(message) == "summary"), default=0)
     spans = pairs(history)
     legal = [
-        cut
-        for cut in range(folding, len(history) + 1)
-        if not any(call < cut <= answered for call, answered in spans)
+        cut for cut in range(folding, len(history) + 1) if not any(call < cut <= answered for call, answered in spans)
     ]
     may = [cut for cut in legal if cut <= unread_from(history)] or legal[:1]
     fits = [
         cut
         for cut in may
-        if estimate_messages(m for i, m in enumerate(history) if i >= cut or any(m is f for f in front))
-        <= keep
+        if estimate_messages(m for i, m in enumerate(history) if i >= cut or any(m is f for f in front)) <= keep
     ]
     assert found.drop == (fits or may[-1:])[0]

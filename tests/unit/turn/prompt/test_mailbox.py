@@ -8,13 +8,7 @@ from hypothesis import strategies as st
 
 from brainq.contracts.message import Message
 from brainq.contracts.people import TurnInput
-from brainq.turn.prompt.mailbox import (
-    INPUT_FRAME,
-    TurnDrain,
-    TurnMailbox,
-    frame_input,
-    input_messages,
-)
+from brainq.turn.prompt.mailbox import INPUT_FRAME, TurnDrain, TurnMailbox, frame_input, input_messages
 
 
 def said(number: int, text: str = "And Bergen?", readiness: bool | None = None) -> TurnInput:
@@ -64,9 +58,7 @@ inputs = st.builds(
 
 
 @given(st.lists(inputs))
-def test_each_input_is_drained_once_in_order_and_each_with_words_is_one_message(
-    items: list[TurnInput],
-) -> None:
+def test_each_input_is_drained_once_in_order_and_each_with_words_is_one_message(items: list[TurnInput]) -> None:
     drain = TurnMailbox(items).drain()
     ids = [item.client_message_id for item in drain.inputs]
 
@@ -76,14 +68,10 @@ def test_each_input_is_drained_once_in_order_and_each_with_words_is_one_message(
     messages = input_messages(drain, "t-1", 3)
     with_words = [item for item in drain.inputs if item.text.strip()]
     assert [message.content for message in messages] == [item.text for item in with_words]
-    assert [(message.extra or {})["input"] for message in messages] == [
-        item.client_message_id for item in with_words
-    ]
+    assert [(message.extra or {})["input"] for message in messages] == [item.client_message_id for item in with_words]
     assert {(message.role, message.turn, message.step) for message in messages} <= {("user", "t-1", 3)}
     # What is stored and read again is framed as it would have been at once.
-    again = [
-        Message.model_validate_json(message.model_dump_json(exclude_defaults=True)) for message in messages
-    ]
+    again = [Message.model_validate_json(message.model_dump_json(exclude_defaults=True)) for message in messages]
     assert [frame_input(message) for message in again] == [frame_input(message) for message in messages]
 
 

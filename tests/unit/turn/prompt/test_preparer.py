@@ -96,15 +96,7 @@ def test_the_summary_stays_when_turns_are_left_out() -> None:
     kind = Message(role="system", content="Be kind.")
     long = [user("x" * 4000, "t-0"), answer("y", "t-0"), user("short", "t-1"), answer("z", "t-1")]
     prepared = prepare([summary, kind, *long, *OWN], max_context_tokens=500)
-    assert words(prepared.messages)[1:] == [
-        "summary",
-        "Be kind.",
-        "short",
-        "z",
-        "the question",
-        "assistant",
-        "found",
-    ]
+    assert words(prepared.messages)[1:] == ["summary", "Be kind.", "short", "z", "the question", "assistant", "found"]
     assert prepared.left_out == 2
     assert prepared.full_estimate == prepared.estimate + estimate_messages(long[:2])
 

@@ -41,9 +41,7 @@ def test_in_one_piece() -> None:
     heard = Listener()
     text, method, spend = summariser(heard).summarise(folded([user("Hi.")], "Ann."), 300, 100)
     assert (text, method) == ("said 1", "model")
-    assert spend == Spend(
-        kind="compaction", step=4, model="m", input_tokens=90, output_tokens=10, cost_usd=0.1
-    )
+    assert spend == Spend(kind="compaction", step=4, model="m", input_tokens=90, output_tokens=10, cost_usd=0.1)
     (request,) = heard.seen
     assert (request.purpose, request.turn_id, request.step) == ("compaction", TURN, 4)
     assert 0 < request.timeout_s <= 50

@@ -13,12 +13,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput
 from brainq.text.estimate import with_sizes
-from brainq.turn.prompt.tool_selection import (
-    MAX_TEXT_CHARS,
-    SelectionContext,
-    SemanticToolSelector,
-    selection_context,
-)
+from brainq.turn.prompt.tool_selection import MAX_TEXT_CHARS, SelectionContext, SemanticToolSelector, selection_context
 
 WORDS = ("flight", "book", "cancel", "mail", "note", "file", "search", "bag")
 
@@ -54,10 +49,7 @@ def test_a_small_registry_is_shown_whole_and_not_ranked() -> None:
 
 
 def test_the_nearest_are_shown_in_the_registrys_order() -> None:
-    assert names(SemanticToolSelector(2).select("cancel the flight", SPECS)) == [
-        "book_flight",
-        "cancel_flight",
-    ]
+    assert names(SemanticToolSelector(2).select("cancel the flight", SPECS)) == ["book_flight", "cancel_flight"]
 
 
 def test_pinned_tools_stay_whatever_is_said() -> None:
@@ -130,10 +122,7 @@ def test_the_context_is_what_was_said_before_the_turn() -> None:
 
 
 def test_a_first_turn_has_no_context() -> None:
-    assert (
-        selection_context(with_sizes([Message(role="user", content="Hello", turn="t1")]), "t1")
-        == SelectionContext()
-    )
+    assert selection_context(with_sizes([Message(role="user", content="Hello", turn="t1")]), "t1") == SelectionContext()
 
 
 texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)

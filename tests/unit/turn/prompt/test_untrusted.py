@@ -71,9 +71,7 @@ def test_a_delimiter_is_taken_out(hostile: str) -> None:
 def test_no_disguise_of_a_delimiter_closes_the_fence(data: st.DataObject) -> None:
     words = data.draw(st.sampled_from([BEGIN, END, "end untrusted data", "BEGINUNTRUSTEDDATA"]))
     disguised = "".join(
-        data.draw(
-            st.sampled_from([char, char.lower(), chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char])
-        )
+        data.draw(st.sampled_from([char, char.lower(), chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char]))
         + data.draw(st.sampled_from(INVISIBLE))
         for char in words
     )
