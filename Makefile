@@ -95,13 +95,14 @@ docs: $(DOCS) ## the pages and the API as a site, in .site/; make docs ARGS=serv
 $(DOCS): requirements-docs.lock $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $< && touch $@
 
-check: lint ## lint, types, layers
+check: lint ## lint and types
 	@$(BIN)/pyright
 
-lint: $(READY)
+lint: $(READY) ## style, layers, and the words of pages and code
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m ops.words
 
 bench: $(READY) ## the reference turn: throughput, latency, CPU; writes .bench/latest.json
 	@$(BIN)/python -m ops.bench

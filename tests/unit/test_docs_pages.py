@@ -10,13 +10,13 @@ import pytest
 from brainq.settings.deployment import Concurrency, Settings
 from brainq.settings.environment import OTHER_VARIABLES
 from brainq.settings.http import HttpSettings
+from ops import words
 from ops.mutants.bugs import BUGS
 from tests.lua import test_model
 from tests.support.model.mutants import MUTANTS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-TUTORIAL = sorted((DOCS / "tutorial").glob("*.md"))
 NOT_MEASURED = ("## The reference turn", "## What is measured", "## Targets", "## Options")
 
 
@@ -161,52 +161,6 @@ def test_a_first_screen_shows_the_smallest_example(name: str, example: str) -> N
     assert any(example in line for line in first)
 
 
-OUT_OF_USE = re.compile(
-    r"\b(whoever|nobody|somebody|anybody|everybody)\b"
-    r"|\bis\s+no\s+(?!longer|one\b)\w+|\bis\s+none\s+of\b|\bare\s+no\s+(?!longer)\w+",
-    re.IGNORECASE,
-)
-"""Words and turns of phrase that the pages do without."""
-
-
-@pytest.mark.parametrize(
-    "path",
-    [ROOT / "README.md", ROOT / "ops" / "README.md", *sorted(DOCS.rglob("*.md"))],
-    ids=lambda path: str(path.relative_to(ROOT)),
-)
-def test_a_page_is_in_plain_words(path: Path) -> None:
-    prose = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
-    prose = re.sub(r"`[^`\n]*`|\b[Tt]here\s+(is|are)\s+no\b", "", prose)
-    found = [match[0] for match in OUT_OF_USE.finditer(prose)]
-    assert not found
-
-
-def sentences(text: str) -> list[str]:
-    """Those of the prose: no code, tables, headings or pictures."""
-    text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
-    text = re.sub(r"^[|#!].*$", "", text, flags=re.MULTILINE)
-    parts = re.split(r"\n\s*\n|^[-*] ", text, flags=re.MULTILINE)
-    found = [one for part in parts for one in re.split(r"(?<=[.!?:;])\s+(?=[A-Z`*\[])", part.strip())]
-    return [one for one in found if len(one.split()) > 2]
-
-
-MOST_WORDS = 25
-SHORT = [
-    "why.md",
-    "faq.md",
-    "glossary.md",
-    "testing.md",
-    "deploy.md",
-    "upgrade.md",
-    "versions.md",
-    "index.md",
-    "security.md",
-    "backup.md",
-    *(f"tutorial/{p.name}" for p in TUTORIAL),
-]
-
-
-@pytest.mark.parametrize("name", SHORT)
-def test_a_page_for_newcomers_has_short_sentences(name: str) -> None:
-    long = [one for one in sentences(page(name)) if len(one.split()) > MOST_WORDS]
-    assert not long
+@pytest.mark.parametrize("path", words.pages(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_page_has_plain_words_and_short_sentences(path: Path) -> None:
+    assert words.faults(path) == []
