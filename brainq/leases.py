@@ -1,7 +1,7 @@
 """One beating thread a process for every lease it holds.
 
 A worker that claims something hands its renewal to `Beats.renew`; while the `with` block runs, the lease is
-renewed every `every_s`. The first answer other than OK is told to the holder, once."""
+renewed every `every_s`. The first answer other than OK is reported to the holder, once."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class LeaseRenewer:
         return renewal
 
     def beat_now(self) -> None:
-        """Have the thread renew every lease at once, so that what is no longer wanted is told now. Does not wait."""
+        """Have the thread renew every lease at once, so that holders hear of lost leases now. Does not wait."""
         self._woken.set()
 
     def stop(self) -> None:

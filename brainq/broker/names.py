@@ -1,4 +1,4 @@
-"""Queue and task names, each said once."""
+"""Queue and task names, each written once."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def thread_step(name: str, loop: Callable[[threading.Event, Any], None]) -> type
 
     `loop` returns soon after `stopping` is set, within 5 s; a worker does not wait longer for it. If it
     raises or returns before, it is started again after a second: a worker without its sweeper would look
-    healthy. What it raises again and again is said once.
+    healthy. What it raises again and again is logged once.
     """
 
     class ThreadStep(bootsteps.StartStopStep):
@@ -59,6 +59,6 @@ def thread_step(name: str, loop: Callable[[threading.Event, Any], None]) -> type
                     outage.failed(failure)
                 self.stopping.wait(RESTART_AFTER_S)
 
-    # Bootsteps are told apart by this name.
+    # Bootsteps are distinguished by this name.
     ThreadStep.name = cast("Any", f"brainq.{name}")
     return ThreadStep

@@ -331,7 +331,7 @@ class TurnHandle:
 
     def approvals(self) -> tuple[Approval, ...]:
         """Every call of the turn that people are, or were, asked about, in the order they were asked."""
-        return self._wiring.people.approvals.of(self.turn_id)
+        return self._wiring.people.approvals.of_turn(self.turn_id)
 
     def _row(self) -> TurnRow:
         row = self._wiring.store.turns.get(self.turn_id)

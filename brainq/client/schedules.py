@@ -77,7 +77,7 @@ def schedule_row(
         start_ms=start_ms,
         next_ms=start_ms,
     )
-    wiring.people.intake.named(scheduled_request(row, start_ms))  # what no brain could do is refused here
+    wiring.people.intake.check_request(scheduled_request(row, start_ms))  # what no brain could do is refused here
     return row
 
 

@@ -16,7 +16,7 @@ from brainq.gates.schema_check import UnresolvedReference, schema_problem
 from brainq.gates.schema_validator import SchemaValidator
 
 OutputSchema = dict[str, Any] | type[BaseModel]
-"""A JSON schema, or a pydantic model that stands for one."""
+"""A JSON schema, or a pydantic model that gives one."""
 
 MAX_SCHEMA_CHARS = 100_000
 _CODE_FENCE = re.compile(r"```[a-zA-Z]*\s*\n(.*)\n\s*```", re.DOTALL)

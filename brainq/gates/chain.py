@@ -69,7 +69,7 @@ MAX_MESSAGE_CHARS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class HookVerdict:
-    """What the hook said: `denied`, or `arguments` to use instead, or neither (go on)."""
+    """The hook's answer: `denied`, or `arguments` to use instead, or neither (go on)."""
 
     denied: ToolDenied | None = None
     block_tool: bool = False
@@ -119,7 +119,7 @@ _MAX_NAMES_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class GateFacts:
-    """What the gates are told of the turn. `blocked` are the tools blocked so far."""
+    """What the gates know of the turn. `blocked` are the tools blocked so far."""
 
     turn_id: str
     session_id: str

@@ -101,9 +101,9 @@ class _PatternPart:
     engines  how many engines it has, each with memory of its own
     """
 
-    finds: Callable[[str], bool]
+    matches: Callable[[str], bool]
     is_wanted: bool
-    most_chars: int
+    max_chars: int
     bytes: int
     engines: int = 1
 
@@ -113,7 +113,7 @@ class _CompiledPattern:
     """most_chars   the longest text that it is held to"""
 
     parts: tuple[_PatternPart, ...]
-    most_chars: int
+    max_chars: int
 
     @property
     def bytes(self) -> int:
@@ -135,7 +135,7 @@ def matches_anywhere(pattern: str, text: str, look: Callable[[], None] = _no_tim
     """
     compiled = _compiled(pattern)
     text = clean(text)
-    most = compiled.most_chars
+    most = compiled.max_chars
     if len(text) > most:
         raise TooLongForPattern(
             f"a text of {len(text):,} characters is not held to the pattern {shown_pattern(pattern)}; at most "
@@ -143,7 +143,7 @@ def matches_anywhere(pattern: str, text: str, look: Callable[[], None] = _no_tim
         )
     for part in compiled.parts:
         look()
-        if part.finds(text) is not part.is_wanted:
+        if part.matches(text) is not part.is_wanted:
             return False
     return True
 
@@ -174,7 +174,7 @@ def _compile(pattern: str) -> _CompiledPattern:
     if clean(pattern) != pattern:
         raise UnusablePattern("a pattern holds half of a surrogate pair; write whole characters")
     if (whole := _linear_part(pattern)) is not None:
-        return _CompiledPattern((whole,), whole.most_chars)
+        return _CompiledPattern((whole,), whole.max_chars)
     if (looks := len(_LOOK.findall(pattern))) > MAX_LOOKS:
         raise UnusablePattern(
             f"the pattern {shown_pattern(pattern)} looks ahead, behind or back {looks:,} times; write it with at most "
@@ -184,7 +184,7 @@ def _compile(pattern: str) -> _CompiledPattern:
     if parts and None not in parts:
         return _combined(pattern, tuple(part for part in parts if part is not None))
     looking = _backtracking_part(pattern, looks)
-    return _CompiledPattern((looking,), looking.most_chars)
+    return _CompiledPattern((looking,), looking.max_chars)
 
 
 def _combined(pattern: str, parts: tuple[_PatternPart, ...]) -> _CompiledPattern:
@@ -273,7 +273,7 @@ def _linear_part(pattern: str, is_wanted: bool = True) -> _PatternPart | None:
 
 
 def _backtracking_part(pattern: str, looks: int) -> _PatternPart:
-    """By the engine that goes back. Each look, and what stands between two of them, has an engine that reads once."""
+    """By the backtracking engine. Each lookaround, and the part between two of them, has one that reads once."""
     from jsonschema_rs import Draft202012Validator, FancyRegexOptions, ValidationError, ValidationErrorKind
 
     engines = 2 * looks + 1

@@ -56,7 +56,7 @@ class _TimeLimit(threading.local):
         self.ends_at = self.rests_at = float("inf")
         self.known = {}
 
-    def look(self) -> None:
+    def check(self) -> None:
         now = time.thread_time()
         if now > self.ends_at:
             raise _Stopped("it takes too long to hold this to its schema")
@@ -88,7 +88,7 @@ class SchemaValidator:
         self._validator: Any = _validator_class()(words, registry=empty)
 
     def errors(self, value: Any, most_s: float = MAX_CHECK_S) -> list[ValidationError]:
-        """What does not fit, the first thousand. Where that cannot be said, one error of the word UNCHECKED."""
+        """What does not fit, the first thousand. Where that is not known, one error of the word UNCHECKED."""
         from jsonschema.exceptions import ValidationError
         from referencing.exceptions import Unresolvable
 
@@ -130,7 +130,7 @@ def _validator_class() -> Any:
 
 def _timed(check: _Check) -> _Check:
     def timed(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-        _TIME_LIMIT.look()
+        _TIME_LIMIT.check()
         for error in check(validator, value, instance, schema) or ():
             error.message = beginning(error.message, _MAX_MESSAGE_CHARS)  # it holds all of the instance
             yield error
@@ -139,7 +139,7 @@ def _timed(check: _Check) -> _Check:
 
 
 def _checked_reference(stock: _Check) -> _Check:
-    """Asked again about the same part, it tells what it found, without what lies below: that was told the first time.
+    """Asked again about the same part, it repeats its own finding, without those of the parts below.
 
     A schema has no `$id` or `$dynamicRef` within, so one reference always leads to one place.
     """
@@ -153,7 +153,7 @@ def _checked_reference(stock: _Check) -> _Check:
             for found in known.errors:
                 yield ValidationError(**found)
             return
-        if key in _TIME_LIMIT.open:  # no part of a value is within itself: the reference leads back to where it stands
+        if key in _TIME_LIMIT.open:  # no part of a value is within itself: the reference leads back to itself
             raise RecursionError
         _TIME_LIMIT.open.add(key)
         errors = list(itertools.islice(stock(validator, reference, instance, schema), MAX_ERRORS))
@@ -178,14 +178,14 @@ def _without_context(error: ValidationError) -> dict[str, Any]:
 
 
 def _is_boolean(_checker: TypeChecker, instance: Any) -> bool:
-    _TIME_LIMIT.look()
+    _TIME_LIMIT.check()
     return isinstance(instance, bool)
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[ValidationError]:
     from jsonschema.exceptions import ValidationError
 
-    if validator.is_type(instance, "string") and not matches_anywhere(pattern, instance, _TIME_LIMIT.look):
+    if validator.is_type(instance, "string") and not matches_anywhere(pattern, instance, _TIME_LIMIT.check):
         yield ValidationError(f"{instance!r} does not match {shown_pattern(pattern)}")
 
 
@@ -196,7 +196,7 @@ def _pattern_properties(
         return
     for pattern, schema in patterns.items():
         for name, value in instance.items():
-            if matches_anywhere(pattern, name, _TIME_LIMIT.look):
+            if matches_anywhere(pattern, name, _TIME_LIMIT.check):
                 yield from validator.descend(value, schema, path=name, schema_path=pattern)
 
 
@@ -213,7 +213,7 @@ def _additional_properties(stock: _Check) -> _Check:
 
 
 def _found(pattern: str, name: str) -> bool:
-    return matches_anywhere(pattern, name, _TIME_LIMIT.look)
+    return matches_anywhere(pattern, name, _TIME_LIMIT.check)
 
 
 def _unique_items(validator: Any, wanted: bool, instance: Any, _schema: Any) -> Iterator[ValidationError]:

@@ -97,7 +97,7 @@ class Admission:
     limits        of the brains' turns
     children      how many child turns each turn of theirs may start; None: none
     wrote         whether a turn has begun to write, as SQL knows it
-    brakes        what stands on turns and sessions, as SQL knows it
+    brakes        the brakes of turns and sessions, as SQL knows them
     inputs        what was sent into turns
     """
 
@@ -110,15 +110,15 @@ class Admission:
     brakes: Brakes | None = None
     inputs: InputRows | None = None
 
-    def admit(self, request: TurnRequest, said: TurnRequest | None = None) -> AcceptedTurn:
+    def admit(self, request: TurnRequest, original: TurnRequest | None = None) -> AcceptedTurn:
         """Accept and queue. A request_key seen before gives the first turn of that key.
 
-        said   the request as its producer sent it, where it names its brain only now
+        original   the request as its producer sent it, where it names its brain only now
 
         Raises SubmitConflict when the key or the turn id was used with other content, SessionBusy when the request says
         `reject` and the session has a live turn.
         """
-        accepted = self.accepted.accept(request, said)
+        accepted = self.accepted.accept(request, original)
         if accepted.turn_id != request.turn_id or accepted.ended:
             return accepted  # the first one was queued by whoever sent it, or will be by the sweeper
         if accepted.created:
@@ -128,12 +128,12 @@ class Admission:
         return accepted
 
     def queue(self, request: TurnRequest, inputs: Sequence[TurnInput] = ()) -> None:
-        """Make an accepted turn known to Redis, if it is not, with what SQL says stands on it, and with `inputs`.
+        """Make an accepted turn known to Redis, if it is not, with the brakes that SQL has for it, and with `inputs`.
 
         Raises SessionBusy like `admit`.
         """
         sid, tid = request.session_id, request.turn_id
-        brakes = () if self.brakes is None else tuple(self.brakes.of(sid, tid))
+        brakes = () if self.brakes is None else tuple(self.brakes.of_turn(sid, tid))
         word, detail, stopped = self._submit(request, "", RestoredState(brakes=brakes, inputs=tuple(inputs)))
         if word == "BUSY":
             busy = SessionBusy(sid, detail)
@@ -142,9 +142,9 @@ class Admission:
         if self.brakes is None:
             return
         if word != "EXISTS":
-            self.brakes.given_back(tid, brakes)
+            self.brakes.recheck_restored(tid, brakes)
         if stopped:
-            self.brakes.stopped(sid, stopped, f"interrupted by turn {tid}")
+            self.brakes.record_stopped(sid, stopped, f"interrupted by turn {tid}")
 
     def queue_again(self, request: TurnRequest) -> None:
         """`queue` for a turn that was accepted some time ago: Redis may have known it, and lost it. It begins anew, and
@@ -165,7 +165,7 @@ class Admission:
         held += [readiness_hold_id(item.client_message_id) for item in inputs if item.readiness is False]
         if not held or self.brakes is None:
             return request, inputs
-        released = self.brakes.those_released(request.session_id, held)
+        released = self.brakes.released_among(request.session_id, held)
         ready = {"readiness": True}
         if request.readiness is False and readiness_hold_id(request.key) in released:
             request = request.model_copy(update=ready)

@@ -22,7 +22,7 @@ from brainq.observe.logs import logger
 from brainq.ports.redis_calls import Approvals
 from brainq.ports.sql import ApprovalRows, TurnRows
 
-# How an approval stands, of what SQL and Redis say; and why it cannot be decided.
+# An approval's state, of what SQL and Redis have; and why it cannot be decided.
 
 # SQL has an approval before its step is committed to Redis. For as long as this, one that Redis does not know may
 # still come; only what is shown depends on it.
@@ -37,32 +37,32 @@ _STATE_REASONS: dict[ApprovalState, str] = {
 }
 
 
-def reconcile(row: Approval, told: ApprovalStatus | None) -> Approval | None:
-    """SQL's row as it stands, by what Redis told; None when its step is just being committed."""
-    if row.state != "pending" and (told is None or told.state == "void"):
+def reconcile(row: Approval, status: ApprovalStatus | None) -> Approval | None:
+    """SQL's row with the state that Redis has; None when its step is just being committed."""
+    if row.state != "pending" and (status is None or status.state == "void"):
         return row
-    if told is None:
+    if status is None:
         if datetime.now(UTC) - row.created_at < COMMIT_TIME:
             return None
         return row.model_copy(update={"state": "void"})
-    kept = told.args_hash == row.args_hash  # else SQL's arguments are others than those it is about
+    kept = status.args_hash == row.args_hash  # else SQL's arguments are others than those it is about
     return row.model_copy(
         update={
-            "state": told.state,
-            "edited": told.edited,
-            "args_hash": told.args_hash,
-            "arguments": told.arguments if told.arguments is not None else row.arguments if kept else None,
-            "decided_by": told.by,
-            "comment": told.why,
+            "state": status.state,
+            "edited": status.edited,
+            "args_hash": status.args_hash,
+            "arguments": status.arguments if status.arguments is not None else row.arguments if kept else None,
+            "decided_by": status.by,
+            "comment": status.why,
             "decided_at": None
-            if told.decided_at_ms is None
-            else datetime.fromtimestamp(told.decided_at_ms / 1000, UTC),
+            if status.decided_at_ms is None
+            else datetime.fromtimestamp(status.decided_at_ms / 1000, UTC),
         }
     )
 
 
 def decision_refusal(word: DecideResult, turn_state: str, now: Approval, decision: str) -> ApprovalDecided:
-    """Why it cannot be decided like this (any more), and what to do. `turn_state` is told where the turn has ended."""
+    """Why it cannot be decided like this (any more), and what to do. `turn_state` is set where the turn has ended."""
     state = _REFUSED_STATES.get(word, now.state)
     if word == "STALE":
         problem = "its arguments are others than those that were seen; look again, then decide"
@@ -76,7 +76,7 @@ def decision_refusal(word: DecideResult, turn_state: str, now: Approval, decisio
 def _decided_before(now: Approval, decision: str) -> str:
     by = f" by {now.decided_by}" if now.decided_by else ""
     other = ", with other arguments" if now.state == decision else ""
-    return f"it was {now.state}{by} before{other}; a decision stands"
+    return f"it was {now.state}{by} before{other}; a decision is final"
 
 
 # ApprovalDesk: lists the calls that people are asked about, and decides them, each once.
@@ -92,14 +92,14 @@ ArgumentEditor = Callable[[str, Mapping[str, Any], str, TurnRequest], EditedCall
 
 @dataclass(eq=False, kw_only=True)
 class ApprovalDesk:
-    """Redis decides, while a turn lives; SQL is told, and remembers.
+    """Redis decides, while a turn lives; SQL records it.
 
     editor   makes a call of a person's arguments
     redact   whether SQL is to keep no arguments of the turn with this id
     """
 
     rows: ApprovalRows
-    asks: Approvals
+    requests_in_redis: Approvals
     requests: TurnRows
     editor: ArgumentEditor
     redact: Callable[[str], bool]
@@ -123,20 +123,20 @@ class ApprovalDesk:
 
         if state in (None, "pending"):
             return tuple(found.approval for found in islice(walk(state), limit))
-        # Those that SQL has not been told of yet, and those that it has. In this order, so that one that is settled
+        # Those that SQL has not recorded yet, and those that it has. In this order, so that one that is settled
         # between the two is met twice and not missed.
-        untold = list(islice(walk("pending"), limit))
-        told = list(islice(walk(state), limit))
-        found = {placed.row: placed.approval for placed in (*untold, *told)}
+        unrecorded = list(islice(walk("pending"), limit))
+        recorded = list(islice(walk(state), limit))
+        found = {placed.row: placed.approval for placed in (*unrecorded, *recorded)}
         return tuple(found[row] for row in sorted(found, reverse=True)[:limit])
 
-    def of(self, turn_id: str) -> tuple[Approval, ...]:
+    def of_turn(self, turn_id: str) -> tuple[Approval, ...]:
         """A turn's approvals, in the order they were asked for."""
         joined = self._reconciled(self.rows.of(turn_id), again=True)
         return tuple(approval for approval in joined if approval is not None)
 
     def get(self, approval_id: str) -> Approval:
-        """One approval as it stands. Raises InvalidInput for what is not an id, ApprovalNotFound when there is none."""
+        """One approval as it is now. Raises InvalidInput for what is not an id, ApprovalNotFound when there is none."""
         row = self._row(approval_id)
         # One that is just being committed is shown as SQL has it: it was asked for by its name.
         return self._reconciled([row], again=True)[0] or row
@@ -146,7 +146,7 @@ class ApprovalDesk:
 
         args_hash   of the arguments the decider has seen; by default those it has now
 
-        Raises ApprovalDecided when it stands otherwise already.
+        Raises ApprovalDecided when it was decided otherwise before.
         """
         return self._decide(approval_id, "approved", by=by, args_hash=args_hash)
 
@@ -184,7 +184,7 @@ class ApprovalDesk:
         ref = _ref(seen)
         if edited is not None and edited.args_hash == seen.args_hash and not seen.edited:
             edited, args_hash = (None, args_hash or seen.args_hash)  # the arguments it has are what the person wants
-        word, detail = self.asks.decide(
+        word, detail = self.requests_in_redis.decide(
             ref, args_hash=args_hash or seen.args_hash, decision=decision, by=by, why=why, edited=edited
         )
         if word in ("APPROVED", "DENIED"):
@@ -230,10 +230,10 @@ class ApprovalDesk:
             )
 
     def _heal_sql(self, approval: Approval) -> None:
-        """Whoever decided it may have died before SQL was told."""
-        told = self.asks.states([_ref(approval)])[0]
-        if told is not None and told.state == approval.state:
-            self._record_in_sql(approval, told)
+        """The process that decided it may have died before SQL had it."""
+        status = self.requests_in_redis.states([_ref(approval)])[0]
+        if status is not None and status.state == approval.state:
+            self._record_in_sql(approval, status)
 
     def _row(self, approval_id: str) -> Approval:
         turn_id, call_id = split_call_id(approval_id)
@@ -272,8 +272,10 @@ class ApprovalDesk:
         again   look also at those that are settled in SQL: Redis may have lost the decision, and asks again
         """
         asked = [row for row in rows if again or row.state == "pending"]
-        told = dict(zip((row.id for row in asked), self.asks.states([_ref(row) for row in asked]), strict=True))
-        return [reconcile(row, told.get(row.id)) for row in rows]
+        statuses = dict(
+            zip((row.id for row in asked), self.requests_in_redis.states([_ref(row) for row in asked]), strict=True)
+        )
+        return [reconcile(row, statuses.get(row.id)) for row in rows]
 
 
 def _ref(approval: Approval) -> CallRef:
@@ -296,9 +298,9 @@ class ApprovalHealer:
         """Decide again what Redis asks although it was decided, of a page of the decisions after this row."""
         page = self._rows.decided_of_open_turns(after_row, HEAL_PAGE)
         decided = [placed.approval for placed in page if not placed.approval.edited]
-        told = self._asks.states([CallRef(one.session_id, one.turn_id, one.call_id) for one in decided])
+        statuses = self._asks.states([CallRef(one.session_id, one.turn_id, one.call_id) for one in decided])
         healed = 0
-        for approval, asked in zip(decided, told, strict=True):
+        for approval, asked in zip(decided, statuses, strict=True):
             try:
                 healed += self._decide_again(approval, asked)
             except Exception as failure:

@@ -1,6 +1,6 @@
-"""BrakeDesk: holds, readiness flags and cancels, which SQL has before anybody is promised one.
+"""BrakeDesk: holds, readiness flags and cancels, which SQL has before a caller is promised one.
 
-Redis keeps calls from starting, and may lose its data. What SQL says stands is put back: with the turn, when that
+Redis keeps calls from starting, and may lose its data. What SQL has is put back: with the turn, when that
 begins anew; when a call that changes something is to start; and by the sweeper.
 """
 
@@ -23,14 +23,14 @@ PAGE = 500
 
 @dataclass(eq=False)
 class BrakeDesk:
-    """Every brake goes into SQL first and out of it first: what stands there stands."""
+    """Every brake goes into SQL first and out of it first: SQL's rows hold."""
 
     rows: BrakeRows
     holds: Holds
     turns: Turns
 
     def hold(self, session_id: str, turn_id: str, spec: HoldSpec) -> str:
-        """`HELD`, `ALREADY`, `ENDED` or `GONE`: nothing stands after the last two."""
+        """`HELD`, `ALREADY`, `ENDED` or `GONE`: after the last two there is no brake."""
         self.rows.hold(session_id, turn_id, spec)
         try:
             word = self.holds.place(session_id, turn_id, spec)
@@ -52,7 +52,7 @@ class BrakeDesk:
         return word == "RELEASED" or (stood and word == "GONE")
 
     def add_flag(self, session_id: str, spec: HoldSpec) -> str:
-        """`ADDED`, `ALREADY`, or `FULL`: nothing stands after the last."""
+        """`ADDED`, `ALREADY`, or `FULL`: after the last there is no brake."""
         self.rows.flag(session_id, spec)
         word = self.holds.add_flag(session_id, spec)
         if word == "FULL":
@@ -67,7 +67,7 @@ class BrakeDesk:
             return self.release(session_id, turn_id, flag_id)
         return word == "READY" or stood
 
-    def taken(self, session_id: str, flag_id: str, turn_id: str) -> None:
+    def record_taken(self, session_id: str, flag_id: str, turn_id: str) -> None:
         """A turn that became live took the flag: from now on it is a brake of that turn."""
         self.rows.taken(session_id, flag_id, turn_id)
 
@@ -76,7 +76,7 @@ class BrakeDesk:
         self.rows.lift(session_id, turn_id)
 
     def cancel(self, session_id: str, turn_id: str, reason: str) -> str:
-        """`CANCELLED`, `REQUESTED`, `ENDED` or `GONE`. Where SQL is away Redis is told all the same."""
+        """`CANCELLED`, `REQUESTED`, `ENDED` or `GONE`. Where SQL is away Redis gets it all the same."""
         try:
             self.rows.cancel(session_id, turn_id, reason)
         except Exception:
@@ -98,20 +98,20 @@ class BrakeDesk:
             self.rows.cancel(session_id, turn_id, reason)
         return word
 
-    def stopped(self, session_id: str, turn_ids: Iterable[str], reason: str) -> None:
+    def record_stopped(self, session_id: str, turn_ids: Iterable[str], reason: str) -> None:
         """A submit has stopped these turns in Redis."""
         for turn_id in turn_ids:
             self.rows.cancel(session_id, turn_id, reason)
 
-    def of(self, session_id: str, turn_id: str) -> Sequence[Brake]:
-        """What stands on a turn, and the flags of its session that no turn has taken."""
+    def of_turn(self, session_id: str, turn_id: str) -> Sequence[Brake]:
+        """A turn's brakes, and the flags of its session that no turn has taken."""
         return self.rows.of(session_id, turn_id)
 
-    def those_released(self, session_id: str, brake_ids: Sequence[str]) -> set[str]:
+    def released_among(self, session_id: str, brake_ids: Sequence[str]) -> set[str]:
         """Which of these were released."""
         return self.rows.those_released(session_id, brake_ids)
 
-    def given_back(self, turn_id: str, brakes: Iterable[Brake]) -> None:
+    def recheck_restored(self, turn_id: str, brakes: Iterable[Brake]) -> None:
         """These were put back with the turn: what was released between the look and then is let go of again."""
         for brake in brakes:
             if brake.kind == "cancel" or self.rows.stands(brake.session_id, brake.id):
@@ -151,14 +151,14 @@ class BrakeDesk:
         return self.turns.cancel(brake.session_id, brake.turn_id or "", brake.reason) == "CANCELLED"
 
     def _placed(self, brake: Brake, word: str | Exception) -> bool:
-        """What Redis said of a hold that SQL says stands. Raises what it was refused for."""
+        """Redis' reply about a hold that SQL has. Raises what it was refused for."""
         if isinstance(word, Exception):
             raise word
         turn_id = brake.turn_id or ""
         if word != "HELD":
             return False
         if self.rows.stands(brake.session_id, brake.id):
-            log.warning("a hold that Redis had lost stands again", turn_id=turn_id)
+            log.warning("a hold that Redis had lost is back", turn_id=turn_id)
             return True
         # It was released between our look and now.
         self.release(brake.session_id, turn_id, brake.id)

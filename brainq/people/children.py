@@ -46,7 +46,7 @@ class ChildDesk:
     outside: Outside
     intents: CallRows
     cancel: Callable[[str, str, str], object]
-    named: Callable[[TurnRequest], TurnRequest]
+    check_request: Callable[[TurnRequest], TurnRequest]
 
     def start(self, claim: CallClaim, child: ChildTurn) -> tuple[str, str]:
         """(`STARTED`, the child's turn id) or (`REFUSED`, why). The same call again is the same child."""
@@ -67,7 +67,7 @@ class ChildDesk:
         if self.budgets.claim(claim.session_id, claim.turn_id, "children", [claim.call_id]) == ["SPENT"]:
             return "REFUSED", f"this turn has started all the {limits.max_turns} child turns it may"
         try:
-            request = self.named(self._request(claim, child, turn_id, depth, parent.brain))
+            request = self.check_request(self._request(claim, child, turn_id, depth, parent.brain))
             # Should we die before the call parks: what the child brings, and costs, is the call's all the same.
             self.calls.give_token(claim, turn_id)
             started = self.admission.admit(request).turn_id
@@ -78,7 +78,7 @@ class ChildDesk:
         except BrainqError as failure:
             return "REFUSED", str(failure)
         if started != turn_id:
-            return "REFUSED", f"its request_key stands for turn {started!r}, which does not answer this call"
+            return "REFUSED", f"its request_key belongs to turn {started!r}, which does not answer this call"
         self._deliver_again(turn_id)
         return "STARTED", turn_id
 
@@ -142,7 +142,7 @@ class ChildDesk:
             spend=child_spend(result, step),
             outcome=outcome,
         )
-        # USED: it was delivered before, by a worker that may have died before SQL was told.
+        # USED: it was delivered before, by a worker that may have died before SQL had it.
         if reply.word in ("SETTLED", "EARLY", "USED") and not effect.is_read:
             self.intents.record_outcome(ref.turn_id, ref.call_id, attempt, outcome, late=False)
         log.info("child turn delivered", turn_id=request.turn_id, parent=ref.turn_id, did=reply.word.lower())
@@ -192,9 +192,11 @@ def child_outcome(result: TurnResult) -> ToolSuccess | ToolFailure:
         return ToolSuccess(value=result.text + _INCOMPLETE_NOTES.get(result.stop_reason, ""))
     if result.ending is Ending.COMPLETED:  # every answer has a text; SQL may keep none of it
         return ToolFailure(error="the child turn has ended, and its answer is no longer kept", error_type="ChildTurn")
-    said = f"; its last words: {result.last_agent_message}" if result.last_agent_message else ""
+    last_words = f"; its last words: {result.last_agent_message}" if result.last_agent_message else ""
     why = result.error or result.stop_reason.value
-    return ToolFailure(error=f"the child turn ended as {result.ending.value} ({why}){said}", error_type="ChildTurn")
+    return ToolFailure(
+        error=f"the child turn ended as {result.ending.value} ({why}){last_words}", error_type="ChildTurn"
+    )
 
 
 def child_spend(result: TurnResult, step: int) -> Spend:

@@ -112,9 +112,9 @@ class InputDesk:
         if row is None:
             raise InputNotFound(f"no input {client_message_id!r} was sent to session {session_id!r}")
         if row.state == "accepted":
-            told = self.mailbox.receipt(session_id, row.turn_id, client_message_id)
-            if told is not None and told.startswith("consumed"):
-                return _make_receipt(row, "consumed", int(told.split()[1]))
+            receipt = self.mailbox.receipt(session_id, row.turn_id, client_message_id)
+            if receipt is not None and receipt.startswith("consumed"):
+                return _make_receipt(row, "consumed", int(receipt.split()[1]))
         return _make_receipt(row)
 
     def find(self, session_id: str, client_message_id: str) -> Receipt | None:
@@ -144,18 +144,18 @@ class InputDesk:
     def _deliver(self, row: InputRow, expected_turn_id: str | None) -> Receipt:
         if row.state != "accepted":
             return _make_receipt(row)
-        word, told, state = self._put(row)
+        word, receipt, state = self._put(row)
         match word:
             case "ACCEPTED":
                 self._lift_readiness(row)
                 return _make_receipt(row)
             case "FULL":
-                raise MailboxFull(row.turn_id, int(told), int(state))
-            case "ALREADY" if told.startswith("consumed"):
-                step = int(told.split()[1])
+                raise MailboxFull(row.turn_id, int(receipt), int(state))
+            case "ALREADY" if receipt.startswith("consumed"):
+                step = int(receipt.split()[1])
                 self.inputs.consumed(row.session_id, {row.client_message_id: step})
                 return _make_receipt(row, "consumed", step)
-            case "ALREADY" if told == "accepted" and state in LIVE_STATES:
+            case "ALREADY" if receipt == "accepted" and state in LIVE_STATES:
                 self._lift_readiness(row)
                 return _make_receipt(row)
             case "GONE" if self.requests.is_open(row.turn_id):

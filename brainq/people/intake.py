@@ -73,7 +73,7 @@ class Intake:
     named   makes the request name its brain, and raises InvalidInput for one that this brain cannot do
     """
 
-    named: Callable[[TurnRequest], TurnRequest]
+    check_request: Callable[[TurnRequest], TurnRequest]
     admission: Admission
     keys: TurnRows
     desk: InputDesk
@@ -81,34 +81,34 @@ class Intake:
     blobs: Blobs
     limits: QueueLimits
 
-    def submit(self, said: TurnRequest, files: Sequence[File] = ()) -> Submission:
+    def submit(self, original: TurnRequest, files: Sequence[File] = ()) -> Submission:
         """For a caller that can come again: raises QueueFull where too many turns wait. Else like `take`."""
-        request = self.named(said)
+        request = self.check_request(original)
         joined = self._join_live_turn(request, files)
         if joined is not None:
             return joined
         try:
             self.limits.check(request)
         except QueueFull:
-            if self.keys.by_key(request.key) is None:  # what was accepted before is told again
+            if self.keys.by_key(request.key) is None:  # what was accepted before is answered again
                 raise
-        return self._admit(request, said, files)
+        return self._admit(request, original, files)
 
-    def take(self, said: TurnRequest, files: Sequence[File] = ()) -> Submission:
+    def take(self, original: TurnRequest, files: Sequence[File] = ()) -> Submission:
         """However many wait: a message from the broker has nobody who would come again.
 
         Raises InvalidInput, SubmitConflict, SessionBusy; see `admission.Admission.admit`.
 
         files   those that the request refers to: kept before it is accepted
         """
-        request = self.named(said)
-        return self._join_live_turn(request, files) or self._admit(request, said, files)
+        request = self.check_request(original)
+        return self._join_live_turn(request, files) or self._admit(request, original, files)
 
-    def _admit(self, request: TurnRequest, said: TurnRequest, files: Sequence[File]) -> Submission:
+    def _admit(self, request: TurnRequest, original: TurnRequest, files: Sequence[File]) -> Submission:
         # Sent again, it is the turn of its first time, which has them.
         if files and self.keys.by_key(request.key) is None:
             self.blobs.keep(request.session_id, request.turn_id, files)
-        accepted = self.admission.admit(request, said)
+        accepted = self.admission.admit(request, original)
         return Submission(accepted.turn_id, accepted.session_id, accepted.created)
 
     def _join_live_turn(self, request: TurnRequest, files: Sequence[File]) -> Submission | None:

@@ -40,7 +40,7 @@ Taken = Literal["settled", "early", "late"]
 
 settled   the call has it, and its turn goes on
 early     the call's tool has not returned yet; it gets the result when it does
-late      nobody waits any more; that a change was made after all is kept, and the model is told
+late      nobody waits any more; that a change was made after all is kept, and the model reads it
 """
 
 _TOKEN_REFUSALS = {
@@ -60,7 +60,7 @@ _ACCEPTED = ("SETTLED", "EARLY", "LATE")
 
 @dataclass(frozen=True, slots=True)
 class _AwaitedCall:
-    """The call a token stands for, or that its client ran: then the arguments are known, and no intent has them."""
+    """The call of a token, or that its client ran: then the arguments are known, and no intent has them."""
 
     ref: CallRef
     tool: str
@@ -85,7 +85,7 @@ class OutsideDesk:
     def complete(self, token: str, result: object, *, partial: bool = False) -> Taken:
         """Give the call its result: JSON, of at most 256,000 characters; a File, or WithFiles.
 
-        partial   it is not the whole result; the model is told so
+        partial   it is not the whole result; the model reads so
 
         Raises InvalidInput, and TokenRefused.
         """

@@ -116,17 +116,17 @@ class WebhookSender:
     post: Post = post
     every_s: float = POLL_S
     lease_s: float = LEASE_S
-    places: int = THREADS
+    threads: int = THREADS
     max_tries: int = MAX_TRIES
     grace_s: float = GRACE_S
     request_of: Callable[[str], TurnRequest | None] = lambda turn_id: None
 
     def run(self, stopping: threading.Event) -> None:
-        """Send until told to stop; then what is on its way has `grace_s` to end, and else is left to its lease."""
+        """Send until stopped; then what is on its way has `grace_s` to end, and else is left to its lease."""
         places: list[threading.Thread] = []
         for webhook in self.webhooks:
             outage = OutageLog(log, f"webhooks to {url_host(webhook.url)}")
-            for _ in range(self.places):
+            for _ in range(self.threads):
                 place = threading.Thread(
                     target=self._serve, args=(webhook, stopping, outage), name="webhook", daemon=True
                 )
@@ -161,7 +161,7 @@ class WebhookSender:
         return True
 
     def _post(self, webhook: Webhook, delivery: DeliveryClaim, body: bytes) -> str:
-        """As `post`. Where telemetry is on, who is told may go on in the turn's trace."""
+        """As `post`. Where telemetry is on, the receiver may go on in the turn's trace."""
         headers = message_headers(delivery, body, webhook.secret)
         if tracer() is None:
             return self.post(webhook.url, body, headers)

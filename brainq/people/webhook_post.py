@@ -67,12 +67,12 @@ def _addresses(host: str, port: int, within_s: float) -> list[Address]:
 
     threading.Thread(target=look, name="webhook-name", daemon=True).start()
     try:
-        said = found.get(timeout=within_s)
+        addresses = found.get(timeout=within_s)
     except queue.Empty:
         raise TimeoutError("the name was not found in time") from None
-    if isinstance(said, Exception):
-        raise said
-    return said
+    if isinstance(addresses, Exception):
+        raise addresses
+    return addresses
 
 
 # One POST, bounded in time. Redirects are not followed, and no answer is read beyond its status.

@@ -1,4 +1,4 @@
-"""`python -m brainq.tasks.flower -A MODULE flower ...`: that command of `celery`, which ends when it is told to.
+"""`python -m brainq.tasks.flower -A MODULE flower ...`: that command of `celery`, which ends at SIGTERM.
 
 Flower leaves its threads to the interpreter, which waits for them: each waits for a Redis that does not answer, for
 half a minute and more. Flower keeps nothing, so what still hangs after the grace is left.

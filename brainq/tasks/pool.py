@@ -112,7 +112,7 @@ def pool_app(
 
     def doubt(exception: object = None, **_: object) -> None:
         if not isinstance(exception, WorkFailed):  # that is the turn's trouble, not the worker's
-            fitness.doubt()
+            fitness.check_soon()
 
     def stopped(sender: Any = None, **_: object) -> None:
         if getattr(sender, "app", None) is app:
@@ -131,7 +131,7 @@ def pool_app(
     any_app: Any = app
     any_app.fitness = fitness
     any_app.steps["worker"].add(thread_step("fitness", fitness.watch))
-    any_app.steps["worker"].add(thread_step("presence", presence.tell))
+    any_app.steps["worker"].add(thread_step("presence", presence.announce))
     app.finalize()
     return app
 

@@ -14,7 +14,7 @@ from brainq.observe.logs import logger
 # The exceptions by which a task is seen to have failed, in Celery's events, metrics and logs.
 #
 # They are raised after everything was recorded and only for those who watch: nothing is retried or put back. Their
-# text is a word of ours or the name of an error's class, never what an error said.
+# text is a word of ours or the name of an error's class, never an error's text.
 
 
 class WorkFailed(Exception):
@@ -148,7 +148,7 @@ class TaskEvents:
         try:
             dispatcher.send(event, **fields)
         except Exception as away:
-            # Watching is not part of the work: what was to be told is in SQL and Redis.
+            # Watching is not part of the work: what was to be published is in SQL and Redis.
             log.debug("a task event was not sent", why=type(away).__name__)
 
     def _dispatcher(self) -> Any:

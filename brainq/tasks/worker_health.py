@@ -48,8 +48,8 @@ class WorkerHealth:
 
         Raises SystemExit(6) when waiting would not help, such as for a schema newer than this release.
         """
-        while (said := self._cannot_begin()) is not None:
-            self._note(False, said)
+        while (reason := self._cannot_begin()) is not None:
+            self._note(False, reason)
             for _ in range(round(RECHECK_EVERY_S / TICK_S)):
                 time.sleep(TICK_S)
                 give_up()
@@ -59,12 +59,12 @@ class WorkerHealth:
         """From now on, `tell` is called with what changes: True when the worker can work again."""
         self._on_change = tell
 
-    def doubt(self) -> None:
+    def check_soon(self) -> None:
         """A task failed in a way that it should not: look at once."""
         self._doubted.set()
 
     def watch(self, stopping: threading.Event, _worker: Any = None) -> None:
-        """Look again and again until told to stop."""
+        """Check again and again until it is stopped."""
         looked_at = 0.0
         while not stopping.wait(TICK_S):  # however many tasks fail
             age_s = time.monotonic() - looked_at
@@ -90,7 +90,7 @@ class WorkerHealth:
             raise SystemExit(SETUP_EXIT) from wrong
         return None
 
-    def _note(self, fit: bool, said: str) -> None:
+    def _note(self, fit: bool, reason: str) -> None:
         if fit == self._fit:
             return
         self._fit = fit
@@ -98,7 +98,7 @@ class WorkerHealth:
             log.warning("this worker can work again: it consumes")
             mark_ready()
         else:
-            log.error("this worker cannot work: it consumes nothing until it can", why=said)
+            log.error("this worker cannot work: it consumes nothing until it can", why=reason)
             mark_unready()
         if self._on_change is not None:
             self._on_change(fit)
@@ -112,7 +112,7 @@ PRESENT_FOR_S = 10.0  # as long as a lease: of a worker that was killed it is kn
 
 
 class WorkerPresence:
-    """One a worker. `workers` gives where it is said, once the worker is ready.
+    """One a worker. `workers` gives the registry to write to, once the worker is ready.
 
     flush   adds what the process counted to what all have, as often
     """
@@ -134,13 +134,13 @@ class WorkerPresence:
         """The worker consumes."""
         self._ready.set()
 
-    def tell(self, stopping: threading.Event, worker: Any) -> None:
-        """Say so again and again until told to stop; then it is alive no more."""
+    def announce(self, stopping: threading.Event, worker: Any) -> None:
+        """Announce the worker again and again until it is stopped; then withdraw it."""
         while not self._ready.wait(ANNOUNCE_EVERY_S / 10):
             if stopping.is_set():
                 return
         name = f"{self._pool}@{self._owner()}"  # of the process: two workers may have one name by mistake
-        self._write(lambda told: told.forget_dead())
+        self._write(lambda presence: presence.forget_dead())
         while not stopping.is_set():
             pool = worker.pool
             seen = FleetWorker(
@@ -149,10 +149,10 @@ class WorkerPresence:
                 threads=int(pool.limit or 1),
                 busy=int(getattr(pool, "busy", 0)),  # Celery's own `-P threads` does not say
             )
-            self._write(lambda told, seen=seen: told.announce(name, seen, PRESENT_FOR_S))
+            self._write(lambda presence, seen=seen: presence.announce(name, seen, PRESENT_FOR_S))
             self.flush()
             stopping.wait(ANNOUNCE_EVERY_S)
-        self._write(lambda told: told.withdraw(name))
+        self._write(lambda presence: presence.withdraw(name))
 
     def flush(self) -> None:
         """What could not be added is added the next time."""
@@ -166,4 +166,4 @@ class WorkerPresence:
             what(self._workers())
         except Exception as away:
             # The sweeper and the beats say it where Redis is away.
-            log.debug("a worker's presence was not told", why=type(away).__name__)
+            log.debug("a worker's presence was not announced", why=type(away).__name__)

@@ -65,7 +65,7 @@ class AttemptAccount:
     unsent: Spend
 
     @classmethod
-    def of(cls, asking: StepRequest, step: int, price: Price, allowance: Allowance) -> AttemptAccount:
+    def for_request(cls, asking: StepRequest, step: int, price: Price, allowance: Allowance) -> AttemptAccount:
         setting, begin = asking.setting, asking.begin
         most_output = setting.limits.max_output_tokens or 0
         # As the bills of the steps before have shown the estimate to be off.
@@ -89,7 +89,7 @@ class AttemptAccount:
         return lost_spends("lost", self.step, lost, self.price)
 
 
-# The attempts at one step: each is paid for once, asks the model, and tells readers its text.
+# The attempts at one step: each is paid for once, asks the model, and publishes its text.
 
 log = logger("brainq.turn")
 
@@ -122,16 +122,16 @@ class StepRunner:
         self._ask = ask
         self._pause = pause
 
-    def make(
+    def run(
         self, claim: TurnClaim, view: TurnView, asking: StepRequest, lost: Callable[[], bool], trying: OutageRetry
     ) -> StepOutcome:
         # What was waited for since the view was read is gone from the turn's time.
         ends_at = min(time.monotonic() + view.remaining_ms / 1000, trying.ends_at)
-        blobs = trying(partial(self._blobs.of, claim.session_id, asking.messages))
+        blobs = trying(partial(self._blobs.blobs_for, claim.session_id, asking.messages))
         allowance = turn_allowance(view, asking.setting.limits, self._price)
         begin = asking.begin
         for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
-            account = AttemptAccount.of(asking, view.step + 1, self._price, allowance)
+            account = AttemptAccount.for_request(asking, view.step + 1, self._price, allowance)
             begin = replace(begin, under_way=account.so_far())
             step = trying(partial(self._turns.begin_step, claim, begin, self._turns.mark(claim)))
             if step == "LOST":
@@ -158,7 +158,7 @@ class StepRunner:
                 begin = replace(begin.again, lost=spends)
                 continue
             cost = ReplyCost(spend, account.close(reply))
-            return self._replies.act(claim, view, step.step, reply, cost, tail.rest(trying), trying)
+            return self._replies.handle(claim, view, step.step, reply, cost, tail.rest(trying), trying)
         raise AssertionError("the last attempt returns")
 
     def _request(
@@ -213,12 +213,12 @@ class StepRunner:
         return reply, spend
 
     def _report_lost_attempt(self, claim: TurnClaim, account: AttemptAccount, failure: TurnLost) -> None:
-        """Say what the attempt has come to, should nobody have taken the turn yet: whoever does charges it."""
+        """Report what the attempt has used, should no worker have taken the turn yet: its next owner charges it."""
         account.close(failure)
         try:
             self._turns.beat(claim)
-        except Exception as away:  # it was told with the last text, or beat
-            log.info("lost attempt not told", turn_id=claim.turn_id, why=type(away).__name__)
+        except Exception as away:  # the loss was noticed with the last text, or heartbeat
+            log.info("lost attempt not reported", turn_id=claim.turn_id, why=type(away).__name__)
 
     def _wait(self, claim: TurnClaim, step: StepAttempt, failure: ProviderError, remaining_s: float) -> None:
         """Before a stream that broke off is begun again."""
@@ -228,32 +228,32 @@ class StepRunner:
         self._pause(wait_s)
 
     def _text_tail(self, claim: TurnClaim, step: int, attempt: int, trying: OutageRetry) -> TextTail:
-        def tell(mark: str, text: str, kind: EventKind) -> bool:
+        def publish(mark: str, text: str, kind: EventKind) -> bool:
             return self._turns.tell_delta(claim, step, attempt, text, mark, kind)
 
-        return TextTail(tell, lambda: self._turns.mark(claim), trying.is_away)
+        return TextTail(publish, lambda: self._turns.mark(claim), trying.is_unavailable)
 
     def _retry_publisher(self, claim: TurnClaim, step: int, attempt: int) -> Callable[[ModelRetry], None]:
-        def tell(retry: ModelRetry) -> None:
+        def publish(retry: ModelRetry) -> None:
             try:
                 self._turns.tell_retry(claim, step, attempt, retry)
             except Exception as failure:  # the retry itself needs no Redis
-                log.warning("retry not told", turn_id=claim.turn_id, step=step, why=type(failure).__name__)
+                log.warning("retry not published", turn_id=claim.turn_id, step=step, why=type(failure).__name__)
 
-        return tell
+        return publish
 
     def _chunk_callback(self, claim: TurnClaim, step: int, attempt: int) -> Callable[[str], None] | None:
         callback = self._brain.callbacks.on_stream_chunk
         if callback is None:
             return None
 
-        def told(text: str) -> None:
+        def publish(text: str) -> None:
             try:
                 callback(StreamChunk(claim.turn_id, claim.session_id, step, attempt, text))
             except Exception as failure:
                 log.error("on_stream_chunk raised", failure=failure, turn_id=claim.turn_id)
 
-        return told
+        return publish
 
 
 def model_error_end(error: str) -> LoopEnd:

@@ -141,7 +141,7 @@ class AuxiliaryWork:
         self._archive = archive
         self._price = price
 
-    def opening(self, view: TurnView) -> OpeningWave | None:
+    def opening_wave(self, view: TurnView) -> OpeningWave | None:
         """Memory and the context pack, before the first step; None where the brain has neither."""
         if view.opened or view.step > 0:
             return None
@@ -149,7 +149,7 @@ class AuxiliaryWork:
         calls = opening_calls(self._brain, view.request, limit_s)
         return OpeningWave(calls, limit_s) if calls else None
 
-    def open(self, claim: TurnClaim, opening: OpeningWave, trying: OutageRetry) -> OutcomeWord:
+    def dispatch_opening(self, claim: TurnClaim, opening: OpeningWave, trying: OutageRetry) -> OutcomeWord:
         """Dispatch the opening wave."""
         word = trying(lambda: self._auxiliary.open(claim, opening.calls, opening.limit_s))
         return {"OPENED": "opened", "LOST": "lost"}.get(word, "")
@@ -203,7 +203,7 @@ class AuxiliaryWork:
         size = view.history.tokens
         # It is to become half of what it is, not half of what a model takes; a short one stays.
         most = min(limits.max_context_tokens, max(MIN_COMPACTION_TOKENS, size))
-        tracker = ContextTracker.of(most, view.known)
+        tracker = ContextTracker.from_state(most, view.known)
         return self._compact(claim, view, tracker, tracker.tokens(size), 0, trying) if size else ""
 
     def _compact(
@@ -238,9 +238,9 @@ class AuxiliaryWork:
         except Exception as failure:
             # Nothing may leave Redis that SQL does not have. The window is cut to fit meanwhile.
             log.error("context not compacted, SQL does not keep it", failure=failure, turn_id=claim.turn_id)
-            told = {"method": "none", "dropped": 0, "tokens_before": tokens, "tokens_after": tokens}
+            note = {"method": "none", "dropped": 0, "tokens_before": tokens, "tokens_after": tokens}
             spend = made.spend
-            kept = trying(lambda: self._auxiliary.commit_note(claim, "compaction", None, spend, told))
+            kept = trying(lambda: self._auxiliary.commit_note(claim, "compaction", None, spend, note))
             return "compaction put off" if kept else "lost"
         commit = partial(
             self._auxiliary.compact,

@@ -89,7 +89,7 @@ def brain_step_choice(brain: Brain, view: TurnView, info: TurnInfo) -> StepChoic
     return choice
 
 
-# How one step's model is asked: what is said of the step stands over the turn's, and that over the brain's. Pure.
+# How one step's model is asked: a step's options come before the turn's, and those before the brain's. Pure.
 
 _UNFORCED_CHOICES = (None, "auto", "none")
 
@@ -107,10 +107,10 @@ def check_tool_choice(options: TurnOptions, tools: Iterable[str]) -> None:
 
 
 def step_options(step: int, brain: ModelOptions, turn: TurnOptions, chosen: ModelOptions = NO_OPTIONS) -> ModelOptions:
-    """The options of a step, counted from 1. `chosen`: what was said of this very step.
+    """The options of a step, counted from 1. `chosen`: what was set for this very step.
 
     A turn whose model must call a tool at each step could never answer: it would go on until its limit. So what forces
-    a call holds for the first step, unless it was said of the step.
+    a call holds for the first step, unless it was set for the step.
     """
     options = as_model_options(turn).over(brain)
     if step > 1 and options.tool_choice not in _UNFORCED_CHOICES:
@@ -162,13 +162,13 @@ class TurnStarter:
         self._brain = brain
         self._log_user = log_user
         self._remembered = remembered
-        self._ready_said_at = float("-inf")
+        self._ready_logged_at = float("-inf")
 
-    def earlier(self, claim: TurnClaim, view: TurnView) -> int:
+    def earlier_turns(self, claim: TurnClaim, view: TurnView) -> int:
         """How many turns the session had before this one, as far as only SQL still knows it; 0: Redis counts them."""
         return 0 if _has_history(view) else max(0, self._remembered.number(claim.turn_id) - 1)
 
-    def setting(self, view: TurnView, earlier: int) -> StepSetting:
+    def step_setting(self, view: TurnView, earlier: int) -> StepSetting:
         """How the turn's next step is asked. Raises BrainqError when it cannot be: nobody knows the model, or one of
         the brain's functions fails."""
         request, brain = view.request, self._brain
@@ -207,8 +207,8 @@ class TurnStarter:
     def _log_ready(self, turn_id: str) -> None:
         """No readiness flag was there to take: the turn is ready. Said once a minute a process."""
         now = time.monotonic()
-        if now - self._ready_said_at >= READY_LOG_EVERY_S:
-            self._ready_said_at = now
+        if now - self._ready_logged_at >= READY_LOG_EVERY_S:
+            self._ready_logged_at = now
             log.debug("no readiness flag waits: the turn is ready", turn_id=turn_id)
 
     def _call_back(self, info: TurnInfo) -> None:
@@ -231,17 +231,17 @@ class TurnStarter:
 
     def _history_from_sql(self, claim: TurnClaim, request: TurnRequest) -> list[Message]:
         turns = self._remembered.history(claim.session_id, claim.turn_id, TURNS_FROM_SQL)
-        said: list[Message] = []
+        messages: list[Message] = []
         for number, (user, assistant, attachments) in enumerate(turns):
             turn = f"{EARLIER_TURN_PREFIX}{number}"
             if user or attachments:
-                said.append(Message(role="user", content=user, turn=turn, attachments=attachments))
+                messages.append(Message(role="user", content=user, turn=turn, attachments=attachments))
             if assistant:
-                said.append(Message(role="assistant", content=assistant, turn=turn))
+                messages.append(Message(role="assistant", content=assistant, turn=turn))
         if len(turns) >= TURNS_FROM_SQL:
-            return said
+            return messages
         first = self._remembered.first(claim.session_id) if turns else request
-        return [*([] if first is None else opening_messages(first.greeting, first.history)), *said]
+        return [*([] if first is None else opening_messages(first.greeting, first.history)), *messages]
 
 
 def system_prompt_of(brain: Brain, info: TurnInfo) -> str:

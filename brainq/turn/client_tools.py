@@ -38,7 +38,7 @@ def check_client_tools(brain: Brain, request: TurnRequest) -> None:
 
 
 def client_specs(brain: Brain, request: TurnRequest) -> tuple[ToolSpec, ...]:
-    """What model and gates are told of the client's tools. What a call of one does to the world is not known here, so
+    """What model and gates know of the client's tools. What a call of one does to the world is not known here, so
     it counts as a change. One that the brain has got since the submit is the brain's."""
     return tuple(_spec(tool) for tool in request.client_tools if tool.name not in brain.tools)
 
@@ -51,7 +51,7 @@ def turn_specs(brain: Brain, request: TurnRequest) -> Mapping[str, ToolSpec]:
 
 
 def client_call(verdict: Allowed) -> ClientCall:
-    """How a call of a client's tool waits, and what whoever runs it is told."""
+    """How a call of a client's tool waits, and what its runner reads."""
     # ASCII: a hook may have put half of a surrogate pair into them.
     arguments = json.dumps(verdict.arguments, separators=(",", ":"))
     return ClientCall(arguments_json=arguments, timeout_s=verdict.spec.timeout_s)

@@ -43,7 +43,7 @@ class CoordinatorRuntime:
     """All that differs between the turns of one brain and those of another."""
 
     brain: Brain
-    thinker: StepPipeline
+    step_pipeline: StepPipeline
     auxiliary: AuxiliaryWork
     thinking: ThinkingManager
 
@@ -72,8 +72,8 @@ MAX_PERMIT_WAIT_MS = 86_400_000  # so long after it became active a turn waits f
 
 
 def queue_position_to_leave(view: TurnView, did: str) -> str:
-    """The line that the turn is done with, as `stands` says it; "" for none. It was rung to ask for its place: now it
-    has had it, is over, or was answered by another model. One that waits again, or was lost, stands there still."""
+    """The queue that the turn is done with, as `stands` names it; "" for none. It was rung to ask for its place: now it
+    has had it, is over, or was answered by another model. One that waits again, or was lost, keeps its place."""
     if not view.stands or did.startswith("waits for ") or did == "lost":
         return ""
     step = int(view.stands.rsplit(" ", 2)[-2])  # of its ticket: the session, the turn, the step and what it is for
@@ -82,7 +82,7 @@ def queue_position_to_leave(view: TurnView, did: str) -> str:
 
 def requester_of(view: TurnView) -> Requester:
     """What goes on, and what another turn waits for, goes before what has not begun: else that takes the places, and
-    nothing is ever done. Its time stands still while it waits: what it has done is not lost because many began at
+    nothing is ever done. Its deadline does not run while it waits: what it has done is not lost because many began at
     once. A turn without a reply so far may wait for its `max_wait_s`, and its time has not begun."""
     request = view.request
     goes_on = view.step > 0 or view.compaction_tried_at > 0 or request.parent is not None
@@ -136,10 +136,10 @@ class Ownership:
 
     word: str = ""
 
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         return bool(self.word)
 
-    def hear(self, word: str) -> None:
+    def lose(self, word: str) -> None:
         self.word = word
 
 
@@ -189,7 +189,7 @@ class Coordinator:
         owner = f"{next(self._numbers)}@{self._owner}"
         ownership = Ownership()
         # Watched before it is claimed: a cancel is in what is read with the claim, or heard.
-        with self._stops.watch(session_id, turn_id, ownership.hear):
+        with self._stops.watch(session_id, turn_id, ownership.lose):
             return self._claim_and_advance(session_id, turn_id, fence, owner, ownership)
 
     def _claim_and_advance(self, session_id: str, turn_id: str, fence: int, owner: str, ownership: Ownership) -> str:
@@ -212,14 +212,14 @@ class Coordinator:
             return did
         finally:
             if did == "lost":
-                # This process lives: said until Redis hears it, so that the turn is not taken for what kills workers.
+                # This process lives: released until Redis answers, so the turn is not taken for what kills workers.
                 self._beats.renew(lambda: self._turns.release(claim), _ignore_beat)
 
     def _advance_claim(self, claim: TurnClaim, ownership: Ownership) -> str:
-        with self._beats.renew(lambda: self._turns.beat(claim), ownership.hear):
+        with self._beats.renew(lambda: self._turns.beat(claim), ownership.lose):
             view = self._turns.look(claim)
             work = self._brains.of(view.request.brain)
-            trying = self._patience.of(view)
+            trying = self._patience.for_turn(view)
             if work is None:
                 return self._leave_queue(view, self._end_unserved(claim, view, trying))
             request = work.brain.complete(view.request)
@@ -273,7 +273,7 @@ class Coordinator:
         self, work: CoordinatorRuntime, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: OutageRetry
     ) -> str:
         if view.flag and not view.begun:
-            trying(lambda: self._brakes.taken(claim.session_id, view.flag, claim.turn_id))
+            trying(lambda: self._brakes.record_taken(claim.session_id, view.flag, claim.turn_id))
         call_due_hooks(work.brain, self._turns, claim, view, trying)
         thinking = work.thinking.on_turn_start(view.turn_number)
         facts = turn_facts(view)
@@ -288,7 +288,7 @@ class Coordinator:
             case Reflect():
                 raise AssertionError("a step is reflected on once")
             case Think():
-                return self._think(work.thinker, claim, view, ownership, trying)
+                return self._think(work.step_pipeline, claim, view, ownership, trying)
             case Compact():
                 return work.auxiliary.compact_now(claim, view, trying) or self._ender.end(
                     claim, view, NOTHING_TO_COMPACT, trying
@@ -301,7 +301,7 @@ class Coordinator:
     def _think(
         self, thinker: StepPipeline, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: OutageRetry
     ) -> str:
-        asked: StepOutcome = thinker.think(claim, view, ownership.lost, trying)
+        asked: StepOutcome = thinker.run(claim, view, ownership.is_lost, trying)
         match asked:
             case CallsCommitted():
                 return "committed calls"

@@ -22,7 +22,7 @@ class TurnFacts:
     steps_max       the budget's
     lost_reason     why it cannot go on, where Redis lost its state
     lost_attempts   workers that it lost since it last went on
-    died_alone, died_how   how many of them died while they worked on it alone, and how the last of those did
+    quarantine_deaths, death_reason   how many of them died in quarantine, and how the last of those did
     failed_calls    calls of its last step that did not succeed
     reflected_step  the step whose reflection was tried last
     compacted       its history was compacted in this turn
@@ -37,8 +37,8 @@ class TurnFacts:
     cancel_reason: str = ""
     lost_reason: str = ""
     lost_attempts: int = 0
-    died_alone: int = 0
-    died_how: str = ""
+    quarantine_deaths: int = 0
+    death_reason: str = ""
     failed_calls: int = 0
     reflected_step: int = 0
     compacted: bool = False
@@ -55,8 +55,8 @@ def turn_facts(view: TurnView) -> TurnFacts:
         cancel_reason=view.cancel_reason,
         lost_reason=view.lost_reason,
         lost_attempts=view.lost_attempts,
-        died_alone=view.died_alone,
-        died_how=view.died_how,
+        quarantine_deaths=view.died_alone,
+        death_reason=view.died_how,
         failed_calls=view.failed_calls,
         reflected_step=view.reflected_step,
         compacted=view.compacted,
@@ -82,7 +82,7 @@ FALLBACK_TEXTS = {
         "I used up the money allowed for this turn (max_cost_usd) before I could finish. " + LIMIT_HINT
     ),
     StopReason.EMPTY_REPLY: "I could not produce a response.",
-    StopReason.LENGTH: "My reply was cut off before it said anything.",
+    StopReason.LENGTH: "My reply was cut off before its first word.",
     StopReason.FILTERED: "A content filter stopped my reply.",
     StopReason.INVALID_OUTPUT: "I could not give my answer in the form that was asked for.",
     StopReason.CANCELLED: "",
@@ -108,11 +108,11 @@ class End:
     stop_reason: StopReason
     why: str
     error: str = ""
-    said: str = ""
+    standard_text: str = ""
 
     @property
     def text(self) -> str:
-        return self.said or FALLBACK_TEXTS[self.stop_reason]
+        return self.standard_text or FALLBACK_TEXTS[self.stop_reason]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +138,15 @@ class Compact:
 
 Decision = Think | Reflect | Compact | End | Wait
 
-COMPACTED = End(Ending.COMPLETED, StopReason.ANSWERED, "it is compacted", said="The conversation was compacted.")
+COMPACTED = End(
+    Ending.COMPLETED, StopReason.ANSWERED, "it is compacted", standard_text="The conversation was compacted."
+)
 
 NOTHING_TO_COMPACT = End(
     Ending.COMPLETED,
     StopReason.ANSWERED,
     "there is nothing to compact",
-    said="There was nothing to compact: the conversation is short, or its newest messages are all there is.",
+    standard_text="There was nothing to compact: the conversation is short, or its newest messages are all there is.",
 )
 
 NEVER_REFLECTS = ThinkingManager(ThinkLevel.OFF)
@@ -160,13 +162,13 @@ def decide(facts: TurnFacts, thinking: ThinkingManager = NEVER_REFLECTS) -> Deci
         return Wait(f"it waits for {facts.awaits}")
     if facts.lost_reason:
         return End(Ending.FAILED, StopReason.LOST, "Redis lost its state", facts.lost_reason)
-    if facts.died_alone >= MAX_QUARANTINE_DEATHS:
+    if facts.quarantine_deaths >= MAX_QUARANTINE_DEATHS:
         return End(
             Ending.FAILED,
             StopReason.LOST,
             "it kills the process that works on it",
-            f"quarantined: the process that worked on this turn, and on nothing else, {facts.died_how}, "
-            f"{facts.died_alone} times; look at what its system prompt, callbacks and provider do",
+            f"quarantined: the process that worked on this turn, and on nothing else, {facts.death_reason}, "
+            f"{facts.quarantine_deaths} times; look at what its system prompt, callbacks and provider do",
         )
     if facts.lost_attempts >= MAX_LOST_WORKERS:
         return End(
@@ -186,8 +188,10 @@ def decide(facts: TurnFacts, thinking: ThinkingManager = NEVER_REFLECTS) -> Deci
 
 
 def _all_steps_used(steps_max: int) -> End:
-    said = f"I used all {steps_max} steps allowed for this turn (max_steps) before I could finish. {LIMIT_HINT}"
-    return End(Ending.COMPLETED, StopReason.MAX_STEPS, f"all {steps_max} steps are used (max_steps)", said=said)
+    text = f"I used all {steps_max} steps allowed for this turn (max_steps) before I could finish. {LIMIT_HINT}"
+    return End(
+        Ending.COMPLETED, StopReason.MAX_STEPS, f"all {steps_max} steps are used (max_steps)", standard_text=text
+    )
 
 
 BUDGET_ENDS = {

@@ -1,4 +1,4 @@
-"""Ender: ends a turn, sees to what it leaves behind, and says to the model how it ended."""
+"""Ender: ends a turn, sees to what it leaves behind, and tells the next turn's model how it ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from brainq.turn.decide import End
 from brainq.turn.outage import OutageRetry
 from brainq.turn.step_request import LoopEnd
 
-# What brainq itself says to a model. %SECONDS% is filled in by the script that ends a turn.
+# Texts of brainq's own that a model reads. %SECONDS% is filled in by the script that ends a turn.
 
 OPEN_CALL_TEXTS = {
     Ending.CANCELLED: "Cancelled after %SECONDS% s.",
@@ -92,18 +92,18 @@ class Ender:
         # An answer comes from a step, and a step begins the turn.
         begun = view.begun or (answer is not None and answer.message is not None)
         cut_off = begun and end.ending is not Ending.COMPLETED
-        said = trying(lambda: self._turns.said_so_far(claim)) if cut_off else ""
+        streamed = trying(lambda: self._turns.said_so_far(claim)) if cut_off else ""
         while True:
-            ended = trying(partial(self._end, claim, view, end, answer, begun, said, diff, len(changes)))
+            ended = trying(partial(self._end, claim, view, end, answer, begun, streamed, diff, len(changes)))
             if ended != "CHANGED":
                 break
-            # Rare: most turns change nothing that is told, and none of them reads this.
+            # Rare: most turns change no text that has a diff, and none of them reads this.
             changes = found = trying(lambda: self._turns.changes(claim))
             diff = turn_diff(found) or ""
         if isinstance(ended, TurnCleanup):
             self._after(claim, ended)
-            said = f"ended: {end.ending} ({end.stop_reason})"
-            return WorkOutcome(said, TURN_FAILURES.get(end.ending), end.stop_reason.value)
+            did = f"ended: {end.ending} ({end.stop_reason})"
+            return WorkOutcome(did, TURN_FAILURES.get(end.ending), end.stop_reason.value)
         if ended == "MORE" and answer and answer.message and answer.spend:
             return trying(partial(self._go_on, claim, view, answer.message, answer))
         return ended.lower()
@@ -115,7 +115,7 @@ class Ender:
         end: End,
         answer: LoopEnd | None,
         begun: bool,
-        said: str,
+        streamed: str,
         diff: str,
         n_changes: int,
     ) -> TurnCleanup | Literal["MORE", "CHANGED", "LOST"]:
@@ -129,7 +129,7 @@ class Ender:
             stop_reason=end.stop_reason,
             text=text,
             error=end.error,
-            answer=message or _message_in_place(view, end, begun, said),
+            answer=message or _message_in_place(view, end, begun, streamed),
             marker=ending_marker(end.ending, turn_id, view.step + 1) if begun else None,
             outcome=review_note(text, turn_id) if review else None,
             open_status=OPEN_CALL_STATUS[end.ending],
@@ -137,7 +137,7 @@ class Ender:
             first_step=self._first_final_step,
             spend=answer.spend if answer else None,
             tail=answer.tail if answer else "",
-            last="" if _is_own_text(message, end) else said or last_reply_text(view),
+            last="" if _is_own_text(message, end) else streamed or last_reply_text(view),
             diff=diff,
             n_changes=n_changes,
             lost=answer.lost if answer else None,
@@ -163,19 +163,19 @@ class Ender:
 
 
 def _is_own_text(message: Message | None, end: End) -> bool:
-    """Whether the turn's text is the model's own, and not what stands for it."""
+    """Whether the turn's text is the model's own, and not a standard text in its place."""
     return end.stop_reason is StopReason.ANSWERED or (message is not None and message.content != end.text)
 
 
 def last_reply_text(view: TurnView) -> str:
     """The last words of the model in this turn; "" for none."""
-    said = (message.content for message in reversed(view.own) if message.role == "assistant")
-    return next((text for text in said if text.strip()), "")
+    texts = (message.content for message in reversed(view.own) if message.role == "assistant")
+    return next((text for text in texts if text.strip()), "")
 
 
-def _message_in_place(view: TurnView, end: End, begun: bool, said: str) -> Message | None:
-    """What enters the history in an answer's place: a limit's fallback text, or what was said until it was cut off."""
-    text = end.text if end.ending is Ending.COMPLETED else said
+def _message_in_place(view: TurnView, end: End, begun: bool, streamed: str) -> Message | None:
+    """What enters the history in an answer's place: a limit's fallback text, or what was streamed until the cut."""
+    text = end.text if end.ending is Ending.COMPLETED else streamed
     if not begun or not text.strip() or end.stop_reason is StopReason.ANSWERED:
         return None
     return Message(role="assistant", content=text, turn=view.request.turn_id, step=view.step + 1)

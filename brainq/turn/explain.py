@@ -36,10 +36,12 @@ def why_queued(session_id: str, place: QueuePosition | None) -> str:
 
 def _behind_pause(session_id: str, place: QueuePosition) -> str:
     since = f" for {duration_text(place.paused_ms)}" if place.paused_ms else ""
-    said = f" ({place.paused_why})" if place.paused_why else ""
+    reason = f" ({place.paused_why})" if place.paused_why else ""
     held = "it" if place.ahead == 0 else f"it and the {_turns(place.ahead)} before it"
     live = f"; its live turn {place.live} goes on" if place.live else ""
-    return f"queued: session {session_id} is paused{since}{said}{live}; `brainq resume {session_id}` lets {held} begin"
+    return (
+        f"queued: session {session_id} is paused{since}{reason}{live}; `brainq resume {session_id}` lets {held} begin"
+    )
 
 
 def _behind_turn(place: QueuePosition) -> str:

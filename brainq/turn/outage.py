@@ -33,13 +33,13 @@ class OutagePolicy:
     is_away   whether a failure says that Redis or SQL cannot be reached, or takes nothing now
     """
 
-    is_away: Callable[[Exception], bool] = never_unavailable
+    is_unavailable: Callable[[Exception], bool] = never_unavailable
     pause: Callable[[float], None] = time.sleep
 
-    def of(self, view: TurnView) -> OutageRetry:
+    def for_turn(self, view: TurnView) -> OutageRetry:
         """Call it as soon as `view` was read: its deadline counts from there."""
         ends_at = time.monotonic() + max(0, view.remaining_ms) / 1000 + OWNERSHIP_GRACE_S
-        return OutageRetry(view.request.turn_id, self.is_away, self.pause, ends_at)
+        return OutageRetry(view.request.turn_id, self.is_unavailable, self.pause, ends_at)
 
 
 NO_WAITING = OutagePolicy()
@@ -51,7 +51,7 @@ class OutageRetry:
     """Does things that need Redis or SQL, as often as it takes."""
 
     turn_id: str
-    is_away: Callable[[Exception], bool]
+    is_unavailable: Callable[[Exception], bool]
     pause: Callable[[float], None]
     ends_at: float
 
@@ -65,7 +65,7 @@ class OutageRetry:
             try:
                 return work()
             except Exception as failure:
-                if not self.is_away(failure) or time.monotonic() + wait_s >= self.ends_at:
+                if not self.is_unavailable(failure) or time.monotonic() + wait_s >= self.ends_at:
                     raise
                 if wait_s == FIRST_S:
                     log.warning("waiting for Redis or SQL", turn_id=self.turn_id, why=type(failure).__name__)

@@ -1,6 +1,6 @@
 """ReflectionEngine: a model looks back at the steps so far and says what to do differently.
 
-It never stands in a turn's way: without budget, time or an answer, the reflection is a stub and the turn goes on.
+It never holds a turn up: without budget, time or an answer, the reflection is a stub and the turn goes on.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class ReplyHandler:
         self._budgets = budgets
         self._approvals = approvals
 
-    def act(
+    def handle(
         self,
         claim: TurnClaim,
         view: TurnView,
@@ -43,7 +43,7 @@ class ReplyHandler:
         tail: str,
         trying: OutageRetry,
     ) -> StepOutcome:
-        """`tail` is the text that readers were not told yet. None: the turn was lost."""
+        """`tail` is the text that is not published yet. None: the turn was lost."""
         judged = judge_finish(view, step, reply)
         schema = view.request.output_schema
         if judged is None and schema is not None and not reply.calls:

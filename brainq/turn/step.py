@@ -58,10 +58,10 @@ class StepPipeline:
             brain=brain, turns=turns, replies=replies, price=price, blobs=blobs, ask=ask, pause=pause
         )
 
-    def think(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: OutageRetry) -> StepOutcome:
-        earlier = 0 if view.begun else trying(lambda: self._beginner.earlier(claim, view))
+    def run(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: OutageRetry) -> StepOutcome:
+        earlier = 0 if view.begun else trying(lambda: self._beginner.earlier_turns(claim, view))
         try:
-            setting = self._beginner.setting(view, earlier)
+            setting = self._beginner.step_setting(view, earlier)
         except BrainqError as failure:
             return model_error_end(str(failure))
         start: TurnStart | None = None
@@ -69,9 +69,9 @@ class StepPipeline:
             start = self._beginner.start(claim, view, setting, trying)
             view = with_start(view, start)
 
-        opening = self._auxiliary.opening(view)
+        opening = self._auxiliary.opening_wave(view)
         if opening is not None:
-            open_wave = partial(self._auxiliary.open, claim, opening, trying)
+            open_wave = partial(self._auxiliary.dispatch_opening, claim, opening, trying)
             if did := self._begin_then(claim, start, trying, open_wave):
                 return _postponed(did)
 
@@ -84,7 +84,7 @@ class StepPipeline:
                 return _postponed(did)
 
         request = step_request(view, setting, step, self._price, len(self._brain.tools.specs), start)
-        return self._attempts.make(claim, view, request, lost, trying)
+        return self._attempts.run(claim, view, request, lost, trying)
 
     def _begin_then(
         self, claim: TurnClaim, start: TurnStart | None, trying: OutageRetry, work: Callable[[], OutcomeWord]

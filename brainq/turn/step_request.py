@@ -122,7 +122,7 @@ class StepPreparer:
         added = client_specs(self._brain, view.request)
         tools_estimate = self._tools_estimate(chosen) + estimate_tools(added)
         most = setting.limits.max_context_tokens
-        tracker = ContextTracker.of(most, view.known)
+        tracker = ContextTracker.from_state(most, view.known)
         preparation = self._preparer.prepare(
             view.request,
             with_sizes(inputs, view.history),
@@ -141,7 +141,7 @@ class StepPreparer:
 
     def _tools(self, view: TurnView, named: str | None) -> tuple[ToolSpec, ...]:
         """The tools this turn's model sees: chosen before the first step, and the same ones at each later one; and the
-        one that it is told to call."""
+        one that it must call."""
         specs = tuple(self._brain.tools.specs.values())
         if self._selector is None or len(specs) <= self._selector.max_tools:
             return specs
@@ -149,8 +149,8 @@ class StepPreparer:
             return tuple(spec for spec in specs if spec.name in view.shown or spec.name == named)
         context = selection_context(view.history, view.request.turn_id)
         selected = self._selector.select(view.request.user_message, specs, context=context)
-        told = self._brain.tools.get(named) if named else None
-        return selected if told is None or told.spec in selected else (*selected, told.spec)
+        forced = self._brain.tools.get(named) if named else None
+        return selected if forced is None or forced.spec in selected else (*selected, forced.spec)
 
     def _tools_estimate(self, specs: Sequence[ToolSpec]) -> int:
         """`estimate_tools`, each tool of the brain looked at once: their schemas do not change."""
@@ -184,7 +184,7 @@ def step_request(
         drained=len(view.inputs),
         inputs=step.inputs,
         readiness=readiness_word(step.drain),
-        full=step.tracker.warns(step.estimate),
+        full=step.tracker.warning_percent(step.estimate),
         turn=start,
     )
     return StepRequest(setting, step.preparation.messages, (*step.chosen, *step.added), begin)

@@ -43,7 +43,7 @@ class TextTail:
 
     tell: PublishDelta
     mark: Callable[[], str]
-    is_away: Callable[[Exception], bool] = never_unavailable
+    is_unavailable: Callable[[Exception], bool] = never_unavailable
     started: float = field(default_factory=time.monotonic)
     _kind: EventKind = EventKind.TEXT_DELTA
     _parts: list[str] = field(default_factory=list[str])
@@ -64,10 +64,10 @@ class TextTail:
         try:
             ours = self._write()
         except Exception as failure:
-            if not self.is_away(failure):
+            if not self.is_unavailable(failure):
                 raise
             # The reply is worth more than its readers' patience: they read this later.
-            log.info("text not told yet", why=type(failure).__name__)
+            log.info("text not published yet", why=type(failure).__name__)
             self._quiet_s = min(LONGEST_QUIET_S, 2 * self._quiet_s or QUIET_S)
             self.started = time.monotonic()
             return True
@@ -98,7 +98,7 @@ class TextTail:
         return True
 
 
-# Asking the model: one attempt at a step, its text told to readers as it comes.
+# Asking the model: one attempt at a step, its text published as it comes.
 #
 # What comes out of the provider is the model's; what telling readers brings is ours, and never the model's failure.
 

@@ -31,7 +31,7 @@ PREFIXES: dict[ThinkLevel, str] = {
         "that every part of the request is done, and that a result shows each thing you claim."
     ),
 }
-"""Level -> what stands behind the system prompt of each step, before the runtime's metadata."""
+"""Level -> what follows the system prompt of each step, before the runtime's metadata."""
 
 
 def should_reflect(level: ThinkLevel, step: int, failed_calls: int, reflected_step: int = 0) -> bool:

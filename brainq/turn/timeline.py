@@ -24,7 +24,7 @@ THINKING_STARTERS = frozenset(
         EventKind.COMPACTION,
     }
 )
-"""After these the coordinator can go on; what it does beside the steps is told only when it is done."""
+"""After these the coordinator can go on; what it does beside the steps is published only when it is done."""
 
 
 def fold_timeline(timeline: Timeline, events: Iterable[TurnEvent]) -> Timeline:
@@ -80,18 +80,20 @@ class _TimelineFold:
 
     # What happens to bars.
 
-    def _open(self, bar_id: str, kind: BarKind, **said: Any) -> None:
+    def _open(self, bar_id: str, kind: BarKind, **fields: Any) -> None:
         if bar_id not in self._bars:
-            self._bars[bar_id] = TimelineBar.model_validate({"id": bar_id, "kind": kind, "from_ms": self._now, **said})
+            self._bars[bar_id] = TimelineBar.model_validate(
+                {"id": bar_id, "kind": kind, "from_ms": self._now, **fields}
+            )
 
-    def _change(self, bar_id: str, **said: Any) -> None:
+    def _change(self, bar_id: str, **fields: Any) -> None:
         if bar_id in self._bars:
-            self._bars[bar_id] = self._bars[bar_id].model_copy(update=said)
+            self._bars[bar_id] = self._bars[bar_id].model_copy(update=fields)
 
-    def _close(self, bar_id: str, **said: Any) -> None:
+    def _close(self, bar_id: str, **fields: Any) -> None:
         bar = self._bars.get(bar_id)
         if bar is not None and bar.to_ms is None:
-            self._change(bar_id, to_ms=self._now, spans=self._ended(bar), **said)
+            self._change(bar_id, to_ms=self._now, spans=self._ended(bar), **fields)
 
     def _ended(self, bar: TimelineBar) -> tuple[TimelineSpan, ...]:
         """Its spans, none open any more, and none beyond now; one that took no time is left out."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from brainq.ports.redis_turns import Capacity
 
-DEFAULT_THREADS = 100  # threads of one coordinator, where none has said that it is alive
+DEFAULT_THREADS = 100  # threads of one coordinator, where none has announced itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ class CapacityKeeper:
     cap             that of the only brain, whose turns name none
     """
 
-    room: Capacity
+    capacity: Capacity
     threads: Callable[[], int]
-    most: int | None
-    most_a_tenant: int | None
+    max_turns: int | None
+    max_turns_a_tenant: int | None
     own: Mapping[str, int]
     caps: Mapping[str, int]
     cap: int | None
 
-    def keep(self) -> None:
-        size = turn_capacity(self.threads(), self.most, self.most_a_tenant, self.cap)
-        self.room.keep(size.all, size.tenant, self.own, self.caps)
+    def apply(self) -> None:
+        size = turn_capacity(self.threads(), self.max_turns, self.max_turns_a_tenant, self.cap)
+        self.capacity.keep(size.all, size.tenant, self.own, self.caps)

@@ -25,7 +25,7 @@ MAX_RUN_S = 2.0  # for what is due; the rest is begun the next time
 MISSED_AFTER_MS = 60_000
 FULL_MS = 60_000
 MISSED = "missed: "  # how a note about instants of the past begins
-RECHECK_MS = 600_000  # a schedule whose next instant cannot be told
+RECHECK_MS = 600_000  # a schedule whose next instant is not known
 
 
 def schedule_verdict(
@@ -146,7 +146,7 @@ class ScheduleRunner:
         """The next instant that may begin a turn, and which were missed.
 
         What came due within the last minute is in its time still. Of what is older only `due_ms` may have been made up
-        for. That some were missed is said until there is something newer to say.
+        for. The note of missed ones stays until there is a newer note.
         """
         after = partial(self.next_ms, row.timing, row.zone, row.start_ms)
         following = after(max(due_ms, now_ms - MISSED_AFTER_MS))

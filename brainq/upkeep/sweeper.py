@@ -113,7 +113,7 @@ class Sweeper:
     brakes: Brakes
     heal_approvals: Callable[[int], ComparedPage]
     run_schedules: Callable[[], object]
-    keep_room: Callable[[], None]
+    keep_capacity: Callable[[], None]
 
     def __post_init__(self) -> None:
         self._epoch = ""
@@ -127,7 +127,7 @@ class Sweeper:
         self._outages: dict[str, OutageLog] = {}
 
     def run(self, stop: threading.Event, watchers: TaskEvents | None = None) -> None:
-        """Sweep until told to stop. What fails (Redis or SQL away) is said once, and tried again."""
+        """Sweep until stopped. What fails (Redis or SQL away) is logged once, and tried again."""
         self._watchers = watchers
         sweeps = 0
         while not stop.wait(self.every_s):
@@ -147,7 +147,7 @@ class Sweeper:
     def _compare(self) -> None:
         if not self.index.take_comparing(self.every_s * COMPARE_EVERY_SWEEPS * COMPARER_LOST_AFTER):
             return
-        self._run_part("keep the room", self.keep_room)
+        self._run_part("keep the room", self.keep_capacity)
         epoch = self.index.epoch()
         if epoch != self._epoch:
             for walk in self._walks.values():

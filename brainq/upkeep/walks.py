@@ -105,7 +105,7 @@ class Comparer:
     def readmit(self, turn_id: str) -> bool:
         """Queue a turn that Redis does not know, if SQL waits for its end; False when nobody does.
 
-        A turn that stands in the index and is not there was lost by itself.
+        A turn that the index names and that is not there was lost by itself.
         """
         return self._accepted.result(turn_id) is None and self._admit(turn_id)
 

@@ -71,7 +71,7 @@ def make_people(
         brakes=brakes,
         inputs=inputs,
         intake=Intake(
-            named=named,
+            check_request=named,
             admission=admission,
             keys=store.turns,
             desk=inputs,
@@ -85,7 +85,7 @@ def make_people(
         ),
         children=ChildDesk(
             limits=brains.each(lambda brain: brain.children),
-            named=named,
+            check_request=named,
             requests=store.turns,
             admission=admission,
             budgets=state.budgets,
@@ -96,7 +96,7 @@ def make_people(
         ),
         approvals=ApprovalDesk(
             rows=store.approvals,
-            asks=state.approvals,
+            requests_in_redis=state.approvals,
             requests=store.turns,
             editor=partial(_edited_call, brains),
             redact=turn_brains.redacts,

@@ -45,10 +45,10 @@ def make_sweeper(parts: Services, coordinator: Coordinator, finalizer: TurnFinal
     settings, state, store, people = parts.settings, parts.state, parts.store, parts.people
     caps, cap = live_turn_caps(parts.brains)
     room = CapacityKeeper(
-        room=state.room,
+        capacity=state.room,
         threads=lambda: sum(seen.threads for seen in state.workers.alive() if seen.pool == "coordinator"),
-        most=settings.max_live_turns,
-        most_a_tenant=settings.max_live_turns_a_tenant,
+        max_turns=settings.max_live_turns,
+        max_turns_a_tenant=settings.max_live_turns_a_tenant,
         own=settings.live_turns_of,
         caps=caps,
         cap=cap,
@@ -70,5 +70,5 @@ def make_sweeper(parts: Services, coordinator: Coordinator, finalizer: TurnFinal
         brakes=people.brakes,
         heal_approvals=people.approval_healer.heal,
         run_schedules=make_schedule_runner(parts).run,
-        keep_room=room.keep,
+        keep_capacity=room.apply,
     )

@@ -112,7 +112,7 @@ def test_no_call_of_a_filtered_reply_runs(pumps: Callable[..., Pump]) -> None:
 @pytest.mark.parametrize(
     ("finish", "stop_reason", "stand_in"),
     [
-        ("length", StopReason.LENGTH, "My reply was cut off before it said anything."),
+        ("length", StopReason.LENGTH, "My reply was cut off before its first word."),
         ("content_filter", StopReason.FILTERED, "A content filter stopped my reply."),
     ],
 )

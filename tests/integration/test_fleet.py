@@ -88,7 +88,7 @@ def test_a_worker_is_alive_as_long_as_it_says_so(pump: Pump) -> None:
     threads.start(goes_on.wait)
     presence = WorkerPresence("serial", lambda: "host-1", lambda: workers)
     teller = threading.Thread(
-        target=presence.tell,
+        target=presence.announce,
         args=(stopping, SimpleNamespace(hostname="serial2@host", pool=SimpleNamespace(limit=4, busy=threads.busy))),
     )
     dead = FleetWorker(name="serial@dead", pool="serial", threads=1, busy=0)

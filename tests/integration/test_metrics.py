@@ -164,7 +164,7 @@ def test_what_a_worker_counted_is_flushed_while_it_lives_and_when_it_ends(pump: 
         "serial", lambda: "h-1", lambda: pump.wiring.state.workers, lambda: metrics.flush(counted)
     )
     worker = SimpleNamespace(hostname="serial@h", pool=SimpleNamespace(limit=1, busy=0))
-    teller = threading.Thread(target=presence.tell, args=(stopping, worker))
+    teller = threading.Thread(target=presence.announce, args=(stopping, worker))
     counted.add(m.STEPS, "shop", by=2)
     teller.start()
     try:

@@ -9,7 +9,7 @@ from typing import Any
 from celery.worker.consumer import control as stock
 from celery.worker.request import Request
 
-# Remote control that can be asked and not told: whoever can publish to its channel stops no worker.
+# Remote control that answers questions and takes no commands: publishing to its channel stops no worker.
 #
 # Celery's own lets one PUBLISH stop every worker, revoke tasks, or have a worker read another queue: a write in the
 # pool of the reads.

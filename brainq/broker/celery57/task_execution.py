@@ -139,6 +139,6 @@ def _record_failure(task: Any, failure: Exception, args: Any, kwargs: Any, reque
     """As Celery: the handler of failures, the signal, the log line, and no frame kept alive."""
     context = Context(request, args=args, called_directly=False, kwargs=kwargs)
     info = trace.TraceInfo(trace.FAILURE, failure)
-    told = info.handle_error_state(task, context)
+    reply = info.handle_error_state(task, context)
     trace.traceback_clear(failure)
-    return trace.trace_ok_t(told, info, 0.0, None)
+    return trace.trace_ok_t(reply, info, 0.0, None)

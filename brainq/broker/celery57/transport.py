@@ -105,7 +105,7 @@ def check_item(item: bytes | str, queue: str) -> dict[str, Any]:
 
 
 def _shown_name(task: str, given: object, body: str) -> str | None:
-    """The name that stands in for the task's in logs and metrics: a call's is its tool's, a finalizer step's and a
+    """The name that replaces the task's in logs and metrics: a call's is its tool's, a finalizer step's and a
     judgement's what they run."""
     place = NAMED_BY_ARGUMENT.get(task)
     if place is None:
@@ -176,7 +176,7 @@ class _CheckedChannel:
             queue, is_later = name.rsplit(self.sep, 1)[0], self._is_later(name)
             self._queue_cycle.rotate(queue)
             may_be_backlog = self._may_be_backlog()
-            # Before anything else can fail: it stands on no queue any more.
+            # Before anything else can fail: it is on no queue any more.
             self._admit_and_deliver(item, queue, is_later=is_later)
             if may_be_backlog:
                 for text in self._pop_more(connection, key, LATER_THREADS.free if is_later else MAX_AT_ONCE):

@@ -16,7 +16,7 @@ from brainq.contracts.people import ApprovalRequest, ApprovalRequirement
 from brainq.observe.logs import logger
 from brainq.tools.tool import MAX_REASON_CHARS, Tool
 
-# Which calls need a person's approval, and what the person is told of the reason.
+# Which calls need a person's approval, and the reason that the person is given.
 
 MAX_SOURCES = 5
 
@@ -67,8 +67,8 @@ def _rule_answer(rule: Callable[[dict[str, Any]], object], arguments: Mapping[st
         raise TypeError("the rule answered an awaitable, which says nothing yet")
     if not answer:
         return ""
-    said = answer.strip()[:MAX_REASON_CHARS] if isinstance(answer, str) else ""
-    return said or "the tool asks for an approval of this call"
+    reason = answer.strip()[:MAX_REASON_CHARS] if isinstance(answer, str) else ""
+    return reason or "the tool asks for an approval of this call"
 
 
 # What people are asked about a step's calls, as SQL keeps it from before the step is committed.

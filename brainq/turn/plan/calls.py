@@ -136,7 +136,7 @@ def _judge_in_order(calls: Sequence[ToolCall], facts: GateFacts, brain: Brain, r
 
 
 def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, tell: AskAgain) -> CallPlan:
-    """The calls of a reply that is not whole: none runs, each is told why."""
+    """The calls of a reply that is not whole: none runs, each gets the reason as its result."""
     request = view.request
     turn_id = request.turn_id
     denied = [

@@ -1,5 +1,5 @@
 """What becomes of a reply that cannot be acted on: one that is not whole, or an answer that does not fit its schema.
-None of its calls runs; the model is told, or the turn ends. Pure."""
+None of its calls runs; the model reads why, or the turn ends. Pure."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _count(view: TurnView, problems: set[str]) -> int:
 
 
 def problem_note(tell: AskAgain, turn_id: str, step: int) -> Message:
-    """The note that follows a reply without calls, whose tool messages would have said it."""
+    """The note that follows a reply without calls, whose tool messages would have carried it."""
     return Message(
         role="user",
         content=f"[Note from the runtime, not from the user: {tell.text}]",

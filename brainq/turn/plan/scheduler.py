@@ -21,7 +21,7 @@ class Schedulable:
 class ToolScheduler:
     """Puts calls into numbered waves; waves run one after another.
 
-    The model's order around anything that is not a read stands: reads before it, then it alone, then what
+    The model's order around anything that is not a read is kept: reads before it, then it alone, then what
     follows. Reads that share a resource key go into separate waves. Calls that the client runs stand among the reads:
     they are open side by side, and a write of the brain's waits for them. With `parallel=False`, or one call, every
     call has a wave of its own, but for neighbours that the client runs: what it does is its own to order.

@@ -28,7 +28,7 @@ class BlobCache:
         self._kept: OrderedDict[tuple[str, str], tuple[float, bytes]] = OrderedDict()
         self._size = 0
 
-    def of(self, session_id: str, messages: Iterable[Message]) -> Mapping[str, bytes]:
+    def blobs_for(self, session_id: str, messages: Iterable[Message]) -> Mapping[str, bytes]:
         """The bytes of the messages' attachments, by sha256; what is gone is left out. Raises what SQL raises."""
         wanted = {one.sha256 for message in messages for one in message.attachments}
         if not wanted:

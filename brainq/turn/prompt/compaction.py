@@ -34,7 +34,7 @@ MIN_SUMMARY_TOKENS = 120
 
 MAX_SUMMARY_TOKENS = 2_000
 
-MAX_SHARE_OF_DROPPED = 0.75  # a summary as long as what it stands for would save nothing
+MAX_SHARE_OF_DROPPED = 0.75  # a summary as long as what it replaces would save nothing
 
 
 def should_compact(

@@ -29,7 +29,7 @@ class HistoryCut:
     drop       how many of the oldest messages are taken out
     front      those of them that are put back, in their order: system messages, the newest user message, and
                the one that began the turn
-    dropped    the others: what the summary stands for
+    dropped    the others: what the summary replaces
     tail       what is not touched
     """
 

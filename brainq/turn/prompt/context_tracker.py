@@ -49,7 +49,7 @@ class ContextTracker:
     ratio: float = 1.0
 
     @classmethod
-    def of(cls, max_context_tokens: int, known: tuple[int, int]) -> ContextTracker:
+    def from_state(cls, max_context_tokens: int, known: tuple[int, int]) -> ContextTracker:
         """From what the turn's state keeps: (reported, estimated) of the last request, (0, 0) for none."""
         return cls(max_context_tokens).after(*known)
 
@@ -71,7 +71,7 @@ class ContextTracker:
         """The largest estimate that stays within so many tokens."""
         return max(0, math.floor(round(tokens / self.ratio, 6)))
 
-    def warns(self, estimate: int) -> int:
+    def warning_percent(self, estimate: int) -> int:
         """How full the context is with a request of this estimate, in per cent, from 70 on; below that 0."""
         tokens = self.tokens(estimate)
         if level_of(tokens, self.max_context_tokens) == "ok":

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from brainq.contracts.message import Message
 from brainq.contracts.people import HoldSpec, TurnInput, readiness_hold_id
 
-INPUT_FRAME = "\n\n[Sent while you were working on the task above, which still stands.]"
+INPUT_FRAME = "\n\n[Sent while you were working on the task above, which goes on.]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class TurnDrain:
     """What was taken out of a mailbox at once.
 
     inputs      in the order they were accepted
-    readiness   the newest that was said, True or False; None: nobody said anything
+    readiness   the newest that an input sets, True or False; None: no input sets it
     """
 
     inputs: tuple[TurnInput, ...] = ()
@@ -40,8 +40,8 @@ class TurnMailbox:
         """Take everything out. The newest readiness that is not None wins, whatever came after it without one."""
         inputs = tuple(self._pending.values())
         self._pending = {}
-        said = (item.readiness for item in reversed(inputs) if item.readiness is not None)
-        return TurnDrain(inputs, next(said, None))
+        readiness = (item.readiness for item in reversed(inputs) if item.readiness is not None)
+        return TurnDrain(inputs, next(readiness, None))
 
 
 def input_messages(drain: TurnDrain, turn_id: str, step: int) -> tuple[Message, ...]:
@@ -81,8 +81,8 @@ def readiness_word(drain: TurnDrain) -> HoldSpec | str:
         return ""
     if drain.readiness:
         return "ready"
-    told = next(item for item in reversed(drain.inputs) if item.readiness is False)
-    return HoldSpec(id=readiness_hold_id(told.client_message_id), reason="the input said so")
+    newest = next(item for item in reversed(drain.inputs) if item.readiness is False)
+    return HoldSpec(id=readiness_hold_id(newest.client_message_id), reason="set by the input")
 
 
 def _input_mark(item: TurnInput) -> dict[str, JsonValue]:

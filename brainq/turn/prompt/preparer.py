@@ -100,8 +100,8 @@ class TurnPreparer:
         # Only what is framed is another text than the history's.
         own_size = size + sum(
             estimate_message(shown) - known
-            for shown, said, known in zip(own, unframed, history.sizes[begin:], strict=True)
-            if shown is not said
+            for shown, plain, known in zip(own, unframed, history.sizes[begin:], strict=True)
+            if shown is not plain
         )
         added_size = estimate_messages([*head, *added])
         budget = window - tools_estimate - added_size - own_size
@@ -124,7 +124,7 @@ def _memory_messages(text: str, window: int) -> list[Message]:
 
 
 def _before_message(request: TurnRequest, pack_json: str | None, window: int) -> list[Message]:
-    """What stands between the history and the user's message."""
+    """What comes between the history and the user's message."""
     added: list[Message] = []
     if pack_json and pack_json.strip():
         added.append(pack_message(pack_json, _chars_in(pack_json, int(window * PACK_SHARE))))
@@ -194,7 +194,7 @@ def _is_pinned(message: Message) -> bool:
 
 # The context pack, memory and skill context, as a model sees them.
 #
-# Pack and memory are data, fenced. Both hold what users once said and what tools found, so nobody vouches for them.
+# Pack and memory are data, fenced. Both hold what users once wrote and what tools found, so they are untrusted.
 # They are `user` messages: a `system` message at the front of a request is hoisted into the system prompt on some
 # wires, and text in it would be obeyed.
 

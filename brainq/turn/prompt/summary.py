@@ -1,4 +1,4 @@
-"""The summary that stands for dropped messages: what goes in, how it is framed, and its text, by a model or by
+"""The summary that replaces dropped messages: what goes in, how it is framed, and its text, by a model or by
 rules alone.
 """
 
@@ -22,7 +22,7 @@ from brainq.text.surrogates import clean
 from brainq.turn.prompt.transcript import call_text, note_kind, transcript_lines
 from brainq.turn.prompt.untrusted import untrusted
 
-# The summary that stands for dropped messages: what goes in, how it is framed, and one made by rules alone.
+# The summary that replaces dropped messages: what goes in, how it is framed, and one made by rules alone.
 #
 # Beside the text it carries a list of the changes that tools made, copied from the record. A model may leave one out
 # of its text; made again, it would be a write done twice.
@@ -81,7 +81,7 @@ def tokens_for_text(changes: Sequence[str], max_tokens: int) -> int:
 
 
 def summary_message(text: str, changes: Sequence[str], method: SummaryMethod, max_tokens: int) -> Message:
-    """The summary as it stands in the history: framed as data, in all within `max_tokens` (estimated)."""
+    """The summary as the history holds it: framed as data, in all within `max_tokens` (estimated)."""
     listed = _change_list(changes, max_tokens)
     text = shortened_to_tokens(clean(text).strip(), _text_tokens(listed, max_tokens))
     body = "\n".join([text, "", _CHANGES, *(f"- {line}" for line in listed)]) if listed else text
@@ -117,18 +117,18 @@ def _gist(messages: Sequence[Message]) -> list[str]:
     status = _outcomes(messages)
     lines: list[str] = []
     for place, message in enumerate(messages):
-        said = _first_sentence(message.content)
+        sentence = _first_sentence(message.content)
         if message.role == "user" and not note_kind(message):
-            lines.append(f"The user said: {said}")
+            lines.append(f"The user wrote: {sentence}")
         elif message.role == "assistant":
-            if said:
-                lines.append(f"The agent said: {said}")
+            if sentence:
+                lines.append(f"The agent wrote: {sentence}")
             lines += [
                 f"It called {call_text(call, 160)}: {_outcome_word(status.get((place, call.id)))}"
                 for call in message.calls
             ]
         elif note_kind(message) == "reflection":
-            lines.append(f"A review said: {_first_sentence(message.content.partition(chr(10))[2])}")
+            lines.append(f"A review found: {_first_sentence(message.content.partition(chr(10))[2])}")
     return lines
 
 

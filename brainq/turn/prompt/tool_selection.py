@@ -2,7 +2,7 @@
 
     pinned · called in this turn · the nearest to what is being talked about      -> in the registry's order
 
-What is being talked about is the user's message, and what was said just before it: a message such as "yes, please
+The topic is the user's message, and the conversation just before it: a message such as "yes, please
 do" names no tool, but the answer that it replies to does.
 """
 
@@ -30,7 +30,7 @@ MAX_TEXT_CHARS = 4000  # of one text; a pasted file says no more in its middle, 
 
 @dataclass(frozen=True, slots=True)
 class SelectionContext:
-    """What was said around a turn's message. The same at every step of a turn, until input is added to the turn or
+    """The conversation around a turn's message. The same at every step of a turn, until input is added to the turn or
     the history is compacted.
 
     answer    the last answer before the turn
@@ -88,7 +88,7 @@ class SemanticToolSelector:
 
         query     the turn's user message
         used      names of the tools called in this turn so far; those among `specs` are kept
-        context   what was said before the message
+        context   the conversation before the message
 
         With the same query, specs and context the choice is the same at every step: a tool that was chosen and
         then called takes the place it had. Equal scores go by registry order. All specs are returned if there
@@ -145,7 +145,7 @@ def _excerpt(text: str) -> str:
 
 
 def _spoken_messages(messages: Iterable[Message]) -> Iterator[Message]:
-    """What the user and the model said in words."""
+    """The texts of the user and the model."""
     return (
         message
         for message in messages

@@ -20,7 +20,7 @@ NOTE_LABELS = {
 
 
 def note_kind(message: Message) -> str:
-    """Which note of the runtime this is: `summary`, `reflection`, ...; empty for what people and models said."""
+    """Which note of the runtime this is: `summary`, `reflection`, ...; empty for what people and models wrote."""
     return "" if message.extra is None else str(message.extra.get("note") or "")
 
 

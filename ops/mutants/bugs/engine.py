@@ -317,15 +317,15 @@ BUGS = (
     Bug(
         "a receipt names the step after the one that read the input",
         "brainq/people/inputs.py",
-        'return _make_receipt(row, "consumed", int(told.split()[1]))',
-        'return _make_receipt(row, "consumed", int(told.split()[1]) + 1)',
+        'return _make_receipt(row, "consumed", int(receipt.split()[1]))',
+        'return _make_receipt(row, "consumed", int(receipt.split()[1]) + 1)',
         MAILBOX,
     ),
     Bug(
         "SQL is told another step than the one that read the input",
         "brainq/people/inputs.py",
-        "step = int(told.split()[1])",
-        "step = int(told.split()[1]) + 1",
+        "step = int(receipt.split()[1])",
+        "step = int(receipt.split()[1]) + 1",
         MAILBOX,
     ),
     Bug(

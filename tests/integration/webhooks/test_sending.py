@@ -173,7 +173,7 @@ def test_a_webhook_that_hangs_holds_up_no_other(store: Store) -> None:
         plan(store, stuck.url, "t1", "t2", "t3")
         plan(store, well.url, "t1", "t2", "t3")
         webhooks = (*parse_webhooks(stuck.setting()), *parse_webhooks(well.setting()))
-        made = WebhookSender(webhooks=webhooks, rows=store.deliveries, places=2, every_s=0.05, grace_s=0)
+        made = WebhookSender(webhooks=webhooks, rows=store.deliveries, threads=2, every_s=0.05, grace_s=0)
         thread = threading.Thread(target=made.run, args=(stop,), daemon=True)
         thread.start()
         wait_until(lambda: len(stuck.received) == 2 and len(well.received) == 3, "both were tried")
@@ -266,7 +266,7 @@ def test_sql_that_is_away_is_waited_for(store: Store) -> None:
 
         with store.engine.connect() as connection:
             connection.exec_driver_sql("ALTER TABLE deliveries RENAME TO away")
-        made = WebhookSender(webhooks=parse_webhooks(receiver.setting()), rows=Rows(), places=1, every_s=0.02)  # pyright: ignore[reportArgumentType]
+        made = WebhookSender(webhooks=parse_webhooks(receiver.setting()), rows=Rows(), threads=1, every_s=0.02)  # pyright: ignore[reportArgumentType]
         thread = threading.Thread(target=made.run, args=(stop,), daemon=True)
         thread.start()
         assert failed.wait(10), "SQL was not away"

@@ -234,7 +234,7 @@ class Process:
             brakes=brakes,
             heal_approvals=cast(Any, None),  # likewise
             run_schedules=cast(Any, None),  # likewise
-            keep_room=cast(Any, None),  # the schedule does it by itself
+            keep_capacity=cast(Any, None),  # the schedule does it by itself
         )
 
 

@@ -23,7 +23,11 @@ def edit(tool: str, arguments: Mapping[str, Any], session_id: str, request: Turn
 
 def desk(rows: Rows, asks: Asks, *, redact: bool = False) -> ApprovalDesk:
     return ApprovalDesk(
-        rows=stand_in(rows), asks=asks, requests=stand_in(Requests()), editor=edit, redact=lambda turn_id: redact
+        rows=stand_in(rows),
+        requests_in_redis=asks,
+        requests=stand_in(Requests()),
+        editor=edit,
+        redact=lambda turn_id: redact,
     )
 
 
@@ -35,7 +39,7 @@ def test_a_pending_one_is_shown_as_redis_has_it() -> None:
     assert [found.call_id for found in made.list(state="approved")] == ["c1-1"]
     assert [found.call_id for found in made.list(state="void")] == ["c1-3"]
     assert [found.state for found in made.list(state=None)] == ["void", "expired", "approved", "pending"]
-    assert [found.state for found in made.of("turn-1")] == ["pending", "approved", "expired", "void"]
+    assert [found.state for found in made.of_turn("turn-1")] == ["pending", "approved", "expired", "void"]
 
 
 def test_one_that_is_just_being_committed_is_left_out_and_cannot_be_decided_yet() -> None:

@@ -61,7 +61,7 @@ def recorded(word: Any, effect: Effect) -> list[tuple[Any, ...]]:
         outside=stand_in(SimpleNamespace(complete=complete)),
         intents=stand_in(SimpleNamespace(record_outcome=record)),
         cancel=nothing,
-        named=nothing,
+        check_request=nothing,
     )
     assert desk.deliver(REQUEST, RESULT) == word.lower()
     return told

@@ -33,7 +33,7 @@ class Turns:
 
 
 class Replies:
-    def act(self, *_: object) -> None:
+    def handle(self, *_: object) -> None:
         return None
 
 
@@ -58,5 +58,5 @@ def test_time_that_was_waited_for_redis_or_sql_is_not_given_to_the_model() -> No
     claim = TurnClaim("s1", "t-1", "me", 1, 0)
     trying = OutageRetry("t-1", never_unavailable, time.sleep, time.monotonic() + 5)
     assert view().remaining_ms == 60_000
-    attempts.make(claim, view(), asking, lambda: False, trying)
+    attempts.run(claim, view(), asking, lambda: False, trying)
     assert seen[0].timeout_s <= 5

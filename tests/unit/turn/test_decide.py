@@ -92,8 +92,8 @@ def test_lost_workers_end_it_and_not_one_too_early() -> None:
 
 
 def test_what_kills_processes_that_work_on_it_alone_is_quarantined_and_says_how() -> None:
-    assert isinstance(decide(facts(lost_attempts=3, died_alone=MAX_QUARANTINE_DEATHS - 1)), Think)
-    decision = decide(facts(died_alone=MAX_QUARANTINE_DEATHS, died_how="was killed by signal 9"))
+    assert isinstance(decide(facts(lost_attempts=3, quarantine_deaths=MAX_QUARANTINE_DEATHS - 1)), Think)
+    decision = decide(facts(quarantine_deaths=MAX_QUARANTINE_DEATHS, death_reason="was killed by signal 9"))
     assert ended(decision) == (Ending.FAILED, StopReason.LOST)
     assert isinstance(decision, End)
     assert "quarantined" in decision.error

@@ -62,7 +62,7 @@ def test_two_hundred_steps(seed: int, rules: Rules | None, window: int, density:
     known, tried_at, compactions, longest = (0, 0), 0, 0, 0
     for step in range(1, STEPS + 1):
         prepared = prepare(history, window)
-        tracker = ContextTracker.of(window, known)
+        tracker = ContextTracker.from_state(window, known)
         now = tracker.tokens(prepared.full_estimate)
         if should_compact(now, window, True, tried_at, len(history)):
             made = compactor.compact(

@@ -42,7 +42,7 @@ def is_away(failure: Exception) -> bool:
 
 
 def trying(clock: Clock, of: TurnView | None = None) -> OutageRetry:
-    return OutagePolicy(is_away, clock.pause).of(of or view())
+    return OutagePolicy(is_away, clock.pause).for_turn(of or view())
 
 
 def test_what_works_at_once_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,4 +73,4 @@ def test_what_is_no_trouble_of_ours_is_raised_at_once(monkeypatch: pytest.Monkey
         trying(clock)(Away(1, ValueError("a bug")))
     assert clock.waits == []
     with pytest.raises(ConnectionError):
-        NO_WAITING.of(view())(Away(1))
+        NO_WAITING.for_turn(view())(Away(1))

@@ -39,17 +39,17 @@ def test_a_keeper_says_what_the_coordinators_that_are_alive_can_work_on() -> Non
 
     alive = [4]
     keeper = CapacityKeeper(
-        room=Room(),
+        capacity=Room(),
         threads=lambda: sum(alive),
-        most=None,
-        most_a_tenant=None,
+        max_turns=None,
+        max_turns_a_tenant=None,
         own={"acme:": 1},
         caps={"lab": 2},
         cap=None,
     )
-    keeper.keep()
+    keeper.apply()
     alive.append(4)
-    keeper.keep()
+    keeper.apply()
     assert said == [(5, 4, {"acme:": 1}, {"lab": 2}), (10, 7, {"acme:": 1}, {"lab": 2})]
 
 

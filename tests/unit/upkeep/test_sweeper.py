@@ -95,7 +95,7 @@ def sweeper(index: Index, done: Done) -> Sweeper:
         "heal_approvals": done.of("approvals"),
         "brakes": SimpleNamespace(heal=done.of("brakes")),
         "run_schedules": done.of("schedules"),
-        "keep_room": done.of("room"),
+        "keep_capacity": done.of("room"),
     }
     return Sweeper(every_s=0.01, **parts)
 

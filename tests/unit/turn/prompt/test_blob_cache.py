@@ -22,17 +22,17 @@ def kept() -> BlobsInMemory:
 def test_sql_is_asked_once_and_not_at_all_without_files() -> None:
     blobs = kept()
     cache = BlobCache(blobs)
-    assert cache.of("s1", [Message(role="user", content="hi")]) == {}
+    assert cache.blobs_for("s1", [Message(role="user", content="hi")]) == {}
     for _ in range(2):
-        assert cache.of("s1", showing(*FILES[:2])) == {file.attachment.sha256: file.data for file in FILES[:2]}
+        assert cache.blobs_for("s1", showing(*FILES[:2])) == {file.attachment.sha256: file.data for file in FILES[:2]}
     assert len(blobs.loaded) == 2
 
 
 def test_another_session_is_not_shown_what_is_cached() -> None:
     blobs = kept()
     cache = BlobCache(blobs)
-    assert cache.of("s1", showing(FILES[0]))
-    assert cache.of("s2", showing(FILES[0])) == {}
+    assert cache.blobs_for("s1", showing(FILES[0]))
+    assert cache.blobs_for("s2", showing(FILES[0])) == {}
     assert len(blobs.loaded) == 2, "it was looked for, as if nobody had it"
 
 
@@ -40,11 +40,11 @@ def test_the_least_used_leave_when_it_is_full() -> None:
     blobs = kept()
     cache = BlobCache(blobs, most_bytes=2 * SIZE + 5)
     for file in (FILES[0], FILES[1], FILES[0], FILES[2]):
-        assert cache.of("s1", showing(file))
+        assert cache.blobs_for("s1", showing(file))
     blobs.loaded.clear()
-    cache.of("s1", showing(FILES[0]))
+    cache.blobs_for("s1", showing(FILES[0]))
     assert blobs.loaded == []
-    cache.of("s1", showing(FILES[1]))
+    cache.blobs_for("s1", showing(FILES[1]))
     assert blobs.loaded == [FILES[1].attachment.sha256]
 
 
@@ -52,9 +52,9 @@ def test_what_sql_has_let_go_is_not_shown_for_long() -> None:
     now = [0.0]
     blobs = kept()
     cache = BlobCache(blobs, clock=lambda: now[0])
-    cache.of("s1", showing(FILES[0]))
+    cache.blobs_for("s1", showing(FILES[0]))
     blobs.kept.clear()
     now[0] = CACHED_S - 1
-    assert cache.of("s1", showing(FILES[0]))
+    assert cache.blobs_for("s1", showing(FILES[0]))
     now[0] = CACHED_S + 1
-    assert cache.of("s1", showing(FILES[0])) == {}
+    assert cache.blobs_for("s1", showing(FILES[0])) == {}

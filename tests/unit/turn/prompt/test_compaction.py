@@ -51,7 +51,7 @@ def compact(
     return ContextCompactor(asked(rules), free, lambda tool: tool != "look").compact(
         messages,
         turn_id=TURN,
-        tracker=ContextTracker.of(window, known),
+        tracker=ContextTracker.from_state(window, known),
         fixed_estimate=fixed,
         timeout_s=timeout_s,
         session_id="s1",

@@ -19,27 +19,27 @@ def test_levels(tokens: int, level: str) -> None:
 
 
 def test_without_a_report_the_estimate_counts() -> None:
-    tracker = ContextTracker.of(1000, (0, 0))
-    assert (tracker.tokens(500), tracker.warns(699), tracker.warns(850)) == (500, 0, 85)
+    tracker = ContextTracker.from_state(1000, (0, 0))
+    assert (tracker.tokens(500), tracker.warning_percent(699), tracker.warning_percent(850)) == (500, 0, 85)
     assert tracker.after(0, 500) == tracker.after(500, 0) == tracker
 
 
 def test_a_report_corrects_the_estimates_after_it() -> None:
-    tracker = ContextTracker.of(10_000, (6000, 4000))
+    tracker = ContextTracker.from_state(10_000, (6000, 4000))
     assert (tracker.ratio, tracker.tokens(4000), tracker.tokens(5000)) == (1.5, 6000, 7500)
-    assert (tracker.warns(4000), tracker.warns(6000)) == (0, 90)
+    assert (tracker.warning_percent(4000), tracker.warning_percent(6000)) == (0, 90)
     assert tracker.after(3000, 6000).tokens(6000) == 3000
 
 
 def test_a_wrong_report_is_believed_only_so_far() -> None:
-    assert ContextTracker.of(1000, (3, 600)).tokens(600) == 300
-    assert ContextTracker.of(1000, (90_000, 600)).tokens(200) == 600
+    assert ContextTracker.from_state(1000, (3, 600)).tokens(600) == 300
+    assert ContextTracker.from_state(1000, (90_000, 600)).tokens(200) == 600
 
 
 @unhurried
 @given(st.integers(0, 10**7), st.integers(1, 10**7), st.integers(0, 10**7))
 def test_counting_both_ways(reported: int, estimated: int, tokens: int) -> None:
-    tracker = ContextTracker.of(200_000, (reported, estimated))
+    tracker = ContextTracker.from_state(200_000, (reported, estimated))
     assert LOWEST_RATIO <= tracker.ratio <= HIGHEST_RATIO
     assert tracker.tokens(tracker.estimate_for(tokens)) <= tokens + 1
     if reported and estimated >= STEADY_TOKENS and LOWEST_RATIO <= reported / estimated <= HIGHEST_RATIO:
@@ -48,4 +48,4 @@ def test_counting_both_ways(reported: int, estimated: int, tokens: int) -> None:
 
 def test_a_tiny_request_says_little_about_text() -> None:
     """What a service adds of its own weighs much in it."""
-    assert ContextTracker.of(200_000, (450, 88)).tokens(60_000) == 60_000
+    assert ContextTracker.from_state(200_000, (450, 88)).tokens(60_000) == 60_000

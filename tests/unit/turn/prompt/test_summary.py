@@ -44,13 +44,13 @@ def test_a_summary_by_rules() -> None:
     assert summary_by_rules(folded, 1_000) == "\n".join(
         [
             "The user is Ann.",
-            "The user said: Book a flight to Oslo.",
-            "The agent said: Let me see.",
+            "The user wrote: Book a flight to Oslo.",
+            "The agent wrote: Let me see.",
             'It called look({"to": "OSL"}): ok',
             'It called book({"flight": "F1"}): ok',
             'It called mail({"flight": "F1"}): error',
-            "A review said: Ask for the address.",
-            "The agent said: It is booked.",
+            "A review found: Ask for the address.",
+            "The agent wrote: It is booked.",
             "It called look({}): no result",
         ]
     )
