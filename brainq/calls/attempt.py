@@ -62,7 +62,7 @@ class Attempt:
                 said, files = split_files(value.value if isinstance(value, Partial) else value)
                 plain = jsonable(said)
                 if files:
-                    self.context.returned(files)
+                    self.context.replace_files(files)
                 ended = ToolSuccess(
                     value=plain,
                     partial=isinstance(value, Partial),

@@ -163,7 +163,7 @@ class ServerTaskWatcher:
         pause_s = 0.0 if at_once else poll_delay_s(poll_ms, 0.0, 0)
         while not await _is_set(over, pause_s):
             try:
-                said = await server.ask(task.task)
+                said = await server.poll(task.task)
             except Exception as failure:  # ServerAway, or what nobody thought of: another process would fare no better
                 failures += 1
                 outage.failed(failure)

@@ -147,6 +147,6 @@ def load_outputs(body: dict[str, Any]) -> SideOutputs:
         tuple(Citation.model_validate(citation) for citation in body["web"]),
         tuple(body["rendered"]),
         body["block_tool"],
-        tuple(FileChange.of_row(row) for row in body["changes"]),
+        tuple(FileChange.from_row(row) for row in body["changes"]),
         read_files("files", body["files"]),
     )

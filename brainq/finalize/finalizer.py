@@ -179,7 +179,7 @@ class TurnFinalizer:
             self._run(step, context)
             return None
         running = ThreadCall(f"step {step.name!r}", lambda: self._run(step, context, bounded=False))
-        if not running.is_over_within(RESULT_WAITS_S):
+        if not running.wait(RESULT_WAITS_S):
             return running
         running.result(RESULT_WAITS_S)
         return None

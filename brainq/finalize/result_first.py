@@ -34,11 +34,11 @@ class ResultFirst:
         """Until the callback has ended, or `limit_s` are over; the result is out by then, or was tried each second."""
         until, failing_since = time.monotonic() + limit_s, time.monotonic()
         is_out = self._try(failing_since)
-        while not is_out and not running.is_over_within(min(RESULT_WAITS_S, until - time.monotonic())):
+        while not is_out and not running.wait(min(RESULT_WAITS_S, until - time.monotonic())):
             if time.monotonic() >= until:
                 return
             is_out = self._try(failing_since)
-        running.is_over_within(until - time.monotonic())
+        running.wait(until - time.monotonic())
 
     def _try(self, failing_since: float) -> bool:
         try:

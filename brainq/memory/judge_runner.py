@@ -78,11 +78,11 @@ def transcript_of(messages: Iterable[Message]) -> str:
 
 
 def _transcript_line(message: Message) -> str:
-    most = MOST_RESULT_CHARS if message.role == "tool" else MOST_MESSAGE_CHARS
-    said = cut(" ".join(message.content.split()), most)
+    max_chars = MOST_RESULT_CHARS if message.role == "tool" else MOST_MESSAGE_CHARS
+    text = cut(" ".join(message.content.split()), max_chars)
     if message.calls:
-        said = f"{said} (calls {', '.join(call.name for call in message.calls)})".strip()
-    return f"[{message.role}] {said}" if said else ""
+        text = f"{text} (calls {', '.join(call.name for call in message.calls)})".strip()
+    return f"[{message.role}] {text}" if text else ""
 
 
 def relevant_facts(turn: RecordedTurn) -> tuple[str, ...]:
@@ -108,9 +108,9 @@ def _read_pack(text: str | None) -> dict[str, Any]:
 
 def _row_texts(rows: Any, keys: tuple[str, ...]) -> Iterator[str]:
     for row in rows if isinstance(rows, list) else []:
-        said: Any = next((row[key] for key in keys if row.get(key)), None) if isinstance(row, dict) else row
-        if isinstance(said, str):
-            yield said
+        text: Any = next((row[key] for key in keys if row.get(key)), None) if isinstance(row, dict) else row
+        if isinstance(text, str):
+            yield text
 
 
 # What a brain's turns are judged with.
@@ -152,7 +152,7 @@ class JudgeRunner:
 
     brains      what the judging of each brain's turns takes
     brain_of    the name of a turn's brain, by the turn's id
-    recorded    a turn by session, turn and step key; None when its content is nowhere any more, or SQL kept it redacted
+    recorded    a turn by session, turn and step key; None when its content is gone, or SQL kept it redacted
     places      how many judges run at once in this process
     limit_s     a judge that has not returned by then is abandoned in its thread, and tried again
     """
@@ -206,11 +206,11 @@ class JudgeRunner:
             if turn is None:
                 return self._give_up(turn_id, judge_name, tries, NO_CONTENT)
             span = judge_span(session_id, turn_id, turn.traceparent, judge_name, tries)
-            with span, excluding_content(work.redact), record_calls() as asked:
+            with span, excluding_content(work.redact), record_calls() as calls:
                 judgement = self._judge(judge, judge_case(turn), work.redact)
         except Exception as failure:
             return self._failed(turn_id, judge_name, tries, failure, work.redact)
-        spends = call_spends("judge", tuple(asked), work.price) or _reported_spend(judgement)
+        spends = call_spends("judge", tuple(calls), work.price) or _reported_spend(judgement)
         self.rows.settle(turn_id, judge_name, judgement, spends)
         return "judged"
 
@@ -228,12 +228,12 @@ class JudgeRunner:
 
     def _again(self, turn_id: str, judge_name: str, tries: int, error: str, kind: str) -> str:
         """It is tried again, unless that was the last time."""
-        seen = WorkFailure.JUDGE_FAILED, kind
+        failure = WorkFailure.JUDGE_FAILED, kind
         if tries >= self.max_tries:
-            return WorkOutcome(self._give_up(turn_id, judge_name, tries, error), *seen)
+            return WorkOutcome(self._give_up(turn_id, judge_name, tries, error), *failure)
         again_after_s = retry_after_s(tries, random.random())
         self.rows.fail(turn_id, judge_name, error[:MOST_ERROR_CHARS], again_after_s, dead=False, tries=tries)
-        return WorkOutcome("failed", *seen)
+        return WorkOutcome("failed", *failure)
 
     def _give_up(self, turn_id: str, judge_name: str, tries: int, error: str) -> str:
         log.warning("judgement is dead", turn_id=turn_id, judge=judge_name)
@@ -246,6 +246,6 @@ def _ignore(word: str) -> None:
 
 
 def _reported_spend(judgement: Judgement) -> tuple[Spend, ...]:
-    """What a judge of the brain's own says it used; nobody knows the price."""
+    """What a judge of the brain's own says it used; the price is unknown."""
     used = TokenUsage(input_tokens=judgement.input_tokens or 0, output_tokens=judgement.output_tokens or 0)
     return (Spend.of("judge", 0, judgement.model or "", used, None),) if used.total else ()

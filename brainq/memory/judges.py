@@ -13,12 +13,12 @@ from brainq.memory.words import cut, raw_words, sentences, terms
 from brainq.models.auxiliary import AuxiliaryModel, read_json_object
 from brainq.observe.logs import logger
 
-# Judges that need no model: they count words. They stand in where a model cannot be asked, and say so.
+# Judges that need no model: they count words. They replace a model that cannot be asked, and say so.
 #
 # Both see words, not meaning: a paraphrase counts as unsupported, a claim turned into its opposite as supported. A
 # score of theirs (`method="rules"`) is for trends over many turns, not for a verdict on one.
 
-SUPPORTED = 0.5  # of a sentence's terms must stand in one piece of evidence
+SUPPORTED = 0.5  # of a sentence's terms must be in one piece of evidence
 
 _EVIDENCE_ROLE = "[tool] "
 
@@ -31,7 +31,7 @@ class RuleFaithfulness:
     F = |supported sentences| / |sentences|, as the faithfulness of S. Es et al., "RAGAS: Automated Evaluation of
     Retrieval Augmented Generation" (EACL 2024, arXiv:2309.15217), with sentences for statements, and for the model's
     verdict this: a sentence is supported if one piece of evidence holds at least half of its different content terms
-    (the unigram precision of ROUGE-1, C.-Y. Lin 2004) and every number in it stands in some piece. Evidence: the
+    (the unigram precision of ROUGE-1, C.-Y. Lin 2004) and every number in it is in some piece. Evidence: the
     relevant facts, and the `[tool]` lines of the transcript. Sentences without content terms claim nothing and do
     not count; an answer of such sentences only scores 1. Without evidence nothing is supported: 0.
     """
@@ -66,17 +66,17 @@ class RuleRelevance:
     name = "relevance"
 
     def judge(self, case: JudgeCase) -> Judgement:
-        asked = dict.fromkeys(terms(case.question))
-        said = set(terms(case.answer))
+        wanted = dict.fromkeys(terms(case.question))
+        answered = set(terms(case.answer))
         if not case.answer.strip():
             return _rule_judgement(0.0, "the answer is empty")
-        if not asked:
+        if not wanted:
             return _rule_judgement(1.0, "the question has no content terms to miss")
-        missed = [term for term in asked if term not in said]
-        reason = f"the answer takes up {len(asked) - len(missed)} of the question's {len(asked)} terms"
+        missed = [term for term in wanted if term not in answered]
+        reason = f"the answer takes up {len(wanted) - len(missed)} of the question's {len(wanted)} terms"
         if missed:
             reason += f"; not: {cut(', '.join(missed), _QUOTE_CHARS)}"
-        return _rule_judgement(1 - len(missed) / len(asked), reason)
+        return _rule_judgement(1 - len(missed) / len(wanted), reason)
 
 
 def _evidence(case: JudgeCase) -> list[str]:
@@ -138,7 +138,7 @@ SCHEMA: dict[str, Any] = {
 
 class ModelJudge:
     """Scores by a rubric; `fallback` judges when the model fails or replies something else than it was asked for.
-    Fits `contracts.judgement.Judge`.
+    Fits `contracts.evaluation.Judge`.
 
     rubric   what 1 and 0 stand for, in words
     """
@@ -209,7 +209,7 @@ SHIPPED_NAMES = ("faithfulness", "relevance")
 def judges_named(
     names: Iterable[str], own: Sequence[Judge], auxiliary: AuxiliaryModel | None
 ) -> dict[str, Judge | None]:
-    """The judge of each name; None for one that nobody has, see `unknown_judge`.
+    """The judge of each name; None for an unknown name, see `unknown_judge`.
 
     own         come first: one called `relevance` takes the place of the shipped one
     auxiliary   the model that judges; None: the shipped judges go by rules

@@ -32,11 +32,11 @@ _REQUEST_LIST = """
 _REQUEST_WORDS = frozenset(_REQUEST_LIST.split())
 
 
-def key_terms(text: str, most: int) -> tuple[str, ...]:
+def key_terms(text: str, max_terms: int) -> tuple[str, ...]:
     """The `most` best phrases, lower case, best first; equal ones in their order in the text.
 
     Candidates are the runs of words between stop words and marks. A word scores deg(w) / freq(w), where deg counts
-    the words of all candidates it stands in, itself included; a candidate scores the sum of its words.
+    the words of all candidates that hold it, itself included; a candidate scores the sum of its words.
     """
     candidates = _candidates(text)
     frequency: Counter[str] = Counter(word for phrase in candidates for word in phrase)
@@ -45,8 +45,8 @@ def key_terms(text: str, most: int) -> tuple[str, ...]:
         for word in phrase:
             degree[word] += len(phrase)
     scores = {phrase: sum(degree[word] / frequency[word] for word in phrase) for phrase in candidates}
-    ranked = sorted(scores, key=lambda phrase: -scores[phrase])  # stable: first said, first kept
-    return tuple(" ".join(phrase) for phrase in ranked[:most])
+    ranked = sorted(scores, key=lambda phrase: -scores[phrase])  # stable: equal scores keep the text's order
+    return tuple(" ".join(phrase) for phrase in ranked[:max_terms])
 
 
 def _candidates(text: str) -> list[tuple[str, ...]]:
@@ -74,7 +74,7 @@ _MOST_CHARS = 300
 _READ_CHARS = 4_000  # of the message: a subject is named early, the rest is material
 
 _CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|`[^`\n]*`|\b\w{1,20}://\S+", re.DOTALL)
-# Said of the answer as a whole, so looked for in its first sentences only: "I could not find a cheaper one" in the
+# About the answer as a whole, so looked for in its first sentences only: "I could not find a cheaper one" in the
 # middle of an answer leaves nothing open.
 _UNKNOWN = re.compile(
     r"\b(?:I|we)\s+(?:do not|don't|did not|didn't)\s+"
@@ -116,8 +116,8 @@ def _sources(turn: RecordedTurn) -> Iterator[Observation]:
 
 
 def _open_question(turn: RecordedTurn) -> Iterator[Observation]:
-    if is_open(turn) and (asked := question_of(turn.user_message)):
-        yield _observation("open_question", asked)
+    if is_open(turn) and (question := question_of(turn.user_message)):
+        yield _observation("open_question", question)
 
 
 def was_answered(turn: RecordedTurn) -> bool:
@@ -129,7 +129,7 @@ def is_open(turn: RecordedTurn) -> bool:
     """Whether the question still waits for an answer.
 
     It does after a limit, a timeout or a failure; when the answer begins with not knowing; and when every call of
-    the turn failed. It does not after a cancel: then nobody wants the answer.
+    the turn failed. It does not after a cancel: then the answer is not wanted.
     """
     if turn.ending is Ending.CANCELLED:
         return False
@@ -144,9 +144,9 @@ def is_open(turn: RecordedTurn) -> bool:
 
 def question_of(message: str) -> str:
     """The message's last question, or its first sentence when it asks none; empty for a message of code alone."""
-    said = sentences(_CODE.sub("\n", message[:_READ_CHARS]))
-    asked = [sentence for sentence in said if sentence.endswith("?")]
-    return cut((asked[-1:] or said[:1] or [""])[0], _MOST_CHARS)
+    parts = sentences(_CODE.sub("\n", message[:_READ_CHARS]))
+    questions = [sentence for sentence in parts if sentence.endswith("?")]
+    return cut((questions[-1:] or parts[:1] or [""])[0], _MOST_CHARS)
 
 
 def _observation(kind: ObservationKind, text: str) -> Observation:

@@ -72,7 +72,7 @@ class ModelMemoryExtractor:
         return tuple(self.fallback.extract_turn(turn))
 
     def _ask(self, turn: RecordedTurn) -> list[MemoryItem]:
-        # As JSON, no text of the user's can end the place where it stands and go on as instructions.
+        # As JSON, no text of the user's can leave its field and go on as instructions.
         data = {"user": cut(turn.user_message, _MOST_MESSAGE_CHARS), "assistant": cut(turn.text, _MOST_ANSWER_CHARS)}
         reply = self.auxiliary.ask(
             "memory",
@@ -91,14 +91,14 @@ def read_items(text: str) -> list[MemoryItem]:
 
     Raises ProviderError (kind `malformed`) when there is no list of items, or nothing in it is one.
     """
-    given = read_json_object(text).get("items")
-    if not isinstance(given, list):
+    rows = read_json_object(text).get("items")
+    if not isinstance(rows, list):
         raise ProviderError("the model's reply has no list of items", kind="malformed", retryable=False)
     found: list[MemoryItem] = []
-    for row in given:
-        said: Any = row.get("text") if isinstance(row, dict) else None
-        if isinstance(said, str) and row.get("kind") in _KINDS and (said := " ".join(said.split())):
-            found.append(MemoryItem(kind=row["kind"], text=cut(said, MAX_ITEM_CHARS)))
-    if given and not found:
+    for row in rows:
+        item_text: Any = row.get("text") if isinstance(row, dict) else None
+        if isinstance(item_text, str) and row.get("kind") in _KINDS and (item_text := " ".join(item_text.split())):
+            found.append(MemoryItem(kind=row["kind"], text=cut(item_text, MAX_ITEM_CHARS)))
+    if rows and not found:
         raise ProviderError("no item of the model's reply is one", kind="malformed", retryable=False)
     return found

@@ -55,7 +55,7 @@ def _is_random(token: str) -> bool:
 
 # What a user says of themself, found by a few plain shapes: the fallback that needs no model. English.
 #
-# It takes sentences over as they stand, and understands none. Only the user's own message is read, up to the first
+# It takes sentences over unchanged, and understands none. Only the user's own message is read, up to the first
 # thing in it that may be somebody else's words: a tool's, a page's or another person's text is no memory of theirs.
 # For more than this bring a `MemoryExtractor` of your own, or let the model do it.
 
@@ -80,7 +80,7 @@ _MADE_UP = re.compile(
     r"|for example|translate|summari[sz]e|rewrite|proofread)\b",
     re.IGNORECASE,
 )
-# Asked, denied, wished, told, on a condition, of the moment, or about something that stands elsewhere.
+# Questions, denials, wishes, reports, conditions, things of the moment, and references to other text.
 _UNSURE = re.compile(
     r"\?|\b(?:if|unless|until|not|no longer|used to|would|should|might|maybe|said|says|wrote|told|today"
     r"|tomorrow|right now|currently|these|those|it|this|above|below|second|first|errors?|bugs?"
@@ -115,16 +115,16 @@ class RuleMemoryExtractor:
     `contracts.memory.MemoryExtractor`; the same turn always gives the same items."""
 
     def extract_turn(self, turn: RecordedTurn) -> tuple[MemoryItem, ...]:
-        """At most eight items, in the order they were said; never raises for what the user wrote."""
+        """At most eight items, in the message's order; never raises for what the user wrote."""
         message = turn.user_message[:MAX_READ_CHARS].replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
         found: list[MemoryItem] = []
         for sentence in sentences(_MATERIAL.split(message, maxsplit=1)[0]):
             if _MADE_UP.search(sentence):
                 break
-            said = _without_former(sentence.rstrip(".!; "))
-            kind = _memory_kind(said)
+            statement = _without_former(sentence.rstrip(".!; "))
+            kind = _memory_kind(statement)
             if kind is not None:
-                found.append(MemoryItem(kind=kind, text=f"{_INTRODUCTION}{said}."))
+                found.append(MemoryItem(kind=kind, text=f"{_INTRODUCTION}{statement}."))
         return worth_keeping(found)
 
 
@@ -140,13 +140,13 @@ def worth_keeping(items: Iterable[MemoryItem]) -> tuple[MemoryItem, ...]:
     return tuple(kept.values())
 
 
-def _memory_kind(said: str) -> MemoryKind | None:
-    if len(said) + len(_INTRODUCTION) >= MAX_ITEM_CHARS or _UNSURE.search(said):
+def _memory_kind(statement: str) -> MemoryKind | None:
+    if len(statement) + len(_INTRODUCTION) >= MAX_ITEM_CHARS or _UNSURE.search(statement):
         return None
-    return next((kind for kind, shape in _SHAPES if shape.match(said)), None)
+    return next((kind for kind, shape in _SHAPES if shape.match(statement)), None)
 
 
-def _without_former(said: str) -> str:
+def _without_former(statement: str) -> str:
     """Of "I no longer live in Oslo, I live in Bern" the second half."""
-    former = _FORMER.match(said)
-    return said if former is None else said[former.end() :]
+    former = _FORMER.match(statement)
+    return statement if former is None else statement[former.end() :]

@@ -35,7 +35,7 @@ class MemoryServices:
     scope_of: Callable[[str], str] = _session_scope
     price: Price = unknown_price
 
-    def scope(self, session_id: str) -> str:
+    def memory_scope(self, session_id: str) -> str:
         """Whose memories the session's turns write. Raises TypeError when `scope_of` gives no name."""
         found: Any = self.scope_of(session_id)
         if not isinstance(found, str) or not found:

@@ -40,10 +40,10 @@ class ExtractMemories:
         if parts is None or parts.extractor is None:
             return
         recorded = recorded_turn(turn, context.conversation(), turn.context_pack_json, claim.step_key)
-        scope = parts.scope(claim.session_id)
-        with record_calls() as asked:
+        scope = parts.memory_scope(claim.session_id)
+        with record_calls() as calls:
             items = _extract(parts.extractor, recorded, self._limit_s)
-        spends = call_spends("memory", tuple(asked), parts.price)
+        spends = call_spends("memory", tuple(calls), parts.price)
         context.records.record_memories(claim, scope, items, spends)
 
 
@@ -84,7 +84,7 @@ class ObserveTurn:
             return
         recorded = recorded_turn(turn, context.conversation(), turn.context_pack_json, claim.step_key)
         items = _observe(parts.learner, recorded, source_event_id, self._limit_s)
-        context.records.record_observations(claim, parts.scope(claim.session_id), source_event_id, items)
+        context.records.record_observations(claim, parts.memory_scope(claim.session_id), source_event_id, items)
 
 
 def _observe(
@@ -103,7 +103,7 @@ def _observe(
 def schedule_prompt_judges(turn: EndedTurn, prompts: Mapping[str, PromptTemplate]) -> tuple[str, ...]:
     """The judges that the turn's prompt template names, each once, in its order.
 
-    None for a turn without an answer of the model's own: a text that stands for a limit, a timeout, a failure or a
+    None for a turn without an answer of the model's own: the text after a limit, a timeout, a failure or a
     cancel is brainq's, and its score would count against the prompt. None, too, for a `prompt_id` that the brain
     does not have: producers may number prompts of their own.
     """

@@ -26,7 +26,7 @@ _ABBREVIATION = re.compile(
     r"(?:\b(?:Dr|Mr|Mrs|Ms|Prof|St|Jr|Sr|vs|etc|approx|No|e\.g|i\.e|a\.m|p\.m)|\b(?-i:[A-Z]))\.$", re.IGNORECASE
 )
 
-_LOOK_BACK = 24  # with what stands before it; a text grows by its sentences, and is not read again
+_LOOK_BACK = 24  # characters before it; a long text is not read again at each sentence
 
 _BULLET = re.compile(r"^\s*(?:[-*+\N{BULLET}]|\d{1,3}[.)])\s+")
 
@@ -83,10 +83,10 @@ def stem(word: str) -> str:
     return word
 
 
-def cut(text: str, most: int) -> str:
+def cut(text: str, max_chars: int) -> str:
     """`text` in at most `most` characters; what was cut is shown by an ellipsis, at a word's end where there is one."""
-    if len(text) <= most:
+    if len(text) <= max_chars:
         return text
-    head = text[: most - 1]
+    head = text[: max_chars - 1]
     at_word, _, _ = head.rpartition(" ")
-    return (at_word if len(at_word) >= most // 2 else head).rstrip() + "…"
+    return (at_word if len(at_word) >= max_chars // 2 else head).rstrip() + "…"

@@ -8,8 +8,8 @@
 
 The Responses API takes what chat completions take, as input_image and input_file, in a call's output, too.
 
-Chat completions take no images in a tool's message: `after_results` puts them into a user's message behind the results,
-as OpenAI's guide on function calling recommends.
+Chat completions take no images in a tool's message: `move_behind_results` puts them into a user's message behind the
+results, as OpenAI's guide on function calling recommends.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def refused_attachment_kind(request: ModelRequest, status: int, body: Any) -> At
     if not sent:
         return None
     text = error_detail(body)[0].lower()
-    return next((kind for kind, says in _REFUSALS.items() if kind in sent and says.search(text)), None)
+    return next((kind for kind, pattern in _REFUSALS.items() if kind in sent and pattern.search(text)), None)
 
 
 def is_unreadable(request: ModelRequest, status: int, body: Any) -> bool:
@@ -93,7 +93,7 @@ def is_unreadable(request: ModelRequest, status: int, body: Any) -> bool:
 
 
 def move_behind_results(messages: Iterable[Message]) -> list[Message]:
-    """The conversation with what cannot stand in a tool's message in a user's, behind all results of the same reply."""
+    """The conversation, with files that a tool's message cannot hold in a user's message behind the results."""
     made: list[Message] = []
     waiting: list[Message] = []
     for message in messages:
@@ -149,7 +149,7 @@ class AttachmentBlocks:
         return parts
 
     def text(self, attachments: Iterable[Attachment]) -> list[str]:
-        """Those that stand in a tool's message of chat completions; the others are shown behind it."""
+        """Those that a tool's message of chat completions can hold; the others are shown behind it."""
         return [self._text(one) for one in attachments if not _needs_user_message(one)]
 
     def _anthropic(self, attachment: Attachment) -> dict[str, Any]:

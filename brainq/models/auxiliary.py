@@ -26,12 +26,12 @@ OVERRUN_S = 1.0  # for a provider that raises at its deadline itself
 class AuxiliaryModel:
     """A model to ask beside the steps. It is asked once a call: no tools, no history but what is given.
 
-    taking   how it takes its places; None: as whoever asks says
+    permits   how it takes its permits; None: as the caller's active policy says
     """
 
     provider: Provider
     model: str
-    taking: PermitPolicy | None = None
+    permits: PermitPolicy | None = None
 
     def ask(
         self,
@@ -61,12 +61,12 @@ class AuxiliaryModel:
             in_line=purpose != "memory",
         )
         chat = chat_span(self.provider, request)
-        places = self.taking.here() if self.taking is not None else nullcontext()
-        with chat.span, places, record_model_call(self.provider.name, self.model, purpose) as asked:
+        places = self.permits.activate() if self.permits is not None else nullcontext()
+        with chat.span, places, record_model_call(self.provider.name, self.model, purpose) as record:
             reply = self._metered_reply(request)
             chat.reply(reply)
             by = reply.answered_by or AnsweredBy(provider=self.provider.name, model=self.model)
-            asked.answered(reply, cost_usd(by.provider, by.model, reply.usage))
+            record.answered(reply, cost_usd(by.provider, by.model, reply.usage))
         if reply.finish is not FinishKind.WHOLE:
             raise ProviderError(
                 f"the model's reply is not whole: {reply.finish_reason}", kind="malformed", retryable=False
@@ -77,7 +77,7 @@ class AuxiliaryModel:
 
     def _metered_reply(self, request: ModelRequest) -> ModelReply:
         """The reply; what it used, and what was lost on the way, is noted."""
-        with Bill(allowance=current_allowance()).here() as bill:
+        with Bill(allowance=current_allowance()).activate() as bill:
             try:
                 # A provider of the user's own may not look at the time it has.
                 reply = call_within(

@@ -42,10 +42,10 @@ class Provider(Protocol):
 
         timeout       the time ran out
         rate_limited  429, or a limit that is set, and the wait does not fit, or retries ran out
-        limited       its place among the requests of a minute comes later than its thread may be held: PlaceLater
+        limited       its place among the requests of a minute comes later than its thread may be held: PermitDeferred
         quota         429 because the account is used up; not retryable
         server        408, 409 or 5xx after the retries
-        connection    the service could not be reached, or hung up before it said anything
+        connection    the service could not be reached, or hung up before it answered anything
         stream        a stream broke off after its first output; a new attempt may be started
         stalled       a stream was silent for too long; a new attempt may be started
         malformed     the service sent something that is not its protocol
@@ -73,8 +73,8 @@ class Provider(Protocol):
 
 
 def is_same_service(one: Provider, other: Provider) -> bool:
-    """Whether what is meant for one's service may be told to the other's: both have one name, and where they say by
-    `server_url` where their requests go, one address."""
+    """Whether both are one service, which may see what is meant for either: one name, and one `server_url` if they
+    have that."""
     return (one.name, _server_address(one)) == (other.name, _server_address(other))
 
 

@@ -66,12 +66,12 @@ def _price_list() -> Any:
         return None
 
 
-# Which models were asked beside a turn's steps while code ran that may ask them: reflections, extraction, judging.
+# The auxiliary model calls that a piece of code made: reflections, extraction, judging.
 
 
 @dataclass(frozen=True, slots=True)
 class AuxiliaryCall:
-    """One call: who was asked, and the reply (None: it failed); and requests for it that broke off."""
+    """One call: its model, the reply (None: it failed), and requests for it that broke off."""
 
     provider: Provider
     model: str
@@ -84,20 +84,20 @@ _call_record: ContextVar[list[AuxiliaryCall] | None] = ContextVar("brainq_meter"
 
 @contextmanager
 def record_calls() -> Generator[list[AuxiliaryCall]]:
-    """The calls of all AuxiliaryModels made inside, also in threads that `within` starts, as they come back."""
-    asked: list[AuxiliaryCall] = []
-    token = _call_record.set(asked)
+    """The calls of all AuxiliaryModels made inside, also in threads that `call_within` starts, as they come back."""
+    calls: list[AuxiliaryCall] = []
+    token = _call_record.set(calls)
     try:
-        yield asked
+        yield calls
     finally:
         _call_record.reset(token)
 
 
-def record_call(asked: AuxiliaryCall) -> None:
-    """Count the call, where somebody does."""
+def record_call(call: AuxiliaryCall) -> None:
+    """Record the call, inside `record_calls`."""
     meter = _call_record.get()
     if meter is not None:
-        meter.append(asked)
+        meter.append(call)
 
 
 # What a model call used, and what it costs at most, as it is charged to the turn.

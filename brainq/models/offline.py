@@ -1,7 +1,7 @@
 """`offline:rules`: a stand-in for a model, so that your own tools run without a key.
 
-It understands nothing. It calls the tools whose names it finds in the user's message, fills their arguments from what
-stands behind the name, and then says what each call brought. What it cannot read it says, and how to write it:
+It understands nothing. It calls the tools whose names it finds in the user's message, fills their arguments from the
+words after the name, and then reports what each call brought. What it cannot read it reports, and how to write it:
 
     count apples                          count(item='apples')
     restock apples by 5, count apples     both, in this order
@@ -57,8 +57,8 @@ class ParsedCall:
     missing: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        given = [f"{name}={value!r}" for name, value in self.arguments.items()]
-        return f"{self.tool.name}({', '.join([*given, *(f'{name}=...' for name in self.missing)])})"
+        arguments = [f"{name}={value!r}" for name, value in self.arguments.items()]
+        return f"{self.tool.name}({', '.join([*arguments, *(f'{name}=...' for name in self.missing)])})"
 
 
 def offline_model() -> ScriptedProvider:
@@ -68,8 +68,8 @@ def offline_model() -> ScriptedProvider:
 def reply(request: ModelRequest) -> ModelReply:
     """The next reply. The same request gets the same reply, so a step may be run again."""
     own = [message for message in request.messages if message.turn == request.turn_id]
-    said = [_words_of_user(message) for message in own if message.role == "user"]
-    found = [wanted for text in said for wanted in read_message(text, request.tools)]
+    texts = [_words_of_user(message) for message in own if message.role == "user"]
+    found = [wanted for text in texts for wanted in read_message(text, request.tools)]
     whole = [wanted for wanted in found if not wanted.missing]
     results = [message for message in own if message.role == "tool"]
     if len(results) < len(whole):
@@ -84,13 +84,13 @@ def reply(request: ModelRequest) -> ModelReply:
 
 
 def _words_of_user(message: Message) -> str:
-    """What the user said in a message; nothing of a note that the runtime made between two steps."""
+    """The user's own words in a message; "" for a note that the runtime made between two steps."""
     if message.extra is None:
         return message.content
     if "input" not in message.extra:
         return ""
-    said, frame, rest = message.content.rpartition("\n\n[")  # input for a live turn says that the task stands
-    return said if frame and rest.endswith("]") else message.content
+    text, frame, rest = message.content.rpartition("\n\n[")  # input for a live turn ends with a note of the runtime's
+    return text if frame and rest.endswith("]") else message.content
 
 
 def read_message(text: str, tools: tuple[ToolSpec, ...]) -> list[ParsedCall]:
@@ -123,7 +123,7 @@ def _fill_arguments(tool: ToolSpec, words: list[str]) -> ParsedCall:
     required: list[str] = tool.parameters.get("required", [])
     named = {_stem(part) for part in tool.name.split("_")} | {_stem(name) for name in properties}
     left = [word for word in words if _stem(word) not in named and word.lower() not in _FILLERS]
-    # What is easily told apart is taken first; a text takes what is left.
+    # The values with the narrowest types are taken first; a text takes what is left.
     found = {name: _take_value(schema, left) for name, schema in sorted(properties.items(), key=_is_text)}
     arguments = {name: found[name] for name in properties if found[name] is not None}
     return ParsedCall(tool, arguments, tuple(name for name in required if name not in arguments))
@@ -172,7 +172,7 @@ def _number(word: str) -> float | None:
 
 
 def _python_call(text: str, tool: ToolSpec) -> tuple[int, int, ParsedCall] | None:
-    """Where `tool(...)` stands in the text, and the call it writes."""
+    """Start and end of `tool(...)` in the text, and the call it writes."""
     for match in re.finditer(rf"\b{re.escape(tool.name)}\(", text):
         for end in (close.end() for close in re.finditer(r"\)", text[match.end() :])):
             stop = match.end() + end
@@ -180,11 +180,11 @@ def _python_call(text: str, tool: ToolSpec) -> tuple[int, int, ParsedCall] | Non
                 tree = ast.parse(text[match.start() : stop], mode="eval").body
                 assert isinstance(tree, ast.Call)
                 names = list(tool.parameters.get("properties", {}))
-                given = dict(zip(names, map(ast.literal_eval, tree.args), strict=False))
-                given |= {word.arg or "": ast.literal_eval(word.value) for word in tree.keywords}
+                arguments = dict(zip(names, map(ast.literal_eval, tree.args), strict=False))
+                arguments |= {word.arg or "": ast.literal_eval(word.value) for word in tree.keywords}
             except (AssertionError, SyntaxError, ValueError):
                 continue
-            return match.start(), stop, ParsedCall(tool, given)
+            return match.start(), stop, ParsedCall(tool, arguments)
     return None
 
 

@@ -85,7 +85,7 @@ def register_provider(name: str, factory: ProviderFactory) -> None:
 
 
 def known_providers() -> tuple[str, ...]:
-    """The names that can stand before the colon, sorted."""
+    """The names that can come before the colon, sorted."""
     with _lock:
         return tuple(sorted(_factories))
 
@@ -112,7 +112,7 @@ def resolve_model(model: str | Provider, provider: str | Provider | None = None)
 def split_model(model: str, provider: str | None = None) -> tuple[str, str]:
     """The provider's name and the model's, as in `resolve_model`; nothing is made.
 
-    Raises InvalidInput, which says what was meant where that can be told.
+    Raises InvalidInput, with the likely name where there is one.
     """
     if provider is None:
         provider, colon, rest = model.partition(":")
@@ -165,11 +165,11 @@ def check_model_choice(own: str | Provider, model: str | None, provider: str | N
 def provider_name(own: str | Provider, model: str | None, provider: str | None) -> str:
     """The name of the provider that a turn with this choice asks, whose brain's model is `own`; "" where it is not
     known here."""
-    asked = model or own
-    if not isinstance(asked, str):
-        return asked.name
+    chosen = model or own
+    if not isinstance(chosen, str):
+        return chosen.name
     try:
-        return split_model(asked, provider)[0]
+        return split_model(chosen, provider)[0]
     except InvalidInput:
         return ""
 
@@ -181,7 +181,7 @@ def _with_model_name(model: str) -> str:
 
 
 def _guessed_vendor(model: str) -> str:
-    """What somebody meant who named no provider."""
+    """A suggestion for a model without a provider."""
     for begins, vendor in _VENDOR_BY_PREFIX.items():
         if model.startswith(begins):
             return f"did you mean {vendor}:{model}?"

@@ -157,13 +157,13 @@ class ScriptedProvider:
         return answer
 
     def _wait(self, request: ModelRequest, seconds: float, *, already_s: float, silence_s: float | None = None) -> None:
-        left_s = max(0.0, request.timeout_s - already_s)
-        if silence_s is not None and silence_s < min(seconds, left_s):
+        remaining_s = max(0.0, request.timeout_s - already_s)
+        if silence_s is not None and silence_s < min(seconds, remaining_s):
             time.sleep(silence_s)
             raise ProviderError(f"the scripted model said nothing for {silence_s:g} s", kind="stalled", retryable=True)
         if seconds > 0:
-            time.sleep(min(seconds, left_s))
-        if seconds > left_s:
+            time.sleep(min(seconds, remaining_s))
+        if seconds > remaining_s:
             raise ProviderError(
                 f"the scripted model did not answer within {request.timeout_s:g} s", kind="timeout", retryable=True
             )

@@ -58,7 +58,7 @@ def wire_name(name: str) -> str:
 
 
 class WireIds:
-    """Our call ids, told apart where a conversation repeats them.
+    """Our call ids, made distinct where a conversation repeats them.
 
     `c1-0` is unique in its turn, but a session's history holds one for every turn, and services refuse a
     request that uses an id twice. A repetition gets a suffix; a result goes to the latest call of its id.
@@ -68,13 +68,13 @@ class WireIds:
         self._used: set[str] = set()
         self._latest: dict[str, str] = {}
 
-    def of_call(self, call: ToolCall) -> str:
+    def for_call(self, call: ToolCall) -> str:
         wire = self._free(_NOT_IN_IDS.sub("_", call.id) or "call")
         self._used.add(wire)
         self._latest[call.id] = wire
         return wire
 
-    def of_result(self, message: Message) -> str:
+    def for_result(self, message: Message) -> str:
         return self._latest.get(message.call_id) or _NOT_IN_IDS.sub("_", message.call_id)
 
     def _free(self, plain: str) -> str:
@@ -88,7 +88,7 @@ class WireIds:
 class NumberedIds(WireIds):
     """Ids of nine letters and digits, the only ones that Mistral's templates take."""
 
-    def of_result(self, message: Message) -> str:
+    def for_result(self, message: Message) -> str:
         return self._latest.get(message.call_id, "call00000")
 
     def _free(self, plain: str) -> str:

@@ -68,7 +68,7 @@ class ThreadCall(Generic[T]):
 
         run_in_thread(work)
 
-    def is_over_within(self, wait_s: float) -> bool:
+    def wait(self, wait_s: float) -> bool:
         """Whether it has ended, or does in the next `wait_s` seconds."""
         if self._answer is None:
             with suppress(Empty):
@@ -77,7 +77,7 @@ class ThreadCall(Generic[T]):
 
     def result(self, limit_s: float) -> T:
         """What it returned or raised; raises TimeoutError when it has run for longer than `limit_s` seconds."""
-        self.is_over_within(self._began + limit_s - time.monotonic())
+        self.wait(self._began + limit_s - time.monotonic())
         if self._answer is None:
             raise TimeoutError(f"{self._what} did not return within {limit_s:g} s and was abandoned")
         returned, found = self._answer

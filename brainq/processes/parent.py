@@ -35,7 +35,7 @@ Frame = dict[str, Any]
 
 
 class ChildProcess:
-    """`name` ends the owner's name in its claims. `on_gone` is told how it died, before those who wait for it are."""
+    """`name` ends the owner's name in its claims. `on_gone` gets how it died, before its pending requests fail."""
 
     def __init__(self, settings: Frame, guard: ProcessGuard, on_gone: Callable[[str], object]) -> None:
         self._guard = guard
@@ -43,7 +43,7 @@ class ChildProcess:
         self._numbers = itertools.count(_HELLO + 1)
         self._lock = threading.Lock()  # of what is sent, and of who waits
         self._hello: Future[Frame] = Future()
-        self._asked: dict[int, Future[Frame]] = {_HELLO: self._hello}
+        self._pending: dict[int, Future[Frame]] = {_HELLO: self._hello}
         self._is_gone = False
         self._sock, theirs = socket.socketpair()
         with theirs:
@@ -71,19 +71,19 @@ class ChildProcess:
         try:
             hello = self._hello.result(max(0.0, self._ends_at - time.monotonic()))
         except (FrameLostError, TimeoutError) as lost:
-            raise SetupError("a process to work alone did not start") from lost
+            raise SetupError("a quarantine process did not start") from lost
         if "error" in hello:
-            raise SetupError(f"a process to work alone did not start: {hello['error']}")
+            raise SetupError(f"a quarantine process did not start: {hello['error']}")
 
-    def ask(self, what: Frame) -> Future[Frame]:
-        """What it is to do. Its answer raises FrameLostError when it has died, after `on_gone` was told."""
+    def request(self, what: Frame) -> Future[Frame]:
+        """Send a request. Its answer raises FrameLostError when the child has died, after `on_gone` was called."""
         number, answer = next(self._numbers), Future[Frame]()
         with self._lock:
             if self._is_gone:
                 answer.set_exception(FrameLostError("it has died"))
                 return answer
-            self._asked[number] = answer
-            with contextlib.suppress(OSError):  # it has died, which the reading thread says
+            self._pending[number] = answer
+            with contextlib.suppress(OSError):  # it has died, which the reading thread reports
                 send_frame(self._sock, {**what, "id": number})
         return answer
 
@@ -106,17 +106,17 @@ class ChildProcess:
         """Hand each answer to whom it is for, until the child has hung up."""
         try:
             while True:
-                said = receive_frame(self._sock)
+                frame = receive_frame(self._sock)
                 with self._lock:
-                    answer = self._asked.pop(int(said.get("id", _HELLO)), None)
+                    answer = self._pending.pop(int(frame.get("id", _HELLO)), None)
                 if answer is not None:
-                    answer.set_result(said)
+                    answer.set_result(frame)
         except (FrameLostError, OSError, ValueError) as lost:
             self._on_gone(self._end_word())
             with self._lock:
                 self._is_gone = True
-                asked, self._asked = list(self._asked.values()), {}
-            for answer in asked:
+                pending, self._pending = list(self._pending.values()), {}
+            for answer in pending:
                 answer.set_exception(FrameLostError(str(lost)))
 
     def _end_word(self) -> str:

@@ -18,10 +18,10 @@ from brainq.processes.parent import ChildProcess
 
 MAX_MEMBERS = 16  # turns in one process
 FILL_FIRST = 4  # so many share one before another is started, which costs a second or two of CPU
-IDLE_PROCESSES = 1  # waits for the next suspect
+IDLE_PROCESSES = 1  # kept for the next suspect
 
 StartProcess = Callable[[Callable[[str], object]], ChildProcess]
-"""Starts a process; how it dies is told to what is given."""
+"""Starts a process, and calls its argument with how it died."""
 
 
 def group_size(died_among: int, processes: int) -> int:
@@ -39,7 +39,7 @@ class PooledProcess:
 
     size         how many may; those who share it may all be in a group of this size
     members      how many do
-    is_retired   nobody comes in any more: it died, or answers no more
+    is_retired   takes no more members: it died, or answers no more
     among, how   how many were in it then, and what became of it
     """
 
@@ -55,20 +55,20 @@ class PooledProcess:
         assert self.process is not None
         return self.process
 
-    def can_take(self, size: int, most: int) -> bool:
-        return not self.is_retired and self.size == size and self.members < min(size, most)
+    def can_take(self, size: int, max_members: int) -> bool:
+        return not self.is_retired and self.size == size and self.members < min(size, max_members)
 
 
-def choose_process(shared: Sequence[PooledProcess], size: int, most_processes: int) -> PooledProcess | None:
+def choose_process(shared: Sequence[PooledProcess], size: int, max_processes: int) -> PooledProcess | None:
     """Where one that may be in a group of `size` goes: into a process, into a new one, or nowhere yet (None). Pure."""
     idle = [each for each in shared if not each.members and not each.is_retired]
     if idle:
         return idle[0]
-    for most in (FILL_FIRST, size):
-        fitting = [each for each in shared if each.can_take(size, most)]
+    for max_members in (FILL_FIRST, size):
+        fitting = [each for each in shared if each.can_take(size, max_members)]
         if fitting:
             return min(fitting, key=lambda each: each.members)
-        if most == FILL_FIRST and len(shared) < most_processes:
+        if max_members == FILL_FIRST and len(shared) < max_processes:
             return PooledProcess(size)
     return None
 
@@ -76,14 +76,14 @@ def choose_process(shared: Sequence[PooledProcess], size: int, most_processes: i
 class ProcessPool:
     """Gives out places in the order they were asked for."""
 
-    def __init__(self, start: StartProcess, most: int) -> None:
+    def __init__(self, start: StartProcess, max_processes: int) -> None:
         self._start = start
-        self._max_processes = most
+        self._max_processes = max_processes
         self._changed = threading.Condition()
         self._shared: list[PooledProcess] = []
         self._queue: deque[object] = deque()
 
-    def take(self, size: int, goes_on: Callable[[], bool], every_s: float) -> PooledProcess | None:
+    def join(self, size: int, goes_on: Callable[[], bool], every_s: float) -> PooledProcess | None:
         """A place; None when `goes_on`, which is asked while it waits for one, says that it is not wanted any more.
 
         Raises SetupError when no process can be started.
@@ -107,7 +107,7 @@ class ProcessPool:
                 self._changed.notify_all()
 
     def leave(self, shared: PooledProcess) -> None:
-        """Give a place back. A process that nobody needs is killed."""
+        """Give a place back. A process without members is killed."""
         with self._changed:
             shared.members -= 1
             useless = self._useless()
@@ -115,7 +115,7 @@ class ProcessPool:
         _kill_all(useless)
 
     def retire(self, shared: PooledProcess, how: str) -> None:
-        """It died, or answers no more: nobody comes in, and it is killed when the last has left."""
+        """It died, or answers no more: it takes no more members, and is killed when the last has left."""
         with self._changed:
             if not shared.is_retired:
                 shared.is_retired, shared.among, shared.how = True, shared.members, how
@@ -138,14 +138,14 @@ class ProcessPool:
             try:
                 found.process = self._start(partial(self.retire, found))
             except OSError as error:
-                raise SetupError(f"no process could be started to work alone: {error.strerror}") from error
+                raise SetupError(f"no quarantine process could be started: {error.strerror}") from error
             self._shared.append(found)
         found.size = size
         found.members += 1
         return found
 
     def _useless(self, keep: int = IDLE_PROCESSES) -> list[PooledProcess]:
-        """Taken from the list: those that are empty and dead, or more than are kept while nobody waits."""
+        """Taken from the list: those that are empty and dead, or more than are kept while no turn waits."""
         keep = self._max_processes if self._queue else keep
         useless: list[PooledProcess] = []
         for shared in [each for each in self._shared if not each.members]:

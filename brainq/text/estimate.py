@@ -40,7 +40,7 @@ TOKENS_PER_PAGE = 2_250
 
 BYTES_PER_PAGE = 50_000
 
-TOKENS_OF_NAME = 30  # what is said of a file that is not shown
+TOKENS_OF_NAME = 30  # the note for a file that is not shown
 
 _JSON = re.compile(r"\{\s*\"|\[\s*[\[{\"]")
 
@@ -131,8 +131,8 @@ def with_usage(reply: ModelReply, request: ModelRequest) -> ModelReply:
     """`reply` as it is if the service counted its tokens, else with an estimate."""
     if reply.usage.total:
         return reply
-    said = reply.text + "".join(one.text for one in reply.reasoning)
-    return reply.model_copy(update={"usage": estimate_usage(request, said, reply.calls)})
+    text = reply.text + "".join(one.text for one in reply.reasoning)
+    return reply.model_copy(update={"usage": estimate_usage(request, text, reply.calls)})
 
 
 def _json(value: object) -> str:

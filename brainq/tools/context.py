@@ -21,7 +21,7 @@ from brainq.text.surrogates import clean
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.results import ToolError
 
-# What a tool says it changed: what files held before and after.
+# File changes that a tool reports: what files held before and after.
 
 MAX_CHANGES = 200
 
@@ -49,7 +49,7 @@ class FileChange:
         return {"path": self.path} | {name: text for name, text in texts.items() if text is not None}
 
     @classmethod
-    def of_row(cls, row: dict[str, str]) -> FileChange:
+    def from_row(cls, row: dict[str, str]) -> FileChange:
         return cls(row["path"], row.get("before"), row.get("after"), "too_large" in row)
 
 
@@ -116,7 +116,7 @@ class _OutputCollector:
 
 
 class RunContext:
-    """One call of a tool: who asks, how long it may take, and where to leave citations.
+    """One call of a tool: its ids, how long it may take, and where to leave citations.
 
     A tool gets it by annotating one parameter with `RunContext`; the model never sees that parameter.
     Safe to use from several threads. Once the call was cut off it takes nothing more: what a late function
@@ -128,7 +128,7 @@ class RunContext:
     is_ready  says whether the turn is ready just now; None where that cannot be asked
     outside_token   the call's, where it is known already
     give_token      notes that the call gives a new token away; returns the one to give
-    on_progress     hears each `progress` at once; None: whoever beats for the call asks for the newest
+    on_progress     called with each `progress` at once; None: the call's heartbeat reads the newest
     """
 
     __slots__ = (
@@ -223,7 +223,7 @@ class RunContext:
                 self._collected.block_tool = True
 
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
-        """Say how far the call is. Cheap: readers are told the newest word with the call's next beat, every 3 s.
+        """Report how far the call is. Cheap: readers get the newest report with the call's next heartbeat, every 3 s.
 
         Raises InvalidInput for what is no finite number.
         """
@@ -243,9 +243,9 @@ class RunContext:
                 self._collected.changes.add(change)
 
     def outside_token(self) -> str:
-        """The token for `Pending`: it names this call, and nobody can guess it. The same at each use.
+        """The token for `Pending`: it names this call, and cannot be guessed. The same at each use.
 
-        Whoever has it can complete the call: hand it only to who is to do that. Raises ToolError while Redis is away.
+        Its holder can complete the call: give it to no one else. Raises ToolError while Redis is away.
         """
         with self._giving:  # not the other lock: a call that is cut off does not wait for Redis
             if not self._outside_token:
@@ -261,7 +261,7 @@ class RunContext:
             raise ToolError(_TOKEN_NOT_STORED, retryable=True) from failure
 
     def is_ready(self) -> bool:
-        """Whether no hold stands on the turn now. False, too, while nobody can tell."""
+        """Whether the turn has no hold now. False, too, while that is unknown."""
         try:
             return self._is_ready is None or self._is_ready()
         except Exception as failure:
@@ -270,13 +270,13 @@ class RunContext:
             return False
 
     def wait_ready(self, timeout_s: float | None = None) -> bool:
-        """Wait until no hold stands on the turn; False if `timeout_s` or the call's own time is up before."""
+        """Wait until the turn has no hold; False if `timeout_s` or the call's own time is up before."""
         ends_at = _ends_at(timeout_s)
         while True:
             if self.is_ready():
                 return True
-            left_s = ends_at - time.monotonic()
-            if left_s <= 0 or self.token.wait(min(READY_POLL_S, left_s)):
+            remaining_s = ends_at - time.monotonic()
+            if remaining_s <= 0 or self.token.wait(min(READY_POLL_S, remaining_s)):
                 return False
 
     async def wait_ready_async(self, timeout_s: float | None = None) -> bool:
@@ -285,8 +285,8 @@ class RunContext:
         while True:
             if await asyncio.to_thread(self.is_ready):
                 return True
-            left_s = ends_at - time.monotonic()
-            if left_s <= 0 or await self.token.wait_async(min(READY_POLL_S, left_s)):
+            remaining_s = ends_at - time.monotonic()
+            if remaining_s <= 0 or await self.token.wait_async(min(READY_POLL_S, remaining_s)):
                 return False
 
     def outputs(self) -> SideOutputs:
@@ -315,7 +315,7 @@ class RunContext:
                 self._collected.changes.add(change)
             self._collected.files = outputs.files or self._collected.files
 
-    def returned(self, files: Sequence[File]) -> None:
+    def replace_files(self, files: Sequence[File]) -> None:
         """The function returned these, in place of what it had returned before. The executor calls it."""
         with self._lock:
             if not self._sealed:

@@ -1,4 +1,4 @@
-"""The token that tells a running tool when it has to be done."""
+"""The token by which a running tool knows when it has to be done."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class DeadlineToken:
     def on_cancel(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` once when `cancel` is called, from its thread; at once if it was already.
 
-        Returns a function that takes the listener away again. A deadline that passes calls nobody.
+        Returns a function that takes the listener away again. A deadline that passes calls no listener.
         """
         with self._lock:
             if not self._cancelled.is_set():
@@ -119,7 +119,7 @@ class DeadlineToken:
 def _wake(loop: asyncio.AbstractEventLoop, woken: asyncio.Event) -> None:
     try:
         loop.call_soon_threadsafe(woken.set)
-    except RuntimeError:  # the loop was closed meanwhile: nobody waits any more
+    except RuntimeError:  # the loop was closed meanwhile, and its waiters with it
         pass
 
 

@@ -66,7 +66,7 @@ def cancelled_text(after_ms: int, *, is_read: bool) -> str:
 def unreported_text(what: str) -> str:
     """What the model reads of a change that did not report its end. `what` says why, without a full stop."""
     return (
-        f"It is unknown whether this call took effect: it started, and {what} before it said how it ended. "
+        f"It is unknown whether this call took effect: it started, and {what} before it reported how it ended. "
         "Do not simply repeat it; first look whether its effect is there."
     )
 
@@ -79,11 +79,11 @@ def unknown_outcome(outcome: ToolUnknown, *, is_read: bool) -> ToolFailure | Too
     words = outcome.message
     if is_read:
         return ToolFailure(error=words, error_type=outcome.why, latency_ms=outcome.latency_ms, own_words=True)
-    said = (
+    message = (
         f"{words}\nIt is unknown whether this call took effect. "
         "Do not simply repeat it; first look whether its effect is there."
     )
-    return outcome.model_copy(update={"message": said})
+    return outcome.model_copy(update={"message": message})
 
 
 _UNKNOWN = (

@@ -12,16 +12,16 @@ from typing import Any, cast
 from brainq.contracts.file import MAX_FILE_BYTES, File
 from brainq.errors import InvalidInput
 
-# What a tool raises to say in its own words how a call went wrong.
+# What a tool raises to describe a failed call in its own words.
 
 
 class ToolError(Exception):
-    """The call failed, and `text` is what the model reads of it, as it stands.
+    """The call failed, and `text` is what the model reads of it, unchanged.
 
     Any other exception fails the call, too: the model then reads its type and its message in one line.
 
     text        at most 256,000 characters
-    retryable   True: the model is told that it may try again
+    retryable   True: the model reads that it may try again
     """
 
     def __init__(self, text: str, *, retryable: bool = False) -> None:
@@ -52,7 +52,7 @@ class OutcomeUnknown(Exception):
 class Partial:
     """`return Partial(value)`: this is what the tool had when it stopped early.
 
-    The model is told that the result is incomplete.
+    The model reads that the result is incomplete.
     """
 
     value: Any
@@ -69,9 +69,9 @@ MAX_TOKEN_CHARS = 500
 class Pending:
     """The call parks until `client.complete_call(token, ...)` or `fail_call`, from any process, once.
 
-    token       `ctx.outside_token()`, or a name of your own that nobody else uses, such as a job id. One of your own
+    token       `ctx.outside_token()`, or a unique name of your own, such as a job id. One of your own
                 can be completed only after the tool has returned; one from `outside_token()` at once
-    timeout_s   how long to wait at most; the call then times out. The turn's time limit stands still meanwhile
+    timeout_s   how long to wait at most; the call then times out. The turn's time limit is paused meanwhile
 
     Raises InvalidInput.
     """
@@ -93,7 +93,7 @@ class Pending:
 class WithFiles:
     """`return WithFiles({"rows": 12}, [File.of("chart.png")])`: a value, and files that the model is shown with it.
 
-    A tool that has nothing to say beside one file returns the File itself.
+    A tool whose only result is one file returns the File itself.
     """
 
     value: Any

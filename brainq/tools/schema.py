@@ -24,18 +24,18 @@ from brainq.tools.context import RunContext
 # A JSON schema that was given, not made from a signature: checked where it enters.
 
 
-def check_tool_schema(tool: str, given: object, sizes: PatternSizes | None = None) -> dict[str, Any]:
+def check_tool_schema(tool: str, parameters: object, sizes: PatternSizes | None = None) -> dict[str, Any]:
     """`given` as a dict of its own. Raises ToolSchemaError, naming the tool and the place, unless it is a JSON schema
     (draft 2020-12) of an object, whose every `$ref` leads to a place in it and whose every pattern can be matched.
 
     sizes   what the patterns of tools that come with it compiled to; None: it comes alone
     """
-    if not isinstance(given, Mapping):
+    if not isinstance(parameters, Mapping):
         raise ToolSchemaError(
-            f"tool {tool!r}: its parameters must be a JSON schema as a dict, got {type(given).__name__}"
+            f"tool {tool!r}: its parameters must be a JSON schema as a dict, got {type(parameters).__name__}"
         )
     try:
-        schema: dict[str, Any] = json.loads(json.dumps(dict(cast("Mapping[str, Any]", given)), allow_nan=False))
+        schema: dict[str, Any] = json.loads(json.dumps(dict(cast("Mapping[str, Any]", parameters)), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise ToolSchemaError(f"tool {tool!r}: its parameters must be JSON: {error}") from error
     kind = schema.get("type", "object")
@@ -163,15 +163,15 @@ def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
     text = inspect.cleandoc(function.__doc__ or "")
     try:
-        found = parse(text)
+        parsed = parse(text)
     except ParseError:  # it looks like one of the styles, and is none
         return text, {}
     described = {
         name.strip().lstrip("*"): " ".join((param.description or "").split())
-        for param in found.params
+        for param in parsed.params
         for name in param.arg_name.split(",")  # NumPy's way to say one thing of two
     }
-    return (found.description or "").strip(), described
+    return (parsed.description or "").strip(), described
 
 
 def _hints(tool: str, function: Callable[..., Any]) -> dict[str, Any]:

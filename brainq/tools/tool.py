@@ -34,7 +34,7 @@ class TaskWorking:
 class TaskEnd:
     """
     result    what the tool's function would have returned, or the ToolError or OutcomeUnknown it would have raised
-    goes_on   the server may still be at it: it is told that nobody waits
+    goes_on   the server may still be at it: the task is cancelled there
     """
 
     result: Any
@@ -48,11 +48,11 @@ class ServerUnavailable(Exception):
 class TaskServer(Protocol):
     """Used on the process's event loop. Fitted by `tools.mcp.tasks.McpTasks`.
 
-    ask      raises ServerAway
-    cancel   best effort: what cannot be said is not
+    poll     raises ServerUnavailable
+    cancel   best effort: never raises
     """
 
-    async def ask(self, task: ServerTask) -> TaskWorking | TaskEnd: ...
+    async def poll(self, task: ServerTask) -> TaskWorking | TaskEnd: ...
     async def cancel(self, task: ServerTask) -> None: ...
 
 
@@ -89,7 +89,7 @@ class Tool:
                     handed over as they are (tools whose schema came from elsewhere)
     approval        when a call needs a person's approval, as the tool itself says
     tasks           of a server that may answer a call with a task: who is asked for it
-    untrusted       nobody vouches for what its results say; see `Brain(after_untrusted=...)`
+    untrusted       its results may hold text of third parties; see `Brain(after_untrusted=...)`
     """
 
     spec: ToolSpec
@@ -146,7 +146,7 @@ def make_tool(
                  (a dict of JSON values, without those the model left out): it returns True or a reason for
                  the calls that need one; if it raises, the call needs one. False: none, also where the
                  brain's `Approvals` want one for the effect. None: only they decide
-    untrusted    True: nobody vouches for what its results say. None: so it is for NETWORK tools
+    untrusted    True: its results may hold text of third parties. None: so it is for NETWORK tools
 
     Raises ToolSchemaError, naming the tool and what to change.
     """
@@ -252,7 +252,7 @@ def _accepts_arguments(rule: Callable[..., object]) -> bool:
         inspect.signature(rule).bind({})
     except TypeError:
         return False
-    except ValueError:  # some built-in functions tell no signature
+    except ValueError:  # some built-in functions have no signature
         return True
     return True
 

@@ -206,7 +206,7 @@ class StepRunner:
         provider, model, step = asking.setting.provider, asking.setting.model, request.step
         tell_retry = self._retry_publisher(claim, step, request.attempt)
         on_chunk = self._chunk_callback(claim, step, request.attempt)
-        with counted(provider.name, model, "step") as asked, account.bill.here():
+        with counted(provider.name, model, "step") as asked, account.bill.activate():
             reply = stream_reply(self._ask, provider, request, tail, tell_retry, lost, on_chunk)
             spend = reply_spend("step", step, provider, model, reply, self._price)
             asked.answered(reply, spend.cost_usd)

@@ -168,7 +168,7 @@ class AuxiliaryWork:
             return word == "GO"
 
         engine = ReflectionEngine(lambda: self._model(view), claimed, self._price)
-        with self._allowance(view).here():
+        with self._allowance(view).activate():
             made = engine.reflect(
                 view.own,
                 view.step,
@@ -221,7 +221,7 @@ class AuxiliaryWork:
         if word != "GO":
             return "lost" if word == "LOST" else ""
         compactor = ContextCompactor(lambda: self._model(view), self._price, self._is_write)
-        with self._allowance(view).here():
+        with self._allowance(view).activate():
             made = compactor.compact(
                 view.history.messages,
                 turn_id=claim.turn_id,

@@ -240,7 +240,7 @@ class Coordinator:
         self, work: CoordinatorRuntime, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: OutageRetry
     ) -> str:
         try:
-            with replace(self._taking, asker=requester_of(view)).here():
+            with replace(self._taking, asker=requester_of(view)).activate():
                 return self._act(work, claim, view, ownership, trying)
         except PermitDeferred as later:
             return self._defer(claim, later, trying)
@@ -256,7 +256,9 @@ class Coordinator:
         those before it may have left."""
         wait_s = later.wait_s if later.wait_s <= RECHECK_S else max(RECHECK_S, later.wait_s / 2)
         ring_s = max(0.0, wait_s - RING_EARLY_S)
-        let_wait = partial(self._turns.let_wait, claim, ring_s, later.wait_s, later.why, later.stands, later.spends)
+        let_wait = partial(
+            self._turns.let_wait, claim, ring_s, later.wait_s, later.why, later.queue_position, later.spends
+        )
         word = trying(let_wait)
         return f"waits for {later.why}" if word == "WAITS" else "lost"
 

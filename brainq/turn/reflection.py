@@ -70,7 +70,7 @@ class ReflectionEngine:
         self, messages: Sequence[Message], step: int, *, timeout_s: float, session_id: str = "", turn_id: str = ""
     ) -> ReflectionOutcome:
         """Always a result: a stub says `deadline`, `budget` or `model` for what was missing. Raises nothing of a
-        model's; only what `claim` raises comes through, and PlaceLater: it is to be made when the model's limit allows.
+        model's; only what `claim` raises comes through, and PermitDeferred: it is made once the model's limit allows.
 
         messages    the turn's own, up to the results of `step`
         timeout_s   what is left until the turn's deadline; at most half of it, and 30 s, are used

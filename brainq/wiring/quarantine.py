@@ -88,7 +88,7 @@ class Quarantine:
         Raises FailedAlone for what the step raised, when the child died, and when `limit_s` has passed; SetupError
         when no child can be started.
         """
-        shared = self._processes.take(1, lambda: True, self._beat_s)
+        shared = self._processes.join(1, lambda: True, self._beat_s)
         assert shared is not None
         try:
             said = self._step(shared, claim, limit_s)
@@ -110,7 +110,7 @@ class Quarantine:
         child.wait_ready()
         log.info("step runs alone", turn_id=claim.turn_id, step=claim.step, pid=child.pid)
         try:
-            return child.ask({"step": asdict(replace(claim, seen=[]))}).result(limit_s)
+            return child.request({"step": asdict(replace(claim, seen=[]))}).result(limit_s)
         except TimeoutError:
             self._processes.retire(shared, STOPPED_ANSWERING)
             raise QuarantinedStepError(
@@ -125,7 +125,7 @@ class Quarantine:
         def goes_on() -> bool:
             return self._waits(session_id, turn_id, fence)
 
-        shared = self._processes.take(size, goes_on, self._beat_s)
+        shared = self._processes.join(size, goes_on, self._beat_s)
         if shared is None:
             return "dropped: nobody waits for it any more"
         try:
@@ -138,7 +138,7 @@ class Quarantine:
         child = shared.child
         log.info("turn goes on in quarantine", turn_id=turn_id, pid=child.pid, most_together=shared.size)
         try:
-            answer = child.ask({"turn": [session_id, turn_id, fence]})
+            answer = child.request({"turn": [session_id, turn_id, fence]})
             while (said := _result_within(answer, self._lease_s)) is None:
                 if not self._may_hold(child, session_id, turn_id):
                     # It holds the turn no more, and does not come back: it hangs.

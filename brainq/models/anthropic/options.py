@@ -1,8 +1,8 @@
 """ModelOptions as parameters of Anthropic's messages API.
 
 How a model is made to think has changed: older models take a budget of tokens, newer ones only an effort and decide
-themselves, and some cannot be stopped. Nobody's table of models stays right, so the newest form is tried, and what a
-model refuses is not tried again.
+themselves, and some cannot be stopped. No table of models stays right, so the newest form is tried, and what a model
+refuses is not tried again.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def option_parameters(request: ModelRequest, refused: Collection[str]) -> dict[s
 
 
 def refused_option(request: ModelRequest, status: int, body: Any, refused: Collection[str]) -> str | None:
-    """What of the options this answer refuses, as `parameters` is told; None if it is about something else.
+    """The option that this answer refuses, as a name for `option_parameters`; None if it is about something else.
 
     A refusal may name several, as in "temperature may only be 1 with thinking": the first is what it is about.
     """
@@ -70,8 +70,8 @@ def refused_option(request: ModelRequest, status: int, body: Any, refused: Colle
         about["thinking"] = f"thinking {sent['thinking']['type']}"
     if "output_config" in sent:
         about["effort"] = f"effort {sent['output_config']['effort']}"
-    said = error_detail(body)[0].lower()
-    named = min((word for word in about if word in said), key=said.index, default=None)
+    text = error_detail(body)[0].lower()
+    named = min((word for word in about if word in text), key=text.index, default=None)
     return None if named is None else refusal_key(about[named], request.model)
 
 
@@ -106,8 +106,8 @@ def _thinking(request: ModelRequest, effort: Effort, refused: Collection[str]) -
 def _thinking_budget(request: ModelRequest, effort: Effort, *, goes_back: bool) -> dict[str, Any]:
     """A budget leaves room for the answer. Where a call is forced, or follows one that was made without thinking, the
     API takes none."""
-    most = max_tokens(request)
-    budget = min(BUDGETS[effort], most - max(MIN_BUDGET, most // 4))
+    limit = max_tokens(request)
+    budget = min(BUDGETS[effort], limit - max(MIN_BUDGET, limit // 4))
     choice = request.options.tool_choice
     is_forced = bool(request.tools) and choice not in (None, "auto", "none")
     if budget < MIN_BUDGET or is_forced or not begins_with_thinking(request, goes_back=goes_back):

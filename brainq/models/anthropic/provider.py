@@ -18,8 +18,8 @@ from brainq.text.surrogates import clean_json
 
 # Cache breakpoints: where the service is to keep what it has read, so that a turn's next step reads it there. Pure.
 #
-# The API takes four. What stands at a breakpoint is kept, and found again by a later request that begins with the
-# same; it looks back over 20 blocks only. So one stands behind the tools, which all sessions share, one behind the
+# The API takes four. What precedes a breakpoint is cached, and found again by a later request that begins with the
+# same; it looks back over 20 blocks only. So there is one behind the tools, which all sessions share, one behind the
 # system prompt, one at the end, and one where the request of the step before ended, however many results have come
 # since.
 
@@ -54,8 +54,7 @@ def with_breakpoints(body: dict[str, Any]) -> dict[str, Any]:
 
 def _breakpoint_messages(messages: list[dict[str, Any]]) -> list[int]:
     """The newest message, and the one before the newest reply: both are a user's, whose blocks can all be kept."""
-    said = [at for at, message in enumerate(messages) if message["role"] == "user"]
-    return said[-2:]
+    return [at for at, message in enumerate(messages) if message["role"] == "user"][-2:]
 
 
 def _with_cache_mark(block: dict[str, Any]) -> dict[str, Any]:
@@ -73,10 +72,10 @@ class AnthropicProvider(VendorProvider):
     """
 
     sdk_name = "anthropic"
-    optional = ("output_config", "cache_control")
-    of_schema = "output_config"
-    absent = ("seed",)
-    for_once = VendorProvider.for_once | {EARLIER_REASONING}
+    optional_parameters = ("output_config", "cache_control")
+    schema_parameter = "output_config"
+    unsupported_options = ("seed",)
+    left_out_once = VendorProvider.left_out_once | {EARLIER_REASONING}
 
     def __init__(
         self,

@@ -38,26 +38,26 @@ class BlockOrder:
     def reasoning(self) -> tuple[Reasoning, ...]:
         """The thinking in its places; the text's places, too, where they are not before all calls and behind all that
         was thought before them."""
-        found: list[Reasoning] = []
+        marks: list[Reasoning] = []
         before = 0
         for block in self._made:
             kind = block.get("type")
             if kind == "tool_use":
                 before += 1
             elif kind == "text":
-                found.append(Reasoning(wire=WIRE, block=block, before=before))
+                marks.append(Reasoning(wire=WIRE, block=block, before=before))
             elif kind in THINKING:
                 rest = {name: value for name, value in block.items() if name != "thinking"}
                 text = clean(str(block.get("thinking") or ""))
-                found.append(Reasoning(wire=WIRE, text=text, block=rest, before=before))
-        thoughts = [one for one in found if not _is_text_position(one)]
+                marks.append(Reasoning(wire=WIRE, text=text, block=rest, before=before))
+        thoughts = [one for one in marks if not _is_text_position(one)]
         if not thoughts:
             return ()
         first = [one for one in thoughts if not one.before]
-        is_plain = sum(map(_is_text_position, found)) <= 1 and not any(
-            _is_text_position(one) and (one.before or found.index(one) < len(first)) for one in found
+        is_plain = sum(map(_is_text_position, marks)) <= 1 and not any(
+            _is_text_position(one) and (one.before or marks.index(one) < len(first)) for one in marks
         )
-        return tuple(thoughts if is_plain else found)
+        return tuple(thoughts if is_plain else marks)
 
 
 def replayed_thinking(message: Message, request: ModelRequest, *, goes_back: bool = True) -> tuple[Reasoning, ...]:
@@ -97,9 +97,9 @@ def begins_with_thinking(request: ModelRequest, *, goes_back: bool) -> bool:
 
 def is_thinking_rejected(status: int, body: Any) -> bool:
     """Whether the service refuses thinking that was sent back."""
-    said = error_detail(body)[0].lower()
+    text = error_detail(body)[0].lower()
     words = ("signature", "bound to a different conversation", "cannot be modified", "expected `thinking`")
-    return status == 400 and "thinking" in said and any(word in said for word in words)
+    return status == 400 and "thinking" in text and any(word in text for word in words)
 
 
 def _is_text_position(one: Reasoning) -> bool:

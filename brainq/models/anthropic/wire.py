@@ -78,13 +78,13 @@ def _blocks(
     message: Message, ids: WireIds, attached: AttachmentBlocks, thoughts: Callable[[Message], Sequence[Reasoning]]
 ) -> list[dict[str, Any]]:
     text = clean(message.content)
-    shown = attached.anthropic(message.attachments)
+    files = attached.anthropic(message.attachments)
     if message.role == "tool":
-        said = [{"type": "text", "text": text}] if text.strip() else []
+        texts = [{"type": "text", "text": text}] if text.strip() else []
         block: dict[str, Any] = {
             "type": "tool_result",
-            "tool_use_id": ids.of_result(message),
-            "content": [*said, *shown] if shown else text,
+            "tool_use_id": ids.for_result(message),
+            "content": [*texts, *files] if files else text,
         }
         if message.is_error:
             block["is_error"] = True
@@ -92,14 +92,14 @@ def _blocks(
     calls = [
         {
             "type": "tool_use",
-            "id": ids.of_call(call),
+            "id": ids.for_call(call),
             "name": wire_name(call.name),
             "input": arguments_object(call.arguments),
         }
         for call in message.calls
     ]
     # Attachments before the text: so the service says it works best.
-    return [*shown, *blocks_in_order(thoughts(message), text, calls)]
+    return [*files, *blocks_in_order(thoughts(message), text, calls)]
 
 
 def from_body(body: dict[str, Any]) -> ModelReply:
@@ -157,7 +157,7 @@ class AnthropicStream:
         self._thinking: dict[int, dict[str, Any]] = {}
         self._calls: dict[int, tuple[dict[str, Any], list[str]]] = {}
         self._counts: dict[str, Any] = {}
-        self.usage = TokenUsage()  # as far as it was told: the input with message_start, the output at the end
+        self.usage = TokenUsage()  # as far as it is reported: the input with message_start, the output at the end
         self._model = ""
         self._stop_reason: Any = None
 

@@ -45,8 +45,8 @@ class Allowance:
     _used_usd: float = 0.0
 
     @contextmanager
-    def here(self) -> Generator[None]:
-        """While entered, calls beside the steps that this thread makes are held to it."""
+    def activate(self) -> Generator[None]:
+        """While entered, auxiliary calls of this thread are held to it."""
         token = _allowance.set(self)
         try:
             yield
@@ -60,7 +60,7 @@ class Allowance:
             self._used_usd += self.price(provider, model, usage) or 0.0
 
     def require(self, provider: str, model: str, usage: TokenUsage) -> None:
-        """Raise BudgetSpent where a request of this size could pass what is left."""
+        """Raise BudgetExhausted where a request of this size could pass what is left."""
         if not self._used_tokens:
             return
         if self.tokens is not None and self._used_tokens + usage.total > self.tokens:
@@ -75,16 +75,16 @@ _allowance: ContextVar[Allowance | None] = ContextVar("allowance", default=None)
 
 
 def current_allowance() -> Allowance:
-    """That of whoever asks in this thread; a new one without limits where nobody set one."""
+    """This thread's allowance; a new one without limits where none is active."""
     return _allowance.get() or Allowance()
 
 
 # What the requests of one model call come to, also those whose answers broke off.
 #
-# Whoever asks a model opens a Bill (`Bill.here`). Each request is entered by its `Place`, so that retries inside a
+# A caller of models opens a Bill (`Bill.activate`). Each request is entered by its RatePermit, so that retries inside a
 # provider, and the members of a Fallback, are counted one by one and by their own names.
 
-# The service may have worked on these, and bills for it, also where it has answered nothing.
+# The service may have worked on these, and bills them even without an answer.
 POSSIBLY_BILLED_KINDS = frozenset({"timeout", "stream", "stalled", "malformed"})
 # So the service answers what it does not work on.
 UNBILLED_KINDS = frozenset({"rate_limited", "quota", "server", "refused", "too_long"})
@@ -113,7 +113,7 @@ class BilledRequest:
     _reported: TokenUsage = NO_USAGE
     _written: StreamedTokens = field(default_factory=StreamedTokens)
 
-    def wrote(self, chunk: ModelChunk) -> None:
+    def add_chunk(self, chunk: ModelChunk) -> None:
         """A part of the reply came."""
         if chunk.text:
             self._written.add_text(chunk.text)
@@ -122,12 +122,12 @@ class BilledRequest:
         if chunk.arguments:
             self._written.add_arguments(chunk.arguments)
 
-    def reported(self, usage: TokenUsage) -> None:
-        """The service told of usage so far."""
+    def add_usage(self, usage: TokenUsage) -> None:
+        """The service reported usage so far."""
         self.has_begun = True
         self._reported = usage
 
-    def counted(self, usage: TokenUsage) -> None:
+    def complete(self, usage: TokenUsage) -> None:
         """The reply is whole, and this is what it used."""
         self._reported, self.is_whole, self.has_begun = usage, True, True
 
@@ -137,7 +137,7 @@ class BilledRequest:
         return self._reported.total > 0 or self._written.tokens > 0
 
     def usage(self) -> TokenUsage:
-        """What it has used: what was told, and estimates of the rest."""
+        """What it has used: what was reported, and estimates of the rest."""
         if self.is_whole:
             return self._reported
         return self._reported.model_copy(
@@ -172,7 +172,7 @@ class Bill:
     _requests: list[BilledRequest] = field(default_factory=list[BilledRequest])
 
     @contextmanager
-    def here(self) -> Generator[Bill]:
+    def activate(self) -> Generator[Bill]:
         """While entered, all that this thread asks of models is entered here."""
         token = _bill.set(self)
         try:
@@ -181,18 +181,18 @@ class Bill:
             _bill.reset(token)
 
     def require(self, provider: str, model: str, request: ModelRequest) -> None:
-        """Raise BudgetSpent where another request could pass what is left, after others were lost."""
+        """Raise BudgetExhausted where another request could pass what is left, after others were lost."""
         usage = TokenUsage(input_tokens=self._input_of(request), output_tokens=request.max_output_tokens or 0)
         self.allowance.require(provider, model, usage)
 
-    def sent(self, provider: str, model: str, request: ModelRequest) -> BilledRequest:
+    def add_request(self, provider: str, model: str, request: ModelRequest) -> BilledRequest:
         """A request goes out."""
         sent = BilledRequest(provider, model, self._input_of(request))
         self._requests.append(sent)
         return sent
 
     def end(self, request: BilledRequest, is_billed: bool) -> None:
-        """A request is over. Of one that brought a reply `answered` hears afterwards."""
+        """A request is over. Of one that brought a reply the usage comes afterwards."""
         if request.is_over or request not in self._requests:
             return
         if not is_billed:
@@ -224,5 +224,5 @@ _bill: ContextVar[Bill | None] = ContextVar("bill", default=None)
 
 
 def current_bill() -> Bill | None:
-    """The Bill of whoever asks a model in this thread."""
+    """This thread's active Bill."""
     return _bill.get()

@@ -42,7 +42,7 @@ class DeadlineCut:
                     self._timer.cancel()
                 self._arm(after_s)
 
-    def last(self, after_s: float) -> None:
+    def finish_within(self, after_s: float) -> None:
         """Cut `after_s` seconds from now, whatever `move` says afterwards."""
         self.move(after_s)
         self._is_last = True

@@ -73,7 +73,7 @@ _CUT_CONNECTION_ERRORS = frozenset({"ReadError", "RemoteProtocolError"})
 class ServiceError(ProviderError):
     """A ProviderError that also says how many seconds the service asked us to wait (None: it did not).
 
-    is_shared   the whole fleet waits for that: whoever takes a place for the next request is told
+    is_shared   the whole fleet waits for that: the next request waits for its permit
     """
 
     is_shared = False
@@ -122,7 +122,7 @@ def may_have_been_processed(error: BaseException, sdk: Any, *, stream: bool) -> 
 
 
 def as_fleet_wait(error: Exception, sdk: Any, provider: str) -> ProviderError:
-    """As `translate`, of a failure for which the whole fleet waits as long as the service asked."""
+    """As `from_sdk_error`, of a failure for which the whole fleet waits as long as the service asked."""
     known = from_sdk_error(error, sdk, provider)
     if isinstance(known, ServiceError):
         known.is_shared = True
@@ -131,17 +131,17 @@ def as_fleet_wait(error: Exception, sdk: Any, provider: str) -> ProviderError:
 
 def from_status(provider: str, status: int, headers: Mapping[str, str], body: Any) -> ServiceError:
     """The error for an HTTP status, its headers, and its parsed body."""
-    said = error_detail(body)
-    text = _shortened(f"{provider}: HTTP {status}: {said[0]}" if said[0] else f"{provider}: HTTP {status}")
+    detail = error_detail(body)
+    text = _shortened(f"{provider}: HTTP {status}: {detail[0]}" if detail[0] else f"{provider}: HTTP {status}")
     retryable = (status in _RETRYABLE_STATUS or status >= 500) and headers.get("x-should-retry") != "false"
     wait_s = retry_after_s(headers)
     if status == 429:
-        if "insufficient_quota" in said[1:]:
+        if "insufficient_quota" in detail[1:]:
             return ServiceError(text, kind="quota", retryable=False)
         return ServiceError(text, kind="rate_limited", retryable=retryable, retry_after_s=wait_s)
     if status in _RETRYABLE_STATUS or status >= 500:
         return ServiceError(text, kind="server", retryable=retryable, retry_after_s=wait_s)
-    if status == 413 or any(mark in part for part in said for mark in _TOO_LONG_MARKS):
+    if status == 413 or any(mark in part for part in detail for mark in _TOO_LONG_MARKS):
         return ServiceError(text, kind="too_long", retryable=False)
     if status in (401, 403):
         text += f"; check the API key of {provider}"
@@ -151,7 +151,7 @@ def from_status(provider: str, status: int, headers: Mapping[str, str], body: An
 def refused_parameter(status: int, body: Any, candidates: Iterable[str]) -> str | None:
     """Which of `candidates` the service says it does not know; None if the error is about something else.
 
-    A complaint about the content of a schema is a different thing: it must reach whoever wrote the schema.
+    A complaint about the content of a schema is a different thing: it must reach the schema's author.
     """
     if not is_unsupported(status, body):
         return None
@@ -160,7 +160,7 @@ def refused_parameter(status: int, body: Any, candidates: Iterable[str]) -> str 
 
 
 def refusal_key(what: str, model: str) -> str:
-    """The name under which it is remembered that one model does not take something: others of its service may."""
+    """The key of what one model does not take; others of its service may take it."""
     return f"{what}: {model}"
 
 
@@ -218,7 +218,7 @@ def http_date_s(value: str | None) -> float | None:
 
 
 def error_detail(body: Any) -> tuple[str, str, str]:
-    """What an error body says: message, type and code of an error body.
+    """Message, type and code of an error body.
 
     Both vendors nest them under `error` (an SDK may have unwrapped it); FastAPI servers send `detail`, whose
     entries echo the request's content, so only place and message are taken from them.
@@ -255,7 +255,7 @@ def _shortened(text: str) -> str:
     return beginning(clean(text), MAX_MESSAGE_CHARS)
 
 
-# What the headers of a service's answer say of its limits. Pure.
+# A service's limits, from the headers of its answer. Pure.
 
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 
@@ -277,12 +277,12 @@ def _limit_per_minute(headers: Mapping[str, str], what: str) -> int | None:
         (f"x-ratelimit-limit-{what}", f"x-ratelimit-remaining-{what}", f"x-ratelimit-reset-{what}"),
         tuple(f"anthropic-ratelimit-{what}-{part}" for part in ("limit", "remaining", "reset")),
     ):
-        most, left = _whole_number(headers.get(limit)), _whole_number(headers.get(remaining))
+        full, left = _whole_number(headers.get(limit)), _whole_number(headers.get(remaining))
         full_in_s = _reset_seconds(headers.get(reset), headers.get("date"))
-        if most and left is not None and full_in_s is not None and left < most:
-            window_s = full_in_s * most / (most - left)
+        if full and left is not None and full_in_s is not None and left < full:
+            window_s = full_in_s * full / (full - left)
             if _MINUTE_RANGE_S[0] <= window_s <= _MINUTE_RANGE_S[1]:
-                return most
+                return full
     return None
 
 

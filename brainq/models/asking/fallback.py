@@ -41,12 +41,12 @@ class Cooldown:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
-    def is_on(self) -> bool:
+    def is_active(self) -> bool:
         with self._lock:
             return self.clock() < self.until
 
-    def take(self) -> int | None:
-        """Ask it now: what `failed` is told if that fails. None: it rests. Who is first after a rest tries it alone."""
+    def try_begin(self) -> int | None:
+        """Begin a request: the number to pass to `failed`. None: it rests, or another request tries it."""
         with self._lock:
             if self.clock() < self.until:
                 return None
@@ -54,17 +54,17 @@ class Cooldown:
                 self.until = self.clock() + self._rest_s()
             return self.failures
 
-    def failed(self, taken: int, asked_s: float | None = None) -> None:
-        """It could not be had. `asked_s` is how long the service wants to be left alone.
+    def failed(self, taken: int, retry_after_s: float | None = None) -> None:
+        """It could not be had. `asked_s` is for how long the service asked to get no requests.
 
         Of several requests that were under way when it failed the first one counts.
         """
         with self._lock:
             if taken == self.failures:
                 self.failures += 1
-                self.until = self.clock() + max(self._rest_s(), asked_s or 0.0)
+                self.until = self.clock() + max(self._rest_s(), retry_after_s or 0.0)
 
-    def answered(self) -> None:
+    def reset(self) -> None:
         with self._lock:
             self.failures, self.until = 0, float("-inf")
 
@@ -112,7 +112,7 @@ class Fallback:
     nobody else is asked in that attempt; a turn's next attempt passes by the one that broke off.
     """
 
-    takes_places = True  # each of its members does
+    takes_permits = True  # each of its members does
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class Fallback:
     ) -> None:
         if isinstance(models, str) or len(models) < 2:
             raise InvalidInput("models", "a Fallback takes a list of at least two models")
-        # Told apart this way NaN is refused, too.
+        # Written so that NaN is refused, too.
         if not (patience_s >= 0 and 0 < rest_s <= longest_rest_s):
             raise InvalidInput(
                 "rest_s", "seconds must be positive, and longest_rest_s at least rest_s; patience_s may be 0"
@@ -147,7 +147,7 @@ class Fallback:
         return tuple(member.resolved() for member in self._members)
 
     def check(self) -> None:
-        """See Checked.check: raises SetupError if one of the members could not be asked."""
+        """See Checkable.check: raises SetupError if one of the members could not be asked."""
         for member in self._members:
             provider, model = member.resolved()
             if isinstance(provider, Checkable):
@@ -184,14 +184,14 @@ class Fallback:
 
     def _chunks(self, request: ModelRequest, deadline: Deadline) -> Iterator[ModelChunk]:
         failures: list[tuple[str, ProviderError]] = []
-        well = [member for member in self._members if not member.rest.is_on]
+        well = [member for member in self._members if not member.rest.is_active]
         # Where all of them rest all are asked, first whose rest ends first.
         candidates = well or sorted(self._members, key=lambda member: member.rest.until)
         for left, member in zip(reversed(range(len(candidates))), candidates, strict=True):
-            taken = member.rest.take()
+            taken = member.rest.try_begin()
             if taken is None:
                 if well and left:
-                    continue  # somebody else is trying it
+                    continue  # another request is trying it
                 taken = member.rest.failures
             provider, model = member.resolved()
             who = model_reference(provider, model)
@@ -221,15 +221,15 @@ class Fallback:
     def _member_chunks(
         self, member: _Member, provider: Provider, model: str, request: ModelRequest, deadline: Deadline, left: int
     ) -> Iterator[ModelChunk]:
-        """The member's chunks, its name with its reply. Once it has begun it raises nothing that is in AWAY."""
+        """The member's chunks, its name with its reply. Once output has begun, it raises none of UNAVAILABLE_KINDS."""
         who = model_reference(provider, model)
         begun = False
         is_own = is_same_service(provider, self._members[0].resolved()[0])
-        asked = _member_request(request, model, deadline, left, is_own=is_own)
+        member_request = _member_request(request, model, deadline, left, is_own=is_own)
         try:
-            for chunk in self._within_patience(stream_with_permits(provider, asked), who, left):
+            for chunk in self._within_patience(stream_with_permits(provider, member_request), who, left):
                 if chunk.reply is not None:
-                    member.rest.answered()
+                    member.rest.reset()
                     yield ModelChunk(reply=_with_answered_by(chunk.reply, provider, model))
                     return
                 begun = begun or bool(chunk.text or chunk.reasoning)
@@ -302,6 +302,6 @@ def _with_answered_by(reply: ModelReply, provider: Provider, model: str) -> Mode
 def _none_available(failures: Sequence[tuple[str, ProviderError]]) -> ProviderError:
     if len(failures) == 1:
         return failures[0][1]
-    said = "; ".join(str(error) for _, error in failures)
+    reasons = "; ".join(str(error) for _, error in failures)
     last = failures[-1][1]
-    return ProviderError(f"no model of the fallback can be had: {said}", kind=last.kind, retryable=last.retryable)
+    return ProviderError(f"no model of the fallback can be had: {reasons}", kind=last.kind, retryable=last.retryable)

@@ -37,15 +37,15 @@ class Pace:
         self.deadline = deadline
         self._clock = clock
         self._first = None if first_token_s is None else Deadline(first_token_s, clock)
-        given = [limit for limit in (first_token_s, idle_s) if limit is not None]
-        self._idle_s = min(given) if given and idle_s is not None else None
+        limits = [limit for limit in (first_token_s, idle_s) if limit is not None]
+        self._idle_s = min(limits) if limits and idle_s is not None else None
         self._begun = False
 
     @classmethod
-    def of(cls, request: ModelRequest, deadline: Deadline, clock: Clock = time.monotonic) -> Pace:
+    def for_request(cls, request: ModelRequest, deadline: Deadline, clock: Clock = time.monotonic) -> Pace:
         return cls(deadline, request.first_token_s, request.idle_s, clock)
 
-    def sent(self) -> None:
+    def restart_first(self) -> None:
         """The request goes out only now, after it waited for its place: from here on its first output is waited for."""
         if self._first is not None:
             self._first = Deadline(self._first.timeout_s, self._clock)
@@ -56,10 +56,10 @@ class Pace:
 
     def allowed_s(self) -> float:
         """Seconds until the next piece must be there."""
-        left_s = self.deadline.remaining_s()
+        remaining_s = self.deadline.remaining_s()
         if self._begun:
-            return left_s if self._idle_s is None else min(left_s, self._idle_s)
-        return left_s if self._first is None else min(left_s, self._first.remaining_s())
+            return remaining_s if self._idle_s is None else min(remaining_s, self._idle_s)
+        return remaining_s if self._first is None else min(remaining_s, self._first.remaining_s())
 
     @property
     def first_is_late(self) -> bool:
@@ -107,7 +107,7 @@ def paced_stream(provider: Provider, request: ModelRequest) -> Iterator[ModelChu
 
 
 def _read_in_thread(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
-    pace = Pace.of(request, Deadline(request.timeout_s))
+    pace = Pace.for_request(request, Deadline(request.timeout_s))
     items: Queue[_StreamItem] = Queue(MAX_BUFFERED_CHUNKS)
     gone = Event()
     variables = contextvars.copy_context()  # spans opened here stay the parents of those opened there

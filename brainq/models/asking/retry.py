@@ -1,7 +1,7 @@
 """Retries of one model call, inside its time.
 
 A retry waits as long as the service asked (Retry-After), else exponentially with full jitter, and is never
-begun when its wait would reach past the deadline: whoever asked learns at once instead.
+begun when its wait would reach past the deadline: the caller learns at once instead.
 """
 
 from __future__ import annotations
@@ -58,19 +58,19 @@ class RetryPolicy:
     sleep: Callable[[float], None] = time.sleep
     draw: Callable[[], float] = random.random
 
-    def wait_s(self, attempt: int, asked_s: float | None) -> float:
+    def wait_s(self, attempt: int, retry_after_s: float | None) -> float:
         """Seconds to wait after attempt number `attempt` (1-based) failed."""
-        if asked_s:
-            # Never less than asked; a little more, so that a fleet told the same does not return as one.
-            return asked_s + self.draw() * min(asked_s * 0.1, 1.0)
+        if retry_after_s:
+            # Never less than asked; a little more, so that a fleet does not return at the same moment.
+            return retry_after_s + self.draw() * min(retry_after_s * 0.1, 1.0)
         return self.draw() * min(self.longest_s, self.first_s * 2 ** (attempt - 1))
 
 
 def call_with_retry(attempt: Callable[[], T], deadline: Deadline, policy: RetryPolicy) -> T:
     """Run `attempt` until it returns, fails for good, or no further wait fits before the deadline.
 
-    A stalled stream is not begun again here: the service may have worked on it, so whoever asked counts another
-    attempt. Nor is a call whose place comes later (`limited`): whoever asked lets go of its thread meanwhile.
+    A stalled stream is not begun again here: the service may have worked on it, so the caller counts another
+    attempt. Nor is a call whose permit comes later (`limited`): the caller gives its thread back meanwhile.
 
     Raises the last ProviderError as it was, or one of kind `timeout` if the deadline has passed.
     """
@@ -80,12 +80,12 @@ def call_with_retry(attempt: Callable[[], T], deadline: Deadline, policy: RetryP
         try:
             return attempt()
         except ProviderError as error:
-            retry = tries.after(error)
+            retry = tries.next_retry(error)
         policy.sleep(retry.wait_s)
 
 
 class _AttemptCounter:
-    """Counts the attempts of one call, and says whether there is another."""
+    """Counts the attempts of one call, and decides whether there is another."""
 
     def __init__(self, deadline: Deadline, policy: RetryPolicy) -> None:
         self._deadline = deadline
@@ -98,7 +98,7 @@ class _AttemptCounter:
             raise self._deadline.error(self._last) from self._last
         self._number += 1
 
-    def after(self, error: ProviderError) -> ModelRetry:
+    def next_retry(self, error: ProviderError) -> ModelRetry:
         """The next attempt after this failure. Raises it when there is none."""
         self._last = error
         if not error.retryable or error.kind in ("stalled", "limited"):
@@ -107,8 +107,8 @@ class _AttemptCounter:
             raise self._deadline.error(error) from error
         # Where the fleet waits for what the service asked, the next attempt waits for its place, and not twice.
         is_shared = getattr(error, "is_shared", False)
-        asked_s = getattr(error, "retry_after_s", None)
-        wait_s = 0.0 if is_shared else self._policy.wait_s(self._number, asked_s)
+        retry_after_s = getattr(error, "retry_after_s", None)
+        wait_s = 0.0 if is_shared else self._policy.wait_s(self._number, retry_after_s)
         if self._number >= self._policy.max_attempts or wait_s >= self._deadline.remaining_s():
             raise error
         return ModelRetry(kind=error.kind, wait_s=wait_s)
@@ -131,7 +131,7 @@ def stream_with_retry(
             first = next(chunks, None)
             break
         except ProviderError as error:
-            retry = tries.after(error)
+            retry = tries.next_retry(error)
         yield ModelChunk(retry=retry)
         policy.sleep(retry.wait_s)
     try:

@@ -32,7 +32,6 @@ from brainq.models.attachments import (
     SHOWABLE_KINDS,
     UNREADABLE_FILES,
     AttachmentBlocks,
-    AttachmentKind,
     is_unreadable,
     refused_attachment_kind,
 )
@@ -54,7 +53,7 @@ class StreamReader(Protocol):
 
     @property
     def complete(self) -> bool:
-        """Whether the stream said that the reply is whole."""
+        """Whether the stream marked the reply as whole."""
         ...
 
     @property
@@ -64,7 +63,7 @@ class StreamReader(Protocol):
 
     @property
     def usage(self) -> TokenUsage:
-        """What the service has told of it so far; the same object until it tells more."""
+        """What the service has reported so far; the same object until it reports more."""
         ...
 
     def feed(self, event: dict[str, Any], /) -> ModelChunk | None: ...
@@ -77,16 +76,22 @@ class VendorProvider(ABC):
     The SDK makes the connection, authenticates and maps statuses to exceptions; its own retries are off, for
     they know neither our deadline nor what was already shown. One client, made at first use, serves all
     threads and keeps its connections.
+
+    sdk_name              also the name of the extra that installs it
+    optional_parameters   left out of a model's requests once the server has refused them
+    schema_parameter      the one of them with the schema of the answer: it may be this schema that is refused
+    unsupported_options   options for which its API has no parameter
+    left_out_once         only the request that was refused is sent without these
     """
 
-    sdk_name: str  # also the name of the extra that installs it
-    takes_places = True
+    sdk_name: str
+    takes_permits = True
     _base_url: str | None
     _api_key: str | None
-    optional: tuple[str, ...] = ()  # parameters left out of a model's requests once the server has refused them
-    of_schema: str = ""  # the one of them that has the schema of the answer: it may be this schema that is refused
-    absent: tuple[str, ...] = ()  # options for which its API has no parameter
-    for_once: frozenset[str] = frozenset({UNREADABLE_FILES})  # what only the request that was refused is sent without
+    optional_parameters: tuple[str, ...] = ()
+    schema_parameter: str = ""
+    unsupported_options: tuple[str, ...] = ()
+    left_out_once: frozenset[str] = frozenset({UNREADABLE_FILES})
 
     def __init__(self, *, name: str, retry: RetryPolicy | None) -> None:
         self.name = name
@@ -109,7 +114,11 @@ class VendorProvider(ABC):
         if is_unreadable(request, status, body):
             return UNREADABLE_FILES
         kind = refused_attachment_kind(request, status, body)
-        return _attachment_refusal(kind, request.model) if kind else refused_parameter(status, body, self.optional)
+        return (
+            refusal_key(f"{kind}s", request.model)
+            if kind
+            else refused_parameter(status, body, self.optional_parameters)
+        )
 
     def _blocks(self, request: ModelRequest, refused: frozenset[str]) -> AttachmentBlocks:
         """Makes the blocks of its images and files, without the kinds that its model was found not to take."""
@@ -117,7 +126,7 @@ class VendorProvider(ABC):
             return AttachmentBlocks(request.blobs, frozenset(SHOWABLE_KINDS))
         return AttachmentBlocks(
             request.blobs,
-            frozenset(kind for kind in SHOWABLE_KINDS if _attachment_refusal(kind, request.model) in refused),
+            frozenset(kind for kind in SHOWABLE_KINDS if refusal_key(f"{kind}s", request.model) in refused),
         )
 
     @abstractmethod
@@ -148,7 +157,7 @@ class VendorProvider(ABC):
         """The API key. Raises SetupError if there is none."""
 
     def check(self) -> None:
-        """See Checked.check: the API key, and the SDK, which is found but not imported."""
+        """See Checkable.check: the API key, and the SDK, which is found but not imported."""
         self._require_key()
         if find_spec(self.sdk_name) is None:
             raise self._sdk_missing()
@@ -170,17 +179,17 @@ class VendorProvider(ABC):
     def _request_whole(self, request: ModelRequest, deadline: Deadline) -> ModelReply:
         with self._open_answer(request, Pace(deadline), stream=False) as (response, _, place):
             reply = _complete_reply(_parse(partial(self._read_whole, request), self._object(response.read())), request)
-            place.used(reply.usage)
+            place.set_usage(reply.usage)
             return reply
 
     def _request_stream(self, request: ModelRequest, deadline: Deadline) -> Generator[ModelChunk]:
-        pace = Pace.of(request, deadline, self._retry.clock)
+        pace = Pace.for_request(request, deadline, self._retry.clock)
         with self._open_answer(request, pace, stream=True) as (response, cutoff, place):
             if "json" in response.headers.get("content-type", ""):  # a server that ignores `stream`
                 reply = _complete_reply(
                     _parse(partial(self._read_whole, request), self._object(response.read())), request
                 )
-                place.used(reply.usage)
+                place.set_usage(reply.usage)
                 thought = "\n\n".join(one.text for one in reply.reasoning if one.text)
                 if reply.text or thought:
                     yield ModelChunk(text=reply.text, reasoning=thought)
@@ -198,9 +207,9 @@ class VendorProvider(ABC):
                 chunk = _parse(reader.feed, event)
                 if reader.usage is not usage:
                     usage = reader.usage
-                    place.reported(usage)
+                    place.note_usage(usage)
                 if chunk is not None:
-                    place.wrote(chunk)
+                    place.note_chunk(chunk)
                     shown += len(chunk.text)
                     pace.begin()
                     cutoff.move(deadline.remaining_s())  # the reader's time is not the service's
@@ -217,7 +226,7 @@ class VendorProvider(ABC):
             # Before the reply: with it in hand, a caller may drop this generator.
             _drain(stream, cutoff)
             reply = _complete_reply(reader.reply(), request)
-            place.used(reply.usage)
+            place.set_usage(reply.usage)
             if len(reply.text) > shown:  # half an emoji that was held back
                 yield ModelChunk(text=reply.text[shown:])
             yield ModelChunk(reply=reply)
@@ -260,9 +269,9 @@ class VendorProvider(ABC):
         once: frozenset[str] = frozenset()
         while True:
             place = permit_for(self.name, request.model, account_digest(self._base_url, self._api_key))
-            if place.take(request, pace.deadline.remaining_s()):
-                pace.sent()
-            connect_s = PERMIT_CONNECT_TIMEOUT_S if place.is_taken else CONNECT_TIMEOUT_S
+            if place.acquire(request, pace.deadline.remaining_s()):
+                pace.restart_first()
+            connect_s = PERMIT_CONNECT_TIMEOUT_S if place.is_acquired else CONNECT_TIMEOUT_S
             remaining_s = max(pace.allowed_s(), 0.001)
             timeout = sdk.Timeout(remaining_s, connect=min(remaining_s, connect_s))
             refused = self._left_out(request) | once
@@ -271,28 +280,28 @@ class VendorProvider(ABC):
             try:
                 response = opening.__enter__()
             except sdk.APIStatusError as error:
-                place.answered(error.response.headers, error.status_code)
+                place.note_answer(error.response.headers, error.status_code)
                 place.settle()
                 named = self._refusal(request, error.status_code, error.body)
                 if named is None or named in refused:
                     if place.is_stopped:
                         raise as_fleet_wait(error, sdk, self.name) from error
                     raise
-                if named in self.for_once or len(self._refused) >= MAX_REMEMBERED_REFUSALS:
+                if named in self.left_out_once or len(self._refused) >= MAX_REMEMBERED_REFUSALS:
                     once |= {named}
                 else:
                     self._refused |= {self._refusal_key(named, request)}
                     log.warning("the service refuses a part of requests", provider=self.name, left_out=named)
                 continue
             except BaseException as error:
-                place.broke_off(error, is_read=may_have_been_processed(error, sdk, stream=stream))
+                place.note_failure(error, is_read=may_have_been_processed(error, sdk, stream=stream))
                 place.settle()
                 raise
-            place.answered(response.headers)
+            place.note_answer(response.headers)
             try:
                 yield response, place
             except BaseException as error:
-                place.broke_off(error)
+                place.note_failure(error)
                 raise
             finally:
                 opening.__exit__(None, None, None)
@@ -303,19 +312,21 @@ class VendorProvider(ABC):
         """What the service was found not to take: of any request, or of one like this."""
         if not self._refused:
             return self._refused
-        return self._refused | {name for name in self.optional if self._refusal_key(name, request) in self._refused}
+        return self._refused | {
+            name for name in self.optional_parameters if self._refusal_key(name, request) in self._refused
+        }
 
     def _refusal_key(self, name: str, request: ModelRequest) -> str:
         """Under what it is remembered. What a caller wrote may be named in a refusal: it is held against that alone."""
-        if name not in self.optional:
+        if name not in self.optional_parameters:
             return name
-        if name == self.of_schema and request.output_schema is not None:
+        if name == self.schema_parameter and request.output_schema is not None:
             schema = json.dumps(request.output_schema, sort_keys=True)
             name = f"{name} {hashlib.sha256(schema.encode(errors='replace')).hexdigest()[:16]}"
         return refusal_key(name, request.model)
 
     def _warn_unsupported(self, request: ModelRequest) -> None:
-        for name in self.absent:
+        for name in self.unsupported_options:
             if getattr(request.options, name) is not None and name not in self._refused:
                 self._refused |= {name}
                 log.warning("the service has no such option", provider=self.name, left_out=name)
@@ -340,10 +351,6 @@ class VendorProvider(ABC):
             f"the provider {self.name!r} needs the package {self.sdk_name!r}; "
             f"install it with: pip install 'brainq[{self.sdk_name}]'"
         )
-
-
-def _attachment_refusal(kind: AttachmentKind, model: str) -> str:
-    return f"{kind}s: {model}"
 
 
 def _complete_reply(reply: ModelReply, request: ModelRequest) -> ModelReply:
@@ -382,7 +389,7 @@ def _drain(stream: Iterator[object], cutoff: DeadlineCut) -> None:
 
     The end follows the end marker at once; if the server holds the stream open, the connection is given up.
     """
-    cutoff.last(DRAIN_S)
+    cutoff.finish_within(DRAIN_S)
     try:
         for _ in stream:
             pass

@@ -24,13 +24,13 @@ class OpenAIProvider(VendorProvider):
     api_key    default: OPENAI_API_KEY; `none` if there is a base_url and no key, for local servers
     base_url   default: OPENAI_BASE_URL, else OpenAI's own; also vLLM, llama.cpp, Ollama and others
     name       what prices and errors call the service
-    roles      the form of the conversation that the server's chat template takes, see `chat_roles`; default:
+    roles      the form of the conversation that the server's chat template takes, see models/openai/roles; default:
                OPENAI_CHAT_ROLES, else `all`. A stricter one is also taken up when the server asks for it.
     """
 
     sdk_name = "openai"
-    optional = ("stream_options", "response_format", "max_completion_tokens")
-    of_schema = "response_format"
+    optional_parameters = ("stream_options", "response_format", "max_completion_tokens")
+    schema_parameter = "response_format"
 
     def __init__(
         self,

@@ -77,11 +77,11 @@ def to_messages(
 def _to_message(message: Message, ids: WireIds, blocks: AttachmentBlocks, model: str | None) -> dict[str, Any]:
     text = clean(message.content)
     if message.attachments and message.role == "user":
-        said = [{"type": "text", "text": text}] if text.strip() else []
-        return {"role": "user", "content": [*said, *blocks.chat(message.attachments)]}
+        texts = [{"type": "text", "text": text}] if text.strip() else []
+        return {"role": "user", "content": [*texts, *blocks.chat(message.attachments)]}
     if message.role == "tool":
         text = "\n".join([text, *blocks.text(message.attachments)])
-        return {"role": "tool", "tool_call_id": ids.of_result(message), "content": text}
+        return {"role": "tool", "tool_call_id": ids.for_result(message), "content": text}
     if message.role != "assistant" or not message.calls:
         return {"role": message.role, "content": text}
     made = {
@@ -89,7 +89,7 @@ def _to_message(message: Message, ids: WireIds, blocks: AttachmentBlocks, model:
         "content": text or None,
         "tool_calls": [
             {
-                "id": ids.of_call(call),
+                "id": ids.for_call(call),
                 "type": "function",
                 "function": {"name": wire_name(call.name), "arguments": arguments_text(call.arguments)},
             }
@@ -140,8 +140,8 @@ def from_body(body: dict[str, Any], tags: ThinkSplitter | None = None) -> ModelR
     )
 
 
-def _finish_reason(said: Any) -> str:
-    reason = standard_finish_reason(said)
+def _finish_reason(value: Any) -> str:
+    reason = standard_finish_reason(value)
     if reason in INTERRUPTED_REASONS:
         raise ValueError(f"the reply broke off; its finish reason is {reason!r}")
     return reason

@@ -44,8 +44,8 @@ class ThinkSplitter:
     """Splits a reply as it comes, however its tags are cut.
 
     is_open        the template is known to open the tag: the reply begins with what was thought
-    may_be_open    it may do so: a closing tag alone on its line ends what was thought. Told by `whole` only, since what
-                   was said before had to be shown
+    may_be_open    it may do so: a closing tag alone on its line ends what was thought. Found by `whole` only, since
+                   what came before had to be shown
     """
 
     def __init__(self, *, is_open: bool = False, may_be_open: bool = False) -> None:
@@ -113,7 +113,7 @@ def _half_tag(text: str) -> int:
 # own (`reasoning_content`, `reasoning`, `reasoning_details`), or between tags in the text.
 #
 # It goes back in the form it came in, with every message that asked for calls: some services refuse the conversation
-# without, also turns later. What was thought before an answer nobody wants back.
+# without, also turns later. Reasoning before an answer need not go back.
 
 WIRE = "openai"
 

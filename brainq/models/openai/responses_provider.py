@@ -27,10 +27,10 @@ class OpenAIResponsesProvider(VendorProvider):
     """
 
     sdk_name = "openai"
-    optional = ("include", "text.format", "store")
-    of_schema = "text.format"
-    absent = ("seed", "stop")
-    for_once = VendorProvider.for_once | {EARLIER_REASONING}
+    optional_parameters = ("include", "text.format", "store")
+    schema_parameter = "text.format"
+    unsupported_options = ("seed", "stop")
+    left_out_once = VendorProvider.left_out_once | {EARLIER_REASONING}
 
     def __init__(
         self,
@@ -67,10 +67,10 @@ class OpenAIResponsesProvider(VendorProvider):
         return {key: value for key, value in body.items() if not _is_refused(key, refused)}
 
     def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:
-        said = " ".join(error_detail(body)).lower()
-        if status == 400 and "encrypted content is not supported" in said:
+        text = " ".join(error_detail(body)).lower()
+        if status == 400 and "encrypted content is not supported" in text:
             return _encryption_key(request.model)
-        if status == 400 and ("invalid_encrypted_content" in said or "could not be decrypted" in said):
+        if status == 400 and ("invalid_encrypted_content" in text or "could not be decrypted" in text):
             return EARLIER_REASONING  # of another account's, or encrypted with a key that is gone
         named = refused_parameter(status, body, openai_options.REFUSABLE_RESPONSES_PARAMETERS)
         return refusal_key(named, request.model) if named else super()._refusal(request, status, body)

@@ -96,7 +96,7 @@ def _items(message: Message, ids: WireIds, model: str | None, blocks: Attachment
     if shown and text.strip():
         shown.insert(0, {"type": "input_text", "text": text})
     if message.role == "tool":
-        yield {"type": "function_call_output", "call_id": ids.of_result(message), "output": shown or text}
+        yield {"type": "function_call_output", "call_id": ids.for_result(message), "output": shown or text}
     elif message.role == "assistant":
         yield from _reply_items(message, text, ids, model)
     else:
@@ -107,21 +107,21 @@ def _items(message: Message, ids: WireIds, model: str | None, blocks: Attachment
 def _reply_items(message: Message, text: str, ids: WireIds, model: str | None) -> list[dict[str, Any]]:
     """A reply in the order it came: reasoning, text and calls. The service refuses reasoning that nothing follows."""
     thoughts = [thought for thought in message.reasoning if _is_replayable(thought, model)]
-    said: dict[str, Any] = {"type": "message", "role": "assistant", "content": text}
-    # Where nobody marked the text's place, it stands before the calls.
+    text_item: dict[str, Any] = {"type": "message", "role": "assistant", "content": text}
+    # A text without a marked position comes before the calls.
     place = next((thought.block for thought in thoughts if thought.block.get("type") == "message"), None)
     items: list[dict[str, Any]] = []
     for index in range(len(message.calls) + 1):
         items += [
-            said | thought.block if thought.block is place else dict(thought.block)
+            text_item | thought.block if thought.block is place else dict(thought.block)
             for thought in thoughts
             if thought.before == index
         ]
         if index == 0 and place is None:
-            items.append(said)
+            items.append(text_item)
         if index < len(message.calls):
             call = message.calls[index]
-            items.append(_call_item(ids.of_call(call), call.name, arguments_text(call.arguments)))
+            items.append(_call_item(ids.for_call(call), call.name, arguments_text(call.arguments)))
     if not text.strip():
         items = [item for item in items if item["type"] != "message"]
     while items and items[-1]["type"] == "reasoning":
@@ -191,8 +191,8 @@ def _finish(response: dict[str, Any], items: list[Item], name: str) -> str:
     if status == "failed":
         raise from_error_event(name, response.get("error") or "it gave no reason")
     if status == "incomplete":
-        said: Any = (response.get("incomplete_details") or {}).get("reason")
-        return standard_finish_reason(said) or "incomplete"
+        reason: Any = (response.get("incomplete_details") or {}).get("reason")
+        return standard_finish_reason(reason) or "incomplete"
     if status != "completed":
         raise ValueError(f"the reply is not whole; its status is {status!r}")
     # A refusal comes as a part of a completed response.
@@ -228,7 +228,7 @@ def _read_reasoning(item: Item, before: int) -> Reasoning:
 
 
 def _text_position(item: Item) -> Item:
-    """Marks where the text stands among reasoning and calls, and what part it has: models want that back, too."""
+    """Marks the text's position among reasoning and calls, and its phase: models want that back, too."""
     return {"type": "message"} | ({"phase": item["phase"]} if item.get("phase") else {})
 
 
@@ -266,7 +266,7 @@ class ResponsesStream:
         self._arguments: dict[int, list[str]] = {}
         self._done: dict[int, Item] = {}
         self._response: dict[str, Any] = {}
-        self.usage = TokenUsage()  # told with the response's last event, also of one that failed
+        self.usage = TokenUsage()  # reported with the last event, also of a response that failed
 
     def feed(self, event: dict[str, Any]) -> ModelChunk | None:
         """What `event` adds: a text or reasoning delta, a part of a call, None for neither.

@@ -6,7 +6,7 @@ any system message at all. Every request is put into the first of these forms; a
 
     all           one system message, at the beginning; neighbours of one role are one message
     alternating   also: users and assistant take turns, where tools and the calls they answer do not count
-    no_system     also: what the system message says stands at the head of the first user message
+    no_system     also: the system message's text begins the first user message
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ _RESULTS_READ = "I have read these results."  # between a tool's result and what
 _CONTINUE = "Go on."
 
 
-def require_roles(field: str, given: str) -> Roles:
+def require_roles(field: str, value: str) -> Roles:
     """`given` as Roles. Raises InvalidInput naming `field`."""
     for known in ROLES:
-        if given == known:
+        if value == known:
             return known
-    raise InvalidInput(field, f"must be one of {', '.join(ROLES)}, got {given!r}")
+    raise InvalidInput(field, f"must be one of {', '.join(ROLES)}, got {value!r}")
 
 
 def to_roles(messages: Iterable[Message], roles: Roles) -> list[Message]:
     """The same conversation in `roles`. Messages that say nothing are left out; no call is parted from its result."""
-    system, said = _split_system(messages)
-    said = move_behind_results(said)
+    system, conversation = _split_system(messages)
+    conversation = move_behind_results(conversation)
     if system and roles == "no_system":
-        said.insert(0, Message(role="user", content=system))
+        conversation.insert(0, Message(role="user", content=system))
         system = ""
-    said = _merge_neighbours(said)
+    conversation = _merge_neighbours(conversation)
     if roles != "all":
-        said = _alternate(said)
-    return [Message(role="system", content=system), *said] if system else said
+        conversation = _alternate(conversation)
+    return [Message(role="system", content=system), *conversation] if system else conversation
 
 
 def stricter_roles(status: int, body: Any, roles: Roles) -> Roles | None:
@@ -68,24 +68,24 @@ def stricter_roles(status: int, body: Any, roles: Roles) -> Roles | None:
 def _split_system(messages: Iterable[Message]) -> tuple[str, list[Message]]:
     """What the leading system messages say, and the rest; a later one becomes a labelled message of the user's."""
     system: list[str] = []
-    said: list[Message] = []
+    conversation: list[Message] = []
     for message in messages:
         if message.role != "system":
             if message.content.strip() or message.calls or message.attachments or message.role == "tool":
-                said.append(message)
+                conversation.append(message)
         elif not message.content.strip():
             continue
-        elif said:
-            said.append(Message(role="user", content=_SYSTEM_LABEL + message.content))
+        elif conversation:
+            conversation.append(Message(role="user", content=_SYSTEM_LABEL + message.content))
         else:
             system.append(message.content)
-    return "\n\n".join(system), said
+    return "\n\n".join(system), conversation
 
 
-def _merge_neighbours(said: Iterable[Message]) -> list[Message]:
+def _merge_neighbours(messages: Iterable[Message]) -> list[Message]:
     """Neighbours of one role as one message; each tool result stays one of its own."""
     made: list[Message] = []
-    for message in said:
+    for message in messages:
         before = made[-1] if made else None
         if before is None or before.role != message.role or message.role == "tool" or before.calls:
             made.append(message)
@@ -98,7 +98,7 @@ def _merge_neighbours(said: Iterable[Message]) -> list[Message]:
     return made
 
 
-def _alternate(said: Iterable[Message]) -> list[Message]:
+def _alternate(messages: Iterable[Message]) -> list[Message]:
     """A user first, then assistant and user in turns; what is missing in between is filled in."""
     missing: Mapping[str, Message] = {
         "user": Message(role="assistant", content=_RESULTS_READ),
@@ -106,7 +106,7 @@ def _alternate(said: Iterable[Message]) -> list[Message]:
     }
     last = "assistant"
     made: list[list[Message]] = []
-    for message in said:
+    for message in messages:
         if message.role == "tool" or message.calls:
             made.append([message])
             continue

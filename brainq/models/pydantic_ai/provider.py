@@ -66,7 +66,7 @@ class PydanticAIProvider:
     name     what prices and errors call the service; default: the system's name
     """
 
-    takes_places = True  # for each request, retries included
+    takes_permits = True  # for each request, retries included
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class PydanticAIProvider:
         self._lock = threading.Lock()
 
     def check(self) -> None:
-        """See Checked.check."""
+        """See Checkable.check."""
         if self._given is None:
             require_service(self._system)
 
@@ -123,11 +123,11 @@ class PydanticAIProvider:
                 raise deadline.error() from None
             finally:
                 task.cancel()
-            place.answered(status=_status(found))
+            place.note_answer(status=_status(found))
             if isinstance(found, BaseException):
                 raise self._failure(found) from found
             reply = self._complete_reply(found, request, model)
-            place.used(reply.usage)
+            place.set_usage(reply.usage)
         return reply
 
     def _chunks(self, request: ModelRequest, deadline: Deadline) -> Generator[ModelChunk]:
@@ -135,7 +135,7 @@ class PydanticAIProvider:
         items: SimpleQueue[ModelChunk | TokenUsage | ModelReply | BaseException] = SimpleQueue()
         shown = 0
         with call_permit(self, _with_remaining_time(request, deadline)) as (place, _):
-            pace = Pace.of(request, deadline, self._retry.clock)
+            pace = Pace.for_request(request, deadline, self._retry.clock)
             task = _LoopTask(_put_outcome(_request_stream(model, request, deadline.remaining_s(), items), items))
             try:
                 while True:
@@ -143,22 +143,22 @@ class PydanticAIProvider:
                         item = items.get(timeout=pace.allowed_s())
                     except Empty:
                         raise pace.error(self.name) from None
-                    place.answered(status=_status(item))
+                    place.note_answer(status=_status(item))
                     if isinstance(item, BaseException):
                         raise self._failure(item) from item
                     if isinstance(item, ModelReply):
                         break
                     if isinstance(item, TokenUsage):
-                        place.reported(item)
+                        place.note_usage(item)
                         continue
                     pace.begin()
-                    place.wrote(item)
+                    place.note_chunk(item)
                     shown += len(item.text)
                     yield item
             finally:
                 task.cancel()
             reply = self._complete_reply(item, request, model)
-            place.used(reply.usage)
+            place.set_usage(reply.usage)
         if len(reply.text) > shown:  # half an emoji that was held back
             yield ModelChunk(text=reply.text[shown:])
         yield ModelChunk(reply=reply)
@@ -254,7 +254,7 @@ async def _request_stream(model: Model, request: ModelRequest, timeout_s: float,
         reply = await _request_whole(model, request, timeout_s)
         items.put(ModelChunk(text=reply.text))
         return reply
-    said, thought = SurrogateJoiner(), SurrogateJoiner()
+    text_joiner, thought = SurrogateJoiner(), SurrogateJoiner()
     opened = direct.model_request_stream(
         model,
         wire.to_messages(request, model.system),
@@ -262,12 +262,12 @@ async def _request_stream(model: Model, request: ModelRequest, timeout_s: float,
         model_request_parameters=wire.to_parameters(request, model),
         instrument=False,
     )
-    told = TokenUsage()
+    reported = TokenUsage()
     async with opened as stream:
         async for event in stream:
-            if (usage := wire.from_usage(stream.usage)) != told:
-                told = usage
-                items.put(told)
+            if (usage := wire.from_usage(stream.usage)) != reported:
+                reported = usage
+                items.put(reported)
             if not isinstance(event, PartStartEvent | PartDeltaEvent):
                 continue
             part: Any = event.part if isinstance(event, PartStartEvent) else event.delta
@@ -275,7 +275,7 @@ async def _request_stream(model: Model, request: ModelRequest, timeout_s: float,
             text = str(getattr(part, "content", None) or getattr(part, "content_delta", None) or "")
             if kind.startswith("tool"):
                 items.put(ModelChunk(arguments=_call_part(part)))
-            elif kind == "text" and (text := said.feed(text)):
+            elif kind == "text" and (text := text_joiner.feed(text)):
                 items.put(ModelChunk(text=text))
             elif kind == "thinking" and (text := thought.feed(text)):
                 items.put(ModelChunk(reasoning=text))

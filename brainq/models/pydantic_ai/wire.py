@@ -71,23 +71,23 @@ def from_pydantic_error(error: Exception, provider: str) -> ProviderError | Setu
     """The error for anything that a call of a model can raise; SetupError where a key or a package is missing."""
     if isinstance(error, ProviderError | SetupError):
         return error
-    said = beginning(clean(str(error)), MAX_MESSAGE_CHARS)
+    words = beginning(clean(str(error)), MAX_MESSAGE_CHARS)
     if isinstance(error, ImportError):
-        return SetupError(f"the provider {provider!r} misses a package; {said}")
+        return SetupError(f"the provider {provider!r} misses a package; {words}")
     if isinstance(error, theirs.UserError):
-        return SetupError(f"the provider {provider!r} cannot be asked; {said}")
+        return SetupError(f"the provider {provider!r} cannot be asked; {words}")
     wait_s = getattr(error, "retry_after", None)
     for kind_of_error, kind, retryable in _KINDS:
         if isinstance(error, kind_of_error):
-            return ServiceError(f"{provider}: {said}", kind=kind, retryable=retryable, retry_after_s=wait_s)
+            return ServiceError(f"{provider}: {words}", kind=kind, retryable=retryable, retry_after_s=wait_s)
     if isinstance(error, theirs.ModelHTTPError):
         return from_status(provider, error.status_code, error.headers or {}, error.body)
     if isinstance(error, theirs.ModelAPIError):
-        return ServiceError(f"{provider}: {said}", kind="server", retryable=True, retry_after_s=wait_s)
+        return ServiceError(f"{provider}: {words}", kind="server", retryable=True, retry_after_s=wait_s)
     # An HTTP library's own, while a body is read: neither is imported here.
     if any(base.__name__ in ("TransportError", "RequestError") for base in type(error).__mro__):
-        return ServiceError(f"{provider}: the connection failed ({said})", kind="connection", retryable=True)
-    return ServiceError(f"{provider}: {type(error).__name__}: {said}", kind="refused", retryable=False)
+        return ServiceError(f"{provider}: the connection failed ({words})", kind="connection", retryable=True)
+    return ServiceError(f"{provider}: {type(error).__name__}: {words}", kind="refused", retryable=False)
 
 
 # Our messages <-> pydantic-ai's. Imported when a model is asked: pydantic-ai takes seconds.
@@ -124,7 +124,7 @@ def to_messages(request: ModelRequest, system: str) -> list[ModelMessage]:
                 ToolReturnPart(
                     tool_name=names.get(message.call_id) or wire_name(message.name),
                     content="\n\n".join(text for text in shown if text),
-                    tool_call_id=ids.of_result(message),
+                    tool_call_id=ids.for_result(message),
                     outcome="failed" if message.is_error else "success",
                 )
             )
@@ -158,7 +158,7 @@ def _response(message: Message, ids: WireIds, model: str, system: str) -> ModelR
     kept = [one for one in message.reasoning if one.wire == wire_of(system) and one.model == model]
     blocks = [(one.before, cast("dict[str, Any]", one.block), one.text) for one in kept]
     text = clean(message.content)
-    said = next((block for _, block, _ in blocks if block.get("part") == "text"), {})
+    text_block = next((block for _, block, _ in blocks if block.get("part") == "text"), {})
     parts: list[ModelResponsePart] = []
     for index in range(len(message.calls) + 1):
         parts += [
@@ -166,8 +166,8 @@ def _response(message: Message, ids: WireIds, model: str, system: str) -> ModelR
             for before, block, thought in blocks
             if before == index and block.get("part") == "thinking"
         ]
-        if index == 0 and (text.strip() or said):
-            parts.append(TextPart(text, **_replayed_part(said, without="signature")))
+        if index == 0 and (text.strip() or text_block):
+            parts.append(TextPart(text, **_replayed_part(text_block, without="signature")))
         if index < len(message.calls):
             call = message.calls[index]
             marked = next(
@@ -177,7 +177,7 @@ def _response(message: Message, ids: WireIds, model: str, system: str) -> ModelR
                 ToolCallPart(
                     tool_name=wire_name(call.name),
                     args=arguments_object(call.arguments),
-                    tool_call_id=ids.of_call(call),
+                    tool_call_id=ids.for_call(call),
                     **_replayed_part(marked, without="signature"),
                 )
             )
@@ -290,8 +290,8 @@ def _replay_record(
         "canonical": response.canonical_system,
         **{name: getattr(part, name, None) for name in _PROVIDER_FIELDS},
     }
-    said = {name: value for name, value in block.items() if value is not None and _is_json(value)}
-    return Reasoning(wire=wire_of(system), text=clean(text), block=clean_json(said), before=before, model=model)
+    fields = {name: value for name, value in block.items() if value is not None and _is_json(value)}
+    return Reasoning(wire=wire_of(system), text=clean(text), block=clean_json(fields), before=before, model=model)
 
 
 def _is_json(value: object) -> bool:

@@ -5,5 +5,6 @@
                                                                                    ▼
                               Session (one a server and process) ──► Connection ──► stdio | HTTP
 
-Only `connection.py`, `transports/` and what they load import the SDK: a coordinator reads the file and starts nothing.
+Only connection, sdk, http_transport and stdio_transport import the SDK: a coordinator reads the file and starts
+nothing.
 """

@@ -58,7 +58,7 @@ class PinnedServer(BaseModel):
 
 
 def pinned_json(pinned: PinnedTool | PinnedServer) -> dict[str, Any]:
-    """As it stands in the file."""
+    """As the file holds it."""
     return pinned.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
 
 

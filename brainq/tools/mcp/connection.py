@@ -54,7 +54,7 @@ Answer = TypeVar("Answer")
 
 
 class OnProgress(Protocol):
-    """Hears how much is done, of how much, and the server's words."""
+    """Called with how much is done, of how much, and the server's message."""
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
 
@@ -64,7 +64,7 @@ class Connection:
 
     pinned     what the server may differ from; None: nothing was pinned yet
     found      what it lists
-    changing   how many calls in flight are no reads
+    changing   how many calls in flight may change something
     asking     how many requests wait for their answer
     tasks      the server's tasks that calls wait for
     name       tells it from any other connection
@@ -73,7 +73,7 @@ class Connection:
     def __init__(self, server: McpServer, pinned: PinnedServer | None) -> None:
         self._server = server
         self._pinned = pinned
-        self._secrets = SecretFilter.of(server)
+        self._secrets = SecretFilter.for_server(server)
         self._stdio = StdioTransport(server) if server.transport == "stdio" else None
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ending = asyncio.Event() if self._stdio is None else self._stdio.lost
@@ -105,12 +105,12 @@ class Connection:
         return self._client is not None and takes_tasks(self._client.session)
 
     @property
-    def heard(self) -> int | None:
+    def messages_received(self) -> int | None:
         """How many messages came from the server; None where that is not known."""
         return None if self._stdio is None else self._stdio.heard
 
     async def open(self) -> None:
-        """Start the server and list its tools. Raises NotOpen."""
+        """Start the server and list its tools. Raises ConnectionNotOpen."""
         self._owner = asyncio.create_task(self._run(), name=f"brainq-mcp-{self._server.name}")
         try:
             async with asyncio.timeout(self._server.start_timeout_s):
@@ -127,7 +127,7 @@ class Connection:
             raise await self._not_open(words) from None
 
     def check(self, tool: str) -> None:
-        """Raises NeverRan if the tool is not what was pinned."""
+        """Raises CallNeverRan if the tool is not what was pinned."""
         if tool in self.drift.changed or tool in self.drift.gone:
             what = "is no longer what was pinned" if tool in self.drift.changed else "is no longer offered"
             raise CallNeverRan(
@@ -139,40 +139,40 @@ class Connection:
         self, tool: str, arguments: Mapping[str, Any], meta: Mapping[str, Any], on_progress: OnProgress
     ) -> dict[str, Any]:
         """The protocol's CallToolResult as JSON. Raises ServerFailure."""
-        given: Any = dict(meta) or None
+        meta_json: Any = dict(meta) or None
 
         async def called(session: ClientSession) -> object:
             return await session.call_tool(
                 tool,
                 dict(arguments),
-                meta=given,
+                meta=meta_json,
                 progress_callback=on_progress,
                 allow_input_required=True,
                 allow_claimed=True,
             )
 
-        result = await self.ask(called)
+        result = await self.request(called)
         if not isinstance(result, CallToolResult):
             raise ServerReportedFailure(
-                f"The MCP server {self._server.name!r} asks for further input, and nobody can give it."
+                f"The MCP server {self._server.name!r} asks for further input, which cannot be given."
             )
         return result.model_dump(mode="json", by_alias=True, exclude_none=True)
 
     async def start_task(
-        self, tool: str, arguments: Mapping[str, Any], meta: Mapping[str, Any], most_s: float
+        self, tool: str, arguments: Mapping[str, Any], meta: Mapping[str, Any], max_wait_s: float
     ) -> ServerTask | dict[str, Any]:
         """As `call`, with the task that the server makes of it, where it does."""
-        given: Any = dict(meta) or None
-        ttl_ms = int(most_s * 1000)
-        made = await self.ask(lambda session: create_task(session, tool, arguments, given, ttl_ms))
+        meta_json: Any = dict(meta) or None
+        ttl_ms = int(max_wait_s * 1000)
+        made = await self.request(lambda session: create_task(session, tool, arguments, meta_json, ttl_ms))
         if isinstance(made, CallToolResult):
             return made.model_dump(mode="json", by_alias=True, exclude_none=True)
         self.tasks.add(made.task_id)
-        kept_s = most_s if made.ttl is None or made.ttl <= 0 else made.ttl / 1000
+        result_ttl_s = max_wait_s if made.ttl is None or made.ttl <= 0 else made.ttl / 1000
         held_by = "" if self._stdio is None else self.name
-        return ServerTask(made.task_id, made.poll_interval or 0, min(most_s, kept_s), held_by)
+        return ServerTask(made.task_id, made.poll_interval or 0, min(max_wait_s, result_ttl_s), held_by)
 
-    async def ask(self, request: Callable[[ClientSession], Awaitable[Answer]]) -> Answer:
+    async def request(self, request: Callable[[ClientSession], Awaitable[Answer]]) -> Answer:
         """What the server answers to a request. Raises ServerFailure."""
         if self._client is None:
             raise CallNeverRan("The connection to the MCP server is closed.", retryable=True)
@@ -220,7 +220,7 @@ class Connection:
         except BaseException as error:
             if not self._ready.done():
                 self._ready.set_exception(_innermost(error))
-                self._ready.exception()  # nobody may be waiting any more
+                self._ready.exception()  # there may be no waiter any more
             elif not isinstance(error, Exception):
                 raise
         finally:
@@ -274,10 +274,10 @@ class Connection:
         )
 
     @property
-    def last_words(self) -> str:
+    def stderr_tail(self) -> str:
         """The end of what the server wrote to stderr, for an operator at a terminal."""
-        said = b"" if self._stdio is None else bytes(self._stdio.last_words)
-        return self._secrets.hide(said.decode("utf-8", "replace")).strip()
+        stderr = b"" if self._stdio is None else bytes(self._stdio.last_words)
+        return self._secrets.hide(stderr.decode("utf-8", "replace")).strip()
 
     def _lost(self) -> OutcomeInDoubt:
         if self._stdio is not None and self._stdio.flooded:

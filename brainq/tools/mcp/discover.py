@@ -85,7 +85,7 @@ def discover(servers: Sequence[McpServer]) -> dict[str, DiscoveryResult]:
 
 async def _discover_all(servers: Sequence[McpServer]) -> dict[str, DiscoveryResult]:
     looked = await asyncio.gather(*map(_discover_server, servers))
-    return {server.name: seen for server, seen in zip(servers, looked, strict=True)}
+    return {server.name: result for server, result in zip(servers, looked, strict=True)}
 
 
 async def _discover_server(server: McpServer) -> DiscoveryResult:
@@ -96,6 +96,6 @@ async def _discover_server(server: McpServer) -> DiscoveryResult:
         await connection.open()
         return DiscoveryResult(found=connection.found)
     except ConnectionNotOpen as failure:
-        return DiscoveryResult(problem=str(failure), last_words=connection.last_words)
+        return DiscoveryResult(problem=str(failure), last_words=connection.stderr_tail)
     finally:
         await connection.close()

@@ -48,11 +48,18 @@ def tool_function(
     """An async function of the tool's arguments. It starts the server if that does not run.
 
     key            the same for tools that may share a session
-    key_argument   the argument that gets the idempotency key, whatever the model says for it
+    key_argument   the argument that gets the idempotency key, whatever the model gives for it
     task_s         the tool is called as a task, for which a call waits so long; None: it is not
     """
     call = _ToolCaller(
-        key, server, pinned, tool.name, effect.is_read, effect.is_read or idempotent, SecretFilter.of(server), task_s
+        key,
+        server,
+        pinned,
+        tool.name,
+        effect.is_read,
+        effect.is_read or idempotent,
+        SecretFilter.for_server(server),
+        task_s,
     )
 
     async def read(*, _brainq_context: RunContext, **arguments: Any) -> Any:
@@ -83,14 +90,14 @@ class _ToolCaller:
     task_s: float | None
 
     async def run(self, context: RunContext, arguments: Mapping[str, Any], meta: Mapping[str, Any]) -> Any:
-        async def told(progress: float, total: float | None, message: str | None) -> None:
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             with suppress(InvalidInput):  # a server may say what is no number
                 context.progress(progress, total, self.secrets.hide(message or ""))
 
         try:
-            return await self._sent(arguments, meta, told, may_try_again=True)
-        except ServerReportedFailure as said:
-            raise ToolError(self.secrets.hide(str(said))) from None
+            return await self._sent(arguments, meta, on_progress, may_try_again=True)
+        except ServerReportedFailure as failure:
+            raise ToolError(self.secrets.hide(str(failure))) from None
         except (ConnectionNotOpen, CallNeverRan) as failure:
             raise ToolError(self.secrets.hide(str(failure)), retryable=failure.retryable) from None
         except OutcomeInDoubt as doubt:
@@ -100,13 +107,13 @@ class _ToolCaller:
             raise OutcomeUnknown(words) from None
 
     async def _sent(
-        self, arguments: Mapping[str, Any], meta: Mapping[str, Any], told: OnProgress, *, may_try_again: bool
+        self, arguments: Mapping[str, Any], meta: Mapping[str, Any], on_progress: OnProgress, *, may_try_again: bool
     ) -> Any:
         session = shared_session(self.key, self.server, self.pinned)
         connection = await session.connection()
         connection.check(self.tool)
         try:
-            result = await self._answer(connection, arguments, meta, told)
+            result = await self._answer(connection, arguments, meta, on_progress)
         except ServerFailure as failure:
             never_ran = isinstance(failure, CallNeverRan) and failure.retryable
             was_lost = isinstance(failure, OutcomeInDoubt) and failure.is_lost
@@ -115,26 +122,26 @@ class _ToolCaller:
                 await session.drop(connection)
             may_repeat = isinstance(failure, OutcomeInDoubt) and failure.may_repeat and self.may_repeat
             if may_try_again and (never_ran or (was_lost and may_repeat)):
-                return await self._sent(arguments, meta, told, may_try_again=False)
+                return await self._sent(arguments, meta, on_progress, may_try_again=False)
             raise
-        session.answered()
+        session.reset_backoff()
         return result if isinstance(result, ServerTask) else tool_result(result, self.secrets)
 
     async def _answer(
-        self, connection: Connection, arguments: Mapping[str, Any], meta: Mapping[str, Any], told: OnProgress
+        self, connection: Connection, arguments: Mapping[str, Any], meta: Mapping[str, Any], on_progress: OnProgress
     ) -> dict[str, Any] | ServerTask:
-        heard = connection.heard
+        heard = connection.messages_received
         connection.changing += not self.is_read
         try:
             if self.task_s is not None and connection.takes_tasks:
                 return await connection.start_task(self.tool, arguments, meta, self.task_s)
-            return await connection.call(self.tool, arguments, meta, told)
+            return await connection.call(self.tool, arguments, meta, on_progress)
         except asyncio.CancelledError:
             # The protocol's cancellation has gone out. A server need not heed it, and a change that goes on in it
             # must not meet the next one of its lane: the call has ended when the server has.
             if not self.is_read:
                 await connection.close()
-            elif heard is not None and connection.heard == heard and not connection.is_needed:
+            elif heard is not None and connection.messages_received == heard and not connection.is_needed:
                 connection.close_soon()  # it hangs, for all that is known
             raise
         finally:

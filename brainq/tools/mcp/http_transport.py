@@ -20,7 +20,7 @@ from brainq.text.shorten import beginning
 from brainq.tools.mcp.server import McpOAuth, McpServer
 from brainq.tools.mcp.stdio_transport import MAX_MESSAGE_BYTES
 
-# Tokens for a server over HTTP: fetched by the SDK's provider when the server asks for one, kept in memory alone.
+# Tokens for a server over HTTP: fetched by the SDK's provider when the server asks for one, kept in memory only.
 
 TOKEN_FETCH_S = 30.0
 
@@ -49,15 +49,15 @@ class _MemoryTokenStorage:
 
 
 class TokenAuth(httpx2.Auth):
-    """Adds the token to each request, and fetches one, alone, when the server refuses a request for lack of it.
+    """Adds the token to each request, and fetches one when the server refuses a request for lack of it.
 
     The SDK's provider holds its lock while the request itself runs, so that calls would run one after another. Here it
     runs only between a refusal and its new token. Requests that were refused meanwhile use that token, too.
     """
 
-    def __init__(self, url: str, given: McpOAuth) -> None:
+    def __init__(self, url: str, oauth: McpOAuth) -> None:
         self._provider = ClientCredentialsOAuthProvider(
-            url, _MemoryTokenStorage(), given.client_id, given.client_secret, scope=given.scope, issuer=given.issuer
+            url, _MemoryTokenStorage(), oauth.client_id, oauth.client_secret, scope=oauth.scope, issuer=oauth.issuer
         )
         self._fetching = asyncio.Lock()
 
@@ -114,11 +114,11 @@ _server_urls: set[str] = set()
 
 
 class _ServerUrlFilter(logging.Filter):
-    """httpx tells every request with its URL, at INFO; a server's may hold a key."""
+    """httpx logs every request with its URL, at INFO; a server's may hold a key."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        said = record.getMessage()
-        return not any(url in said for url in _server_urls)
+        text = record.getMessage()
+        return not any(url in text for url in _server_urls)
 
 
 logging.getLogger("httpx2").addFilter(_ServerUrlFilter())
@@ -166,7 +166,7 @@ class _BoundedTransport(httpx2.AsyncHTTPTransport):
         response = await super().handle_async_request(request)
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
             if response.headers.get("content-encoding", "identity") != "identity":
-                raise httpx2.StreamError("the body is compressed, and nobody asked for that")
+                raise httpx2.StreamError("the body is compressed, though that was not accepted")
             assert isinstance(response.stream, httpx2.AsyncByteStream)
             response.stream = _BoundedBody(response.stream)
         return response

@@ -15,17 +15,17 @@ from brainq.errors import InvalidInput
 from brainq.tools.mcp.server import SecretFilter
 from brainq.tools.results import WithFiles
 
-# How a call of a server's tool can go wrong, by what is known of its effect.
+# How a call of a server's tool can fail, by what is known of its effect.
 
 
 class ServerFailure(Exception):
-    """`str(failure)` is told to the model; it holds nothing of the server's configuration."""
+    """The model reads `str(failure)`; it holds nothing of the server's configuration."""
 
     retryable = False
 
 
 class ServerReportedFailure(ServerFailure):
-    """The server itself said that the call failed, and how."""
+    """The server itself reported that the call failed, and how."""
 
 
 class ConnectionNotOpen(ServerFailure):
@@ -70,7 +70,7 @@ class UnreadableAnswer(OutcomeInDoubt):
 
 
 def read_result(result: Mapping[str, Any]) -> Any:
-    """`result` is the protocol's CallToolResult as JSON; what it says, without the files of `files_of`.
+    """Text and structured content of the protocol's CallToolResult as JSON, without the files of `result_files`.
 
     Texts are joined by line breaks; pictures, sound and files are described by type and size. Structured content is
     kept as it is; where the text says the same, there is no second copy of it.
@@ -86,8 +86,8 @@ def read_result(result: Mapping[str, Any]) -> Any:
 
 
 def result_files(content: Sequence[Mapping[str, Any]]) -> tuple[File, ...]:
-    """The pictures, sound and binary resources, in their order; without those whose bytes are not what they are said
-    to be, and those beyond what one result may bring."""
+    """The pictures, sound and binary resources, in their order; without those that are not of the type
+    they claim, and those beyond what one result may bring."""
     found: list[File] = []
     size = 0
     for block in content:
@@ -173,7 +173,7 @@ def _file(block: Mapping[str, Any]) -> File | None:
 
 
 def tool_result(result: Mapping[str, Any], secrets: SecretFilter) -> Any:
-    """`result` is the protocol's CallToolResult as JSON. Raises Answered where it says that the tool failed."""
+    """`result` is the protocol's CallToolResult as JSON. Raises ServerReportedFailure if the tool failed."""
     content = result.get("content") or ()
     if result.get("isError") is True:
         raise ServerReportedFailure(result_text(content) or "The tool failed, and did not say why.")

@@ -1,4 +1,4 @@
-"""Where brainq stands in for MCP's SDK: logs without content, a bounded check of results, and requests about
+"""What brainq does in place of MCP's SDK: logs without content, a bounded check of results, and requests about
 tasks.
 """
 
@@ -91,8 +91,8 @@ class ResultCheck:
 
 def takes_tasks(session: ClientSession) -> bool:
     """Whether the server says that tools can be called as tasks."""
-    said = session.server_capabilities
-    requests = said.tasks.requests if said is not None and said.tasks is not None else None
+    capabilities = session.server_capabilities
+    requests = capabilities.tasks.requests if capabilities is not None and capabilities.tasks is not None else None
     return requests is not None and requests.tools is not None and requests.tools.call is not None
 
 

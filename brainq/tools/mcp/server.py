@@ -59,13 +59,13 @@ class McpTool:
     idempotent   True: a call whose worker or connection was lost may run again
     lane         in place of `mcp:<server>`, such as `repo:{repo_path}` or `global`
     approval     as for `@brain.tool`
-    timeout_s    the longest one call may take, seconds; of a task, how long its result is waited for, a day if not said
+    timeout_s    the longest one call may take, seconds; of a task, how long its result is waited for, a day by default
     task         True: it is called as a task, which the server goes on with while the call is parked. None: where the
                  server has it in no other way. False: it is called, and waited for
-    hidden       True: the model is not told of it, and cannot call it
-    untrusted    whether nobody vouches for what its results say. None: unless its `openWorldHint` is false
+    hidden       True: the model does not see it, and cannot call it
+    untrusted    whether its results may hold text of third parties. None: unless its `openWorldHint` is false
     idempotency_argument
-                 the argument that takes an idempotency key. The model is not told of it; brainq fills in the call's
+                 the argument that takes an idempotency key. The model does not see it; brainq fills in the call's
                  key, the same for every attempt. The tool is then idempotent, unless `idempotent` is False
     """
 
@@ -204,20 +204,20 @@ def by_server_name(servers: Sequence[McpServer]) -> dict[str, McpServer]:
     return found
 
 
-def _is_text(given: object) -> bool:
-    return isinstance(given, str)
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
-def _is_mcp_server(given: object) -> bool:
-    return isinstance(given, McpServer)
+def _is_mcp_server(value: object) -> bool:
+    return isinstance(value, McpServer)
 
 
-# What a server was given in secret is taken out of what it says.
+# The secrets that a server was given are taken out of its answers.
 
-MIN_SECRET_CHARS = 6  # a shorter value, such as `1` or `true`, is no secret, and stands in many texts
+MIN_SECRET_CHARS = 6  # a shorter value, such as `1` or `true`, is not a secret, and occurs in many texts
 
 HIDDEN = "[hidden]"
-# A path or a mode in the environment is no secret, and results must be able to name it.
+# A path or a mode in the environment is not a secret, and results must be able to name it.
 _SECRET_NAME = re.compile(r"key|token|secret|pass|credential|auth|private|dsn|cookie|session", re.IGNORECASE)
 
 
@@ -228,7 +228,7 @@ class SecretFilter:
         self._values = sorted({value for value in values if len(value) >= MIN_SECRET_CHARS}, key=len, reverse=True)
 
     @classmethod
-    def of(cls, server: McpServer) -> SecretFilter:
+    def for_server(cls, server: McpServer) -> SecretFilter:
         values = [value for name, value in server.env.items() if _SECRET_NAME.search(name)]
         values += server.headers.values()
         # `Bearer token`: what is echoed may be the token alone.

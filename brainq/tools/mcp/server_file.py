@@ -66,8 +66,8 @@ def _entries(path: Path) -> dict[str, dict[str, Any]]:
 def _filled(path: str | PathLike[str], name: str, value: Any, variables: Mapping[str, str]) -> Any:
     if isinstance(value, str):
 
-        def one(found: re.Match[str]) -> str:
-            variable, default = found[1], found[2]
+        def one(match: re.Match[str]) -> str:
+            variable, default = match[1], match[2]
             if variable not in variables and default is None:
                 raise InvalidInput(
                     "path", f"{path}: server {name!r} needs the environment variable {variable}, which is not set"
@@ -107,7 +107,7 @@ def _server(where: str, name: str, entry: dict[str, Any], tools: Mapping[str, Mc
 
 
 def _texts(where: str, field: str, entry: dict[str, Any]) -> dict[str, str]:
-    given: Any = entry.get(field) or {}
-    if not isinstance(given, dict):
+    texts: Any = entry.get(field) or {}
+    if not isinstance(texts, dict):
         raise InvalidInput("path", f"{where}: its {field} must be an object of texts")
-    return {str(key): str(value) for key, value in cast("dict[Any, Any]", given).items()}
+    return {str(key): str(value) for key, value in cast("dict[Any, Any]", texts).items()}

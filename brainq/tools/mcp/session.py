@@ -13,7 +13,7 @@ from brainq.tools.mcp.server import McpServer
 
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
-MAX_CALL_WAIT_S = 5.0  # a call waits so long for its turn to try again; of a longer wait it is told at once
+MAX_CALL_WAIT_S = 5.0  # the longest a call waits for the next try; where that takes longer it fails at once
 
 log = logger("brainq.mcp")
 
@@ -37,23 +37,23 @@ class Session:
         self._last_words = ""
 
     async def connection(self) -> Connection:
-        """The open connection; opens one if there is none. Raises NotOpen."""
+        """The open connection; opens one if there is none. Raises ConnectionNotOpen."""
         if self._connection is not None and not self._connection.is_open:
             await self.drop(self._connection)
         if self._connection is not None:
             return self._connection
         if self._opening is None:
-            if (left_s := self._not_before - time.monotonic()) > MAX_CALL_WAIT_S:
+            if (wait_s := self._not_before - time.monotonic()) > MAX_CALL_WAIT_S:
                 raise ConnectionNotOpen(
                     f"The MCP server {self._server.name!r} failed {self._failures} times in a row "
-                    f"({self._last_words}). It is tried again in {left_s:.0f} s."
+                    f"({self._last_words}). It is tried again in {wait_s:.0f} s."
                 )
             self._opening = asyncio.create_task(self._open())
         # A call whose time is up does not end an opening that others, or the next one, need.
         return await asyncio.shield(self._opening)
 
     @property
-    def held(self) -> Connection | None:
+    def open_connection(self) -> Connection | None:
         """The connection that is open now; None where a call would open one."""
         return self._connection if self._connection is not None and self._connection.is_open else None
 
@@ -64,7 +64,7 @@ class Session:
             self._failed("its connection was lost")
             await connection.close()
 
-    def answered(self) -> None:
+    def reset_backoff(self) -> None:
         self._failures = 0
         self._not_before = 0.0
 

@@ -66,7 +66,7 @@ async def start_process(
 
 
 def has_exited(process: asyncio.subprocess.Process) -> bool:
-    """What the system knows now; the loop may not have been told yet. The loop still reaps it."""
+    """What the system knows now, perhaps before the loop does. The loop still reaps it."""
     if process.returncode is not None:
         return True
     try:
@@ -129,7 +129,7 @@ class OutputCounter:
     unasked: int = 0
 
     def count(self, size: int, *, is_answer: bool) -> None:
-        """Raises Flooded."""
+        """Raises OutputLimitExceeded."""
         self.unasked = 0 if is_answer else self.unasked + size + LINE_OVERHEAD_BYTES
         if self.unasked > MAX_UNASKED_BYTES:
             raise OutputLimitExceeded
@@ -209,7 +209,7 @@ class StdioTransport(Transport):
                 self.flooded = True
             except (OSError, anyio.ClosedResourceError, anyio.BrokenResourceError):
                 pass
-            finally:  # before the calls in flight are told by the stream's end
+            finally:  # before the stream's end fails the calls in flight
                 self.lost.set()
 
     async def _write(self, stdin: asyncio.StreamWriter, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
@@ -230,7 +230,7 @@ class StdioTransport(Transport):
 
 
 async def read_lines(stdout: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """Lines without their ends. Raises Flooded at one of more than 16 MB."""
+    """Lines without their ends. Raises OutputLimitExceeded at one of more than 16 MB."""
     held = bytearray()
     while chunk := await stdout.read(LINE_CHUNK):
         *whole, rest = chunk.split(b"\n")

@@ -1,4 +1,4 @@
-"""A server's tasks: asked for by whichever process watches one, told when nobody waits."""
+"""A server's tasks: polled by any process that watches one, cancelled when the call no longer waits."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ Answer = TypeVar("Answer")
 
 
 class _TaskLost(Exception):
-    """Nobody knows the task any more."""
+    """The server does not know the task any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpTasks:
-    """The tasks of one tool of a server. Fits `tools.server_task.TaskServer`."""
+    """The tasks of one tool of a server. Fits `tools.tool.TaskServer`."""
 
     key: Hashable
     server: McpServer
@@ -50,23 +50,21 @@ class McpTasks:
     tool: str
     secrets: SecretFilter
 
-    async def ask(self, task: ServerTask) -> TaskWorking | TaskEnd:
+    async def poll(self, task: ServerTask) -> TaskWorking | TaskEnd:
         from brainq.tools.mcp.sdk import get_task
 
         try:
             try:
                 state = await self._request(task, lambda session: get_task(session, task.task_id))
-            except (
-                ServerReportedFailure
-            ) as refusal:  # such as that it is asked too often: it says nothing of the task's end
+            except ServerReportedFailure as refusal:  # such as of a poll too many: the task may go on
                 raise ServerUnavailable(self.secrets.hide(str(refusal))) from None
             if state.status == "working":
                 return TaskWorking(self.secrets.hide(state.status_message or ""), state.poll_interval or 0)
             if state.status == "input_required":
-                asks = f"The MCP server {self.server.name!r} asks for further input, and nobody can give it."
+                asks = f"The MCP server {self.server.name!r} asks for further input, which cannot be given."
                 return self._end(task, ToolError(asks), goes_on=True)
-            said = self.secrets.hide(state.status_message or "")
-            return self._end(task, await self._result(task, state.status, said))
+            message = self.secrets.hide(state.status_message or "")
+            return self._end(task, await self._result(task, state.status, message))
         except _TaskLost as lost:
             return self._end(task, OutcomeUnknown(self.secrets.hide(str(lost))))
 
@@ -78,12 +76,12 @@ class McpTasks:
                 await self._request(task, lambda session: cancel_task(session, task.task_id))
         self._forget(task)
 
-    async def _result(self, task: ServerTask, status: str, said: str) -> Any:
+    async def _result(self, task: ServerTask, status: str, message: str) -> Any:
         """What the tool returned, or how it failed in its own words."""
         from brainq.tools.mcp.sdk import get_result
 
         if status == "cancelled":
-            return ToolError(said or f"The MCP server {self.server.name!r} cancelled the task.")
+            return ToolError(message or f"The MCP server {self.server.name!r} cancelled the task.")
         try:
             result = await self._request(task, lambda session: get_result(session, self.tool, task.task_id))
             value = tool_result(result.model_dump(mode="json", by_alias=True, exclude_none=True), self.secrets)
@@ -91,20 +89,20 @@ class McpTasks:
             return ToolError(self.secrets.hide(str(words)))
         except _TaskLost:
             if status == "failed":  # that much is known
-                return ToolError(said or "The tool failed, and did not say why.")
+                return ToolError(message or "The tool failed, and did not say why.")
             raise
-        return ToolError(said or "The tool failed, and did not say why.") if status == "failed" else value
+        return ToolError(message or "The tool failed, and did not say why.") if status == "failed" else value
 
     async def _request(self, task: ServerTask, request: Callable[[ClientSession], Awaitable[Answer]]) -> Answer:
-        """Raises _Lost, ServerAway, and Answered for an error that is the task's own."""
+        """Raises _TaskLost, ServerUnavailable, and ServerReportedFailure for an error that is the task's own."""
         session = shared_session(self.key, self.server, self.pinned)
-        connection = session.held if task.held_by else None
+        connection = session.open_connection if task.held_by else None
         if task.held_by and (connection is None or connection.name != task.held_by):
             raise _TaskLost(f"The MCP server {self.server.name!r} ended before its task did.")
         try:
             connection = connection or await session.connection()
             async with asyncio.timeout(TASK_REQUEST_S):
-                answer = await connection.ask(request)
+                answer = await connection.request(request)
         except (ConnectionNotOpen, RequestNotSent, TimeoutError) as failure:
             if isinstance(failure, RequestNotSent) and connection is not None and not connection.asking:
                 await self._drop(connection)
@@ -118,7 +116,7 @@ class McpTasks:
             if failure.is_lost:
                 await self._drop(connection)
             raise ServerUnavailable(str(failure)) from None
-        session.answered()
+        session.reset_backoff()
         return answer
 
     async def _drop(self, connection: Connection | None) -> None:
@@ -131,6 +129,6 @@ class McpTasks:
         return TaskEnd(result, goes_on)
 
     def _forget(self, task: ServerTask) -> None:
-        held = shared_session(self.key, self.server, self.pinned).held
+        held = shared_session(self.key, self.server, self.pinned).open_connection
         if held is not None:
             held.tasks.discard(task.task_id)

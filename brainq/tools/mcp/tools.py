@@ -38,11 +38,11 @@ def tool_name(server: str, tool: str) -> str:
     return f"{name[: MAX_TOOL_NAME_CHARS - len(digest) - 1]}_{digest}"
 
 
-# From what a server says of a tool to the tool's effect. Pure.
+# From a server's annotations of a tool to its effect. Pure.
 
 
 def effect_of(annotations: Mapping[str, Any] | None) -> Effect:
-    """What is not said counts as the protocol has it: changes something, destructively, in an open world."""
+    """Hints that are missing have the protocol's defaults: a destructive change, in an open world."""
     if not annotations:
         return Effect.DESTRUCTIVE
     if annotations.get("readOnlyHint") is True:
@@ -53,7 +53,7 @@ def effect_of(annotations: Mapping[str, Any] | None) -> Effect:
 
 
 def is_open_world(annotations: Mapping[str, Any] | None) -> bool:
-    """Whether it talks to whom nobody vouches for, as the protocol takes it where nothing is said."""
+    """Whether it reaches third parties, which is the protocol's default."""
     return not annotations or annotations.get("openWorldHint") is not False
 
 
@@ -83,11 +83,11 @@ def without_key(schema: Mapping[str, Any], argument: str, effect: Effect) -> dic
 def _takes_text(schema: Any) -> bool:
     if not isinstance(schema, Mapping):
         return schema is not False
-    given = cast("Mapping[str, Any]", schema)
-    kinds = given.get("type")
+    words = cast("Mapping[str, Any]", schema)
+    kinds = words.get("type")
     if kinds is not None:
         return "string" in ([kinds] if isinstance(kinds, str) else kinds)
-    alternatives = given.get("anyOf") or given.get("oneOf")
+    alternatives = words.get("anyOf") or words.get("oneOf")
     return not alternatives or any(_takes_text(one) for one in alternatives)
 
 
@@ -166,7 +166,7 @@ def _server_tool(key: Hashable, server: McpServer, pinned: PinnedServer, tool: P
     )
     if task_s is None:
         return made
-    return replace(made, tasks=McpTasks(key, server, pinned, tool.name, SecretFilter.of(server)))
+    return replace(made, tasks=McpTasks(key, server, pinned, tool.name, SecretFilter.for_server(server)))
 
 
 def _task_wait_s(server: McpServer, tool: PinnedTool, rule: McpTool) -> float | None:

@@ -149,8 +149,8 @@ BUGS = (
     Bug(
         "a service is asked again sooner than it said",
         "brainq/models/asking/retry.py",
-        "return asked_s + self.draw() * min(asked_s * 0.1, 1.0)",
-        "return asked_s * self.draw()",
+        "return retry_after_s + self.draw() * min(retry_after_s * 0.1, 1.0)",
+        "return retry_after_s * self.draw()",
         RETRY,
     ),
     Bug(
@@ -261,8 +261,8 @@ BUGS = (
     Bug(
         "a stream that says nothing is waited for until the deadline",
         "brainq/models/asking/pace.py",
-        "return left_s if self._first is None else min(left_s, self._first.remaining_s())",
-        "return left_s",
+        "return remaining_s if self._first is None else min(remaining_s, self._first.remaining_s())",
+        "return remaining_s",
         ("tests/unit/models/test_pace.py",),
     ),
     Bug(
@@ -275,7 +275,7 @@ BUGS = (
     Bug(
         "neighbours of one role are two messages",
         "brainq/models/openai/roles.py",
-        "    said = _merge_neighbours(said)\n",
+        "    conversation = _merge_neighbours(conversation)\n",
         "",
         ("tests/unit/models/test_roles.py",),
     ),

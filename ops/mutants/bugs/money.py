@@ -27,7 +27,7 @@ BUGS = (
     Bug(
         "what a stream had told of usage is forgotten when it is cut",
         "brainq/models/asking/vendor_provider.py",
-        "place.reported(usage)",
+        "place.note_usage(usage)",
         "pass",
         CUT,
     ),

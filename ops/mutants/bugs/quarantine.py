@@ -21,8 +21,8 @@ BUGS = (
     Bug(
         "suspects fill one process before another is started",
         "brainq/processes/pool.py",
-        "for most in (FILL_FIRST, size):",
-        "for most in (size, FILL_FIRST):",
+        "for max_members in (FILL_FIRST, size):",
+        "for max_members in (size, FILL_FIRST):",
         POOL,
     ),
     Bug(

@@ -182,7 +182,7 @@ def test_what_the_server_says_of_an_end_is_the_call_s(folder: Path, over_http: M
 
     async def asked() -> dict[str, Any]:
         assert research.tasks is not None
-        return {name: await research.tasks.ask(ServerTask(name, 0, 60.0)) for name in [*ends, "lost"]}
+        return {name: await research.tasks.poll(ServerTask(name, 0, 60.0)) for name in [*ends, "lost"]}
 
     said = asyncio.run_coroutine_threadsafe(asked(), tool_loop()).result(60)
     close_sessions()
@@ -199,7 +199,7 @@ def test_what_the_server_says_of_an_end_is_the_call_s(folder: Path, over_http: M
         "closed": "The MCP server 'lab' says: the archive is closed",
         "no bees": "no such bees",
         "stopped": "the operator stopped it",
-        "which": "The MCP server 'lab' asks for further input, and nobody can give it.",
+        "which": "The MCP server 'lab' asks for further input, which cannot be given.",
     }
 
 
@@ -289,7 +289,7 @@ def test_a_server_that_does_not_say_how_its_task_is_is_away(
 
     async def asked() -> object:
         assert research.tasks is not None
-        return await research.tasks.ask(ServerTask("task-1", 0, 60.0))
+        return await research.tasks.poll(ServerTask("task-1", 0, 60.0))
 
     with pytest.raises(ServerUnavailable, match="slow down"):
         asyncio.run_coroutine_threadsafe(asked(), tool_loop()).result(60)
@@ -310,12 +310,12 @@ def test_a_server_that_was_started_again_is_not_asked_for_its_forerunner_s_task(
     task = done(research.function(_brainq_context=context_for(DeadlineToken(60.0)), topic="bees"))
     end(folder, task.task_id, "completed", text("of bees"))
     forerunner_s = replace(task, held_by="a connection of before")  # whose server, too, began to count at one
-    lost = done(tasks.ask(forerunner_s)).result
+    lost = done(tasks.poll(forerunner_s)).result
     assert isinstance(lost, OutcomeUnknown)
     assert "ended before its task did" in str(lost)
     done(tasks.cancel(forerunner_s))
     assert not lines(folder, "gets") + lines(folder, "cancelled")
-    assert done(tasks.ask(task)).result == "of bees"
+    assert done(tasks.poll(task)).result == "of bees"
     close_sessions()
     stop_tool_loop()
 

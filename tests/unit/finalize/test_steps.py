@@ -66,12 +66,12 @@ def test_parts_from_their_names() -> None:
 
 
 def test_whose_memories_they_are() -> None:
-    assert make_memory_services(brain_with(memory=Memory()), None).scope("s1") == "s1"
+    assert make_memory_services(brain_with(memory=Memory()), None).memory_scope("s1") == "s1"
     by_user = Memory(scope=lambda session_id: f"user-of-{session_id}")
-    assert make_memory_services(brain_with(memory=by_user), None).scope("s1") == "user-of-s1"
+    assert make_memory_services(brain_with(memory=by_user), None).memory_scope("s1") == "user-of-s1"
     nobody: Any = Memory(scope=lambda session_id: None)  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match=r"Memory\.scope returned None"):
-        make_memory_services(brain_with(memory=nobody), None).scope("s1")
+        make_memory_services(brain_with(memory=nobody), None).memory_scope("s1")
 
 
 # -- memory and learner -------------------------------------------------------------------------------------------

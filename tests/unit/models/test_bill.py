@@ -49,7 +49,7 @@ def lost(provider: Any, **changes: Any) -> tuple[Sequence[LostRequest], ModelReq
     """What a call that fails has lost."""
     asked = request(**changes)
     bill = Bill()
-    with bill.here(), pytest.raises(ProviderError) as failure:
+    with bill.activate(), pytest.raises(ProviderError) as failure:
         list(stream_with_permits(provider, asked))
     return bill.close(failure.value), asked
 
@@ -97,7 +97,7 @@ def test_what_broke_off_after_its_first_word_is_counted_whatever_it_broke_off_by
 def test_members_of_a_fallback_are_counted_by_their_own_names() -> None:
     silent = Streams(cut("timeout"), name="first")
     bill = Bill()
-    with bill.here():
+    with bill.activate():
         *_, last = stream_with_permits(Fallback([silent, ScriptedProvider([says("Well.")], name="second")]), request())
     assert last.reply is not None
     assert [(one.provider, one.model) for one in bill.close(last.reply)] == [("first", "first")]
@@ -105,14 +105,14 @@ def test_members_of_a_fallback_are_counted_by_their_own_names() -> None:
 
 def test_the_reply_itself_is_no_loss() -> None:
     bill = Bill()
-    with bill.here():
+    with bill.activate():
         reply = reply_with_permits(ScriptedProvider([says("Well.")]), request())
     assert bill.close(reply) == ()
 
 
 def test_each_try_inside_a_provider_is_counted() -> None:
     class Tries(Streams):
-        takes_places = True
+        takes_permits = True
         tries = 0
 
         def generate(self, request: ModelRequest) -> ModelReply:
@@ -120,17 +120,17 @@ def test_each_try_inside_a_provider_is_counted() -> None:
 
         def _try(self, request: ModelRequest) -> ModelReply:
             place = permit_for(self.name, request.model)
-            place.take(request, 5.0)
+            place.acquire(request, 5.0)
             self.tries += 1
             if self.tries < 4:
-                place.broke_off(cut("malformed"))
+                place.note_failure(cut("malformed"))
                 raise cut("malformed")
-            place.used(TokenUsage(input_tokens=7, output_tokens=1))
+            place.set_usage(TokenUsage(input_tokens=7, output_tokens=1))
             place.settle()
             return says("Well.")
 
     bill, provider = Bill(), Tries()
-    with bill.here():
+    with bill.activate():
         reply = reply_with_permits(provider, request())
     assert len(bill.close(reply)) == 3
 
@@ -140,7 +140,7 @@ def test_a_provider_that_only_tells_of_its_retries_is_counted_by_them() -> None:
     refused = ModelChunk(retry=ModelRetry(kind="rate_limited", wait_s=0))
     ends = ModelChunk(reply=says("Well."))
     bill = Bill()
-    with bill.here():
+    with bill.activate():
         *_, last = stream_with_permits(Streams(retry, refused, retry, ends), request())
     assert last.reply is not None
     assert len(bill.close(last.reply)) == 2
@@ -148,7 +148,7 @@ def test_a_provider_that_only_tells_of_its_retries_is_counted_by_them() -> None:
 
 def test_a_reader_that_leaves_has_had_what_it_has_read() -> None:
     bill = Bill()
-    with bill.here():
+    with bill.activate():
         chunks = cast("Any", stream_with_permits(Streams(ModelChunk(text=WORDS), ModelChunk(text=WORDS)), request()))
         next(chunks)
         assert bill.so_far()[0].usage.output_tokens == estimate_text(WORDS)
@@ -175,7 +175,7 @@ def test_the_next_member_is_not_asked_where_the_limit_could_be_passed(limits: di
         ]
     )
     bill = Bill(10, Allowance(dear, **limits))
-    with bill.here():
+    with bill.activate():
         if not what:
             *_, last = stream_with_permits(models, request())
             assert last.reply is not None
@@ -188,7 +188,7 @@ def test_the_next_member_is_not_asked_where_the_limit_could_be_passed(limits: di
 
 def test_calls_beside_the_steps_are_held_to_the_allowance_and_tell_what_they_lost() -> None:
     auxiliary = AuxiliaryModel(Streams(cut("timeout")), "m")
-    with record_calls() as asked, Allowance(dear, tokens=10).here():
+    with record_calls() as asked, Allowance(dear, tokens=10).activate():
         with pytest.raises(ProviderError):
             auxiliary.ask("reflection", "Look back.", "It failed.", timeout_s=5)
         with pytest.raises(BudgetExhausted):

@@ -220,20 +220,20 @@ def test_all_that_rest_are_asked_all_the_same(clock: Time) -> None:
 
 def test_after_a_rest_one_request_tries(clock: Time) -> None:
     rest = Cooldown(5, 60, clock)
-    taken = [rest.take(), rest.take()]
+    taken = [rest.try_begin(), rest.try_begin()]
     assert taken == [0, 0]
     rest.failed(0)
     rest.failed(0)  # the other one that was under way
-    assert (rest.failures, rest.take()) == (1, None)
+    assert (rest.failures, rest.try_begin()) == (1, None)
     clock.now += 5
-    assert [rest.take(), rest.take()] == [1, None]
+    assert [rest.try_begin(), rest.try_begin()] == [1, None]
     rest.failed(1)
     assert rest.until == clock.now + 10
     for failures in range(2, 5000):
         rest.failed(failures)
     assert rest.until == clock.now + 60
-    rest.answered()
-    assert rest.take() == 0
+    rest.reset()
+    assert rest.try_begin() == 0
 
 
 def test_they_nest_and_who_answered_is_named() -> None:

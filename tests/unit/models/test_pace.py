@@ -100,7 +100,7 @@ def test_a_cut_moves_earlier_and_later(pair: tuple[socket.socket, socket.socket]
 
 def test_the_last_word_stands(pair: tuple[socket.socket, socket.socket]) -> None:
     with DeadlineCut(response_on(pair[0]), 60.0) as cutoff:
-        cutoff.last(0.05)
+        cutoff.finish_within(0.05)
         cutoff.move(60.0)
         wait_until(lambda: cutoff.fired, "the socket is shut down")
 

@@ -79,7 +79,7 @@ def taking(limits: Limits, hold_s: float = 2.0) -> tuple[PermitPolicy, list[floa
 
 def test_without_limits_nothing_is_asked_and_nobody_waits() -> None:
     limits = Limits(limited=False)
-    with taking(limits)[0].here():
+    with taking(limits)[0].activate():
         assert reply_with_permits(ScriptedProvider([says("hi")]), request()).text == "hi"
     assert limits.taken == []
 
@@ -87,7 +87,7 @@ def test_without_limits_nothing_is_asked_and_nobody_waits() -> None:
 def test_a_short_wait_is_slept_and_a_place_is_settled_with_what_was_used() -> None:
     limits = Limits([RateWait(1.5, "requests", 60)])
     taker, slept = taking(limits)
-    with taker.here():
+    with taker.activate():
         reply = reply_with_permits(ScriptedProvider([says("hi")]), request())
         *_, last = stream_with_permits(ScriptedProvider([says("hi")]), request())
     assert last.reply is not None
@@ -97,7 +97,7 @@ def test_a_short_wait_is_slept_and_a_place_is_settled_with_what_was_used() -> No
 
 def test_a_long_wait_is_not_slept() -> None:
     taker, slept = taking(Limits([RateWait(12.0, "requests", 60)]))
-    with taker.here(), pytest.raises(PermitDeferred) as later:
+    with taker.activate(), pytest.raises(PermitDeferred) as later:
         reply_with_permits(ScriptedProvider([says("hi")]), request())
     assert (slept, later.value.wait_s, later.value.kind) == ([], 12.0, "limited")
     assert later.value.why == "scripted:m: 60 requests a minute"
@@ -105,14 +105,14 @@ def test_a_long_wait_is_not_slept() -> None:
 
 def test_a_wait_past_the_deadline_is_told_at_once() -> None:
     taker, _ = taking(Limits([RateWait(90.0, "requests", 60, is_late=True)]))
-    with taker.here(), pytest.raises(ProviderError, match="comes in 90 s, past the deadline") as failure:
+    with taker.activate(), pytest.raises(ProviderError, match="comes in 90 s, past the deadline") as failure:
         reply_with_permits(ScriptedProvider([says("hi")]), request())
     assert (failure.value.kind, "raise the limit" in str(failure.value)) == ("limited", True)
 
 
 def test_a_count_that_cannot_be_reached_is_no_failure_of_the_model() -> None:
     taker, _ = taking(Limits([ConnectionError("away")]), hold_s=float("inf"))
-    with taker.here(), pytest.raises(PermitDeferred, match="cannot be reached"):
+    with taker.activate(), pytest.raises(PermitDeferred, match="cannot be reached"):
         reply_with_permits(ScriptedProvider([says("hi")]), request())
 
 
@@ -120,7 +120,7 @@ def test_one_that_waits_has_the_same_ticket_when_it_comes_again() -> None:
     limits = Limits([RateWait(12.0, "stop")])
     taker, _ = taking(limits)
     asked = request(session_id="acme:7", turn_id="t1", step=1, estimate=100, max_output_tokens=50)
-    with taker.here():
+    with taker.activate():
         for provider in (ScriptedProvider([says("hi")]), ScriptedProvider([says("hi")])):
             try:
                 reply_with_permits(provider, asked)
@@ -132,7 +132,7 @@ def test_one_that_waits_has_the_same_ticket_when_it_comes_again() -> None:
 def test_a_fallback_asks_the_next_model_rather_than_wait_and_stands_in_line_for_the_last() -> None:
     limits = Limits([RateWait(12.0, "requests", 60, is_late=True)])
     models = Fallback([ScriptedProvider([says(name)], name=name) for name in ("one", "two")])
-    with taking(limits)[0].here():
+    with taking(limits)[0].activate():
         assert reply_with_permits(models, request()).text == "two"
         assert [(name, most_s <= 2.0) for name, _, _, most_s in limits.taken] == [("one:one", True), ("two:two", False)]
         limits.waits = [RateWait(12.0, "requests", 60, is_late=True), RateWait(9.0, "requests", 60)]
@@ -145,9 +145,9 @@ def test_a_fallback_asks_the_next_model_rather_than_wait_and_stands_in_line_for_
 def test_what_failed_keeps_its_place_and_its_estimate() -> None:
     limits = Limits()
     place = permit_for("p", "m", account_digest("http://a", "k"))
-    with taking(limits)[0].here():
+    with taking(limits)[0].activate():
         place = permit_for("p", "m", account_digest("http://a", "k"))
-    place.take(request(), 5)
+    place.acquire(request(), 5)
     place.settle()
     assert limits.settled == [(f"p:m #{account_digest('http://a', 'k')}", None, False, RateReport())]
     assert account_digest("http://a", "k") != account_digest("http://a", "l")
@@ -172,13 +172,13 @@ def test_a_429_is_waited_for_once_in_line_and_not_here() -> None:
 def test_a_turn_that_has_not_begun_waits_whatever_its_time_and_no_longer_than_it_may() -> None:
     limits = Limits([RateWait(600.0, "requests", 60)])
     taker = PermitPolicy(limits, 2.0, [].append, Requester(1, 900.0))
-    with taker.here(), pytest.raises(PermitDeferred) as later:
+    with taker.activate(), pytest.raises(PermitDeferred) as later:
         reply_with_permits(ScriptedProvider([says("hi")]), request(timeout_s=5.0))
     assert (later.value.wait_s, limits.ranks) == (600.0, [1])
-    assert later.value.stands.startswith("scripted:m\n")
+    assert later.value.queue_position.startswith("scripted:m\n")
     assert limits.taken[0][3] == float("inf")  # it stands in line even if its place comes too late: others may leave
     limits.waits = [RateWait(1200.0, "requests", 60)]
-    with taker.here(), pytest.raises(PermitDeferred) as later:
+    with taker.activate(), pytest.raises(PermitDeferred) as later:
         reply_with_permits(ScriptedProvider([says("hi")]), request(timeout_s=5.0))
     assert 600 < later.value.wait_s <= 900
 
@@ -186,7 +186,7 @@ def test_a_turn_that_has_not_begun_waits_whatever_its_time_and_no_longer_than_it
 def test_when_it_may_wait_no_longer_it_is_told_so() -> None:
     limits = Limits([RateWait(300.0, "requests", 60, is_late=True)])
     with (
-        PermitPolicy(limits, 2.0, [].append, Requester(1, 1.0)).here(),
+        PermitPolicy(limits, 2.0, [].append, Requester(1, 1.0)).activate(),
         pytest.raises(ProviderError, match="max_wait_s") as end,
     ):
         reply_with_permits(ScriptedProvider([says("hi")]), request())
@@ -197,14 +197,14 @@ def test_when_it_may_wait_no_longer_it_is_told_so() -> None:
 def test_what_has_begun_waits_past_its_time_and_for_a_day_at_most() -> None:
     limits = Limits([RateWait(600.0, "requests", 60)])
     with (
-        PermitPolicy(limits, 2.0, [].append, Requester(0, 86_000.0, has_begun=True)).here(),
+        PermitPolicy(limits, 2.0, [].append, Requester(0, 86_000.0, has_begun=True)).activate(),
         pytest.raises(PermitDeferred) as later,
     ):
         reply_with_permits(ScriptedProvider([says("hi")]), request(timeout_s=5.0))
     assert later.value.wait_s == 600.0
     limits.waits = [RateWait(600.0, "requests", 60, is_late=True)]
     with (
-        PermitPolicy(limits, 2.0, [].append, Requester(0, 1.0, has_begun=True)).here(),
+        PermitPolicy(limits, 2.0, [].append, Requester(0, 1.0, has_begun=True)).activate(),
         pytest.raises(ProviderError, match="past the day that a turn may wait") as end,
     ):
         reply_with_permits(ScriptedProvider([says("hi")]), request())
@@ -214,7 +214,7 @@ def test_what_has_begun_waits_past_its_time_and_for_a_day_at_most() -> None:
 def test_little_of_its_own_time_is_slept() -> None:
     slept: list[float] = []
     taker = PermitPolicy(Limits([RateWait(1.5, "requests", 60)]), 2.0, slept.append, Requester(1, 900.0))
-    with taker.here(), pytest.raises(PermitDeferred):
+    with taker.activate(), pytest.raises(PermitDeferred):
         reply_with_permits(ScriptedProvider([says("hi")]), request(timeout_s=2.0))
     assert slept == []
 
@@ -230,28 +230,28 @@ def test_extraction_stands_in_no_line_and_a_judge_does() -> None:
 def test_a_place_says_how_far_off_its_estimate_was() -> None:
     limits = Limits()
     asked = request(estimate=400, session_id="s", turn_id="t", step=1)
-    with taking(limits)[0].here():
+    with taking(limits)[0].activate():
         for most_output, usage in (
             (None, TokenUsage(input_tokens=700, output_tokens=50)),
             (200, TokenUsage(input_tokens=700, output_tokens=50)),
             (None, TokenUsage(input_tokens=400, output_tokens=50, estimated=True)),
         ):
             place = permit_for("p", "m")
-            place.take(asked.model_copy(update={"max_output_tokens": most_output}), 5)
-            place.used(usage)
+            place.acquire(asked.model_copy(update={"max_output_tokens": most_output}), 5)
+            place.set_usage(usage)
             place.settle()
     assert limits.counts == [TokenCount(750, 400, 750), TokenCount(750, 400, 700), 450]
 
 
 def test_what_a_stream_tells_first_is_reported_once() -> None:
     limits = Limits()
-    with taking(limits)[0].here():
+    with taking(limits)[0].activate():
         for most_output in (None, 200):
             place = permit_for("p", "m")
-            place.take(request(estimate=400, max_output_tokens=most_output), 5)
-            place.reported(TokenUsage(input_tokens=700, output_tokens=1))
-            place.reported(TokenUsage(input_tokens=700, output_tokens=30))
-            place.used(TokenUsage(input_tokens=700, output_tokens=60))
+            place.acquire(request(estimate=400, max_output_tokens=most_output), 5)
+            place.note_usage(TokenUsage(input_tokens=700, output_tokens=1))
+            place.note_usage(TokenUsage(input_tokens=700, output_tokens=30))
+            place.set_usage(TokenUsage(input_tokens=700, output_tokens=60))
             place.settle()
     assert limits.reports == [(TokenCount(701, 400, 701), False), (TokenCount(900, 400, 700), True)]
     assert limits.counts == [TokenCount(760, 400, 760), 760], "what was learned is not learned again"

@@ -39,7 +39,7 @@ def collected(*changes: FileChange) -> list[FileChange]:
 def test_a_row_says_the_same_and_fits_any_store(path: str, before: str | None, after: str | None) -> None:
     change = check_change(path, before, after)
     row = json.loads(json.dumps(change.row(), ensure_ascii=False).encode())
-    assert FileChange.of_row(row) == change
+    assert FileChange.from_row(row) == change
     assert ("before" in row, "after" in row) == (before is not None, after is not None)
     assert (change.path, change.before, change.after) == (utf8(path), utf8(before), utf8(after))
 

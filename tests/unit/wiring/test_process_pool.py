@@ -37,7 +37,7 @@ class Pool(ProcessPool):
         return self.started[-1]
 
     def at_once(self, size: int) -> PooledProcess:
-        found = self.take(size, never, 60.0)
+        found = self.join(size, never, 60.0)
         assert found is not None
         return found
 
@@ -134,7 +134,7 @@ def test_places_are_given_in_the_order_they_were_asked_for() -> None:
             asked.append(number)
             return True
 
-        if pool.take(1, goes_on, 60.0) is not None:
+        if pool.join(1, goes_on, 60.0) is not None:
             came.append(number)
 
     threads = [threading.Thread(target=wait_for_place, args=[number]) for number in range(3)]
@@ -153,7 +153,7 @@ def test_places_are_given_in_the_order_they_were_asked_for() -> None:
 def test_one_that_is_not_wanted_any_more_leaves_the_queue() -> None:
     pool = Pool()
     held = [pool.at_once(1) for _ in range(MOST_PROCESSES)]
-    assert pool.take(1, lambda: False, 60.0) is None
+    assert pool.join(1, lambda: False, 60.0) is None
     pool.leave(held[0])
     assert pool.at_once(1) is held[0]
 
@@ -165,4 +165,4 @@ def test_where_no_process_can_be_started_the_queue_goes_on() -> None:
     pool = ProcessPool(start, 1)  # pyright: ignore[reportArgumentType]
     for _ in range(2):
         with pytest.raises(SetupError, match="Resource temporarily unavailable"):
-            pool.take(1, never, 60.0)
+            pool.join(1, never, 60.0)

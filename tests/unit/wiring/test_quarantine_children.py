@@ -37,7 +37,7 @@ class FakeChild:
 
     def wait_ready(self) -> None: ...
 
-    def ask(self, what: dict[str, Any]) -> FakeAnswer:
+    def request(self, what: dict[str, Any]) -> FakeAnswer:
         self.asked.append(what)
         return FakeAnswer(self)
 

@@ -60,8 +60,8 @@ def test_secrets_are_taken_out_of_texts_and_paths_are_not() -> None:
     server = McpServer("git", ["x"], env={"API_KEY": "sk-2345678", "STORE": "/var/store"})
     web = McpServer("api", url="https://me:pw123456@x/?key=k1234567", headers={"Authorization": "Bearer abcdefg"})
     said = {"a /var/store": ["sk-2345678", 1, None]}
-    assert SecretFilter.of(server).hide_in(said) == {"a /var/store": ["[hidden]", 1, None]}
-    assert SecretFilter.of(web).hide("abcdefg pw123456 k1234567") == "[hidden] [hidden] [hidden]"
+    assert SecretFilter.for_server(server).hide_in(said) == {"a /var/store": ["[hidden]", 1, None]}
+    assert SecretFilter.for_server(web).hide("abcdefg pw123456 k1234567") == "[hidden] [hidden] [hidden]"
 
 
 def test_two_servers_of_one_name_are_refused() -> None:
