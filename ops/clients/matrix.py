@@ -22,7 +22,7 @@ FEATURES: Mapping[str, str] = {
     "structured": "an answer that fits a schema",
     "image": "an image from the user",
     "continue": "going on with a conversation",
-    "failure": "a failed turn is told as a failure",
+    "failure": "a failed turn is reported as a failure",
     "cancel": "cancelling what runs",
     "approval": "a call that waits for an approval",
 }

@@ -15,12 +15,12 @@ that was run; older ones were not tried.
 """
 TAIL = """\
 `beside it`: the client did its half, and a route of the gateway's own the rest. For an approval the request waits while
-a person decides elsewhere. A client that is aborted stops reading, and the turn goes on: it was then cancelled by
+a person decides elsewhere. A client that is aborted stops reading, and the turn goes on. It was then cancelled by
 `POST /v1/turns/TURN/cancel`, or on the AI SDK's wire by `/stop`.
 
-Not every row ran where its users have it. "OpenAI, in a page" ran in Node, with a preflight before each request as a
-browser sends it, and the browser's rules for what the answer must allow. The Inspector ran in Node 20, though its
-package asks for 22; only its command line was run."""
+Not every row ran where its users have it. "OpenAI, in a page" ran in Node. It sent a preflight before each request as
+a browser does, and held answers to a browser's rules. The Inspector ran in Node 20, though its package asks for 22.
+Only its command line was run."""
 WORDS = {"works": "yes", "fails": "**no**", "absent": "-", "untried": "not tried"}
 SHORT = {
     "answer": "answer",
