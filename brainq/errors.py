@@ -5,7 +5,7 @@ BrainqError
 ├─ NotFound              there is nothing of this id or name
 │  ├─ TurnNotFound        no turn has this id, in Redis or in SQL
 │  ├─ CallNotFound        its turn has no such call, or is gone
-│  ├─ ApprovalNotFound    nobody was asked about such a call
+│  ├─ ApprovalNotFound    there is no approval for such a call
 │  ├─ InputNotFound       no input with this client_message_id was sent to the session
 │  ├─ AttachmentNotFound  the turn has no file of this hash, or no more
 │  └─ ScheduleNotFound    no schedule has this name
@@ -96,8 +96,8 @@ class TurnFailed(BrainqError):
     `ending` and `stop_reason` say how it ended, as words.
     """
 
-    def __init__(self, turn_id: str, ending: str, stop_reason: str, said: str = "") -> None:
-        super().__init__(f"turn {turn_id!r} ended as {ending} ({stop_reason})" + (f": {said}" if said else ""))
+    def __init__(self, turn_id: str, ending: str, stop_reason: str, error: str = "") -> None:
+        super().__init__(f"turn {turn_id!r} ended as {ending} ({stop_reason})" + (f": {error}" if error else ""))
         self.turn_id = turn_id
         self.ending = ending
         self.stop_reason = stop_reason
@@ -141,7 +141,7 @@ class SubmitConflict(BrainqError):
 
 
 class SessionBusy(BrainqError):
-    """The session has a live turn and the submit said `on_busy="reject"`. Nothing was queued.
+    """The session has a live turn and it was submitted with `on_busy="reject"`. Nothing was queued.
 
     remedy   what to do about it, in place of what a submit could
     """
@@ -194,7 +194,7 @@ class StaleTurn(BrainqError):
 
 
 class ApprovalDecided(BrainqError):
-    """An approval cannot be decided like this any more. `state` is how it stands."""
+    """An approval cannot be decided like this any more. `state` is its present one."""
 
     def __init__(self, approval_id: str, state: str, problem: str) -> None:
         super().__init__(f"approval {approval_id}: {problem}")
@@ -221,7 +221,7 @@ class ToolSchemaError(BrainqError, TypeError):
 class ProviderError(BrainqError):
     """The model service failed after its retries.
 
-    `retryable` tells whether the same request may succeed later; `kind` is a short word such as
+    `retryable` says whether the same request may succeed later; `kind` is a short word such as
     `rate_limited`, `server`, `timeout`, `refused`, `malformed`.
     """
 
@@ -233,7 +233,7 @@ class ProviderError(BrainqError):
 
 NOT_SENT = frozenset({"limited", "waited"})
 
-"""Kinds of a ProviderError for a request that was never sent: it is no failure of the model's."""
+"""Kinds of a ProviderError for a request that was never sent: the model did not fail."""
 
 
 class ScriptError(BrainqError):
@@ -280,7 +280,7 @@ class AlreadyRuns(SetupError):
     """Another process already runs this on the same directory."""
 
 
-# Each error that leaves brainq, said once: its word, its title, the exit code of `brainq`, the status over HTTP.
+# Each error that leaves brainq: its word, its title, the exit code of `brainq`, the status over HTTP.
 
 
 class ExitCode(IntEnum):
@@ -301,7 +301,7 @@ class ExitCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
-    """How one kind of error is told.
+    """How one kind of error is reported.
 
     word            for programs: the end of a problem's `type`
     title           for people: what kind of trouble it is, the same each time
@@ -323,7 +323,7 @@ ERROR_KINDS: dict[type[BrainqError], ErrorKind] = {
     ContentNotKept: ErrorKind("content-not-kept", "The content is not kept", ExitCode.FAILED, 410),
     TurnRejected: ErrorKind("turn-rejected", "The turn was refused", ExitCode.FAILED, 409),
     TurnFailed: ErrorKind("turn-failed", "The turn has no whole answer", ExitCode.FAILED, 409),
-    TurnParked: ErrorKind("turn-parked", "The turn waits for somebody", ExitCode.REFUSED, 409),
+    TurnParked: ErrorKind("turn-parked", "The turn waits for a person or a client", ExitCode.REFUSED, 409),
     NoParsedOutput: ErrorKind("no-parsed-output", "No answer fits the schema", ExitCode.FAILED, 409),
     ResultTimeout: ErrorKind("no-result-yet", "There is no result yet", ExitCode.WAITED_OUT, 504, 1),
     SessionBusy: ErrorKind("session-busy", "The session has a live turn", ExitCode.REFUSED, 409),

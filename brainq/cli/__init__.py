@@ -1,1 +1,1 @@
-"""The `brainq` command. `brainq.cli.main:main` is the entry point; `timeline` is for anybody with a rich Console."""
+"""The `brainq` command: `brainq.cli.main:main`. `pages.events.EventPrinter` prints events to any rich Console."""

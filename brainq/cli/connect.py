@@ -38,8 +38,8 @@ def open_client() -> Generator[Client]:
 @contextmanager
 def open_brainless_client() -> Generator[Client]:
     """A Client for what asks nothing of the brain's code: it need not be here. Raises SetupError without Redis."""
-    with open_operator() as seen:
-        yield seen.client
+    with open_operator() as operator:
+        yield operator.client
 
 
 def open_operator() -> Operator:

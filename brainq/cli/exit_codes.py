@@ -8,8 +8,6 @@ from textwrap import fill
 from brainq.errors import BrainqError, ExitCode, kind_of
 from brainq.observe.tracebacks import TRACEBACK_VARIABLE
 
-# The exit codes of `brainq`, said once.
-
 __all__ = ["EXIT_CODE_HELP", "MEANINGS", "ExitCode", "exit_of_ending", "exit_of_error"]
 
 MEANINGS = {
@@ -54,7 +52,7 @@ def exit_of_error(error: BrainqError) -> ExitCode:
     return kind_of(error).exit
 
 
-# What to say of an error that is not brainq's own.
+# Messages for errors that are not brainq's own.
 
 _UNREACHABLE_ERRORS = ("ConnectionError", "TimeoutError", "BusyLoadingError")
 
@@ -65,7 +63,7 @@ _FILE_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPE
 
 def describe_error(error: Exception) -> tuple[str, ExitCode]:
     """One sentence with its remedy, and the exit code: a disk, a service that went away, or a bug."""
-    said = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}".rstrip(":. ")
+    message = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}".rstrip(":. ")
     if isinstance(error, OSError) and error.errno in _FILE_ERRNOS:
         from brainq.wiring.preflight import disk_problem, disk_remedy
 
@@ -77,6 +75,9 @@ def describe_error(error: Exception) -> tuple[str, ExitCode]:
             where = "the file that BRAINQ_SQL_URL or BRAINQ_DATA_DIR names, and the room on its disk"
             return f"SQLite reports: {driver or error}; look at {where}", ExitCode.SETUP
         if source == "redis" and type(error).__name__ in _UNREACHABLE_ERRORS:
-            return (f"Redis went away ({said}); turns go on when it is back, and `brainq doctor` looks", ExitCode.SETUP)
-        return f"{source} reports {said}; is it running? `brainq doctor` looks", ExitCode.SETUP
-    return f"{said}; this is a bug in brainq, {TRACEBACK_VARIABLE}=1 shows where", ExitCode.BUG
+            return (
+                f"Redis went away ({message}); turns go on when it is back; `brainq doctor` checks it",
+                ExitCode.SETUP,
+            )
+        return f"{source} reports {message}; is it running? `brainq doctor` checks it", ExitCode.SETUP
+    return f"{message}; this is a bug in brainq, {TRACEBACK_VARIABLE}=1 shows where", ExitCode.BUG

@@ -63,13 +63,13 @@ class HelpGroup(TyperGroup):
         width = max((len(name) for rows in groups.values() for name, _ in rows), default=0)
         for panel, rows in groups.items():
             with formatter.section(panel):
-                formatter.write_dl([(name.ljust(width), said) for name, said in rows])
+                formatter.write_dl([(name.ljust(width), summary) for name, summary in rows])
 
 
 def summary_of(command: Any) -> str:
     """The first sentence of what a command does, whole."""
-    said = " ".join((command.short_help or command.help or "").strip().partition("\n\n")[0].split())
-    return said.partition(". ")[0].removesuffix(".")
+    first_paragraph = " ".join((command.short_help or command.help or "").strip().partition("\n\n")[0].split())
+    return first_paragraph.partition(". ")[0].removesuffix(".")
 
 
 def name_values(parameters: Iterable[Any]) -> None:
@@ -114,15 +114,15 @@ def subcommand(app: typer.Typer, name: str) -> Callable[[Any], Any]:
     return app.command(name, cls=HelpCommand)
 
 
-def _plain(parameter: Any, shown: str) -> str:
+def _plain(parameter: Any, text: str) -> str:
     """An argument without its type: `SESSION`, not `SESSION <str>`."""
-    name, kind, _ = shown.partition(" <")
-    return name if kind or parameter.metavar else shown
+    name, kind, _ = text.partition(" <")
+    return name if kind or parameter.metavar else text
 
 
-def _range(found: re.Match[str]) -> str:
-    least, most, at_least = found.groups()
-    return f"{at_least} or more" if at_least else f"{least} to {int(most):,}"
+def _range(match: re.Match[str]) -> str:
+    least, highest, at_least = match.groups()
+    return f"{at_least} or more" if at_least else f"{least} to {int(highest):,}"
 
 
 def _choices(parameter: Any) -> str:

@@ -157,21 +157,21 @@ def main() -> None:
 def _warn_of_mistyped_settings() -> None:
     from brainq.settings.environment import WARNED_NAMES, mistyped_names
 
-    found = mistyped_names(os.environ)
-    if not found or "_BRAINQ_COMPLETE" in os.environ:
+    mistyped = mistyped_names(os.environ)
+    if not mistyped or "_BRAINQ_COMPLETE" in os.environ:
         return
-    from brainq.cli.output import say
+    from brainq.cli.output import note
 
-    for name, meant in found:
-        say(f"brainq: {name} is not a setting; did you mean {meant}?", style="yellow")
-    # The processes that this one starts need not say it again.
-    os.environ[WARNED_NAMES] = " ".join(name for name, _ in found)
+    for name, meant in mistyped:
+        note(f"brainq: {name} is not a setting; did you mean {meant}?", style="yellow")
+    # The processes that this one starts need not warn again.
+    os.environ[WARNED_NAMES] = " ".join(name for name, _ in mistyped)
 
 
 def _exit_with_message(message: str, code: ExitCode) -> None:
-    from brainq.cli.output import say
+    from brainq.cli.output import note
 
-    say(f"brainq: {message}", style="red")
+    note(f"brainq: {message}", style="red")
     sys.exit(code)
 
 

@@ -86,32 +86,32 @@ TurnArgument = Annotated[
 # What is given to a command as text, as `@FILE`, or on stdin (`@-`).
 
 
-def read_text(given: str, field: str) -> str:
+def read_text(value: str, field: str) -> str:
     """`given` itself, or what `@FILE` or stdin (`@-`) holds. Raises InvalidInput."""
-    if given == "@-":
+    if value == "@-":
         return sys.stdin.read()
-    if not given.startswith("@"):
-        return given
+    if not value.startswith("@"):
+        return value
     try:
-        return Path(given[1:]).read_text()
+        return Path(value[1:]).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(field, f"{given[1:]!r} cannot be read ({type(error).__name__}); name a text file") from None
+        raise InvalidInput(field, f"{value[1:]!r} cannot be read ({type(error).__name__}); name a text file") from None
 
 
-def read_json(given: str, field: str) -> Any:
-    """The JSON value that `text_of` finds. Raises InvalidInput."""
+def read_json(value: str, field: str) -> Any:
+    """The JSON value that `read_text` finds. Raises InvalidInput."""
     try:
-        return json.loads(read_text(given, field))
+        return json.loads(read_text(value, field))
     except ValueError as error:
         raise InvalidInput(field, f'must be JSON ({error}); write a value such as \'{{"path": "a.md"}}\'') from None
 
 
-def read_json_object(given: str, field: str) -> dict[str, Any]:
-    """The JSON object that `text_of` finds. Raises InvalidInput."""
-    found: object = read_json(given, field)
-    if not isinstance(found, dict):
+def read_json_object(value: str, field: str) -> dict[str, Any]:
+    """The JSON object that `read_text` finds. Raises InvalidInput."""
+    parsed: object = read_json(value, field)
+    if not isinstance(parsed, dict):
         raise InvalidInput(field, 'must be a JSON object, such as \'{"path": "a.md"}\'')
-    return cast("dict[str, Any]", found)
+    return cast("dict[str, Any]", parsed)
 
 
 def read_files(paths: list[str]) -> list[File]:
@@ -133,9 +133,9 @@ _SPAN = re.compile(r"\s*(\d{1,6}(?:\.\d{1,3})?)\s*([mhdw])\s*", re.ASCII)
 
 def parse_span_s(option: str, value: str) -> float:
     """Its seconds. Raises InvalidInput, naming the option, for anything else."""
-    found = _SPAN.fullmatch(value)
-    if found is None:
+    match = _SPAN.fullmatch(value)
+    if match is None:
         raise InvalidInput(
-            option, f"{value!r} is no span of time; write a number and m, h, d or w, such as 90m, 12h, 30d or 8w"
+            option, f"{value!r} is not a span of time; write a number and m, h, d or w, such as 90m, 12h, 30d or 8w"
         )
-    return float(found[1]) * UNIT_SECONDS[found[2]]
+    return float(match[1]) * UNIT_SECONDS[match[2]]

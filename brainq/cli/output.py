@@ -26,7 +26,7 @@ def stderr() -> Console:
     return _console(stderr=True)
 
 
-def say(text: str, style: str = "") -> None:
+def note(text: str, style: str = "") -> None:
     """One note for people, on stderr."""
     stderr().print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
@@ -90,9 +90,9 @@ def clean(text: str, *, lines: bool = True) -> str:
 
     `lines=False` makes it one line.
     """
-    kept = "".join(char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
-    kept = kept.expandtabs(4)
-    return kept if lines else " ".join(kept.split())
+    printable = "".join(char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
+    printable = printable.expandtabs(4)
+    return printable if lines else " ".join(printable.split())
 
 
 def short(text: str, width: int) -> str:

@@ -117,7 +117,7 @@ class AsyncSession:
 
     async def submit(self, user_message: str, **options: Unpack[SubmitOptions]) -> AsyncTurnHandle:
         """See `Client.submit`."""
-        handle = await self._threads.act(self._sync.submit, user_message, **options)
+        handle = await self._threads.run_action(self._sync.submit, user_message, **options)
         return AsyncTurnHandle(self._client, self._threads, handle)
 
     live = async_lookup(Session.live)
@@ -135,7 +135,9 @@ class AsyncSession:
         """See `Session.readiness`."""
         return AsyncFlag(
             self._threads,
-            await self._threads.act(self._sync.readiness, reason, expires_in_s=expires_in_s, on_expiry=on_expiry),
+            await self._threads.run_action(
+                self._sync.readiness, reason, expires_in_s=expires_in_s, on_expiry=on_expiry
+            ),
         )
 
     def flag(self, flag_id: str) -> AsyncFlag:
@@ -148,7 +150,7 @@ class AsyncSession:
 
     async def compact(self, request_key: str | None = None) -> AsyncTurnHandle:
         """See `Session.compact`."""
-        compacting = await self._threads.act(self._sync.compact, request_key)
+        compacting = await self._threads.run_action(self._sync.compact, request_key)
         return AsyncTurnHandle(self._client, self._threads, compacting)
 
 
@@ -193,7 +195,7 @@ class AsyncClient:
 
     async def submit(self, session_id: str, user_message: str, **options: Unpack[SubmitOptions]) -> AsyncTurnHandle:
         """See `Client.submit` for the options."""
-        sync = await self._threads.act(self._sync.submit, session_id, user_message, **options)
+        sync = await self._threads.run_action(self._sync.submit, session_id, user_message, **options)
         return AsyncTurnHandle(self._sync, self._threads, sync)
 
     async def run(
@@ -202,18 +204,18 @@ class AsyncClient:
         """See `Client.run`."""
         handle = await self.submit(session_id, user_message, **options)
         if await handle.wait(progress.NEEDS_CALLER, timeout_s) == "parked":
-            seen, asked = await handle.snapshot(), await handle.approvals()
-            raise progress.turn_parked_error(handle.turn_id, handle.session_id, seen, asked)
+            snapshot, approvals = await handle.snapshot(), await handle.approvals()
+            raise progress.turn_parked_error(handle.turn_id, handle.session_id, snapshot, approvals)
         return await handle.result()
 
     async def handle(self, turn_id: str) -> AsyncTurnHandle:
         """See `Client.handle`."""
-        sync = await self._threads.look(self._sync.handle, turn_id)
+        sync = await self._threads.run_lookup(self._sync.handle, turn_id)
         return AsyncTurnHandle(self._sync, self._threads, sync)
 
     async def find(self, sought: str) -> AsyncTurnHandle:
         """See `Client.find`."""
-        sync = await self._threads.look(self._sync.find, sought)
+        sync = await self._threads.run_lookup(self._sync.find, sought)
         return AsyncTurnHandle(self._sync, self._threads, sync)
 
     def session(self, session_id: str) -> AsyncSession:
@@ -224,10 +226,10 @@ class AsyncClient:
         """See `Client.state`."""
         return AsyncTurnRuntimeState(self._threads, self._sync.state(session_id, turn_id))
 
-    def iterate_turns(self, **asked: Unpack[TurnFilters]) -> AsyncIterator[ListedTurn]:
+    def iterate_turns(self, **filters: Unpack[TurnFilters]) -> AsyncIterator[ListedTurn]:
         """See `Client.iterate_turns`; not awaited, but followed with `async for`."""
         return iterate_pages_async(
-            lambda after: self.turns(limit=PAGE_SIZE, after=after, **asked), lambda turn: turn.turn_id
+            lambda after: self.turns(limit=PAGE_SIZE, after=after, **filters), lambda turn: turn.turn_id
         )
 
     def iterate_sessions(

@@ -76,19 +76,19 @@ class AsyncTurnHandle:
         """See `TurnHandle.result`. A connection that breaks is opened anew for 10 s before it raises Unreachable."""
         clock = asyncio.get_running_loop().time
         patience = WaitLimits(self.turn_id, timeout_s, None, clock())
-        found, after = await self._known_result()
-        if found is not None:
-            return found
+        result, after = await self._known_result()
+        if result is not None:
+            return result
         with self._following(after) as follower:
             while True:
-                said = await self._next(follower, patience.left_s(clock()))
-                if said is NoEvents.SILENT:
+                batch = await self._next(follower, patience.remaining_s(clock()))
+                if batch is NoEvents.SILENT:
                     patience.check(clock())
                     continue
-                if isinstance(said, NoEvents) or said[-1].is_final:
-                    found, _ = await self._known_result(self._reader.patience_s)
-                    if found is not None:
-                        return found
+                if isinstance(batch, NoEvents) or batch[-1].is_final:
+                    result, _ = await self._known_result(self._reader.patience_s)
+                    if result is not None:
+                        return result
 
     async def wait(
         self, until: WaitFor | Collection[WaitFor] = ENDED_OR_PARKED, timeout_s: float | None = None
@@ -104,15 +104,15 @@ class AsyncTurnHandle:
                     return "ended"
                 if not quiet and waits and progress.is_parked(await self.snapshot(), waits):
                     return "parked"
-                said = await self._next(follower, min(POLL_S, patience.left_s(clock())))
-                quiet = not isinstance(said, NoEvents) and progress.is_only_progress(said)
-                if said is NoEvents.SILENT:
+                batch = await self._next(follower, min(POLL_S, patience.remaining_s(clock())))
+                quiet = not isinstance(batch, NoEvents) and progress.is_only_progress(batch)
+                if batch is NoEvents.SILENT:
                     patience.check(clock())
 
     async def events(
         self, after: int = 0, timeout_s: float | None = None, *, idle_s: float | None = None
     ) -> AsyncIterator[TurnEvent]:
-        """See `TurnHandle.events`. One that takes them slowly keeps nobody waiting, and at most 1,000 in memory.
+        """See `TurnHandle.events`. A slow reader delays no other, and keeps at most 1,000 in memory.
 
         A connection that breaks is opened anew, and nothing is lost or comes twice; after 10 s in vain it raises
         Unreachable, and `events(after=...)` the last number goes on.
@@ -121,21 +121,21 @@ class AsyncTurnHandle:
             clock = asyncio.get_running_loop().time
             patience = WaitLimits(self.turn_id, timeout_s, idle_s, clock())
             while True:
-                said = await self._next(follower, patience.left_s(clock()))
-                if said is NoEvents.SILENT:
+                batch = await self._next(follower, patience.remaining_s(clock()))
+                if batch is NoEvents.SILENT:
                     patience.check(clock())
                     continue
-                if said is NoEvents.OVER:
+                if batch is NoEvents.OVER:
                     return
-                if isinstance(said, NoEvents):
+                if isinstance(batch, NoEvents):
                     if await self._ask_sql(has_ended):
                         return
                     continue
-                for event in said:
+                for event in batch:
                     yield event
-                if said[-1].is_final:
+                if batch[-1].is_final:
                     return
-                patience.heard(clock())
+                patience.event_arrived(clock())
 
     events_so_far = async_lookup(TurnHandle.events_so_far)
     request = async_lookup(TurnHandle.request)
@@ -159,7 +159,7 @@ class AsyncTurnHandle:
         """See `TurnHandle.hold`."""
         return AsyncHold(
             self._threads,
-            await self._threads.act(self._sync.hold, reason, expires_in_s=expires_in_s, on_expiry=on_expiry),
+            await self._threads.run_action(self._sync.hold, reason, expires_in_s=expires_in_s, on_expiry=on_expiry),
         )
 
     holds = async_lookup(TurnHandle.holds)
@@ -190,6 +190,6 @@ class AsyncTurnHandle:
             return TurnResult.model_validate_json(newest.result), newest.seq
         return None if newest.is_known else await self._ask_sql(stored_result), newest.seq
 
-    async def _ask_sql(self, asked: Callable[[Wiring, str], R]) -> R:
+    async def _ask_sql(self, lookup: Callable[[Wiring, str], R]) -> R:
         with translate_unreachable():
-            return await self._threads.look(asked, self._wiring, self.turn_id)
+            return await self._threads.run_lookup(lookup, self._wiring, self.turn_id)

@@ -33,11 +33,11 @@ class VerbThreads:
         self._looking = ThreadPoolExecutor(THREADS_PER_KIND, "brainq-looks")
         self._is_closed = False
 
-    async def act(self, verb: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
+    async def run_action(self, verb: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
         """Run what changes something. Raises SetupError once closed."""
         return await self._run(self._acting, partial(verb, *args, **named))
 
-    async def look(self, verb: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
+    async def run_lookup(self, verb: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
         """Run what only looks. Raises SetupError once closed."""
         return await self._run(self._looking, partial(verb, *args, **named))
 
@@ -60,17 +60,17 @@ def async_action(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate
     """`verb`, which changes something, of what the twin has as `_sync`, to be awaited in one of its `_threads`."""
 
     @wraps(verb)
-    async def asked(twin: Any, *args: P.args, **named: P.kwargs) -> R:
-        return await twin._threads.act(verb, twin._sync, *args, **named)
+    async def in_thread(twin: Any, *args: P.args, **named: P.kwargs) -> R:
+        return await twin._threads.run_action(verb, twin._sync, *args, **named)
 
-    return asked
+    return in_thread
 
 
 def async_lookup(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
     """The same of a verb that only looks."""
 
     @wraps(verb)
-    async def asked(twin: Any, *args: P.args, **named: P.kwargs) -> R:
-        return await twin._threads.look(verb, twin._sync, *args, **named)
+    async def in_thread(twin: Any, *args: P.args, **named: P.kwargs) -> R:
+        return await twin._threads.run_lookup(verb, twin._sync, *args, **named)
 
-    return asked
+    return in_thread

@@ -23,7 +23,7 @@ def turn_input(text: object, client_message_id: str | None, readiness: object, f
     """Follow-up input. Raises InvalidInput for a text that is empty, unless it has files, or says something of
     readiness."""
     if readiness is not None and not isinstance(readiness, bool):
-        raise InvalidInput("readiness", f"{readiness!r} is none of True, False and None")
+        raise InvalidInput("readiness", f"{readiness!r} must be True, False or None")
     if not isinstance(text, str):
         raise InvalidInput("text", f"must be a str, got {type(text).__name__}")
     if not text.strip() and (text or readiness is None) and not files:
@@ -58,15 +58,15 @@ def hold(kind: str, reason: object, expires_in_s: object, on_expiry: object) -> 
                 timeout_s=float(expires_in_s),
                 on_timeout=policy,
             )
-    raise InvalidInput("on_expiry", f"{on_expiry!r} is none of {', '.join(policies)}")
+    raise InvalidInput("on_expiry", f"{on_expiry!r} is not one of {', '.join(policies)}")
 
 
-def text(field: str, text: object, most: int) -> str:
+def text(field: str, text: object, max_chars: int) -> str:
     """A text of at most `most` characters; it may be empty."""
     if not isinstance(text, str):
         raise InvalidInput(field, f"must be a str, got {type(text).__name__}")
-    if len(text) > most:
-        raise InvalidInput(field, f"it is {len(text):,} characters; use at most {most:,}")
+    if len(text) > max_chars:
+        raise InvalidInput(field, f"it is {len(text):,} characters; use at most {max_chars:,}")
     return _without_surrogates(field, text)
 
 
@@ -80,14 +80,14 @@ def approval_state(state: object) -> str | None:
     if state is None or state == "all":
         return None
     if not isinstance(state, str) or state not in known:
-        raise InvalidInput("state", f"{state!r} is none of {', '.join(known)}, all")
+        raise InvalidInput("state", f"{state!r} is not one of {', '.join(known)}, all")
     return state
 
 
-def limit(most: object) -> int:
-    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MAX_LISTED:
-        raise InvalidInput("limit", f"{most!r} must be a whole number from 1 to {MAX_LISTED}")
-    return most
+def limit(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_LISTED:
+        raise InvalidInput("limit", f"{value!r} must be a whole number from 1 to {MAX_LISTED}")
+    return value
 
 
 def approval(approval_id: object) -> str:
@@ -96,13 +96,13 @@ def approval(approval_id: object) -> str:
     return full_call_id(check_turn_id("id", turn_id), call_id)
 
 
-def call_id(turn_id: str, given: object) -> str:
+def call_id(turn_id: str, value: object) -> str:
     """The id in the turn of one of its calls, given as such or as the full one."""
-    if isinstance(given, str) and is_call_id(given):
-        return given
-    of_turn, call = split_call_id(given)
+    if isinstance(value, str) and is_call_id(value):
+        return value
+    of_turn, call = split_call_id(value)
     if of_turn != turn_id:
-        raise InvalidInput("call_id", f"{given!r} is a call of another turn than {turn_id!r}")
+        raise InvalidInput("call_id", f"{value!r} is a call of another turn than {turn_id!r}")
     return call
 
 

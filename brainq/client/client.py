@@ -122,7 +122,7 @@ class Client:
                       that the message goes into it lifts or sets that turn's readiness hold
         attachments   images and files of the message, which may be empty then: `[File.of("plan.png")]`. They are kept
                       in SQL, under their hash; see docs/providers.md for what models are shown of them
-        greeting      what the assistant said before the user did, such as a chat page's first line; only the first
+        greeting      the assistant's words before the user's first, such as a chat page's first line; only the first
                       turn of a session takes it
         history       a conversation that was had elsewhere, before this message: messages of user, assistant (with the
                       `calls` it made) and tool, up to 1,000; only the first turn of a session takes it. As dicts they
@@ -184,7 +184,7 @@ class Client:
         options     as `submit` takes them
 
         Raises as `submit`, ResultTimeout, and TurnParked where the turn waits for a person, or for a client tool:
-        whoever is not told of that would wait as long.
+        else the caller would wait as long without knowing why.
         """
         handle = self.submit(session_id, user_message, **options)
         if handle.wait(progress.NEEDS_CALLER, timeout_s) == "parked":
@@ -214,16 +214,16 @@ class Client:
         at, in_s     once: at this time, which has a time zone; in so many seconds
         zone         an IANA time zone, by which a crontab goes
         on_running   where the turn of the last run has not ended: `skip` this one, or `queue` it
-        missed       what was due while nobody could begin it: `once` for all of them, or `skip`
+        missed       runs that could not begin when they were due: `once` for all of them, or `skip`
         options      as `submit` takes them, but for what belongs to one turn
 
-        A due instant is one turn, whoever dies: its request key is made of the schedule and the instant. Raises
+        A due instant is one turn, whichever process dies: its request key is made of schedule and instant. Raises
         InvalidInput naming the field, and SchedulesFull where its tenant has as many as it may have.
         """
         limits = _limits_fields(options.get("limits"))
-        asked = {**options, "limits": limits}
+        fields = {**options, "limits": limits}
         row = schedules.schedule_row(
-            self._wiring, name, session_id, user_message, when, at, in_s, zone, on_running, missed, asked
+            self._wiring, name, session_id, user_message, when, at, in_s, zone, on_running, missed, fields
         )
         return schedules.set_schedule(self._wiring, row)
 
@@ -267,7 +267,7 @@ class Client:
         return self._wiring.store.schedules.remove(name)
 
     def handle(self, turn_id: str) -> TurnHandle:
-        """The handle of a turn submitted earlier, by anybody. Raises TurnNotFound."""
+        """The handle of a turn submitted earlier, by any process. Raises TurnNotFound."""
         row = self._wiring.store.turns.get(turn_id)
         if row is None:
             raise TurnNotFound(f"no turn {turn_id!r} in SQL; `brainq list` shows the newest ones")
@@ -334,7 +334,7 @@ class Client:
         Pages follow each other without a gap or a repeat while turns are added. What a turn that has not ended does
         comes from Redis, for a page in two round trips. Raises InvalidInput.
         """
-        asked = checked_filter(
+        filters = checked_filter(
             session,
             state,
             session_prefixes,
@@ -352,11 +352,13 @@ class Client:
             metadata=metadata,
             prompt_tags=prompt_tags,
         )
-        return make_turn_list(self._wiring).turns(asked, limit, after)
+        return make_turn_list(self._wiring).turns(filters, limit, after)
 
-    def iterate_turns(self, **asked: Unpack[TurnFilters]) -> Iterator[ListedTurn]:
+    def iterate_turns(self, **filters: Unpack[TurnFilters]) -> Iterator[ListedTurn]:
         """Every turn that `turns` would list, page by page as it is needed."""
-        return iterate_pages(lambda after: self.turns(limit=PAGE_SIZE, after=after, **asked), lambda turn: turn.turn_id)
+        return iterate_pages(
+            lambda after: self.turns(limit=PAGE_SIZE, after=after, **filters), lambda turn: turn.turn_id
+        )
 
     def sessions(
         self,
@@ -397,7 +399,7 @@ class Client:
         return fleet_activity(self._wiring.store.turn_lists.recent(now - WINDOW, MAX_RECENT_TURNS), now)
 
     def metrics(self) -> str:
-        """The fleet's metrics in Prometheus' text format: what all workers counted, and what Redis and SQL tell now.
+        """The fleet's metrics in Prometheus' text format: what all workers counted, and what Redis and SQL report now.
 
         What is away is left out, and `brainq_up` says so. docs/metrics.md has all of them.
         """
@@ -438,11 +440,11 @@ class Client:
         )
 
     def approval(self, approval_id: str) -> Approval:
-        """One approval as it stands. Raises ApprovalNotFound."""
+        """One approval as it is now. Raises ApprovalNotFound."""
         return self._wiring.people.approvals.get(checks.approval(approval_id))
 
     def approve(self, approval_id: str, *, by: str = "", args_hash: str | None = None) -> Approval:
-        """Let a call run. Doing it again changes nothing, and gives the approval as it stands.
+        """Let a call run. Doing it again changes nothing, and returns the approval as it is.
 
         by          who decides, for the record
         args_hash   `approval.args_hash` as it was shown: a decision for other arguments is then refused
@@ -464,7 +466,7 @@ class Client:
     def edit(
         self, approval_id: str, arguments: Mapping[str, Any], *, by: str = "", args_hash: str | None = None
     ) -> Approval:
-        """Let a call run with these arguments in place of the model's; the model is told which.
+        """Let a call run with these arguments in place of the model's; the model reads which.
 
         args_hash   of the arguments that were edited, as they were shown; see `approve`
 
@@ -478,13 +480,13 @@ class Client:
         """Give a call that returned `Pending(token)` its result, once, from any process: JSON, a File, or
         `WithFiles(JSON, [File, ...])`.
 
-        Returns `settled`; `early`, when the tool has not returned yet; or `late`, when nobody waits any more.
+        Returns `settled`; `early`, when the tool has not returned yet; or `late`, when no call waits any more.
         Raises TokenRefused for a token no call waits for, or that was used before; InvalidInput.
         """
         return self._wiring.people.outside.complete(token, result, partial=partial)
 
     def fail_call(self, token: str, error: str | ToolError | OutcomeUnknown) -> Taken:
-        """Tell a call that returned `Pending(token)` that there is no result. As `complete_call`.
+        """Give a call that returned `Pending(token)` an error in place of a result. As `complete_call`.
 
         error   one line for the model; or ToolError for longer words of your own, OutcomeUnknown for a change that may
                 or may not have been made

@@ -15,7 +15,7 @@ from brainq.state.fleet import FleetFacts, rung_at_s
 from brainq.store.repositories.finalizer_steps import count_given_up
 from brainq.wiring import Wiring
 
-# The fleet at one moment: what Redis, SQL and the workers' own words tell of it without asking a worker.
+# The fleet at one moment, from Redis, SQL and the workers' heartbeats, without asking a worker.
 
 MAX_OPEN_TURNS = 2_000  # whose states are asked for: some 20 ms
 
@@ -29,7 +29,7 @@ POOLS = {
 
 @dataclass(frozen=True, slots=True)
 class RedisFleetState:
-    """What Redis alone tells. `queues` and `quarantined` are told where broker and state are one Redis."""
+    """What Redis has of it. `queues` and `quarantined` are known where broker and state are one Redis."""
 
     facts: FleetFacts
     queues: tuple[FleetQueue, ...]
@@ -64,20 +64,20 @@ def read_redis_fleet(wiring: Wiring) -> RedisFleetState:
 def read_fleet(wiring: Wiring) -> Fleet:
     """See `Client.fleet`."""
     state, store = wiring.state, wiring.store
-    seen = read_redis_fleet(wiring)
+    live = read_redis_fleet(wiring)
     unended = store.turns.list(None, "accepted", MAX_OPEN_TURNS + 1)
     counts = count_given_up(store.database)
     turns = [(turn.session_id, turn.turn_id) for turn in unended[:MAX_OPEN_TURNS]]
     states = Counter(state for state, _ in state.fleet.standing(turns))
     return Fleet(
-        at_ms=seen.facts.now_ms,
+        at_ms=live.facts.now_ms,
         pools=tuple(
-            Pool(name=name, queues=served, workers=tuple(each for each in seen.workers if each.pool == name))
+            Pool(name=name, queues=served, workers=tuple(each for each in live.workers if each.pool == name))
             for name, served in POOLS.items()
         ),
-        queues=seen.queues,
-        lanes=seen.facts.lanes,
-        room=seen.facts.room,
+        queues=live.queues,
+        lanes=live.facts.lanes,
+        room=live.facts.room,
         turns=FleetTurns(
             accepted=states["accepted"],
             queued=states["queued"],
@@ -87,15 +87,15 @@ def read_fleet(wiring: Wiring) -> Fleet:
             is_whole=len(unended) <= MAX_OPEN_TURNS,
             approvals=counts.approvals,
         ),
-        sweeper=seen.facts.sweeper,
+        sweeper=live.facts.sweeper,
         given_up=GivenUp(
             finalizer_steps=counts.finalizer_steps,
             judgements=counts.judgements,
             deliveries=counts.deliveries,
-            quarantined=seen.quarantined,
+            quarantined=live.quarantined,
         ),
         models=state.rates.models(),
-        redis=seen.facts.redis,
+        redis=live.facts.redis,
     )
 
 

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 
 def child_turns(wiring: Wiring, session_id: str, turn_id: str) -> tuple[StartedTurn, ...]:
-    """In the order of its calls. A child's id follows from its call, so that nobody has to keep it."""
+    """In the order of its calls. A child's id follows from its call, so it is not stored."""
     trace = wiring.state.calls.trace(session_id, turn_id) or wiring.store.traces.of(turn_id)
     calls = {child_turn_id(turn_id, entry.call_id): entry.call_id for entry in trace}
-    found = {row.turn_id: row for row in wiring.store.turns.rows(list(calls))}
+    rows = {row.turn_id: row for row in wiring.store.turns.rows(list(calls))}
     return tuple(
         StartedTurn(call_id=call_id, turn_id=child, session_id=row.session_id, state=row.state)
         for child, call_id in calls.items()
-        if (row := found.get(child)) is not None
+        if (row := rows.get(child)) is not None
     )
 
 
@@ -81,11 +81,11 @@ class TurnHandle:
         patience = WaitLimits(self.turn_id, timeout_s, None, time.monotonic())
         after = 0
         while True:
-            found = self._known_result()
-            if found is not None:
-                return found
+            result = self._known_result()
+            if result is not None:
+                return result
             patience.check(time.monotonic())
-            wait_s = min(POLL_S, patience.left_s(time.monotonic()))
+            wait_s = min(POLL_S, patience.remaining_s(time.monotonic()))
             batch = self._wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
             if batch:
                 after = batch[-1].seq
@@ -93,10 +93,10 @@ class TurnHandle:
     def wait(
         self, until: WaitFor | Collection[WaitFor] = ENDED_OR_PARKED, timeout_s: float | None = None
     ) -> Literal["ended", "parked"]:
-        """Wait until the turn has ended, or is parked: everything open in it waits for somebody.
+        """Wait until the turn has ended, or is parked: everything open in it waits for a person or an outside result.
 
         until       `ended`, `parked`, or for whom it is parked: `people` (an approval), `client` (tools of yours),
-                    `outside`. A turn that has ended is told as such whatever is waited for
+                    `outside`. For a turn that has ended it is `ended`, whatever is waited for
         timeout_s   seconds in all
 
         Raises ResultTimeout, and else as `result`.
@@ -110,7 +110,7 @@ class TurnHandle:
             if not quiet and waits and progress.is_parked(self.snapshot(), waits):
                 return "parked"
             patience.check(time.monotonic())
-            wait_s = min(POLL_S, patience.left_s(time.monotonic()))
+            wait_s = min(POLL_S, patience.remaining_s(time.monotonic()))
             batch = self._wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
             quiet = progress.is_only_progress(batch)
             after = batch[-1].seq if batch else after
@@ -124,11 +124,11 @@ class TurnHandle:
         idle_s      seconds without any event: a turn that goes on is followed however long it takes
 
         Ends without the final event when that is not above `after`, or the turn's events have expired from Redis.
-        Raises ResultTimeout when either is over, TurnNotFound when nobody knows the turn.
+        Raises ResultTimeout when either is over, TurnNotFound when neither Redis nor SQL knows the turn.
         """
         patience = WaitLimits(self.turn_id, timeout_s, idle_s, time.monotonic())
         while True:
-            wait_s = min(POLL_S, patience.left_s(time.monotonic()))
+            wait_s = min(POLL_S, patience.remaining_s(time.monotonic()))
             with translate_unreachable():
                 batch, over = progress.next_events(self._wiring, self.session_id, self.turn_id, after, wait_s)
             yield from batch
@@ -136,26 +136,26 @@ class TurnHandle:
                 return
             if batch:
                 after = batch[-1].seq
-                patience.heard(time.monotonic())
+                patience.event_arrived(time.monotonic())
             else:
                 patience.check(time.monotonic())
 
     def events_so_far(self) -> tuple[TurnEvent, ...]:
         """The events there are now, without waiting for more. None before the turn is in Redis, and once they have
         expired there."""
-        found: list[TurnEvent] = []
-        while page := self._wiring.state.events.read(self.session_id, self.turn_id, found[-1].seq if found else 0, 0):
-            found += page
+        events: list[TurnEvent] = []
+        while page := self._wiring.state.events.read(self.session_id, self.turn_id, events[-1].seq if events else 0, 0):
+            events += page
             if page[-1].is_final:
                 break
-        return tuple(found)
+        return tuple(events)
 
     def request(self) -> TurnRequest:
         """What was submitted, as SQL keeps it. Raises TurnNotFound."""
-        found = self._wiring.store.turns.request(self.turn_id)
-        if found is None:
+        request = self._wiring.store.turns.request(self.turn_id)
+        if request is None:
             raise TurnNotFound(f"no turn {self.turn_id!r} in SQL; `brainq list` shows the newest ones")
-        return found
+        return request
 
     def snapshot(self) -> TurnSnapshot | None:
         """The turn as Redis knows it now; None once it has expired there."""
@@ -188,7 +188,7 @@ class TurnHandle:
 
     def transcript(self, limit: int = checks.MAX_LISTED, after: int = 0) -> tuple[Message, ...]:
         """The turn's messages in order: the user's, then step by step the model's with the `calls` it made, their
-        `arguments`, and a `tool` message for each with its result; what was sent into the turn stands before the reply
+        `arguments`, and a `tool` message for each with its result; what was sent into the turn comes before the reply
         that read it, and the runtime's own notes behind one.
 
         limit    messages a page, up to 10,000
@@ -208,10 +208,10 @@ class TurnHandle:
 
         Raises AttachmentNotFound for one that the turn has not, or no more (pruned, or kept out by `redact_logs`).
         """
-        found = self._wiring.store.blobs.of_turn(self.turn_id, sha256)
-        if found is None:
+        content = self._wiring.store.blobs.of_turn(self.turn_id, sha256)
+        if content is None:
             raise AttachmentNotFound(f"turn {self.turn_id!r} has no file {sha256!r}, or no more; see its transcript")
-        return found
+        return content
 
     def decision(self) -> RuntimeDecisionRecord | None:
         """How the turn came to its answer: strategy, tools, hashes of context and prompt, tokens, times; a moment after
@@ -224,7 +224,7 @@ class TurnHandle:
         return self._wiring.decisions.get(self.turn_id)
 
     def calls(self, limit: int = checks.MAX_LISTED, after: str | None = None) -> tuple[TurnCall, ...]:
-        """Every call of the turn in the model's order, with its arguments, its result and how it stands.
+        """Every call of the turn in the model's order, with its arguments, its result and its status.
 
         limit    calls a page, up to 10,000
         after    the `id` of the last call of the page at hand
@@ -242,15 +242,15 @@ class TurnHandle:
         File, or `WithFiles(JSON, [File, ...])`.
 
         call_id   as `calls()` and the event `call.parked` have it; the full one is taken, too
-        partial   it is not the whole result; the model is told so
+        partial   it is not the whole result; the model reads that it is not
 
-        Returns `settled`, or `late` when nobody waits any more: the model is told of it at its next step or turn.
+        Returns `settled`, or `late` when no call waits any more: the model reads it at its next step or turn.
         Raises ResultRefused for a call that was given one before, or waits for none; CallNotFound; InvalidInput.
         """
         return self._wiring.people.outside.give_result(self._call(call_id), result, partial=partial)
 
     def give_error(self, call_id: str, error: str | ToolError | OutcomeUnknown) -> Taken:
-        """Tell a call of one of your `client_tools` that there is no result. As `give_result`.
+        """Give a call of one of your `client_tools` an error in place of a result. As `give_result`.
 
         error   one line for the model; or ToolError for longer words of your own, OutcomeUnknown for a change that may
                 or may not have been made
@@ -278,7 +278,7 @@ class TurnHandle:
         expected_turn_id: str | None = None,
         attachments: Sequence[File | Mapping[str, Any]] = (),
     ) -> Receipt:
-        """Send follow-up input into the turn; the model reads it at its next step, and its task still stands.
+        """Send follow-up input into the turn; the model reads it at its next step, and its task stays the same.
 
         client_message_id   the same one again, in this session, is the same message: give one to send safely again
         readiness           True lifts the turn's readiness hold, False sets one, None leaves it; with it the text
@@ -299,7 +299,7 @@ class TurnHandle:
             return wiring.people.inputs.send(self.session_id, self.turn_id, item, files, expected_turn_id=expected)
 
     def receipt(self, client_message_id: str) -> Receipt:
-        """What became of an input of this session. Raises InputNotFound when nobody sent it."""
+        """What became of an input of this session. Raises InputNotFound when it was never sent."""
         return self._wiring.people.inputs.receipt(self.session_id, check_id("client_message_id", client_message_id))
 
     def hold(self, reason: str = "", *, expires_in_s: float = DEFAULT_HOLD_S, on_expiry: HoldPolicy = "deny") -> Hold:

@@ -1,4 +1,4 @@
-"""History: what was said and done, from Redis while a turn lives and from SQL later, in one shape and page by page.
+"""History: messages and calls of turns, page by page: from Redis while a turn lives, from SQL later, in one shape.
 
 Content that is not kept (`redact_logs`) is gone from all of it at one moment, when the turn has ended: what says more
 than its content, a turn or a call, is given without it and says so; a transcript, which is nothing else, is refused.
@@ -38,66 +38,67 @@ class History:
     """Reads pages. Without `living`, while Redis is away, what SQL knows."""
 
     store: Store
-    living: RedisHistory | None
+    redis: RedisHistory | None
 
     def turns(self, session_id: str, limit: int, before: str | None) -> tuple[HistoryTurn, ...]:
         """See `Session.history`."""
-        found = self.store.turns.page(session_id, limit, before)[::-1]
-        if not found:
+        rows = self.store.turns.page(session_id, limit, before)[::-1]
+        if not rows:
             return ()
         # Only the first turn of a session takes a greeting.
-        oldest = found[0]
+        oldest = rows[0]
         is_first = bool(oldest.request.greeting) and self.store.turns.number(oldest.row.turn_id) == 1
-        seen: dict[str, tuple[str, str]] = {}
-        if self.living is not None:
-            going_on = [turn.row.turn_id for turn in found if turn.row.ended_at is None]
-            seen = self.living.snapshots.in_brief(session_id, going_on)
-        return tuple(_history_turn(turn, is_first and turn is oldest, seen.get(turn.row.turn_id)) for turn in found)
+        live: dict[str, tuple[str, str]] = {}
+        if self.redis is not None:
+            going_on = [turn.row.turn_id for turn in rows if turn.row.ended_at is None]
+            live = self.redis.snapshots.in_brief(session_id, going_on)
+        return tuple(_history_turn(turn, is_first and turn is oldest, live.get(turn.row.turn_id)) for turn in rows)
 
     def transcript(self, session_id: str, turn_id: str, limit: int, after: int) -> tuple[Message, ...]:
         """See `TurnHandle.transcript`."""
         has_ended = self._has_ended(turn_id)
         living: tuple[Message, ...] = ()
-        if self.living is not None and not has_ended:
+        if self.redis is not None and not has_ended:
             # First Redis, then SQL: a message that leaves the one is in the other before.
-            living = self.living.transcripts.said(session_id, turn_id)
+            living = self.redis.transcripts.said(session_id, turn_id)
             has_ended = self._has_ended(turn_id)
-        kept, last = self.store.transcripts.page(turn_id, limit, after)
-        if kept is None or (after and not kept and self.store.transcripts.page(turn_id, 1, 0)[0] is None):
+        stored, last = self.store.transcripts.page(turn_id, limit, after)
+        if stored is None or (after and not stored and self.store.transcripts.page(turn_id, 1, 0)[0] is None):
             when = "it has ended" if has_ended else "a compaction took messages out of Redis"
             raise ContentNotKept(
                 f"the messages of turn {turn_id!r} are not kept: {when}, and its brain keeps content out of SQL "
                 "(redact_logs)"
             )
-        if has_ended or len(kept) == limit:
-            return kept
+        if has_ended or len(stored) == limit:
+            return stored
         over = 0
-        if not kept and after:
+        if not stored and after:
             in_sql = self.store.transcripts.count(turn_id)
             if in_sql > after:  # a compaction has just put more there
                 return self.transcript(session_id, turn_id, limit, after)
             over = after - in_sql
             last = self.store.transcripts.page(turn_id, 1, in_sql - 1)[1] if in_sql else None
         left = messages_after(turn_id, living, last)
-        return (*kept, *left[over : over + limit - len(kept)])
+        return (*stored, *left[over : over + limit - len(stored)])
 
     def calls(self, session_id: str, turn_id: str, limit: int, after: str | None) -> tuple[TurnCall, ...]:
         """See `TurnHandle.calls`."""
         has_ended = self._has_ended(turn_id)
         page: Sequence[ToolTraceEntry] = ()
-        said: tuple[Message, ...] = ()
-        if self.living is not None and not has_ended:
-            page, said = self.living.transcripts.calls(session_id, turn_id, limit, after)
+        live_messages: tuple[Message, ...] = ()
+        if self.redis is not None and not has_ended:
+            page, live_messages = self.redis.transcripts.calls(session_id, turn_id, limit, after)
             has_ended = self._has_ended(turn_id)
         if has_ended:
-            page, said = self.store.traces.page(turn_id, limit, after), ()
+            page, live_messages = self.store.traces.page(turn_id, limit, after), ()
         if not page:
             return ()
         # SQL's come last: a compaction may have left shorter results in Redis.
-        kept = self.store.transcripts.of_calls(turn_id, page[0].step, page[-1].step)
-        asked, told = _calls_and_results((*said, *kept))
+        stored = self.store.transcripts.of_calls(turn_id, page[0].step, page[-1].step)
+        requested, results = _calls_and_results((*live_messages, *stored))
         return tuple(
-            _turn_call(session_id, turn_id, entry, asked.get(entry.call_id), told.get(entry.call_id)) for entry in page
+            _turn_call(session_id, turn_id, entry, requested.get(entry.call_id), results.get(entry.call_id))
+            for entry in page
         )
 
     def _has_ended(self, turn_id: str) -> bool:
@@ -112,11 +113,11 @@ def make_history(wiring: Wiring) -> History:
     return History(wiring.store, RedisHistory(wiring.state.transcripts, wiring.state.snapshots))
 
 
-def _history_turn(turn: WholeTurn, is_first: bool, seen: tuple[str, str] | None) -> HistoryTurn:
+def _history_turn(turn: WholeTurn, is_first: bool, live: tuple[str, str] | None) -> HistoryTurn:
     """`seen`: the state and text that Redis knows of a turn that goes on."""
     row, request, result = turn.row, turn.request, turn.result
-    state, text = seen or (row.state, "" if result is None else result.text)
-    is_kept = request.user_message != CONTENT_NOT_STORED
+    state, text = live or (row.state, "" if result is None else result.text)
+    is_stored = request.user_message != CONTENT_NOT_STORED
     return HistoryTurn(
         turn_id=row.turn_id,
         session_id=row.session_id,
@@ -124,10 +125,10 @@ def _history_turn(turn: WholeTurn, is_first: bool, seen: tuple[str, str] | None)
         state=state,
         stop_reason=row.stop_reason,
         greeting=request.greeting or "" if is_first else "",
-        user_message=request.user_message if is_kept else "",
+        user_message=request.user_message if is_stored else "",
         attachments=request.attachments,
-        text=text if is_kept else "",
-        is_kept=is_kept,
+        text=text if is_stored else "",
+        is_kept=is_stored,
         accepted_at=row.accepted_at,
         ended_at=row.ended_at,
         brain=request.brain,
@@ -137,28 +138,28 @@ def _history_turn(turn: WholeTurn, is_first: bool, seen: tuple[str, str] | None)
 
 def _calls_and_results(messages: Iterable[Message]) -> tuple[dict[str, ToolCall], dict[str, Message]]:
     """What each call was asked for with, and what it gave back."""
-    asked: dict[str, ToolCall] = {}
-    told: dict[str, Message] = {}
+    requested: dict[str, ToolCall] = {}
+    results: dict[str, Message] = {}
     for message in messages:
         if message.role == "tool":
-            told[message.call_id] = message
-        asked.update((call.id, call) for call in message.calls)
-    return asked, told
+            results[message.call_id] = message
+        requested.update((call.id, call) for call in message.calls)
+    return requested, results
 
 
 def _turn_call(
-    session_id: str, turn_id: str, entry: ToolTraceEntry, asked: ToolCall | None, told: Message | None
+    session_id: str, turn_id: str, entry: ToolTraceEntry, requested: ToolCall | None, result: Message | None
 ) -> TurnCall:
-    # Nobody asked for a call of step 0, and its result is no part of the conversation.
-    is_kept = asked is not None and (told is not None or not entry.status.is_settled)
+    # The model did not request a call of step 0, and its result is not part of the conversation.
+    is_stored = requested is not None and (result is not None or not entry.status.is_settled)
     return TurnCall(
         id=full_call_id(turn_id, entry.call_id),
         session_id=session_id,
         turn_id=turn_id,
         **{name: getattr(entry, name) for name in _TRACE_FIELDS},
-        arguments=asked.arguments if asked is not None and is_kept else None,
-        result=told.content if told is not None and is_kept else None,
-        attachments=told.attachments if told is not None and is_kept else (),
-        is_error=told is not None and told.is_error and is_kept,
-        is_kept=is_kept,
+        arguments=requested.arguments if requested is not None and is_stored else None,
+        result=result.content if result is not None and is_stored else None,
+        attachments=result.attachments if result is not None and is_stored else (),
+        is_error=result is not None and result.is_error and is_stored,
+        is_kept=is_stored,
     )

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @raises_unreachable
 class Hold:
-    """A hold on a turn. While one stands, no call that changes something starts in it; reads go on.
+    """A hold on a turn. While one is open, no call that changes something starts in it; reads go on.
 
         with handle.hold("looking at the plan"):
             look_at(handle)
 
-    It outlives this process, and Redis' data: whoever has its id can release it, from any process
+    It outlives this process, and Redis' data: any caller that has its id can release it, from any process
     (`handle.release(hold.id)`).
     """
 
@@ -32,7 +32,7 @@ class Hold:
         return f"Hold(turn_id={self.turn_id!r}, id={self.id!r})"
 
     def release(self) -> bool:
-        """Let the turn go on, unless another hold stands. False when this one stood no longer."""
+        """Let the turn go on, unless another hold is open. False when this one no longer was."""
         return self._wiring.people.brakes.release(self.session_id, self.turn_id, self.id)
 
     def __enter__(self) -> Self:
@@ -48,7 +48,7 @@ class Hold:
 class Flag:
     """A readiness flag: the session's next turn that has none takes it, and is held until it is released.
 
-    Its time runs from when a turn takes it. Whoever has its id can release it (`session.flag(id).release()`).
+    Its time runs from when a turn takes it. Any caller that has its id can release it (`session.flag(id).release()`).
     """
 
     def __init__(self, client: Client, session_id: str, flag_id: str) -> None:

@@ -26,7 +26,7 @@ def wiring_of(client: Client | AsyncClient) -> Wiring:
     return client._wiring  # pyright: ignore[reportPrivateUsage]
 
 
-# What a caller is told when Redis or SQL is away: brainq's own error, and how to ask again.
+# What a caller gets when Redis or SQL is unreachable: brainq's own error, and how to try again.
 
 C = TypeVar("C", bound=type)
 
@@ -56,7 +56,7 @@ def translate_unreachable(*, request_key: str = "", client_message_id: str = "")
 
 
 def public_error(failure: Exception, *, request_key: str = "", client_message_id: str = "") -> Exception:
-    """`failure` as callers are told it; the ids say under which it is the same submit, or the same input, again."""
+    """`failure` as callers get it; the ids say under which a second try is the same submit, or the same input."""
     if isinstance(failure, Unreachable):
         ours = failure
     elif isinstance(failure, BrainqError) or not services.is_unavailable(failure):
@@ -94,7 +94,7 @@ def _service_and_remedy(failure: Exception) -> tuple[str, str]:
 
 
 def _failure_reason(failure: Exception) -> str:
-    """SQLite says itself what is wrong, such as a full disk, and quotes nobody; of others the type."""
+    """SQLite says itself what is wrong, such as a full disk, and quotes no content; of others the type."""
     driver = getattr(failure, "orig", None)
     return str(driver) if type(driver).__module__ == "sqlite3" else type(failure).__name__
 

@@ -1,6 +1,4 @@
-"""Lists of turns, sessions and deliveries, a page at a time, and the turn that the beginning of an id stands
-for.
-"""
+"""Lists of turns, sessions and deliveries, a page at a time, and the turn that the beginning of an id names."""
 
 from __future__ import annotations
 
@@ -59,7 +57,7 @@ async def iterate_pages_async(
         after = cursor(page[-1])
 
 
-# Which turn somebody means who writes the beginning of its id.
+# The turn that the beginning of an id, or a request key, names.
 
 SHOWN_MATCHES = 5
 
@@ -69,19 +67,19 @@ def find_turn(store: Store, sought: str) -> TurnRow:
 
     Raises TurnNotFound, or InvalidInput when several begin like this.
     """
-    found = store.turns.find(sought) if sought else []
-    exact = [row for row in found if sought in (row.turn_id, row.request_key)]
+    matches = store.turns.find(sought) if sought else []
+    exact = [row for row in matches if sought in (row.turn_id, row.request_key)]
     if len(exact) == 1:
         return exact[0]
-    if not found:
+    if not matches:
         raise TurnNotFound(
             f"no turn has the id, the beginning of an id, or the request key {sought!r}; see `brainq list`"
         )
-    if len(found) > 1:
-        ids = ", ".join(row.turn_id for row in found[:SHOWN_MATCHES])
-        more = ", ..." if len(found) > SHOWN_MATCHES else ""
+    if len(matches) > 1:
+        ids = ", ".join(row.turn_id for row in matches[:SHOWN_MATCHES])
+        more = ", ..." if len(matches) > SHOWN_MATCHES else ""
         raise InvalidInput("TURN", f"several turns begin with {sought!r}: {ids}{more}; give more of the id")
-    return found[0]
+    return matches[0]
 
 
 # Lists of turns and sessions: SQL has every turn, and Redis what those do that have not ended.
@@ -100,19 +98,19 @@ class TurnList:
     """Reads pages. Without `living`, while Redis is away, what SQL knows."""
 
     store: Store
-    living: RedisLiveTurns | None
+    live_turns: RedisLiveTurns | None
 
-    def turns(self, asked: TurnFilter, limit: int, before: str | None) -> tuple[ListedTurn, ...]:
+    def turns(self, filters: TurnFilter, limit: int, before: str | None) -> tuple[ListedTurn, ...]:
         """See `Client.turns`."""
         checks.limit(limit)
-        place = self._row_of(before, asked.sessions)
-        if asked.is_read or asked.sort != "newest":
-            return tuple(islice(self._ordered(asked, place, limit), limit))
+        place = self._row_of(before, filters.sessions)
+        if filters.is_read or filters.sort != "newest":
+            return tuple(islice(self._ordered(filters, place, limit), limit))
         # First those that have not ended: one that ends in between is met twice, and not missed.
-        live = list(self._unended(asked, place, limit)) if asked.has_live else []
-        ended = self.store.turn_lists.ended(asked, place, limit) if asked.has_ended else []
-        found = {row.turn.row: turn for row, turn in live} | {row.turn.row: _ended_turn(row) for row in ended}
-        return tuple(found[row] for row in sorted(found, reverse=True)[:limit])
+        live = list(self._unended(filters, place, limit)) if filters.has_live else []
+        ended = self.store.turn_lists.ended(filters, place, limit) if filters.has_ended else []
+        listed = {row.turn.row: turn for row, turn in live} | {row.turn.row: _ended_turn(row) for row in ended}
+        return tuple(listed[row] for row in sorted(listed, reverse=True)[:limit])
 
     def sessions(
         self, prefix: str, limit: int, sessions: Sequence[str] | None, before: str | None
@@ -121,10 +119,10 @@ class TurnList:
         theirs = None if sessions is None else check_prefixes("session_prefixes", sessions)
         begins = check_id("prefix", prefix) if prefix else ""
         place = self._row_of(before, theirs)
-        found = self.store.turn_lists.sessions(theirs, begins, place, checks.limit(limit))
-        turns = [turn for _, turn in self._with_state([row for row, _ in found])]
-        ids = [row.turn.session_id for row, _ in found]
-        stand = self.living.sessions(ids) if self.living is not None else [None] * len(ids)
+        rows = self.store.turn_lists.sessions(theirs, begins, place, checks.limit(limit))
+        turns = [turn for _, turn in self._with_state([row for row, _ in rows])]
+        ids = [row.turn.session_id for row, _ in rows]
+        states = self.live_turns.sessions(ids) if self.live_turns is not None else [None] * len(ids)
         return tuple(
             ListedSession(
                 session_id=turn.session_id,
@@ -135,40 +133,40 @@ class TurnList:
                 is_paused=now is not None and now.is_paused,
                 flags=0 if now is None else now.flags,
             )
-            for turn, (_, number), now in zip(turns, found, stand, strict=True)
+            for turn, (_, number), now in zip(turns, rows, states, strict=True)
         )
 
     def _row_of(self, before: str | None, sessions: Sequence[str] | None) -> int | None:
         if before is None:
             return None
-        found = self.store.turn_lists.place(check_turn_id("after", before), sessions)
-        if found is None:
+        row = self.store.turn_lists.place(check_turn_id("after", before), sessions)
+        if row is None:
             raise InvalidInput("after", f"there is no turn {before!r}, or no more; begin with the first page")
-        return found
+        return row
 
-    def _ordered(self, asked: TurnFilter, place: int | None, limit: int) -> Iterator[ListedTurn]:
+    def _ordered(self, filters: TurnFilter, place: int | None, limit: int) -> Iterator[ListedTurn]:
         """In an order of its own, or those that a search finds."""
-        at_once = max(limit, REDIS_BATCH) if asked.is_read or asked.is_redis_asked else limit
+        at_once = max(limit, REDIS_BATCH) if filters.is_read or filters.is_redis_asked else limit
         while True:
-            rows = self.store.turn_lists.ordered(asked, place, at_once)
+            rows = self.store.turn_lists.ordered(filters, place, at_once)
             wanted = rows
-            if asked.is_read:
-                found = self.store.turn_lists.said([row.turn.row for row in rows], asked)
-                wanted = [row for row in rows if row.turn.row in found]
+            if filters.is_read:
+                matching = self.store.turn_lists.said([row.turn.row for row in rows], filters)
+                wanted = [row for row in rows if row.turn.row in matching]
             for row, turn in self._with_state(wanted):
-                if row.turn.ended_at is not None or asked.fits(turn):
+                if row.turn.ended_at is not None or filters.fits(turn):
                     yield turn
             if len(rows) < at_once:
                 return
             place = rows[-1].turn.row
 
-    def _unended(self, asked: TurnFilter, place: int | None, limit: int) -> Iterator[tuple[ListRow, ListedTurn]]:
+    def _unended(self, filters: TurnFilter, place: int | None, limit: int) -> Iterator[tuple[ListRow, ListedTurn]]:
         """The newest that have not ended and that are wanted, by what Redis says of them."""
-        left, at_once = limit, max(limit, REDIS_BATCH) if asked.is_redis_asked else limit
+        left, at_once = limit, max(limit, REDIS_BATCH) if filters.is_redis_asked else limit
         while left:
-            rows = self.store.turn_lists.unended(asked, place, at_once)
+            rows = self.store.turn_lists.unended(filters, place, at_once)
             for row, turn in self._with_state(rows):
-                if left and asked.fits(turn):
+                if left and filters.fits(turn):
                     left -= 1
                     yield row, turn
             if len(rows) < at_once:
@@ -176,21 +174,21 @@ class TurnList:
             place = rows[-1].turn.row
 
     def _with_state(self, rows: Sequence[ListRow]) -> list[tuple[ListRow, ListedTurn]]:
-        """Each as it stands."""
+        """Each with its present state."""
         unended = [row.turn for row in rows if row.turn.ended_at is None]
-        seen: dict[str, LiveTurn | None] = {}
-        if self.living is not None:
-            asked = self.living.of([(turn.session_id, turn.turn_id) for turn in unended])
-            seen = {turn.turn_id: now for turn, now in zip(unended, asked, strict=True)}
-        why = "accepted; " + ("Redis does not know it" if self.living is not None else "Redis is away")
-        told: list[tuple[ListRow, ListedTurn]] = []
+        snapshots: dict[str, LiveTurn | None] = {}
+        if self.live_turns is not None:
+            states = self.live_turns.of([(turn.session_id, turn.turn_id) for turn in unended])
+            snapshots = {turn.turn_id: now for turn, now in zip(unended, states, strict=True)}
+        why = "accepted; " + ("Redis does not know it" if self.live_turns is not None else "Redis is away")
+        listed: list[tuple[ListRow, ListedTurn]] = []
         for row in rows:
-            now = seen.get(row.turn.turn_id)
+            now = snapshots.get(row.turn.turn_id)
             if row.turn.ended_at is not None:
-                told.append((row, _ended_turn(row)))
+                listed.append((row, _ended_turn(row)))
             else:
-                told.append((row, _accepted_turn(row, why) if now is None else _live_turn(row, now)))
-        return told
+                listed.append((row, _accepted_turn(row, why) if now is None else _live_turn(row, now)))
+        return listed
 
 
 def make_turn_list(wiring: Wiring) -> TurnList:
@@ -216,12 +214,12 @@ def checked_filter(
     metadata: Mapping[str, Any] | None = None,
     prompt_tags: Sequence[str] = (),
 ) -> TurnFilter:
-    """Raises InvalidInput for what is none of a field's values."""
+    """Raises InvalidInput for what is not one of a field's values."""
     if state is not None and state not in LIST_STATES:
         hint = f"; that is an ending: ending={state!r}" if state in tuple(Ending) else ""
-        raise InvalidInput("state", f"{state!r} is none of {', '.join(LIST_STATES)}{hint}")
+        raise InvalidInput("state", f"{state!r} is not one of {', '.join(LIST_STATES)}{hint}")
     if sort not in SORTS:
-        raise InvalidInput("sort", f"{sort!r} is none of {', '.join(SORTS)}")
+        raise InvalidInput("sort", f"{sort!r} is not one of {', '.join(SORTS)}")
     if min_cost_usd is not None and not (math.isfinite(min_cost_usd) and min_cost_usd >= 0):
         raise InvalidInput("min_cost_usd", f"{min_cost_usd!r} must be a number of dollars, 0 or more")
     return TurnFilter(
@@ -244,17 +242,17 @@ def checked_filter(
     )
 
 
-def read_metadata_pairs(field: str, given: Sequence[str]) -> dict[str, str]:
-    """`["customer=42"]` as metadata to be found. Raises InvalidInput for what is no `name=value`."""
-    found: dict[str, str] = {}
-    for pair in given:
+def read_metadata_pairs(field: str, pairs: Sequence[str]) -> dict[str, str]:
+    """`["customer=42"]` as metadata to be found. Raises InvalidInput for what is not `name=value`."""
+    metadata: dict[str, str] = {}
+    for pair in pairs:
         name, equals, value = pair.partition("=")
         if not name or not equals:
             raise InvalidInput(field, f"{pair!r} is not name=value, such as customer=42")
-        if name in found:
+        if name in metadata:
             raise InvalidInput(field, f"{name!r} is given twice; a turn has one")
-        found[name] = value
-    return found
+        metadata[name] = value
+    return metadata
 
 
 def _metadata_filter(metadata: object) -> tuple[str, ...]:
@@ -272,45 +270,45 @@ def _tags(tags: Sequence[str]) -> tuple[str, ...]:
     return tuple(checks.text("prompt_tags", tag, MAX_SEARCH_CHARS) for tag in tags)
 
 
-def _strategy(given: str | None) -> Strategy | None:
-    if given is None:
+def _strategy(value: str | None) -> Strategy | None:
+    if value is None:
         return None
     for strategy in ALL_STRATEGIES:
-        if strategy == given:
+        if strategy == value:
             return strategy
-    raise InvalidInput("strategy", f"{given!r} is none of {', '.join(ALL_STRATEGIES)}")
+    raise InvalidInput("strategy", f"{value!r} is not one of {', '.join(ALL_STRATEGIES)}")
 
 
-def _instant(field: str, given: datetime | None) -> datetime | None:
-    if given is None:
+def _instant(field: str, value: datetime | None) -> datetime | None:
+    if value is None:
         return None
-    if given.tzinfo is None:
-        raise InvalidInput(field, f"{given.isoformat()} has no time zone; write 2026-05-01T12:00:00Z")
+    if value.tzinfo is None:
+        raise InvalidInput(field, f"{value.isoformat()} has no time zone; write 2026-05-01T12:00:00Z")
     try:
-        return given.astimezone(UTC)
+        return value.astimezone(UTC)
     except OverflowError:
-        raise InvalidInput(field, f"{given.isoformat()} is beyond the years 1 to 9999 in UTC") from None
+        raise InvalidInput(field, f"{value.isoformat()} is beyond the years 1 to 9999 in UTC") from None
 
 
-def _enum_value(field: str, given: str | None, kind: type[W]) -> W | None:
-    if given is None:
+def _enum_value(field: str, value: str | None, kind: type[W]) -> W | None:
+    if value is None:
         return None
     try:
-        return kind(given)
+        return kind(value)
     except ValueError:
-        raise InvalidInput(field, f"{given!r} is none of {', '.join(kind)}") from None
+        raise InvalidInput(field, f"{value!r} is not one of {', '.join(kind)}") from None
 
 
 def _ended_turn(row: ListRow) -> ListedTurn:
     turn = row.turn
     reason = turn.stop_reason.value if turn.stop_reason else ""
-    said = turn.reject_reason or turn.error or ""
+    error = turn.reject_reason or turn.error or ""
     return _listed_turn(
         row,
         state=turn.state,
         ending=turn.ending,
         stop_reason=turn.stop_reason,
-        note=": ".join(part for part in (reason if reason != turn.state else "", said) if part),
+        note=": ".join(part for part in (reason if reason != turn.state else "", error) if part),
         steps=row.steps or 0,
         calls=row.calls or 0,
         failed_calls=row.failed_calls or 0,
@@ -324,23 +322,23 @@ def _accepted_turn(row: ListRow, why: str) -> ListedTurn:
 
 
 def _live_turn(row: ListRow, now: LiveTurn) -> ListedTurn:
-    seen = now.snapshot
+    snapshot = now.snapshot
     return _listed_turn(
         row,
-        state=seen.state.value,
-        ending=seen.ending if seen.state.is_final else None,
-        stop_reason=seen.stop_reason,
-        note=explain(seen),
-        awaits=seen.awaits,
-        steps=seen.budget.steps_used,
-        calls=seen.budget.tool_calls_used,
+        state=snapshot.state.value,
+        ending=snapshot.ending if snapshot.state.is_final else None,
+        stop_reason=snapshot.stop_reason,
+        note=explain(snapshot),
+        awaits=snapshot.awaits,
+        steps=snapshot.budget.steps_used,
+        calls=snapshot.budget.tool_calls_used,
         failed_calls=now.failed_calls,
-        tokens=seen.budget.tokens_used,
-        cost_usd=seen.budget.cost_usd,
+        tokens=snapshot.budget.tokens_used,
+        cost_usd=snapshot.budget.cost_usd,
     )
 
 
-def _listed_turn(row: ListRow, **said: object) -> ListedTurn:
+def _listed_turn(row: ListRow, **fields: object) -> ListedTurn:
     turn = row.turn
     kinds: dict[str, TurnKind] = {"chat": "chat", "review": "review", "compact": "compact"}
     return ListedTurn.model_validate(
@@ -355,12 +353,12 @@ def _listed_turn(row: ListRow, **said: object) -> ListedTurn:
             "ended_at": turn.ended_at,
             "dead_steps": row.dead_steps,
             "parent": row.parent,
-            **said,
+            **fields,
         }
     )
 
 
-# What webhooks were, or are to be, sent: asked of SQL alone, so that an operator may while Redis is away.
+# Deliveries of webhooks: read from SQL only, so that an operator can while Redis is unreachable.
 
 
 def list_deliveries(
@@ -368,6 +366,6 @@ def list_deliveries(
 ) -> list[DeliveryRow]:
     """See `Client.deliveries`."""
     if state not in (None, *get_args(DeliveryState)):
-        raise InvalidInput("state", f"{state!r} is none of {', '.join(get_args(DeliveryState))}")
+        raise InvalidInput("state", f"{state!r} is not one of {', '.join(get_args(DeliveryState))}")
     theirs = None if sessions is None else check_prefixes("session_prefixes", sessions)
     return store.deliveries.list(state, checks.limit(limit), before, sessions=theirs)

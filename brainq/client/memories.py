@@ -43,11 +43,11 @@ class Memories:
         session_prefixes: Sequence[str] | None = None,
         after: int | None = None,
     ) -> tuple[MemoryRow, ...]:
-        """Memories of one scope; those that were first said last come first.
+        """Memories of one scope; those first mentioned last come first.
 
         scope, session     one of them; see the class
         limit              memories a page, up to 10,000
-        session_prefixes   only those first said in a session that begins with one of these, such as ("acme:",)
+        session_prefixes   only those first mentioned in a session that begins with one of these, such as ("acme:",)
         after              the `row` of the last memory of the page at hand: gives the page after it
 
         Raises InvalidInput.
@@ -59,7 +59,7 @@ class Memories:
     def forget(self, memory: int, *, session_prefixes: Sequence[str] | None = None) -> bool:
         """Delete one memory, by its `row`, for good. False where there is none.
 
-        session_prefixes   only if it was first said in a session that begins with one of these
+        session_prefixes   only if it was first mentioned in a session that begins with one of these
 
         Raises InvalidInput.
         """
@@ -93,12 +93,12 @@ def scopes_of_session(brains: Brains, session_id: str) -> tuple[str, ...]:
 
     Raises InvalidInput where no brain here remembers anything.
     """
-    kept = [brain.memory.scope_of(session_id) for brain in brains if brain.memory is not None]
-    if not kept:
+    scopes = [brain.memory.scope_of(session_id) for brain in brains if brain.memory is not None]
+    if not scopes:
         raise InvalidInput(
             "session", "no brain that is loaded here has memory=Memory(...), which says the scope; give the scope"
         )
-    return tuple(dict.fromkeys(kept))
+    return tuple(dict.fromkeys(scopes))
 
 
 def _prefixes(session_prefixes: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -1,6 +1,6 @@
-"""The fleet's metrics at one moment: what all processes counted, and what Redis and SQL tell now.
+"""The fleet's metrics at one moment: what all processes counted, and what Redis and SQL report now.
 
-What cannot be told, because Redis or SQL is away, is left out, and `brainq_up` says so.
+What Redis or SQL cannot report, because it is unreachable, is left out, and `brainq_up` says so.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ def read_gauges(client: AsyncClient) -> list[Series]:
 
 
 def _read_all(wiring: Wiring) -> tuple[list[Reading], Mapping[Cell, float]]:
-    """What Redis and SQL tell now, as far as they answer, and what all processes counted."""
+    """What Redis and SQL report now, as far as they answer, and what all processes counted."""
     state = wiring.state
-    found = _unless_unreachable(lambda: (read_redis_fleet(wiring), state.rates.models(), state.metrics.totals()))
+    answer = _unless_unreachable(lambda: (read_redis_fleet(wiring), state.rates.models(), state.metrics.totals()))
     rows = _unless_unreachable(lambda: _read_sql(wiring))
     standing = None
-    if found is not None and rows is not None:
+    if answer is not None and rows is not None:
         standing = _unless_unreachable(lambda: state.fleet.standing(rows[0][:MAX_OPEN_TURNS]))
     cells: Mapping[Cell, float] = {}
     readings: list[Reading] = [
         (m.BUILD, (version("brainq"),), 1),
-        (m.UP, ("redis",), found is not None),
+        (m.UP, ("redis",), answer is not None),
         (m.UP, ("sql",), rows is not None),
     ]
-    if found is not None:
-        seen, models, cells = found
-        readings += _redis_readings(seen)
+    if answer is not None:
+        fleet, models, cells = answer
+        readings += _redis_readings(fleet)
         readings += _model_readings(models)
         if rows is not None and standing is not None:
-            readings += _turn_readings(standing, seen.facts.now_ms)
+            readings += _turn_readings(standing, fleet.facts.now_ms)
             readings.append((m.OPEN_CUT, (), len(rows[0]) > MAX_OPEN_TURNS))
     if rows is not None:
         readings += _sql_readings(rows[1], rows[2])
@@ -88,15 +88,15 @@ def _read_sql(wiring: Wiring) -> tuple[Sequence[TurnKey], GivenUpCounts, int]:
     return keys, count_given_up(store.database), store.deliveries.unsettled()["pending"]
 
 
-def _redis_readings(seen: RedisFleetState) -> list[Reading]:
-    facts = seen.facts
-    readings: list[Reading] = [(m.GIVEN_UP, ("quarantined",), seen.quarantined)]
-    for queue in seen.queues:
+def _redis_readings(fleet: RedisFleetState) -> list[Reading]:
+    facts = fleet.facts
+    readings: list[Reading] = [(m.GIVEN_UP, ("quarantined",), fleet.quarantined)]
+    for queue in fleet.queues:
         readings.append((m.QUEUE_DEPTH, (queue.name, queue.pool), queue.depth))
         if queue.oldest_age_s is not None or not queue.depth:
             readings.append((m.QUEUE_AGE, (queue.name, queue.pool), queue.oldest_age_s or 0))
     for pool in POOLS:
-        workers = [worker for worker in seen.workers if worker.pool == pool]
+        workers = [worker for worker in fleet.workers if worker.pool == pool]
         readings += [
             (m.WORKERS, (pool,), len(workers)),
             (m.SLOTS, (pool,), sum(worker.threads for worker in workers)),

@@ -22,7 +22,7 @@ from brainq.state.fleet import RedisWorkers
 from brainq.turn.explain import explain
 from brainq.wiring import Wiring
 
-# What SQL says of a turn that Redis does not know: it has expired there, or is not queued yet.
+# What SQL knows of a turn that Redis does not: it has expired there, or is not queued yet.
 
 
 def has_ended(wiring: Wiring, turn_id: str) -> bool:
@@ -40,7 +40,7 @@ def stored_result(wiring: Wiring, turn_id: str) -> TurnResult | None:
     return wiring.store.turns.result(turn_id) if has_ended(wiring, turn_id) else None
 
 
-# How long somebody who follows a turn still waits: pure, on a monotonic clock that is handed in.
+# How long a caller that follows a turn still waits: pure, on a monotonic clock that is passed in.
 
 
 @dataclass(slots=True)
@@ -56,11 +56,11 @@ class WaitLimits:
     def __post_init__(self) -> None:
         self._heard = self.began
 
-    def heard(self, now: float) -> None:
+    def event_arrived(self, now: float) -> None:
         """An event came, and the silence begins anew."""
         self._heard = now
 
-    def left_s(self, now: float) -> float:
+    def remaining_s(self, now: float) -> float:
         """Seconds until one of the two is over, never below 0; infinite without either."""
         ends = (
             math.inf if self.timeout_s is None else self.began + self.timeout_s,
@@ -85,8 +85,7 @@ POLL_S = 2.0
 PARKED_FOR = frozenset({Awaits.PEOPLE.value, Awaits.OUTSIDE.value, Awaits.CLIENT.value})
 
 NEEDS_CALLER: frozenset[WaitFor] = frozenset(("ended", "people", "client"))
-
-"""The end, or that nobody but the caller, or a person it may tell, can let the turn go on."""
+"""The end, or that only the caller, or a person it can inform, can let the turn go on."""
 
 UNTIL_WORDS = PARKED_FOR | {"ended", "parked"}
 
@@ -110,7 +109,7 @@ def cancel_turn(wiring: Wiring, session_id: str, turn_id: str, reason: str, *, q
 def queue_again(wiring: Wiring, session_id: str, turn_id: str) -> bool:
     """Make a turn known to Redis that only SQL knows yet: what is done to it needs something to stand on.
 
-    False when it has ended, or nobody knows it.
+    False when it has ended, or SQL does not know it.
     """
     row = wiring.store.turns.get(turn_id)
     request = None if row is None or row.ended_at is not None else wiring.store.turns.request(turn_id)
@@ -125,11 +124,11 @@ def queue_again(wiring: Wiring, session_id: str, turn_id: str) -> bool:
 
 def check_until(until: object) -> frozenset[str]:
     """`until` of `TurnHandle.wait`, checked: of whom a parked turn may wait that is waited for."""
-    given: list[object] = [until] if isinstance(until, str) else list(cast("Iterable[object]", until))
-    unknown = [word for word in given if word not in UNTIL_WORDS]
-    if unknown or not given:
+    chosen: list[object] = [until] if isinstance(until, str) else list(cast("Iterable[object]", until))
+    unknown = [word for word in chosen if word not in UNTIL_WORDS]
+    if unknown or not chosen:
         raise InvalidInput("until", f"{until!r} must be some of {', '.join(sorted(UNTIL_WORDS))}")
-    return PARKED_FOR if "parked" in given else frozenset(str(word) for word in given) & PARKED_FOR
+    return PARKED_FOR if "parked" in chosen else frozenset(str(word) for word in chosen) & PARKED_FOR
 
 
 def is_parked(snapshot: TurnSnapshot | None, waits: frozenset[str]) -> bool:
@@ -145,7 +144,7 @@ def turn_parked_error(
 
 
 def is_only_progress(batch: Sequence[TurnEvent]) -> bool:
-    """Whether these events are of what a turn does while it is not parked, so that nobody need look."""
+    """Whether these events are of what a turn does while it is not parked, so that its state need not be read."""
     return bool(batch) and all(event.kind in _PROGRESS_EVENTS for event in batch)
 
 
@@ -176,5 +175,5 @@ def explain_next(row: TurnRow, snapshot: TurnSnapshot | None, settings: Settings
     if row.state == "rejected":
         return "rejected when it was submitted; it never ran"
     if row.ended_at is not None:
-        return f"ended as {row.state}; nothing more happens, Redis has let it go and SQL keeps what was said"
+        return f"ended as {row.state}; nothing more happens, Redis has let it go and SQL keeps its record"
     return "accepted in SQL and not in Redis: a sweeper puts it there within seconds, if a coordinator runs"

@@ -147,7 +147,7 @@ class CitationAccumulator:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSnapshot:
-    """All that a TurnRuntimeState tells, read at one moment; `budget` as `TurnBudget.snapshot` has it."""
+    """Everything that a TurnRuntimeState has, read at one moment; `budget` as `TurnBudget.snapshot` has it."""
 
     usage: TokenUsage
     citations: CitationAccumulator

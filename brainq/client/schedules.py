@@ -37,7 +37,7 @@ def schedule_row(
 
     check_id("name", name)
     read_zone(zone)
-    if sum(given is not None for given in (when, at, in_s)) != 1:
+    if sum(choice is not None for choice in (when, at, in_s)) != 1:
         raise InvalidInput("when", "give one of `when`, `at` and `in_s`")
     if on_running not in ("skip", "queue"):
         raise InvalidInput("on_running", f"{on_running!r} is not known; use skip or queue")
@@ -52,10 +52,10 @@ def schedule_row(
     timing, start_ms = "once", now_ms
     if when is not None:
         timing = read_timing(when)
-        found = next_ms(timing, zone, now_ms, now_ms)
-        if found is None:
+        first_ms = next_ms(timing, zone, now_ms, now_ms)
+        if first_ms is None:
             raise InvalidInput("when", f"{timing.partition(' ')[2]!r} never comes")
-        start_ms = found
+        start_ms = first_ms
     elif at is not None:
         start_ms = _instant_ms(at, now_ms)
     elif in_s is not None:
@@ -63,14 +63,14 @@ def schedule_row(
             raise InvalidInput("in_s", f"{in_s!r} must be a number of seconds from 0 to ten years")
         start_ms += round(in_s * 1000)
     request = read_request({**options, "session_id": "x", "turn_id": new_turn_id(), "user_message": user_message})
-    kept = request.model_dump(mode="json", exclude_defaults=True, exclude={"turn_id", "session_id", "request_key"})
+    stored = request.model_dump(mode="json", exclude_defaults=True, exclude={"turn_id", "session_id", "request_key"})
     row = ScheduleRow(
         schedule_id=new_turn_id(),
         name=name,
         timing=timing,
         zone=zone,
         session_id=session_id,
-        request=kept,
+        request=stored,
         on_running=on_running,
         missed=missed,
         paused=False,
@@ -99,12 +99,12 @@ def set_schedule(wiring: Wiring, row: ScheduleRow) -> Schedule:
     """Write it down; one that says the same as the schedule of its name changes nothing. Raises SchedulesFull."""
     rows = wiring.store.schedules
     known = rows.get(row.name)
-    said = {"timing", "zone", "session_id", "request", "on_running", "missed"}
-    same = known is not None and known.model_dump(include=said) == row.model_dump(include=said)
+    compared = {"timing", "zone", "session_id", "request", "on_running", "missed"}
+    same = known is not None and known.model_dump(include=compared) == row.model_dump(include=compared)
     if known is None or not same or (row.timing == "once" and known.start_ms != row.start_ms):
-        most = wiring.settings.max_schedules_a_tenant
-        if not rows.put(row, most):
-            raise SchedulesFull(tenant_of(row.name).removesuffix(PREFIX_BOUNDARY), LIMIT_SETTING, most)
+        limit = wiring.settings.max_schedules_a_tenant
+        if not rows.put(row, limit):
+            raise SchedulesFull(tenant_of(row.name).removesuffix(PREFIX_BOUNDARY), LIMIT_SETTING, limit)
     return schedule_from_row(get_schedule(wiring, row.name))
 
 

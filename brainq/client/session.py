@@ -86,12 +86,12 @@ class Session:
         )
 
     def drop(self, turn_id: str) -> bool:
-        """Cancel a turn that still waits. False when it does not: a live one is left alone."""
+        """Cancel a turn that still waits. False when it does not: a live one goes on."""
         check_turn_id("turn_id", turn_id)
         return progress.cancel_turn(self._wiring, self.session_id, turn_id, "dropped", queued_only=True) == "cancelled"
 
     def pause(self, reason: str = "") -> bool:
-        """Let no further turn begin; a live one goes on. False when it was paused before, and why it was then stands.
+        """Let no further turn begin; a live one goes on. False when it was paused before, and its reason then stays.
 
         reason   for people: `explain` of a turn that waits says it
         """
@@ -107,7 +107,7 @@ class Session:
         return self._wiring.state.sessions.is_paused(self.session_id)
 
     def why_paused(self) -> str | None:
-        """What was said when it was paused, and over HTTP by whom; "": nothing was; None: it is not paused."""
+        """The reason it was paused for, and over HTTP by whom; "": none was given; None: it is not paused."""
         return self._wiring.state.sessions.why_paused(self.session_id)
 
     def readiness(

@@ -23,9 +23,9 @@ def read_timeline(store: Store, state: RedisState | None, row: TurnRow, events: 
         if not events[-1].is_final:
             now_ms = state.events.now_ms() - live.began_at_ms
             live = live.model_copy(update={"now_ms": max(live.now_ms, now_ms)})
-        found = with_lanes(live, state.calls.trace(row.session_id, turn_id))
+        timeline = with_lanes(live, state.calls.trace(row.session_id, turn_id))
     else:
-        found = timeline_from_sql(
+        timeline = timeline_from_sql(
             row,
             store.turn_lists.steps_of(turn_id),
             store.traces.of(turn_id),
@@ -33,13 +33,13 @@ def read_timeline(store: Store, state: RedisState | None, row: TurnRow, events: 
             store.approvals.of(turn_id),
             store.inputs.of(turn_id),
         )
-    bars = (*found.bars, *finalizer_bars(row, found, store.steps.of(turn_id)))
+    bars = (*timeline.bars, *finalizer_bars(row, timeline, store.steps.of(turn_id)))
     of_turn = {"turn_id": turn_id, "session_id": row.session_id, "bars": bars}
-    return TurnTimeline.model_validate({**dict(found), **of_turn})
+    return TurnTimeline.model_validate({**dict(timeline), **of_turn})
 
 
 def with_lanes(timeline: Timeline, trace: Iterable[ToolTraceEntry]) -> Timeline:
-    """Events do not tell which lanes a call takes; the trace does. Pure."""
+    """Events do not name the lanes that a call takes; the trace does. Pure."""
     lanes = {f"call:{entry.call_id}": entry.lanes for entry in trace}
     bars = tuple(bar.model_copy(update={"lanes": lanes[bar.id]}) if lanes.get(bar.id) else bar for bar in timeline.bars)
     return timeline.model_copy(update={"bars": bars})
@@ -53,10 +53,10 @@ def timeline_from_sql(
     approvals: Sequence[Approval],
     inputs: Sequence[InputRow],
 ) -> Timeline:
-    """What SQL tells of a turn; `steps`: how many it took. Pure."""
+    """The timeline that SQL has of a turn; `steps`: how many it took. Pure."""
     began = _ms(row.accepted_at)
-    asked = {approval.call_id: approval for approval in approvals}
-    calls = [_call_bar(entry, asked.get(entry.call_id), began) for entry in trace]
+    approval_of = {approval.call_id: approval for approval in approvals}
+    calls = [_call_bar(entry, approval_of.get(entry.call_id), began) for entry in trace]
     ended_ms = 0 if row.ended_at is None else max(0, _ms(row.ended_at) - began)
     bars = [*_step_bars(steps, calls, spends, ended_ms), *calls]
     for sent in inputs:
@@ -108,20 +108,20 @@ def finalizer_bars(row: TurnRow, timeline: Timeline, steps: Sequence[StepRow]) -
     return bars
 
 
-def _call_bar(entry: ToolTraceEntry, asked: Approval | None, began: int) -> TimelineBar:
+def _call_bar(entry: ToolTraceEntry, approval: Approval | None, began: int) -> TimelineBar:
     def since(at_ms: int) -> int:
         return max(0, at_ms - began)
 
     spans: list[TimelineSpan] = []
     ended = since(entry.ended_at_ms) if entry.ended_at_ms else None
-    if asked is not None:
-        over = asked.decided_at or asked.expires_at
+    if approval is not None:
+        over = approval.decided_at or approval.expires_at
         until = since(entry.ended_at_ms) if entry.ended_at_ms else since(_ms(over))
         spans.append(
             TimelineSpan(
                 kind="parked",
-                from_ms=since(_ms(asked.created_at)),
-                to_ms=max(since(_ms(asked.created_at)), min(until, since(_ms(over)))),
+                from_ms=since(_ms(approval.created_at)),
+                to_ms=max(since(_ms(approval.created_at)), min(until, since(_ms(over)))),
                 why="approval",
             )
         )
@@ -151,7 +151,7 @@ def _call_bar(entry: ToolTraceEntry, asked: Approval | None, began: int) -> Time
 
 
 def _step_bars(steps: int, calls: Sequence[TimelineBar], spends: Sequence[Spend], ended_ms: int) -> list[TimelineBar]:
-    """Nobody wrote down when a step began: it lies between the last call before it and the first of its own."""
+    """It is not recorded when a step began: that lies between the last call before it and the first of its own."""
     bars: list[TimelineBar] = []
     before = max((bar.to_ms or bar.from_ms for bar in calls if bar.step == 0), default=0)
     for step in range(1, steps + 1):

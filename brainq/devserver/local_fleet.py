@@ -128,8 +128,8 @@ class LocalFleet:
 
     def start(self, timeout_s: float = START_S) -> None:
         """Start every worker and wait until all consume. Raises SetupError with the end of a log if not."""
-        # What a signal's handler raises, it raises in the main thread. In the midst of a launch nobody would know
-        # the process that was just started: it would outlive `stop`.
+        # What a signal's handler raises, it raises in the main thread. In a launch, the process that was just started
+        # would not be known yet: it would outlive `stop`.
         with ThreadPoolExecutor(1) as launches:
             launches.submit(self._launch_all).result()
         self.wait_ready(timeout_s)
@@ -143,8 +143,8 @@ class LocalFleet:
         for worker in self.workers:
             while not worker.is_ready:
                 if not worker.is_running or time.monotonic() > end:
-                    said = self.log_tail(worker)
-                    raise SetupError(f"the {worker.name} worker did not start; {worker.log_path} ends:\n{said}")
+                    log_tail = self.log_tail(worker)
+                    raise SetupError(f"the {worker.name} worker did not start; {worker.log_path} ends:\n{log_tail}")
                 time.sleep(0.02)
 
     def launch(self, worker: LocalWorker) -> None:

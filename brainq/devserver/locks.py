@@ -59,8 +59,8 @@ def pool_owner(data_dir: Path) -> str:
     """The command, and its process, that runs or starts the pools of a data directory; "" where none does."""
     for path in sorted((data_dir / "run").glob("*.lock")):
         if is_locked(path):
-            found = read_holder(path)
-            return f"`{found.get('command', 'brainq')}` (process {found.get('pid', '?')})"
+            holder = read_holder(path)
+            return f"`{holder.get('command', 'brainq')}` (process {holder.get('pid', '?')})"
     return ""
 
 
@@ -74,9 +74,9 @@ def exclusive_pools(data_dir: Path, pools: Sequence[str], command: str) -> Gener
             path = directory / f"{pool}.lock"
             lock = take_lock(path)
             if lock is None:
-                found = read_holder(path)
+                holder = read_holder(path)
                 raise AlreadyRuns(
-                    f"`{found.get('command', 'brainq')}` (process {found.get('pid', '?')}) already runs the {pool} "
+                    f"`{holder.get('command', 'brainq')}` (process {holder.get('pid', '?')}) already runs the {pool} "
                     f"pool on {data_dir.absolute()}; use that one, stop it with Ctrl+C, or set BRAINQ_DATA_DIR to "
                     "another directory"
                 )

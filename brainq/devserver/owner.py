@@ -1,4 +1,4 @@
-"""Ties a worker's life to the process that started it, and tells that process when the worker is ready."""
+"""Ties a worker's life to the process that started it, and lets that process know when the worker is ready."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ GRACE_S = 5.0
 def follow_owner() -> None:
     """End with the owner: when its end of the pipe closes, stop warmly, and after 5 s for good.
 
-    Does nothing in a worker that nobody tied to an owner (systemd, a container, a terminal).
+    Does nothing in a worker without an owner (systemd, a container, a terminal).
     """
-    given = os.environ.pop(OWNER_FD, "")
-    if given.isdigit():
-        threading.Thread(target=_watch, args=(int(given),), name="brainq-owner", daemon=True).start()
+    number = os.environ.pop(OWNER_FD, "")
+    if number.isdigit():
+        threading.Thread(target=_watch, args=(int(number),), name="brainq-owner", daemon=True).start()
 
 
 def inherited_listener() -> socket.socket | None:
     """The bound socket that the owner handed over, if it did."""
-    given = os.environ.pop(LISTENER_FD, "")
-    if not given.isdigit():
+    number = os.environ.pop(LISTENER_FD, "")
+    if not number.isdigit():
         return None
-    listener = socket.socket(fileno=int(given))
+    listener = socket.socket(fileno=int(number))
     listener.set_inheritable(False)
     return listener
 
@@ -40,11 +40,11 @@ def mark_ready() -> None:
     if path:
         made = Path(f"{path}.{os.getpid()}")
         made.write_text(str(os.getpid()))
-        made.replace(path)  # whoever looks for it never finds it empty
+        made.replace(path)  # a reader never finds it empty
 
 
 def mark_unready() -> None:
-    """Take back what `tell_ready` said."""
+    """Remove the file that `tell_ready` wrote."""
     path = os.environ.get(READY_FILE)
     if path:
         Path(path).unlink(missing_ok=True)

@@ -34,7 +34,7 @@ def free_port() -> int:
 
 
 def listener_at(address: str, port: int) -> socket.socket:
-    """A socket that listens there, or on any free port where that one is taken. Nobody can take the port any more."""
+    """A socket that listens there, or on any free port where that one is taken. The port is then reserved."""
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

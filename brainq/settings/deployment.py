@@ -102,7 +102,7 @@ class Settings(HttpSettings):
     """Of all files of one message, or of one result, together."""
 
     max_live_turns: int | None = Field(default=None, ge=1, le=1_000_000)
-    """How many turns may be live at once, parked ones aside; the others wait, and tenants take turns. None: five for
+    """How many turns may be live at once, without parked ones; the others wait, and tenants take turns. None: five for
     every four threads of the coordinators that are alive."""
 
     max_live_turns_a_tenant: int | None = Field(default=None, ge=1, le=1_000_000)
@@ -121,7 +121,7 @@ class Settings(HttpSettings):
     """How many schedules with a run to come one tenant may have; a further one is refused with SchedulesFull."""
 
     webhooks: SecretStr = SecretStr("")
-    """Who is told of endings and approvals, as JSON: `[{"url": ..., "secret": "whsec_...", "events": [...],
+    """Webhooks that get endings and approvals, as JSON: `[{"url": ..., "secret": "whsec_...", "events": [...],
     "sessions": ["acme:"]}]`; the last two may be left out. Every worker needs it."""
 
     rates: str = ""
@@ -170,13 +170,13 @@ class Settings(HttpSettings):
     @field_validator("live_turns_of")
     @classmethod
     def _tenants_are_prefixes(cls, value: dict[str, int]) -> dict[str, int]:
-        for prefix, most in value.items():
+        for prefix, turns in value.items():
             if not _TENANT.fullmatch(prefix):
                 raise ValueError(
-                    f"{prefix!r} is no tenant; write what its sessions' ids begin with, up to the first colon: `acme:`"
+                    f"{prefix!r} is not a tenant; write what its sessions' ids begin with, to the first colon: `acme:`"
                 )
-            if not 1 <= most <= 1_000_000:
-                raise ValueError(f"{most} turns of {prefix!r} at once cannot be; write 1 to 1000000")
+            if not 1 <= turns <= 1_000_000:
+                raise ValueError(f"{turns} turns of {prefix!r} at once cannot be; write 1 to 1000000")
         return value
 
     @field_validator("webhooks")
@@ -199,8 +199,8 @@ class Settings(HttpSettings):
     @model_validator(mode="before")
     @classmethod
     def _sql_beside_the_data(cls, values: dict[str, Any]) -> dict[str, Any]:
-        given = values.get("sql_url") or ""
-        if (given.get_secret_value() if isinstance(given, SecretStr) else given) == "":
+        url = values.get("sql_url") or ""
+        if (url.get_secret_value() if isinstance(url, SecretStr) else url) == "":
             path = Path(values.get("data_dir") or ".brainq").absolute() / "brainq.db"
             return {**values, "sql_url": f"sqlite:///{path}"}
         return values
@@ -225,14 +225,14 @@ class Settings(HttpSettings):
         return self
 
 
-def load_settings(**given: Any) -> Settings:
+def load_settings(**overrides: Any) -> Settings:
     """Read and check the settings; arguments win over the environment.
 
     Raises SetupError with one line for each wrong value, naming its environment variable. Values are not
     shown, because some are secret.
     """
     try:
-        return Settings(**given)
+        return Settings(**overrides)
     except ValidationError as error:
         problems = json.loads(error.json(include_url=False, include_input=False, include_context=False))
         raise SetupError("\n".join(_problem_line(problem) for problem in problems)) from None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 WARNED_NAMES = "BRAINQ_NAMES_TOLD"
-"""Mistyped names that a process above has said already."""
+"""Mistyped names that a parent process has warned of already."""
 
 TYPED_OPTIONS: dict[str, str] = {}
 """Setting -> what this process's command line had for it, such as `-A shop:brain`: errors name what was typed."""
@@ -78,7 +78,7 @@ _SIMILARITY = 0.7
 def read_env_file() -> None:
     """Take into the environment what `.env` in the working directory sets; what is set there already wins.
 
-    A variable that is set to nothing is not set: container tools pass on `KEY=` for a key that nobody gave.
+    A variable that is set to nothing is not set: container tools pass on `KEY=` for a key that was not given.
     Raises SetupError when the file cannot be read.
     """
     if not os.path.exists(".env"):
@@ -86,28 +86,28 @@ def read_env_file() -> None:
     from dotenv import dotenv_values
 
     try:
-        found = dotenv_values(".env")
+        values = dotenv_values(".env")
     except (OSError, UnicodeDecodeError) as error:
         from brainq.errors import SetupError
 
         raise SetupError(
             f"{os.path.abspath('.env')} cannot be read: {error}; make it UTF-8 text that user {os.getuid()} may read"
         ) from None
-    for name, value in found.items():
+    for name, value in values.items():
         if value and not os.environ.get(name):
             os.environ[name] = value
 
 
 def mistyped_names(environment: Mapping[str, str]) -> list[tuple[str, str]]:
     """Names that are nearly a setting's, each with the right one. Pure."""
-    told = set(environment.get(WARNED_NAMES, "").split())
+    warned_of = set(environment.get(WARNED_NAMES, "").split())
     known = (*SETTINGS, *OTHER_VARIABLES)
-    found: list[tuple[str, str]] = []
-    for name in sorted(set(environment) - told):
+    mistyped: list[tuple[str, str]] = []
+    for name in sorted(set(environment) - warned_of):
         rest = name.upper().removeprefix(_PREFIX)
         if rest == name.upper() or rest in known:
             continue
         near = get_close_matches(rest, known, 1, _SIMILARITY)
         if near:
-            found.append((name, _PREFIX + near[0]))
-    return found
+            mistyped.append((name, _PREFIX + near[0]))
+    return mistyped

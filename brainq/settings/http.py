@@ -27,7 +27,7 @@ class HttpSettings(BaseSettings):
     """`module:function`, your own way to say who asks: it takes the headers and gives a Caller, or None."""
 
     http_hosts: str = ""
-    """Host names it answers to, with commas. Empty: any, but on loopback without a login those of loopback alone."""
+    """Host names it answers to, with commas. Empty: any, but on loopback without a login those of loopback only."""
 
     http_cors: str = ""
     """Origins whose pages may ask, with commas, such as `https://shop.example`. Empty: none but its own."""

@@ -52,15 +52,15 @@ class SentinelAddress:
 
 def parse_sentinel_url(url: str) -> SentinelAddress:
     """Raises SetupError, without the url, when it is none of these."""
-    found = _ADDRESS.fullmatch(url)
-    hosts = [_HOST.fullmatch(host) for host in found["hosts"].split(",")] if found else []
-    if not found or not all(hosts):
+    match = _ADDRESS.fullmatch(url)
+    hosts = [_HOST.fullmatch(host) for host in match["hosts"].split(",")] if match else []
+    if not match or not all(hosts):
         raise SetupError(f"a sentinel address has the form {SENTINEL_URL_FORM}, with the name of the master")
     return SentinelAddress(
         tuple((host["host"].strip("[]"), int(host["port"] or DEFAULT_PORT)) for host in hosts if host),
-        found["master"],
-        int(found["database"] or 0),
-        found["login"] or "",
+        match["master"],
+        int(match["database"] or 0),
+        match["login"] or "",
     )
 
 

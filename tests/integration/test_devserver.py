@@ -73,7 +73,7 @@ def test_a_server_that_was_killed_is_started_again_where_it_was_with_its_data(tm
             other = server.start()
         said: list[str] = []
         supervisor = Supervisor([server], said.append)
-        supervisor.look()
+        supervisor.check_all()
         assert (said, server.exit_code) == ([], None)
         talk(other, "SET", "kept", "yes")
         wait_until(
@@ -83,9 +83,9 @@ def test_a_server_that_was_killed_is_started_again_where_it_was_with_its_data(tm
         os.kill(int(talk(other, "INFO", "server").split(b"process_id:")[1].split()[0]), signal.SIGKILL)
         wait_until(lambda: not server.is_running, "its death is seen")
         assert server.exit_code == -signal.SIGKILL
-        supervisor.look()
+        supervisor.check_all()
         assert said == ["redis ended (signal SIGKILL); starting it again now"]
-        wait_until(lambda: (supervisor.look(), len(said) == 2)[1], "it is back")
+        wait_until(lambda: (supervisor.check_all(), len(said) == 2)[1], "it is back")
         assert said[1] == "redis is back"
         assert b"yes" in talk(other, "GET", "kept")
         assert running_url(tmp_path / "redis") == server.url

@@ -6,7 +6,7 @@ import getpass
 from typing import Any
 
 from brainq.cli.connect import open_brainless_client, open_client
-from brainq.cli.output import print_json, say, short
+from brainq.cli.output import note, print_json, short
 from brainq.client.client import Client
 from brainq.contracts.ids import full_call_id, split_call_id
 from brainq.contracts.people import Approval
@@ -52,7 +52,7 @@ def _print_decision(approval: Approval, as_json: bool) -> None:
         return
     with_others = ", with other arguments" if approval.edited else ""
     by = f" by {approval.decided_by}" if approval.decided_by else ""
-    say(
+    note(
         f"{approval.id} {short(approval.tool, 40)} is {approval.state}{by}{with_others}; "
         f"`brainq tail {approval.turn_id}` shows how its turn goes on",
         style="green" if approval.state == "approved" else "yellow",

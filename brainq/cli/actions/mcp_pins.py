@@ -23,28 +23,28 @@ class PinResult:
     """One server after `brainq mcp pin`."""
 
     server: str
-    found: PinnedServer | None
+    pinned: PinnedServer | None
     drift: Drift
     problem: str = ""
     last_words: str = ""
 
     @property
-    def said(self) -> str:
-        if self.found is None:
+    def summary(self) -> str:
+        if self.pinned is None:
             return f"{self.server}: not pinned: {self.problem}"
-        tools = counted(len(self.found.tools), "tool")
+        tools = counted(len(self.pinned.tools), "tool")
         return f"{self.server}: {tools} pinned" + (f"; {self.drift}" if self.drift else "; nothing changed")
 
     @property
     def notes(self) -> list[str]:
-        left_out = {} if self.found is None else self.found.left_out
+        left_out = {} if self.pinned is None else self.pinned.left_out
         lines = [f"left out {name!r}: {why}" for name, why in left_out.items()]
         return lines + [f"it wrote: {line}" for line in self.last_words.splitlines()[-5:]]
 
     def as_json(self) -> dict[str, Any]:
         drift = {"new": self.drift.new, "changed": self.drift.changed, "gone": self.drift.gone}
-        names = [] if self.found is None else [tool.name for tool in self.found.tools]
-        left_out = {} if self.found is None else self.found.left_out
+        names = [] if self.pinned is None else [tool.name for tool in self.pinned.tools]
+        left_out = {} if self.pinned is None else self.pinned.left_out
         problem = {"problem": self.problem} if self.problem else {}
         return {"server": self.server, "tools": names, **drift, "left_out": left_out, **problem}
 
@@ -69,34 +69,34 @@ def _pin_catalogue(path: Path, brains: Sequence[Brain], names: Sequence[str]) ->
     except SetupError:  # what cannot be trusted is looked at anew
         before = {}
     looked = discover([server for name, server in servers.items() if not names or name in names])
-    pinned = [_pin_result(name, seen, before.get(name)) for name, seen in looked.items()]
-    found = {now.server: now.found for now in pinned if now.found is not None}
-    for server in [server for brain in brains for server in brain.mcp if server.name in found]:
-        tools_of_server(server, found[server.name])  # a rule for a tool that is not there is told now
-    kept = {name: server for name, server in {**before, **found}.items() if name in servers}
+    pinned = [_pin_result(name, answer, before.get(name)) for name, answer in looked.items()]
+    new = {now.server: now.pinned for now in pinned if now.pinned is not None}
+    for server in [server for brain in brains for server in brain.mcp if server.name in new]:
+        tools_of_server(server, new[server.name])  # raises for a rule whose tool does not exist
+    catalogue = {name: server for name, server in {**before, **new}.items() if name in servers}
     if servers:
-        write_catalogue(path, dict(sorted(kept.items())))
+        write_catalogue(path, dict(sorted(catalogue.items())))
     return pinned
 
 
 def _servers_of_catalogue(path: Path, brains: Sequence[Brain]) -> dict[str, McpServer]:
     """Of all brains with this catalogue; a server that several have is one."""
-    found: dict[str, McpServer] = {}
+    servers: dict[str, McpServer] = {}
     for server in [server for brain in brains for server in by_server_name(brain.mcp).values()]:
-        if found.setdefault(server.name, server).key != server.key:
+        if servers.setdefault(server.name, server).key != server.key:
             raise InvalidInput(
                 "mcp",
                 f"two brains have different servers named {server.name!r} in the catalogue {path}; give one another "
                 "name, or its brain another mcp_catalogue",
             )
-    return found
+    return servers
 
 
-def _pin_result(name: str, seen: DiscoveryResult, before: PinnedServer | None) -> PinResult:
-    if seen.found is None:
-        return PinResult(name, None, Drift(), seen.problem, seen.last_words)
-    old = PinnedServer(transport=seen.found.transport) if before is None else before
-    return PinResult(name, seen.found, find_drift(old, seen.found))
+def _pin_result(name: str, answer: DiscoveryResult, before: PinnedServer | None) -> PinResult:
+    if answer.found is None:
+        return PinResult(name, None, Drift(), answer.problem, answer.last_words)
+    old = PinnedServer(transport=answer.found.transport) if before is None else before
+    return PinResult(name, answer.found, find_drift(old, answer.found))
 
 
 def tool_rows() -> list[dict[str, Any]]:

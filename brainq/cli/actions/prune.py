@@ -1,4 +1,4 @@
-"""What `brainq db prune` asks, shows and says."""
+"""`brainq db prune`: its question, its progress and its counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from brainq.cli.options import UNIT_SECONDS, parse_span_s
-from brainq.cli.output import counted, say, stderr, stdout
+from brainq.cli.output import counted, note, stderr, stdout
 from brainq.cli.pages.layout import PageTable, fact, key
 from brainq.errors import InvalidInput
 from brainq.store.prune import PrunedRows, prune
@@ -30,16 +30,18 @@ def parse_age_s(value: str) -> float:
 
 
 def run_prune(store: Store, older_than: str, *, knowledge: bool, dry_run: bool, confirmed: bool) -> PrunedRows | None:
-    """Prune, after asking; what was (or would be) deleted, or None when somebody said no.
+    """Prune, after asking; returns what was (or would be) deleted, or None when the question was answered with no.
 
-    Raises InvalidInput when nobody is there to be asked.
+    Raises InvalidInput when there is no terminal to ask at.
     """
     seconds = parse_age_s(older_than)
     if dry_run:
         return prune(store, seconds, knowledge=knowledge, dry_run=True)
     if not confirmed:
         if not sys.stdin.isatty():
-            raise InvalidInput("--yes", "nobody is there to confirm; add --yes, or --dry-run to see what would go")
+            raise InvalidInput(
+                "--yes", "there is no terminal to confirm at; add --yes, or --dry-run to see what would go"
+            )
         planned = prune(store, seconds, knowledge=knowledge, dry_run=True)
         if not any(planned.values()):
             return planned
@@ -58,20 +60,20 @@ def run_prune(store: Store, older_than: str, *, knowledge: bool, dry_run: bool, 
 
 
 def print_counts(counts: PrunedRows | None, older_than: str, *, dry_run: bool, sqlite: bool) -> None:
-    """Say what happened, for people."""
+    """Print what happened, for people."""
     if counts is None:
-        say("nothing was deleted")
+        note("nothing was deleted")
         return
     if not any(counts.values()):
-        say(f"nothing is over and older than {older_than.strip()}")
+        note(f"nothing is over and older than {older_than.strip()}")
         return
     stdout().print(counts_table(counts))
     if dry_run:
-        say(f"{counted(counts['turns'], 'turn')} would go; nothing was deleted", style="yellow")
+        note(f"{counted(counts['turns'], 'turn')} would go; nothing was deleted", style="yellow")
         return
-    say(f"{counted(counts['turns'], 'turn')} deleted, {sum(counts.values()):,} rows in all", style="green")
+    note(f"{counted(counts['turns'], 'turn')} deleted, {sum(counts.values()):,} rows in all", style="green")
     if sqlite:
-        say("the file keeps its size, and uses the room again; docs/operations.md says how to VACUUM it")
+        note("the file keeps its size, and uses the room again; docs/operations.md says how to VACUUM it")
 
 
 def counts_table(counts: PrunedRows) -> PageTable:

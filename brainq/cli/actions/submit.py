@@ -13,7 +13,7 @@ from rich.text import Text
 from brainq.cli import exit_codes
 from brainq.cli.connect import open_client
 from brainq.cli.exit_codes import ExitCode
-from brainq.cli.output import STATUS_STYLES, clean, counted, duration, print_json, say, stderr, stdout
+from brainq.cli.output import STATUS_STYLES, clean, counted, duration, note, print_json, stderr, stdout
 from brainq.cli.pages.events import EventPrinter
 from brainq.cli.pages.people import describe_receipt
 from brainq.client.handle import TurnHandle
@@ -40,7 +40,7 @@ def follow_events(
     if after:
         snapshot = handle.snapshot()
         for entry in snapshot.trace if snapshot else ():
-            timeline.knows(entry.call_id, entry.tool, entry.effect)
+            timeline.add_known_call(entry.call_id, entry.tool, entry.effect)
     final = False
     try:
         for event in handle.events(after, timeout_s):
@@ -83,7 +83,7 @@ def submit_and_wait(
     with open_client() as client:
         handle = client.submit(session, message, **fields)
         if handle.joined is not None:
-            say(
+            note(
                 f"input {handle.joined.client_message_id} of turn {handle.joined.turn_id} "
                 f"{describe_receipt(handle.joined)}",
                 style="dim",
@@ -94,30 +94,30 @@ def submit_and_wait(
             else:
                 sys.stdout.write(handle.turn_id + "\n")
             return ExitCode.OK
-        shown = ""
+        printed = ""
         try:
             if follow:
                 followed = follow_events(handle, as_json=as_json, timeout_s=timeout_s)
-                shown = followed.text
+                printed = followed.text
                 result = handle.result(None if timeout_s is None else 0)
             else:
                 result = _wait_for_result(handle, timeout_s)
         except ResultTimeout as error:
             raise ResultTimeout(f"{error}: `brainq tail {handle.turn_id}`") from None
         except KeyboardInterrupt:
-            _say_turn_continues(handle)
+            _note_turn_continues(handle)
             return ExitCode.INTERRUPTED
     if as_json:
         print_json(result.model_dump(mode="json"))
     else:
-        _print_result(result, shown, created=handle.created or handle.joined is not None)
+        _print_result(result, printed, created=handle.created or handle.joined is not None)
     return exit_codes.exit_of_ending(result.ending.value)
 
 
 def _wait_for_result(handle: TurnHandle, timeout_s: float | None) -> TurnResult:
-    """The result; while the turn is queued or parked, what it waits for is said once. Raises ResultTimeout."""
+    """The result; while the turn is queued or parked, each reason it waits is noted once. Raises ResultTimeout."""
     until = None if timeout_s is None else time.monotonic() + timeout_s
-    said = ""
+    noted = ""
     while True:
         left = POLL_S if until is None else until - time.monotonic()
         try:
@@ -131,19 +131,19 @@ def _wait_for_result(handle: TurnHandle, timeout_s: float | None) -> TurnResult:
         waits = (
             f"{snapshot.state.value} {snapshot.awaits.value}" if snapshot and snapshot.state in WAITING_STATES else ""
         )
-        if waits and waits != said:
+        if waits and waits != noted:
             parked = "parked: " if snapshot and snapshot.state is TurnState.PARKED else ""
-            say(f"{parked}{handle.explain()}; `brainq show {handle.turn_id}` says how it goes on", style="yellow")
-        said = waits
+            note(f"{parked}{handle.explain()}; `brainq show {handle.turn_id}` says how it goes on", style="yellow")
+        noted = waits
 
 
 def read_limits(pairs: list[str]) -> dict[str, int | float] | None:
-    """`["max_steps=3", "timeout_s=2.5"]` as a dict. Raises InvalidInput for what is no `name=number`."""
-    found: dict[str, int | float] = {}
+    """`["max_steps=3", "timeout_s=2.5"]` as a dict. Raises InvalidInput for what is not `name=number`."""
+    limits: dict[str, int | float] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         try:
-            found[name.strip()] = int(value) if value.strip().lstrip("-").isdigit() else float(value)
+            limits[name.strip()] = int(value) if value.strip().lstrip("-").isdigit() else float(value)
         except ValueError:
             equals = ""
         if not equals or not name.strip():
@@ -151,37 +151,37 @@ def read_limits(pairs: list[str]) -> dict[str, int | float] | None:
         if name.strip() not in LimitsOverride.model_fields:
             known = ", ".join(LimitsOverride.model_fields)
             raise InvalidInput("--limits", f"there is no limit {name.strip()!r}; the limits are {known}")
-    return found or None
+    return limits or None
 
 
 def read_options(pairs: list[str]) -> dict[str, Any] | None:
-    """`["temperature=0", "stop=END"]` as a dict. Raises InvalidInput for what is no `name=value`."""
-    found: dict[str, Any] = {}
+    """`["temperature=0", "stop=END"]` as a dict. Raises InvalidInput for what is not `name=value`."""
+    options: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             raise InvalidInput("--option", f"{pair!r} is not NAME=VALUE, such as temperature=0")
         try:
-            found[name.strip()] = value if name.strip() in TEXT_OPTIONS else json.loads(value)
+            options[name.strip()] = value if name.strip() in TEXT_OPTIONS else json.loads(value)
         except ValueError:
-            found[name.strip()] = value
-    return found or None
+            options[name.strip()] = value
+    return options or None
 
 
-def _print_result(result: TurnResult, shown: str, *, created: bool) -> None:
+def _print_result(result: TurnResult, printed: str, *, created: bool) -> None:
     text = result.text.strip()
-    if text and text != shown.strip():
+    if text and text != printed.strip():
         # A terminal obeys control characters, a file does not.
         sys.stdout.write((clean(text) if stdout().is_terminal else text) + "\n")
         sys.stdout.flush()
     if result.error:
-        said = clean(result.error, lines=False)
+        reason = clean(result.error, lines=False)
         if result.ending is Ending.CANCELLED:
-            say(f"reason: {said}", style="yellow")
+            note(f"reason: {reason}", style="yellow")
         else:
-            say(f"error: {said}", style="red")
+            note(f"error: {reason}", style="red")
     for warning in result.warnings:
-        say(f"warning: {clean(warning, lines=False)}", style="yellow")
+        note(f"warning: {clean(warning, lines=False)}", style="yellow")
     line = Text(result.ending.value, STATUS_STYLES.get(result.ending.value, ""))
     facts = [
         *([result.stop_reason.value] if result.stop_reason.value != result.ending.value else []),
@@ -201,7 +201,7 @@ def _turn_ids(handle: TurnHandle) -> dict[str, Any]:
     return ids if handle.joined is None else ids | {"receipt": handle.joined.model_dump(mode="json")}
 
 
-def _say_turn_continues(handle: TurnHandle) -> None:
-    say(
+def _note_turn_continues(handle: TurnHandle) -> None:
+    note(
         f"\nturn {handle.turn_id} goes on: `brainq tail {handle.turn_id}` or `brainq cancel {handle.turn_id}`", "yellow"
     )

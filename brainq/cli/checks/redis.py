@@ -48,8 +48,8 @@ def _eviction(info: dict[str, Any]) -> Check:
     policy = str(info.get("maxmemory_policy", "unknown"))
     if policy == "noeviction":
         return ok("redis memory", f"{info.get('used_memory_human', '?')} used, maxmemory-policy noeviction")
-    said = f"maxmemory-policy is {policy}: under pressure Redis would drop keys of live turns"
-    return fail("redis memory", said, "CONFIG SET maxmemory-policy noeviction, and the same in redis.conf")
+    problem = f"maxmemory-policy is {policy}: under pressure Redis would drop keys of live turns"
+    return fail("redis memory", problem, "CONFIG SET maxmemory-policy noeviction, and the same in redis.conf")
 
 
 def _appendonly(info: dict[str, Any]) -> Check:
@@ -67,7 +67,7 @@ def _clock(skew_s: float) -> Check:
         return ok("clock", f"{skew_s * 1000:+.0f} ms from this machine to Redis")
     return warn(
         "clock",
-        f"Redis is {skew_s:+.1f} s from this machine; turns go by Redis alone, but logs will not line up",
+        f"Redis is {skew_s:+.1f} s from this machine; turns go by the clock of Redis, but logs will not line up",
         "run NTP on both",
     )
 
@@ -122,23 +122,23 @@ def _queues(settings: Settings, url: str) -> Iterator[Check]:
         for word in names.TAKEN_IN_TURN.values():
             pipe.zcard(Keys(settings.prefix).tenant_queue(word))
         pipe.llen(names.queue_key(settings, names.POISON_LIST))
-        *found, poisoned = cast("list[int]", pipe.execute())
-        left = iter(found)
+        *counts, poisoned = cast("list[int]", pipe.execute())
+        left = iter(counts)
         lengths = [sum(islice(left, len(names.priorities_of(queue)))) for queue in names.ALL_QUEUES]
         for queue, waiting in zip(names.TAKEN_IN_TURN, left, strict=True):
             lengths[names.ALL_QUEUES.index(queue)] += waiting
     finally:
         client.close()
-    said = ", ".join(
+    summary = ", ".join(
         f"{queue.removeprefix('brainq.')} {length}" for queue, length in zip(names.ALL_QUEUES, lengths, strict=True)
     )
     longest = max(zip(lengths, names.ALL_QUEUES, strict=True))
     if longest[0] >= LONG_QUEUE:
         yield warn(
-            "queues", said, f"{longest[1]} is long: start more workers, `brainq worker {QUEUE_POOLS[longest[1]]}`"
+            "queues", summary, f"{longest[1]} is long: start more workers, `brainq worker {QUEUE_POOLS[longest[1]]}`"
         )
     else:
-        yield ok("queues", said)
+        yield ok("queues", summary)
     if poisoned:
         key = names.queue_key(settings, names.POISON_LIST)
         yield warn(
@@ -162,19 +162,19 @@ def _workers(settings: Settings, app: Any) -> Iterator[Check]:
         )
         return
     unserved = sorted({QUEUE_POOLS[queue] for queue in names.ALL_QUEUES if queue not in served})
-    said = f"{counted(len(answers), 'worker')}: {', '.join(sorted(answers))}"
+    summary = f"{counted(len(answers), 'worker')}: {', '.join(sorted(answers))}"
     if unserved:
         missing = ", ".join(unserved)
         yield warn(
             "workers",
-            f"{said}; no {missing}",
-            "start " + ", ".join(f"`brainq worker {pool}`" for pool in unserved) + ": turns stand still without",
+            f"{summary}; no {missing}",
+            "start " + ", ".join(f"`brainq worker {pool}`" for pool in unserved) + ": turns cannot go on without",
         )
     else:
-        yield ok("workers", said)
+        yield ok("workers", summary)
 
 
-# Whether somebody looks at turns that need it: lost doorbells, dead workers, deadlines.
+# Whether a sweeper looks after lost doorbells, dead workers and deadlines.
 
 LATE_S = 15.0
 

@@ -23,7 +23,7 @@ from brainq.tools.mcp.discover import discover
 from brainq.tools.mcp.tools import tool_name
 from brainq.wiring.preflight import Check, check_model, fail, ok, warn
 
-# Versions of what brainq stands on, and which extras are there.
+# Versions of the libraries below brainq, and which extras are installed.
 
 # What the envelope and the worker parts were written for; see pyproject.toml.
 TESTED_VERSIONS = {"celery": ((5, 7), (5, 8)), "kombu": ((5, 7), (5, 8)), "redis": ((7,), (9,))}
@@ -49,10 +49,10 @@ def check_libraries() -> Iterator[Check]:
         yield _check_library(name, lowest, below)
     there = [extra for extra, module in EXTRAS.items() if _is_importable(module)]
     missing = [extra for extra in EXTRAS if extra not in there]
-    said = f"installed: {', '.join(there) or 'none'}"
+    summary = f"installed: {', '.join(there) or 'none'}"
     if missing:
-        said += f"; not installed: {', '.join(missing)} (pip install 'brainq[{missing[0]}]')"
-    yield ok("extras", said)
+        summary += f"; not installed: {', '.join(missing)} (pip install 'brainq[{missing[0]}]')"
+    yield ok("extras", summary)
 
 
 def _is_importable(module: str) -> bool:
@@ -63,13 +63,13 @@ def _is_importable(module: str) -> bool:
 def _check_library(name: str, lowest: tuple[int, ...], below: tuple[int, ...]) -> Check:
     wanted = f">={'.'.join(map(str, lowest))},<{'.'.join(map(str, below))}"
     try:
-        found = version(name)
+        installed = version(name)
     except PackageNotFoundError:
         return fail(name, "not installed", f"pip install '{name}{wanted}'")
-    numbers = tuple(int(part) for part in re.findall(r"\d+", found)[:3])
+    numbers = tuple(int(part) for part in re.findall(r"\d+", installed)[:3])
     if lowest <= numbers < below:
-        return ok(name, found)
-    return warn(name, f"{found}, brainq was tested with {wanted}", f"pip install '{name}{wanted}'")
+        return ok(name, installed)
+    return warn(name, f"{installed}, brainq was tested with {wanted}", f"pip install '{name}{wanted}'")
 
 
 # Whether MCP servers start, and offer what was pinned.
@@ -84,10 +84,10 @@ def check_mcp(brain: Brain) -> Iterator[Check]:
     except SetupError as error:
         yield fail("mcp", str(error), "")
         return
-    for name, seen in looked.items():
-        if seen.found is None:
-            yield fail("mcp", seen.problem, "its calls fail until it starts; brainq mcp pin shows what it writes")
-        elif drift := find_drift(pinned[name], seen.found):
+    for name, answer in looked.items():
+        if answer.found is None:
+            yield fail("mcp", answer.problem, "its calls fail until it starts; brainq mcp pin shows what it writes")
+        elif drift := find_drift(pinned[name], answer.found):
             yield warn(
                 f"mcp {name}",
                 f"its tools are not those that were pinned: {drift}",
@@ -95,8 +95,8 @@ def check_mcp(brain: Brain) -> Iterator[Check]:
             )
         else:
             tasks = _task_tool_count(brain, name)
-            said = f"; {tasks} called as tasks" if tasks else ""
-            yield ok(f"mcp {name}", f"{counted(len(seen.found.tools), 'tool')}, as pinned{said}")
+            tasks_note = f"; {tasks} called as tasks" if tasks else ""
+            yield ok(f"mcp {name}", f"{counted(len(answer.found.tools), 'tool')}, as pinned{tasks_note}")
 
 
 def _task_tool_count(brain: Brain, server: str) -> int:

@@ -34,14 +34,14 @@ def check_sql(settings: Settings) -> Generator[Check, None, bool]:
         return False
     engine = make_engine(url)
     try:
-        found = revision(engine)
+        current = revision(engine)
     finally:
         engine.dispose()
-    if found == HEAD:
-        yield ok("schema", f"revision {found}")
+    if current == HEAD:
+        yield ok("schema", f"revision {current}")
     else:
-        yield fail("schema", f"revision {found or 'none'}, brainq needs {HEAD}", "run `brainq db upgrade`")
-    return found == HEAD
+        yield fail("schema", f"revision {current or 'none'}, brainq needs {HEAD}", "run `brainq db upgrade`")
+    return current == HEAD
 
 
 # Webhooks: how many there are, and whether they take what they are sent.
@@ -56,10 +56,10 @@ def check_webhooks(settings: Settings) -> Iterator[Check]:
         return
     with Store.open(settings.sql_url.get_secret_value(), migrate=False) as store:
         unsettled = store.deliveries.unsettled()
-    said = f"{len(webhooks)} configured, {unsettled['pending']} to be sent, {unsettled['dead']} dead"
+    summary = f"{len(webhooks)} configured, {unsettled['pending']} to be sent, {unsettled['dead']} dead"
     if unsettled["dead"]:
         yield warn(
-            "webhooks", said, "`brainq webhook list --state dead` says why; `brainq webhook retry all` sends again"
+            "webhooks", summary, "`brainq webhook list --state dead` says why; `brainq webhook retry all` sends again"
         )
     else:
-        yield ok("webhooks", said)
+        yield ok("webhooks", summary)

@@ -33,21 +33,21 @@ def steer(
     as_json: AsJson = False,
     app: App = "",
 ) -> None:
-    """Send follow-up input into a turn. Its task still stands.
+    """Send follow-up input into a turn. Its task stays the same.
 
-    Prints what became of it: `accepted`, then `consumed` by a step, which `brainq show` tells; or `bounced`, when the
+    Prints what became of it: `accepted`, then `consumed` by a step, which `brainq show` names; or `bounced`, when the
     turn was over: the input is a turn of its own then, and its id is printed.
 
     \b
     Examples:
-      brainq steer 01k7x2 "Leave the archive alone"
+      brainq steer 01k7x2 "Do not touch the archive"
       brainq steer 01k7x2 "Use the blue one" --id msg-17 --expect 01k7x2
       brainq steer 01k7x2 "" --ready
     """
     import sys
 
     from brainq.cli.connect import open_client
-    from brainq.cli.output import print_json, say
+    from brainq.cli.output import note, print_json
     from brainq.cli.pages.people import describe_receipt
 
     if text == "-":
@@ -60,7 +60,7 @@ def steer(
     if as_json:
         print_json(receipt.model_dump(mode="json"))
         return
-    say(
+    note(
         f"input {receipt.client_message_id} {describe_receipt(receipt)}",
         style="yellow" if receipt.state == "refused" else "green",
     )
@@ -68,10 +68,8 @@ def steer(
 
 def hold(
     turn: TurnArgument,
-    reason: Annotated[str, typer.Option("--reason", help="For people; `brainq show` and events tell it.")] = "",
-    expires_in_s: Annotated[
-        float, typer.Option("--expires-in-s", help="How long it may stand at most, seconds.")
-    ] = 3_600,
+    reason: Annotated[str, typer.Option("--reason", help="For people; `brainq show` and events have it.")] = "",
+    expires_in_s: Annotated[float, typer.Option("--expires-in-s", help="Seconds until it expires.")] = 3_600,
     on_expiry: Annotated[
         str, typer.Option("--on-expiry", help="Then: deny the calls that wait, release them, or cancel the turn.")
     ] = "deny",
@@ -81,7 +79,7 @@ def hold(
     """Hold a turn: reads go on, changes wait.
 
     No call that changes something starts until the hold is released, or its time is up. Prints the hold's id, for
-    `brainq release`. Several holds may stand at once.
+    `brainq release`. A turn may have several holds.
 
     \b
     Examples:
@@ -91,7 +89,7 @@ def hold(
     from typing import cast
 
     from brainq.cli.connect import open_client
-    from brainq.cli.output import print_json, say
+    from brainq.cli.output import note, print_json
     from brainq.contracts.people import HoldPolicy
 
     with open_client() as client:
@@ -100,7 +98,7 @@ def hold(
         print_json({"turn_id": placed.turn_id, "session_id": placed.session_id, "hold": placed.id})
         return
     typer.echo(placed.id)
-    say(f"turn {placed.turn_id} is held; `brainq release {placed.turn_id} {placed.id}` lets it go", "green")
+    note(f"turn {placed.turn_id} is held; `brainq release {placed.turn_id} {placed.id}` lets it go", "green")
 
 
 def release(
@@ -113,7 +111,7 @@ def release(
 ) -> None:
     """Release a hold, or a readiness flag that the turn has taken.
 
-    What waited for it goes on when no other hold stands. A HOLD that does not stand is exit code 5; `all` of none is 0.
+    Calls that waited go on when no other hold is open. A HOLD that is not open is exit code 5; `all` of none is 0.
 
     \b
     Examples:
@@ -122,12 +120,12 @@ def release(
     """
     from brainq.cli.connect import open_brainless_client
     from brainq.cli.exit_codes import ExitCode
-    from brainq.cli.output import print_json, say, short
+    from brainq.cli.output import note, print_json, short
     from brainq.errors import InvalidInput
 
     with open_brainless_client() as client:
         handle = client.find(turn)
-        standing = [found.id for found in handle.holds()]
+        standing = [hold.id for hold in handle.holds()]
         meant = [found for found in standing if hold_id == "all" or found.startswith(hold_id)]
         if hold_id in standing:
             meant = [hold_id]
@@ -138,13 +136,13 @@ def release(
     if as_json:
         print_json({"turn_id": handle.turn_id, "released": released, "left": left})
     elif released:
-        stands = f"; {left} more {'stands' if left == 1 else 'stand'}" if left else ""
-        say(f"released {', '.join(released)}{stands}", "yellow" if left else "green")
+        others = f"; {left} more {'is' if left == 1 else 'are'} open" if left else ""
+        note(f"released {', '.join(released)}{others}", "yellow" if left else "green")
     elif hold_id == "all":
-        say(f"no hold stands on turn {handle.turn_id}", "yellow")
+        note(f"turn {handle.turn_id} has no hold", "yellow")
     else:
-        here = f"it has {', '.join(standing)}" if standing else "none stands on it"
-        say(f"turn {handle.turn_id} has no such hold as {short(hold_id, 60)!r}, or no more; {here}", "red")
+        here = f"it has {', '.join(standing)}" if standing else "it has none"
+        note(f"turn {handle.turn_id} has no such hold as {short(hold_id, 60)!r}, or no more; {here}", "red")
     if not released and hold_id != "all":
         raise typer.Exit(ExitCode.NOT_FOUND)
 
@@ -169,7 +167,7 @@ def cancel(
       brainq cancel order-4711 --reason "the customer changed her mind"
     """
     from brainq.cli.connect import open_client
-    from brainq.cli.output import print_json, say
+    from brainq.cli.output import note, print_json
 
     with open_client() as client:
         handle = client.find(turn)
@@ -180,7 +178,7 @@ def cancel(
     if as_json:
         print_json({"turn_id": handle.turn_id, "session_id": handle.session_id, "cancel": word})
         return
-    say(
+    note(
         {
             "cancelled": f"turn {handle.turn_id} is cancelled; it had not begun",
             "requested": f"turn {handle.turn_id} will be cancelled; `brainq show {handle.turn_id}` says when it is",

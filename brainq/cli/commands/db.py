@@ -25,7 +25,7 @@ def upgrade(app: App = "") -> None:
     Example:
       BRAINQ_SQL_URL=postgresql://brainq@db/brainq brainq db upgrade
     """
-    from brainq.cli.output import say
+    from brainq.cli.output import note
     from brainq.observe.log_redaction import without_password
     from brainq.settings.deployment import load_settings
     from brainq.store.migrations import HEAD
@@ -33,7 +33,7 @@ def upgrade(app: App = "") -> None:
 
     url = load_settings().sql_url.get_secret_value()
     with Store.open(url):
-        say(f"the schema at {without_password(url)} is at revision {HEAD}", style="green")
+        note(f"the schema at {without_password(url)} is at revision {HEAD}", style="green")
 
 
 @subcommand(app, "prune")

@@ -43,25 +43,25 @@ def approvals(
       brainq approvals --json
     """
     from brainq.cli.connect import open_operator
-    from brainq.cli.output import print_json, say, stdout
+    from brainq.cli.output import note, print_json, stdout
     from brainq.cli.pages.people import approvals_table
     from brainq.client import checks
 
     wanted = checks.approval_state(state)
-    with open_operator() as seen:
-        if seen.why_away:
-            say(f"Redis is away, this is what SQL knows: {seen.why_away}", style="yellow")
-        found = seen.approvals(session, wanted, limit, after=after)
+    with open_operator() as operator:
+        if operator.why_away:
+            note(f"Redis is away, this is what SQL knows: {operator.why_away}", style="yellow")
+        rows = operator.approvals(session, wanted, limit, after=after)
     if as_json:
-        print_json([approval.model_dump(mode="json") for approval in found])
-    elif not found:
-        say(
+        print_json([approval.model_dump(mode="json") for approval in rows])
+    elif not rows:
+        note(
             "no approvals"
             + (f" of session {session!r}" if session else "")
             + ("" if wanted is None else " that wait" if wanted == "pending" else f" in state {state!r}")
         )
     else:
-        stdout().print(approvals_table(found))
+        stdout().print(approvals_table(rows))
 
 
 def approve(
@@ -97,8 +97,8 @@ def approve(
 
     if arguments is not None and args_hash is not None:
         raise InvalidInput("--args-hash", "it is of the model's arguments; leave it out with --arguments")
-    given = None if arguments is None else read_json_object(arguments, "--arguments")
-    approve_call(approval_id, by=by, arguments=given, args_hash=args_hash, as_json=as_json)
+    edited = None if arguments is None else read_json_object(arguments, "--arguments")
+    approve_call(approval_id, by=by, arguments=edited, args_hash=args_hash, as_json=as_json)
 
 
 def deny(
@@ -120,7 +120,7 @@ def deny(
     deny_call(approval_id, reason=reason, by=by, as_json=as_json)
 
 
-# `brainq complete` and `fail`: the result of a call that waits for somebody outside.
+# `brainq complete` and `fail`: the result of a call that waits for an outside result.
 
 Token = Annotated[
     str, typer.Argument(metavar="TOKEN", help="What the tool gave away; `@FILE` or `@-` (stdin) keeps it out of `ps`.")
@@ -173,14 +173,14 @@ def fail(
 
 
 def _print_outcome(taken: str, as_json: bool) -> None:
-    from brainq.cli.output import print_json, say
+    from brainq.cli.output import note, print_json
 
     if as_json:
         print_json({"taken": taken})
         return
-    said = {
+    meaning = {
         "settled": "the call has it, and its turn goes on",
         "early": "its tool has not returned yet; the call gets it when it does",
-        "late": "nobody waits for it any more; that it came is kept",
+        "late": "no call waits for it any more; that it came is recorded",
     }
-    say(f"{taken}: {said[taken]}", style="yellow" if taken == "late" else "green")
+    note(f"{taken}: {meaning[taken]}", style="yellow" if taken == "late" else "green")

@@ -33,7 +33,7 @@ def retry(
     """Run finalizer steps and judgements of a turn again that were given up.
 
     Runs them here, with the brain of BRAINQ_APP, also after Redis has let the turn go. What a step writes to SQL
-    is written once, whoever else tries; callbacks get the step key they had before. The exit code is 1 if
+    is written once, whichever process tries; callbacks get the step key they had before. The exit code is 1 if
     something failed again. --json prints one object a step, or [] when nothing is dead.
 
     \b
@@ -45,7 +45,7 @@ def retry(
     """
     from brainq.brain.loading import load_brains
     from brainq.cli.exit_codes import ExitCode
-    from brainq.cli.output import clean, print_json, say
+    from brainq.cli.output import clean, note, print_json
     from brainq.observe.otel_setup import start_traces
     from brainq.operator.operator import Operator
     from brainq.settings.deployment import load_settings
@@ -59,16 +59,16 @@ def retry(
         if not wanted and as_json:
             print_json([])
         elif not wanted:
-            say(f"nothing of turn {row.turn_id} is dead; there is nothing to retry", style="green")
+            note(f"nothing of turn {row.turn_id} is dead; there is nothing to retry", style="green")
         for name in wanted:
             if not as_json:
-                say(f"{name}: running ...", style="dim")
+                note(f"{name}: running ...", style="dim")
             again = operator.retry(row.turn_id, name)
             failed = failed or again.word == "failed"
             if as_json:
                 print_json({"turn_id": row.turn_id, "step": name, "outcome": again.word, "error": again.error})
                 continue
-            said = {"done": "done", "taken": "a worker has taken it up", "failed": "failed again"}[again.word]
+            outcome = {"done": "done", "taken": "a worker has taken it up", "failed": "failed again"}[again.word]
             why = f": {clean(again.error, lines=False)}" if again.error else ""
-            say(f"{name}: {said}{why}", style="red" if again.word == "failed" else "green")
+            note(f"{name}: {outcome}{why}", style="red" if again.word == "failed" else "green")
     raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)

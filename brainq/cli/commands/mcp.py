@@ -46,15 +46,15 @@ def pin(
     """
     from brainq.cli.actions.mcp_pins import pin_servers
     from brainq.cli.exit_codes import ExitCode
-    from brainq.cli.output import print_json, say
+    from brainq.cli.output import note, print_json
 
     pinned = pin_servers(server or [])
     if as_json:
         print_json([looked.as_json() for looked in pinned])
     for looked in pinned if not as_json else []:
-        say(looked.said, style="red" if looked.problem else "green")
+        note(looked.summary, style="red" if looked.problem else "green")
         for line in looked.notes:
-            say(f"  {line}")
+            note(f"  {line}")
     raise typer.Exit(ExitCode.FAILED if any(looked.problem for looked in pinned) else ExitCode.OK)
 
 
@@ -68,7 +68,7 @@ def list_tools(as_json: AsJson = False, app: App = "") -> None:
       brainq -A shop.agent:brain mcp list --json
     """
     from brainq.cli.actions.mcp_pins import tool_rows
-    from brainq.cli.output import print_json, say, stdout
+    from brainq.cli.output import note, print_json, stdout
     from brainq.cli.pages.layout import PageTable, fact, key, words
 
     rows = tool_rows()
@@ -90,7 +90,7 @@ def list_tools(as_json: AsJson = False, app: App = "") -> None:
             table.add(*map(str, cells))
         stdout().print(table)
     else:
-        say("no brain has tools of MCP servers")
+        note("no brain has tools of MCP servers")
 
 
 @subcommand(app, "serve")

@@ -47,7 +47,7 @@ def list_memories(
     """
     from dataclasses import asdict
 
-    from brainq.cli.output import clean, print_json, say, stdout
+    from brainq.cli.output import clean, note, print_json, stdout
     from brainq.cli.pages.layout import PageTable, fact, key, words
 
     with _client(session) as client:
@@ -55,12 +55,12 @@ def list_memories(
     if as_json:
         print_json([asdict(row) for row in rows])
     elif not rows:
-        say("no memories")
+        note("no memories")
     else:
         table = PageTable(key("id"), fact("kind", 2), fact("last said", 3), fact("session", 1), words("text", 4))
         for row in rows:
-            said = f"{row.updated_at:%Y-%m-%d}"
-            table.add(str(row.row), row.kind, said, row.session_id, clean(row.text, lines=False))
+            updated = f"{row.updated_at:%Y-%m-%d}"
+            table.add(str(row.row), row.kind, updated, row.session_id, clean(row.text, lines=False))
         stdout().print(table)
 
 
@@ -82,10 +82,10 @@ def forget(
       brainq memory forget --scope ann
     """
     from brainq.cli.exit_codes import ExitCode
-    from brainq.cli.output import counted, print_json, say
+    from brainq.cli.output import counted, note, print_json
     from brainq.errors import InvalidInput
 
-    if sum(given is not None for given in (memory_id, scope, session)) != 1:
+    if sum(choice is not None for choice in (memory_id, scope, session)) != 1:
         raise InvalidInput("ID", "give one of a memory's id, --scope and --session")
     with _client(session) as client:
         if memory_id is None:
@@ -95,9 +95,9 @@ def forget(
     if as_json:
         print_json({"forgotten": forgotten})
     elif forgotten:
-        say(f"{counted(forgotten, 'memory', 'memories')} forgotten", style="green")
+        note(f"{counted(forgotten, 'memory', 'memories')} forgotten", style="green")
     else:
-        say("there is nothing to forget", style="yellow")
+        note("there is nothing to forget", style="yellow")
     if not forgotten:
         raise typer.Exit(ExitCode.NOT_FOUND)
 

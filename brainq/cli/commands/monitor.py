@@ -20,8 +20,8 @@ from brainq.errors import InvalidInput
 def fleet(as_json: AsJson = False, app: App = "") -> None:
     """Show what runs turns: workers, queues, lanes, what was given up.
 
-    Nobody is asked: a worker says every few seconds that it is alive, and the rest stands in Redis and SQL. What is
-    wrong, and what to do, says `brainq doctor`.
+    No worker is asked: each sends a heartbeat every few seconds, and the rest is in Redis and SQL. `brainq doctor`
+    says what is wrong and what to do.
 
     \b
     Examples:
@@ -33,11 +33,11 @@ def fleet(as_json: AsJson = False, app: App = "") -> None:
     from brainq.cli.pages.fleet import print_fleet
 
     with open_brainless_client() as client:
-        seen = client.fleet()
+        state = client.fleet()
     if as_json:
-        print_json(seen.model_dump(mode="json"))
+        print_json(state.model_dump(mode="json"))
     else:
-        print_fleet(stdout(), seen)
+        print_fleet(stdout(), state)
 
 
 # `brainq metrics`: what Prometheus reads, printed, or served where there is no gateway.
@@ -59,8 +59,8 @@ def metrics(
     """Print the metrics of the whole fleet in Prometheus' text format.
 
     The gateway has the same at /metrics, for tokens with the verb `metrics`. Use --serve where there is no gateway,
-    or where Prometheus is to see how things are while SQL is away, which knows the tokens. It asks nobody who he is,
-    so it serves this machine alone.
+    or where Prometheus must work while SQL, which keeps the tokens, is unreachable. No authentication is configured
+    there, so only loopback clients are served.
 
     \b
     Examples:
@@ -68,7 +68,7 @@ def metrics(
       brainq metrics --serve 9464
     """
     from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import say, stdout
+    from brainq.cli.output import note, stdout
 
     with open_brainless_client() as client:
         if port is None:
@@ -76,7 +76,7 @@ def metrics(
             return
         from brainq.cli.actions.metrics_server import serve_metrics
 
-        say(f"metrics at http://127.0.0.1:{port}/metrics")
+        note(f"metrics at http://127.0.0.1:{port}/metrics")
         serve_metrics(client.metrics, port)
 
 
@@ -101,7 +101,7 @@ def flower(
     """Run Flower, which shows workers, queues and tasks in a browser.
 
     This process becomes `celery -A brainq.workers.coordinator flower ...`. Search it for a turn's id to see the
-    turn's tasks; `brainq show` tells more about one turn.
+    turn's tasks; `brainq show` has more about one turn.
 
     \b
     Examples:
@@ -132,6 +132,6 @@ def require_login(address: str, environment: Mapping[str, str]) -> None:
     if not is_loopback and not any(environment.get(name) for name in LOGIN_VARIABLES):
         raise InvalidInput(
             "--address",
-            f"{address!r} can be reached by others, and Flower would ask nobody for a login; "
+            f"{address!r} can be reached by others, and Flower would need no login; "
             "set FLOWER_BASIC_AUTH=user:password, or leave it on 127.0.0.1 behind a proxy that authenticates",
         )

@@ -37,7 +37,7 @@ def dev(
     """Run Redis, SQLite, all four pools and the gateway here. Ctrl+C stops them, a second one at once.
 
     BRAINQ_REDIS_URL and BRAINQ_SQL_URL are used if they are set; else a Redis of its own and SQLite keep their
-    data in .brainq (BRAINQ_DATA_DIR). What is missing is said before anything starts. A worker that dies is
+    data in .brainq (BRAINQ_DATA_DIR). What is missing is reported before anything starts. A worker that dies is
     started again.
 
     \b
@@ -69,7 +69,7 @@ def up(
     running work a minute to end; a second one stops it at once. Without BRAINQ_REDIS_URL a Redis of its own is
     started first, with its data in .brainq (BRAINQ_DATA_DIR). Logs come to the terminal.
 
-    The repository's Procfile says the same for honcho and its like.
+    The repository's Procfile does the same for honcho and its like.
 
     \b
     Examples:
@@ -124,7 +124,7 @@ def worker_command(pool: str, *, concurrency: int | None = None, name: str = "",
     if pool not in WORKER_POOLS:
         from brainq.errors import InvalidInput
 
-        raise InvalidInput("POOL", f"{pool!r} is none of {', '.join(WORKER_POOLS)}")
+        raise InvalidInput("POOL", f"{pool!r} is not one of {', '.join(WORKER_POOLS)}")
     return [
         sys.executable,
         *("-m", "brainq.tasks.start", "-A", f"brainq.workers.{pool}", "worker"),
@@ -142,7 +142,7 @@ def _checked_effects(pool: str, effects: str) -> str:
     known = ("local_write", "network", "destructive")
     unknown = [word for word in effects.split(",") if word.strip().lower() not in known]
     if unknown:
-        raise InvalidInput("--effects", f"{', '.join(unknown) or 'nothing'} is none of {', '.join(known)}")
+        raise InvalidInput("--effects", f"{', '.join(unknown) or 'nothing'} is not one of {', '.join(known)}")
     return effects
 
 
@@ -171,10 +171,10 @@ def serve(
 ) -> None:
     """Run the gateway: turns over HTTP, for any language. Programs submit, follow and steer them.
 
-    On 127.0.0.1 nobody is asked who he is until a token is made. `brainq token create` makes one; from then on
-    every request brings one. On any other --host nobody is let in before. An app with users of its own says who
-    asks: BRAINQ_HTTP_AUTH=module:function. SIGTERM tells open streams to come again, at this or another gateway,
-    and they go on where they were. GET /v1/openapi.json describes all routes; docs/http.md shows them.
+    On 127.0.0.1 callers need no authentication until `brainq token create` makes a token; from then on every
+    request needs one. On any other --host every request needs one from the start. An app with users of its own
+    authenticates them itself: BRAINQ_HTTP_AUTH=module:function. SIGTERM makes open streams reconnect, at this or
+    another gateway, and they go on where they were. GET /v1/openapi.json describes all routes; docs/http.md shows them.
 
     \b
     Examples:
@@ -203,7 +203,7 @@ def serve(
 
 
 def gateway_command() -> list[str]:
-    """The command of the gateway, which takes all it is told from the environment."""
+    """The command of the gateway, which reads its settings from the environment."""
     return [sys.executable, "-m", "brainq.workers.gateway"]
 
 

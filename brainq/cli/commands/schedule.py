@@ -35,7 +35,7 @@ def add(
         str, typer.Option("--on-running", help="Where the last one still runs: skip or queue.")
     ] = "skip",
     missed: Annotated[
-        str, typer.Option("--missed", help="What nobody began in its time: once (for all) or skip.")
+        str, typer.Option("--missed", help="Runs that did not begin in time: once (for all) or skip.")
     ] = "once",
     model: Annotated[str | None, typer.Option("--model", help="provider:model, over the brain's.")] = None,
     brain: Annotated[str | None, typer.Option("--brain", help="Which of several brains.")] = None,
@@ -52,11 +52,11 @@ def add(
     """
     from brainq.cli.connect import open_client
     from brainq.cli.options import parse_span_s
-    from brainq.cli.output import print_json, say
+    from brainq.cli.output import note, print_json
     from brainq.errors import InvalidInput
 
     chosen: dict[str, Any] = {"zone": zone, "on_running": on_running, "missed": missed}
-    if sum(given is not None for given in (cron, every, at, in_)) != 1:
+    if sum(choice is not None for choice in (cron, every, at, in_)) != 1:
         raise InvalidInput("--cron", "give one of --cron, --every, --at and --in")
     when = cron if every is None else parse_span_s("--every", every)
     if at is not None:
@@ -73,7 +73,7 @@ def add(
     if as_json:
         print_json(made.model_dump(mode="json"))
     else:
-        say(f"schedule {made.name}: {_first(made.next_at)}", style="green")
+        note(f"schedule {made.name}: {_first(made.next_at)}", style="green")
 
 
 @subcommand(app, "list")
@@ -84,7 +84,7 @@ def list_schedules(
 ) -> None:
     """List schedules by name, each with its next run."""
     from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import print_json, say, stdout
+    from brainq.cli.output import note, print_json, stdout
     from brainq.cli.pages.layout import PageTable, fact, key, words
 
     with open_brainless_client() as client:
@@ -92,7 +92,7 @@ def list_schedules(
     if as_json:
         print_json([row.model_dump(mode="json") for row in rows])
     elif not rows:
-        say("no schedules")
+        note("no schedules")
     else:
         table = PageTable(key("name"), fact("when", 4), fact("next", 5), fact("last turn", 3), words("note", 1))
         for row in rows:
@@ -118,30 +118,30 @@ def show(name: Name, as_json: AsJson = False, app: App = "") -> None:
 
 @subcommand(app, "pause")
 def pause(name: Name, as_json: AsJson = False, app: App = "") -> None:
-    """Begin nothing of it until it is resumed."""
+    """Begin no turn of it until it is resumed."""
     from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import print_json, say
+    from brainq.cli.output import note, print_json
 
     with open_brainless_client() as client:
         made = client.pause_schedule(name)
     if as_json:
         print_json(made.model_dump(mode="json"))
     else:
-        say(f"schedule {name} is paused", style="green")
+        note(f"schedule {name} is paused", style="green")
 
 
 @subcommand(app, "resume")
 def resume(name: Name, as_json: AsJson = False, app: App = "") -> None:
     """Go on with its next run; what was due meanwhile is left out."""
     from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import print_json, say
+    from brainq.cli.output import note, print_json
 
     with open_brainless_client() as client:
         made = client.resume_schedule(name)
     if as_json:
         print_json(made.model_dump(mode="json"))
     else:
-        say(f"schedule {name}: {_first(made.next_at)}", style="green")
+        note(f"schedule {name}: {_first(made.next_at)}", style="green")
 
 
 @subcommand(app, "remove")
@@ -149,15 +149,15 @@ def remove(name: Name, as_json: AsJson = False, app: App = "") -> None:
     """Forget a schedule. Turns that it has begun go on."""
     from brainq.cli.connect import open_brainless_client
     from brainq.cli.exit_codes import ExitCode
-    from brainq.cli.output import print_json, say
+    from brainq.cli.output import note, print_json
 
     with open_brainless_client() as client:
         was_there = client.remove_schedule(name)
     if as_json:
         print_json({"name": name, "removed": was_there})
     else:
-        told = f"schedule {name} is removed" if was_there else f"no schedule {name}"
-        say(told, style="green" if was_there else "yellow")
+        outcome = f"schedule {name} is removed" if was_there else f"no schedule {name}"
+        note(outcome, style="green" if was_there else "yellow")
     if not was_there:
         raise typer.Exit(ExitCode.NOT_FOUND)
 
@@ -168,7 +168,7 @@ def _instant(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidInput("--at", f"{text!r} is no time; write 2031-01-05T09:00+01:00") from None
+        raise InvalidInput("--at", f"{text!r} is not a time; write 2031-01-05T09:00+01:00") from None
 
 
 def _first(at: datetime | None) -> str:

@@ -40,7 +40,7 @@ def session(session_id: SessionArgument, as_json: AsJson = False, app: App = "")
 def pause(
     session_id: SessionArgument,
     reason: Annotated[
-        str, typer.Option("--reason", help="For people: `brainq show` of a turn that waits says it.")
+        str, typer.Option("--reason", help="For people: `brainq show` of a turn that waits shows it.")
     ] = "",
     as_json: AsJson = False,
     app: App = "",
@@ -54,7 +54,7 @@ def pause(
       brainq resume s1                    lets them begin again
     """
     from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import print_json, say
+    from brainq.cli.output import note, print_json
 
     with open_brainless_client() as client:
         changed = client.session(session_id).pause(reason)
@@ -62,7 +62,7 @@ def pause(
     if as_json:
         print_json({"session_id": session_id, "paused": True, "changed": changed})
     else:
-        say(
+        note(
             f"session {session_id} is paused; `brainq resume {session_id}` lets its turns begin again"
             + ("" if known else "; no turn of it is known yet")
             if changed
@@ -79,18 +79,18 @@ def resume(session_id: SessionArgument, as_json: AsJson = False, app: App = "") 
       brainq resume s1
     """
     from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import print_json, say
+    from brainq.cli.output import note, print_json
 
     with open_brainless_client() as client:
-        found = client.session(session_id)
-        changed = found.is_paused()
-        begun = found.resume()
+        conversation = client.session(session_id)
+        changed = conversation.is_paused()
+        begun = conversation.resume()
     if as_json:
         print_json({"session_id": session_id, "paused": False, "changed": changed, "live": begun})
     elif changed:
-        say(f"session {session_id} goes on" + (f" with turn {begun}" if begun else ""), style="green")
+        note(f"session {session_id} goes on" + (f" with turn {begun}" if begun else ""), style="green")
     else:
-        say(f"session {session_id} was not paused", style="yellow")
+        note(f"session {session_id} was not paused", style="yellow")
 
 
 # `brainq interrupt`, `compact`, `drop`, `ready` and `history`: what a producer does with a session.
@@ -110,16 +110,16 @@ def interrupt(
     """
     from brainq.cli.connect import open_brainless_client
     from brainq.cli.exit_codes import ExitCode
-    from brainq.cli.output import print_json, say
+    from brainq.cli.output import note, print_json
 
     with open_brainless_client() as client:
         stopped = client.session(session_id).interrupt(reason)
     if as_json:
         print_json({"session_id": session_id, "turn_id": stopped})
     elif stopped:
-        say(f"turn {stopped} will be cancelled; `brainq session {session_id}` shows what is next", "green")
+        note(f"turn {stopped} will be cancelled; `brainq session {session_id}` shows what is next", "green")
     else:
-        say(f"session {session_id} has no live turn", style="yellow")
+        note(f"session {session_id} has no live turn", style="yellow")
     if not stopped:
         raise typer.Exit(ExitCode.NOT_FOUND)
 
@@ -151,7 +151,7 @@ def compact(
 
 
 def drop(turn: TurnArgument, as_json: AsJson = False, app: App = "") -> None:
-    """Cancel a turn that still waits for its session's live one. A turn that has begun is left alone: exit code 8.
+    """Cancel a turn that still waits for its session's live one. A turn that has begun goes on: exit code 8.
 
     \b
     Examples:
@@ -159,17 +159,17 @@ def drop(turn: TurnArgument, as_json: AsJson = False, app: App = "") -> None:
     """
     from brainq.cli.connect import open_brainless_client
     from brainq.cli.exit_codes import ExitCode
-    from brainq.cli.output import print_json, say
+    from brainq.cli.output import note, print_json
 
     with open_brainless_client() as client:
-        found = client.find(turn)
-        dropped = client.session(found.session_id).drop(found.turn_id)
+        handle = client.find(turn)
+        dropped = client.session(handle.session_id).drop(handle.turn_id)
     if as_json:
-        print_json({"turn_id": found.turn_id, "session_id": found.session_id, "dropped": dropped})
+        print_json({"turn_id": handle.turn_id, "session_id": handle.session_id, "dropped": dropped})
     elif dropped:
-        say(f"turn {found.turn_id} is dropped; it had not begun", style="green")
+        note(f"turn {handle.turn_id} is dropped; it had not begun", style="green")
     else:
-        say(f"turn {found.turn_id} does not wait; `brainq cancel {found.turn_id}` stops a live one", "yellow")
+        note(f"turn {handle.turn_id} does not wait; `brainq cancel {handle.turn_id}` stops a live one", "yellow")
     if not dropped:
         raise typer.Exit(ExitCode.REFUSED)
 
@@ -182,7 +182,7 @@ def ready(
 ) -> None:
     """Say that all is ready: the turn that waits for it goes on. One to come does not wait.
 
-    A FLAG that nobody waits for is exit code 5. `brainq steer TURN "" --ready` lifts a turn's own readiness hold.
+    A FLAG that no turn waits for is exit code 5. `brainq steer TURN "" --ready` lifts a turn's own readiness hold.
 
     \b
     Examples:
@@ -190,16 +190,16 @@ def ready(
     """
     from brainq.cli.connect import open_brainless_client
     from brainq.cli.exit_codes import ExitCode
-    from brainq.cli.output import print_json, say, short
+    from brainq.cli.output import note, print_json, short
 
     with open_brainless_client() as client:
         released = client.session(session_id).flag(flag).ready()
     if as_json:
         print_json({"session_id": session_id, "flag": flag, "released": released})
     elif released:
-        say(f"{short(flag, 60)} is ready", style="green")
+        note(f"{short(flag, 60)} is ready", style="green")
     else:
-        say(f"session {session_id} has no such flag as {short(flag, 60)!r}, or no more", style="yellow")
+        note(f"session {session_id} has no such flag as {short(flag, 60)!r}, or no more", style="yellow")
     if not released:
         raise typer.Exit(ExitCode.NOT_FOUND)
 
@@ -223,7 +223,7 @@ def history(
     from rich.text import Text
 
     from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import STATUS_STYLES, clean, print_json, say, stdout
+    from brainq.cli.output import STATUS_STYLES, clean, note, print_json, stdout
     from brainq.contracts.message import with_attachment_labels
 
     with open_brainless_client() as client:
@@ -232,7 +232,7 @@ def history(
         print_json([turn.model_dump(mode="json") for turn in turns])
         return
     if not turns:
-        say(f"no turns of session {session_id!r}")
+        note(f"no turns of session {session_id!r}")
     console = stdout()
     for turn in turns:
         console.print(
@@ -241,7 +241,7 @@ def history(
         if not turn.is_kept:
             console.print(Text("  not kept (redact_logs)", "dim"))
             continue
-        for who, said in (("user", with_attachment_labels(turn.user_message, turn.attachments)), ("brain", turn.text)):
-            if said:
-                console.print(Text(f"{who:<6} ", "bold").append(clean(said), "default"), soft_wrap=True)
+        for who, text in (("user", with_attachment_labels(turn.user_message, turn.attachments)), ("brain", turn.text)):
+            if text:
+                console.print(Text(f"{who:<6} ", "bold").append(clean(text), "default"), soft_wrap=True)
         console.print()

@@ -29,10 +29,10 @@ def init(
     Examples:
       brainq init shop && cd shop && brainq dev
     """
-    from brainq.cli.output import say
+    from brainq.cli.output import note
 
     write_project(Path(name).absolute())
-    say(f"made {name}/: {', '.join(PROJECT_FILES.values())}", style="green")
+    note(f"made {name}/: {', '.join(PROJECT_FILES.values())}", style="green")
     typer.echo(f"cd {name}\nbrainq dev" if Path(name).resolve() != Path.cwd() else "brainq dev")
 
 
@@ -43,7 +43,7 @@ def write_project(directory: Path) -> None:
     name = directory.name
     if not _PROJECT_NAME.fullmatch(name):
         raise InvalidInput("NAME", f"{name!r} must be 1 to 40 of a-z 0-9 _ - and begin with a letter, such as shop")
-    there = [kept for kept in PROJECT_FILES.values() if (directory / kept).exists()]
+    there = [path for path in PROJECT_FILES.values() if (directory / path).exists()]
     if there:
         raise InvalidInput("NAME", f"{directory}/ has {', '.join(there)} already; choose another name")
     directory.mkdir(parents=True, exist_ok=True)
@@ -78,17 +78,17 @@ def doctor(as_json: AsJson = False, app: App = "") -> None:
 
     console = stdout()
     styles = {"ok": "green", "warn": "yellow", "FAIL": "bold red"}
-    found = []
+    results = []
     for check in run_checks():
-        found.append(check)
+        results.append(check)
         if not as_json:
             line = Text(f"{check.level:<5}", styles[check.level]).append(f"{check.name:<16}", "bold")
             console.print(line.append(clean(check.said), "default"), soft_wrap=True)
             if check.remedy:
                 console.print(Text(" " * 21 + check.remedy, styles[check.level]), soft_wrap=True)
     if as_json:
-        print_json([check.as_json() for check in found])
-    raise typer.Exit(ExitCode.FAILED if any(check.level == "FAIL" for check in found) else ExitCode.OK)
+        print_json([check.as_json() for check in results])
+    raise typer.Exit(ExitCode.FAILED if any(check.level == "FAIL" for check in results) else ExitCode.OK)
 
 
 # `brainq brains`: the brains of the deployment.
@@ -112,11 +112,11 @@ def brains(as_json: AsJson = False, app: App = "") -> None:
     from brainq.cli.pages.fleet import brains_table
     from brainq.settings.deployment import load_settings
 
-    found = describe_brains(load_brains(load_settings().app))
+    described = describe_brains(load_brains(load_settings().app))
     if as_json:
-        print_json([brain.model_dump(mode="json") for brain in found])
+        print_json([brain.model_dump(mode="json") for brain in described])
     else:
-        stdout().print(brains_table(found))
+        stdout().print(brains_table(described))
 
 
 # `brainq schema`: what other languages send and read, as JSON schemas.

@@ -32,7 +32,7 @@ def token() -> None:
 
 @subcommand(app, "create")
 def create(
-    name: Annotated[str, typer.Argument(help="Whose it is; stands in the record as who decided.")],
+    name: Annotated[str, typer.Argument(help="Whose it is; the record names it as who decided.")],
     sessions: Annotated[
         list[str],
         typer.Option(
@@ -50,7 +50,7 @@ def create(
     as_json: AsJson = False,
     app: App = "",
 ) -> None:
-    """Make a token. It is printed this once, alone on stdout; SQL keeps a hash.
+    """Make a token. It is printed this once, and nothing else on stdout; SQL keeps a hash.
 
     \b
     Examples:
@@ -60,7 +60,7 @@ def create(
     """
     from brainq.access import Tokens
     from brainq.cli.options import parse_span_s
-    from brainq.cli.output import print_json, say
+    from brainq.cli.output import note, print_json
     from brainq.cli.pages import tokens
 
     seconds = None if expires_in is None else parse_span_s("--expires-in", expires_in)
@@ -71,10 +71,10 @@ def create(
         print_json({**tokens.token_json(made.row), "token": made.text})
         return
     typer.echo(made.text)
-    say(f"{tokens.describe_token(made.row)}; kept in {where}", style="green")
-    say("this is the only time it is shown; send it as `Authorization: Bearer ...`")
+    note(f"{tokens.describe_token(made.row)}; kept in {where}", style="green")
+    note("this is the only time it is shown; send it as `Authorization: Bearer ...`")
     if is_first:
-        say(tokens.TOKENS_REQUIRED_NOTE, style="yellow")
+        note(tokens.TOKENS_REQUIRED_NOTE, style="yellow")
 
 
 @subcommand(app, "list")
@@ -87,7 +87,7 @@ def list_tokens(as_json: AsJson = False, app: App = "") -> None:
       brainq token list --json
     """
     from brainq.access import Tokens
-    from brainq.cli.output import print_json, say, stdout
+    from brainq.cli.output import note, print_json, stdout
     from brainq.cli.pages import tokens
 
     with tokens.open_token_store() as (store, where):
@@ -97,7 +97,7 @@ def list_tokens(as_json: AsJson = False, app: App = "") -> None:
     elif rows:
         stdout().print(tokens.tokens_table(rows))
     else:
-        say(f"no tokens in {where}")
+        note(f"no tokens in {where}")
 
 
 @subcommand(app, "revoke")
@@ -106,7 +106,7 @@ def revoke(
     as_json: AsJson = False,
     app: App = "",
 ) -> None:
-    """Let a token in no more, for good. Gateways that run see it within 5 seconds.
+    """Revoke a token for good. Running gateways reject it within 5 seconds.
 
     \b
     Examples:
@@ -114,7 +114,7 @@ def revoke(
     """
     from brainq.access import Tokens
     from brainq.cli.exit_codes import ExitCode
-    from brainq.cli.output import print_json, say
+    from brainq.cli.output import note, print_json
     from brainq.cli.pages import tokens
 
     with tokens.open_token_store() as (store, where):
@@ -122,11 +122,11 @@ def revoke(
         live = [one for one in Tokens(store).list() if one.state == "live"]
     if row is None:
         # What was given may be a token of somewhere else, so it is not repeated.
-        say(f"brainq: {where} has no such token; see `brainq token list`", style="red")
+        note(f"brainq: {where} has no such token; see `brainq token list`", style="red")
         raise typer.Exit(ExitCode.NOT_FOUND)
     if as_json:
         print_json(tokens.token_json(row))
     else:
-        say(f"revoked: {tokens.describe_token(row)}", style="green")
+        note(f"revoked: {tokens.describe_token(row)}", style="green")
         if not live:
-            say(tokens.NO_LIVE_TOKEN_NOTE, style="yellow")
+            note(tokens.NO_LIVE_TOKEN_NOTE, style="yellow")

@@ -80,13 +80,13 @@ def list_turns(
     """
     from brainq.cli.connect import open_operator
     from brainq.cli.options import parse_span_s
-    from brainq.cli.output import print_json, say, stdout
+    from brainq.cli.output import note, print_json, stdout
     from brainq.cli.pages.sessions import turns_table
     from brainq.client.lists import checked_filter, read_metadata_pairs
 
     is_ending = state in tuple(Ending)
     began = None if since is None else datetime.now(UTC) - timedelta(seconds=parse_span_s("--since", since))
-    asked: TurnFilters = {
+    filters: TurnFilters = {
         "session": session,
         "state": None if is_ending else state,
         "ending": state if is_ending else None,
@@ -102,15 +102,15 @@ def list_turns(
         "prompt_tags": tags or [],
         "sort": cast("Sort", sort),
     }
-    checked_filter(**asked)  # before anything is opened
-    with open_operator() as seen:
-        rows = seen.turns(limit=limit, after=after, **asked)
-        if seen.why_away:
-            say(f"Redis is away, this is what SQL knows: {seen.why_away}", style="yellow")
+    checked_filter(**filters)  # before anything is opened
+    with open_operator() as operator:
+        rows = operator.turns(limit=limit, after=after, **filters)
+        if operator.why_away:
+            note(f"Redis is away, this is what SQL knows: {operator.why_away}", style="yellow")
     if as_json:
         print_json([row.model_dump(mode="json") for row in rows])
     elif not rows:
-        say("no turns" + (f" of session {session!r}" if session else "") + (f" in state {state!r}" if state else ""))
+        note("no turns" + (f" of session {session!r}" if session else "") + (f" in state {state!r}" if state else ""))
     else:
         stdout().print(turns_table(rows))
 
@@ -124,7 +124,7 @@ def list_sessions(
 ) -> None:
     """List sessions, the one with the newest turn first.
 
-    How many turns each has had, how its last one stands, and how many wait.
+    How many turns each has had, the state of its last one, and how many wait.
 
     \b
     Examples:
@@ -132,19 +132,19 @@ def list_sessions(
       brainq sessions --prefix acme: --json
     """
     from brainq.cli.connect import open_operator
-    from brainq.cli.output import print_json, say, stdout
+    from brainq.cli.output import note, print_json, stdout
     from brainq.cli.pages.sessions import sessions_table
 
-    with open_operator() as seen:
-        rows = seen.sessions(prefix, limit, after=after)
-        if seen.why_away:
-            say(f"Redis is away, this is what SQL knows: {seen.why_away}", style="yellow")
+    with open_operator() as operator:
+        rows = operator.sessions(prefix, limit, after=after)
+        if operator.why_away:
+            note(f"Redis is away, this is what SQL knows: {operator.why_away}", style="yellow")
     if as_json:
         print_json([row.model_dump(mode="json") for row in rows])
     elif rows:
         stdout().print(sessions_table(rows))
     else:
-        say("no sessions" + (f" that begin with {prefix!r}" if prefix else ""))
+        note("no sessions" + (f" that begin with {prefix!r}" if prefix else ""))
 
 
 # `brainq show`: everything that is known of one turn, or of one of its calls.
@@ -166,7 +166,7 @@ def show(
     judged, and what was first learned in it. Works also for turns that only SQL still knows. A brain with
     `redact_logs` keeps no arguments and results of ended turns.
 
-    TURN-CALL, such as 01k7x2-c1-0, shows one call alone, its arguments and result whole.
+    TURN-CALL, such as 01k7x2-c1-0, shows one call, its arguments and result whole.
 
     \b
     Examples:
@@ -181,16 +181,16 @@ def show(
     from brainq.cli.pages.timeline_bars import print_bars
     from brainq.cli.pages.turn import print_call, print_turn
 
-    with open_operator() as seen:
+    with open_operator() as operator:
         if timeline:
-            bars = seen.timeline(turn)
+            bars = operator.timeline(turn)
             if as_json:
                 print_json(bars.model_dump(mode="json"))
             else:
                 print_bars(stdout(), bars)
             return
-        call = seen.call(turn)
-        facts = None if call else seen.facts(turn)
+        call = operator.call(turn)
+        facts = None if call else operator.facts(turn)
     if as_json:
         print_json(call.model_dump(mode="json") if call else facts.as_json() if facts else None)
     elif call:
@@ -218,16 +218,16 @@ def tail(
     """
     from brainq.cli.actions.submit import follow_events
     from brainq.cli.connect import open_operator
-    from brainq.cli.output import say
+    from brainq.cli.output import note
 
-    with open_operator() as seen:
-        row = seen.find(turn)
-        client = seen.client
+    with open_operator() as operator:
+        row = operator.find(turn)
+        client = operator.client
         if row.state == "rejected":
-            say(f"turn {row.turn_id} was rejected: {row.reject_reason}", style="yellow")
+            note(f"turn {row.turn_id} was rejected: {row.reject_reason}", style="yellow")
             return
         if not follow_events(client.handle(row.turn_id), after=after, as_json=as_json).final:
-            say(
-                f"the events of turn {row.turn_id} are no longer in Redis; `brainq show` tells what SQL kept",
+            note(
+                f"the events of turn {row.turn_id} are no longer in Redis; `brainq show` has what SQL kept",
                 style="yellow",
             )

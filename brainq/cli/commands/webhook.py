@@ -1,4 +1,4 @@
-"""`brainq webhook`: what was sent to those who are told of endings and approvals."""
+"""`brainq webhook`: deliveries of endings and approvals to webhooks."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def list_deliveries(
     from dataclasses import asdict
 
     from brainq.cli.connect import open_operator
-    from brainq.cli.output import print_json, say, stdout
+    from brainq.cli.output import note, print_json, stdout
     from brainq.cli.pages.fleet import deliveries_table
 
-    with open_operator() as seen:
-        rows = seen.deliveries(None if state == "all" else state, limit)
+    with open_operator() as operator:
+        rows = operator.deliveries(None if state == "all" else state, limit)
     if as_json:
         print_json([asdict(row) for row in rows])
     elif rows:
         stdout().print(deliveries_table(rows))
     else:
-        say("no deliveries" + ("" if state == "all" else f" in state {state!r}"))
+        note("no deliveries" + ("" if state == "all" else f" in state {state!r}"))
 
 
 @subcommand(app, "retry")
@@ -55,7 +55,7 @@ def retry(
     as_json: AsJson = False,
     app: App = "",
 ) -> None:
-    """Send again what was given up, as if it were new. The finalizer pool sends it, within a second or two.
+    """Send dead deliveries again, as if they were new. The finalizer pool sends them, within a second or two.
 
     \b
     Examples:
@@ -64,20 +64,20 @@ def retry(
     """
     from brainq.cli.connect import open_operator
     from brainq.cli.exit_codes import ExitCode
-    from brainq.cli.output import counted, print_json, say
+    from brainq.cli.output import counted, note, print_json
     from brainq.errors import InvalidInput
 
     if delivery != "all" and not (delivery.isascii() and delivery.isdigit() and len(delivery) < 19):
         raise InvalidInput(
             "ID", f"{delivery[:60]!r} is neither a delivery's number nor `all`; see `brainq webhook list`"
         )
-    with open_operator() as seen:
-        revived = seen.send_again(None if delivery == "all" else int(delivery))
+    with open_operator() as operator:
+        revived = operator.send_again(None if delivery == "all" else int(delivery))
     if as_json:
         print_json({"retried": revived})
     elif revived:
-        say(f"{counted(revived, 'delivery', 'deliveries')} will be sent again", style="green")
+        note(f"{counted(revived, 'delivery', 'deliveries')} will be sent again", style="green")
     else:
-        say("nothing is dead" if delivery == "all" else f"no delivery {delivery} is dead", style="yellow")
+        note("nothing is dead" if delivery == "all" else f"no delivery {delivery} is dead", style="yellow")
     if not revived and delivery != "all":
         raise typer.Exit(ExitCode.NOT_FOUND)

@@ -60,7 +60,7 @@ class Reloader:
         with self._lock:
             return frozenset(self._changed)
 
-    def look(self) -> None:
+    def restart_if_changed(self) -> None:
         """Start workers and gateway again if a file that they import changed and the brain still loads.
 
         If it does not load, say why, and leave them. Other files start nothing.
@@ -88,7 +88,7 @@ class Reloader:
         self._console.print(f"{names} changed; starting the workers again", style="dim")
         self._fleet.stop(GRACE_S)
         for worker in self._fleet.workers:
-            self._follower.hush(worker)
+            self._follower.mute(worker)
             self._fleet.launch(worker)
         for program in self._beside:
             program.stop()
@@ -97,7 +97,7 @@ class Reloader:
 
 
 def _load_brain_files() -> set[str] | None:
-    """The files of the brains as they are now; None when they cannot be loaded, and why was said.
+    """The files of the brains as they are now; None when they cannot be loaded, and why was printed.
 
     In a process of its own: this one has the old code, and always will.
     """

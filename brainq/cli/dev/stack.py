@@ -58,8 +58,8 @@ def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = No
             require_free_port(LOOPBACK, FLOWER_PORT, "Flower", "`brainq flower --port`")
         if port is not None:
             require_free_port(LOOPBACK, port, "Redis", "`brainq dev --port`")
-        told = settings.redis_url.get_secret_value() if settings.redis_url else None
-        brains = ready_to_start(settings, redis_url=told, writes=settings.data_dir)
+        configured_url = settings.redis_url.get_secret_value() if settings.redis_url else None
+        brains = ready_to_start(settings, redis_url=configured_url, writes=settings.data_dir)
         # From here on things run that have to be stopped; until here Ctrl+C just ends this process.
         stop = stack.enter_context(StopSignals())
         _run_stack(
@@ -107,7 +107,7 @@ def _run_stack(
     others: list[Program] = [flower_program(logs, environment)] if flower else []
     served = 0
     if http and has_http():
-        # Bound here and handed over: between a look and the gateway's own bind, somebody else could take the port.
+        # Bound here and passed on: between a check and the gateway's own bind, another process could take the port.
         listener = stack.enter_context(listener_at(LOOPBACK, settings.http_port))
         served = int(listener.getsockname()[1])
         at = {"BRAINQ_HTTP_HOST": LOOPBACK, "BRAINQ_HTTP_PORT": str(served)}
@@ -117,18 +117,18 @@ def _run_stack(
         stack.callback(other.stop)
         other.launch()
     _print_addresses(console, settings, brains, url, logs, flower=flower, port=port, http=_http_line(http, served))
-    follower.skip()
+    follower.skip_to_end()
     stack.callback(stop_all, fleet, console, stop, DEV_GRACE_S)
     with console.status("starting the workers") if console.is_terminal else nullcontext():
         if not start_all(fleet, others, stop):
             return
-    follower.skip()
+    follower.skip_to_end()
     console.print(Text(f"ready in {duration((time.monotonic() - started) * 1000)}", style="bold green"))
     _print_next_steps(console, settings, brains, reload=reload)
     reloader = Reloader(fleet, gateways, follower, console)
     with reloader.watching(Path.cwd()) if reload else nullcontext():
-        kept = [*([server] if server else []), *others]
-        keep_running(fleet, kept, follower, console, stop, reloader.look)
+        programs = [*([server] if server else []), *others]
+        keep_running(fleet, programs, follower, console, stop, reloader.restart_if_changed)
 
 
 def _print_addresses(
@@ -175,8 +175,8 @@ def _brain_lines(app: str, brains: Brains) -> dict[str, Text]:
 def _tool_summary(brain: Brain) -> Text:
     effects = Counter(spec.effect.value for spec in brain.tools.specs.values())
     tools = Text(", ").join(Text(f"{count} {effect}", EFFECT_STYLES[effect]) for effect, count in effects.items())
-    said = Text(counted(len(brain.tools.specs), "tool"))
-    return said.append(": ").append_text(tools) if effects else said
+    summary = Text(counted(len(brain.tools.specs), "tool"))
+    return summary.append(": ").append_text(tools) if effects else summary
 
 
 def _http_line(wanted: bool, port: int) -> Text:
@@ -211,8 +211,8 @@ def _print_next_steps(console: Console, settings: Settings, brains: Brains, *, r
 
 def _example_message(brain: Brain) -> str:
     """The stand-in answers a greeting with a list of tools; the name of one has it say how to call that."""
-    stands_in = isinstance(brain.model, str) and brain.model.startswith(OFFLINE_PREFIX)
-    return next(iter(brain.tools.specs), "Hello!") if stands_in else "Hello!"
+    is_offline = isinstance(brain.model, str) and brain.model.startswith(OFFLINE_PREFIX)
+    return next(iter(brain.tools.specs), "Hello!") if is_offline else "Hello!"
 
 
 # What `brainq up` does: look, start the pools, keep them running, stop them.
@@ -226,7 +226,7 @@ def run_up(wanted: list[str], *, log_level: str) -> None:
     """Run until Ctrl+C or SIGTERM. Raises SetupError, before anything is started, when something is missing."""
     unknown = [name for name in wanted if name not in (*POOLS, *OTHER_PROGRAMS)]
     if unknown:
-        raise InvalidInput("POOL", f"{', '.join(unknown)} is none of {', '.join((*POOLS, *OTHER_PROGRAMS))}")
+        raise InvalidInput("POOL", f"{', '.join(unknown)} is not one of {', '.join((*POOLS, *OTHER_PROGRAMS))}")
     pools = [pool for pool in POOLS if pool in wanted or not wanted]
     beside = [name for name in OTHER_PROGRAMS if name in wanted]
     settings = load_settings()
@@ -238,8 +238,8 @@ def run_up(wanted: list[str], *, log_level: str) -> None:
         if GATEWAY in beside:
             require_http()
             require_free_port(settings.http_host, settings.http_port, "the gateway", "BRAINQ_HTTP_PORT")
-        told = settings.redis_url.get_secret_value() if settings.redis_url else None
-        ready_to_start(settings, redis_url=told, writes=settings.data_dir)
+        configured_url = settings.redis_url.get_secret_value() if settings.redis_url else None
+        ready_to_start(settings, redis_url=configured_url, writes=settings.data_dir)
         stop = stack.enter_context(StopSignals())
         url, server = stack.enter_context(open_redis(settings))
         environment = {
@@ -251,7 +251,7 @@ def run_up(wanted: list[str], *, log_level: str) -> None:
         logs = settings.data_dir.absolute() / "logs"
         fleet = LocalFleet(logs, environment, log_level=log_level.upper(), pools=pools)
         follower = LogFollower(fleet, console)
-        follower.skip()
+        follower.skip_to_end()
         others = [
             flower_program(logs, environment)
             if name == FLOWER
@@ -264,10 +264,10 @@ def run_up(wanted: list[str], *, log_level: str) -> None:
             stack.callback(other.stop)
             other.launch()
         for worker in fleet.workers:
-            follower.hush(worker)
+            follower.mute(worker)
             fleet.launch(worker)
-        kept = [*([server] if server else []), *others]
-        keep_running(fleet, kept, follower, console, stop, _ReadyNotice(fleet, console).look)
+        programs = [*([server] if server else []), *others]
+        keep_running(fleet, programs, follower, console, stop, _ReadyNotice(fleet, console).show_once)
     console.print("stopped", style="dim")
 
 
@@ -277,9 +277,9 @@ class _ReadyNotice:
     def __init__(self, fleet: LocalFleet, console: Console) -> None:
         self._fleet = fleet
         self._console = console
-        self._said = False
+        self._announced = False
 
-    def look(self) -> None:
-        if not self._said and all(worker.is_ready for worker in self._fleet.workers):
-            self._said = True
+    def show_once(self) -> None:
+        if not self._announced and all(worker.is_ready for worker in self._fleet.workers):
+            self._announced = True
             self._console.print("ready", style="bold green")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from brainq.brain.brains import Brains
 from brainq.brain.loading import load_brains
-from brainq.cli.output import say
+from brainq.cli.output import note
 from brainq.errors import BrainNotLoaded, SetupError
 from brainq.settings.deployment import Settings, load_settings
 from brainq.wiring.preflight import require_start
@@ -39,7 +39,7 @@ def ready_to_start(settings: Settings, *, redis_url: str | None, writes: Path | 
 
 def _print_traceback(error: BrainNotLoaded) -> None:
     if error.shown_traceback:
-        say(error.shown_traceback)
+        note(error.shown_traceback)
 
 
 def _no_brain_message() -> str:
@@ -61,15 +61,15 @@ def _is_importable(module: str) -> bool:
 def imported_files() -> set[str]:
     """The Python files below the working directory that this process has imported, and those that they import later."""
     here = os.path.join(os.path.realpath(os.getcwd()), "")
-    found: set[str] = set()
+    imported: set[str] = set()
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     waiting = [os.path.realpath(file) for file in files if file]
     while waiting:
         file = waiting.pop()
-        if file.startswith(here) and file.endswith(".py") and file not in found:
-            found.add(file)
+        if file.startswith(here) and file.endswith(".py") and file not in imported:
+            imported.add(file)
             waiting += _imported_by(Path(file))
-    return found
+    return imported
 
 
 def _imported_by(file: Path) -> list[str]:
@@ -90,7 +90,7 @@ def _imported_by(file: Path) -> list[str]:
         if name
         for ending in (".py", "/__init__.py")
     ]
-    return [os.path.realpath(found) for found in files if found.is_file()]
+    return [os.path.realpath(file) for file in files if file.is_file()]
 
 
 if __name__ == "__main__":
@@ -99,5 +99,5 @@ if __name__ == "__main__":
         print("\n".join(sorted(imported_files())), file=sys.__stdout__)
     except BrainNotLoaded as failure:
         _print_traceback(failure)
-        say(f"brainq: {failure}", style="red")
+        note(f"brainq: {failure}", style="red")
         sys.exit(1)

@@ -33,7 +33,7 @@ DUPLICATE_SIGNAL_S = 0.3
 
 
 class StopSignals:
-    """Counts the signals that ask to stop, while entered; whoever runs a loop looks.
+    """Counts the signals that ask to stop, while entered; loops look at it.
 
     The handlers set numbers and nothing else. An exception out of a handler may strike anywhere, also inside a
     lock of the standard library (`Popen.poll` has one), which then stays locked for ever.
@@ -45,12 +45,12 @@ class StopSignals:
         self._before: dict[int, Any] = {}
 
     @property
-    def asked(self) -> bool:
+    def stop_requested(self) -> bool:
         """Stop: let running work end."""
         return self._count > 0
 
     @property
-    def insisted(self) -> bool:
+    def kill_requested(self) -> bool:
         """A second one came: stop at once."""
         return self._count > 1
 
@@ -104,17 +104,17 @@ class _ChildHistory:
 
 
 class Supervisor:
-    """Looks after children that were launched already. `say` is told of each death and each return."""
+    """Looks after children that were launched already. `report` gets each death and each return."""
 
     def __init__(
-        self, children: Sequence[Child], say: Callable[[str], None], now: Callable[[], float] = time.monotonic
+        self, children: Sequence[Child], report: Callable[[str], None], now: Callable[[], float] = time.monotonic
     ) -> None:
         self._children = children
-        self._say = say
+        self._report = report
         self._now = now
         self._lives = {child.name: _ChildHistory(now()) for child in children}
 
-    def look(self) -> None:
+    def check_all(self) -> None:
         """Look at each child once, and do what is due."""
         for child in self._children:
             self._check_child(child, self._lives[child.name])
@@ -124,14 +124,14 @@ class Supervisor:
         if child.is_running:
             if not life.is_back and child.is_ready:
                 life.is_back = True
-                self._say(f"{child.name} is back")
+                self._report(f"{child.name} is back")
             return
         if life.again_at is None:
             life.deaths = 1 if now - life.began > STABLE_S else life.deaths + 1
             wait_s = restart_wait_s(life.deaths)
             life.again_at, life.is_back = now + wait_s, False
             when = f"in {wait_s:g} s" if wait_s else "now"
-            self._say(f"{child.name} ended ({describe_exit(child.exit_code)}); starting it again {when}")
+            self._report(f"{child.name} ended ({describe_exit(child.exit_code)}); starting it again {when}")
         if now >= life.again_at:
             life.again_at, life.began = None, now
             child.launch()
@@ -163,12 +163,12 @@ class LogFollower:
         self._hushed: set[str] = set()
         self._width = max(len(worker.name) for worker in fleet.workers)
 
-    def skip(self) -> None:
+    def skip_to_end(self) -> None:
         """Pass over what is in the logs now: banners, and what earlier runs wrote."""
         for worker in self._fleet.workers:
             self._skip(worker)
 
-    def hush(self, worker: LocalWorker) -> None:
+    def mute(self, worker: LocalWorker) -> None:
         """Pass over what a worker that was just started says until it is ready."""
         self._hushed.add(worker.name)
 
@@ -183,8 +183,8 @@ class LogFollower:
                     continue
                 self._hushed.discard(worker.name)
             for line in self._new_lines(worker.log_path):
-                shown = Text(f"{worker.name:>{self._width}} ", style=NAME_STYLES.get(worker.pool, ""))
-                self._console.print(shown.append(clean(line), style="default"), soft_wrap=True)
+                named = Text(f"{worker.name:>{self._width}} ", style=NAME_STYLES.get(worker.pool, ""))
+                self._console.print(named.append(clean(line), style="default"), soft_wrap=True)
 
     def _skip(self, worker: LocalWorker) -> None:
         if worker.log_path.exists():
@@ -202,7 +202,7 @@ class LogFollower:
         return [line for line in whole.decode(errors="replace").splitlines() if line.strip()]
 
 
-# What `brainq dev` and `brainq up` share: workers that are kept running until they are told to stop.
+# What `brainq dev` and `brainq up` share: workers that are kept running until a stop is requested.
 
 POLL_S = 0.1
 
@@ -232,14 +232,14 @@ class WorkerChild:
         return self.worker.process.returncode if self.worker.process else None
 
     def launch(self) -> None:
-        self.follower.hush(self.worker)
+        self.follower.mute(self.worker)
         self.fleet.launch(self.worker)
 
 
 class Program:
     """What runs beside the workers: Flower, the gateway. It ends with this process, also when that is killed.
 
-    grace_s   how long it may take to end when it is told to; 0: it is killed, for it only looks
+    grace_s   how long it may take to end after SIGTERM; 0: it is killed, for it only looks
     passes    open files that it is handed
     """
 
@@ -269,7 +269,7 @@ class Program:
 
     @property
     def is_ready(self) -> bool:
-        """Of a program without a grace: it runs. Others say when they are."""
+        """Of a program without a grace: it runs. Others write a file when they are."""
         return self.is_running and (not self._grace_s or self._ready_path.exists())
 
     @property
@@ -307,8 +307,8 @@ class Program:
         self._close_pipe()
 
     def log_tail(self) -> str:
-        said = self.log_path.read_text(errors="replace").splitlines() if self.log_path.exists() else []
-        return "\n".join(said[-LOG_TAIL_LINES:])
+        lines = self.log_path.read_text(errors="replace").splitlines() if self.log_path.exists() else []
+        return "\n".join(lines[-LOG_TAIL_LINES:])
 
     def _close_pipe(self) -> None:
         if self._pipe >= 0:
@@ -325,9 +325,14 @@ def gateway_program(
 ) -> Program:
     """With a `listener`, a bound socket, it listens on that, and again on it when it is started again."""
     listens = () if listener is None else (listener.fileno(),)
-    given = {LISTENER_FD: str(listens[0])} if listens else {}
+    inherited = {LISTENER_FD: str(listens[0])} if listens else {}
     return Program(
-        "gateway", gateway_command(), logs / "gateway.log", {**environment, **given}, grace_s=grace_s, passes=listens
+        "gateway",
+        gateway_command(),
+        logs / "gateway.log",
+        {**environment, **inherited},
+        grace_s=grace_s,
+        passes=listens,
     )
 
 
@@ -339,19 +344,19 @@ def start_all(fleet: LocalFleet, others: Sequence[Program], stop: StopSignals) -
     for worker in fleet.workers:
         fleet.launch(worker)
     end = time.monotonic() + START_S
-    while not stop.asked:
+    while not stop.stop_requested:
         waiting = [worker for worker in fleet.workers if not worker.is_ready]
         unready = [other for other in others if not other.is_ready]
         if not waiting and not unready:
             return True
         ended = [other for other in unready if not other.is_running or time.monotonic() > end]
         if ended:
-            path, said = ended[0].log_path, ended[0].log_tail()
-            raise SetupError(f"the {ended[0].name} did not start; {path} ends:\n{said}")
+            path, log_tail = ended[0].log_path, ended[0].log_tail()
+            raise SetupError(f"the {ended[0].name} did not start; {path} ends:\n{log_tail}")
         failed = [worker for worker in waiting if not worker.is_running or time.monotonic() > end]
         if failed:
-            said = fleet.log_tail(failed[0])
-            raise SetupError(f"the {failed[0].name} worker did not start; {failed[0].log_path} ends:\n{said}")
+            log_tail = fleet.log_tail(failed[0])
+            raise SetupError(f"the {failed[0].name} worker did not start; {failed[0].log_path} ends:\n{log_tail}")
         time.sleep(POLL_S)
     return False
 
@@ -366,17 +371,17 @@ def keep_running(
 ) -> None:
     """Show what the workers log, and start again what dies, until a stop is asked for."""
     children = [WorkerChild(fleet, worker, follower) for worker in fleet.workers]
-    supervisor = Supervisor([*children, *others], lambda said: console.print(said, style="yellow"))
-    while not stop.asked:
+    supervisor = Supervisor([*children, *others], lambda message: console.print(message, style="yellow"))
+    while not stop.stop_requested:
         time.sleep(POLL_S)
         follower.show()
-        supervisor.look()
+        supervisor.check_all()
         each_look()
 
 
 def stop_all(fleet: LocalFleet, console: Console, stop: StopSignals, grace_s: float) -> None:
     """Stop the workers: warmly, and at once when a second signal comes."""
-    if stop.asked:
-        said = f"stopping: running work has {grace_s:g} s to end; Ctrl+C again stops it now"
-        console.print(f"\n{said}", style="dim")
-    fleet.stop(grace_s, lambda: stop.insisted)
+    if stop.stop_requested:
+        notice = f"stopping: running work has {grace_s:g} s to end; Ctrl+C again stops it now"
+        console.print(f"\n{notice}", style="dim")
+    fleet.stop(grace_s, lambda: stop.kill_requested)

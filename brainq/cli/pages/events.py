@@ -31,7 +31,7 @@ _WHOLE_WORDS = re.compile(r"(?s).*\S(?=\s)")
 class EventPrinter:
     """Prints one line an event, and the model's text as it streams.
 
-    label   begins every line, to tell turns on one console apart; text is then printed once it is whole,
+    label   begins every line, where several turns share a console; text is then printed once it is whole,
             because the lines of other turns come in between
     """
 
@@ -41,7 +41,7 @@ class EventPrinter:
         self._start_ms: int | None = None
         self._tools: dict[str, tuple[str, str]] = {}
         self._tool_width = 0
-        self._shown = ""
+        self._streamed = ""
         self._text = _TextBlock(console, self._margin, stream=not label)
         self._thought = _TextBlock(console, self._margin, stream=not label, style="dim italic")
 
@@ -51,7 +51,7 @@ class EventPrinter:
             self._start_ms = event.at_ms
         data = cast("dict[str, Any]", event.data)
         if event.kind is EventKind.TEXT_DELTA:
-            self._shown += str(data.get("text", ""))
+            self._streamed += str(data.get("text", ""))
             self._thought.close()
             self._text.add(str(data.get("text", "")))
             return
@@ -60,7 +60,7 @@ class EventPrinter:
             self._thought.add(str(data.get("text", "")))
             return
         if event.kind is EventKind.STEP_STARTED:
-            self._shown = ""
+            self._streamed = ""
         replaced = event.kind is EventKind.STEP_STARTED and data.get("attempt", 1) > 1
         self._thought.close(replaced=replaced)
         self._text.close(replaced=replaced)
@@ -79,14 +79,14 @@ class EventPrinter:
     @property
     def text(self) -> str:
         """The model's text of the newest step, as far as it was shown."""
-        return self._shown
+        return self._streamed
 
     def close(self) -> None:
         """End a line of text that is still open; call it when the events stop before the final one."""
         self._thought.close()
         self._text.close()
 
-    def knows(self, call_id: str, tool: str, effect: Effect) -> None:
+    def add_known_call(self, call_id: str, tool: str, effect: Effect) -> None:
         """Name a call whose step was shown elsewhere, as when a reader resumes in the middle."""
         self._name(call_id, tool, effect.value)
 
@@ -97,16 +97,16 @@ class EventPrinter:
 
     def _time(self, at_ms: int) -> str:
         passed_s = max(0, at_ms - (self._start_ms or at_ms)) / 1000
-        shown = f"{passed_s:.3f}" if passed_s < 100 else f"{passed_s:.1f}"
-        return f"{shown:>{_TIME_WIDTH - 2}}  "
+        elapsed = f"{passed_s:.3f}" if passed_s < 100 else f"{passed_s:.1f}"
+        return f"{elapsed:>{_TIME_WIDTH - 2}}  "
 
     def _margin(self) -> str:
         return " " * (_TIME_WIDTH - len(_GUTTER)) + _GUTTER + (self._label + "  " if self._label else "")
 
     def _describe(self, kind: EventKind, data: dict[str, Any]) -> tuple[str, Text, Details]:
-        said = describe_people_event(kind, data)
-        if said is not None:
-            return said
+        described = describe_people_event(kind, data)
+        if described is not None:
+            return described
         match kind:
             case EventKind.TURN_QUEUED:
                 return "turn", _status("queued"), [_wait(data["ahead"], data.get("why", ""))]
@@ -123,8 +123,8 @@ class EventPrinter:
                     self._name(call["call"], str(call["tool"]), str(call["effect"]))
                 return "turn", Text("opens"), [counted(len(data["plan"]), "call"), "before the first step"]
             case EventKind.REFLECTION:
-                said = f"none: {data['stub']}" if data.get("stub") else f"on step {data['step']}"
-                return "aux", Text("reflects"), [said]
+                described = f"none: {data['stub']}" if data.get("stub") else f"on step {data['step']}"
+                return "aux", Text("reflects"), [described]
             case EventKind.COMPACTION:
                 shorter = f"{data['tokens_before']} to about {data['tokens_after']} tokens of context"
                 return "aux", Text("compacts"), [shorter, f"summary by {data['method']}"]
@@ -157,12 +157,12 @@ class EventPrinter:
         for call in data.get("plan") or []:
             self._name(call["call"], str(call["tool"]), str(call["effect"]))
             effects[call["effect"]] = effects.get(call["effect"], 0) + 1
-        asked: Details = [
+        usage: Details = [
             Text(f"{count} {effect}", style=EFFECT_STYLES.get(effect, "")) for effect, count in effects.items()
         ]
         problem: Details = [Text(f"not acted on: {data['problem']}", "yellow")] if data.get("problem") else []
         tokens = f"{data.get('input_tokens', 0)} in, {data.get('output_tokens', 0)} out tokens"
-        return Text("asks"), [counted(data.get("calls", 0), "call"), *asked, *problem, Text(tokens, style="dim")]
+        return Text("asks"), [counted(data.get("calls", 0), "call"), *usage, *problem, Text(tokens, style="dim")]
 
     def _call(self, kind: EventKind, data: dict[str, Any]) -> tuple[Text, Details]:
         if kind is EventKind.APPROVAL_REQUESTED and "tool" in data:
@@ -174,9 +174,9 @@ class EventPrinter:
             named = [Text(tool.ljust(self._tool_width), EFFECT_STYLES.get(effect, "")), styled(effect, EFFECT_STYLES)]
         if data.get("attempt", 1) > 1:
             named.append(Text(f"attempt {data['attempt']}", style="yellow"))
-        said = describe_call_event(kind, data)
-        if said is not None:
-            return said[0], [*named, *said[1]]
+        described = describe_call_event(kind, data)
+        if described is not None:
+            return described[0], [*named, *described[1]]
         if kind is not EventKind.CALL_ENDED:
             return _status(kind.value.split(".")[1]), named
         if data.get("latency_ms"):

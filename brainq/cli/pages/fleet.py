@@ -68,10 +68,10 @@ def print_fleet(console: Console, fleet: Fleet) -> None:
     if fleet.models:
         models = PageTable(key("model"), fact("in a minute", 2), fact("waiting", 2, right=True), words("", 1))
         for model in fleet.models:
-            most = f"{model.taken} of {model.requests or 'any number of'} requests"
+            limits = f"{model.taken} of {model.requests or 'any number of'} requests"
             tokens = f", {model.tokens} tokens at most" if model.tokens else ""
             stopped = f"stopped for {duration(model.stopped_s * 1000)}" if model.stopped_s else ""
-            models.add(clean(model.name, lines=False), most + tokens, str(model.waiting), Text(stopped, "red"))
+            models.add(clean(model.name, lines=False), limits + tokens, str(model.waiting), Text(stopped, "red"))
         print_section(console, "models", models)
 
 

@@ -66,18 +66,18 @@ class PageTable:
         natural = [self._natural(index) for index in range(len(self._columns))]
         widths = fit_columns(self._columns, natural, options.max_width)
         table = Table(box=None, pad_edge=False, show_header=self._header, header_style="dim", padding=(0, GAP, 0, 0))
-        shown = [index for index, width in enumerate(widths) if width]
-        for index in shown:
+        visible = [index for index, width in enumerate(widths) if width]
+        for index in visible:
             column = self._columns[index]
             table.add_column(
                 column.name,
-                # Rich counts the gap behind a column apart from its width.
+                # Rich does not count the gap behind a column in its width.
                 width=widths[index],
                 overflow="fold",
                 justify="right" if column.right else "left",
             )
         for row in self._rows:
-            table.add_row(*(row[index] for index in shown))
+            table.add_row(*(row[index] for index in visible))
         yield table
 
     def _natural(self, index: int) -> int:
@@ -97,23 +97,23 @@ def fit_columns(columns: Sequence[Column], natural: Sequence[int], room: int) ->
         min(width, column.least) if column.kind == "words" else width
         for column, width in zip(columns, natural, strict=True)
     ]
-    shown = {index for index, width in enumerate(natural) if width}
+    visible = {index for index, width in enumerate(natural) if width}
 
     def taken() -> int:
-        return sum(least[index] for index in shown) + GAP * max(0, len(shown) - 1)
+        return sum(least[index] for index in visible) + GAP * max(0, len(visible) - 1)
 
     while taken() > room:
-        optional = [index for index in shown if columns[index].kind != "key"]
+        optional = [index for index in visible if columns[index].kind != "key"]
         if not optional:
             break
-        shown.remove(min(optional, key=lambda index: (columns[index].worth, -index)))
+        visible.remove(min(optional, key=lambda index: (columns[index].worth, -index)))
     left = room - taken()
-    widths = [least[index] if index in shown else 0 for index in range(len(columns))]
-    if left < 0 and shown:
-        widest = max(shown, key=lambda index: widths[index])
+    widths = [least[index] if index in visible else 0 for index in range(len(columns))]
+    if left < 0 and visible:
+        widest = max(visible, key=lambda index: widths[index])
         widths[widest] = max(1, widths[widest] + left)
         return widths
-    for index in sorted(shown, key=lambda index: -columns[index].worth):
+    for index in sorted(visible, key=lambda index: -columns[index].worth):
         if columns[index].kind == "words":
             more = min(left, natural[index] - widths[index])
             widths[index] += more

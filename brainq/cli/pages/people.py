@@ -21,7 +21,7 @@ from brainq.contracts.ids import child_turn_id
 from brainq.contracts.people import Approval, Receipt, StandingHold
 from brainq.contracts.rows import InputRow
 
-# What people are asked of a turn, hold in it, and said into it, as sections of pages.
+# Approvals, holds and inputs of a turn, as sections of pages.
 
 ARGUMENTS_WIDTH = 60
 
@@ -69,7 +69,7 @@ def approval_section(approvals: Sequence[Approval]) -> Group:
     for approval in approvals:
         reason = short(approval.reason, REASON_WIDTH)
         if approval.comment:
-            reason += f"; said: {short(approval.comment, REASON_WIDTH)}"
+            reason += f"; comment: {short(approval.comment, REASON_WIDTH)}"
         table.add(
             approval.call_id,
             Text(approval.tool, EFFECT_STYLES.get(approval.effect.value, "")),
@@ -88,7 +88,7 @@ def approval_section(approvals: Sequence[Approval]) -> Group:
 
 
 def hold_section(turn_id: str, holds: Sequence[StandingHold]) -> Group:
-    """One line a hold that stands, and how to release it."""
+    """One line for each open hold, and how to release it."""
     table = PageTable(key("hold"), fact("kind", 1), words("ends", 3), words("reason", 2))
     for hold in holds:
         left = f"in {duration(hold.ends_in_ms)}" if hold.ends_in_ms > 0 else "now"
@@ -172,7 +172,7 @@ def _decision_time(approval: Approval) -> Text:
     return Text((when + by).strip(), "dim")
 
 
-# Events of people and other programs as lines: what a turn waits for, is held by, and was told.
+# Events of people and other programs as lines: what a turn waits for, what holds it, and its inputs.
 
 Details = list[str | Text]
 
@@ -223,7 +223,7 @@ def describe_people_event(kind: EventKind, data: dict[str, Any]) -> Line | None:
 
 
 def describe_call_event(kind: EventKind, data: dict[str, Any]) -> tuple[Text, Details] | None:
-    """The word and the rest of an event about a call that waits for somebody, or says how far it is; else None."""
+    """The word and the details of an event about a call that waits for a person, or reports progress; else None."""
     match kind:
         case EventKind.CALL_PROGRESS:
             done, total = f"{data.get('done', 0):g}", data.get("total")
@@ -268,8 +268,8 @@ def _short_field(data: dict[str, Any], field: str) -> str:
 
 
 def _quoted_field(data: dict[str, Any], field: str) -> Details:
-    said = clean(str(data.get(field) or ""), lines=False)
-    return [Text(said, style="dim")] if said else []
+    quoted = clean(str(data.get(field) or ""), lines=False)
+    return [Text(quoted, style="dim")] if quoted else []
 
 
 def _diff_counts(diff: str) -> str:

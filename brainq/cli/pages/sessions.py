@@ -68,7 +68,7 @@ def sessions_table(rows: Sequence[ListedSession]) -> PageTable:
     )
     now = datetime.now(UTC)
     for row in rows:
-        stands = [
+        notes = [
             "paused" if row.is_paused else "",
             f"{row.flags} readiness flags" if row.flags else "",
             row.last_turn.message,
@@ -79,7 +79,7 @@ def sessions_table(rows: Sequence[ListedSession]) -> PageTable:
             ago(row.last_turn.accepted_at, now),
             styled(row.last_turn.state, STATUS_STYLES),
             Text(str(row.waiting) if row.waiting else ""),
-            Text(short("; ".join(part for part in stands if part), NOTE_WIDTH), "dim"),
+            Text(short("; ".join(part for part in notes if part), NOTE_WIDTH), "dim"),
         )
     return table
 

@@ -26,8 +26,8 @@ def print_bars(console: Console, timeline: TurnTimeline) -> None:
         line.append(render_bar(bar, whole_ms, timeline.now_ms, room), style).append(" ")
         took_ms = (timeline.now_ms if bar.to_ms is None else bar.to_ms) - bar.from_ms
         line.append(("" if bar.is_exact else "~") + duration(max(0, took_ms)), "dim")
-        if said := short(f"{bar.outcome} {bar.detail}".strip(), 22):
-            line.append(f" {said}", STATUS_STYLES.get(bar.outcome, "dim"))
+        if outcome := short(f"{bar.outcome} {bar.detail}".strip(), 22):
+            line.append(f" {outcome}", STATUS_STYLES.get(bar.outcome, "dim"))
         console.print(line, soft_wrap=True)
     console.print(Text(LEGEND, "dim"), soft_wrap=True)
     if timeline.source == "sql":

@@ -33,29 +33,29 @@ VALUE_WIDTH = 300  # of one call's arguments, or result; --json has all
 
 def call_section(calls: Sequence[TurnCall]) -> PageTable | None:
     """Each call whose content is kept with its arguments, and what it gave back; None without any."""
-    kept = [call for call in calls if call.is_kept]
+    stored = [call for call in calls if call.is_kept]
     table = PageTable(key("call"), words("what", 1), header=False)
-    for call in kept:
+    for call in stored:
         table.add(call.call_id, Text(call.tool, "cyan").append(f"({_call_arguments(call)})", "default"))
         if call.result is not None:
-            said = short(call.result, VALUE_WIDTH)
-            table.add("", Text("→ ", "dim").append(said, "red" if call.is_error else "default"))
-    return table if kept else None
+            result = short(call.result, VALUE_WIDTH)
+            table.add("", Text("→ ", "dim").append(result, "red" if call.is_error else "default"))
+    return table if stored else None
 
 
 def _call_arguments(call: TurnCall) -> str:
-    given = call.arguments
-    return short(given if isinstance(given, str) else json.dumps(given, ensure_ascii=False), VALUE_WIDTH)
+    arguments = call.arguments
+    return short(arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False), VALUE_WIDTH)
 
 
 # The page `brainq show` prints of one call.
 
 
 def print_call(console: Console, call: TurnCall) -> None:
-    """How it stands, and all that it was given and gave back."""
+    """A call's status, with its arguments and its result whole."""
     status = styled(call.status.value, STATUS_STYLES)
-    if said := parked_reason(call) or call.detail:
-        status.append(f"  {clean(said, lines=False)}", "default")
+    if reason := parked_reason(call) or call.detail:
+        status.append(f"  {clean(reason, lines=False)}", "default")
     head = [
         ("call", Text(call.id, "bold")),
         ("session", Text(call.session_id)),
@@ -70,9 +70,9 @@ def print_call(console: Console, call: TurnCall) -> None:
     if not call.is_kept:
         print_section(console, "arguments and result", Text("not kept", "dim"))
         return
-    given = call.arguments
-    shown = given if isinstance(given, str) else json.dumps(given, indent=2, ensure_ascii=False)
-    print_section(console, "arguments", Text(clean(shown)))
+    arguments = call.arguments
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, indent=2, ensure_ascii=False)
+    print_section(console, "arguments", Text(clean(text)))
     if call.result is not None:
         print_section(console, "result", Text(clean(call.result), "red" if call.is_error else ""))
 
@@ -95,9 +95,9 @@ def print_turn(console: Console, facts: TurnFacts) -> None:
             print_section(console, "calls", _trace(snapshot.trace, snapshot.now_ms), *awaited)
     elif facts.calls:
         print_section(console, "calls, from SQL", _trace(facts.calls, 0))
-    said = call_section(facts.calls)
-    if said is not None:
-        print_section(console, "arguments and results", said)
+    section = call_section(facts.calls)
+    if section is not None:
+        print_section(console, "arguments and results", section)
     elif facts.no_messages:
         print_section(console, "arguments and results", Text(facts.no_messages, "dim"))
     if facts.retries:
@@ -151,9 +151,9 @@ def _print_turn_head(console: Console, facts: TurnFacts) -> None:
         head.append(("message", Text(short(facts.request.said, 100))))
     if snapshot and snapshot.state in (TurnState.ACTIVE, TurnState.PARKED):
         head.append(("lease", _lease(snapshot)))
-    if said := clean(row.error or row.reject_reason or "", lines=False):
-        wanted = row.ending is Ending.CANCELLED  # what is said then is somebody's reason, not an error
-        head.append(("reason", Text(said, "yellow")) if wanted else ("error", Text(said, "red")))
+    if reason := clean(row.error or row.reject_reason or "", lines=False):
+        wanted = row.ending is Ending.CANCELLED  # a person's reason, not an error
+        head.append(("reason", Text(reason, "yellow")) if wanted else ("error", Text(reason, "red")))
     for warning in facts.result.warnings if facts.result else ():
         head.append(("warning", Text(clean(warning, lines=False), "yellow")))
     print_head(console, head)
@@ -163,7 +163,7 @@ def _lease(snapshot: TurnSnapshot) -> Text:
     fence = f"fence {snapshot.fence}"
     if not snapshot.owner:
         return Text(
-            f"{'no coordinator is needed now' if snapshot.awaits is Awaits.CALLS else 'nobody holds it'}, {fence}"
+            f"{'no coordinator is needed' if snapshot.awaits is Awaits.CALLS else 'no coordinator holds it'}, {fence}"
         )
     left = duration(snapshot.lease_remaining_ms) + " left" if snapshot.lease_remaining_ms else "lapsed"
     return Text(f"{snapshot.owner}, {left}, {fence}")
@@ -178,10 +178,10 @@ def _budget(budget: BudgetSnapshot, *, ended: bool) -> PageTable:
         ("tokens", budget.tokens_used, budget.tokens_max, ""),
         ("cost", budget.cost_usd, budget.cost_max_usd, "$"),
     ]
-    for name, used, most, unit in rows:
-        shown = _cost_text(used) if unit else f"{used:g}"
-        limit = "no limit" if most is None else f"of {unit}{most:g}"
-        table.add(name, _bar(used, most), shown, Text(limit, "dim"))
+    for name, used, limit, unit in rows:
+        amount = _cost_text(used) if unit else f"{used:g}"
+        most = "no limit" if limit is None else f"of {unit}{limit:g}"
+        table.add(name, _bar(used, limit), amount, Text(most, "dim"))
     if not ended:
         table.add("time", Text(""), Text(duration(budget.remaining_s * 1000)), Text("left", "dim"))
     return table
@@ -192,10 +192,10 @@ def _cost_text(used: float) -> str:
     return dollars(used) if used else ""
 
 
-def _bar(used: float, most: float | None) -> Text:
-    if not most:
+def _bar(used: float, limit: float | None) -> Text:
+    if not limit:
         return Text("")
-    share = min(1.0, used / most)
+    share = min(1.0, used / limit)
     full = round(share * BAR_WIDTH)
     style = "red" if share >= 1 else "yellow" if share >= 0.75 else "green"
     return Text("█" * full, style).append("░" * (BAR_WIDTH - full), "dim")

@@ -28,9 +28,9 @@ class CostSum:
     unknown: int
 
     @classmethod
-    def of(cls, costs: Iterable[float | None]) -> CostSum:
-        given = list(costs)
-        return cls(sum(cost for cost in given if cost is not None), given.count(None))
+    def total(cls, costs: Iterable[float | None]) -> CostSum:
+        known = list(costs)
+        return cls(sum(cost for cost in known if cost is not None), known.count(None))
 
     def __str__(self) -> str:
         if not self.unknown:
@@ -73,7 +73,7 @@ def cost_section(spends: Sequence[Spend]) -> PageTable:
             cost,
         )
     if len(spends) > 1:
-        total = Text(str(CostSum.of(spend.cost_usd for spend in spends)), "bold")
+        total = Text(str(CostSum.total(spend.cost_usd for spend in spends)), "bold")
         table.add(Text("total", "bold"), "", "", *_tokens(spends, writes_cache), total)
     return table
 

@@ -30,7 +30,7 @@ def test_an_operator_needs_no_brain_and_lists_what_is_live(client: Client, setti
         assert [turn.turn_id for turn in operator.turns(state="queued")] == [queued]
         assert operator.client.session("s1").live() == live
         assert operator.given_up(live) == []
-        with pytest.raises(InvalidInput, match="is none of queued"):
+        with pytest.raises(InvalidInput, match="is not one of queued"):
             operator.turns(state="odd")
 
 

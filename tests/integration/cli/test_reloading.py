@@ -64,7 +64,7 @@ def test_only_files_that_are_imported_start_anything_again(tmp_path: Path, proje
     def changed(name: str, text: str) -> None:
         project(name, text)
         wait_until(lambda: str(tmp_path / name) in reloader.pending, f"{name} was seen", 30)
-        reloader.look()
+        reloader.restart_if_changed()
 
     with reloader.watching(tmp_path):
         changed("strange.py", "x = 1\n")

@@ -28,7 +28,7 @@ def test_what_is_wrong_is_said(brainq: Brainq) -> None:
     assert "give one of" in brainq("schedule", "add", "x", "s", "hi", "--every", "30m", "--in", "1h").err
     assert "--cron: '* * *' has 3 fields" in brainq("schedule", "add", "x", "s", "hi", "--cron", "* * *").err
     assert "--every, --at and --in" in brainq("schedule", "add", "x", "s", "hi").err
-    assert "is no time" in brainq("schedule", "add", "x", "s", "hi", "--at", "soon").err
+    assert "is not a time" in brainq("schedule", "add", "x", "s", "hi", "--at", "soon").err
     assert "no schedule 'x'" in brainq("schedule", "show", "x").err
 
 

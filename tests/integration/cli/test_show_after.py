@@ -162,7 +162,7 @@ def test_dollars(cost: float, shown: str) -> None:
 
 
 def test_costs_add_up_and_say_what_is_not_known() -> None:
-    assert str(CostSum.of([0.1, 0.2])) == "$0.3000"
-    assert str(CostSum.of([None, None])) == "no price"
-    assert str(CostSum.of([0.1, None])) == "over $0.1000"
-    assert str(CostSum.of([])) == "$0"
+    assert str(CostSum.total([0.1, 0.2])) == "$0.3000"
+    assert str(CostSum.total([None, None])) == "no price"
+    assert str(CostSum.total([0.1, None])) == "over $0.1000"
+    assert str(CostSum.total([])) == "$0"

@@ -114,7 +114,7 @@ def test_a_directory_that_takes_no_files_is_no_bug(
 def test_up_knows_its_pools(brainq: Brainq) -> None:
     ran = brainq("up", "cereal")
     assert ran.code == ExitCode.USAGE
-    assert "cereal is none of coordinator, parallel, serial, finalizer, flower" in ran.err
+    assert "cereal is not one of coordinator, parallel, serial, finalizer, flower" in ran.err
 
 
 def test_an_env_file_is_read_and_what_is_set_already_wins(

@@ -101,7 +101,7 @@ def test_show_says_what_happens_next_and_what_is_left(brainq: Brainq, client: Cl
     page = brainq("show", turn)
     assert page.code == 0
     assert "step 1 of 3 is next; a coordinator is called" in page.out
-    assert "nobody holds it, fence 0" in page.out
+    assert "no coordinator holds it, fence 0" in page.out
     assert "tell me" in page.out
     assert "of 3" in page.out
     facts = json.loads(brainq("show", turn, "--json").out)

@@ -230,9 +230,7 @@ def test_what_happens_next_is_said_in_one_sentence(gateway: GatewayThread, pump:
     pump.drain()
     assert said(turn_id) == "ended as completed (answered); nothing more happens"
     forget(pump)
-    assert said(turn_id) == (
-        "ended as completed; nothing more happens, Redis has let it go and SQL keeps what was said"
-    )
+    assert said(turn_id) == ("ended as completed; nothing more happens, Redis has let it go and SQL keeps its record")
     problem(gateway.http.get("/v1/turns/nobodys-turn/explain"), 404, "not-found")
 
 

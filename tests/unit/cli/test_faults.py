@@ -37,8 +37,8 @@ def test_sqlites_own_words_are_kept() -> None:
 def test_a_redis_that_goes_away_in_the_middle_is_one_sentence() -> None:
     said, code = describe_error(redis.ConnectionError("Connection closed by server."))
     assert said == (
-        "Redis went away (ConnectionError: Connection closed by server); turns go on when it is back, "
-        "and `brainq doctor` looks"
+        "Redis went away (ConnectionError: Connection closed by server); turns go on when it is back; "
+        "`brainq doctor` checks it"
     )
     assert code is ExitCode.SETUP
     assert "went away" not in describe_error(redis.ResponseError("OOM command not allowed"))[0]

@@ -16,7 +16,7 @@ from brainq.brain.loading import load_brains
 from brainq.cli.help import summary_of
 from brainq.cli.main import COMMANDS, app
 from brainq.cli.options import use_app
-from brainq.cli.output import say
+from brainq.cli.output import note
 from brainq.errors import BrainNotLoaded, InvalidInput
 from brainq.settings.environment import TYPED_OPTIONS
 
@@ -104,5 +104,5 @@ def test_a_brain_that_is_not_there_is_named_as_it_was_typed(given: str, wrong: s
 
 
 def test_a_note_is_printed_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    say("no -A shop:brain: here, :cat:")
+    note("no -A shop:brain: here, :cat:")
     assert capsys.readouterr().err == "no -A shop:brain: here, :cat:\n"

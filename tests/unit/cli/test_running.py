@@ -54,17 +54,17 @@ def test_what_dies_is_started_again_and_both_are_said() -> None:
     clock, said = [0.0], list[str]()
     dying, living = FakeChild("serial", clock=clock), FakeChild("parallel", clock=clock)
     supervisor = Supervisor([dying, living], said.append, lambda: clock[0])
-    supervisor.look()
+    supervisor.check_all()
     assert said == []
     dying.die(-9)
-    supervisor.look()
+    supervisor.check_all()
     assert said == ["serial ended (signal SIGKILL); starting it again now"]
     assert (dying.launched, living.launched) == ([0.0], [])
-    supervisor.look()
+    supervisor.check_all()
     assert len(said) == 1, "it runs, and is not ready yet"
     dying.is_ready = True
-    supervisor.look()
-    supervisor.look()
+    supervisor.check_all()
+    supervisor.check_all()
     assert said[1:] == ["serial is back"]
 
 
@@ -75,7 +75,7 @@ def test_what_keeps_dying_is_started_after_growing_waits_and_never_given_up() ->
     child.die(1)
     while len(child.launched) < 9:
         starts = len(child.launched)
-        supervisor.look()
+        supervisor.check_all()
         if len(child.launched) > starts:
             child.die(1)
         clock[0] += 0.5
@@ -92,7 +92,7 @@ def test_what_ran_for_long_is_started_at_once_again() -> None:
     for _ in range(4):
         clock[0] += 3600
         child.die(-15)
-        supervisor.look()
+        supervisor.check_all()
     assert said == ["coordinator ended (signal SIGTERM); starting it again now"] * 4
 
 
@@ -109,14 +109,14 @@ def test_a_signal_sets_a_flag_and_raises_nothing_and_a_second_insists(monkeypatc
     monkeypatch.setattr("brainq.cli.dev.supervisor.time.monotonic", lambda: now[0])
     before = signal.getsignal(signal.SIGTERM)
     with StopSignals() as stop:
-        assert not stop.asked
+        assert not stop.stop_requested
         for number in (signal.SIGINT, signal.SIGTERM):
             os.kill(os.getpid(), number)  # the same Ctrl+C, passed on by a wrapper
-        assert stop.asked
-        assert not stop.insisted
+        assert stop.stop_requested
+        assert not stop.kill_requested
         now[0] += 1
         os.kill(os.getpid(), signal.SIGHUP)
-        assert stop.insisted
+        assert stop.kill_requested
     assert signal.getsignal(signal.SIGTERM) is before
 
 

@@ -60,7 +60,7 @@ def test_a_call_is_named_by_its_steps_plan() -> None:
 def test_a_reader_that_resumes_names_calls_by_the_trace() -> None:
     out = StringIO()
     timeline = EventPrinter(Console(file=out, width=200))
-    timeline.knows("c1-0", "read_note", Effect.READ_ONLY)
+    timeline.add_known_call("c1-0", "read_note", Effect.READ_ONLY)
     timeline.show(TurnEvent(seq=9, kind=EventKind.CALL_RUNNING, at_ms=1, data={"call": "c1-0", "attempt": 1}))
     assert "read_note" in out.getvalue()
 
