@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from opentelemetry.trace import INVALID_SPAN, Span
+
 from brainq.brain.brain import Brain
 from brainq.brain.brains import ByBrain
 from brainq.calls.attempt import Abandon, run_in_own_thread
@@ -17,25 +19,24 @@ from brainq.calls.event_loop import stop_tool_loop
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.intent_gate import IntentGate
 from brainq.calls.parking import Parker
-from brainq.calls.report import NEVER_STARTED, CallReport, make_report, never_started_report
+from brainq.calls.report import NEVER_STARTED, make_report, never_started_report
 from brainq.calls.results import CallReturn
 from brainq.calls.server_tasks import ServerTaskWatcher
 from brainq.calls.settle import CallSettler, ResultFiles, settled_as
 from brainq.contracts.call import Progress, ToolFailure, ToolOutcome, ToolTimeout, new_outside_token
-from brainq.contracts.claim import CallClaim, CallRef, NoClaim, SettleReply
+from brainq.contracts.claim import CallClaim, CallRef, NoClaim
 from brainq.contracts.memory import MemoryRetriever, RetrievedMemory
-from brainq.contracts.status import Effect, TraceStatus, WorkOutcome
+from brainq.contracts.status import Effect
 from brainq.leases import LeaseRenewer
 from brainq.observe import telemetry_names as names
 from brainq.observe.logs import MissingBrainLog, logger
-from brainq.observe.model_spans import excluding_content
-from brainq.observe.tracing import Span
+from brainq.observe.tracing import end_span, in_span
 from brainq.observe.turn_spans import call_span, end_call
 from brainq.ports.people import Brakes, ChildTurns
 from brainq.ports.redis_calls import Calls, Holds, Lanes, Outside, StopSignals
 from brainq.ports.redis_turns import Budgets
 from brainq.ports.sql import CallRows
-from brainq.tools.context import RunContext, SideOutputs
+from brainq.tools.context import RunContext
 from brainq.tools.context_pack import MEMORY_TOOL
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.mcp.session_pool import close_sessions
@@ -115,6 +116,7 @@ class RunningCall:
     """One call. Where its function is cut off, it is settled in another thread, while the function has this one.
 
     held   what goes on until the call is settled: beats for its lease, an ear for stops
+    span   ends when the call is settled, whatever its function does then
     did    what was done, in a word
     """
 
@@ -126,6 +128,7 @@ class RunningCall:
     lanes: Lanes
     held: ExitStack
     abandon: Abandon
+    span: Span = INVALID_SPAN
     did: str = "not settled"
     has_ended: bool = False
 
@@ -146,8 +149,12 @@ class RunningCall:
     def _settle(self, ended: CallReturn) -> str:
         if isinstance(ended, ToolTimeout) and ended.still_running and self.claim.lanes:
             self.beats.renew(self._keep_lanes, _ignore)
-        self.did = self.settler.end(self.claim, self.tool, self.context, ended)
-        return self.did
+        try:
+            self.did = self.settler.end(self.claim, self.tool, self.context, ended, self.span)
+            self.span.set_attribute(names.DID, str(self.did))
+            return self.did
+        finally:
+            end_span(self.span)
 
     def _cut_off(self, timeout: ToolTimeout) -> None:
         with self.held:
@@ -279,12 +286,16 @@ class CallRunner:
             return self._start(work, call, runs_alone=runs_alone)
 
     def _start(self, work: CallRuntime, call: RunningCall, *, runs_alone: bool) -> str:
-        claim = call.claim
-        if not claim.effect.is_read and (word := work.starts.start(claim)) != "started":
-            if word == "closed":  # a turn that is being cancelled waits for its calls: this one is over
-                work.settler.settle(claim, NEVER_STARTED, never_started_report(claim))
-            return NOT_STARTED
-        return call.run_apart(self._executor) if runs_alone else call.run(self._executor)
+        claim, redact = call.claim, work.brain.redact_logs
+        with in_span(call_span(claim, work.brain.name, content=not redact), redact=redact) as call.span:
+            if not claim.effect.is_read and (word := work.starts.start(claim)) != "started":
+                if word == "closed":  # a turn that is being cancelled waits for its calls: this one is over
+                    report = never_started_report(claim)
+                    end_call(call.span, report.status)
+                    work.settler.settle(claim, NEVER_STARTED, report)
+                call.span.set_attribute(names.DID, NOT_STARTED)
+                return NOT_STARTED
+            return call.run_apart(self._executor) if runs_alone else call.run(self._executor)
 
     def _not_loaded(self, claim: CallClaim, work: CallRuntime) -> str:
         outcome = ToolFailure(
@@ -317,55 +328,3 @@ class CallRunner:
             outside_token=self._calls.give_token(claim, new_token) if is_apart else "",
             give_token=partial(self._calls.give_token, claim),
         )
-
-
-# Calls in a process whose spans somebody records.
-
-
-@dataclass(frozen=True, slots=True)
-class TracedSettler(CallSettler):
-    """Settles one attempt by `plain`. `span` ends when it is settled, whatever its function does then."""
-
-    plain: CallSettler
-    span: Span
-
-    def end(self, claim: CallClaim, tool: Tool, context: RunContext, ended: CallReturn) -> WorkOutcome:
-        try:
-            did = CallSettler.end(self, claim, tool, context, ended)
-            if did == TraceStatus.PARKED:
-                end_call(self.span, TraceStatus.PARKED)
-            self.span.note({names.DID: str(did)})
-            return did
-        finally:
-            self.span.end()
-
-    def end_late(self, claim: CallClaim, outcome: ToolOutcome) -> None:
-        self.plain.end_late(claim, outcome)
-
-    def settle(
-        self,
-        claim: CallClaim,
-        outcome: ToolOutcome,
-        report: CallReport,
-        outputs: SideOutputs | None = None,
-        *,
-        still_runs: bool = False,
-    ) -> SettleReply:
-        error_type = outcome.error_type if isinstance(outcome, ToolFailure) else ""
-        said = None if self.brain.redact_logs else report.message.content
-        end_call(self.span, report.status, error_type, said)
-        return self.plain.settle(claim, outcome, report, outputs, still_runs=still_runs)
-
-
-class TracedCallRunner(CallRunner):
-    """Opens a span for each attempt at a call."""
-
-    def _start(self, work: CallRuntime, call: RunningCall, *, runs_alone: bool) -> str:
-        redacts = work.brain.redact_logs
-        span, plain = call_span(call.claim, work.brain.name, content=not redacts), call.settler
-        call.settler = TracedSettler(plain.brain, plain.calls, plain.starts, plain.parker, plain.files, plain, span)
-        with span, excluding_content(redacts):
-            did = super()._start(work, call, runs_alone=runs_alone)
-            if did == NOT_STARTED:
-                span.note({names.DID: did})
-            return did

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from opentelemetry.trace import INVALID_SPAN, Span
+
 from brainq.brain.brain import Brain
 from brainq.calls.intent_gate import IntentGate
 from brainq.calls.parking import Parker
@@ -21,6 +23,7 @@ from brainq.contracts.status import CALL_FAILURES, TraceStatus, WorkFailure, Wor
 from brainq.observe.logs import logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
+from brainq.observe.turn_spans import end_call
 from brainq.ports.redis_calls import Calls
 from brainq.ports.sql import Blobs
 from brainq.tools.context import RunContext, SideOutputs
@@ -71,13 +74,17 @@ class CallSettler:
     parker: Parker
     files: ResultFiles
 
-    def end(self, claim: CallClaim, tool: Tool, context: RunContext, ended: CallReturn) -> WorkOutcome:
+    def end(
+        self, claim: CallClaim, tool: Tool, context: RunContext, ended: CallReturn, span: Span = INVALID_SPAN
+    ) -> WorkOutcome:
         """Its function has ended, or was cut off. Returns what was done, in a word."""
         outputs = context.outputs()
         if isinstance(ended, Pending | ChildTurn | ServerTask):
             parked = self.parker.park(claim, ended, outputs)
             if isinstance(parked, SettleReply):
                 # A write's intent stays open: its outcome is what comes from outside.
+                if parked.word == "PARKED":
+                    end_call(span, TraceStatus.PARKED)
                 return settled_as(parked.word.lower(), None)
             ended = parked
         if outputs.files and isinstance(ended, ToolSuccess):
@@ -89,6 +96,8 @@ class CallSettler:
             self._call_hook(claim, tool, outcome)
         # What was cut off still runs, whatever is said of it.
         still_runs = isinstance(ended, ToolTimeout) and ended.still_running
+        error_type = outcome.error_type if isinstance(outcome, ToolFailure) else ""
+        end_call(span, report.status, error_type, None if self.brain.redact_logs else report.message.content)
         reply = self.settle(claim, outcome, report, outputs, still_runs=still_runs)
         if reply.word == "LATE" and not claim.effect.is_read:
             self.starts.record(claim, outcome, late=True)

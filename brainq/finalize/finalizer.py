@@ -10,8 +10,11 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
+
+from opentelemetry.trace import INVALID_SPAN
 
 from brainq.brain.brains import ByBrain
 from brainq.contracts.claim import FinalStepClaim, NoClaim
@@ -27,6 +30,8 @@ from brainq.leases import LeaseRenewer
 from brainq.observe.logs import MissingBrainLog, logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
+from brainq.observe.tracing import in_span, tracer
+from brainq.observe.turn_spans import final_span, record_turn
 from brainq.ports.people import ChildTurns, LaterStepThreads, TaskEvents
 from brainq.ports.redis_turns import FinalChain
 from brainq.ports.sql import FinalizerRecords
@@ -222,7 +227,21 @@ class TurnFinalizer:
         step = self._work(claim).order.get(claim.step)
         if step is None:
             raise LookupError(f"step {claim.step!r} is not known here")
-        step.run(self._context(claim))
+        with self._span(claim):
+            step.run(self._context(claim))
+
+    def _span(self, claim: FinalStepClaim) -> AbstractContextManager[object]:
+        """Of one try of a step. The turn is read for it: only where it is recorded."""
+        if tracer() is None:
+            return INVALID_SPAN
+        return in_span(final_span(claim, self._read.turn(claim).request), redact=self._work(claim).redacts)
+
+    def _record_turn(self, claim: FinalStepClaim) -> None:
+        """The result is out: nothing that telemetry does may fail the step."""
+        try:
+            record_turn(self._read.turn(claim), self._work(claim).brain.name)
+        except Exception as failure:
+            log.warning("turn not recorded in its trace", turn_id=claim.turn_id, why=type(failure).__name__)
 
     def _needs_quarantine(self, claim: FinalStepClaim) -> bool:
         return claim.lost >= MAX_LOST_WORKERS and self._alone is not None
@@ -230,12 +249,13 @@ class TurnFinalizer:
     def _run(self, step: FinalStep, context: StepContext, *, bounded: bool = True) -> None:
         """`bounded`: by its limit; else whoever calls looks after that."""
         limit_s = _limit_s(step)
-        if context.claim.lost >= MAX_LOST_WORKERS and self._alone is not None:
-            self._alone(context.claim, limit_s)
-        elif limit_s is None or not bounded:
-            step.run(context)
-        else:
-            call_within(limit_s, f"step {step.name!r}", lambda: step.run(context))
+        with self._span(context.claim):
+            if context.claim.lost >= MAX_LOST_WORKERS and self._alone is not None:
+                self._alone(context.claim, limit_s)
+            elif limit_s is None or not bounded:
+                step.run(context)
+            else:
+                call_within(limit_s, f"step {step.name!r}", lambda: step.run(context))
 
     def _work(self, claim: FinalStepClaim) -> FinalizerRuntime:
         return self._brains.of(claim.brain) or self._missing
@@ -323,6 +343,14 @@ class TurnFinalizer:
 
     def _go_on(
         self, claim: FinalStepClaim, until: float, outgoing: Sequence[TurnResult] = ()
+    ) -> tuple[str, FinalStepClaim | None]:
+        did, following = self._settle(claim, until, outgoing)
+        if claim.step == RESULT and did != "lost" and tracer() is not None:
+            self._record_turn(claim)
+        return did, following
+
+    def _settle(
+        self, claim: FinalStepClaim, until: float, outgoing: Sequence[TurnResult]
     ) -> tuple[str, FinalStepClaim | None]:
         order, past = self._work(claim).order, StepHistory.read(claim.past)
         if claim.base:

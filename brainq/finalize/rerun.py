@@ -17,7 +17,7 @@ from brainq.finalize.step_order import FinalizerRuntime, StepOrder
 from brainq.finalize.steps import StepContext
 from brainq.memory.judge_runner import JudgeRunner
 from brainq.observe.logs import logger
-from brainq.observe.model_spans import excluding_content
+from brainq.observe.tracing import in_span
 from brainq.observe.turn_spans import final_span
 from brainq.ports.people import ChildTurns
 from brainq.ports.redis_turns import FinalChain
@@ -200,7 +200,7 @@ class StepRerunner:
         tries = 1 if row is None else row.tries + 1
         claim = FinalStepClaim(session_id, turn_id, name, RERUN_OWNER, fence=0, tries=tries, sent=True)
         try:
-            with final_span(claim, turn.request), excluding_content(work.redacts):
+            with in_span(final_span(claim, turn.request), redact=work.redacts):
                 step.run(
                     StepContext(
                         claim,

@@ -22,7 +22,7 @@ from brainq.memory.words import cut
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import call_spends, record_calls
 from brainq.observe.logs import logger
-from brainq.observe.model_spans import excluding_content
+from brainq.observe.tracing import in_span
 from brainq.observe.turn_spans import judge_span
 from brainq.ports.sql import JudgementRows
 from brainq.processes.bounded_call import call_within
@@ -206,7 +206,7 @@ class JudgeRunner:
             if turn is None:
                 return self._give_up(turn_id, judge_name, tries, NO_CONTENT)
             span = judge_span(session_id, turn_id, turn.traceparent, judge_name, tries)
-            with span, excluding_content(work.redact), record_calls() as calls:
+            with in_span(span, redact=work.redact), record_calls() as calls:
                 judgement = self._judge(judge, judge_case(turn), work.redact)
         except Exception as failure:
             return self._failed(turn_id, judge_name, tries, failure, work.redact)

@@ -17,6 +17,7 @@ from brainq.models.base import Provider
 from brainq.models.costs import AuxiliaryCall, cost_usd, record_call
 from brainq.observe.metrics.recording import record_model_call
 from brainq.observe.model_spans import chat_span
+from brainq.observe.tracing import in_span
 from brainq.processes.bounded_call import call_within
 
 OVERRUN_S = 1.0  # for a provider that raises at its deadline itself
@@ -62,7 +63,7 @@ class AuxiliaryModel:
         )
         chat = chat_span(self.provider, request)
         places = self.permits.activate() if self.permits is not None else nullcontext()
-        with chat.span, places, record_model_call(self.provider.name, self.model, purpose) as record:
+        with in_span(chat.span), places, record_model_call(self.provider.name, self.model, purpose) as record:
             reply = self._metered_reply(request)
             chat.reply(reply)
             by = reply.answered_by or AnsweredBy(provider=self.provider.name, model=self.model)

@@ -10,8 +10,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from brainq.observe.tracing import current_place
-
 _ids: ContextVar[dict[str, str] | None] = ContextVar("brainq_log_ids", default=None)
 
 
@@ -45,6 +43,8 @@ def turn_log_ids(session_id: str, turn_id: str, call_id: str = "") -> Generator[
 def current_log_ids() -> dict[str, str]:
     """turn_id, session_id, call_id, and request_id in a gateway; with telemetry on trace_id and span_id, as W3C writes
     them. Empty: no turn, and no request."""
+    from brainq.observe.tracing import current_place  # here: `brainq --help` needs no OpenTelemetry
+
     ids = _ids.get()
     if ids is None:
         return {}

@@ -4,37 +4,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
+
+from opentelemetry.trace import INVALID_SPAN, Span, SpanKind
 
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply, ModelRequest, ModelRetry
 from brainq.observe import telemetry_names as names
-from brainq.observe.tracing import NO_SPAN, Span, tracer
+from brainq.observe.tracing import content_is_excluded, note, tracer
 
-# Content in spans: what was said, as JSON in the form of the GenAI conventions. Only where somebody asked for it.
+# Content in spans: messages as JSON in the form of the GenAI conventions. Only where it was asked for.
 #
 # A brain with `redact_logs` keeps its content out of them, too. Attachments and reasoning are left out.
-
-_content_excluded: ContextVar[bool] = ContextVar("brainq_content_kept_out", default=False)
-
-
-@contextmanager
-def excluding_content(redact: bool) -> Generator[None]:
-    """No content is recorded within, if `redact`."""
-    token = _content_excluded.set(redact)
-    try:
-        yield
-    finally:
-        _content_excluded.reset(token)
-
-
-def content_is_excluded() -> bool:
-    """Whether content is kept out here."""
-    return _content_excluded.get()
 
 
 def messages_json(messages: Sequence[Message]) -> str:
@@ -68,7 +51,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 class ChatSpan:
-    """One model call, or nothing where telemetry is off."""
+    """One model call. `span` is to be entered."""
 
     def __init__(self, span: Span, *, content: bool) -> None:
         self.span = span
@@ -77,19 +60,22 @@ class ChatSpan:
         self._is_answering = False
 
     def chunk(self) -> None:
-        """Something of the answer came."""
+        """A piece of the answer came."""
         if not self._is_answering:
             self._is_answering = True
-            self.span.note({names.FIRST_CHUNK_S: round(time.monotonic() - self._began_s, 3)})
+            self.span.set_attribute(names.FIRST_CHUNK_S, round(time.monotonic() - self._began_s, 3))
 
     def retry(self, retry: ModelRetry) -> None:
         """The service is asked again."""
-        self.span.event(names.MODEL_RETRY, {names.RETRY_KIND: retry.kind, names.RETRY_WAIT_S: retry.wait_s})
+        self.span.add_event(names.MODEL_RETRY, {names.RETRY_KIND: retry.kind, names.RETRY_WAIT_S: retry.wait_s})
 
     def reply(self, reply: ModelReply) -> None:
         """The whole answer."""
+        if not self.span.is_recording():
+            return
         usage = reply.usage
-        self.span.note(
+        note(
+            self.span,
             {
                 names.RESPONSE_MODEL: reply.model or None,
                 names.FINISH_REASONS: [reply.finish_reason] if reply.finish_reason else None,
@@ -98,24 +84,15 @@ class ChatSpan:
                 names.CACHE_READ_TOKENS: usage.cache_read_tokens or None,
                 names.CACHE_CREATION_TOKENS: usage.cache_creation_tokens or None,
                 names.OUTPUT_MESSAGES: reply_json(reply) if self._content else None,
-            }
+            },
         )
 
 
-class _NoChatSpan(ChatSpan):
-    def chunk(self) -> None: ...
-    def retry(self, retry: ModelRetry) -> None: ...
-    def reply(self, reply: ModelReply) -> None: ...
-
-
-_NO_CHAT = _NoChatSpan(NO_SPAN, content=False)
-
-
 def chat_span(provider: object, request: ModelRequest) -> ChatSpan:
-    """A call of `provider`, below whatever is open in this context. Its `span` is to be entered."""
+    """A call of `provider`, below what is open in this context."""
     recorder = tracer()
     if recorder is None:
-        return _NO_CHAT
+        return ChatSpan(INVALID_SPAN, content=False)
     content = recorder.content and not content_is_excluded()
     host, port = _server(provider)
     span = recorder.start(
@@ -135,7 +112,7 @@ def chat_span(provider: object, request: ModelRequest) -> ChatSpan:
             names.SERVER_PORT: port,
             names.INPUT_MESSAGES: messages_json(request.messages) if content else None,
         },
-        kind="client",
+        kind=SpanKind.CLIENT,
     )
     return ChatSpan(span, content=content)
 

@@ -6,59 +6,17 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from brainq.observe import telemetry_names as names
 from brainq.observe.log_redaction import without_password
 from brainq.observe.logs import logger
-from brainq.observe.tracing import TraceContext, install_tracer, tracer
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
-    from opentelemetry.trace import SpanContext, TracerProvider
-
-    from brainq.observe.tracing import Tracer
-
-
-# What a host application traces by itself, read from OpenTelemetry where the application uses it.
-#
-# A program that never imported OpenTelemetry has no span open, and is not made to import it.
-
-
-def host_place() -> TraceContext | None:
-    """The place of the span that is open in this context, of whoever it is; None: there is none."""
-    trace = sys.modules.get("opentelemetry.trace")
-    if trace is None:
-        return None
-    found: SpanContext = trace.get_current_span().get_span_context()
-    return place_of(found) if found.is_valid else None
-
-
-def place_of(found: SpanContext) -> TraceContext:
-    """A span's place, as ours."""
-    return TraceContext(found.trace_id, found.span_id, int(found.trace_flags) & 1)
-
-
-def host_tracer() -> Tracer | None:
-    """Records by the provider that the host application has set; None where it has set none."""
-    trace, sdk = sys.modules.get("opentelemetry.trace"), sys.modules.get("opentelemetry.sdk.trace")
-    if trace is None or sdk is None:
-        return None
-    provider = trace.get_tracer_provider()
-    return _tracer_of(provider) if isinstance(provider, sdk.TracerProvider) else None
-
-
-@cache
-def _tracer_of(provider: TracerProvider) -> Tracer:
-    from brainq.observe.otel import OtelTracer
-
-    return OtelTracer(provider, content=captures_content())
-
 
 # What OpenTelemetry's own environment says of traces and metrics. Pure, and imports nothing of it.
 
@@ -140,13 +98,15 @@ def start_traces(role: str) -> Callable[[], None]:
 
     Returns what sends the rest when the process stops, in STOP_S at most. Never raises: telemetry stops no worker.
     """
+    from opentelemetry.trace import get_tracer_provider
+
+    from brainq.observe.tracing import record_spans, tracer
+
     wanted = traces_exporter()
     if tracer() is not None:
         return _do_nothing
     try:
-        host = host_tracer()
-        if host is not None:
-            install_tracer(host)
+        if record_spans(get_tracer_provider(), content=captures_content()):  # the application's own
             return _do_nothing
         if wanted.exporter == "none":
             return _do_nothing
@@ -172,7 +132,7 @@ def _start(wanted: ExporterChoice, role: str) -> Callable[[], None]:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
 
-    from brainq.observe.otel import OtelTracer
+    from brainq.observe.tracing import record_spans
 
     exporter: SpanExporter
     if wanted.exporter == "console":
@@ -185,7 +145,7 @@ def _start(wanted: ExporterChoice, role: str) -> Callable[[], None]:
     delay_ms = None if os.environ.get("OTEL_BSP_SCHEDULE_DELAY") else BATCH_MS
     provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=delay_ms))
     trace.set_tracer_provider(provider)  # what the tools' libraries record goes the same way
-    install_tracer(OtelTracer(provider, content=captures_content()))
+    record_spans(provider, content=captures_content())
     log.info("traces are sent", to=without_password(wanted.where) or wanted.exporter)
     return lambda: _stop(provider.shutdown)
 

@@ -1,68 +1,101 @@
-"""Tracing without OpenTelemetry: a turn's place in a trace, spans that the machines open, and the tracer that
-may record them.
+"""Spans by OpenTelemetry's API: the tracer of this process, and places in a trace that follow from a turn's id.
+
+Without a tracer provider every span is `INVALID_SPAN`, and entering it does nothing. Every process knows the id of a
+turn's `invoke_agent` span and those of its calls without asking. So the spans of all processes are in one tree, also
+those that are sent before their parent has ended, and a worker that dies loses only its own.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import TracebackType
-from typing import Literal, Protocol, Self
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from functools import cache
+from importlib.metadata import version
+from typing import Any
 
-# Where a turn is in a trace: W3C trace context, and ids that follow from the turn's own.
-#
-# Whoever works on a turn knows, without asking anybody, the id of its `invoke_agent` span and those of its calls. So
-# spans of any process are in one tree, also those that are sent before their parent has ended, and a worker that dies
-# takes none but its own along.
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import (
+    INVALID_SPAN,
+    INVALID_SPAN_CONTEXT,
+    Link,
+    NonRecordingSpan,
+    Span,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+)
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-_FORM = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+from brainq.errors import NOT_SENT, ProviderError
+from brainq.observe import telemetry_names as names
 
-SAMPLED = 1
+MS = 1_000_000  # in ns
 
+Value = str | bool | int | float | Sequence[str]
 
-@dataclass(frozen=True, slots=True)
-class TraceContext:
-    """A span's place: its trace, its id, and its flags (1: it is recorded)."""
+Attributes = Mapping[str, Value | None]
 
-    trace_id: int
-    span_id: int
-    flags: int = SAMPLED
+"""What is None is left out."""
 
-    @property
-    def traceparent(self) -> str:
-        """As W3C writes it."""
-        return f"00-{self.trace_id:032x}-{self.span_id:016x}-{self.flags & SAMPLED:02x}"
+# Places in a trace: W3C trace context, and ids that follow from the turn's own.
+
+_W3C = TraceContextTextMapPropagator()
 
 
-def read_traceparent(text: str | None) -> TraceContext | None:
-    """The context of a `traceparent`; None for none, and for one that W3C tells its readers to ignore."""
-    found = _FORM.fullmatch(text.strip()) if text else None
-    if found is None:
+def read_traceparent(text: str | None) -> SpanContext | None:
+    """The place that a `traceparent` names; None for none, and for one that W3C tells its readers to ignore."""
+    if not text:
         return None
-    version, trace_id, span_id, flags, more = found.groups()
-    if version == "ff" or (version == "00" and more) or not int(trace_id, 16) or not int(span_id, 16):
-        return None
-    return TraceContext(int(trace_id, 16), int(span_id, 16), int(flags, 16) & SAMPLED)
+    found = trace.get_current_span(_W3C.extract({"traceparent": text.strip()})).get_span_context()
+    return found if found.is_valid else None
 
 
-def turn_context(turn_id: str, traceparent: str | None, sampled: Callable[[int], bool]) -> TraceContext:
+def traceparent_of(place: SpanContext) -> str:
+    """As W3C writes it."""
+    return f"00-{place.trace_id:032x}-{place.span_id:016x}-{place.trace_flags & TraceFlags.SAMPLED:02x}"
+
+
+def current_place() -> SpanContext | None:
+    """The place of the span that is open in this context, of any library; None: there is none."""
+    found = trace.get_current_span().get_span_context()
+    return found if found.is_valid else None
+
+
+def current_traceparent() -> str | None:
+    """Its traceparent."""
+    place = current_place()
+    return None if place is None else traceparent_of(place)
+
+
+def turn_context(turn_id: str, traceparent: str | None, sampled: Callable[[int], bool]) -> SpanContext:
     """The place of the turn's `invoke_agent` span: in its producer's trace, else in one of its own.
 
     `sampled` says of a trace id whether a trace that begins here is recorded.
     """
     producer = read_traceparent(traceparent)
-    span_id = _span_id(turn_id)
     if producer is not None:
-        return TraceContext(producer.trace_id, span_id, producer.flags)
+        return place_at(producer.trace_id, _span_id(turn_id), producer.trace_flags)
     trace_id = int.from_bytes(_digest(f"trace {turn_id}")[:16]) or 1
-    return TraceContext(trace_id, span_id, SAMPLED if sampled(trace_id) else 0)
+    return place_at(trace_id, _span_id(turn_id), int(sampled(trace_id)))
+
+
+def call_context(turn: SpanContext, turn_id: str, call_id: str, attempt: int) -> SpanContext:
+    """The place of the `execute_tool` span of one attempt of a call; `turn` is that of its turn."""
+    return place_at(turn.trace_id, call_span_id(turn_id, call_id, attempt), turn.trace_flags)
 
 
 def call_span_id(turn_id: str, call_id: str, attempt: int) -> int:
-    """The id of the `execute_tool` span of one attempt of a call."""
     return _span_id(f"{turn_id} {call_id} {attempt}")
+
+
+def place_at(trace_id: int, span_id: int, flags: int = TraceFlags.SAMPLED) -> SpanContext:
+    return SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(flags))
 
 
 def _span_id(name: str) -> int:
@@ -73,145 +106,156 @@ def _digest(name: str) -> bytes:
     return hashlib.sha256(name.encode()).digest()
 
 
-# Spans, if anybody wants them: what the machines open, and who records it.
-#
-# Where telemetry is off every span is `OFF`, which does nothing, and no module of OpenTelemetry is imported. Where it
-# is on, a tracer of `brainq.observe.otel` was installed when the process began.
-
-Value = str | bool | int | float | Sequence[str]
-
-Attributes = Mapping[str, Value | None]
-
-"""What is None is left out."""
-
-Kind = Literal["internal", "client", "server", "producer", "consumer"]
+# The tracer of this process.
 
 
-class Span(Protocol):
-    """A span that has begun. As a context manager it is the parent of those that are opened in it, and ends with it.
+class PresetIds:
+    """An id generator for the SDK: the ids that a thread has set, else those of another generator."""
 
-    An exception that leaves it makes it an error by its type. Its message is not recorded: it may hold content.
+    def __init__(self, other: Any) -> None:
+        self._other = other
+        self._preset = threading.local()
+
+    @contextmanager
+    def preset(self, trace_id: int, span_id: int) -> Generator[None]:
+        """In this thread, the next span has these; 0: any."""
+        self._preset.ids = trace_id, span_id
+        try:
+            yield
+        finally:
+            self._preset.ids = 0, 0
+
+    def generate_trace_id(self) -> int:
+        return getattr(self._preset, "ids", (0, 0))[0] or self._other.generate_trace_id()
+
+    def generate_span_id(self) -> int:
+        return getattr(self._preset, "ids", (0, 0))[1] or self._other.generate_span_id()
+
+    def is_trace_id_random(self) -> bool:
+        return False
+
+
+class TurnTracer:
+    """A tracer whose spans can have ids that follow from a turn's. `tracer` is one of OpenTelemetry's SDK.
+
+    content   prompts, replies, arguments and results are recorded, too
     """
 
-    @property
-    def traceparent(self) -> str | None:
-        """For others to go on from it; None where nothing is recorded."""
-        ...
+    def __init__(self, tracer: Any, *, content: bool) -> None:
+        self.content = content
+        self._tracer = tracer
+        # Each tracer is an object of its own, so that no other's ids are touched.
+        self._ids = tracer.id_generator = PresetIds(tracer.id_generator)
 
-    def note(self, attributes: Attributes) -> None:
-        """Add attributes."""
-        ...
-
-    def event(self, name: str, attributes: Attributes | None = None) -> None:
-        """Something happened in it, now."""
-        ...
-
-    def fail(self, error_type: str) -> None:
-        """It is an error, of this low-cardinality name."""
-        ...
-
-    def end(self) -> None:
-        """It is over; again changes nothing."""
-        ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-
-class Tracer(Protocol):
-    """Records spans.
-
-    content   whether prompts, replies, arguments and results are recorded, too
-    """
-
-    @property
-    def content(self) -> bool: ...
-
-    def turn(self, turn_id: str, traceparent: str | None) -> TraceContext:
+    def turn(self, turn_id: str, traceparent: str | None) -> SpanContext:
         """The place of the turn's own span."""
-        ...
+        return turn_context(turn_id, traceparent, self._samples)
 
     def start(
         self,
         name: str,
         attributes: Attributes,
         *,
-        parent: TraceContext | None = None,
-        kind: Kind = "internal",
-        span_id: int = 0,
+        parent: SpanContext | None = None,
+        kind: SpanKind = SpanKind.INTERNAL,
+        at: SpanContext = INVALID_SPAN_CONTEXT,
         start_ms: int = 0,
-        links: Sequence[TraceContext] = (),
+        links: Sequence[SpanContext] = (),
     ) -> Span:
         """Begin a span.
 
-        parent     by default whatever is open in this context
-        span_id    a given one; 0: a random one
+        parent     by default what is open in this context
+        at         its place; by default one below its parent, with a random id
         start_ms   since the epoch; 0: now
         """
-        ...
+        context = None if parent is None else trace.set_span_in_context(NonRecordingSpan(parent), Context())
+        with self._ids.preset(at.trace_id, at.span_id):
+            return self._tracer.start_span(
+                name, context, kind, _known(attributes), [Link(link) for link in links], start_ms * MS or None
+            )
 
-    def record(
-        self,
-        name: str,
-        attributes: Attributes,
-        *,
-        at: TraceContext,
-        parent: TraceContext | None,
-        start_ms: int,
-        end_ms: int,
-        error_type: str = "",
-    ) -> None:
-        """A span that is over, at its given place."""
-        ...
-
-    def current(self) -> TraceContext | None:
-        """The place of what is open in this context."""
-        ...
+    def _samples(self, trace_id: int) -> bool:
+        return bool(self._tracer.sampler.should_sample(Context(), trace_id, names.INVOKE_AGENT).decision.is_sampled())
 
 
-class _NoSpan:
-    traceparent: str | None = None
-
-    def note(self, attributes: Attributes) -> None: ...
-    def event(self, name: str, attributes: Attributes | None = None) -> None: ...
-    def fail(self, error_type: str) -> None: ...
-    def end(self) -> None: ...
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+_tracer: TurnTracer | None = None
 
 
-NO_SPAN: Span = _NoSpan()
-
-"""Every span where telemetry is off."""
-
-_installed: Tracer | None = None
+def tracer() -> TurnTracer | None:
+    """Records the spans of this process; None: tracing is off."""
+    return _tracer
 
 
-def tracer() -> Tracer | None:
-    """Who records spans in this process; None: nobody."""
-    return _installed
+def record_spans(provider: trace.TracerProvider | None, *, content: bool = False) -> bool:
+    """Record this process's spans with the provider's tracer; None: no more. False for one that is not an SDK's."""
+    global _tracer
+    _tracer = None if provider is None else tracer_of(provider, content=content)
+    return _tracer is not None
 
 
-def current_place() -> TraceContext | None:
-    """The place of the span that is open in this context; None where nothing is recorded."""
-    return None if _installed is None else _installed.current()
+@cache
+def tracer_of(provider: trace.TracerProvider, *, content: bool) -> TurnTracer | None:
+    """None for a provider that is not an SDK's: its spans cannot have the ids of a turn."""
+    found = provider.get_tracer(names.SCOPE, version("brainq"), schema_url=names.SCHEMA_URL)
+    return TurnTracer(found, content=content) if hasattr(found, "id_generator") else None
 
 
-def current_traceparent() -> str | None:
-    """Its traceparent."""
-    place = current_place()
-    return None if place is None else place.traceparent
+# Spans: entered where something happens, noted, and ended.
+
+_content_excluded: ContextVar[bool] = ContextVar("brainq_content_excluded", default=False)
 
 
-def install_tracer(recorder: Tracer | None) -> None:
-    """Have `recorder` record this process's spans; None: nobody."""
-    global _installed
-    _installed = recorder
+def content_is_excluded() -> bool:
+    """Whether content is kept out of the spans that are opened here."""
+    return _content_excluded.get()
+
+
+def in_span(span: Span, *, redact: bool | None = None) -> AbstractContextManager[Span]:
+    """`span` is the parent of those that are opened within, and ends with it.
+
+    An exception that leaves it makes it an error by its type. Its message is not recorded: it may hold content.
+
+    redact   no content is recorded within; None: as around it
+    """
+    return span if span is INVALID_SPAN else _in_span(span, redact)
+
+
+@contextmanager
+def _in_span(span: Span, redact: bool | None) -> Generator[Span]:
+    token = _content_excluded.set(content_is_excluded() if redact is None else redact)
+    try:
+        with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+            yield span
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        error_type = error.kind if isinstance(error, ProviderError) else type(error).__name__
+        if error_type not in NOT_SENT:
+            fail_span(span, error_type)
+        raise
+    finally:
+        _content_excluded.reset(token)
+        end_span(span)
+
+
+def note(span: Span, attributes: Attributes) -> None:
+    """Add attributes."""
+    if span.is_recording():
+        span.set_attributes(_known(attributes))
+
+
+def fail_span(span: Span, error_type: str) -> None:
+    """It is an error, of this low-cardinality name."""
+    if span.is_recording():
+        span.set_attribute(names.ERROR_TYPE, error_type)
+        span.set_status(Status(StatusCode.ERROR))
+
+
+def end_span(span: Span) -> None:
+    """It is over; again changes nothing."""
+    if span.is_recording():
+        span.end()
+
+
+def _known(attributes: Attributes) -> dict[str, Value]:
+    return {name: value for name, value in attributes.items() if value is not None}

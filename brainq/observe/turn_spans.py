@@ -9,14 +9,29 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from opentelemetry.trace import INVALID_SPAN, INVALID_SPAN_CONTEXT, Span, SpanContext, SpanKind, get_tracer_provider
+
 from brainq.contracts.claim import CallClaim, CallRef, FinalStepClaim, TurnClaim
 from brainq.contracts.status import Ending, TraceStatus
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import EndedTurn, TurnView
 from brainq.contracts.webhook import DeliveryClaim
 from brainq.observe import telemetry_names as names
-from brainq.observe.otel_setup import host_place, host_tracer
-from brainq.observe.tracing import NO_SPAN, Attributes, Span, TraceContext, call_span_id, read_traceparent, tracer
+from brainq.observe.otel_setup import captures_content
+from brainq.observe.tracing import (
+    MS,
+    Attributes,
+    TurnTracer,
+    call_context,
+    current_place,
+    fail_span,
+    in_span,
+    note,
+    read_traceparent,
+    traceparent_of,
+    tracer,
+    tracer_of,
+)
 
 # The spans of a turn: its own, those of the advances that work on it, of its calls, and of what follows its end.
 #
@@ -36,7 +51,7 @@ def advance_span(claim: TurnClaim, view: TurnView, parked: tuple[tuple[str, int]
     """One advance of a turn. `parked` are those of the last step's calls that waited for somebody: id and attempt."""
     recorder = tracer()
     if recorder is None:
-        return NO_SPAN
+        return INVALID_SPAN
     at = recorder.turn(claim.turn_id, view.request.traceparent)
     span = recorder.start(
         names.ADVANCE,
@@ -49,15 +64,13 @@ def advance_span(claim: TurnClaim, view: TurnView, parked: tuple[tuple[str, int]
             names.QUEUE_WAIT_MS: max(0, claim.now_ms - view.rung_at_ms) if view.rung_at_ms else None,
         },
         parent=at,
-        kind="consumer",
-        links=[
-            TraceContext(at.trace_id, call_span_id(claim.turn_id, call, attempt), at.flags) for call, attempt in parked
-        ],
+        kind=SpanKind.CONSUMER,
+        links=[call_context(at, claim.turn_id, call, attempt) for call, attempt in parked],
     )
     if view.lost_attempts:
-        span.event(names.LEASE_LAPSED, {names.LOST: view.lost_attempts})
+        span.add_event(names.LEASE_LAPSED, {names.LOST: view.lost_attempts})
     for call, _ in parked:
-        span.event(names.RESUMED, {names.PARKED_CALL: call})
+        span.add_event(names.RESUMED, {names.PARKED_CALL: call})
     return span
 
 
@@ -65,7 +78,8 @@ def call_span(claim: CallClaim, brain: str, *, content: bool) -> Span:
     """One attempt at a call. `content`: its arguments may be recorded, where somebody asked for that."""
     recorder = tracer()
     if recorder is None:
-        return NO_SPAN
+        return INVALID_SPAN
+    at = recorder.turn(claim.turn_id, claim.traceparent)
     return recorder.start(
         f"{names.EXECUTE_TOOL} {claim.tool}",
         {
@@ -82,28 +96,28 @@ def call_span(claim: CallClaim, brain: str, *, content: bool) -> Span:
             names.LANE_WAIT_MS: claim.lane_waited_ms,
             names.TOOL_ARGUMENTS: json.dumps(claim.arguments) if content and recorder.content else None,
         },
-        parent=recorder.turn(claim.turn_id, claim.traceparent),
-        span_id=call_span_id(claim.turn_id, claim.call_id, claim.attempt),
+        parent=at,
+        at=call_context(at, claim.turn_id, claim.call_id, claim.attempt),
     )
 
 
 def end_call(span: Span, status: TraceStatus, error_type: str = "", result: str | None = None) -> None:
     """How the attempt ended. `result` is recorded where somebody asked for content."""
     recorder = tracer()
-    if recorder is None:
+    if recorder is None or span is INVALID_SPAN:
         return
-    span.note({names.OUTCOME: status.value, names.TOOL_RESULT: result if recorder.content else None})
+    note(span, {names.OUTCOME: status.value, names.TOOL_RESULT: result if recorder.content else None})
     if status is TraceStatus.PARKED:
-        span.event(names.CALL_PARKED)
+        span.add_event(names.CALL_PARKED)
     if status in ERRORS:
-        span.fail(error_type or status.value)
+        fail_span(span, error_type or status.value)
 
 
 def rescue_span(ref: CallRef, traceparent: str | None, attempt: int, tool: str) -> Span:
     """The judgement on a call whose worker stopped beating."""
     recorder = tracer()
     if recorder is None:
-        return NO_SPAN
+        return INVALID_SPAN
     at = recorder.turn(ref.turn_id, traceparent)
     span = recorder.start(
         names.RESCUE,
@@ -115,9 +129,9 @@ def rescue_span(ref: CallRef, traceparent: str | None, attempt: int, tool: str) 
         },
         parent=at,
         # Its span was lost with its worker, unless that only froze.
-        links=[TraceContext(at.trace_id, call_span_id(ref.turn_id, ref.call_id, attempt), at.flags)],
+        links=[call_context(at, ref.turn_id, ref.call_id, attempt)],
     )
-    span.event(names.LEASE_LAPSED)
+    span.add_event(names.LEASE_LAPSED)
     return span
 
 
@@ -125,7 +139,7 @@ def final_span(claim: FinalStepClaim, request: TurnRequest) -> Span:
     """One try of a finalizer step."""
     recorder = tracer()
     if recorder is None:
-        return NO_SPAN
+        return INVALID_SPAN
     span = recorder.start(
         f"{names.FINALIZE} {claim.step}",
         {
@@ -138,7 +152,7 @@ def final_span(claim: FinalStepClaim, request: TurnRequest) -> Span:
         parent=recorder.turn(claim.turn_id, request.traceparent),
     )
     if claim.lost:
-        span.event(names.LEASE_LAPSED, {names.LOST: claim.lost})
+        span.add_event(names.LEASE_LAPSED, {names.LOST: claim.lost})
     return span
 
 
@@ -146,7 +160,7 @@ def judge_span(session_id: str, turn_id: str, traceparent: str | None, judge: st
     """One try of a judge."""
     recorder = tracer()
     if recorder is None:
-        return NO_SPAN
+        return INVALID_SPAN
     attributes = {**_of_turn(session_id, turn_id), names.JUDGE_NAME: judge, names.TRIES: tries}
     return recorder.start(f"{names.JUDGE} {judge}", attributes, parent=recorder.turn(turn_id, traceparent))
 
@@ -155,7 +169,7 @@ def webhook_span(delivery: DeliveryClaim, request: TurnRequest | None, host: str
     """One try of a delivery. `host` alone is told of the url: its path may hold a secret."""
     recorder = tracer()
     if recorder is None:
-        return NO_SPAN
+        return INVALID_SPAN
     about = {} if request is None else _of_turn(request.session_id, request.turn_id)
     return recorder.start(
         names.WEBHOOK,
@@ -168,7 +182,7 @@ def webhook_span(delivery: DeliveryClaim, request: TurnRequest | None, host: str
             names.SERVER_ADDRESS: host,
         },
         parent=recorder.turn(delivery.turn_id, request.traceparent if request else None),
-        kind="client",
+        kind=SpanKind.CLIENT,
     )
 
 
@@ -200,15 +214,16 @@ def record_turn(turn: EndedTurn, brain: str) -> None:
         names.PARKED_MS: turn.parked_ms,
         names.COST_USD: turn.cost_usd if turn.cost_known else None,
     }
-    recorder.record(
+    span = recorder.start(
         f"{names.INVOKE_AGENT} {brain}",
         attributes,
         at=recorder.turn(request.turn_id, request.traceparent),
-        parent=read_traceparent(request.traceparent),
+        parent=read_traceparent(request.traceparent) or INVALID_SPAN_CONTEXT,
         start_ms=began_ms,
-        end_ms=turn.ended_at_ms,
-        error_type=turn.stop_reason.value if turn.ending in (Ending.FAILED, Ending.TIMED_OUT) else "",
     )
+    if turn.ending in (Ending.FAILED, Ending.TIMED_OUT):
+        fail_span(span, turn.stop_reason.value)
+    span.end(max(began_ms, turn.ended_at_ms) * MS)
 
 
 def _of_turn(session_id: str, turn_id: str) -> dict[str, str | None]:
@@ -225,7 +240,7 @@ def _of_prompt(request: TurnRequest) -> Attributes:
 
 # What a producer's trace and its turns have to do with each other.
 
-_parent_context: ContextVar[TraceContext | None] = ContextVar("brainq_came_with", default=None)
+_parent_context: ContextVar[SpanContext | None] = ContextVar("brainq_came_with", default=None)
 
 
 def set_parent_context(traceparent: str | None) -> None:
@@ -237,12 +252,12 @@ def set_parent_context(traceparent: str | None) -> None:
 def submit_span(request: TurnRequest) -> Generator[TurnRequest]:
     """The request with the `traceparent` that its turn goes on from: that of a span of the submit, where somebody
     records, else the producer's own, if it has one."""
-    recorder, place = tracer() or host_tracer(), host_place() or _parent_context.get()
+    recorder, place = tracer() or _host_tracer(), current_place() or _parent_context.get()
     if request.traceparent is not None or (recorder is None and place is None):
         yield request
     elif recorder is None:
         assert place is not None
-        yield request.model_copy(update={"traceparent": place.traceparent})
+        yield request.model_copy(update={"traceparent": traceparent_of(place)})
     else:
         attributes = {
             names.TURN: request.turn_id,
@@ -251,5 +266,10 @@ def submit_span(request: TurnRequest) -> Generator[TurnRequest]:
             names.AGENT: request.brain,
             names.ON_BUSY: request.on_busy,
         }
-        with recorder.start(names.SUBMIT, attributes, parent=place, kind="producer") as span:
-            yield request.model_copy(update={"traceparent": span.traceparent})
+        with in_span(recorder.start(names.SUBMIT, attributes, parent=place, kind=SpanKind.PRODUCER)) as span:
+            yield request.model_copy(update={"traceparent": traceparent_of(span.get_span_context())})
+
+
+def _host_tracer() -> TurnTracer | None:
+    """Of the provider that the program itself has set; None: it has set none."""
+    return tracer_of(get_tracer_provider(), content=captures_content())

@@ -24,7 +24,7 @@ from brainq.contracts.webhook import DeliveryClaim, Webhook
 from brainq.observe.logs import OutageLog, logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
-from brainq.observe.tracing import tracer
+from brainq.observe.tracing import fail_span, in_span, traceparent_of, tracer
 from brainq.observe.turn_spans import webhook_span
 from brainq.people.webhook_post import post
 from brainq.ports.sql import DeliveryRows
@@ -166,12 +166,11 @@ class WebhookSender:
         if tracer() is None:
             return self.post(webhook.url, body, headers)
         request = self.request_of(delivery.turn_id)
-        with webhook_span(delivery, request, url_host(webhook.url)) as span:
-            if span.traceparent is not None:
-                headers["traceparent"] = span.traceparent
+        with in_span(webhook_span(delivery, request, url_host(webhook.url))) as span:
+            headers["traceparent"] = traceparent_of(span.get_span_context())
             why = self.post(webhook.url, body, headers)
             if why:
-                span.fail("delivery_failed")
+                fail_span(span, "delivery_failed")
         return why
 
     def _serve(self, webhook: Webhook, stopping: threading.Event, outage: OutageLog) -> None:

@@ -16,7 +16,7 @@ from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import Limits, TurnRequest
 from brainq.contracts.view import TurnView
-from brainq.observe.tracing import turn_context
+from brainq.observe.tracing import traceparent_of, turn_context
 from brainq.state.conversations import Conversations
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
@@ -327,4 +327,4 @@ def _trace_parent(request: TurnRequest) -> str:
     """Where spans of the turn belong, as a traceparent; "" where its producer traced nothing."""
     if request.traceparent is None:
         return ""
-    return turn_context(request.turn_id, request.traceparent, lambda trace_id: False).traceparent
+    return traceparent_of(turn_context(request.turn_id, request.traceparent, lambda trace_id: False))

@@ -39,7 +39,7 @@ from brainq.turn.outage import OutageRetry
 from brainq.turn.prompt.blob_cache import BlobCache
 from brainq.turn.replies import ReplyHandler
 from brainq.turn.step_request import LoopEnd, ReplyCost, StepOutcome, StepRequest
-from brainq.turn.stream import AskModel, TextTail, TurnLost, stream_reply
+from brainq.turn.stream import TextTail, TurnLost, stream_reply
 
 # What attempts at a step come to that bring no reply, and what their turn may still spend.
 
@@ -111,7 +111,6 @@ class StepRunner:
         replies: ReplyHandler,
         price: Price,
         blobs: BlobCache,
-        ask: AskModel,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._brain = brain
@@ -119,7 +118,6 @@ class StepRunner:
         self._replies = replies
         self._price = price
         self._blobs = blobs
-        self._ask = ask
         self._pause = pause
 
     def run(
@@ -207,7 +205,7 @@ class StepRunner:
         tell_retry = self._retry_publisher(claim, step, request.attempt)
         on_chunk = self._chunk_callback(claim, step, request.attempt)
         with counted(provider.name, model, "step") as asked, account.bill.activate():
-            reply = stream_reply(self._ask, provider, request, tail, tell_retry, lost, on_chunk)
+            reply = stream_reply(provider, request, tail, tell_retry, lost, on_chunk)
             spend = reply_spend("step", step, provider, model, reply, self._price)
             asked.answered(reply, spend.cost_usd)
         return reply, spend

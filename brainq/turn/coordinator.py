@@ -20,8 +20,8 @@ from brainq.observe import telemetry_names as names
 from brainq.observe.logs import MissingBrainLog, logger, missing_brain_error
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
-from brainq.observe.model_spans import excluding_content
 from brainq.observe.tracebacks import where_raised
+from brainq.observe.tracing import in_span, tracer
 from brainq.observe.turn_spans import advance_span
 from brainq.ports.people import Brakes
 from brainq.ports.redis_calls import StopSignals
@@ -225,7 +225,11 @@ class Coordinator:
             request = work.brain.complete(view.request)
             if request is not view.request:
                 view = replace(view, request=request)
-            return self._leave_queue(view, self._act_with_permits(work, claim, view, ownership, trying))
+            parked = self._turns.parked_calls(claim, view.step) if view.parked_ms and tracer() is not None else ()
+            with in_span(advance_span(claim, view, parked), redact=work.brain.redact_logs) as span:
+                did = self._act_with_permits(work, claim, view, ownership, trying)
+                span.set_attribute(names.DID, did)
+            return self._leave_queue(view, did)
 
     def _leave_queue(self, view: TurnView, did: str) -> str:
         """What was done. No place in a line is kept that nobody will take."""
@@ -318,19 +322,3 @@ class Coordinator:
 
 def _ignore_beat(word: str) -> None:
     """The turn was released, or is another's."""
-
-
-# The coordinator of a process whose spans somebody records.
-
-
-class TracedCoordinator(Coordinator):
-    """Opens a span for each advance of a turn that it claims."""
-
-    def _acted(
-        self, work: CoordinatorRuntime, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: OutageRetry
-    ) -> str:
-        parked = self._turns.parked_calls(claim, view.step) if view.parked_ms else ()
-        with advance_span(claim, view, parked) as span, excluding_content(work.brain.redact_logs):
-            did = super()._act_with_permits(work, claim, view, ownership, trying)
-            span.note({names.DID: did})
-            return did

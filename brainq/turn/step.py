@@ -23,7 +23,6 @@ from brainq.turn.prompt.preparer import TurnPreparer
 from brainq.turn.prompt.tool_selection import SemanticToolSelector
 from brainq.turn.replies import ReplyHandler
 from brainq.turn.step_request import StepOutcome, StepPostponed, StepPreparer, step_request
-from brainq.turn.stream import AskModel, provider_chunks
 
 
 class StepPipeline:
@@ -42,7 +41,6 @@ class StepPipeline:
         price: Price,
         blobs: BlobCache,
         selector: SemanticToolSelector | None,
-        ask: AskModel = provider_chunks,
         preparer: TurnPreparer | None = None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -54,9 +52,7 @@ class StepPipeline:
         self._price = price
         self._preparer = StepPreparer(brain, selector, preparer)
         replies = ReplyHandler(brain=brain, turns=turns, budgets=budgets, approvals=approvals)
-        self._attempts = StepRunner(
-            brain=brain, turns=turns, replies=replies, price=price, blobs=blobs, ask=ask, pause=pause
-        )
+        self._attempts = StepRunner(brain=brain, turns=turns, replies=replies, price=price, blobs=blobs, pause=pause)
 
     def run(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: OutageRetry) -> StepOutcome:
         earlier = 0 if view.begun else trying(lambda: self._beginner.earlier_turns(claim, view))

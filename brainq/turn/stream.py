@@ -16,6 +16,7 @@ from brainq.models.asking.permits import stream_with_permits
 from brainq.models.base import Provider
 from brainq.observe.logs import logger
 from brainq.observe.model_spans import chat_span
+from brainq.observe.tracing import in_span
 from brainq.turn.outage import OutageRetry, never_unavailable
 
 # TextTail: the text of a reply on its way to readers, a few pieces at once.
@@ -107,13 +108,7 @@ class TurnLost(Exception):
     """The turn went to another owner while the model was answering."""
 
 
-AskModel = Callable[[Provider, ModelRequest], Generator[ModelChunk]]
-
-"""The chunks of one attempt, the last of which has the reply. Raises ProviderError alone."""
-
-
 def stream_reply(
-    ask: AskModel,
     provider: Provider,
     request: ModelRequest,
     tail: TextTail,
@@ -123,19 +118,23 @@ def stream_reply(
 ) -> ModelReply:
     """Stream one reply. Raises ProviderError, or TurnLost when nobody wants the answer any more."""
     reply: ModelReply | None = None
-    with closing(ask(provider, request)) as chunks:
+    chat = chat_span(provider, request)
+    with in_span(chat.span), closing(provider_chunks(provider, request)) as chunks:
         for chunk in chunks:
             if chunk.reasoning and (lost() or not tail.add(chunk.reasoning, EventKind.REASONING_DELTA)):
                 raise TurnLost
             if chunk.text:
+                chat.chunk()
                 if lost() or not tail.add(chunk.text):
                     raise TurnLost
                 if on_chunk is not None:
                     on_chunk(chunk.text)
             if chunk.retry is not None:
+                chat.retry(chunk.retry)
                 tell_retry(chunk.retry)
             if chunk.reply is not None:
                 reply = chunk.reply
+                chat.reply(reply)
     assert reply is not None
     return reply
 
@@ -160,29 +159,3 @@ def provider_chunks(provider: Provider, request: ModelRequest) -> Generator[Mode
         raise ProviderError(
             f"provider {provider.name!r} ended its stream without a reply", kind="stream", retryable=True
         )
-
-
-# A model's stream, with a span.
-
-
-def traced_stream(ask: AskModel) -> AskModel:
-    """As `ask`, each attempt in a span, which is open while its chunks are worked on."""
-
-    def asked(provider: Provider, request: ModelRequest) -> Generator[ModelChunk]:
-        chat = chat_span(provider, request)
-        with chat.span, closing(ask(provider, request)) as chunks:
-            for chunk in chunks:
-                if chunk.text:
-                    chat.chunk()
-                if chunk.retry is not None:
-                    chat.retry(chunk.retry)
-                if chunk.reply is not None:
-                    chat.reply(chunk.reply)
-                try:
-                    yield chunk
-                except GeneratorExit:  # nobody reads on
-                    if chunk.reply is None:
-                        chat.span.fail(TurnLost.__name__)
-                    raise
-
-    return asked

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from opentelemetry.trace import INVALID_SPAN, Span
 from pydantic import TypeAdapter
 
 from brainq.contracts.call import (
@@ -24,7 +25,7 @@ from brainq.observe import telemetry_names as names
 from brainq.observe.logs import logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
-from brainq.observe.tracing import NO_SPAN, Span, tracer
+from brainq.observe.tracing import in_span, tracer
 from brainq.observe.turn_spans import end_call, rescue_span
 from brainq.ports.people import TaskEvents
 from brainq.ports.redis_calls import Calls
@@ -91,8 +92,8 @@ class Rescuer:
         if facts is None or facts.status is not TraceStatus.RUNNING or facts.attempt != attempt:
             return "gone"
         if tracer() is None:
-            return self._rescue(ref, attempt, facts, NO_SPAN, watchers)
-        with rescue_span(ref, self.calls.traceparent(ref), attempt, facts.tool) as span:
+            return self._rescue(ref, attempt, facts, INVALID_SPAN, watchers)
+        with in_span(rescue_span(ref, self.calls.traceparent(ref), attempt, facts.tool)) as span:
             return self._rescue(ref, attempt, facts, span, watchers)
 
     def _rescue(self, ref: CallRef, attempt: int, facts: CallFacts, span: Span, watchers: TaskEvents | None) -> str:
@@ -110,7 +111,7 @@ class Rescuer:
         else:
             end_call(span, _status(judged.outcome))
             did = self._give_up(ref, attempt, tool, step, judged.outcome)
-        span.note({names.DID: did})
+        span.set_attribute(names.DID, did)
         if did in RESCUED:
             COUNTERS.add(m.LAPSED, "call")
         if watchers is not None and did in RESCUED:

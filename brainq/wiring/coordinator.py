@@ -11,17 +11,15 @@ from brainq.contracts.model import TokenUsage
 from brainq.models.asking.permits import PermitPolicy
 from brainq.models.costs import cost_usd
 from brainq.models.resolve import resolve_model, warm_up
-from brainq.observe.tracing import tracer
 from brainq.tools.ranking import ranker_by_name
 from brainq.turn.auxiliary import AuxiliaryWork
 from brainq.turn.begin import TurnStarter
-from brainq.turn.coordinator import Coordinator, CoordinatorRuntime, TracedCoordinator
+from brainq.turn.coordinator import Coordinator, CoordinatorRuntime
 from brainq.turn.ending import Ender
 from brainq.turn.outage import OutagePolicy
 from brainq.turn.prompt.blob_cache import BlobCache
 from brainq.turn.prompt.tool_selection import SemanticToolSelector
 from brainq.turn.step import StepPipeline
-from brainq.turn.stream import provider_chunks, traced_stream
 from brainq.turn.thinking import ThinkingManager
 from brainq.wiring.final_steps import FIRST_STEP
 from brainq.wiring.services import Services, approval_webhooks, is_unavailable
@@ -34,8 +32,7 @@ def make_coordinator(parts: Services, alone: Callable[[str, str, int], str] | No
     alone   where turns go on that may be what kills their workers; None: in this very process
     """
     state, people = parts.state, parts.people
-    kind = Coordinator if tracer() is None else TracedCoordinator
-    return kind(
+    return Coordinator(
         owner=parts.owner,
         brains=parts.brains.each(partial(_coordinator_runtime, parts, BlobCache(parts.store.blobs))),
         turns=state.turns,
@@ -77,7 +74,6 @@ def _coordinator_runtime(parts: Services, blobs: BlobCache, brain: Brain) -> Coo
         price=cost_usd,
         blobs=blobs,
         selector=_selector(brain),
-        ask=provider_chunks if tracer() is None else traced_stream(provider_chunks),
     )
     return CoordinatorRuntime(brain, thinker, auxiliary, ThinkingManager(brain.thinking))
 

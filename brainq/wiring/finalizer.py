@@ -19,7 +19,6 @@ from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.recall import Recall
 from brainq.finalize.rerun import StepRerunner
 from brainq.finalize.step_order import FinalizerRuntime, StepOrder
-from brainq.finalize.tracing import TracedFinalizer
 from brainq.leases import LeaseRenewer
 from brainq.memory.judge_runner import JudgeRunner, JudgeRuntime
 from brainq.memory.services import make_memory_services
@@ -28,7 +27,6 @@ from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import cost_usd
 from brainq.models.resolve import resolve_model
 from brainq.observe.logs import logger
-from brainq.observe.tracing import tracer
 from brainq.people.webhook_delivery import WebhookSender
 from brainq.settings.deployment import Settings
 from brainq.store.records import SqlRecords
@@ -96,8 +94,7 @@ def make_finalizer(parts: Services, alone: RunInQuarantine | None) -> TurnFinali
     """
     alone   where steps run that may be what kills their workers; None: in this very process
     """
-    kind = TurnFinalizer if tracer() is None else TracedFinalizer
-    return kind(
+    return TurnFinalizer(
         owner=parts.owner,
         brains=parts.brains.each(partial(finalizer_runtime, taking=PermitPolicy(parts.state.rates))),
         missing=_unknown_brain_runtime(),

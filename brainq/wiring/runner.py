@@ -6,12 +6,11 @@ from functools import partial
 
 from brainq.brain.brain import Brain
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.run import CallRunner, TracedCallRunner
+from brainq.calls.run import CallRunner
 from brainq.calls.server_tasks import ServerTaskWatcher
 from brainq.calls.settle import ResultFiles
 from brainq.contracts.memory import MemoryRetriever
 from brainq.leases import LeaseRenewer
-from brainq.observe.tracing import tracer
 from brainq.store.store import Store
 from brainq.wiring.services import Services
 
@@ -20,8 +19,7 @@ GRACE_SHARE = 0.75  # of a cancelled turn's: a function may use so much of it
 
 def make_runner(parts: Services) -> CallRunner:
     settings, state, people = parts.settings, parts.state, parts.people
-    kind = CallRunner if tracer() is None else TracedCallRunner
-    return kind(
+    return CallRunner(
         owner=parts.owner,
         brains=parts.brains,
         calls=state.calls,

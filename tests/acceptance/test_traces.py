@@ -13,7 +13,7 @@ from brainq.broker.names import TURN_SUBMIT
 from brainq.client.handle import TurnHandle
 from brainq.contracts.status import TraceStatus
 from brainq.errors import TurnNotFound
-from brainq.observe.tracing import TraceContext, call_span_id
+from brainq.observe.tracing import call_span_id, place_at, traceparent_of
 from tests.support.brains import diary
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
@@ -156,13 +156,13 @@ def test_a_killed_coordinator_leaves_one_trace(traced: World, collector: Collect
 
 
 def test_a_foreign_producers_header_is_gone_on_from(traced: World, collector: Collector) -> None:
-    producer = TraceContext(0xA1, 0xB2)
+    producer = place_at(0xA1, 0xB2)
     app = make_app(traced.settings)
     try:
         app.send_task(
             TURN_SUBMIT,
             kwargs={"turn_id": "foreign-1", "session_id": "s-foreign", "user_message": script(final="done")},
-            headers={"traceparent": producer.traceparent},
+            headers={"traceparent": traceparent_of(producer)},
         )
     finally:
         app.close()

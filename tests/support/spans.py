@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from brainq.observe.tracing import install_tracer
+from brainq.observe.tracing import record_spans
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,10 @@ class Recorder:
         from opentelemetry.sdk.trace.export import SimpleSpanProcessor
         from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-        from brainq.observe.otel import OtelTracer
-
         self._exporter = InMemorySpanExporter()
         self.provider = TracerProvider(sampler=sampler, shutdown_on_exit=False)
         self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
-        self.tracer = OtelTracer(self.provider, content=content)
+        self.content = content
 
     @property
     def spans(self) -> Spans:
@@ -90,11 +88,11 @@ class Recorder:
 def recording(**options: Any) -> Generator[Recorder]:
     """Spans of this process go into memory within."""
     recorder = Recorder(**options)
-    install_tracer(recorder.tracer)
+    record_spans(recorder.provider, content=recorder.content)
     try:
         yield recorder
     finally:
-        install_tracer(None)
+        record_spans(None)
         recorder.provider.shutdown()
 
 

@@ -14,6 +14,7 @@ from brainq.models.anthropic.provider import AnthropicProvider
 from brainq.models.asking.vendor_provider import VendorProvider
 from brainq.models.openai.chat_provider import OpenAIProvider
 from brainq.observe.model_spans import chat_span
+from brainq.observe.tracing import in_span
 from tests.integration.models.conftest import QUICK
 from tests.integration.models.wire_server import Exchange, WireServer
 from tests.support.spans import recording_everybody
@@ -292,6 +293,6 @@ def test_a_model_call_is_one_span(wire: WireServer, openai: OpenAIProvider, anth
     with recording_everybody() as recorder:
         for provider in (openai, anthropic):
             asked = request()
-            with chat_span(provider, asked).span:
+            with in_span(chat_span(provider, asked).span):
                 list(provider.generate_stream(asked))
     assert recorder.spans.names == ["chat m"] * 2

@@ -13,6 +13,7 @@ import pytest
 
 from brainq.observe.log_ids import current_log_ids, turn_log_ids
 from brainq.observe.logs import configure_library_logs, configure_logs, logger
+from brainq.observe.tracing import traceparent_of
 from tests.support.spans import recording
 
 OURS = "brainq.test_ids"
@@ -95,9 +96,9 @@ def test_or_are_json_like_ours(theirs: logging.StreamHandler[io.StringIO]) -> No
 def test_with_telemetry_on_they_name_the_open_span() -> None:
     with recording() as recorder, turn_log_ids("s1", "turn-1"):
         assert set(current_log_ids()) == {"turn_id", "session_id"}
-        with recorder.tracer.start("one", {}) as span:
+        with recorder.provider.get_tracer("shop").start_as_current_span("one") as span:
             ids = current_log_ids()
-            assert span.traceparent == f"00-{ids['trace_id']}-{ids['span_id']}-01"
+            assert traceparent_of(span.get_span_context()) == f"00-{ids['trace_id']}-{ids['span_id']}-01"
 
 
 def test_a_thread_that_copies_the_context_has_them() -> None:

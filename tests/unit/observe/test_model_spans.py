@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from opentelemetry.trace import INVALID_SPAN
 
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelRequest, ModelRetry
 from brainq.models.anthropic.provider import AnthropicProvider
 from brainq.models.openai.chat_provider import OpenAIProvider
 from brainq.observe.model_spans import chat_span
-from brainq.observe.tracing import NO_SPAN
+from brainq.observe.tracing import in_span
 from tests.support.spans import recording
 
 REQUEST = ModelRequest(model="m1", messages=(Message(role="user", content="hi"),), timeout_s=1.0)
@@ -25,7 +26,7 @@ REQUEST = ModelRequest(model="m1", messages=(Message(role="user", content="hi"),
 )
 def test_the_server_is_named_where_it_is_known(provider: object, address: str | None, port: int | None) -> None:
     with recording() as recorder:
-        with chat_span(provider, REQUEST).span:
+        with in_span(chat_span(provider, REQUEST).span):
             pass
         span = recorder.spans.one("chat m1")
     assert (span.attributes.get("server.address"), span.attributes.get("server.port")) == (address, port)
@@ -35,7 +36,7 @@ def test_the_server_is_named_where_it_is_known(provider: object, address: str | 
 def test_a_retry_is_an_event() -> None:
     with recording() as recorder:
         chat = chat_span(object(), REQUEST)
-        with chat.span:
+        with in_span(chat.span):
             chat.retry(ModelRetry(kind="rate_limit", wait_s=0.5))
             chat.chunk()
         span = recorder.spans.one("chat m1")
@@ -44,4 +45,4 @@ def test_a_retry_is_an_event() -> None:
 
 
 def test_off_it_is_nothing() -> None:
-    assert chat_span(object(), REQUEST).span is NO_SPAN
+    assert chat_span(object(), REQUEST).span is INVALID_SPAN

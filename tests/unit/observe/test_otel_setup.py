@@ -14,9 +14,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.util._once import Once
 
 from brainq.observe import otel_setup
-from brainq.observe.otel import OtelTracer
 from brainq.observe.otel_setup import captures_content, resource_of, start_traces, traces_exporter
-from brainq.observe.tracing import install_tracer, tracer
+from brainq.observe.tracing import TurnTracer, record_spans, tracer
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +25,7 @@ def as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
     monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
     yield
-    install_tracer(None)
+    record_spans(None)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +65,7 @@ def test_the_applications_own_provider_is_taken(monkeypatch: pytest.MonkeyPatch)
     trace.set_tracer_provider(provider)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     start_traces("coordinator")()
-    assert isinstance(tracer(), OtelTracer)
+    assert isinstance(tracer(), TurnTracer)
     assert trace.get_tracer_provider() is provider
 
 
@@ -118,12 +117,13 @@ def test_a_service_is_named_by_the_environment_first(monkeypatch: pytest.MonkeyP
     assert (found["service.name"], found["deployment.environment.name"]) == ("store", "x")
 
 
-def test_without_telemetry_nothing_of_opentelemetry_is_imported() -> None:
-    """Nothing that submits or works on turns needs it: here it cannot be imported. redis-py and FastAPI import it."""
+def test_without_telemetry_nothing_of_the_sdk_is_imported() -> None:
+    """What submits and works on turns needs the API alone. Importing brainq, and its command line, not even that."""
     program = (
         "import sys\n"
-        "sys.modules['opentelemetry'] = None\n"
-        "import brainq\n"
+        "sys.modules['opentelemetry.sdk'] = None\n"
+        "import brainq, brainq.cli.main\n"
+        "assert 'opentelemetry.trace' not in sys.modules\n"
         "import brainq.turn.coordinator, brainq.calls.run, brainq.finalize.finalizer, brainq.upkeep.sweeper\n"
         "import brainq.tasks.pool, brainq.people.webhook_delivery\n"
         "from brainq.contracts.turn import TurnRequest\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from brainq.errors import InvalidInput
-from brainq.observe.tracing import TraceContext, call_span_id, read_traceparent, turn_context
+from brainq.observe.tracing import call_span_id, place_at, read_traceparent, traceparent_of, turn_context
 from brainq.people.admission import read_request
 
 GOOD = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -13,9 +13,9 @@ GOOD = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 def test_a_traceparent_is_read_and_written() -> None:
     place = read_traceparent(GOOD)
-    assert place == TraceContext(0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331, 1)
+    assert place == place_at(0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331, 1)
     assert place is not None
-    assert place.traceparent == GOOD
+    assert traceparent_of(place) == GOOD
     assert read_traceparent(f" {GOOD} ") == place
 
 
@@ -44,7 +44,7 @@ def test_a_turn_is_in_its_producers_trace_and_keeps_its_decision() -> None:
     producer = read_traceparent(GOOD)
     assert producer is not None
     place = turn_context("t1", GOOD[:-2] + "00", lambda trace_id: True)
-    assert (place.trace_id, place.flags) == (producer.trace_id, 0)
+    assert (place.trace_id, place.trace_flags) == (producer.trace_id, 0)
     assert place.span_id != producer.span_id
 
 
@@ -58,7 +58,7 @@ def test_without_a_producer_the_trace_follows_from_the_turn() -> None:
     place = turn_context("t1", None, sampled)
     assert place == turn_context("t1", None, sampled)
     assert asked == [place.trace_id] * 2
-    assert place.flags == 0
+    assert place.trace_flags == 0
     assert place.trace_id != turn_context("t2", None, sampled).trace_id
 
 

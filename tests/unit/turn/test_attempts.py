@@ -16,7 +16,6 @@ from brainq.turn.begin import StepSetting
 from brainq.turn.outage import OutageRetry, never_unavailable
 from brainq.turn.prompt.blob_cache import BlobCache
 from brainq.turn.step_request import StepRequest
-from brainq.turn.stream import provider_chunks
 from tests.support.blobs import BlobsInMemory
 from tests.unit.turn.views import REQUEST, view
 
@@ -51,7 +50,6 @@ def test_time_that_was_waited_for_redis_or_sql_is_not_given_to_the_model() -> No
         replies=cast(Any, Replies()),
         price=lambda provider, model, usage: None,
         blobs=BlobCache(BlobsInMemory()),
-        ask=provider_chunks,
     )
     setting = StepSetting(provider, "m", "", TurnInfo.of(REQUEST, 1), Limits())
     asking = StepRequest(setting, (), (), StepStart(estimate=0, most_tokens=0, most_usd=None))
