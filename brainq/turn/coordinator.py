@@ -244,7 +244,7 @@ class Coordinator:
         self, work: CoordinatorRuntime, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: OutageRetry
     ) -> str:
         try:
-            with replace(self._taking, asker=requester_of(view)).activate():
+            with replace(self._taking, requester=requester_of(view)).activate():
                 return self._act(work, claim, view, ownership, trying)
         except PermitDeferred as later:
             return self._defer(claim, later, trying)
