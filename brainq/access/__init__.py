@@ -1,4 +1,4 @@
-"""Who may: callers, the sessions that are theirs, what they may do there, and the tokens that say so."""
+"""Access: callers, their sessions and verbs, and the tokens that authenticate them."""
 
 from brainq.access.caller import ALL_VERBS, Caller, Verb, may, own_request_key
 from brainq.access.tokens import NewToken, Tokens

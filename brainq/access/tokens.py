@@ -1,6 +1,4 @@
-"""Tokens, which authenticate programs over HTTP: their text, and how they are made, listed, revoked and
-checked.
-"""
+"""Tokens, which authenticate programs over HTTP: their text, and how they are made, listed, revoked and checked."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ from brainq.store.engine import is_sql_unavailable
 from brainq.store.repositories.tokens import USED_EVERY_S
 from brainq.store.store import Store
 
-# A token as it is written: `bq_<id>_<secret>`. The id is no secret; the secret is 256 random bits.
+# A token's text is `bq_<id>_<secret>`. The id is public; the secret is 256 random bits.
 
 _TEXT = re.compile(r"bq_([0-9a-f]{12})_([A-Za-z0-9_-]{43})", re.ASCII)
 
@@ -46,7 +44,7 @@ class TokenText:
 
     @classmethod
     def read(cls, text: str) -> TokenText | None:
-        """None for what no token looks like."""
+        """None for a text that is not a token."""
         found = _TEXT.fullmatch(text)
         return None if found is None else cls(found[1], found[2])
 
@@ -54,18 +52,14 @@ class TokenText:
         return f"bq_{self.token_id}_{self.secret}"
 
     def hashed(self) -> str:
-        """What is kept of the secret. SHA-256, which is fast: a slow hash makes guessing dear, and 256 random bits
-        are not guessed."""
+        """What is stored of the secret. SHA-256 is fast, and 256 random bits cannot be guessed."""
         return hashlib.sha256(self.secret.encode()).hexdigest()
 
-
-# Tokens: what lets a program in that speaks HTTP.
 
 log = logger("brainq.access")
 
 KEPT_S = 5.0
-
-"""How long a check is believed without asking SQL again: a revoked token lets nobody in after that."""
+"""How long a check is valid without a query to SQL. A revoked token is rejected after that."""
 
 MAX_CACHED_TOKENS = 10_000
 
@@ -74,7 +68,7 @@ MAX_LIFETIME_S = 10 * 365 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A token that was just made. `text` is shown here once: nobody can get it again."""
+    """A new token. Its `text` is shown once, and cannot be read again."""
 
     row: TokenRow
     text: str = field(repr=False)
@@ -90,16 +84,16 @@ class _CheckedToken:
 class Tokens:
     """Makes, lists, revokes and checks tokens, whose rows are in SQL. Thread-safe; `check` may wait for SQL.
 
-    kept_s   how long a check is believed without asking SQL again
+    kept_s   how long a check is valid without a query to SQL
 
-    Every method raises Unreachable while SQL is away: nobody is let in on a guess.
+    Every method raises Unreachable while SQL is unavailable: no caller is admitted on a guess.
     """
 
     def __init__(self, store: Store, kept_s: float = KEPT_S) -> None:
         self._rows = store.tokens
         self._kept_s = kept_s
         self._lock = threading.Lock()
-        self._seen: OrderedDict[str, _CheckedToken] = OrderedDict()
+        self._checked: OrderedDict[str, _CheckedToken] = OrderedDict()
 
     def create(
         self, name: str, sessions: Sequence[str], verbs: Iterable[Verb | str], expires_in_s: float | None = None
@@ -111,7 +105,7 @@ class Tokens:
         check_name("name", name)
         if expires_in_s is not None and not 0 < expires_in_s <= MAX_LIFETIME_S:
             raise InvalidInput(
-                "expires_in_s", f"{expires_in_s!r} must be above 0 and at most ten years; None is for ever"
+                "expires_in_s", f"{expires_in_s!r} must be above 0 and at most ten years; None is forever"
             )
         prefixes, allowed = check_prefixes("sessions", sessions), check_verbs("verbs", verbs)
         made = TokenText.new()
@@ -121,7 +115,7 @@ class Tokens:
             )
             row = self._rows.get(made.token_id)
         if row is None:
-            raise Unreachable("SQL took the token and does not have it; look at the database, then make it again")
+            raise Unreachable("SQL accepted the token and does not have it; check the database, then create it again")
         return NewToken(row, made.write())
 
     def list(self) -> list[TokenRow]:
@@ -130,68 +124,68 @@ class Tokens:
             return self._rows.list()
 
     def revoke(self, token: str) -> TokenRow | None:
-        """Let a token in no more, and give its row; None for one that is unknown. `token` is its id, or all of it.
+        """Revoke a token and return its row; None for one that is unknown. `token` is its id, or its whole text.
 
         Every gateway sees it within KEPT_S.
         """
         whole = TokenText.read(token)
         token_id = token if whole is None else whole.token_id
         with self._lock:
-            self._seen.pop(token_id, None)
+            self._checked.pop(token_id, None)
         with _sql_errors():
             return self._rows.get(token_id) if self._rows.revoke(token_id) else None
 
     def check(self, text: str) -> Caller | None:
-        """Whose token this is; None for any that lets nobody in, whatever is wrong with it."""
+        """The caller of this token; None for any that is not valid, whatever is wrong with it."""
         token = TokenText.read(text)
         if token is None:
             return None
         return _caller_if_genuine(self._cached(token) or self._look_up(token), token)
 
-    def believed(self, text: str) -> Caller | None:
-        """Whose token this is by a check that is believed still. Asks nobody, so None tells nothing."""
+    def cached_caller(self, text: str) -> Caller | None:
+        """The caller of this token by a check that is still cached. None means not cached, not invalid."""
         token = TokenText.read(text)
         return None if token is None else _caller_if_genuine(self._cached(token), token)
 
     def is_known(self, text: str) -> bool:
-        """Whether it let somebody in when it was checked last. Asks nobody, so it may have been revoked since."""
+        """Whether the token was valid when it was checked last. It may have been revoked since."""
         token = TokenText.read(text)
         if token is None:
             return False
         with self._lock:
-            seen = self._seen.get(token.token_id)
-        return seen is not None and hmac.compare_digest(seen.secret_hash, token.hashed())
+            cached = self._checked.get(token.token_id)
+        return cached is not None and hmac.compare_digest(cached.secret_hash, token.hashed())
 
     def _cached(self, token: TokenText) -> _CheckedToken | None:
         with self._lock:
-            seen = self._seen.get(token.token_id)
-        return seen if seen is not None and time.monotonic() < seen.until else None
+            cached = self._checked.get(token.token_id)
+        return cached if cached is not None and time.monotonic() < cached.until else None
 
     def _look_up(self, token: TokenText) -> _CheckedToken | None:
-        asked_at = time.monotonic()
+        looked_up_at = time.monotonic()
         with _sql_errors():
             row = self._rows.get(token.token_id)
             if row is None or not hmac.compare_digest(row.secret_hash, token.hashed()):
-                return None  # whoever has the id alone makes nothing be forgotten of the one who has the secret
+                return None  # the cache entry stays: a request with the id alone must not evict the owner's
             if row.state != "live":
                 with self._lock:
-                    self._seen.pop(token.token_id, None)
+                    self._checked.pop(token.token_id, None)
                 return None
         self._note_use(row)
         caller = _caller(row)
         if caller is None:
             return None
         kept_s = self._kept_s if row.left_s is None else min(self._kept_s, row.left_s)
-        seen = _CheckedToken(row.secret_hash, caller, asked_at + kept_s)
+        cached = _CheckedToken(row.secret_hash, caller, looked_up_at + kept_s)
         with self._lock:
-            self._seen[token.token_id] = seen
-            self._seen.move_to_end(token.token_id)
-            while len(self._seen) > MAX_CACHED_TOKENS:
-                self._seen.popitem(last=False)
-        return seen
+            self._checked[token.token_id] = cached
+            self._checked.move_to_end(token.token_id)
+            while len(self._checked) > MAX_CACHED_TOKENS:
+                self._checked.popitem(last=False)
+        return cached
 
     def _note_use(self, row: TokenRow) -> None:
-        """At most a write a minute; nobody is kept out because it fails."""
+        """At most a write a minute; a failed write rejects no request."""
         if row.idle_s is not None and row.idle_s < USED_EVERY_S:
             return
         try:
@@ -202,14 +196,14 @@ class Tokens:
             log.warning("the use of a token was not noted", token_id=row.token_id, error=type(failure).__name__)
 
 
-def _caller_if_genuine(seen: _CheckedToken | None, token: TokenText) -> Caller | None:
-    if seen is None or not hmac.compare_digest(seen.secret_hash, token.hashed()):
+def _caller_if_genuine(cached: _CheckedToken | None, token: TokenText) -> Caller | None:
+    if cached is None or not hmac.compare_digest(cached.secret_hash, token.hashed()):
         return None
-    return seen.caller
+    return cached.caller
 
 
 def _caller(row: TokenRow) -> Caller | None:
-    """None where nothing is left of it that this brainq knows."""
+    """None where this brainq knows none of the token's verbs."""
     verbs = frozenset(verb for verb in Verb if verb in row.verbs)
     return Caller(row.name, row.sessions, verbs) if verbs else None
 
@@ -222,5 +216,5 @@ def _sql_errors() -> Generator[None]:
         if not is_sql_unavailable(failure):
             raise
         raise Unreachable(
-            f"SQL does not answer ({type(failure).__name__}), and tokens are there; start it, or correct BRAINQ_SQL_URL"
+            f"SQL, where tokens are, does not answer ({type(failure).__name__}); start it, or correct BRAINQ_SQL_URL"
         ) from failure

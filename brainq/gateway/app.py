@@ -52,14 +52,12 @@ from brainq.gateway.wires.openai.errors import ErrorBody, OpenAiErrorMiddleware,
 from brainq.gateway.wires.openai.retries import RejectedTryApp, RetryMiddleware
 from brainq.settings.http import split_list
 
-# The OpenAPI document: FastAPI's, with problems and bearer tokens in it.
-
-API_DESCRIPTION = """LLM agent turns over HTTP. Every refusal is a problem (RFC 9457); a turn's events are a stream of
-server-sent events that can be continued from any number, at any gateway."""
+API_DESCRIPTION = """LLM agent turns over HTTP. Every error is a problem (RFC 9457). A turn's events are a stream of
+server-sent events that any gateway continues from any event."""
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
-    """Made once; then the same again."""
+    """FastAPI's document with problems and bearer tokens in it. Made once."""
     if app.openapi_schema is None:
         made = get_openapi(title=app.title, version=app.version, description=API_DESCRIPTION, routes=app.routes)
         parts = made.setdefault("components", {})
@@ -81,8 +79,6 @@ def _add_security(operation: dict[str, Any], route: str, path: str) -> None:
     operation["security"] = [{"token": []}]
     operation["description"] = f"{operation.get('description', '')}\n\nVerb: `{VERBS[route].value}`.".strip()
 
-
-# The gateway as an ASGI application.
 
 ROUTERS = (
     deployment.brains_router,
@@ -110,7 +106,7 @@ CORS_EXPOSED_HEADERS = (
     "X-Vercel-AI-UI-Message-Stream",
 )
 
-"""What a page of another origin may read of an answer's headers."""
+"""Response headers that pages of other origins may read."""
 
 COMMON_STATUSES = (400, 401, 403, 404, 405, 408, 413, 421, 422, 429, 500, 502, 503, 504)
 
@@ -126,7 +122,7 @@ def _without_telemetry() -> dict[str, Any]:
 
 
 def make_app(gateway: Gateway) -> FastAPI:
-    """The routes behind the door. Closes the gateway's client when it ends, and begins no more long work."""
+    """The routes behind their middleware. At its end the app closes the gateway's client and drops queued long work."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
@@ -140,7 +136,7 @@ def make_app(gateway: Gateway) -> FastAPI:
     app = FastAPI(
         title="brainq",
         version=__version__,
-        openapi_url=None,  # FastAPI would write the document anew for each who asks
+        openapi_url=None,  # FastAPI would write the document anew for each request
         redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
@@ -165,11 +161,11 @@ def make_app(gateway: Gateway) -> FastAPI:
         app.add_exception_handler(error, _error_response)
     settings = gateway.settings
     # The last one that is added is the first that a request meets.
-    most_bytes, within_s = settings.http_body_bytes, settings.http_slow_s
-    refused = BodyLimitMiddleware(RejectedTryApp(gateway), most_bytes, within_s)
+    max_bytes, within_s = settings.http_body_bytes, settings.http_slow_s
+    refused = BodyLimitMiddleware(RejectedTryApp(gateway), max_bytes, within_s)
     app.add_middleware(HeadMiddleware)
     app.add_middleware(RetryMiddleware, gateway=gateway)
-    app.add_middleware(BodyLimitMiddleware, most_bytes=most_bytes, within_s=within_s)
+    app.add_middleware(BodyLimitMiddleware, max_bytes=max_bytes, within_s=within_s)
     app.add_middleware(AccessMiddleware, gateway=gateway, refused=refused)
     if origins := split_list(settings.http_cors):
         app.add_middleware(
@@ -188,7 +184,7 @@ def make_app(gateway: Gateway) -> FastAPI:
 
 
 def _document_route(app: FastAPI) -> Callable[[Request], Awaitable[Response]]:
-    """The OpenAPI document, written once: nobody is asked who he is there, nor counted."""
+    """The OpenAPI document, written once. Its path is public."""
     written = functools.cache(lambda: json.dumps(app.openapi(), separators=(",", ":")).encode())
 
     async def document(request: Request) -> Response:
@@ -198,7 +194,7 @@ def _document_route(app: FastAPI) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _a2a_router() -> APIRouter:
-    """Imported here: protobuf and Google's types are for who speaks A2A. Raises SetupError without the extra."""
+    """Imported late, for protobuf is needed by A2A only. Raises SetupError without the extra."""
     if importlib.util.find_spec("a2a") is None:
         raise SetupError("BRAINQ_HTTP_A2A is set, and A2A needs an extra: pip install 'brainq[http,a2a]'")
     from brainq.gateway.wires.a2a.routes import router
@@ -223,22 +219,22 @@ async def _error_response(request: Request, error: Exception) -> JSONResponse:
 
 
 def _method_not_allowed(request: Request) -> JSONResponse:
-    found = allowed_methods(request.scope)
-    told = error_response(
+    methods = allowed_methods(request.scope)
+    response = error_response(
         RequestRejected(
-            "method-not-allowed", f"this route does not support {request.method}; it supports {', '.join(found)}"
+            "method-not-allowed", f"this route does not support {request.method}; it supports {', '.join(methods)}"
         )
     )
-    told.headers["Allow"] = ", ".join(found)
-    return told
+    response.headers["Allow"] = ", ".join(methods)
+    return response
 
 
 def _first_invalid_field(error: RequestValidationError) -> RequestRejected | InvalidInput:
-    """The first field that is wrong, by the name its sender gave it. Never what was sent."""
+    """The first invalid field, by the name that was sent. Its value is left out."""
     first: dict[str, Any] = error.errors()[0]
     where = [str(part) for part in first["loc"]]
     if first["type"] == "json_invalid":
-        return RequestRejected("bad-json", f"it is no JSON from character {where[-1]} on; send one JSON object")
+        return RequestRejected("bad-json", f"it is not JSON from character {where[-1]} on; send one JSON object")
     if len(where) == 1:
         return InvalidInput("body", "send one JSON object, with Content-Type: application/json")
     if where[0] != "body":

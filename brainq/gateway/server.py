@@ -1,6 +1,4 @@
-"""The server that `brainq serve` runs: it listens, cuts slow connections, answers readiness checks and stops
-without losing streams.
-"""
+"""The server of `brainq serve`: listens, cuts slow connections, checks readiness, stops without losing streams."""
 
 from __future__ import annotations
 
@@ -29,11 +27,9 @@ from brainq.settings.deployment import Settings
 from brainq.settings.http import split_list
 from brainq.store.store import Store
 
-# One connection: a client that sends its request, or reads its answer, too slowly is cut off.
-
 
 class TimedConnection(H11Protocol):
-    """uvicorn's, with two more timers: for the head of a request, and for an answer that is not read."""
+    """uvicorn's connection, which is cut where the client sends its head, or reads its answer, too slowly."""
 
     slow_s = 20.0
     _head: asyncio.TimerHandle | None = None
@@ -71,29 +67,24 @@ def _cancel_timer(timer: asyncio.TimerHandle | None) -> None:
 
 
 def connection_class(slow_s: float) -> type[TimedConnection]:
-    """The class of connections whose clients have `slow_s`."""
+    """The class of connections whose clients have `slow_s` seconds."""
     return type("Connection", (TimedConnection,), {"slow_s": slow_s})
 
 
-# Whether the gateway could do anything: Redis and SQL answer, and somebody could be let in.
+def readiness_check(client: AsyncClient, authenticator: Authenticator) -> CachedCall[None]:
+    """Raises where Redis, SQL or any valid token is missing. Cached, for its route is public and not rate-limited."""
 
-
-def readiness_check(client: AsyncClient, who: Authenticator) -> CachedCall[None]:
-    """Raises where something is missing. Kept: anybody may ask, without a token, as often as he likes."""
-
-    async def look() -> None:
+    async def check() -> None:
         await client.ping()
         try:
             await client.handle("readyz")
-        except NotFound:  # which SQL had to be asked for
+        except NotFound:  # SQL answered
             pass
-        if not await who.is_anybody():
+        if not await authenticator.admits_anyone():
             raise SetupError(NO_TOKEN_YET)
 
-    return CachedCall(look)
+    return CachedCall(check)
 
-
-# What `brainq serve` does: look, listen, and stop so that nobody loses what he reads.
 
 BACKLOG = 2048
 
@@ -113,36 +104,36 @@ def serve(
     stop_traces = start_traces("gateway")
     try:
         with Store.open(settings.sql_url.get_secret_value()) as store:
-            who = make_authenticator(settings, Tokens(store))
-            gateway = make_gateway(settings, brains, who)
+            authenticator = make_authenticator(settings, Tokens(store))
+            gateway = make_gateway(settings, brains, authenticator)
             stop_metrics = start_metrics("gateway", lambda: read_gauges(gateway.client))
             try:
-                GatewayServer(gateway, lambda: ready(who)).run(None if listener is None else [listener])
+                GatewayServer(gateway, lambda: ready(authenticator)).run(None if listener is None else [listener])
             finally:
                 stop_metrics()
     finally:
         stop_traces()
 
 
-def make_gateway(settings: Settings, brains: BrainsArgument, who: Authenticator) -> Gateway:
+def make_gateway(settings: Settings, brains: BrainsArgument, authenticator: Authenticator) -> Gateway:
     found = read_brains(brains)
     client = AsyncClient(settings, found)
     return Gateway(
         settings=settings,
         brains=found,
         client=client,
-        who=who,
-        callers=RateLimiter(settings.http_requests_s),
-        strangers=RateLimiter(settings.http_requests_s),
+        authenticator=authenticator,
+        caller_rate=RateLimiter(settings.http_requests_s),
+        address_rate=RateLimiter(settings.http_requests_s),
         streams=StreamLimiter(settings.http_streams, settings.http_streams_a_caller),
-        readiness=readiness_check(client, who),
+        readiness=readiness_check(client, authenticator),
         metrics=CachedCall(client.metrics),
         long_work=ThreadPoolExecutor(LONG_WORK_THREADS, "brainq-long"),
     )
 
 
 class GatewayServer(uvicorn.Server):
-    """uvicorn's, which tells its streams that it stops."""
+    """uvicorn's server, which ends its streams when it stops."""
 
     def __init__(self, gateway: Gateway, ready: Callable[[], None]) -> None:
         settings = gateway.settings
@@ -167,7 +158,7 @@ class GatewayServer(uvicorn.Server):
         )
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
-        # uvicorn raises the signal that stopped it once more: a stop that was asked for is no death.
+        # uvicorn raises the signal that stopped it once more; a requested stop must not kill the process.
         before = signal.signal(signal.SIGTERM, _ignore_signal)
         try:
             super().run(sockets)
@@ -181,7 +172,7 @@ class GatewayServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
-            server.close()  # first: who comes again must not come here
+            server.close()  # first: clients that reconnect must reach another gateway
         self._gateway.streams.stop()
         await super().shutdown(sockets)
 

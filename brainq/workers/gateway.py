@@ -27,7 +27,7 @@ def main() -> None:
 
 def _ready(settings: Settings, who: Authenticator) -> None:
     host = f"[{settings.http_host}]" if ":" in settings.http_host else settings.http_host
-    print(f"brainq serves http://{host}:{settings.http_port}; {who.how}", flush=True)
+    print(f"brainq serves http://{host}:{settings.http_port}; {who.description}", flush=True)
     mark_ready()
 
 

@@ -1,6 +1,4 @@
-"""Authentication: by a bearer token, by an app's own hook, or, on loopback without either, as this machine's
-user.
-"""
+"""Authentication: by a bearer token, by an app's own hook, or, on loopback without either, as this machine's user."""
 
 from __future__ import annotations
 
@@ -28,37 +26,37 @@ R = TypeVar("R")
 
 CHECK_THREADS = 8
 
-NO_TOKEN_YET = "nobody is let in until there is a token: brainq token create NAME --sessions PREFIX --verb VERB"
+NO_TOKEN_YET = "no caller is admitted until there is a token: brainq token create NAME --sessions PREFIX --verb VERB"
 
 Authenticate = Callable[[Mapping[str, str]], Awaitable[Caller | None]]
 
-"""From a request's headers, their names in lower case, to who asks; None: nobody that is known."""
+"""From a request's headers, their names in lower case, to its caller; None: unknown."""
 
 LOCAL_CALLER = Caller("local", ("*",), ALL_VERBS)
 
-"""Whoever can reach loopback, where nobody is asked who he is."""
+"""Every client of a gateway on loopback without authentication."""
 
 
 @dataclass(frozen=True, slots=True)
 class Authenticator:
-    """How callers are known.
+    """How callers are authenticated.
 
-    is_open      nobody is asked, so nobody but this machine may reach the gateway
-    how          the same in words
-    is_known     whether who sends these headers was let in before; asks nobody
-    is_anybody   whether anybody could be let in yet
+    is_loopback_only   no authentication is configured, so only this machine may reach the gateway
+    description        the same in words
+    is_known           whether a request with these headers was authenticated before; makes no query
+    admits_anyone      whether any caller could be admitted yet
     """
 
     authenticate: Authenticate
-    is_open: bool
-    how: str
+    is_loopback_only: bool
+    description: str
     is_known: Callable[[Mapping[str, str]], bool]
-    is_anybody: Callable[[], Awaitable[bool]]
+    admits_anyone: Callable[[], Awaitable[bool]]
 
 
 def make_authenticator(settings: Settings, tokens: Tokens) -> Authenticator:
-    """The hook of BRAINQ_HTTP_AUTH; else tokens. While there is none yet, on loopback nobody is asked, and elsewhere
-    nobody is let in.
+    """The hook of BRAINQ_HTTP_AUTH; else tokens. While there is no token yet, loopback needs no authentication, and
+    elsewhere no caller is admitted.
 
     Raises SetupError for a hook that cannot be loaded.
     """
@@ -67,9 +65,9 @@ def make_authenticator(settings: Settings, tokens: Tokens) -> Authenticator:
         return Authenticator(
             _by_hook(settings.http_auth, checks),
             False,
-            f"{settings.http_auth} says who asks",
-            is_known=lambda _: True,  # what it costs to ask an app's own function is the app's to bound
-            is_anybody=_always,
+            f"{settings.http_auth} authenticates callers",
+            is_known=lambda _: True,  # the app bounds what its own function costs
+            admits_anyone=_always,
         )
     first, by_token = _TokenExistence(tokens, checks), _by_token(tokens, checks)
 
@@ -77,23 +75,23 @@ def make_authenticator(settings: Settings, tokens: Tokens) -> Authenticator:
         return tokens.is_known(_bearer_token(headers))
 
     if tokens.list() or not is_loopback(settings.http_host):
-        how = "callers bring a token" if tokens.list() else NO_TOKEN_YET
-        return Authenticator(by_token, False, how, is_known, first.is_made)
+        description = "callers send a token" if tokens.list() else NO_TOKEN_YET
+        return Authenticator(by_token, False, description, is_known, first.is_made)
 
     async def by_token_or_local(headers: Mapping[str, str]) -> Caller | None:
-        # Clients of other wires always send a key. While no token was made it is nobody's, whatever it is.
+        # Clients of other wires always send a key. Before the first token is created it is ignored.
         return await by_token(headers) if await first.is_made() else LOCAL_CALLER
 
-    return Authenticator(by_token_or_local, True, "whoever is on this machine may do everything", is_known, _always)
+    return Authenticator(by_token_or_local, True, "any client on this machine may do everything", is_known, _always)
 
 
 def local_authenticator() -> Authenticator:
-    """For a front that only the program which started it can reach."""
+    """For a server that only the program which started it can reach."""
 
     async def local(headers: Mapping[str, str]) -> Caller | None:
         return LOCAL_CALLER
 
-    return Authenticator(local, True, "whoever started it may do everything", lambda _: True, _always)
+    return Authenticator(local, True, "the program that started it may do everything", lambda _: True, _always)
 
 
 async def _always() -> bool:
@@ -108,7 +106,7 @@ def is_loopback(host: str) -> bool:
 
 
 class _TokenExistence:
-    """Whether any token was made yet; a no is believed for KEPT_S."""
+    """Whether any token was made yet; a no is cached for KEPT_S."""
 
     def __init__(self, tokens: Tokens, checks: Executor) -> None:
         self._tokens = tokens
@@ -129,7 +127,7 @@ def _by_token(tokens: Tokens, checks: Executor) -> Authenticate:
         text = _bearer_token(headers)
         if not text:
             return None
-        return tokens.believed(text) or await _in_thread(checks, tokens.check, text)
+        return tokens.cached_caller(text) or await _in_thread(checks, tokens.check, text)
 
     return by_token
 
@@ -155,8 +153,8 @@ def _by_hook(reference: str, checks: Executor) -> Authenticate:
     return by_hook
 
 
-async def _in_thread(checks: Executor, asked: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
-    return await asyncio.get_running_loop().run_in_executor(checks, partial(asked, *args, **named))
+async def _in_thread(checks: Executor, function: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
+    return await asyncio.get_running_loop().run_in_executor(checks, partial(function, *args, **named))
 
 
 def _load_hook(reference: str) -> Any:
@@ -170,5 +168,5 @@ def _load_hook(reference: str) -> Any:
             f"BRAINQ_HTTP_AUTH: {reference!r} cannot be loaded ({error}); name a function as module:function"
         ) from error
     if not callable(found):
-        raise SetupError(f"BRAINQ_HTTP_AUTH: {reference!r} is no function; name one as module:function")
+        raise SetupError(f"BRAINQ_HTTP_AUTH: {reference!r} is not a function; name one as module:function")
     return found

@@ -29,16 +29,14 @@ from brainq.observe.logs import logger
 from brainq.observe.turn_spans import set_parent_context
 from brainq.settings.http import split_list
 
-# Bodies: how large, and how slow, they may be.
-
 
 class BodyLimitMiddleware:
-    """Refuses a body that is larger than `most_bytes`, or not there within `within_s`. It is read before a route
+    """Rejects a body that is larger than `max_bytes`, or takes longer than `within_s`. It is read before the route
     begins, so that a slow one holds nothing."""
 
-    def __init__(self, app: ASGIApp, most_bytes: int, within_s: float) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int, within_s: float) -> None:
         self._app = app
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._within_s = within_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -59,9 +57,9 @@ class BodyLimitMiddleware:
             await self._app(scope, _replay_body(body, receive), send)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
-        """The whole body; None when the client went away."""
-        said = Headers(scope=scope).get("content-length", "0")
-        if said.isdigit() and int(said) > self._most_bytes:
+        """The whole body; None when the client disconnected."""
+        declared = Headers(scope=scope).get("content-length", "0")
+        if declared.isdigit() and int(declared) > self._max_bytes:
             raise self._too_large()
         parts: list[bytes] = []
         size = 0
@@ -71,7 +69,7 @@ class BodyLimitMiddleware:
                 return None
             parts.append(message.get("body", b""))
             size += len(parts[-1])
-            if size > self._most_bytes:
+            if size > self._max_bytes:
                 raise self._too_large()
             if not message.get("more_body", False):
                 return b"".join(parts)
@@ -79,7 +77,7 @@ class BodyLimitMiddleware:
     def _too_large(self) -> RequestRejected:
         return RequestRejected(
             "body-too-large",
-            f"a body has at most {self._most_bytes:,} bytes here; send less, or where to find the rest",
+            f"a body has at most {self._max_bytes:,} bytes; send less, or a reference to the rest",
         )
 
 
@@ -89,20 +87,20 @@ def _has_body(scope: Scope) -> bool:
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    is_given = False
+    is_replayed = False
 
-    async def given() -> Message:
-        nonlocal is_given
-        if is_given:
+    async def replay() -> Message:
+        nonlocal is_replayed
+        if is_replayed:
             return await receive()
-        is_given = True
+        is_replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return given
+    return replay
 
 
 def closing_connection(send: Send) -> Send:
-    """The connection is closed: what is left of the body would be taken for the next request."""
+    """Closes the connection: the rest of the body would be read as the next request."""
 
     async def last(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -111,8 +109,6 @@ def closing_connection(send: Send) -> Send:
 
     return last
 
-
-# Methods of routes: HEAD for whatever has GET, and which ones a path has.
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
@@ -129,11 +125,11 @@ class HeadMiddleware:
         if scope["type"] != "http" or scope["method"] != "HEAD":
             await self._app(scope, receive, send)
             return
-        got: Scope = {**scope, "method": "GET"}  # a copy: the server sends no body where its own says HEAD
+        got: Scope = {**scope, "method": "GET"}  # a copy: the server drops the body where its own scope has HEAD
         begun = asyncio.Event()
 
         async def received() -> Message:
-            """What comes; once the headers are sent, the client wants no more."""
+            """The next message. Once the headers are sent, it is a disconnect."""
             incoming, over = (asyncio.ensure_future(_receive_message(receive)), asyncio.ensure_future(begun.wait()))
             try:
                 await asyncio.wait((incoming, over), return_when=asyncio.FIRST_COMPLETED)
@@ -153,7 +149,7 @@ class HeadMiddleware:
             await self._app(got, received, without_body)
         finally:
             with suppress(KeyError):
-                scope["route"] = got["route"]  # which the log names
+                scope["route"] = got["route"]  # for the log
 
 
 async def _receive_message(receive: Receive) -> Message:
@@ -161,7 +157,7 @@ async def _receive_message(receive: Receive) -> Message:
 
 
 def allowed_methods(scope: Scope) -> list[str]:
-    """The methods that this path has. Several routes may share it."""
+    """The methods of this path. Several routes may share it."""
     router: Router = scope["app"].router
     found = [method for method in METHODS if _has_route(router, {**scope, "method": method})]
     return ["HEAD", *found] if "GET" in found else found
@@ -170,8 +166,6 @@ def allowed_methods(scope: Scope) -> list[str]:
 def _has_route(router: Router, scope: Scope) -> bool:
     return any(route.matches(scope)[0] is Match.FULL for route in router.routes)
 
-
-# The door: what every request passes before a route sees it, and what becomes of one that nobody expected.
 
 log = logger("brainq.gateway")
 
@@ -183,9 +177,9 @@ SECURITY_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", 
 
 
 class AccessMiddleware:
-    """Host, origin, who asks, how often. What it lets through has `caller` in its state.
+    """Checks host, origin, caller and rate. A request that passes has `caller` in its state.
 
-    refused   answers a request that is refused and is to be noted, in place of the app
+    refused   answers, in place of the app, a rejected request whose retries must be recognized
     """
 
     def __init__(self, app: ASGIApp, gateway: Gateway, refused: ASGIApp) -> None:
@@ -220,57 +214,59 @@ class AccessMiddleware:
         address = (scope.get("client") or ("",))[0]
         caller = await self._caller(address, dict(headers.items()))
         scope.setdefault("state", {})["caller"] = caller
-        self._count(self._gateway.callers, caller.counted_as)
+        self._count(self._gateway.caller_rate, caller.counted_as)
 
     async def _caller(self, address: str, headers: Mapping[str, str]) -> Caller:
-        """Who asks. A stranger's request is counted for his address before anybody is asked who he is: an invented
-        token costs a question to SQL. Who was let in before is not kept out by the strangers of his address."""
+        """Authenticates. Requests of unknown callers are counted by address first, for an invented token costs a query
+        to SQL. A known caller is not rejected because of unknown ones at its address."""
         gateway, place = self._gateway, address_key(address)
-        is_known = gateway.who.is_known(headers)
+        is_known = gateway.authenticator.is_known(headers)
         if not is_known:
-            self._count(gateway.strangers, place)
-        caller = await gateway.who.authenticate(headers)
+            self._count(gateway.address_rate, place)
+        caller = await gateway.authenticator.authenticate(headers)
         if caller is None:
             if is_known:
-                self._count(gateway.strangers, place)
-            raise RequestRejected("unauthorized", "send `Authorization: Bearer TOKEN` with a token that is still good")
+                self._count(gateway.address_rate, place)
+            raise RequestRejected("unauthorized", "send `Authorization: Bearer TOKEN` with a token that is still valid")
         if not is_known:
-            gateway.strangers.give_back(place)
+            gateway.address_rate.give_back(place)
         return caller
 
     def _count(self, rate: RateLimiter, name: str) -> None:
         if wait_s := rate.take(name):
             raise RequestRejected(
                 "too-many-requests",
-                f"{self._gateway.settings.http_requests_s:g} requests a second are granted; ask again later",
+                f"{self._gateway.settings.http_requests_s:g} requests a second are granted; try again later",
                 retry_after_s=math.ceil(wait_s),
             )
 
     def _check_host(self, scope: Scope, host: str) -> None:
-        """A page elsewhere can make its own name point to this machine: then the name it asks for tells."""
+        """Another site can make its own name point to this machine (DNS rebinding); then the host name is wrong."""
         name = _host_name(host)
-        is_open = self._gateway.who.is_open
-        known = name in self._hosts if self._hosts else is_loopback(name) or not is_open
+        loopback_only = self._gateway.authenticator.is_loopback_only
+        known = name in self._hosts if self._hosts else is_loopback(name) or not loopback_only
         client = (scope.get("client") or ("127.0.0.1",))[0]
-        if is_open and not is_loopback(client):
-            raise RequestRejected("unauthorized", "it asks nobody who he is, and thus serves this machine alone")
+        if loopback_only and not is_loopback(client):
+            raise RequestRejected(
+                "unauthorized", "no authentication is configured, so only loopback clients are served"
+            )
         if not known:
             raise RequestRejected(
-                "wrong-host", "this host name is not served here; its operator may name it in BRAINQ_HTTP_HOSTS"
+                "wrong-host", "this host name is not served; the operator may add it to BRAINQ_HTTP_HOSTS"
             )
 
     def _check_origin(self, headers: Headers) -> None:
-        """Browsers say whose page asks. Programs say nothing, and have no cookie or network of somebody's to misuse."""
+        """Browsers send their page's origin. Programs send none, and carry no user's cookies or network to misuse."""
         origin = headers.get("origin")
         if origin is None or origin in self._origins or _is_same_origin(origin, headers.get("host", "")):
             return
         raise RequestRejected(
-            "foreign-origin", "pages of this origin may not ask; its operator may name it in BRAINQ_HTTP_CORS"
+            "foreign-origin", "pages of this origin are not served; the operator may add it to BRAINQ_HTTP_CORS"
         )
 
 
 class RequestLogMiddleware:
-    """The outermost: every request is answered and logged. A bug is told by an id, which its line of the log has."""
+    """The outermost: every request is answered and logged. A bug is reported by an id, which is in the log, too."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -286,7 +282,7 @@ class RequestLogMiddleware:
     async def _answer(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
         began, status = time.monotonic(), 0
 
-        async def noted(message: Message) -> None:
+        async def send_noting_status(message: Message) -> None:
             nonlocal status
             status = message.get("status", status)
             await send(_with_headers(message, request_id))
@@ -294,16 +290,16 @@ class RequestLogMiddleware:
         try:
             if _has_two_lengths(scope):
                 refusal = RequestRejected("two-lengths", "send Content-Length or Transfer-Encoding, not both")
-                await error_response(refusal)(scope, receive, closing_connection(noted))
+                await error_response(refusal)(scope, receive, closing_connection(send_noting_status))
             else:
-                await self._app(scope, receive, noted)
+                await self._app(scope, receive, send_noting_status)
         except ClientDisconnect:
             pass
         except Exception as failure:
             problem_id = new_turn_id()
             log.error("a request failed", failure=failure, problem_id=problem_id, route=_route_template(scope))
             if not status:
-                await bug_response(problem_id)(scope, receive, noted)
+                await bug_response(problem_id)(scope, receive, send_noting_status)
         if not is_public(scope["path"]):
             took_ms = int((time.monotonic() - began) * 1000)
             caller = getattr(scope.get("state", {}).get("caller"), "name", "")
@@ -311,13 +307,13 @@ class RequestLogMiddleware:
 
 
 def _request_id(headers: Headers) -> str:
-    """The id that the client, or a proxy, gave the request; else a new one."""
-    given = headers.get(REQUEST_ID, "")
-    return given if _REQUEST_ID.fullmatch(given) else new_turn_id()
+    """The id that the client or a proxy sent; else a new one."""
+    sent = headers.get(REQUEST_ID, "")
+    return sent if _REQUEST_ID.fullmatch(sent) else new_turn_id()
 
 
 def _with_headers(message: Message, request_id: str) -> Message:
-    """With the headers that keep an answer from being kept, or taken for something else; a route may have its own."""
+    """With headers against caching and content sniffing, where the route has none of its own, and the request id."""
     if message["type"] != "http.response.start":
         return message
     have = {name.lower() for name, _ in message["headers"]}
@@ -327,14 +323,13 @@ def _with_headers(message: Message, request_id: str) -> Message:
 
 
 def _has_two_lengths(scope: Scope) -> bool:
-    """Whether a proxy before us may have seen another end of this request than we do: what follows would then be told
-    as somebody else's."""
+    """Whether a proxy may have seen another end of this request: the rest would be taken for another client's."""
     headers = Headers(scope=scope)
     return "content-length" in headers and "transfer-encoding" in headers
 
 
 def _route_template(scope: Scope) -> str:
-    """The route's template: a path may hold a token of a call that waits."""
+    """The route's template, for the path may hold an outside token."""
     route = scope.get("route")
     return f"{scope['method']} {getattr(route, 'path', '(none)')}"
 

@@ -1,6 +1,6 @@
-"""Problems: how every refusal is answered (RFC 9457, `application/problem+json`).
+"""Problems: the body of every error response (RFC 9457, `application/problem+json`).
 
-brainq's own errors are told by the table in `brainq/errors.py`; REFUSALS are those of HTTP alone.
+The kinds of brainq's own errors are in `brainq/errors.py`; REJECTIONS are those of HTTP only.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from brainq.text.surrogates import clean_json
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:brainq:problem:"
-NOT_FOUND = "nothing of yours has this id; look at the id, and at whose token this is"
-NOT_SET_UP = "the gateway is not set up for this; its operator finds out by `brainq doctor`"
+NOT_FOUND = "nothing of yours has this id; check the id, and whose token this is"
+NOT_SET_UP = "the gateway is not set up for this; its operator runs `brainq doctor` to see why"
 
 
 class Problem(BaseModel):
@@ -39,9 +39,9 @@ class Problem(BaseModel):
     field               the field that is wrong
     request_key         submit again under this `Idempotency-Key`: it is the same turn
     client_message_id   send again under this: it is the same input
-    live_turn_id        the turn that is in the way
-    state               how an approval stands
-    problem_id          which line of the gateway's log is about it
+    live_turn_id        the session's live turn
+    state               an approval's state
+    problem_id          finds the line in the gateway's log
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -67,17 +67,17 @@ REJECTIONS: dict[str, ErrorKind] = {
     for kind in (
         _http_kind("bad-json", "The body is not JSON", 400),
         _http_kind("two-lengths", "The body has two lengths", 400),
-        _http_kind("unauthorized", "Nobody knows who asks", 401),
+        _http_kind("unauthorized", "Authentication required", 401),
         _http_kind("forbidden", "The caller may not do this", 403),
-        _http_kind("foreign-origin", "Another site's page asks", 403),
-        _http_kind("model-not-found", "There is no such model", 404),
-        _http_kind("no-such-route", "There is no such route", 404),
-        _http_kind("method-not-allowed", "The route has no such method", 405),
-        _http_kind("body-too-slow", "The body did not come in time", 408),
-        _http_kind("events-gone", "The events are no longer kept", 410),
+        _http_kind("foreign-origin", "The page's origin is not allowed", 403),
+        _http_kind("model-not-found", "Model not found", 404),
+        _http_kind("no-such-route", "Route not found", 404),
+        _http_kind("method-not-allowed", "The route does not support the method", 405),
+        _http_kind("body-too-slow", "The body took too long", 408),
+        _http_kind("events-gone", "The events are gone", 410),
         _http_kind("body-too-large", "The body is too large", 413),
         _http_kind("wrong-host", "The request is for another host", 421),
-        _http_kind("too-many-requests", "The caller asks too often", 429, 1),
+        _http_kind("too-many-requests", "Too many requests", 429, 1),
         _http_kind("too-many-streams", "The caller has too many streams open", 429, 5),
         _http_kind("bug", "A bug in brainq", 500),
         _http_kind("streams-full", "The gateway has as many streams open as it may", 503, 5),
@@ -87,7 +87,7 @@ REJECTIONS: dict[str, ErrorKind] = {
 
 
 class RequestRejected(Exception):
-    """A request is refused for a reason that is HTTP's alone: `word` is one of REFUSALS."""
+    """A request is rejected for a reason of HTTP: `word` is one of REJECTIONS."""
 
     def __init__(self, word: str, detail: str, *, retry_after_s: int | None = None) -> None:
         super().__init__(detail)
@@ -97,10 +97,10 @@ class RequestRejected(Exception):
 
 
 def problem_of(error: BrainqError | RequestRejected) -> Problem:
-    """What is told of an error. Never what another tenant has, nor where the gateway's servers are."""
+    """The problem of an error. It never holds another tenant's data or the addresses of servers."""
     if isinstance(error, RequestRejected):
         return _problem(error.kind, error.detail)
-    told = _problem(kind_of(error), _detail(error))
+    problem = _problem(kind_of(error), _detail(error))
     match error:
         case InvalidInput():
             more: dict[str, Any] = {"field": error.field}
@@ -112,11 +112,11 @@ def problem_of(error: BrainqError | RequestRejected) -> Problem:
             more = {"state": error.state}
         case _:
             more = {}
-    return told.model_copy(update={name: value for name, value in more.items() if value})
+    return problem.model_copy(update={name: value for name, value in more.items() if value})
 
 
 def problem_response(problem: Problem, retry_after_s: int | None = None) -> JSONResponse:
-    """The answer that tells a problem."""
+    """The response of a problem. `Retry-After` is in seconds."""
     headers: dict[str, str] = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
     if problem.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
@@ -130,13 +130,15 @@ def error_response(error: BrainqError | RequestRejected) -> JSONResponse:
 
 
 def bug_response(problem_id: str) -> JSONResponse:
-    """For what nobody expected: the log has the rest, under this id."""
-    told = _problem(REJECTIONS["bug"], f"the gateway's log says more under {problem_id}; the same may fail again")
-    return problem_response(told.model_copy(update={"problem_id": problem_id}))
+    """For an unexpected failure: the log has its details under this id."""
+    problem = _problem(
+        REJECTIONS["bug"], f"the gateway's log has the details under {problem_id}; a retry may fail again"
+    )
+    return problem_response(problem.model_copy(update={"problem_id": problem_id}))
 
 
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The answers of a route that are problems, for its OpenAPI."""
+    """The error responses of a route, for its OpenAPI."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": _description(status), "content": content} for status in sorted(statuses)}
 
@@ -157,11 +159,11 @@ def _detail(error: BrainqError) -> str:
         case NotFound():
             return NOT_FOUND
         case Unreachable(request_key=key) if key:
-            return f"ask again later under the Idempotency-Key {key!r}: if it was accepted, it is the same turn"
+            return f"try again later with the Idempotency-Key {key!r}: if it was accepted, it is the same turn"
         case Unreachable(client_message_id=key) if key:
-            return f"ask again later with client_message_id {key!r}: if it was accepted, it is the same input"
+            return f"try again later with client_message_id {key!r}: if it was accepted, it is the same input"
         case Unreachable():
-            return "Redis or SQL does not answer; ask again later"
+            return "Redis or SQL does not answer; try again later"
         case SetupError():
             return NOT_SET_UP
         case _:

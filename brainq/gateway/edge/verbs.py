@@ -8,7 +8,7 @@ from brainq.access import Verb
 
 AGENT_CARD_PATH = "/.well-known/agent-card.json"
 
-"""How the paths end at which A2A's agents are described to everybody, where that wire is on."""
+"""The end of the paths of A2A's public agent cards, where that wire is on."""
 
 PUBLIC_PATHS = frozenset({"/", "/healthz", "/readyz", "/v1/openapi.json"})
 
@@ -18,15 +18,14 @@ _AGENT_CARD = re.compile(rf"(/a2a/[^/]+)?{re.escape(AGENT_CARD_PATH)}")
 
 
 def is_public(path: str) -> bool:
-    """Whether nobody is asked a token for this path: what is there tells nothing of anybody's."""
-    # The whole path of a card: there are routes that take any end, as the one for a token of a call does.
+    """Whether this path needs no token: it shows no tenant's data."""
+    # The whole path is matched: the route of outside tokens accepts any end.
     return path in PUBLIC_PATHS or path.startswith(PUBLIC_PREFIX) or _AGENT_CARD.fullmatch(path) is not None
 
 
 CONFIGURE_OPTIONS = frozenset({"model", "provider", "system_prompt", "skill_context", "cwd", "limits", "options"})
 
-"""Options of a turn that need `configure` beside `submit`: what it costs, what it may reach, what the model is told of
-its task. All else is the caller's own: what is said, how the answer is to look, what stands in the records."""
+"""Options of a turn that need `configure` beside `submit`: they change its cost, its reach and its system prompt."""
 
 VERBS: dict[str, Verb] = {
     "GET /v1/brains": Verb.READ,
@@ -99,8 +98,8 @@ VERBS: dict[str, Verb] = {
 
 A2A_VERBS: dict[str, Verb] = {"POST /a2a/{brain}": Verb.READ}
 
-"""What every request of A2A needs, where that wire is on; some of its methods need more."""
+"""The verb of every request of A2A, where that wire is on; some of its methods need more."""
 
 MCP_VERBS: dict[str, Verb] = {"POST /mcp": Verb.READ}
 
-"""What every request of MCP needs; most of its tools need more."""
+"""The verb of every request of MCP; most of its tools need more."""

@@ -1,6 +1,4 @@
-"""The routes of the page, open to all, and its files, which are read once under one release name. The page
-asks the API for all it shows.
-"""
+"""The routes of the page, which are public, and its files. All that the page shows comes from the API."""
 
 from __future__ import annotations
 
@@ -15,8 +13,6 @@ from starlette.responses import Response
 
 from brainq.gateway.edge.problems import RequestRejected
 
-# What the page is made of: files beside this one, read once, under one name that changes whenever any of them does.
-
 FOLDER = Path(__file__).with_name("assets")
 
 SHELL_FILE = "index.html"
@@ -26,7 +22,7 @@ MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+
 
 @dataclass(frozen=True, slots=True)
 class PageAssets:
-    """`release` names these files together: what was fetched under it stays as it is. `shell` asks for all of them."""
+    """`release` is a hash of all files, so what was fetched under it never changes. `shell` refers to all of them."""
 
     release: str
     shell: bytes
@@ -54,7 +50,7 @@ def media_type(name: str) -> str:
 
 
 def _fill_shell(page: str, release: str, files: dict[str, bytes]) -> str:
-    """The shell with its places filled. It names every module, so that a browser asks for all of them at once."""
+    """The shell with its places filled. It names every module, so that a browser fetches all of them at once."""
     at = f"page/{release}"
     styles = "\n".join(
         f'<link rel="stylesheet" href="{escape(f"{at}/{name}")}">' for name in files if name.endswith(".css")
@@ -65,8 +61,6 @@ def _fill_shell(page: str, release: str, files: dict[str, bytes]) -> str:
     return page.replace("{{at}}", at).replace("{{styles}}", styles).replace("{{modules}}", modules)
 
 
-# The routes of the page. They are open to everybody and tell nothing: what the page shows it asks the API for.
-
 router = APIRouter(include_in_schema=False)
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -74,7 +68,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        "img-src 'self' blob:",  # a turn's files, which the page asks for with its token
+        "img-src 'self' blob:",  # a turn's files, which the page fetches with its token
         "connect-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
@@ -84,7 +78,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
     )
 )
 
-"""What a model or a tool says cannot become a script, a picture or a form of the page, nor be sent elsewhere."""
+"""The output of a model or a tool cannot become a script, a picture or a form of the page, or be sent elsewhere."""
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
@@ -101,16 +95,16 @@ REVALIDATE = {"Cache-Control": "no-cache"}
 
 @router.get("/")
 async def shell() -> Response:
-    """The page. What it shows stands behind the `#` of its address, which no server sees."""
+    """The page. What it shows is in the fragment of its address, which is not sent."""
     return Response(load_assets().shell, headers=SECURITY_HEADERS | REVALIDATE, media_type="text/html; charset=utf-8")
 
 
 @router.get("/page/{release}/{name:path}")
 async def asset(release: str, name: str) -> Response:
-    """A file of the page. Another release's shell, from another gateway, gets ours, and does not keep it."""
+    """A file of the page. The shell of another release, from another gateway, gets ours, and does not cache it."""
     ours = load_assets()
     content = ours.files.get(name)
     if content is None:
         raise RequestRejected("no-such-route", "the page has no such file; load it again")
-    kept = IMMUTABLE if release == ours.release else REVALIDATE
-    return Response(content, headers=SECURITY_HEADERS | kept, media_type=media_type(name))
+    caching = IMMUTABLE if release == ours.release else REVALIDATE
+    return Response(content, headers=SECURITY_HEADERS | caching, media_type=media_type(name))

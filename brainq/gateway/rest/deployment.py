@@ -12,8 +12,6 @@ from brainq.contracts.brain import BrainDescription
 from brainq.gateway.edge.dependencies import GatewayDep, PrincipalDep
 from brainq.gateway.rest.bodies import Answer
 
-# The brains that a turn may name, and what the caller may do.
-
 
 class BrainList(Answer):
     """The deployment's brains, the default one first."""
@@ -22,7 +20,7 @@ class BrainList(Answer):
 
 
 class CallerInfo(Answer):
-    """Who asks: by what name it decides, in the sessions of which prefixes (`*`: all), and with which verbs."""
+    """The caller: its name, the prefixes of its sessions (`*`: all), and its verbs."""
 
     name: str
     sessions: tuple[str, ...]
@@ -33,19 +31,16 @@ brains_router = APIRouter(tags=["brains"])
 
 
 @brains_router.get("/v1/brains")
-async def brains(here: GatewayDep, by: PrincipalDep) -> BrainList:
+async def brains(gateway: GatewayDep, principal: PrincipalDep) -> BrainList:
     """The deployment's brains, the default one first."""
-    return BrainList(brains=describe_brains(here.brains))
+    return BrainList(brains=describe_brains(gateway.brains))
 
 
 @brains_router.get("/v1/caller")
-async def caller(by: PrincipalDep) -> CallerInfo:
+async def caller(principal: PrincipalDep) -> CallerInfo:
     """What the caller may do, so that an interface offers no more."""
-    found = by.caller
+    found = principal.caller
     return CallerInfo(name=found.name, sessions=found.sessions, verbs=tuple(sorted(found.verbs)))
-
-
-# Whether the gateway runs, and whether it could do anything.
 
 
 class Health(Answer):
@@ -62,14 +57,12 @@ async def healthz() -> Health:
 
 
 @health_router.get("/readyz")
-async def readyz(here: GatewayDep) -> Health:
+async def readyz(gateway: GatewayDep) -> Health:
     """Redis and SQL answer, too, and there is a token; 503 when not, or the gateway stops. Looked up once a second."""
-    here.streams.require_running()
-    await here.readiness.get()
+    gateway.streams.require_running()
+    await gateway.readiness.get()
     return Health()
 
-
-# `GET /metrics`: the fleet's metrics, for Prometheus.
 
 metrics_router = APIRouter(tags=["metrics"])
 
@@ -79,8 +72,8 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 @metrics_router.get(
     "/metrics", response_class=Response, responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
 )
-async def metrics(here: GatewayDep, by: PrincipalDep) -> Response:
-    """The metrics of the whole fleet in Prometheus' text format; read once a second. They are of no one session: the
-    caller's must be all (`*`). Also while Redis or SQL is away: `brainq_up` says so."""
-    by.require(None)
-    return Response(await here.metrics.get(), media_type=CONTENT_TYPE)
+async def metrics(gateway: GatewayDep, principal: PrincipalDep) -> Response:
+    """The metrics of the whole fleet in Prometheus' text format; read once a second. They belong to no single
+    session, so they need `*`. While Redis or SQL is unavailable, `brainq_up` is 0."""
+    principal.require_session(None)
+    return Response(await gateway.metrics.get(), media_type=CONTENT_TYPE)

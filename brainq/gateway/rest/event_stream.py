@@ -21,8 +21,6 @@ from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.rest.result_wait import wait_for_disconnect
 from brainq.observe.logs import logger
 
-# From events of a turn to frames of a stream of server-sent events: pure, so that any gateway continues any stream.
-
 HEARTBEAT = b": alive\n\n"
 
 """A comment, which readers ignore: it keeps proxies from taking a quiet stream for a dead one."""
@@ -31,7 +29,7 @@ RECONNECT_MS = 1_000
 
 RECONNECT_FRAME = format_sse_event(comment="come again with Last-Event-ID", retry=RECONNECT_MS)
 
-"""Before a stream is closed that is not over. An EventSource comes again by itself, with what it saw last."""
+"""Before an unfinished stream is closed. An EventSource reconnects by itself, with its last event id."""
 
 
 def event_frame(event: TurnEvent) -> bytes:
@@ -39,23 +37,21 @@ def event_frame(event: TurnEvent) -> bytes:
     return format_sse_event(data_str=event.model_dump_json(), id=str(event.seq))
 
 
-# A turn's events as a response: from any number on, with heartbeats, to the final one, in the words of any wire.
-
 log = logger("brainq.gateway")
 
 GATHER_S = 0.25
 
-"""How long a stream that may rest waits for another event: what happens at once comes together."""
+"""How long a stream that may rest waits for another event: simultaneous events belong together."""
 
 FIRST_EVENT_S = 1.0
 
-"""How long the answer waits for the first event, which is there at once but for a turn that is only just accepted."""
+"""How long the response waits for the first event, which is late only for a turn that was just accepted."""
 
 NextEvent = asyncio.Task[TurnEvent | None]
 
 
 class EventReader:
-    """Reads a turn's events one after another; `next` is the one that is awaited, None of it: there are no more."""
+    """Reads a turn's events one after another; `next` is the awaited one; its result None: there are no more."""
 
     def __init__(self, events: AsyncIterator[TurnEvent]) -> None:
         self._events = events
@@ -73,10 +69,10 @@ class EventReader:
         await cast("AsyncGenerator[TurnEvent]", self._events).aclose()
 
 
-async def open_events(handle: AsyncTurnHandle, seen: int) -> EventReader | None:
-    """Begin behind event `seen`; None when that was the final one. Raises Refused when the events are gone."""
-    # The event that was seen last is read again: it tells whether another one can come.
-    reading = EventReader(handle.events(max(0, seen - 1)))
+async def open_events(handle: AsyncTurnHandle, last_seen: int) -> EventReader | None:
+    """Begin after event `last_seen`; None when that was the final one. Raises RequestRejected for lost events."""
+    # The last event that was seen is read again, for it may be the final one.
+    reading = EventReader(handle.events(max(0, last_seen - 1)))
     try:
         await asyncio.wait({reading.next}, timeout=FIRST_EVENT_S)
         if reading.next.done():
@@ -84,8 +80,8 @@ async def open_events(handle: AsyncTurnHandle, seen: int) -> EventReader | None:
             if event is None:
                 is_over = await _is_over(handle)
             else:
-                is_over = event.is_final and event.seq <= seen
-                if event.seq <= seen:
+                is_over = event.is_final and event.seq <= last_seen
+                if event.seq <= last_seen:
                     reading.advance()
         else:
             is_over = await _is_over(handle)
@@ -99,8 +95,7 @@ async def open_events(handle: AsyncTurnHandle, seen: int) -> EventReader | None:
 
 
 async def _is_over(handle: AsyncTurnHandle) -> bool:
-    """Whether the final event is out, so that what was seen is that, or more than there is. Raises Refused when the
-    events are gone."""
+    """Whether the final event is out. Raises RequestRejected when the events are gone."""
     try:
         await handle.result(timeout_s=0)
     except ResultTimeout:
@@ -108,14 +103,14 @@ async def _is_over(handle: AsyncTurnHandle) -> bool:
     if await handle.snapshot() is None:
         raise RequestRejected(
             "events-gone",
-            "the turn ended some time ago, and its events are no longer kept; ask for /result or /transcript",
+            "the turn ended some time ago, and its events are gone; read /result or /transcript",
         )
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedEvent:
-    """What an event becomes on a wire, which may be nothing, and whether the stream is over with it."""
+    """An event in the encoding of a wire, which may be empty; `is_last` ends the stream."""
 
     body: bytes
     is_last: bool
@@ -123,7 +118,7 @@ class EncodedEvent:
 
 EncodeEvent = Callable[[TurnEvent], Awaitable[EncodedEvent]]
 
-"""How a wire writes events. It is asked for each once, in order."""
+"""Encodes the events of a stream for a wire, each once, in order."""
 
 
 async def encode_native(event: TurnEvent) -> EncodedEvent:
@@ -137,14 +132,14 @@ def never_rest() -> bytes:
 
 
 class EventStream(Response):
-    """`text/event-stream` of what `reading` reads. Leaves its place when it is over, whatever ends it.
+    """`text/event-stream` of the events of `reading`. Releases its slot at its end, whatever the cause.
 
-    is_welcome   whether who asked may still read; asked every `heartbeat_s`
-    write        how an event is written
-    opening      what is sent before the first event
-    farewell     what is sent before a stream is closed that is not over
-    rest         what ends a stream whose turn waits for its reader to act; empty: it goes on
-    headers      beside those of every stream
+    may_still_read   whether the caller is still authenticated; checked every `heartbeat_s`
+    write            encodes an event
+    opening          sent before the first event
+    farewell         sent before an unfinished stream is closed
+    rest             ends a stream whose turn waits for its reader to act; empty: it goes on
+    headers          beside those of every stream
     """
 
     media_type = "text/event-stream"
@@ -152,9 +147,9 @@ class EventStream(Response):
     def __init__(
         self,
         reading: EventReader,
-        place: StreamSlot,
+        slot: StreamSlot,
         heartbeat_s: float,
-        is_welcome: Callable[[], Awaitable[bool]],
+        may_still_read: Callable[[], Awaitable[bool]],
         write: EncodeEvent = encode_native,
         opening: bytes = b"",
         farewell: bytes | Callable[[], bytes] = RECONNECT_FRAME,
@@ -164,9 +159,9 @@ class EventStream(Response):
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **(headers or {})})
         del self.headers["content-length"]
         self._reading = reading
-        self._place = place
+        self._slot = slot
         self._heartbeat_s = heartbeat_s
-        self._may_still_read = is_welcome
+        self._may_still_read = may_still_read
         self._write = write
         self._opening = opening
         self._closing = farewell
@@ -174,24 +169,24 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         gone = asyncio.ensure_future(wait_for_disconnect(receive))
-        stopping = asyncio.ensure_future(self._place.stopping.wait())
+        stopping = asyncio.ensure_future(self._slot.stopping.wait())
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             await _send_body(send, self._opening)
             await self._send_all(send, gone, stopping)
             await send({"type": "http.response.body", "body": b""})
         finally:
-            self._place.leave()
+            self._slot.release()
             gone.cancel()
             stopping.cancel()
             await self._reading.close()
 
     async def _send_all(self, send: Send, gone: asyncio.Task[None], stopping: asyncio.Task[bool]) -> None:
         clock = asyncio.get_running_loop().time
-        asked_at = clock()
+        checked_at = clock()
         while True:
-            if clock() - asked_at >= self._heartbeat_s:
-                asked_at = clock()
+            if clock() - checked_at >= self._heartbeat_s:
+                checked_at = clock()
                 if not await self._may_go_on():
                     await _send_body(send, self._closing_frames())
                     return
@@ -209,8 +204,8 @@ class EventStream(Response):
                 try:
                     event = reading.result()
                     written = None if event is None else await self._write(event)
-                except BrainqError as away:
-                    log.warning("a stream is cut off", failure=away)
+                except BrainqError as failure:
+                    log.warning("a stream is cut off", failure=failure)
                     await _send_body(send, self._closing_frames())
                     return
                 if written is None:
@@ -231,15 +226,15 @@ class EventStream(Response):
     async def _may_go_on(self) -> bool:
         try:
             return await self._may_still_read()
-        except Exception as failure:  # where it cannot be asked nobody goes on; who comes again is told why
+        except Exception as failure:  # a failed check ends the stream; the client learns the reason when it reconnects
             log.warning("a stream is cut off", failure=failure)
             return False
 
 
 async def stream_events(
     request: Request,
-    here: Gateway,
-    by: Principal,
+    gateway: Gateway,
+    principal: Principal,
     begin_reading: Callable[[], Awaitable[EventReader | None]],
     write: EncodeEvent = encode_native,
     opening: bytes = b"",
@@ -247,24 +242,24 @@ async def stream_events(
     rest: Callable[[], bytes] = never_rest,
     headers: Mapping[str, str] | None = None,
 ) -> EventStream | None:
-    """What `begin_reading` reads as a stream in a place of the caller's; None where there is nothing to read.
+    """The events of `begin_reading` as a stream in a slot of the caller's; None where there are none.
 
-    Raises Refused where there is no place, and whatever `begin_reading` raises.
+    Raises RequestRejected where no slot is free, and whatever `begin_reading` raises.
     """
 
-    async def is_welcome() -> bool:
+    async def may_still_read() -> bool:
         """A token may be revoked, or expire, while its streams go on."""
-        return await here.who.authenticate(dict(request.headers.items())) == by.caller
+        return await gateway.authenticator.authenticate(dict(request.headers.items())) == principal.caller
 
-    place = here.streams.enter(by.caller.counted_as)
+    slot = gateway.streams.enter(principal.caller.counted_as)
     try:
         reading = await begin_reading()
         if reading is not None:
             return EventStream(
                 reading,
-                place,
-                here.settings.http_heartbeat_s,
-                is_welcome,
+                slot,
+                gateway.settings.http_heartbeat_s,
+                may_still_read,
                 write=write,
                 opening=opening,
                 farewell=farewell,
@@ -272,9 +267,9 @@ async def stream_events(
                 headers=headers,
             )
     except BaseException:
-        place.leave()
+        slot.release()
         raise
-    place.leave()
+    slot.release()
     return None
 
 

@@ -29,8 +29,8 @@ AfterTurn = Annotated[str | None, Query(pattern=TURN_ID, description="`next` of 
 
 @router.get("/turns")
 async def turns(
-    here: GatewayDep,
-    by: PrincipalDep,
+    gateway: GatewayDep,
+    principal: PrincipalDep,
     session: Annotated[str | None, Query(pattern=ID)] = None,
     state: Annotated[
         str | None, Query(pattern=f"^({'|'.join(LIST_STATES)})$", description="`accepted`: any that has not ended.")
@@ -78,11 +78,11 @@ async def turns(
     after: AfterTurn = None,
 ) -> TurnPage:
     """Turns of the caller's own, the newest first."""
-    found = await here.client.turns(
+    found = await gateway.client.turns(
         session,
         state,
         limit,
-        by.caller.prefixes,
+        principal.caller.prefixes,
         brain=brain,
         ending=ending,
         stop_reason=stop_reason,
@@ -98,40 +98,40 @@ async def turns(
         prompt_tags=prompt_tags,
         after=after,
     )
-    found = tuple(hide_foreign_parent(turn, by) for turn in found)
+    found = tuple(hide_foreign_parent(turn, principal) for turn in found)
     return TurnPage(turns=found, next=found[-1].turn_id if len(found) == limit else None)
 
 
 @router.get("/sessions")
 async def sessions(
-    here: GatewayDep,
-    by: PrincipalDep,
+    gateway: GatewayDep,
+    principal: PrincipalDep,
     prefix: Annotated[str | None, Query(pattern=ID, description="Only those whose id begins so.")] = None,
     limit: Limit = DEFAULT_LIST_PAGE,
     after: AfterTurn = None,
 ) -> SessionPage:
     """Sessions of the caller's own that have a turn, the one with the newest turn first."""
-    found = await here.client.sessions(prefix or "", limit, by.caller.prefixes, after=after)
-    found = tuple(one.model_copy(update={"last_turn": hide_foreign_parent(one.last_turn, by)}) for one in found)
+    found = await gateway.client.sessions(prefix or "", limit, principal.caller.prefixes, after=after)
+    found = tuple(one.model_copy(update={"last_turn": hide_foreign_parent(one.last_turn, principal)}) for one in found)
     return SessionPage(sessions=found, next=found[-1].last_turn.turn_id if len(found) == limit else None)
 
 
 @router.get("/fleet")
-async def fleet(here: GatewayDep, by: PrincipalDep) -> Fleet:
-    """What runs turns, at this moment. It is of no one session: the caller's must be all (`*`)."""
-    by.require(None)
-    return await here.client.fleet()
+async def fleet(gateway: GatewayDep, principal: PrincipalDep) -> Fleet:
+    """What runs turns, at this moment. It belongs to no single session, so it needs `*`."""
+    principal.require_session(None)
+    return await gateway.client.fleet()
 
 
 @router.get("/fleet/activity")
-async def activity(here: GatewayDep, by: PrincipalDep) -> FleetActivity:
-    """What happened in each minute of the last hour. It is of no one session: the caller's must be all (`*`)."""
-    by.require(None)
-    return await here.client.activity()
+async def activity(gateway: GatewayDep, principal: PrincipalDep) -> FleetActivity:
+    """What happened in each minute of the last hour. It belongs to no single session, so it needs `*`."""
+    principal.require_session(None)
+    return await gateway.client.activity()
 
 
-def hide_foreign_parent(turn: ListedTurn, by: Principal) -> ListedTurn:
-    """A child may have been started from another tenant's session: its caller is told nothing of that."""
-    if turn.parent is None or by.may(turn.parent.session_id):
+def hide_foreign_parent(turn: ListedTurn, principal: Principal) -> ListedTurn:
+    """A child may have been started from another tenant's session, which its caller must not see."""
+    if turn.parent is None or principal.may_access(turn.parent.session_id):
         return turn
     return turn.model_copy(update={"parent": None})

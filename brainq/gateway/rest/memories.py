@@ -1,4 +1,4 @@
-"""Memories that brains keep across turns. A caller sees those that were first said in one of its own sessions."""
+"""Memories that brains keep across turns. A caller sees those first learned in its own sessions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ from brainq.errors import NotFound
 from brainq.gateway.edge.dependencies import ID, GatewayDep, PrincipalDep
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, ChangeAnswer, Limit
 
-# How memories are told.
-
 
 class MemoryItem(Answer):
-    """One memory. `session_id` and `turn_id` are where it was first said, `updated_at` is when it was said last."""
+    """One memory. `session_id` and `turn_id` are where it was first learned; `updated_at` is its last observation."""
 
     id: int
     scope: str
@@ -33,7 +31,7 @@ class MemoryItem(Answer):
 
 
 class MemoryPage(Answer):
-    """Those first said last come first. `next`, given as `after`, is the next page; null: this is the last."""
+    """Memories, the newest first. `next`, given as `after`, is the next page; null: this is the last."""
 
     memories: tuple[MemoryItem, ...]
     next: int | None
@@ -44,8 +42,6 @@ class ForgetAnswer(Answer):
 
     forgotten: int
 
-
-# Memories: what brains remember over turns. One is the caller's if it was first said in a session of the caller's.
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
 
@@ -60,18 +56,18 @@ SessionQuery = Annotated[
 
 @router.get("")
 async def memories(
-    here: GatewayDep,
-    by: PrincipalDep,
+    gateway: GatewayDep,
+    principal: PrincipalDep,
     scope: ScopeQuery = None,
     session: SessionQuery = None,
     limit: Limit = DEFAULT_LIST_PAGE,
     after: Annotated[int | None, Query(ge=1, le=MAX_ROW, description="`next` of the page at hand.")] = None,
 ) -> MemoryPage:
-    """Memories of one scope; those that were first said last come first."""
+    """Memories of one scope, the newest first."""
     if session is not None:
-        by.require(session)
-    found = await here.client.memories.list(
-        scope, session=session, limit=limit, session_prefixes=by.caller.prefixes, after=after
+        principal.require_session(session)
+    found = await gateway.client.memories.list(
+        scope, session=session, limit=limit, session_prefixes=principal.caller.prefixes, after=after
     )
     return MemoryPage(
         memories=tuple(_memory_item(row) for row in found), next=found[-1].row if len(found) == limit else None
@@ -79,27 +75,31 @@ async def memories(
 
 
 @router.delete("/{memory_id}")
-async def forget(memory_id: Annotated[int, Path(ge=1, le=MAX_ROW)], here: GatewayDep, by: PrincipalDep) -> ChangeAnswer:
+async def forget(
+    memory_id: Annotated[int, Path(ge=1, le=MAX_ROW)], gateway: GatewayDep, principal: PrincipalDep
+) -> ChangeAnswer:
     """Delete one memory for good. 404 where the caller has none under this id."""
-    if not await here.client.memories.forget(memory_id, session_prefixes=by.caller.prefixes):
+    if not await gateway.client.memories.forget(memory_id, session_prefixes=principal.caller.prefixes):
         raise NotFound("no memory of the caller's")
     return ChangeAnswer(changed=True)
 
 
 @router.delete("")
 async def forget_all(
-    here: GatewayDep, by: PrincipalDep, scope: ScopeQuery = None, session: SessionQuery = None
+    gateway: GatewayDep, principal: PrincipalDep, scope: ScopeQuery = None, session: SessionQuery = None
 ) -> ForgetAnswer:
     """Delete all memories of one scope, and what the learner observed there, for good. 404 where there are none."""
     if session is not None:
-        by.require(session)
-    forgotten = await here.client.memories.forget_all(scope, session=session, session_prefixes=by.caller.prefixes)
+        principal.require_session(session)
+    forgotten = await gateway.client.memories.forget_all(
+        scope, session=session, session_prefixes=principal.caller.prefixes
+    )
     if not forgotten:
         raise NotFound("no memory of the caller's")
     return ForgetAnswer(forgotten=forgotten)
 
 
 def _memory_item(row: MemoryRow) -> MemoryItem:
-    told = asdict(row)
-    del told["last_turn_id"]  # it may be of a session that is not the caller's
-    return MemoryItem(id=told.pop("row"), **told)
+    fields = asdict(row)
+    del fields["last_turn_id"]  # it may be of a session that is not the caller's
+    return MemoryItem(id=fields.pop("row"), **fields)

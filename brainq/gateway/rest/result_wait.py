@@ -16,19 +16,19 @@ from brainq.gateway.edge.limits import StreamSlot
 _WAIT = re.compile(r'wait\s*=\s*"?(\d{1,9})"?\s*(?:[;,]|$)', re.IGNORECASE)
 
 
-def requested_wait_s(prefer: str, most_s: float) -> float:
-    """The seconds that a `Prefer` header asks for, at most `most_s`; 0 where it asks for none."""
+def requested_wait_s(prefer: str, max_s: float) -> float:
+    """The seconds that a `Prefer` header asks for, at most `max_s`; 0 where it has none."""
     for preference in parse_http_list(prefer):
         found = _WAIT.match(preference)
         if found:
-            return min(most_s, float(found[1]))
+            return min(max_s, float(found[1]))
     return 0.0
 
 
 async def wait_for_result(
     handle: AsyncTurnHandle, wait_s: float, place: StreamSlot, receive: Receive
 ) -> TurnResult | None:
-    """The result when it is out within `wait_s`; None when it is not, the gateway stops, or who waits has gone."""
+    """The result when it is out within `wait_s`; None when it is not, the gateway stops, or the client disconnects."""
     waiting = asyncio.ensure_future(result_if_ready(handle, wait_s))
     over = [asyncio.ensure_future(place.stopping.wait()), asyncio.ensure_future(wait_for_disconnect(receive))]
     try:
@@ -40,7 +40,7 @@ async def wait_for_result(
 
 
 async def wait_for_disconnect(receive: Receive) -> None:
-    """Ends when the client has gone."""
+    """Returns when the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -21,8 +21,6 @@ from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, AffectedTurn, Answer, 
 from brainq.gateway.rest.submission import IdempotencyKey, SubmitAnswer, submit_key
 from brainq.gateway.rest.turn_control import HoldBody, InputBody, PlacedHold, ReasonBody, ReleaseAnswer
 
-# How sessions are told.
-
 
 class SessionPage(Answer):
     """Sessions, the one with the newest turn first; `next` as of `TurnPage`."""
@@ -32,7 +30,7 @@ class SessionPage(Answer):
 
 
 class WaitingTurn(Answer):
-    """A turn that waits for the live one; place 1 is next."""
+    """A turn that waits for the live one; `place` 1 is next."""
 
     turn_id: str
     place: int
@@ -40,9 +38,9 @@ class WaitingTurn(Answer):
 
 
 class SessionStatus(Answer):
-    """How a session stands: its live turn, those that wait, and the readiness flags that no turn has taken.
+    """A session's state: its live turn, those that wait, and the readiness flags that no turn has taken.
 
-    why_paused   by whom, and what was said; null: it is not paused
+    why_paused   by whom, and the reason; null: it is not paused
     """
 
     session_id: str
@@ -60,15 +58,15 @@ class HistoryPage(Answer):
     turns: tuple[HistoryTurn, ...]
 
 
-# Sessions: what is live and what waits, what was said, and talking to whatever is live.
-
 router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["sessions"])
 
 
-async def own_session(session_id: Annotated[str, Path(pattern=ID)], here: GatewayDep, by: PrincipalDep) -> AsyncSession:
+async def own_session(
+    session_id: Annotated[str, Path(pattern=ID)], gateway: GatewayDep, principal: PrincipalDep
+) -> AsyncSession:
     """A session of the caller's own, which need not have a turn yet."""
-    by.require(session_id)
-    return here.client.session(session_id)
+    principal.require_session(session_id)
+    return gateway.client.session(session_id)
 
 
 SessionDep = Annotated[AsyncSession, Depends(own_session)]
@@ -78,9 +76,9 @@ TurnId = Annotated[str, Path(pattern=TURN_ID)]
 
 @router.get("")
 async def look(own: SessionDep) -> SessionStatus:
-    """How a session stands. 404 for one that nothing was ever sent to."""
+    """A session's state. 404 for one without a turn or a flag."""
     why_paused = await own.why_paused()
-    seen = SessionStatus(
+    status = SessionStatus(
         session_id=own.session_id,
         live=await own.live(),
         waiting=tuple(WaitingTurn(**asdict(turn)) for turn in await own.waiting()),
@@ -88,9 +86,9 @@ async def look(own: SessionDep) -> SessionStatus:
         why_paused=why_paused,
         flags=await own.unread_flags(),
     )
-    if not (seen.live or seen.waiting or seen.is_paused or seen.flags or await own.history(1)):
+    if not (status.live or status.waiting or status.is_paused or status.flags or await own.history(1)):
         raise NotFound("no turn, no flag")
-    return seen
+    return status
 
 
 @router.get("/history")
@@ -104,9 +102,9 @@ async def history(
 
 
 @router.post("/input", responses=problem_responses(409))
-async def steer(own: SessionDep, by: PrincipalDep, body: InputBody) -> Receipt:
+async def steer(own: SessionDep, principal: PrincipalDep, body: InputBody) -> Receipt:
     """Send input into whatever turn is live. When none is, it becomes a turn: this needs the verb `submit`, too."""
-    by.require_verb(Verb.SUBMIT)
+    principal.require_verb(Verb.SUBMIT)
     return await own.steer(
         body.text,
         client_message_id=body.client_message_id,
@@ -117,11 +115,11 @@ async def steer(own: SessionDep, by: PrincipalDep, body: InputBody) -> Receipt:
 
 
 @router.post("/pause")
-async def pause(own: SessionDep, by: PrincipalDep, body: ReasonBody | None = None) -> ChangeAnswer:
-    """Let no further turn begin; a live one goes on. The `explain` of one that waits says who paused it, and why."""
+async def pause(own: SessionDep, principal: PrincipalDep, body: ReasonBody | None = None) -> ChangeAnswer:
+    """Let no further turn begin; a live one goes on. The `explain` of a waiting turn has the caller and the reason."""
     reason = body.reason if body else ""
-    if by.caller is not LOCAL_CALLER:
-        reason = f"{by.caller.name}: {reason}" if reason else f"by {by.caller.name}"
+    if principal.caller is not LOCAL_CALLER:
+        reason = f"{principal.caller.name}: {reason}" if reason else f"by {principal.caller.name}"
     return ChangeAnswer(changed=await own.pause(reason[:MAX_REASON_CHARS]))
 
 
@@ -139,7 +137,7 @@ async def interrupt(own: SessionDep, body: ReasonBody | None = None) -> Affected
 
 @router.delete("/waiting/{turn_id}")
 async def drop(own: SessionDep, turn_id: TurnId) -> ChangeAnswer:
-    """Cancel a turn that still waits; a live one is left alone."""
+    """Cancel a turn that still waits; a live one goes on."""
     return ChangeAnswer(changed=await own.drop(turn_id))
 
 
@@ -153,13 +151,13 @@ async def flag(own: SessionDep, body: HoldBody | None = None) -> PlacedHold:
 
 @router.delete("/flags/{flag_id}")
 async def ready(own: SessionDep, flag_id: Annotated[str, Path(pattern=ID)]) -> ReleaseAnswer:
-    """Say that all is ready: a turn that waits for it goes on, and one to come does not wait at all."""
+    """Release a readiness flag: a turn that waits for it goes on, and the next one does not wait."""
     return ReleaseAnswer(released=await own.flag(flag_id).release())
 
 
 @router.post("/compact", status_code=202, responses=problem_responses(409))
-async def compact(own: SessionDep, by: PrincipalDep, idempotency_key: IdempotencyKey = None) -> SubmitAnswer:
+async def compact(own: SessionDep, principal: PrincipalDep, idempotency_key: IdempotencyKey = None) -> SubmitAnswer:
     """Submit a turn that replaces the session's older messages by a summary."""
-    with submit_key(by, own.session_id, idempotency_key) as key:
+    with submit_key(principal, own.session_id, idempotency_key) as key:
         handle = await own.compact(key)
     return SubmitAnswer(turn_id=handle.turn_id, session_id=handle.session_id, created=handle.created)

@@ -39,8 +39,6 @@ from brainq.errors import InvalidInput, Unreachable
 from brainq.gateway.edge.dependencies import ID, Gateway, Principal
 from brainq.gateway.rest.bodies import Answer, Body, FileBody
 
-# What a submit sends, over HTTP and MCP, and what it is answered.
-
 
 class TurnLimits(LimitsOverride):
     """Limits of one turn that differ from the brain's."""
@@ -55,7 +53,7 @@ class OptionsBody(TurnOptions):
 
 
 class HistoryCall(Body):
-    """A call that the assistant made. `id` tells it from the others of its message."""
+    """A call that the assistant made. `id` is unique in its message."""
 
     id: str = Field(min_length=1, max_length=200)
     name: str = Field(min_length=1, max_length=200)
@@ -63,7 +61,7 @@ class HistoryCall(Body):
 
 
 class HistoryMessage(Body):
-    """A message of a conversation that was had elsewhere. `calls` are the assistant's; a `tool` message names one."""
+    """A message of an earlier conversation. `calls` are the assistant's; a `tool` message names one of them."""
 
     role: Literal["user", "assistant", "tool"]
     content: str = Field(default="", max_length=MAX_MESSAGE_CHARS)
@@ -86,7 +84,7 @@ class ClientToolBody(Body):
 
 
 class TurnBody(Body):
-    """What a turn is asked, and how it differs from others; see `Client.submit`."""
+    """A turn's message and options; see `Client.submit`."""
 
     user_message: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS)
     model: str | None = None
@@ -111,13 +109,13 @@ class TurnBody(Body):
     client_tools: list[ClientToolBody] = Field(default=[], max_length=MAX_CLIENT_TOOLS)
     brain: str | None = Field(default=None, pattern=ID)
 
-    def given(self) -> list[str]:
-        """The fields that say something; null says nothing."""
+    def set_fields(self) -> list[str]:
+        """The names of the fields that were sent, and are not null."""
         return [name for name in sorted(self.model_fields_set) if getattr(self, name) is not None]
 
 
 class SubmitBody(TurnBody):
-    """One user message to one session, and how its turn differs from others."""
+    """One user message to one session, and the options of its turn."""
 
     session_id: str = Field(pattern=ID)
     readiness: bool | None = None
@@ -127,8 +125,8 @@ class SubmitBody(TurnBody):
 class SubmitAnswer(Answer):
     """An accepted turn.
 
-    created   False: this `Idempotency-Key` was sent before, and this is the first turn
-    receipt   where `on_busy` put the message into another turn, which this then is
+    created   False: this `Idempotency-Key` was sent before, and this is its turn
+    receipt   where `on_busy` put the message into another turn, which is this one
     """
 
     turn_id: str
@@ -136,8 +134,6 @@ class SubmitAnswer(Answer):
     created: bool
     receipt: Receipt | None = None
 
-
-# What a schedule is set by, and how schedules are told.
 
 SESSION_PATTERN = r"^([A-Za-z0-9]|\{date\}|\{time\})([A-Za-z0-9._:@+=-]|\{date\}|\{time\})*$"
 
@@ -148,11 +144,11 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _AT_REMEDY = "write a text such as 2031-01-05T09:00:00+01:00"
 
 
-def _read_instant(given: object) -> datetime:
-    if not isinstance(given, str):
+def _read_instant(value: object) -> datetime:
+    if not isinstance(value, str):
         raise ValueError(_AT_REMEDY)
     try:
-        at = datetime.fromisoformat(given)
+        at = datetime.fromisoformat(value)
     except ValueError:
         raise ValueError(_AT_REMEDY) from None
     if at.tzinfo is None:
@@ -160,12 +156,12 @@ def _read_instant(given: object) -> datetime:
     return at
 
 
-def _check_interval(given: object) -> object:
-    if isinstance(given, bool) or not isinstance(given, str | int | float | None):
+def _check_interval(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, str | int | float | None):
         raise ValueError("write a crontab, such as `*/5 9-17 * * mon-fri`, or a span in seconds")
-    if not isinstance(given, str | None) and not given > 0:
+    if not isinstance(value, str | None) and not value > 0:
         raise ValueError("a span in seconds is above 0")
-    return given
+    return value
 
 
 class ScheduleBody(TurnBody):
@@ -201,38 +197,33 @@ class SchedulePage(Answer):
     next: str | None
 
 
-# Accepting a turn: what a submit asks of its caller, on every wire that takes one whole.
-
-
-def require_may_submit(by: Principal, body: SubmitBody | ScheduleBody) -> None:
-    """Raise NotFound for a session that is not the caller's, Refused for what the caller has no verb for."""
-    by.require(body.session_id)
-    by.require_options(body.given())
+def require_may_submit(principal: Principal, body: SubmitBody | ScheduleBody) -> None:
+    """Raise NotFound for a session of another caller, RequestRejected for options whose verb the caller lacks."""
+    principal.require_session(body.session_id)
+    principal.require_options(body.set_fields())
     if body.on_busy not in ("enqueue", "reject"):
-        by.require_verb(Verb.STEER)
+        principal.require_verb(Verb.STEER)
 
 
-async def submit_turn(here: Gateway, body: SubmitBody, request_key: str) -> AsyncTurnHandle:
+async def submit_turn(gateway: Gateway, body: SubmitBody, request_key: str) -> AsyncTurnHandle:
     """Submit the turn under this key. Raises as `Client.submit`."""
     options = submit_options(body)
     options["request_key"] = request_key
-    return await here.client.submit(body.session_id, body.user_message, **options)
+    return await gateway.client.submit(body.session_id, body.user_message, **options)
 
 
 def submit_options(body: TurnBody) -> SubmitOptions:
-    """What it says of its turn, as the client takes it."""
-    given: Any = {name: getattr(body, name) for name in body.given() if name in SubmitOptions.__annotations__}
+    """The body's options as the client takes them."""
+    options: Any = {name: getattr(body, name) for name in body.set_fields() if name in SubmitOptions.__annotations__}
     if body.limits is not None:
-        given["limits"] = body.limits.model_dump(exclude_unset=True)
+        options["limits"] = body.limits.model_dump(exclude_unset=True)
     if body.options is not None:
-        given["options"] = body.options.said()
+        options["options"] = body.options.said()
     for name in ("attachments", "history", "client_tools"):
-        if name in given:
-            given[name] = [item.model_dump(exclude_unset=True) for item in given[name]]
-    return given
+        if name in options:
+            options[name] = [item.model_dump(exclude_unset=True) for item in options[name]]
+    return options
 
-
-# `Idempotency-Key`: what makes sending a request again safe.
 
 IdempotencyKey = Annotated[
     str | None, Header(alias="Idempotency-Key", pattern=ID, description="The same key again is the same turn.")
@@ -240,9 +231,9 @@ IdempotencyKey = Annotated[
 
 
 @contextmanager
-def submit_key(by: Principal, session_id: str, idempotency_key: str | None) -> Generator[str]:
-    """The request key to submit under. Where it cannot be known what became of it the caller is told his own, to send
-    it again. Raises InvalidInput for a key that brainq could have made."""
+def submit_key(principal: Principal, session_id: str, idempotency_key: str | None) -> Generator[str]:
+    """The request key to submit under. Where the outcome is unknown, Unreachable carries the caller's key for a retry.
+    Raises InvalidInput for a key that brainq could have made."""
     if idempotency_key is not None and idempotency_key.startswith(DERIVED_PREFIXES):
         raise InvalidInput(
             "Idempotency-Key",
@@ -250,6 +241,6 @@ def submit_key(by: Principal, session_id: str, idempotency_key: str | None) -> G
         )
     key = idempotency_key or new_turn_id()
     try:
-        yield own_request_key(by.caller, session_id, key)
-    except Unreachable as away:
-        raise Unreachable(str(away), request_key=key) from away
+        yield own_request_key(principal.caller, session_id, key)
+    except Unreachable as error:
+        raise Unreachable(str(error), request_key=key) from error

@@ -16,10 +16,10 @@ from brainq.gateway.rest.bodies import Answer, Body
 
 
 class TurnStatus(Answer):
-    """How a turn stands.
+    """A turn's state.
 
     state      `queued active parked closing`, an ending, `rejected`, or `accepted` where only SQL knows it yet
-    snapshot   what Redis knows, until it lets the ended turn go
+    snapshot   what Redis holds of it; null once an ended turn has expired there
     """
 
     turn_id: str
@@ -47,7 +47,7 @@ class TurnDecision(Answer):
 class SubmittedRequest(Answer):
     """What was submitted.
 
-    user_message   empty where content is not kept
+    user_message   empty where content is not stored
     attachments    how many files came with it
     parent         the call that started it; null also where that is a call of another caller's session
     """

@@ -20,8 +20,6 @@ from brainq.gateway.rest.turn_bodies import CancelAnswer, RetryAnswer, RetryBody
 from brainq.operator.operator import Operator
 from brainq.tools.results import WithFiles
 
-# What people say to turns and sessions, and what they are answered: input, holds, approvals, results from outside.
-
 MAX_BY_CHARS = 90  # with the caller's name before it
 
 
@@ -40,7 +38,7 @@ class ReasonBody(Body):
 
 
 class HoldBody(Body):
-    """What a hold, or a readiness flag, is for, how long it may stand, and what becomes of it then."""
+    """The reason of a hold or a readiness flag, its lifetime in seconds, and what happens at its expiry."""
 
     reason: str = Field(default="", max_length=MAX_REASON_CHARS)
     expires_in_s: float = Field(default=DEFAULT_HOLD_S, gt=0, le=MAX_HOLD_S, allow_inf_nan=False)
@@ -60,7 +58,7 @@ class PlacedHold(Answer):
 
 
 class ReleaseAnswer(Answer):
-    """False: it stood no longer."""
+    """`released` is false where it was released or had expired before."""
 
     released: bool
 
@@ -112,19 +110,17 @@ class OutsideError(Body):
 
 
 class ResultReceipt(Answer):
-    """`settled`: the call has it; `early`: it will, once its tool has returned; `late`: nobody waits any more."""
+    """`settled`: the call has it; `early`: it will, once its tool has returned; `late`: the call has ended."""
 
     taken: Literal["settled", "early", "late"]
 
 
 def result_with_files(body: OutsideResult) -> object:
-    """As the client takes it. Raises InvalidInput for what is no file."""
+    """The result as the client takes it. Raises InvalidInput for an invalid file."""
     if not body.files:
         return body.result
     return WithFiles(body.result, read_files("files", [file.model_dump() for file in body.files]))
 
-
-# Talking to a turn: input, cancel, holds, and the finalizer steps that were given up.
 
 router = APIRouter(prefix="/v1/turns/{turn_id}", tags=["turns"])
 
@@ -140,12 +136,12 @@ CallPath = Annotated[
 
 
 @router.post("/input", responses=problem_responses(409))
-async def steer(handle: TurnDep, by: PrincipalDep, body: InputBody) -> Receipt:
+async def steer(handle: TurnDep, principal: PrincipalDep, body: InputBody) -> Receipt:
     """Send input into the turn. The receipt is `accepted`; ask for it again to learn what became of the input.
 
     Of a turn that has ended it becomes a turn of its own: this needs the verb `submit`, too.
     """
-    by.require_verb(Verb.SUBMIT)
+    principal.require_verb(Verb.SUBMIT)
     return await handle.steer(
         body.text,
         client_message_id=body.client_message_id,
@@ -163,7 +159,7 @@ async def receipt(handle: TurnDep, client_message_id: PathId) -> Receipt:
 
 @router.post("/calls/{call_id}/result", responses=problem_responses(409))
 async def call_result(handle: TurnDep, call_id: CallPath, body: OutsideResult | OutsideError) -> ResultReceipt:
-    """Give a call of one of the turn's `client_tools` its result, or say that there is none. It is taken once."""
+    """Give a call of one of the turn's `client_tools` its result, or report that there is none. It is accepted once."""
     if isinstance(body, OutsideResult):
         return ResultReceipt(taken=await handle.give_result(call_id, result_with_files(body), partial=body.partial))
     return ResultReceipt(taken=await handle.give_error(call_id, body.error))
@@ -177,7 +173,7 @@ async def cancel(handle: TurnDep, body: ReasonBody | None = None) -> CancelAnswe
 
 @router.get("/holds")
 async def holds(handle: TurnDep) -> HoldList:
-    """The holds that stand on the turn, its readiness flag among them."""
+    """The holds on the turn, its readiness flag among them."""
     return HoldList(holds=await handle.holds())
 
 
@@ -202,16 +198,18 @@ async def approvals(handle: TurnDep) -> ApprovalList:
 
 
 @router.post("/finalizer/retry", responses=problem_responses(410))
-async def retry(handle: TurnDep, here: GatewayDep, by: PrincipalDep, body: RetryBody | None = None) -> RetryAnswer:
-    """Run again what the finalizer gave up, in this process; the answer says how each step ended."""
+async def retry(
+    handle: TurnDep, gateway: GatewayDep, principal: PrincipalDep, body: RetryBody | None = None
+) -> RetryAnswer:
+    """Run dead finalizer steps again, in this process. The answer has the outcome of each."""
     wanted = body.step if body else ""
     loop = asyncio.get_running_loop()
-    with here.streams.enter(by.caller.counted_as):
-        steps = await loop.run_in_executor(here.long_work, _retry_steps, here, handle.turn_id, wanted)
+    with gateway.streams.enter(principal.caller.counted_as):
+        steps = await loop.run_in_executor(gateway.long_work, _retry_steps, gateway, handle.turn_id, wanted)
     return RetryAnswer(turn_id=handle.turn_id, steps=steps)
 
 
-def _retry_steps(here: Gateway, turn_id: str, wanted: str) -> tuple[StepRetry, ...]:
-    with Operator(here.settings, here.brains) as operator:
+def _retry_steps(gateway: Gateway, turn_id: str, wanted: str) -> tuple[StepRetry, ...]:
+    with Operator(gateway.settings, gateway.brains) as operator:
         tried = [operator.retry(turn_id, step) for step in operator.given_up(turn_id, wanted)]
     return tuple(StepRetry(step=again.name, outcome=again.word, error=again.error) for again in tried)

@@ -76,7 +76,7 @@ STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
             }
         },
     },
-    204: {"description": "The final event was seen already; there is nothing to come again for."},
+    204: {"description": "The final event was sent already; there is nothing to reconnect for."},
 }
 
 
@@ -85,8 +85,8 @@ STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
 )
 async def submit(
     body: SubmitBody,
-    here: GatewayDep,
-    by: PrincipalDep,
+    gateway: GatewayDep,
+    principal: PrincipalDep,
     request: Request,
     idempotency_key: IdempotencyKey = None,
     prefer: Prefer = "",
@@ -97,50 +97,50 @@ async def submit(
     `provider`, `system_prompt`, `skill_context`, `cwd`, `limits` and `options` need
     `configure`.
     """
-    require_may_submit(by, body)
-    if requested_wait_s(prefer, here.settings.http_wait_s):
-        by.require_verb(Verb.READ)
-    with submit_key(by, body.session_id, idempotency_key) as key:
-        handle = await submit_turn(here, body, key)
-    told = SubmitAnswer(
+    require_may_submit(principal, body)
+    if requested_wait_s(prefer, gateway.settings.http_wait_s):
+        principal.require_verb(Verb.READ)
+    with submit_key(principal, body.session_id, idempotency_key) as key:
+        handle = await submit_turn(gateway, body, key)
+    accepted = SubmitAnswer(
         turn_id=handle.turn_id, session_id=handle.session_id, created=handle.created, receipt=handle.joined
     )
     try:
-        return await _result_or_status(told, 202, handle, here, by, request, prefer)
+        return await _result_or_status(accepted, 202, handle, gateway, principal, request, prefer)
     except (RequestRejected, Unreachable):
-        # Nobody can wait just now. The turn is accepted all the same, which its producer must hear.
-        return _json_response(told, 202, _location(handle))
+        # The wait is impossible at present. The turn is accepted nevertheless, and its producer must know.
+        return _json_response(accepted, 202, _location(handle))
 
 
 @router.get("/v1/turns/{turn_id}")
 async def look(handle: TurnDep) -> TurnStatus:
-    """How a turn stands."""
+    """A turn's state."""
     return await turn_status(handle)
 
 
 @router.get("/v1/turns/{turn_id}/request")
-async def requested(handle: TurnDep, by: PrincipalDep) -> SubmittedRequest:
+async def requested(handle: TurnDep, principal: PrincipalDep) -> SubmittedRequest:
     """What was submitted, and which call started it."""
-    asked = await handle.request()
-    parent = asked.parent if asked.parent and by.may(asked.parent.session_id) else None
+    request = await handle.request()
+    parent = request.parent if request.parent and principal.may_access(request.parent.session_id) else None
     return SubmittedRequest(
         turn_id=handle.turn_id,
         session_id=handle.session_id,
-        user_message=asked.user_message,
-        kind=asked.kind,
-        brain=asked.brain,
-        model=asked.model,
-        metadata=asked.metadata,
-        prompt_tags=asked.prompt_tags,
-        attachments=len(asked.attachments),
+        user_message=request.user_message,
+        kind=request.kind,
+        brain=request.brain,
+        model=request.model,
+        metadata=request.metadata,
+        prompt_tags=request.prompt_tags,
+        attachments=len(request.attachments),
         parent=parent,
     )
 
 
 @router.get("/v1/turns/{turn_id}/children")
-async def children(handle: TurnDep, by: PrincipalDep) -> ChildTurns:
+async def children(handle: TurnDep, principal: PrincipalDep) -> ChildTurns:
     """The turns that its calls started, those in the caller's own sessions."""
-    found = tuple(child for child in await handle.children() if by.may(child.session_id))
+    found = tuple(child for child in await handle.children() if principal.may_access(child.session_id))
     return ChildTurns(turn_id=handle.turn_id, session_id=handle.session_id, children=found)
 
 
@@ -160,13 +160,13 @@ async def explain(handle: TurnDep) -> TurnExplanation:
     },
 )
 async def result(
-    handle: TurnDep, here: GatewayDep, by: PrincipalDep, request: Request, prefer: Prefer = ""
+    handle: TurnDep, gateway: GatewayDep, principal: PrincipalDep, request: Request, prefer: Prefer = ""
 ) -> Response:
     """The result, for every ending. 202 while there is none; `Prefer: wait=n` waits for it."""
     found = await result_if_ready(handle)
     if found is not None:
         return _json_response(found)
-    return await _result_or_status(await turn_status(handle), 202, handle, here, by, request, prefer)
+    return await _result_or_status(await turn_status(handle), 202, handle, gateway, principal, request, prefer)
 
 
 @router.get("/v1/turns/{turn_id}/timeline")
@@ -208,7 +208,7 @@ async def calls(
     limit: Limit = DEFAULT_PAGE,
     after: Annotated[str | None, Query(pattern=CALL_ID, description="The last call of the page at hand.")] = None,
 ) -> CallPage:
-    """Every call of the turn, with its arguments, its result and how it stands."""
+    """Every call of the turn, with its arguments, its result and its status."""
     found = await handle.calls(limit, after)
     return CallPage(turn_id=handle.turn_id, session_id=handle.session_id, calls=found)
 
@@ -216,8 +216,8 @@ async def calls(
 @router.get("/v1/turns/{turn_id}/events", response_model=None, responses={**STREAM_RESPONSES, **problem_responses(410)})
 async def events(
     handle: TurnDep,
-    here: GatewayDep,
-    by: PrincipalDep,
+    gateway: GatewayDep,
+    principal: PrincipalDep,
     request: Request,
     after: Annotated[int, Query(ge=0, le=MAX_NUMBER, description="Begin behind this event.")] = 0,
     last_event_id: Annotated[
@@ -226,7 +226,7 @@ async def events(
 ) -> Response:
     """Follow a turn's events from any number on, to the final one."""
     behind = after if last_event_id is None else last_event_id
-    found = await stream_events(request, here, by, lambda: open_events(handle, behind))
+    found = await stream_events(request, gateway, principal, lambda: open_events(handle, behind))
     return Response(status_code=204) if found is None else found
 
 
@@ -244,24 +244,24 @@ async def turn_status(handle: AsyncTurnHandle) -> TurnStatus:
 
 
 async def _result_or_status(
-    told: SubmitAnswer | TurnStatus,
+    otherwise: SubmitAnswer | TurnStatus,
     status: int,
     handle: AsyncTurnHandle,
-    here: Gateway,
-    by: Principal,
+    gateway: Gateway,
+    principal: Principal,
     request: Request,
     prefer: str,
 ) -> Response:
-    """The result if it is out as soon as the caller wishes; else what is told meanwhile, and where to look."""
+    """The result if it is out within the caller's wait; else `otherwise`, with the turn's location."""
     headers = _location(handle)
-    wait_s = requested_wait_s(prefer, here.settings.http_wait_s)
+    wait_s = requested_wait_s(prefer, gateway.settings.http_wait_s)
     if wait_s:
         headers["Preference-Applied"] = f"wait={wait_s:g}"
-        with here.streams.enter(by.caller.counted_as) as place:
+        with gateway.streams.enter(principal.caller.counted_as) as place:
             found = await wait_for_result(handle, wait_s, place, request.receive)
         if found is not None:
             return _json_response(found, headers=headers)
-    return _json_response(told, status, headers)
+    return _json_response(otherwise, status, headers)
 
 
 def _location(handle: AsyncTurnHandle) -> dict[str, str]:

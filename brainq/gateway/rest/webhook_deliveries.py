@@ -14,11 +14,9 @@ from brainq.errors import NotFound
 from brainq.gateway.edge.dependencies import GatewayDep, PrincipalDep
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, ChangeAnswer, Limit
 
-# How webhooks' deliveries are told.
-
 
 class Delivery(Answer):
-    """What a webhook was, or is to be, sent. Of where to only the host is told: a path may hold a secret."""
+    """A webhook's message. Of its URL only the host is shown, for the path may hold a secret."""
 
     id: int
     message_id: str
@@ -41,8 +39,6 @@ class DeliveryPage(Answer):
     next: int | None
 
 
-# What webhooks were sent of the caller's own sessions, and sending again what was given up.
-
 router = APIRouter(prefix="/v1/webhooks/deliveries", tags=["webhooks"])
 
 MAX_ROW = 2**53 - 1
@@ -50,14 +46,14 @@ MAX_ROW = 2**53 - 1
 
 @router.get("")
 async def deliveries(
-    here: GatewayDep,
-    by: PrincipalDep,
+    gateway: GatewayDep,
+    principal: PrincipalDep,
     state: Annotated[str | None, Query(pattern="^(pending|done|dead)$")] = None,
     limit: Limit = DEFAULT_LIST_PAGE,
     after: Annotated[int | None, Query(ge=1, le=MAX_ROW, description="`next` of the page at hand.")] = None,
 ) -> DeliveryPage:
-    """What is to be sent (pending), was taken (done), or was given up (dead), the newest first."""
-    found = await here.client.deliveries(state, limit, by.caller.prefixes, after)
+    """Messages to be sent (pending), accepted (done) or given up (dead), the newest first."""
+    found = await gateway.client.deliveries(state, limit, principal.caller.prefixes, after)
     return DeliveryPage(
         deliveries=tuple(_delivery(row) for row in found), next=found[-1].row if len(found) == limit else None
     )
@@ -65,14 +61,14 @@ async def deliveries(
 
 @router.post("/{delivery_id}/retry")
 async def retry(
-    delivery_id: Annotated[int, Path(ge=1, le=MAX_ROW)], here: GatewayDep, by: PrincipalDep
+    delivery_id: Annotated[int, Path(ge=1, le=MAX_ROW)], gateway: GatewayDep, principal: PrincipalDep
 ) -> ChangeAnswer:
-    """Send again what was given up, as if it were new. 404 where none of the caller's own is dead under this id."""
-    if not await here.client.send_again(delivery_id, by.caller.prefixes):
+    """Send a dead message again, as if it were new. 404 where none of the caller's own has this id."""
+    if not await gateway.client.send_again(delivery_id, principal.caller.prefixes):
         raise NotFound("no dead delivery of the caller's")
     return ChangeAnswer(changed=True)
 
 
 def _delivery(row: DeliveryRow) -> Delivery:
-    told = asdict(row)
-    return Delivery(id=told.pop("row"), host=urlsplit(told.pop("url")).netloc, **told)
+    fields = asdict(row)
+    return Delivery(id=fields.pop("row"), host=urlsplit(fields.pop("url")).netloc, **fields)

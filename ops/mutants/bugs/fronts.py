@@ -25,8 +25,8 @@ BUGS = (
     Bug(
         "an A2A client decides without the verb",
         "brainq/gateway/wires/a2a/messages.py",
-        "Verb.DECIDE if isinstance(given, ApprovalDecision)",
-        "Verb.READ if isinstance(given, ApprovalDecision)",
+        "Verb.DECIDE if isinstance(answer, ApprovalDecision)",
+        "Verb.READ if isinstance(answer, ApprovalDecision)",
         VERBS,
     ),
     Bug(
@@ -116,8 +116,8 @@ BUGS = (
     Bug(
         "a token is known on where it was revoked",
         "brainq/access/tokens.py",
-        "with self._lock:\n            self._seen.pop(token_id, None)",
-        "with self._lock:\n            self._seen.pop(token, None)",
+        "with self._lock:\n            self._checked.pop(token_id, None)",
+        "with self._lock:\n            self._checked.pop(token, None)",
         TOKENS,
     ),
     Bug(
@@ -151,8 +151,8 @@ BUGS = (
     Bug(
         "a chat's message waits behind an open approval",
         "brainq/gateway/wires/chat/requests.py",
-        'if any(approval.state == "pending" for approval in asked):',
-        'if any(approval.state == "approved" for approval in asked):',
+        'if any(approval.state == "pending" for approval in approvals):',
+        'if any(approval.state == "approved" for approval in approvals):',
         (
             "tests/integration/gateway/test_chat_wires.py::test_a_message_beside_an_open_approval_is_refused_and_the_chat_goes_on",
         ),

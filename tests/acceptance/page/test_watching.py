@@ -112,7 +112,7 @@ def test_a_redis_that_starts_anew_is_said_and_gone_on_from(page: Page, world: Wo
     page.goto(f"/#/turns/{handle.turn_id}")
     expect(page.locator(".strip.next")).to_contain_text("Running read")
     world.redis.kill()
-    expect(page.locator(".trouble")).to_contain_text("Redis or SQL does not answer; ask again later. Trying again")
+    expect(page.locator(".trouble")).to_contain_text("Redis or SQL does not answer; try again later. Trying again")
     world.redis.again()
     diary.open_gate(f"{session}-up")
     expect(page.locator(".subline .badge")).to_have_text("completed", timeout=60_000)

@@ -65,7 +65,7 @@ def test_who_revokes_a_token_knows_it_no_more(store: Store, whole: bool) -> None
     made = tokens.create("a", ["*"], READ)
     assert tokens.check(made.text) is not None
     tokens.revoke(made.text if whole else made.row.token_id)
-    assert (tokens.believed(made.text), tokens.check(made.text)) == (None, None)
+    assert (tokens.cached_caller(made.text), tokens.check(made.text)) == (None, None)
 
 
 def test_an_unknown_token_cannot_be_revoked(tokens: Tokens) -> None:

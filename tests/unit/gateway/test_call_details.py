@@ -64,10 +64,10 @@ def test_of_each_call_that_ends_that_one_is_read() -> None:
 
     async def live() -> None:
         details = DetailsLookup(handle)  # pyright: ignore[reportArgumentType]
-        assert shown(await details.of(asked(*reversed(first)))) == list(reversed(first)), "as the plan has them"
+        assert shown(await details.look_up(asked(*reversed(first)))) == list(reversed(first)), "as the plan has them"
         for call in [*first, "c2-0"]:
             handle.ended.add(call)
-            (found,) = (await details.of(event(EventKind.CALL_ENDED, call=call))).calls
+            (found,) = (await details.look_up(event(EventKind.CALL_ENDED, call=call))).calls
             assert (found.id, found.status) == (f"{TURN}-{call}", TraceStatus.COMPLETED)
 
     asyncio.run(live())
@@ -80,9 +80,9 @@ def test_what_had_ended_before_is_read_once() -> None:
 
     async def later() -> None:
         details = DetailsLookup(handle)  # pyright: ignore[reportArgumentType]
-        await details.of(asked("c1-3", "c1-7"))
+        await details.look_up(asked("c1-3", "c1-7"))
         for call in ("c1-3", "c1-5", "c1-7"):
-            assert shown(await details.of(event(EventKind.CALL_ENDED, call=call))) == [call]
+            assert shown(await details.look_up(event(EventKind.CALL_ENDED, call=call))) == [call]
 
     asyncio.run(later())
     assert handle.read == ["c1-3", "c1-4", "c1-5", "c1-6", "c1-7"]

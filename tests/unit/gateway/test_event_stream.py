@@ -67,7 +67,7 @@ async def welcome() -> bool:
 
 
 async def stream(
-    handle: Any, do: Does, heartbeat_s: float = 60, is_welcome: Callable[[], Awaitable[bool]] = welcome, **wire: Any
+    handle: Any, do: Does, heartbeat_s: float = 60, may_still_read: Callable[[], Awaitable[bool]] = welcome, **wire: Any
 ) -> tuple[bytes, StreamLimiter]:
     """What is sent of a handle's stream; `do(place, leave)` is called after the first event."""
     streams = StreamLimiter(2, 2)
@@ -85,7 +85,7 @@ async def stream(
             if len(sent) == 1:
                 do(place, left.set)
 
-    await EventStream(EventReader(handle.events()), place, heartbeat_s, is_welcome, **wire)(
+    await EventStream(EventReader(handle.events()), place, heartbeat_s, may_still_read, **wire)(
         {"type": "http"}, receive, send
     )
     return b"".join(sent), streams
@@ -135,11 +135,11 @@ async def nobody_can_say() -> bool:
     raise Unreachable("SQL is away")
 
 
-@pytest.mark.parametrize("is_welcome", [unwelcome, nobody_can_say])
+@pytest.mark.parametrize("may_still_read", [unwelcome, nobody_can_say])
 def test_a_stream_ends_where_its_reader_may_not_read_or_nobody_can_say(
-    is_welcome: Callable[[], Awaitable[bool]],
+    may_still_read: Callable[[], Awaitable[bool]],
 ) -> None:
-    sent, streams = run(stream(FakeHandle(FIRST, LAST), nothing, 0.0, is_welcome))
+    sent, streams = run(stream(FakeHandle(FIRST, LAST), nothing, 0.0, may_still_read))
     assert (sent, len(streams)) == (RECONNECT_FRAME, 0)
     assert run(stream(FakeHandle(FIRST, LAST), nothing, 0.0))[0] == event_frame(FIRST) + event_frame(LAST)
 

@@ -28,10 +28,10 @@ def test_texts_come_together_and_nothing_is_lost_or_overtaken() -> None:
     async def tell() -> None:
         progress = ProgressReporter(send, lambda: clock[0])
         for number, said in enumerate("abcdefgh", 1):
-            await progress.tell(text(number, said))
+            await progress.report(text(number, said))
             clock[0] += EVERY_S / 4
-        await progress.tell(event(9, EventKind.BUDGET, spent="time"))
-        await progress.tell(event(10, EventKind.CALL_RUNNING, call="c1-0", tool="look", attempt=1))
+        await progress.report(event(9, EventKind.BUDGET, spent="time"))
+        await progress.report(event(10, EventKind.CALL_RUNNING, call="c1-0", tool="look", attempt=1))
 
     asyncio.run(tell())
     assert heard == [(1.0, "a"), (5.0, "bcde"), (8.0, "fgh"), (10.0, "look runs")]

@@ -142,15 +142,15 @@ def test_a_rate_keeps_only_those_that_asked_last() -> None:
 
 
 async def _places() -> None:
-    streams = StreamLimiter(most=3, most_a_caller=2)
+    streams = StreamLimiter(limit=3, limit_a_caller=2)
     first, second = streams.enter("a"), streams.enter("a")
     with pytest.raises(RequestRejected) as of_caller:
         streams.enter("a")
     with streams.enter("b"), pytest.raises(RequestRejected) as of_all:
         streams.enter("c")
     assert (of_caller.value.kind.word, of_all.value.kind.word) == ("too-many-streams", "streams-full")
-    first.leave()
-    first.leave()
+    first.release()
+    first.release()
     assert len(streams) == 1
     streams.stop()
     assert second.stopping.is_set()

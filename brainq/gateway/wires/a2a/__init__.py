@@ -1,6 +1,5 @@
 """A2A 1.0, the protocol between agents: a context is a session, a task is a turn. Needs the extra `a2a`.
 
-The SDK's types are used, and none of its server. That one keeps tasks and their queues in its process, which here are
-Redis' and outlive every gateway; its streams have no place in the gateway's count, and are not told when it stops; and
-it writes what it was sent to its log.
+The SDK's types are used, but not its server. That server holds tasks and queues in its own process, where brainq has
+them in Redis; its streams are outside the gateway's limits and its shutdown; and it logs the content of requests.
 """

@@ -22,8 +22,6 @@ from brainq.gateway.rest.approvals import decider_name
 from brainq.gateway.wires.a2a.rpc import message_json
 from brainq.gateway.wires.a2a.tasks import read_task
 
-# What a message says: words, and in its data parts answers to what a task asks.
-
 
 class ApprovalDecision(BaseModel):
     """An approval is decided. `arguments` are put in place of the model's, and approved."""
@@ -38,7 +36,7 @@ class ApprovalDecision(BaseModel):
 
 
 class ClientResult(BaseModel):
-    """What a call of the client's own tool brought; or why it brought nothing, in one line."""
+    """The result of a call of the client's own tool; or the error, in one line."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -52,15 +50,15 @@ CallAnswer = ApprovalDecision | ClientResult
 
 @dataclass(frozen=True, slots=True)
 class TaskMessage:
-    """What a message to a task says."""
+    """The content of a message to a task: text, answers to the task's requests, and files."""
 
     text: str
     answers: tuple[CallAnswer, ...]
     files: tuple[File, ...] = ()
 
     @property
-    def says(self) -> bool:
-        """Whether there is anything in it for the model."""
+    def has_input(self) -> bool:
+        """Whether it has text or files for the model."""
         return bool(self.text.strip() or self.files)
 
 
@@ -79,7 +77,7 @@ def message_files(message: Message) -> tuple[File, ...]:
 
 
 def read_task_message(message: Message) -> TaskMessage:
-    """A message to a task. Raises ContentTypeNotSupportedError; InvalidInput for data that answers nothing."""
+    """A message to a task. Raises ContentTypeNotSupportedError; InvalidInput for data that is not an answer."""
     return TaskMessage(
         "\n\n".join(part.text for part in message.parts if part.HasField("text")),
         tuple(
@@ -94,7 +92,7 @@ def read_task_message(message: Message) -> TaskMessage:
 def _read_data(part: Part) -> Any:
     if not part.HasField("data"):
         raise ContentTypeNotSupportedError(
-            "text, data and raw bytes are taken; send a file's bytes, for nothing is fetched that a message names"
+            "text, data and raw bytes are supported; send a file's bytes, for URLs are not fetched"
         )
     return message_json(part.data)
 
@@ -104,100 +102,101 @@ def _read_answer(data: Any) -> CallAnswer:
     try:
         return kind.model_validate(data)
     except ValidationError as wrong:
-        told = first_problem(wrong.errors(include_url=False), data, under="message.parts.data")
+        problem = first_problem(wrong.errors(include_url=False), data, under="message.parts.data")
         raise InvalidInput(
-            told.field,
-            f"{told.problem}; send {{call, decision: approve or deny}}, or {{call, result}} of a tool of your own",
+            problem.field,
+            f"{problem.problem}; send {{call, decision: approve or deny}}, or {{call, result}} of a tool of your own",
         ) from None
 
 
-# What a message does: it begins a task, decides what a task asks, or goes into a task that runs.
-
-
-async def send_message(here: Gateway, by: Principal, brain: str, request: SendMessageRequest) -> AsyncTurnHandle:
+async def send_message(
+    gateway: Gateway, principal: Principal, brain: str, request: SendMessageRequest
+) -> AsyncTurnHandle:
     """The turn of `brain` that the message began, or the one it went to. The same message again does nothing more.
 
-    Raises A2AError, BrainqError, and Refused where the caller lacks a verb.
+    Raises A2AError, BrainqError, and RequestRejected where the caller lacks a verb.
     """
     if request.configuration.HasField("task_push_notification_config"):
-        raise PushNotificationNotSupportedError("there are none; follow the task by SubscribeToTask")
+        raise PushNotificationNotSupportedError("push notifications are not supported; use SubscribeToTask")
     if request.message.task_id:
-        return await _send_to_task(here, by, request.message)
-    return await _begin_task(here, by, brain, request)
+        return await _send_to_task(gateway, principal, request.message)
+    return await _begin_task(gateway, principal, brain, request)
 
 
-async def _begin_task(here: Gateway, by: Principal, brain: str, request: SendMessageRequest) -> AsyncTurnHandle:
-    by.require_verb(Verb.SUBMIT)
+async def _begin_task(
+    gateway: Gateway, principal: Principal, brain: str, request: SendMessageRequest
+) -> AsyncTurnHandle:
+    principal.require_verb(Verb.SUBMIT)
     message = request.message
-    context_id = message.context_id or default_context(by.caller, message.message_id)
+    context_id = message.context_id or default_context(principal.caller, message.message_id)
     check_id("message.contextId", context_id)
-    by.require(context_id)
+    principal.require_session(context_id)
     words = message_text(message)
-    key = own_request_key(by.caller, context_id, hashed_id(context_id, message.message_id))
+    key = own_request_key(principal.caller, context_id, hashed_id(context_id, message.message_id))
     options: dict[str, Any] = {"request_key": key, "brain": brain, "attachments": message_files(message)}
     if request.HasField("metadata"):
         options["metadata"] = message_json(request.metadata)
     try:
-        return await here.client.submit(context_id, words, **options)
-    except Unreachable as away:
-        raise Unreachable(str(away)) from away  # the message's own id is what makes it the same again
+        return await gateway.client.submit(context_id, words, **options)
+    except Unreachable as error:
+        raise Unreachable(str(error)) from error  # without the request key: the message's own id makes a retry safe
 
 
-async def _send_to_task(here: Gateway, by: Principal, message: Message) -> AsyncTurnHandle:
-    handle = await here.client.handle(message.task_id)
-    by.require(handle.session_id)
+async def _send_to_task(gateway: Gateway, principal: Principal, message: Message) -> AsyncTurnHandle:
+    handle = await gateway.client.handle(message.task_id)
+    principal.require_session(handle.session_id)
     if message.context_id not in ("", handle.session_id):
         raise InvalidInput("message.contextId", "the task is of another context; leave it out")
-    said = read_task_message(message)
-    _check_message(by, handle, said)
-    if said.says and (await read_task(handle)).is_over:
+    content = read_task_message(message)
+    _check_message(principal, handle, content)
+    if content.has_input and (await read_task(handle)).is_over:
         raise UnsupportedOperationError("the task has ended; send the message without its taskId")
-    for given in said.answers:
-        if isinstance(given, ApprovalDecision):
-            await _apply_decision(here, by, given)
+    for answer in content.answers:
+        if isinstance(answer, ApprovalDecision):
+            await _apply_decision(gateway, principal, answer)
         else:
-            await _give_result(handle, given)
-    if said.says:
+            await _give_result(handle, answer)
+    if content.has_input:
         await handle.steer(
-            said.text.strip() and said.text,
+            content.text.strip() and content.text,
             client_message_id=hashed_id(handle.turn_id, message.message_id),
-            attachments=said.files,
+            attachments=content.files,
         )
     return handle
 
 
-def _check_message(by: Principal, handle: AsyncTurnHandle, said: TaskMessage) -> None:
-    """Before anything is done."""
-    for given in said.answers:
-        by.require_verb(Verb.DECIDE if isinstance(given, ApprovalDecision) else Verb.STEER)
-        if split_call_id(given.call)[0] != handle.turn_id:
+def _check_message(principal: Principal, handle: AsyncTurnHandle, content: TaskMessage) -> None:
+    """Before anything is applied."""
+    for answer in content.answers:
+        principal.require_verb(Verb.DECIDE if isinstance(answer, ApprovalDecision) else Verb.STEER)
+        if split_call_id(answer.call)[0] != handle.turn_id:
             raise InvalidInput("message.parts.data.call", "it is a call of another task")
-    if said.says:
-        by.require_verb(Verb.STEER)
-        by.require_verb(Verb.SUBMIT)  # input that comes as the task ends becomes a task of its own
-    elif not said.answers:
-        raise InvalidInput("message.parts", "they say nothing; send a text, or an answer to what the task asks")
+    if content.has_input:
+        principal.require_verb(Verb.STEER)
+        principal.require_verb(Verb.SUBMIT)  # input that comes as the task ends becomes a task of its own
+    elif not content.answers:
+        raise InvalidInput("message.parts", "they are empty; send a text, or an answer to the task's requests")
 
 
-async def _give_result(handle: AsyncTurnHandle, given: ClientResult) -> None:
+async def _give_result(handle: AsyncTurnHandle, answer: ClientResult) -> None:
     try:
-        if given.error is not None:
-            await handle.give_error(given.call, given.error)
+        if answer.error is not None:
+            await handle.give_error(answer.call, answer.error)
         else:
-            await handle.give_result(given.call, given.result)
+            await handle.give_result(answer.call, answer.result)
     except ResultRefused as refusal:
         if not refusal.was_given:
             raise
 
 
-async def _apply_decision(here: Gateway, by: Principal, decision: ApprovalDecision) -> None:
-    who = decider_name(by, "")
+async def _apply_decision(gateway: Gateway, principal: Principal, decision: ApprovalDecision) -> None:
+    who = decider_name(principal, "")
     if decision.decision == "deny":
-        await here.client.deny(decision.call, decision.reason, by=who)
+        await gateway.client.deny(decision.call, decision.reason, by=who)
     elif decision.arguments is not None:
-        await here.client.edit(decision.call, decision.arguments, by=who, args_hash=decision.args_hash)
+        await gateway.client.edit(decision.call, decision.arguments, by=who, args_hash=decision.args_hash)
     else:
-        await here.client.approve(decision.call, by=who, args_hash=decision.args_hash)
+        await gateway.client.approve(decision.call, by=who, args_hash=decision.args_hash)
 
 
 def default_context(caller: Caller, message_id: str) -> str:
@@ -207,5 +206,5 @@ def default_context(caller: Caller, message_id: str) -> str:
 
 
 def hashed_id(scope: str, message_id: str) -> str:
-    """Message ids are any text; ids here are not."""
+    """An id for any text, which a message's id may be."""
     return f"a2a-{hashlib.sha256(f'{scope} {message_id}'.encode()).hexdigest()[:40]}"

@@ -60,8 +60,6 @@ from brainq.gateway.wires.a2a.rpc import (
 from brainq.gateway.wires.a2a.task_fold import JSON_TYPE, FoldedTask, render_task
 from brainq.gateway.wires.a2a.tasks import TaskStream, read_task, task_history, wait_for_task
 
-# Agent cards: who an agent is, where it is asked and how one is let in; and, for who is let in, what its tools are.
-
 OUTPUT_MODES = ("text/plain", JSON_TYPE)
 
 INPUT_MODES = (*OUTPUT_MODES, "image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")
@@ -69,8 +67,8 @@ INPUT_MODES = (*OUTPUT_MODES, "image/png", "image/jpeg", "image/gif", "image/web
 TOKEN_SCHEME = "token"
 
 
-def public_card(brain: Brain, url: str, *, asks_for_tokens: bool) -> AgentCard:
-    """For everybody: of the tools it says nothing. `url` is where the gateway is reached."""
+def public_card(brain: Brain, url: str, *, needs_token: bool) -> AgentCard:
+    """The public card, without tools. `url` is the gateway's public address."""
     card = AgentCard(
         name=brain.name,
         description=_description(brain),
@@ -83,16 +81,16 @@ def public_card(brain: Brain, url: str, *, asks_for_tokens: bool) -> AgentCard:
         default_output_modes=OUTPUT_MODES,
         skills=[AgentSkill(id="chat", name=brain.name, description=_description(brain), tags=["chat"])],
     )
-    if asks_for_tokens:
+    if needs_token:
         bearer = HTTPAuthSecurityScheme(scheme="bearer", description="`brainq token create` makes one")
         card.security_schemes[TOKEN_SCHEME].CopyFrom(SecurityScheme(http_auth_security_scheme=bearer))
         card.security_requirements.append(SecurityRequirement(schemes={TOKEN_SCHEME: StringList()}))
     return card
 
 
-def extended_card(brain: Brain, url: str, *, asks_for_tokens: bool) -> AgentCard:
-    """For who is let in: each tool is a skill, tagged with what it does to the world."""
-    card = public_card(brain, url, asks_for_tokens=asks_for_tokens)
+def extended_card(brain: Brain, url: str, *, needs_token: bool) -> AgentCard:
+    """The card for authenticated callers: each tool is a skill, tagged with its effect."""
+    card = public_card(brain, url, needs_token=needs_token)
     for name in brain.tools:
         spec = brain.tools[name].spec
         card.skills.append(
@@ -105,24 +103,22 @@ def _description(brain: Brain) -> str:
     return brain.description or f"The agent {brain.name}."
 
 
-# The routes of A2A: cards, and one route for all that JSON-RPC asks.
-
-router = APIRouter(include_in_schema=False)  # its document is the card
+router = APIRouter(include_in_schema=False)  # agent cards document it
 
 CARD_MAX_AGE_S = 300
 
 CANCEL_WAIT_S = 2.0
 
-"""How long a cancel is waited for: a call that runs is given time to stop by itself."""
+"""How long a cancel is waited for, so that a running call can stop by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class A2aRequest:
-    """One request: of whom, by whom, what."""
+    """One JSON-RPC request to an agent."""
 
-    here: Gateway
-    by: Principal
-    request: Request
+    gateway: Gateway
+    principal: Principal
+    http: Request
     brain: Brain
     call: RpcCall
 
@@ -131,27 +127,27 @@ class A2aRequest:
 
     async def task(self, task_id: str) -> AsyncTurnHandle:
         """A task of the caller's own."""
-        handle = await self.here.client.handle(task_id)
-        self.by.require(handle.session_id)
+        handle = await self.gateway.client.handle(task_id)
+        self.principal.require_session(handle.session_id)
         return handle
 
 
 @router.get(AGENT_CARD_PATH)
-async def default_card(here: GatewayDep) -> Response:
+async def default_card(gateway: GatewayDep) -> Response:
     """The card of the default agent."""
-    return _card_response(here, here.brains.default)
+    return _card_response(gateway, gateway.brains.default)
 
 
 @router.get(f"/a2a/{{brain}}{AGENT_CARD_PATH}")
-async def card(brain: str, here: GatewayDep) -> Response:
+async def card(brain: str, gateway: GatewayDep) -> Response:
     """The card of one agent."""
-    return _card_response(here, _require_brain(here, brain))
+    return _card_response(gateway, _require_brain(gateway, brain))
 
 
 @router.post("/a2a/{brain}", dependencies=[Depends(current_principal)])
-async def call_method(brain: str, request: Request, here: GatewayDep, by: PrincipalDep) -> Response:
-    """Everything else. What a method needs beside the verb `read` is in its function."""
-    found, call_id = _require_brain(here, brain), None
+async def call_method(brain: str, request: Request, gateway: GatewayDep, principal: PrincipalDep) -> Response:
+    """Call a method. Verbs that a method needs beside `read` are in its function."""
+    found, call_id = _require_brain(gateway, brain), None
     try:
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             raise InvalidRequestError("send it with Content-Type: application/json")
@@ -161,75 +157,77 @@ async def call_method(brain: str, request: Request, here: GatewayDep, by: Princi
         method = METHODS.get(call.method)
         if method is None:
             raise MethodNotFoundError(f"the methods are {', '.join(METHODS)}")
-        return await method(A2aRequest(here, by, request, found, call))
+        return await method(A2aRequest(gateway, principal, request, found, call))
     except A2AError as error:
         return JSONResponse(rpc_error(call_id, error))
     except BrainqError as error:
-        told = to_a2a_error(error)
-        if told is None:
+        a2a_error = to_a2a_error(error)
+        if a2a_error is None:
             raise
-        return JSONResponse(rpc_error(call_id, told))
+        return JSONResponse(rpc_error(call_id, a2a_error))
 
 
-async def _send(asked: A2aRequest) -> Response:
-    given = read_params(asked.call.params, SendMessageRequest())
-    history = _history_length(given.configuration)
-    handle = await send_message(asked.here, asked.by, asked.brain.name, given)
-    told = await read_task(handle)
-    if not given.configuration.return_immediately:
-        wait_s = asked.here.settings.http_wait_s
-        # Who cannot wait just now is told how it stands: the message was taken all the same.
-        with suppress(RequestRejected), asked.here.streams.enter(asked.by.caller.counted_as) as place:
-            told = await wait_for_task(_is_clients_turn, handle, told, wait_s, place, asked.request.receive)
-    return asked.answer(SendMessageResponse(task=await _task_with_history(handle, told, history)))
+async def _send(request: A2aRequest) -> Response:
+    params = read_params(request.call.params, SendMessageRequest())
+    history = _history_length(params.configuration)
+    handle = await send_message(request.gateway, request.principal, request.brain.name, params)
+    task = await read_task(handle)
+    if not params.configuration.return_immediately:
+        wait_s = request.gateway.settings.http_wait_s
+        # Where no slot is free the answer is the task as it is: the message was accepted.
+        with suppress(RequestRejected), request.gateway.streams.enter(request.principal.caller.counted_as) as slot:
+            task = await wait_for_task(_is_clients_turn, handle, task, wait_s, slot, request.http.receive)
+    return request.answer(SendMessageResponse(task=await _task_with_history(handle, task, history)))
 
 
-async def _send_streaming(asked: A2aRequest) -> Response:
-    given = read_params(asked.call.params, SendMessageRequest())
-    handle = await send_message(asked.here, asked.by, asked.brain.name, given)
-    told = await read_task(handle)
-    return await _stream_task(asked, handle, told, is_whole=_is_clients_turn(told))
+async def _send_streaming(request: A2aRequest) -> Response:
+    params = read_params(request.call.params, SendMessageRequest())
+    handle = await send_message(request.gateway, request.principal, request.brain.name, params)
+    task = await read_task(handle)
+    return await _stream_task(request, handle, task, is_whole=_is_clients_turn(task))
 
 
-async def _subscribe(asked: A2aRequest) -> Response:
-    handle = await asked.task(read_params(asked.call.params, SubscribeToTaskRequest()).id)
-    told = await read_task(handle)
-    if told.is_over:
-        raise UnsupportedOperationError("the task has ended; GetTask has it whole")
-    return await _stream_task(asked, handle, told, is_whole=False)
+async def _subscribe(request: A2aRequest) -> Response:
+    handle = await request.task(read_params(request.call.params, SubscribeToTaskRequest()).id)
+    task = await read_task(handle)
+    if task.is_over:
+        raise UnsupportedOperationError("the task has ended; read it with GetTask")
+    return await _stream_task(request, handle, task, is_whole=False)
 
 
-async def _get(asked: A2aRequest) -> Response:
-    given = read_params(asked.call.params, GetTaskRequest())
-    history = _history_length(given)
-    handle = await asked.task(given.id)
-    return asked.answer(await _task_with_history(handle, await read_task(handle), history))
+async def _get(request: A2aRequest) -> Response:
+    params = read_params(request.call.params, GetTaskRequest())
+    history = _history_length(params)
+    handle = await request.task(params.id)
+    return request.answer(await _task_with_history(handle, await read_task(handle), history))
 
 
-async def _cancel(asked: A2aRequest) -> Response:
-    asked.by.require_verb(Verb.STEER)
-    handle = await asked.task(read_params(asked.call.params, CancelTaskRequest()).id)
+async def _cancel(request: A2aRequest) -> Response:
+    request.principal.require_verb(Verb.STEER)
+    handle = await request.task(read_params(request.call.params, CancelTaskRequest()).id)
     if await handle.cancel("by an A2A client") == "ended":
         raise TaskNotCancelableError("the task has ended")
-    told = await read_task(handle)
-    with suppress(RequestRejected), asked.here.streams.enter(asked.by.caller.counted_as) as place:
-        told = await wait_for_task(_has_ended, handle, told, CANCEL_WAIT_S, place, asked.request.receive)
-    return asked.answer(render_task(told))
+    task = await read_task(handle)
+    with suppress(RequestRejected), request.gateway.streams.enter(request.principal.caller.counted_as) as slot:
+        task = await wait_for_task(_has_ended, handle, task, CANCEL_WAIT_S, slot, request.http.receive)
+    return request.answer(render_task(task))
 
 
-async def _extended_card(asked: A2aRequest) -> Response:
-    read_params(asked.call.params, GetExtendedAgentCardRequest())
-    here = asked.here
-    return asked.answer(extended_card(asked.brain, here.settings.http_a2a, asks_for_tokens=not here.who.is_open))
+async def _extended_card(request: A2aRequest) -> Response:
+    read_params(request.call.params, GetExtendedAgentCardRequest())
+    gateway = request.gateway
+    return request.answer(
+        extended_card(request.brain, gateway.settings.http_a2a, needs_token=not gateway.authenticator.is_loopback_only)
+    )
 
 
-async def _list(asked: A2aRequest) -> Response:
-    """A2A wants them counted, and by their last change; nothing here knows either without reading every turn."""
-    raise UnsupportedOperationError("tasks are not listed here; GET /v1/turns lists them, the newest first")
+async def _list(request: A2aRequest) -> Response:
+    """A2A needs their count, and an order by last change. Both would read every turn."""
+    raise UnsupportedOperationError("tasks are not listed over A2A; GET /v1/turns lists them, the newest first")
 
 
-async def _no_push(asked: A2aRequest) -> Response:
-    raise PushNotificationNotSupportedError("there are none; follow the task by SubscribeToTask")
+async def _no_push(request: A2aRequest) -> Response:
+    raise PushNotificationNotSupportedError("push notifications are not supported; use SubscribeToTask")
 
 
 METHODS: dict[str, Callable[[A2aRequest], Awaitable[Response]]] = {
@@ -247,47 +245,49 @@ METHODS: dict[str, Callable[[A2aRequest], Awaitable[Response]]] = {
 }
 
 
-def _has_ended(told: FoldedTask) -> bool:
-    return told.is_over
+def _has_ended(task: FoldedTask) -> bool:
+    return task.is_over
 
 
-def _is_clients_turn(told: FoldedTask) -> bool:
-    """Whether it is the client's turn: to read the end, or to answer."""
-    return told.is_over or told.is_interrupted
+def _is_clients_turn(task: FoldedTask) -> bool:
+    """Whether the client acts next: it reads the end, or answers a request."""
+    return task.is_over or task.is_interrupted
 
 
-async def _stream_task(asked: A2aRequest, handle: AsyncTurnHandle, told: FoldedTask, *, is_whole: bool) -> Response:
-    """The task, and what follows unless that was all."""
-    wire = TaskStream(handle, told, asked.call.id)
+async def _stream_task(request: A2aRequest, handle: AsyncTurnHandle, task: FoldedTask, *, is_whole: bool) -> Response:
+    """The task, and its updates, unless `is_whole`: the client acts next."""
+    wire = TaskStream(handle, task, request.call.id)
 
     async def begin() -> EventReader | None:
-        return None if is_whole else EventReader(handle.events(told.seq))
+        return None if is_whole else EventReader(handle.events(task.seq))
 
-    found = await stream_events(asked.request, asked.here, asked.by, begin, wire.write, wire.opening)
+    found = await stream_events(request.http, request.gateway, request.principal, begin, wire.write, wire.opening)
     return found or Response(wire.opening, media_type="text/event-stream")
 
 
-async def _task_with_history(handle: AsyncTurnHandle, told: FoldedTask, history: int) -> Task:
-    task = render_task(told)
+async def _task_with_history(handle: AsyncTurnHandle, task: FoldedTask, history: int) -> Task:
+    rendered = render_task(task)
     if history:
-        task.history.extend(await task_history(handle, history))
-    return task
+        rendered.history.extend(await task_history(handle, history))
+    return rendered
 
 
-def _history_length(given: Message) -> int:
-    length = int(getattr(given, "history_length", 0))
+def _history_length(params: Message) -> int:
+    length = int(getattr(params, "history_length", 0))
     if length < 0:
         raise InvalidParamsError("historyLength has to be 0 or more")
     return length
 
 
-def _card_response(here: Gateway, brain: Brain) -> Response:
-    made = public_card(brain, here.settings.http_a2a, asks_for_tokens=not here.who.is_open)
+def _card_response(gateway: Gateway, brain: Brain) -> Response:
+    made = public_card(brain, gateway.settings.http_a2a, needs_token=not gateway.authenticator.is_loopback_only)
     return JSONResponse(json_format.MessageToDict(made), headers={"Cache-Control": f"public, max-age={CARD_MAX_AGE_S}"})
 
 
-def _require_brain(here: Gateway, name: str) -> Brain:
-    found = here.brains.of(name)
+def _require_brain(gateway: Gateway, name: str) -> Brain:
+    found = gateway.brains.of(name)
     if found is None:
-        raise RequestRejected("no-such-route", "no agent has this name; the card at the gateway's root names one")
+        raise RequestRejected(
+            "no-such-route", "no agent has this name; the card at the gateway's root names the default one"
+        )
     return found

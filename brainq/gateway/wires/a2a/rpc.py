@@ -42,7 +42,7 @@ M = TypeVar("M", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class RpcCall:
-    """What is asked. `id` comes back with the answer."""
+    """A call. `id` is sent back with its result."""
 
     id: str | int | None
     method: str
@@ -50,13 +50,13 @@ class RpcCall:
 
 
 def read_call(body: bytes) -> RpcCall:
-    """Raises A2AError for what is no request of JSON-RPC 2.0."""
+    """Raises A2AError for an invalid request of JSON-RPC 2.0."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
-        raise JSONParseError("the body is no JSON; send one JSON object, as UTF-8") from None
+        raise JSONParseError("the body is not JSON; send one JSON object, as UTF-8") from None
     if not isinstance(found, dict):
-        raise InvalidRequestError("send one JSON object; batches are not taken")
+        raise InvalidRequestError("send one JSON object; batches are not supported")
     given = cast("dict[str, Any]", found)
     number = given.get("id")
     if given.get("jsonrpc") != "2.0" or not isinstance(given.get("method"), str):
@@ -69,10 +69,10 @@ def read_call(body: bytes) -> RpcCall:
 
 
 def check_version(version: str) -> None:
-    """Raise VersionNotSupportedError for any but 1.x. None at all is 0.3, says the protocol."""
+    """Raise VersionNotSupportedError for any but 1.x. By the protocol, a missing version is 0.3."""
     if version.partition(".")[0] != VERSION.partition(".")[0]:
         raise VersionNotSupportedError(
-            f"A2A {version or '0.3'} is not spoken here; send the header `A2A-Version: {VERSION}`"
+            f"A2A {version or '0.3'} is not supported; send the header `A2A-Version: {VERSION}`"
         )
 
 
@@ -81,7 +81,7 @@ def read_params(params: Any, message: M) -> M:
     try:
         json_format.ParseDict(params, message, ignore_unknown_fields=True)
     except (json_format.ParseError, AttributeError, TypeError, RecursionError) as wrong:
-        raise InvalidParamsError(f"params are no {message.DESCRIPTOR.name}: {wrong}") from None
+        raise InvalidParamsError(f"params are not a {message.DESCRIPTOR.name}: {wrong}") from None
     validate_proto_required_fields(message)
     return message
 
@@ -94,7 +94,7 @@ def message_json(message: Message) -> Any:
     try:
         return _with_whole_numbers(json_format.MessageToDict(message))
     except json_format.SerializeToJsonError:
-        raise InvalidInput("message.parts.data", "NaN and Infinity are no JSON; leave them out") from None
+        raise InvalidInput("message.parts.data", "NaN and Infinity are not JSON; leave them out") from None
 
 
 def _with_whole_numbers(value: Any) -> Any:
@@ -127,7 +127,7 @@ def rpc_frame(call_id: str | int | None, update: StreamResponse) -> bytes:
 
 
 def to_a2a_error(error: BrainqError) -> A2AError | None:
-    """What A2A calls an error. None for what is HTTP's to tell, as it is on every route: that Redis is away, say."""
+    """A2A's error for one of brainq's. None for those that HTTP reports as on every route, such as Unreachable."""
     match error:
         case NotFound():
             return TaskNotFoundError("no task of yours has this id")

@@ -61,7 +61,7 @@ class PendingRequest:
     args_hash: str = ""
 
     @property
-    def told(self) -> dict[str, Any]:
+    def as_data(self) -> dict[str, Any]:
         """As a data part of the status."""
         expires = datetime.fromtimestamp(self.expires_at_ms / 1000, UTC).isoformat(timespec="milliseconds")
         facts = {
@@ -83,7 +83,7 @@ def request_message(task_id: str, context_id: str, seq: int, asks: Sequence[Pend
         + (f" ({ask.reason})" if ask.reason else "")
         for ask in asks
     )
-    parts = [text_part(words), *(data_part(ask.told) for ask in asks)]
+    parts = [text_part(words), *(data_part(ask.as_data) for ask in asks)]
     return _message(task_id, context_id, seq, parts)
 
 
@@ -163,22 +163,22 @@ class FoldedTask:
         return TASK_STATE_INPUT_REQUIRED if self.is_interrupted else self.state
 
 
-def fold_event(told: FoldedTask, event: TurnEvent, result: TurnResult | None = None) -> FoldedTask:
+def fold_event(task: FoldedTask, event: TurnEvent, result: TurnResult | None = None) -> FoldedTask:
     """The task after one more event. `result` comes with the final one."""
-    after = replace(_apply_event(told, event, result), seq=event.seq)
+    after = replace(_apply_event(task, event, result), seq=event.seq)
     return (
-        after if _status_key(after) == _status_key(told) else replace(after, since_ms=event.at_ms, since_seq=event.seq)
+        after if _status_key(after) == _status_key(task) else replace(after, since_ms=event.at_ms, since_seq=event.seq)
     )
 
 
-def fold_events(told: FoldedTask, events: Iterable[TurnEvent], result: TurnResult | None = None) -> FoldedTask:
+def fold_events(task: FoldedTask, events: Iterable[TurnEvent], result: TurnResult | None = None) -> FoldedTask:
     """The task after all of these."""
     for event in events:
-        told = fold_event(told, event, result)
-    return told
+        task = fold_event(task, event, result)
+    return task
 
 
-def end_task(told: FoldedTask, result: TurnResult) -> FoldedTask:
+def end_task(task: FoldedTask, result: TurnResult) -> FoldedTask:
     """The task as its turn's result says it ended."""
     state = _ENDINGS[result.ending]
     if result.stop_reason is StopReason.INVALID_OUTPUT:
@@ -187,7 +187,7 @@ def end_task(told: FoldedTask, result: TurnResult) -> FoldedTask:
         said, note = result.text, ""
     else:
         said, note = result.last_agent_message or "", _failure_text(result)
-    return replace(told, state=state, text=said or told.text, note=note, parsed=result.parsed, asks=(), is_parked=False)
+    return replace(task, state=state, text=said or task.text, note=note, parsed=result.parsed, asks=(), is_parked=False)
 
 
 def _failure_text(result: TurnResult) -> str:
@@ -196,9 +196,9 @@ def _failure_text(result: TurnResult) -> str:
     return reason if reason.strip() else f"{result.ending.value}: {result.stop_reason.value}"
 
 
-def render_task(told: FoldedTask) -> Task:
+def render_task(task: FoldedTask) -> Task:
     """The whole."""
-    return Task(id=told.task_id, context_id=told.context_id, status=_status(told), artifacts=list(_artifacts(told)))
+    return Task(id=task.task_id, context_id=task.context_id, status=_status(task), artifacts=list(_artifacts(task)))
 
 
 def task_updates(before: FoldedTask, after: FoldedTask) -> list[StreamResponse]:
@@ -216,63 +216,63 @@ def task_updates(before: FoldedTask, after: FoldedTask) -> list[StreamResponse]:
     return found
 
 
-def _apply_event(told: FoldedTask, event: TurnEvent, result: TurnResult | None) -> FoldedTask:
+def _apply_event(task: FoldedTask, event: TurnEvent, result: TurnResult | None) -> FoldedTask:
     data = cast("dict[str, Any]", event.data)
     match event.kind:
         case EventKind.TURN_ACTIVE:
-            return replace(told, state=TASK_STATE_WORKING)
+            return replace(task, state=TASK_STATE_WORKING)
         case EventKind.TEXT_DELTA:
             said_in = (data["step"], data["attempt"])
-            text = told.text + data["text"] if said_in == told.said_in else data["text"]
-            return replace(told, text=text, said_in=said_in)
+            text = task.text + data["text"] if said_in == task.said_in else data["text"]
+            return replace(task, text=text, said_in=said_in)
         case EventKind.APPROVAL_REQUESTED:
             ask = PendingRequest(
-                full_call_id(told.task_id, data["call"]),
+                full_call_id(task.task_id, data["call"]),
                 "approval",
                 data["tool"],
                 data["reason"],
                 event.at_ms + int(data["expires_in_ms"]),
             )
-            return replace(told, asks=(*told.asks, ask))
+            return replace(task, asks=(*task.asks, ask))
         case EventKind.CALL_PARKED if data["why"] == "client":
-            call = full_call_id(told.task_id, data["call"])
+            call = full_call_id(task.task_id, data["call"])
             ask = PendingRequest(call, "result", data["tool"], arguments=json.loads(data["arguments"]))
-            return replace(told, asks=(*told.asks, ask))
+            return replace(task, asks=(*task.asks, ask))
         case EventKind.APPROVAL_DECIDED | EventKind.CALL_ENDED:
-            call = full_call_id(told.task_id, data["call"])
-            return replace(told, asks=tuple(ask for ask in told.asks if ask.call != call))
+            call = full_call_id(task.task_id, data["call"])
+            return replace(task, asks=tuple(ask for ask in task.asks if ask.call != call))
         case EventKind.TURN_PARKED:
-            return replace(told, is_parked=True)
+            return replace(task, is_parked=True)
         case EventKind.TURN_RESUMED:
-            return replace(told, is_parked=False)
+            return replace(task, is_parked=False)
         case EventKind.RESULT:
             if result is None:
                 raise ValueError("the final event came without its result")
-            return end_task(told, result)
+            return end_task(task, result)
         case _:
-            return told
+            return task
 
 
-def _status_key(told: FoldedTask) -> tuple[Any, ...]:
-    return told.shown, told.note, told.asks if told.is_interrupted else ()
+def _status_key(task: FoldedTask) -> tuple[Any, ...]:
+    return task.shown, task.note, task.asks if task.is_interrupted else ()
 
 
-def _status(told: FoldedTask) -> TaskStatus:
-    status = TaskStatus(state=told.shown)
-    if told.since_ms:
-        status.timestamp.FromMilliseconds(told.since_ms)
-    if told.is_interrupted:
-        status.message.CopyFrom(request_message(told.task_id, told.context_id, told.since_seq, told.asks))
-    elif told.note:
-        status.message.CopyFrom(text_message(told.task_id, told.context_id, told.since_seq, told.note))
+def _status(task: FoldedTask) -> TaskStatus:
+    status = TaskStatus(state=task.shown)
+    if task.since_ms:
+        status.timestamp.FromMilliseconds(task.since_ms)
+    if task.is_interrupted:
+        status.message.CopyFrom(request_message(task.task_id, task.context_id, task.since_seq, task.asks))
+    elif task.note:
+        status.message.CopyFrom(text_message(task.task_id, task.context_id, task.since_seq, task.note))
     return status
 
 
-def _artifacts(told: FoldedTask) -> Iterable[Artifact]:
-    if told.text:
-        yield _answer_artifact(told.text)
-    if told.parsed is not None:
-        yield _parsed_artifact(told.parsed)
+def _artifacts(task: FoldedTask) -> Iterable[Artifact]:
+    if task.text:
+        yield _answer_artifact(task.text)
+    if task.parsed is not None:
+        yield _parsed_artifact(task.parsed)
 
 
 def _answer_artifact(text: str) -> Artifact:
@@ -283,8 +283,8 @@ def _parsed_artifact(value: Any) -> Artifact:
     return Artifact(artifact_id=PARSED, name=PARSED, parts=[data_part(value)])
 
 
-def _artifact_update(told: FoldedTask, artifact: Artifact, *, append: bool) -> StreamResponse:
+def _artifact_update(task: FoldedTask, artifact: Artifact, *, append: bool) -> StreamResponse:
     update = TaskArtifactUpdateEvent(
-        task_id=told.task_id, context_id=told.context_id, artifact=artifact, append=append, last_chunk=told.is_over
+        task_id=task.task_id, context_id=task.context_id, artifact=artifact, append=append, last_chunk=task.is_over
     )
     return StreamResponse(artifact_update=update)

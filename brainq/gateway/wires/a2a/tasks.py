@@ -28,80 +28,80 @@ from brainq.gateway.wires.a2a.task_fold import (
 
 
 async def read_task(handle: AsyncTurnHandle) -> FoldedTask:
-    """The task after all events that there are now; of one whose events are gone, as its result has it."""
-    told = FoldedTask(handle.turn_id, handle.session_id)
+    """The task after all events so far; where they are gone, by its result."""
+    task = FoldedTask(handle.turn_id, handle.session_id)
     so_far = await handle.events_so_far()
     try:
         if so_far:
             result = await handle.result(timeout_s=0) if so_far[-1].is_final else None
-            return await _with_arguments(handle, fold_events(told, so_far, result))
-        return end_task(told, await handle.result(timeout_s=0))
+            return await _with_arguments(handle, fold_events(task, so_far, result))
+        return end_task(task, await handle.result(timeout_s=0))
     except ResultTimeout:
-        return told
+        return task
     except TurnRejected as rejected:
-        return replace(told, state=TASK_STATE_REJECTED, note=str(rejected))
+        return replace(task, state=TASK_STATE_REJECTED, note=str(rejected))
 
 
 async def wait_for_task(
-    is_so: Callable[[FoldedTask], bool],
+    condition: Callable[[FoldedTask], bool],
     handle: AsyncTurnHandle,
-    told: FoldedTask,
+    task: FoldedTask,
     wait_s: float,
-    place: StreamSlot,
+    slot: StreamSlot,
     receive: Receive,
 ) -> FoldedTask:
-    """The task as soon as this is so of it; as it stands after `wait_s`, when the gateway stops, or who waits has
-    gone."""
-    reading = EventReader(handle.events(told.seq))
-    over = [asyncio.ensure_future(place.stopping.wait()), asyncio.ensure_future(wait_for_disconnect(receive))]
+    """The task as soon as the condition holds; or as it is after `wait_s`, when the gateway stops or the client
+    disconnects."""
+    reading = EventReader(handle.events(task.seq))
+    over = [asyncio.ensure_future(slot.stopping.wait()), asyncio.ensure_future(wait_for_disconnect(receive))]
     until = asyncio.get_running_loop().time() + wait_s
     try:
-        while not is_so(told):
-            left_s = until - asyncio.get_running_loop().time()
-            if left_s <= 0:
+        while not condition(task):
+            remaining_s = until - asyncio.get_running_loop().time()
+            if remaining_s <= 0:
                 break
-            await asyncio.wait({reading.next, *over}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({reading.next, *over}, timeout=remaining_s, return_when=asyncio.FIRST_COMPLETED)
             if any(each.done() for each in over):
                 break
             if reading.next.done():
                 event = reading.next.result()
                 if event is None:
                     return await read_task(handle)
-                told = await _fold_next(handle, told, event)
+                task = await _fold_next(handle, task, event)
                 reading.advance()
     finally:
         for each in over:
             each.cancel()
         await reading.close()
-    return told
+    return task
 
 
 class TaskStream:
     """Writes a task's stream: first the task, then an update for each difference.
 
-    It ends when the task does, and when it begins to ask for something: whoever reads has to answer first.
+    It ends when the task does, and when the task begins to wait for its client.
     """
 
-    def __init__(self, handle: AsyncTurnHandle, told: FoldedTask, call_id: str | int | None) -> None:
+    def __init__(self, handle: AsyncTurnHandle, task: FoldedTask, call_id: str | int | None) -> None:
         self._handle = handle
-        self._told = told
+        self._task = task
         self._call_id = call_id
 
     @property
     def opening(self) -> bytes:
-        return rpc_frame(self._call_id, StreamResponse(task=render_task(self._told)))
+        return rpc_frame(self._call_id, StreamResponse(task=render_task(self._task)))
 
     async def write(self, event: TurnEvent) -> EncodedEvent:
-        before = self._told
-        self._told = after = await _fold_next(self._handle, before, event)
+        before = self._task
+        self._task = after = await _fold_next(self._handle, before, event)
         body = b"".join(rpc_frame(self._call_id, update) for update in task_updates(before, after))
         return EncodedEvent(body, after.is_over or (after.is_interrupted and not before.is_interrupted))
 
 
 async def task_history(handle: AsyncTurnHandle, newest: int) -> list[Message]:
-    """The newest messages of user and agent; none where they are not kept."""
+    """The newest messages of user and agent; none where they are not stored."""
     try:
-        said = await handle.transcript()
+        messages = await handle.transcript()
     except ContentNotKept:
         return []
     roles = {"user": ROLE_USER, "assistant": ROLE_AGENT}
@@ -113,25 +113,25 @@ async def task_history(handle: AsyncTurnHandle, newest: int) -> list[Message]:
             role=roles[message.role],
             parts=[text_part(message.content)],
         )
-        for number, message in enumerate(said)
+        for number, message in enumerate(messages)
         if message.role in roles and message.content
     ][-newest:]
 
 
-async def _fold_next(handle: AsyncTurnHandle, told: FoldedTask, event: TurnEvent) -> FoldedTask:
+async def _fold_next(handle: AsyncTurnHandle, task: FoldedTask, event: TurnEvent) -> FoldedTask:
     result = await handle.result(timeout_s=0) if event.is_final else None
-    return await _with_arguments(handle, fold_event(told, event, result))
+    return await _with_arguments(handle, fold_event(task, event, result))
 
 
-async def _with_arguments(handle: AsyncTurnHandle, told: FoldedTask) -> FoldedTask:
-    """With the arguments that people are asked about, which events do not hold."""
-    if not told.is_interrupted or all(ask.wants == "result" or ask.args_hash for ask in told.asks):
-        return told
+async def _with_arguments(handle: AsyncTurnHandle, task: FoldedTask) -> FoldedTask:
+    """With the arguments of approvals, which events do not hold."""
+    if not task.is_interrupted or all(ask.wants == "result" or ask.args_hash for ask in task.asks):
+        return task
     found = {approval.id: approval for approval in await handle.approvals()}
     asks = tuple(
         replace(ask, arguments=found[ask.call].arguments, args_hash=found[ask.call].args_hash)
         if ask.call in found
         else ask
-        for ask in told.asks
+        for ask in task.asks
     )
-    return replace(told, asks=asks)
+    return replace(task, asks=asks)

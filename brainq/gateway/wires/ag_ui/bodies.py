@@ -26,7 +26,7 @@ MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
 
 
 class CamelBody(BaseModel):
-    """A part of the body. What is not named is not looked at."""
+    """A part of the body. Unknown fields are ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True, alias_generator=to_camel, validate_by_name=False)
 
@@ -48,7 +48,7 @@ class ClientTool(CamelBody):
 
 
 class ContextItem(CamelBody):
-    """Something that the model is to know in this run."""
+    """Context for the model in this run."""
 
     description: str = Field(max_length=MAX_DESCRIPTION_CHARS)
     value: str = Field(max_length=MAX_EXTRA_CHARS)
@@ -68,7 +68,7 @@ class RunBody(CamelBody):
 
 
 def read_messages(body: RunBody) -> list[Message]:
-    """Raises InvalidInput for one that the protocol does not know."""
+    """Raises InvalidInput for one that is not of the protocol."""
     try:
         return MESSAGES.validate_python(body.messages)
     except ValidationError as wrong:
@@ -80,40 +80,40 @@ def read_question(messages: Sequence[Message]) -> Question:
     for message in reversed(messages):
         if isinstance(message, UserMessage):
             return Question(_text_of(message), message.id, _files_of(message))
-    raise InvalidInput("messages", "none of them is the user's; send what he said last")
+    raise InvalidInput("messages", "none of them is the user's; send the last one, too")
 
 
 def read_run_history(messages: Sequence[Message], question: Question) -> list[dict[str, Any]]:
-    """What was said before the question, as text and the user's files: a session that is new begins with it."""
-    said: list[dict[str, Any]] = []
+    """The messages before the question, as text and the user's files: a new session begins with them."""
+    history: list[dict[str, Any]] = []
     for message in messages:
-        if message.id == question.key:
+        if message.id == question.message_id:
             break
         if isinstance(message, UserMessage):
             files = _files_of(message)
-            said.append({"role": "user", "content": _text_of(message), "attachments": files})
+            history.append({"role": "user", "content": _text_of(message), "attachments": files})
         elif isinstance(message, AssistantMessage) and isinstance(message.content, str):
-            said.append({"role": message.role, "content": message.content})
-    return [message for message in said if message["content"].strip() or message.get("attachments")]
+            history.append({"role": message.role, "content": message.content})
+    return [message for message in history if message["content"].strip() or message.get("attachments")]
 
 
 def submit_options(body: RunBody, messages: Sequence[Message], *, configures: bool) -> SubmitOptions:
-    """The application's tools; what callbacks get; and, of a caller that `configures`, what the model is told beside
-    the brain's prompt: applications send it with every run, so of any other it is left out."""
-    told = [message.content for message in messages if isinstance(message, SystemMessage | DeveloperMessage)]
-    told += [f"{context.description}: {context.value}" for context in body.context or ()]
+    """The application's tools and metadata; and, of a caller that `configures`, its additions to the brain's prompt.
+    Applications send these with every run, so of any other caller they are dropped."""
+    context_texts = [message.content for message in messages if isinstance(message, SystemMessage | DeveloperMessage)]
+    context_texts += [f"{context.description}: {context.value}" for context in body.context or ()]
     metadata = {"state": body.state, "forwarded_props": body.forwarded_props}
     return {
         "client_tools": [tool.model_dump(exclude_none=True) for tool in body.tools or ()],
-        "skill_context": "\n\n".join(told) or None if configures else None,
+        "skill_context": "\n\n".join(context_texts) or None if configures else None,
         "metadata": {name: value for name, value in metadata.items() if value} or None,
     }
 
 
 def read_answers(body: RunBody, messages: Sequence[Message]) -> list[CallAnswer]:
-    """What was decided about interrupts, and the results of the application's own tools that came last.
+    """The decisions about interrupts, and the newest results of the application's own tools.
 
-    Raises InvalidInput for an answer that decides nothing.
+    Raises InvalidInput for an answer without a decision.
     """
     answers: list[CallAnswer] = [_read_decision(entry) for entry in body.resume or ()]
     for message in reversed(messages):
@@ -125,7 +125,7 @@ def read_answers(body: RunBody, messages: Sequence[Message]) -> list[CallAnswer]
 
 
 def messages_before_turn(messages: Iterable[Message], turn_id: str) -> list[Message]:
-    """The conversation without what the turn told of itself."""
+    """The conversation without the turn's own messages."""
     return [message for message in messages if not is_of_turn(message, turn_id)]
 
 
@@ -176,6 +176,6 @@ def _read_decision(entry: InterruptAnswer) -> ApprovalDecision:
         case _:
             raise InvalidInput("resume.payload", 'send {"approved": true}, or false')
     if edited is not None and not isinstance(edited, dict):
-        raise InvalidInput("resume.payload.editedArgs", "it is no object; send all arguments, or leave it out")
-    said = reason if isinstance(reason, str) else ""
-    return ApprovalDecision(entry.interrupt_id, approved, said, cast("dict[str, Any] | None", edited))
+        raise InvalidInput("resume.payload.editedArgs", "it is not an object; send all arguments, or leave it out")
+    reason_text = reason if isinstance(reason, str) else ""
+    return ApprovalDecision(entry.interrupt_id, approved, reason_text, cast("dict[str, Any] | None", edited))

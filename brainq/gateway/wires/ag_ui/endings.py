@@ -1,4 +1,4 @@
-"""How a run of AG-UI ends: with its turn, with what the client is to do first, or cut off. Pure."""
+"""How a run of AG-UI ends: with its turn, with requests to the client, or cut off. Pure."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ DECISION_SCHEMA: dict[str, Any] = {
     },
     "required": ["approved"],
 }
-"""What answers an approval."""
+"""The schema of an answer to an approval."""
 
 
 def interrupt_event(
     thread_id: str, run_id: str, waiting: Mapping[str, ApprovalRequested | ClientCallRequested]
 ) -> BaseEvent:
-    """The run's turn waits for whoever reads it: for approvals, or for results of the client's own calls."""
-    interrupts = [_interrupt(asked) for asked in waiting.values() if isinstance(asked, ApprovalRequested)]
+    """The run's turn waits for its reader: for approvals, or for results of the client's own calls."""
+    interrupts = [_interrupt(ask) for ask in waiting.values() if isinstance(ask, ApprovalRequested)]
     outcome = (
         RunFinishedInterruptOutcome(interrupts=interrupts)
         if interrupts
@@ -47,7 +47,7 @@ def interrupt_event(
 
 
 def cut_events(why: str) -> list[BaseEvent]:
-    """Ends a run whose turn goes on: the client comes again."""
+    """Ends a run whose turn goes on: the client reconnects."""
     return [RunErrorEvent(message=why, code="come_again")]
 
 
@@ -99,13 +99,13 @@ def _usage(result: TurnResult) -> list[TokenUsage]:
     ]
 
 
-def _interrupt(asked: ApprovalRequested) -> Interrupt:
-    expires = datetime.fromtimestamp(asked.expires_at_ms / 1000, UTC)
+def _interrupt(ask: ApprovalRequested) -> Interrupt:
+    expires = datetime.fromtimestamp(ask.expires_at_ms / 1000, UTC)
     return Interrupt(
-        id=asked.id,
+        id=ask.id,
         reason="tool_call",
-        message=asked.reason or f"{asked.tool} needs an approval",
-        tool_call_id=asked.id,
+        message=ask.reason or f"{ask.tool} needs an approval",
+        tool_call_id=ask.id,
         response_schema=DECISION_SCHEMA,
         expires_at=expires.isoformat(timespec="milliseconds"),
     )

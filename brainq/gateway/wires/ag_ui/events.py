@@ -1,7 +1,7 @@
 """From a turn's chat events to events of AG-UI 1.0: pure.
 
-Each step is an assistant message with its calls, each result a tool message. What a step said in an attempt that is
-replaced is taken back by a snapshot of the messages without it. A span of reasoning is a message of its own.
+Each step is an assistant message with its calls, each result a tool message. The text of an attempt that is replaced
+is retracted by a snapshot of the messages without it. A span of reasoning is a message of its own.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ from brainq.gateway.wires.chat.fold import ChatState, EventDetails, fold
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """What the run has told so far.
+    """A run so far.
 
     messages    the conversation as the client has it by now
-    answered    calls whose result the client has already: it is not told again
-    step        the step that is open; 0: none is
-    message_id  of the text that is open; empty: none is
-    text        what it says so far
+    answered    calls whose result the client has, so it is not sent
+    step        the open step; 0: none is open
+    message_id  of the open text; empty: none is open
+    text        the open text so far
     """
 
     chat: ChatState
@@ -94,9 +94,9 @@ def initial_state(
 
 
 def opening_events(state: RunState, takes_back: Sequence[Message] = ()) -> list[BaseEvent]:
-    """Begins a run: from the turn's beginning, or behind an interrupt, where its step goes on.
+    """Begins a run: at the turn's beginning, or after an interrupt, where its step continues.
 
-    takes_back   the messages of the turn that the client has, which will be told again
+    takes_back   the messages of the turn that the client has, which will be sent again
     """
     begun: list[BaseEvent] = [
         RunStartedEvent(thread_id=state.thread_id, run_id=state.run_id, protocol_version=PROTOCOL_VERSION)
@@ -109,18 +109,18 @@ def opening_events(state: RunState, takes_back: Sequence[Message] = ()) -> list[
 
 
 def render_event(state: RunState, event: TurnEvent, more: EventDetails) -> Rendered:
-    """The state after an event, and the events of AG-UI that tell it."""
-    chat, told = fold(state.chat, event, more)
+    """The state after an event, and its events of AG-UI."""
+    chat, chat_events = fold(state.chat, event, more)
     state = replace(state, chat=chat)
     events: list[BaseEvent] = []
-    for chat_event in told:
+    for chat_event in chat_events:
         state, added = _render(state, chat_event)
         events += added
     return state, events
 
 
 def rest_events(state: RunState) -> list[BaseEvent]:
-    """Ends a run whose turn waits for whoever reads it."""
+    """Ends a run whose turn waits for its reader."""
     closed, events = _end_step(state)
     return [*events, interrupt_event(closed.thread_id, closed.run_id, closed.chat.waiting)]
 
@@ -188,12 +188,13 @@ def _render_text(state: RunState, message_id: str, text: str) -> Rendered:
 def _end_text(state: RunState) -> Rendered:
     if not state.message_id:
         return state, []
-    said = _with_message(state, AssistantMessage(id=state.message_id, content=state.text))
-    return replace(said, message_id="", text=""), [TextMessageEndEvent(message_id=state.message_id)]
+    message_id = state.message_id
+    state = _with_message(state, AssistantMessage(id=message_id, content=state.text))
+    return replace(state, message_id="", text=""), [TextMessageEndEvent(message_id=message_id)]
 
 
 def _start_reasoning(state: RunState, message_id: str) -> Rendered:
-    if state.message_id:  # the text's message stands before it
+    if state.message_id:  # the text's message comes before it
         state = _with_message(state, AssistantMessage(id=state.message_id, content=state.text))
     return _with_message(state, ReasoningMessage(id=message_id, content="")), [
         ReasoningStartEvent(message_id=message_id),
@@ -225,9 +226,9 @@ def _retract(state: RunState, message_id: str) -> Rendered:
 
 
 def _retraction_snapshots(left: Sequence[Message], gone: Iterable[Message]) -> list[BaseEvent]:
-    """What takes messages back.
+    """Snapshots that retract messages.
 
-    A snapshot without any reasoning leaves clients what they have of it. So it is made another kind of message first.
+    Clients ignore that reasoning is missing from a snapshot, so it becomes another kind of message first.
     """
     thoughts = [
         AssistantMessage(id=message.id, content="") for message in gone if isinstance(message, ReasoningMessage)
@@ -238,13 +239,13 @@ def _retraction_snapshots(left: Sequence[Message], gone: Iterable[Message]) -> l
 
 def _render_call(state: RunState, call: TurnCall) -> Rendered:
     message_id = _message_id(state, call.step)
-    given = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments or {})
+    arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments or {})
     before = _find_message(state, message_id) or AssistantMessage(id=message_id)
-    made = ToolCall(id=call.id, function=FunctionCall(name=call.tool, arguments=given))
+    made = ToolCall(id=call.id, function=FunctionCall(name=call.tool, arguments=arguments))
     message = before.model_copy(update={"tool_calls": [*(before.tool_calls or []), made]})
     return _with_message(state, message), [
         ToolCallStartEvent(tool_call_id=call.id, tool_call_name=call.tool, parent_message_id=message_id),
-        ToolCallArgsEvent(tool_call_id=call.id, delta=given),
+        ToolCallArgsEvent(tool_call_id=call.id, delta=arguments),
         ToolCallEndEvent(tool_call_id=call.id),
     ]
 
@@ -270,10 +271,10 @@ def _find_message(state: RunState, message_id: str) -> AssistantMessage | None:
 
 def _with_message(state: RunState, message: Message) -> RunState:
     if any(other.id == message.id for other in state.messages):
-        kept = tuple(message if other.id == message.id else other for other in state.messages)
+        messages = tuple(message if other.id == message.id else other for other in state.messages)
     else:
-        kept = (*state.messages, message)
-    return replace(state, messages=kept)
+        messages = (*state.messages, message)
+    return replace(state, messages=messages)
 
 
 def _render_end(state: RunState, event: TurnEnded) -> Rendered:

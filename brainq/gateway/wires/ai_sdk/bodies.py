@@ -19,13 +19,13 @@ MAX_MESSAGES = 10_000
 
 
 class CamelBody(BaseModel):
-    """A part of the body. What is not named is the client's own affair, and is not looked at."""
+    """A part of the body. Unknown fields are ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True, alias_generator=to_camel, validate_by_name=False)
 
 
 class PartApproval(CamelBody):
-    """How a call stands with the person at the page."""
+    """The page's approval of a call."""
 
     id: str = Field(max_length=200)
     approved: bool | None = None
@@ -84,8 +84,8 @@ class ChatBody(CamelBody):
 
 
 def read_question(body: ChatBody, newest_turn: str | None) -> Question | None:
-    """The message that wants an answer; None: the last one is the assistant's. Asked for another answer, the message
-    is another question to each newest turn of its session."""
+    """The last message where it is the user's; else None. Each request for another answer is a question of its own,
+    by the session's newest turn."""
     last = body.messages[-1]
     if last.role != "user":
         return None
@@ -94,17 +94,17 @@ def read_question(body: ChatBody, newest_turn: str | None) -> Question | None:
 
 
 def read_chat_history(body: ChatBody) -> list[dict[str, Any]]:
-    """What was said before the last message, as text and the user's files: a session that is new begins with it."""
-    said: list[dict[str, Any]] = [
+    """The messages before the last one, as text and the user's files: a new session begins with them."""
+    history: list[dict[str, Any]] = [
         {"role": message.role, "content": message.text, "attachments": message.files(f"messages[{at}]")}
         for at, message in enumerate(body.messages[:-1])
         if message.role != "system"
     ]
-    return [message for message in said if message["content"].strip() or message["attachments"]]
+    return [message for message in history if message["content"].strip() or message["attachments"]]
 
 
 def read_answers(message: UiMessage) -> list[CallAnswer]:
-    """What the page did about the calls of the message's last step."""
+    """The page's answers to the calls of the message's last step."""
     steps = [at for at, part in enumerate(message.parts) if part.type == "step-start"]
     answers = (_read_answer(part) for part in message.parts[steps[-1] if steps else 0 :])
     return [answer for answer in answers if answer is not None]
@@ -126,6 +126,6 @@ def _read_answer(part: MessagePart) -> CallAnswer | None:
             return None
 
 
-def _check_call_id(given: str) -> str:
-    split_call_id(given)
-    return given
+def _check_call_id(call_id: str) -> str:
+    split_call_id(call_id)
+    return call_id

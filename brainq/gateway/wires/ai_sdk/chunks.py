@@ -1,7 +1,7 @@
 """From a turn's chat events to chunks of the AI SDK's UI message stream: pure.
 
-A turn is one assistant message, whose id is the turn's; each step of it is a step of the message. What a step said in
-an attempt that is replaced is taken back by `reset-step`.
+A turn is one assistant message, whose id is the turn's; each step of it is a step of the message. The text
+of an attempt that is replaced is retracted by `reset-step`.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ FINISH: dict[StopReason, str] = {
 }
 """Any other stop is `other`."""
 
-_HOLD_STANDS = {EventKind.HOLD_PLACED: True, EventKind.HOLD_RELEASED: False}
+_IS_HELD = {EventKind.HOLD_PLACED: True, EventKind.HOLD_RELEASED: False}
 
 
 @dataclass(frozen=True, slots=True)
 class MessageState:
-    """What the message holds so far.
+    """A message so far.
 
     is_in_step  a step is open
-    in_step     the data parts that came in it: they go with it when it is reset, and are said again
-    text_id     of the text that is open; empty: none is
-    is_marked   a part tells how the turn stands
+    in_step     the step's data parts: a reset removes them from the client, so they are sent again
+    text_id     of the open text; empty: none is open
+    is_marked   a part shows the turn's state
     """
 
     chat: ChatState
@@ -79,28 +79,28 @@ def initial_state(turn_id: str) -> MessageState:
 
 
 def render_event(state: MessageState, event: TurnEvent, more: EventDetails) -> Rendered:
-    """The state after an event, and the chunks that tell it."""
-    chat, told = fold(state.chat, event, more)
+    """The state after an event, and its chunks."""
+    chat, chat_events = fold(state.chat, event, more)
     chunks = [] if state.is_begun else [start_chunk(chat.turn_id)]
     state = replace(state, chat=chat, is_begun=True)
-    for chat_event in told:
+    for chat_event in chat_events:
         state, added = _render(state, chat_event)
         chunks += added
     return state, chunks
 
 
 def start_chunk(turn_id: str) -> Chunk:
-    """Begins the message, or goes on with the one that the client has."""
+    """Begins the message, or continues the one that the client has."""
     return {"type": "start", "messageId": turn_id, "messageMetadata": {"turnId": turn_id}}
 
 
 def rest_chunks(state: MessageState) -> list[Chunk]:
-    """Ends a stream whose turn waits for whoever reads it."""
+    """Ends a stream whose turn waits for its reader."""
     return [*_end_text(state), {"type": "finish-step"}, {"type": "finish", "finishReason": "tool-calls"}]
 
 
 def cut_chunks(why: str) -> list[Chunk]:
-    """Ends a stream whose turn goes on: the client comes again."""
+    """Ends a stream whose turn goes on: the client reconnects."""
     return [{"type": "error", "errorText": why}]
 
 
@@ -125,7 +125,7 @@ def _render(state: MessageState, event: ChatEvent) -> Rendered:
             begins = {"type": "tool-input-start", "toolCallId": call.id, "toolName": call.tool}
             return state, [{**begins, "providerExecuted": True}, _input(call.id, call.tool, call.arguments)]
         case ClientCallRequested(id, tool, arguments):
-            # It was the brain's until now: it waited for the calls before it.
+            # It was announced as the brain's own while it waited for the calls before it.
             return state, [{**_input(id, tool, arguments), "providerExecuted": False}]
         case ApprovalRequested(id, _, reason):
             ask: Chunk = {"type": "tool-approval-request", "approvalId": id, "toolCallId": id}
@@ -156,7 +156,7 @@ def _finish_step(state: MessageState) -> list[Chunk]:
 
 
 def _input(call_id: str, tool: str, arguments: Any) -> Chunk:
-    """The brain runs its tools itself: to a client they are `providerExecuted`, none of its own business."""
+    """The brain runs its tools itself, so to a client they are `providerExecuted`."""
     return {
         "type": "tool-input-available",
         "toolCallId": call_id,
@@ -173,7 +173,7 @@ def _approval_response(event: ApprovalResolved) -> list[Chunk]:
         "approved": event.decision == "approved",
     }
     if event.decision == "expired":
-        response["reason"] = "nobody decided in time"
+        response["reason"] = "it was not decided in time"
     if event.arguments is None:
         return [response]
     return [_input(event.id, event.tool, event.arguments), response]
@@ -189,7 +189,7 @@ def _output(call: TurnCall) -> Chunk:
 
 
 def _value(result: str) -> Any:
-    """A result is text to the model; where that is an object or a list of JSON, clients want this."""
+    """A result is text to the model. Clients expect an object or a list where that text is its JSON."""
     if result[:1] not in ("{", "["):
         return result
     try:
@@ -214,7 +214,7 @@ def _render_other(state: MessageState, event: TurnEvent) -> Rendered:
             word = event.kind.value.removeprefix("input.")
             return _part(state, "receipt", data["input"], {"state": word, **data})
         case EventKind.HOLD_PLACED | EventKind.HOLD_RELEASED:
-            return _part(state, "hold", data["hold"], {"stands": _HOLD_STANDS[event.kind], **data})
+            return _part(state, "hold", data["hold"], {"stands": _IS_HELD[event.kind], **data})
         case EventKind.TURN_DIFF:
             return _part(state, "diff", turn_id, data)
         case _:
@@ -222,7 +222,7 @@ def _render_other(state: MessageState, event: TurnEvent) -> Rendered:
 
 
 def _part(state: MessageState, name: str, part_id: str, data: Any, *, is_marked: bool = False) -> Rendered:
-    """A part of its own; one of the same name and id takes the place of the one before."""
+    """A data part. It replaces an earlier one of the same name and id."""
     chunk: Chunk = {"type": f"data-{name}", "id": part_id, "data": data}
     in_step = (*state.in_step, chunk) if state.is_in_step else ()
     return replace(state, in_step=in_step, is_marked=state.is_marked or is_marked), [chunk]
@@ -237,7 +237,7 @@ def _render_end(state: MessageState, event: TurnEnded) -> Rendered:
     about = {"messageMetadata": _metadata(result)}
     match result.ending:
         case Ending.FAILED:
-            # A client stops at an error: what it is to know of the turn comes before.
+            # A client stops at an error, so the turn's metadata comes before it.
             chunks.append({"type": "message-metadata", **about})
             chunks.append({"type": "error", "errorText": result.error or "the turn failed"})
         case Ending.COMPLETED if result.stop_reason is StopReason.INVALID_OUTPUT:

@@ -1,4 +1,4 @@
-"""Chat events: what a turn's events mean to a chat. Each wire encodes them in its own words."""
+"""Chat events: what a turn's events mean to a chat. Each wire encodes them in its own format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True)
 class StepReset:
-    """The step is attempted again: what was said in it so far is replaced."""
+    """The step is attempted again: its text so far is replaced."""
 
     step: int
     attempt: int
@@ -62,7 +62,7 @@ class ReasoningEnded:
 
 @dataclass(frozen=True, slots=True)
 class CallRequested:
-    """The reply asks for a call. Of `call` only what never changes is told: its id, tool and arguments."""
+    """The reply requests a call. Of `call` only its id, tool and arguments are final."""
 
     call: TurnCall
 
@@ -88,7 +88,7 @@ class ApprovalRequested:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalResolved:
-    """`arguments`: those that a person put in place of the model's; None: nobody did."""
+    """`arguments`: those that a person put in place of the model's; None: they are the model's."""
 
     id: str
     tool: str
@@ -103,7 +103,7 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True)
 class OtherEvent:
-    """An event that chats have no word for."""
+    """An event without a meaning of its own in chats."""
 
     event: TurnEvent
 
@@ -112,8 +112,8 @@ class OtherEvent:
 class TurnEnded:
     """The final one.
 
-    rest     what of the answer was not told yet
-    is_new   the rest does not go on where the text stopped: it is a text of its own
+    rest     the part of the answer that was not sent yet
+    is_new   the rest is a text of its own, and does not continue the last one
     """
 
     result: TurnResult

@@ -1,6 +1,6 @@
 """Files in what chat clients send: bytes as base64 or `data:` URLs, beside a message's text. Pure.
 
-An address is refused: brainq fetches nothing that a request names, for what it can reach is more than its callers can.
+A web address is rejected: brainq fetches no address of a request, for its network reaches further than the caller's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from brainq.contracts.file import File
 from brainq.contracts.message import Message
 from brainq.errors import InvalidInput
 
-NO_FILE_IDS = "files are not kept under ids here; send the bytes, as base64 or as a data: URL"
+NO_FILE_IDS = "file ids are not supported; send the bytes, as base64 or as a data: URL"
 
 
 def decode_file(field: str, data: object, media_type: object = "", name: object = "") -> File:
@@ -33,17 +33,17 @@ def decode_openai_file(field: str, part: Mapping[str, Any]) -> File | None:
             return decode_file(f"{field}.image_url", url)
         case "file" | "input_file" as kind:
             inner = part.get("file") if kind == "file" else part
-            told = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else {}
+            fields = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else {}
             for name in ("file_id", "file_url"):
-                if told.get("file_data") is None and told.get(name) is not None:
+                if fields.get("file_data") is None and fields.get(name) is not None:
                     raise InvalidInput(f"{field}.{name}", NO_FILE_IDS)
-            return decode_file(f"{field}.file_data", told.get("file_data"), name=told.get("filename"))
+            return decode_file(f"{field}.file_data", fields.get("file_data"), name=fields.get("filename"))
         case _:
             return None
 
 
 def embed_files(messages: Sequence[Message], files: Mapping[str, File]) -> list[Message | Mapping[str, Any]]:
-    """The messages as a submit brings them: each file by its bytes, where it was referred to."""
+    """The messages as `submit` takes them: each file reference is replaced by the file."""
     return [
         {
             "role": message.role,
@@ -62,9 +62,9 @@ def read_history(history: Sequence[Mapping[str, Any]]) -> list[Message | Mapping
     """The newest of these messages that a session may begin with; `attachments` are Files."""
     files: dict[str, File] = {}
     messages: list[Message] = []
-    for said in history:
-        sent: Sequence[File] = said.get("attachments", ())
+    for entry in history:
+        sent: Sequence[File] = entry.get("attachments", ())
         files.update((file.attachment.sha256, file) for file in sent)
         references = tuple(file.attachment for file in sent)
-        messages.append(Message.model_validate({**said, "attachments": references}))
+        messages.append(Message.model_validate({**entry, "attachments": references}))
     return embed_files(newest_within_limits(messages), files)

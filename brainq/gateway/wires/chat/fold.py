@@ -1,7 +1,7 @@
-"""A turn as chats show it: a pure fold from its numbered events to what chats are told.
+"""A turn as chats show it: a pure fold from its numbered events to chat events.
 
-An event holds no argument and no result, so what belongs to it is handed in beside it, as `More`. The same events with
-the same `More` are the same chat, whichever gateway folds them, and from whichever event on it tells them.
+An event holds no arguments and no results, so these come beside it, as EventDetails. Equal events with equal details
+are the same chat at every gateway, so any of them continues a stream after any event.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from brainq.gateway.wires.chat.events import (
 
 @dataclass(frozen=True, slots=True)
 class EventDetails:
-    """What belongs to an event and is not in it.
+    """Details of an event that the event does not hold.
 
     calls      of `step.ended`: the calls that the reply asks for; of `call.ended`: that call
     arguments  of `approval.decided`: those that a person put in place of the model's
@@ -50,17 +50,17 @@ class EventDetails:
 
 @dataclass(frozen=True, slots=True)
 class ChatState:
-    """What has been told so far.
+    """A chat so far.
 
-    step, attempt  those whose text comes now
-    text           what the step has said
-    spans          how many spans of reasoning this attempt at it has
-    reasoning      what the span says that is open; empty: none is
-    is_replied     its reply asks for calls: no more text of it comes
-    asks           approvals that are asked for, whose calls the reply is about to name
+    step, attempt  those whose text is being added
+    text           the text of this attempt
+    spans          how many spans of reasoning this attempt has
+    reasoning      the text of the open span; empty: none is open
+    is_replied     the step's reply requests calls, so its text is complete
+    approvals      requested approvals, whose calls the end of the step will name
     tools          the tools of the step's calls, by id
-    waiting        what calls want of whoever reads, by their ids: an approval, or a result of the client's own
-    is_parked      nothing goes on before somebody does something
+    waiting        by call id, the requests that the reader can answer: an approval, or a client's own call
+    is_parked      the turn waits for input from outside
     """
 
     turn_id: str
@@ -70,7 +70,7 @@ class ChatState:
     spans: int = 0
     reasoning: str = ""
     is_replied: bool = False
-    asks: tuple[ApprovalRequested, ...] = ()
+    approvals: tuple[ApprovalRequested, ...] = ()
     tools: Mapping[str, str] = field(default_factory=dict[str, str])
     waiting: Mapping[str, ApprovalRequested | ClientCallRequested] = field(
         default_factory=dict[str, "ApprovalRequested | ClientCallRequested"]
@@ -79,12 +79,12 @@ class ChatState:
 
     @property
     def waits_for_reader(self) -> bool:
-        """Whether all stands still until whoever reads decides, or gives a result."""
+        """Whether the turn is parked until the reader decides or gives a result."""
         return self.is_parked and bool(self.waiting)
 
 
 def fold(state: ChatState, event: TurnEvent, more: EventDetails) -> tuple[ChatState, tuple[ChatEvent, ...]]:
-    """The state after an event, and what the event tells."""
+    """The state after an event, and the event's chat events."""
     data: dict[str, Any] = cast("dict[str, Any]", event.data)
     match event.kind:
         case EventKind.STEP_STARTED:
@@ -100,7 +100,7 @@ def fold(state: ChatState, event: TurnEvent, more: EventDetails) -> tuple[ChatSt
                 data["reason"],
                 event.at_ms + int(data["expires_in_ms"]),
             )
-            return replace(state, asks=(*state.asks, ask)), ()
+            return replace(state, approvals=(*state.approvals, ask)), ()
         case EventKind.STEP_ENDED:
             return _end_step(state, more.calls)
         case EventKind.APPROVAL_DECIDED:
@@ -133,17 +133,17 @@ def _start_step(state: ChatState, step: int, attempt: int) -> tuple[ChatState, t
 
 
 def _add_text(state: ChatState, step: int, attempt: int, text: str) -> tuple[ChatState, tuple[ChatEvent, ...]]:
-    state, told = _enter_attempt(state, step, attempt)
+    state, added = _enter_attempt(state, step, attempt)
     state, over = _end_reasoning(state)
-    return replace(state, text=state.text + text), (*told, *over, TextAdded(text, step, attempt))
+    return replace(state, text=state.text + text), (*added, *over, TextAdded(text, step, attempt))
 
 
 def _add_reasoning(state: ChatState, step: int, attempt: int, text: str) -> tuple[ChatState, tuple[ChatEvent, ...]]:
-    state, told = _enter_attempt(state, step, attempt)
+    state, added = _enter_attempt(state, step, attempt)
     if not state.reasoning:
         state = replace(state, spans=state.spans + 1)
-        told = (*told, ReasoningStarted(_span_id(state)))
-    return replace(state, reasoning=state.reasoning + text), (*told, ReasoningAdded(_span_id(state), text))
+        added = (*added, ReasoningStarted(_span_id(state)))
+    return replace(state, reasoning=state.reasoning + text), (*added, ReasoningAdded(_span_id(state), text))
 
 
 def _end_reasoning(state: ChatState) -> tuple[ChatState, tuple[ChatEvent, ...]]:
@@ -163,26 +163,26 @@ def _enter_attempt(state: ChatState, step: int, attempt: int) -> tuple[ChatState
 
 
 def _end_step(state: ChatState, calls: tuple[TurnCall, ...]) -> tuple[ChatState, tuple[ChatEvent, ...]]:
-    asked = {ask.id: ask for ask in state.asks}
+    approvals = {ask.id: ask for ask in state.approvals}
     state, over = _end_reasoning(state)
-    told: list[ChatEvent] = [*over, TextEnded()]
+    chat_events: list[ChatEvent] = [*over, TextEnded()]
     for call in calls:
-        told.append(CallRequested(call))
-        if call.id in asked:
-            told.append(asked[call.id])
+        chat_events.append(CallRequested(call))
+        if call.id in approvals:
+            chat_events.append(approvals[call.id])
     ended = replace(
         state,
         is_replied=True,
-        asks=(),
+        approvals=(),
         tools={call.id: call.tool for call in calls},
-        waiting={**state.waiting, **asked},
+        waiting={**state.waiting, **approvals},
     )
-    return ended, tuple(told)
+    return ended, tuple(chat_events)
 
 
 def _end_call(state: ChatState, call_id: str, calls: tuple[TurnCall, ...]) -> tuple[ChatState, tuple[ChatEvent, ...]]:
-    told = tuple(CallEnded(call) for call in calls if call.id in state.tools)
-    return replace(state, waiting=_without(state.waiting, call_id)), told
+    ended = tuple(CallEnded(call) for call in calls if call.id in state.tools)
+    return replace(state, waiting=_without(state.waiting, call_id)), ended
 
 
 def _without(

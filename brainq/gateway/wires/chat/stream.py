@@ -1,6 +1,4 @@
-"""A turn's stream over a chat wire, from its start or after the client's position, with details that events do
-not hold.
-"""
+"""A turn's stream over a chat wire, from its start or after the client's position, with details that events lack."""
 
 from __future__ import annotations
 
@@ -21,13 +19,11 @@ from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.rest.event_stream import EncodedEvent, EventReader, EventStream, open_events, stream_events
 from brainq.gateway.wires.chat.fold import ChatState, EventDetails
 
-# What belongs to a turn's events and is not in them: arguments, results, the turn's own result.
-
 NO_DETAILS = EventDetails()
 
 LAST_INDEX = 10**9 - 1
 
-"""No step has a call of a higher index."""
+"""The highest index of a call in its step."""
 
 
 class DetailsLookup:
@@ -37,12 +33,12 @@ class DetailsLookup:
         self._handle = handle
         self._ended_calls: dict[str, TurnCall] = {}
 
-    async def of(self, event: TurnEvent) -> EventDetails:
+    async def look_up(self, event: TurnEvent) -> EventDetails:
         """Raises as the handle's verbs do."""
         data = cast("dict[str, Any]", event.data)
         match event.kind:
             case EventKind.STEP_ENDED if data["calls"]:
-                return EventDetails(calls=await self._calls([asked["call"] for asked in data["plan"]]))
+                return EventDetails(calls=await self._calls([planned["call"] for planned in data["plan"]]))
             case EventKind.CALL_ENDED:
                 return EventDetails(calls=await self._calls([data["call"]]))
             case EventKind.APPROVAL_DECIDED if data.get("edited"):
@@ -55,7 +51,7 @@ class DetailsLookup:
                 return NO_DETAILS
 
     async def _calls(self, wanted: list[str]) -> tuple[TurnCall, ...]:
-        """The calls of these ids, all of one step. No more is read than lies between the first and the last of them."""
+        """The calls of these ids, all of one step. Only those from the first to the last of them are read."""
         ids = [full_call_id(self._handle.turn_id, call) for call in wanted]
         if all(full in self._ended_calls for full in ids):
             return tuple(self._ended_calls[full] for full in ids)
@@ -67,13 +63,11 @@ class DetailsLookup:
         return tuple(calls[full] for full in ids if full in calls)
 
     def _before(self, step: int, index: int) -> str | None:
-        """What would be the id before a call's, whether or not there is such a call; None: there is none."""
+        """The id before a call's in order, whether or not there is such a call; None for the first."""
         if index:
             return full_call_id(self._handle.turn_id, call_id(step, index - 1))
         return full_call_id(self._handle.turn_id, call_id(step - 1, LAST_INDEX)) if step else None
 
-
-# A turn's stream in the words of a chat wire: from its beginning, or behind what the client has.
 
 S = TypeVar("S")
 
@@ -81,7 +75,7 @@ C = TypeVar("C")
 
 ALL_PIECES = 2**31
 
-RECONNECT_TEXT = "the gateway ends this stream before the turn's end; come again, nothing is lost"
+RECONNECT_TEXT = "the gateway ends this stream before the turn's end; reconnect, nothing is lost"
 
 _POSITION = re.compile(r"(\d{1,15})(?:\.(\d{1,9}))?")
 
@@ -98,12 +92,12 @@ FROM_START = StreamPosition()
 
 
 def read_position(last_event_id: str | None) -> StreamPosition:
-    """From the id of the last piece that came. Raises InvalidInput."""
+    """From the id of the last piece that arrived. Raises InvalidInput."""
     if not last_event_id:
         return FROM_START
     found = _POSITION.fullmatch(last_event_id)
     if found is None:
-        raise InvalidInput("Last-Event-ID", "it is no id of this stream; send the last one that came, or none")
+        raise InvalidInput("Last-Event-ID", "it is not an id of this stream; send the last one that arrived, or none")
     return StreamPosition(int(found[1]), ALL_PIECES if found[2] is None else int(found[2]) + 1)
 
 
@@ -111,16 +105,16 @@ def read_position(last_event_id: str | None) -> StreamPosition:
 class ChatWire(Generic[S, C]):
     """A chat wire.
 
-    tell     folds an event: the new state, and the pieces that tell it
-    chat     what of the state is every wire's
+    render   folds an event: the new state, and the event's pieces
+    chat     the part of the state that all wires have
     encode   a piece as JSON
     opening  the pieces that begin a stream of this state
     rest     those that end one whose turn waits for its reader
-    cut      those that end one before its turn's end, and say why
-    end      what stands behind the last piece
+    cut      those that end one before its turn's end, with a reason
+    end      bytes after the last piece
     """
 
-    tell: Callable[[S, TurnEvent, EventDetails], tuple[S, list[C]]]
+    render: Callable[[S, TurnEvent, EventDetails], tuple[S, list[C]]]
     chat: Callable[[S], ChatState]
     encode: Callable[[C], bytes]
     opening: Callable[[S], list[C]]
@@ -130,12 +124,12 @@ class ChatWire(Generic[S, C]):
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def frames(self, pieces: Iterable[C]) -> bytes:
-        """Frames without ids: what is in no event cannot be gone behind."""
+        """Frames without ids, for no event has these pieces, so a stream cannot continue after them."""
         return b"".join(b"data: %s\n\n" % self.encode(piece) for piece in pieces)
 
 
 class ChatWriter(Generic[S, C]):
-    """Writes a turn's events. Those up to `behind` are folded in silence: they make the state that the rest needs."""
+    """Encodes a turn's events. Those up to `behind` only build the state for the others."""
 
     def __init__(
         self, wire: ChatWire[S, C], state: S, details: DetailsLookup, behind: StreamPosition, *, opens: bool
@@ -147,15 +141,15 @@ class ChatWriter(Generic[S, C]):
         self._opens = opens
 
     async def write(self, event: TurnEvent) -> EncodedEvent:
-        more = await self._details.of(event)
-        self._state, pieces = self._wire.tell(self._state, event, more)
-        seen = (
+        more = await self._details.look_up(event)
+        self._state, pieces = self._wire.render(self._state, event, more)
+        skipped = (
             self._behind.count if event.seq == self._behind.seq else 0 if event.seq > self._behind.seq else ALL_PIECES
         )
         body = b"".join(
             b"id: %d.%d\ndata: %s\n\n" % (event.seq, at, self._wire.encode(piece))
             for at, piece in enumerate(pieces)
-            if at >= seen
+            if at >= skipped
         )
         if self._opens and event.seq >= self._behind.seq:
             self._opens = False
@@ -170,8 +164,8 @@ class ChatWriter(Generic[S, C]):
 
 async def chat_stream(
     request: Request,
-    here: Gateway,
-    by: Principal,
+    gateway: Gateway,
+    principal: Principal,
     handle: AsyncTurnHandle,
     wire: ChatWire[S, C],
     state: S,
@@ -179,12 +173,12 @@ async def chat_stream(
     *,
     opens: bool = False,
 ) -> EventStream | None:
-    """The turn from its beginning, or behind a mark; None where there is nothing behind it.
+    """The turn from its beginning, or after a position; None where nothing follows it.
 
     opens   the wire's opening comes first
 
-    Of a turn that ended some time ago the answer alone is left. Raises Refused where there is no place, or the events
-    behind a mark are gone.
+    Of a turn that ended some time ago only the answer is left. Raises RequestRejected where no slot is free, or the
+    events after the position are gone.
     """
 
     async def begin_reading() -> EventReader | None:
@@ -203,8 +197,8 @@ async def chat_stream(
     writer = ChatWriter(wire, state, DetailsLookup(handle), behind, opens=opens and not from_beginning)
     return await stream_events(
         request,
-        here,
-        by,
+        gateway,
+        principal,
         begin_reading,
         write=writer.write,
         opening=wire.frames(wire.opening(state)) if from_beginning else b"",
@@ -219,8 +213,8 @@ async def _result_event_only() -> AsyncGenerator[TurnEvent]:
 
 
 async def position_of_reply(handle: AsyncTurnHandle, step: int) -> StreamPosition:
-    """The event with which a step's reply asked for its calls: who answers for one of them has read up to here."""
+    """The event of a step's reply: a client that answers one of its calls has read up to there."""
     for event in await handle.events_so_far():
         if event.kind is EventKind.STEP_ENDED and event.data["step"] == step:
             return StreamPosition(event.seq)
-    raise RequestRejected("events-gone", "the turn's events are no longer kept; ask for /result or /transcript")
+    raise RequestRejected("events-gone", "the turn's events are gone; read /result or /transcript")

@@ -1,4 +1,4 @@
-"""Approvals that the client's own user decides, asked by elicitation, in either version of the protocol."""
+"""Approvals that the client's own user decides, asked by elicitation, in old and modern versions of the protocol."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ Decision = tuple[Literal["approve", "deny"], str]
 
 
 class ElicitationRound(BaseModel):
-    """What a client brings back with its user's decisions. It is the client's word: all of it is looked up anew.
+    """A client sends this back with its user's decisions. It is not trusted: all of it is looked up again.
 
-    seq    the events up to this one were told
-    asks   by the approvals' ids, the arguments that were shown, as their hash
+    seq    the last event that was reported
+    asks   approval id -> hash of the arguments that were shown
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -51,17 +51,17 @@ class ElicitationRound(BaseModel):
     asks: dict[str, str]
 
 
-def can_elicit(asked: McpRequest) -> bool:
+def can_elicit(request: McpRequest) -> bool:
     """Whether the client can ask its user, and the caller may decide."""
-    session = asked.context.session
+    session = request.context.session
     capable = session.client_capabilities and session.client_capabilities.elicitation
     if not capable or (capable.url is not None and capable.form is None):
         return False
-    return Verb.DECIDE in asked.caller.verbs and (asked.is_modern or session.can_send_request)
+    return Verb.DECIDE in request.caller.verbs and (request.is_modern or session.can_send_request)
 
 
 def elicitation_result(handle: AsyncTurnHandle, seq: int, pending: Sequence[Approval]) -> InputRequiredResult:
-    """The call's answer for now, in the newer age: the client asks, and sends the call again."""
+    """The call's result for now, in modern versions: the client asks its user, and sends the call again."""
     asks = {approval.id: approval.args_hash for approval in pending}
     return InputRequiredResult(
         input_requests={approval.id: ElicitRequest(params=_form(approval)) for approval in pending},
@@ -72,58 +72,58 @@ def elicitation_result(handle: AsyncTurnHandle, seq: int, pending: Sequence[Appr
 def read_round(state: str) -> ElicitationRound:
     """Raises InvalidInput."""
     try:
-        given: Any = json.loads(state)
+        state_json: Any = json.loads(state)
     except ValueError:
-        given = None
-    found = read_input(ElicitationRound, "requestState", given)
+        state_json = None
+    found = read_input(ElicitationRound, "requestState", state_json)
     for approval_id in found.asks:
         if split_call_id(approval_id)[0] != found.turn_id:
             raise InvalidInput("requestState", "it has an approval of another turn")
     return found
 
 
-async def apply_decisions(asked: McpRequest, found: ElicitationRound, answers: Mapping[str, Any]) -> bool:
-    """Decide what the user decided. Whether that was all that was asked."""
-    by = decider_name(asked.by(Verb.DECIDE), "")
-    whole = True
-    for approval_id, args_hash in found.asks.items():
+async def apply_decisions(request: McpRequest, shown: ElicitationRound, answers: Mapping[str, Any]) -> bool:
+    """Apply the user's decisions. Whether there was one for every approval."""
+    decided_by = decider_name(request.principal(Verb.DECIDE), "")
+    is_complete = True
+    for approval_id, args_hash in shown.asks.items():
         answer = answers.get(approval_id)
         decision = _read_decision(answer) if isinstance(answer, ElicitResult) else None
-        with suppress(ApprovalDecided):  # somebody else was quicker
+        with suppress(ApprovalDecided):  # another decision came first
             match decision:
                 case ("approve", _):
-                    await asked.here.client.approve(approval_id, by=by, args_hash=args_hash)
+                    await request.gateway.client.approve(approval_id, by=decided_by, args_hash=args_hash)
                 case ("deny", reason):
-                    await asked.here.client.deny(approval_id, reason, by=by)
+                    await request.gateway.client.deny(approval_id, reason, by=decided_by)
                 case None:
-                    whole = False
-    return whole
+                    is_complete = False
+    return is_complete
 
 
 async def elicit_now(
-    asked: McpRequest, handle: AsyncTurnHandle, seq: int, pending: Sequence[Approval], place: StreamSlot
+    request: McpRequest, handle: AsyncTurnHandle, seq: int, pending: Sequence[Approval], slot: StreamSlot
 ) -> bool:
-    """Ask the client while its call is open, in the older age. Whether nothing of this is left to decide."""
-    found = ElicitationRound(turn_id=handle.turn_id, seq=seq, asks={each.id: each.args_hash for each in pending})
-    asking = asyncio.ensure_future(_elicit_all(asked, pending))
+    """Ask the client while its call is open, in old versions. Whether nothing is left to decide."""
+    shown = ElicitationRound(turn_id=handle.turn_id, seq=seq, asks={each.id: each.args_hash for each in pending})
+    asking = asyncio.ensure_future(_elicit_all(request, pending))
     elsewhere = asyncio.ensure_future(_wait_for_resume(handle, seq))
-    stopping = asyncio.ensure_future(place.stopping.wait())
+    stopping = asyncio.ensure_future(slot.stopping.wait())
     try:
         await asyncio.wait({asking, elsewhere, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if asking.done():
-            return await apply_decisions(asked, found, asking.result())
+            return await apply_decisions(request, shown, asking.result())
         return elsewhere.done()
     finally:
         for each in (asking, elsewhere, stopping):
             each.cancel()
 
 
-async def _elicit_all(asked: McpRequest, pending: Sequence[Approval]) -> dict[str, ElicitResult]:
-    session, request_id = asked.context.session, asked.context.request_id
+async def _elicit_all(request: McpRequest, pending: Sequence[Approval]) -> dict[str, ElicitResult]:
+    session, request_id = request.context.session, request.context.request_id
     found: dict[str, ElicitResult] = {}
     for approval in pending:
         form = _form(approval)
-        with suppress(MCPError):  # the client will not, or its user has gone: others may decide
+        with suppress(MCPError):  # the client or its user does not answer: others may decide
             found[approval.id] = await session.elicit_form(form.message, FORM, related_request_id=request_id)
     return found
 
@@ -135,11 +135,11 @@ async def _wait_for_resume(handle: AsyncTurnHandle, seq: int) -> None:
 
 
 def _form(approval: Approval) -> ElicitRequestFormParams:
-    shown = json.dumps(approval.arguments, ensure_ascii=False, indent=2)
-    if len(shown) > MAX_SHOWN_CHARS:
-        shown = f"{shown[:MAX_SHOWN_CHARS]}\n[{len(shown) - MAX_SHOWN_CHARS:,} more characters]"
+    arguments = json.dumps(approval.arguments, ensure_ascii=False, indent=2)
+    if len(arguments) > MAX_SHOWN_CHARS:
+        arguments = f"{arguments[:MAX_SHOWN_CHARS]}\n[{len(arguments) - MAX_SHOWN_CHARS:,} more characters]"
     why = f"\n{approval.reason}" if approval.reason else ""
-    message = f"{approval.tool} ({approval.effect.value}) asks to run.{why}\n{shown}"
+    message = f"{approval.tool} ({approval.effect.value}) asks to run.{why}\n{arguments}"
     return ElicitRequestFormParams(message=message, requested_schema=FORM)
 
 

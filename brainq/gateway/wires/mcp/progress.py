@@ -18,19 +18,17 @@ from brainq.gateway.edge.limits import StreamSlot
 from brainq.gateway.rest.event_stream import EventReader
 from brainq.gateway.wires.mcp.requests import McpRequest
 
-# A turn's events as progress: what a client's user is shown while a tool of a brain runs.
-
 EVERY_S = 0.25
 
-"""Texts come together: a model says more words a second than anybody wants notifications."""
+"""Deltas of text are gathered, for a model sends too many for a notification each."""
 
 SendProgress = Callable[[float, str], Awaitable[None]]
 
-"""Of a progress that only grows, and what is done now."""
+"""Sends a progress value, which only grows, and a message."""
 
 
 def progress_text(event: TurnEvent) -> str:
-    """In a few words; "": nothing to tell. Texts are told as they are."""
+    """A short message; "" for events that are not reported. Text is passed through."""
     data = cast("dict[str, Any]", event.data)
     match event.kind:
         case EventKind.TURN_QUEUED:
@@ -73,27 +71,27 @@ def _queue_text(ahead: int, why: str) -> str:
         case "paused":
             return "waits: its session is paused"
         case "room":
-            return f"waits for room; {ahead} turns of its tenant are before it"
+            return f"waits for capacity; {ahead} turns of its tenant are before it"
         case _:
             return f"waits for {ahead} earlier turns of its session"
 
 
 class ProgressReporter:
-    """Tells events, in order; a text at least EVERY_S after the last one, or when something else follows."""
+    """Reports events in order; text at least EVERY_S seconds after the last one, or when another event follows."""
 
     def __init__(self, send: SendProgress, now: Callable[[], float] = time.monotonic) -> None:
         self._send = send
         self._now = now
         self._text = ""
         self._seq = 0
-        self._told_at = -EVERY_S
+        self._sent_at = -EVERY_S
 
-    async def tell(self, event: TurnEvent) -> None:
+    async def report(self, event: TurnEvent) -> None:
         words = progress_text(event)
         if event.kind is EventKind.TEXT_DELTA:
             self._text += words
             self._seq = event.seq
-            if self._now() - self._told_at >= EVERY_S:
+            if self._now() - self._sent_at >= EVERY_S:
                 await self._flush()
         elif words:
             await self._flush()
@@ -102,37 +100,42 @@ class ProgressReporter:
     async def _flush(self) -> None:
         if self._text:
             text, self._text = self._text, ""
-            self._told_at = self._now()
+            self._sent_at = self._now()
             await self._send(float(self._seq), text)
-
-
-# Following a turn for a client that waits: until it has ended, stands still for people, or time is up.
 
 
 @dataclass(frozen=True, slots=True)
 class FollowOutcome:
-    """seq: the last event that was read. approvals: what nothing goes on without; none where it stopped otherwise."""
+    """The last event that was read; and the approvals that the turn waits for, where that stopped it."""
 
-    seq: int
+    last_event: int
     approvals: tuple[Approval, ...] = ()
 
 
 async def follow_turn(
-    asked: McpRequest, handle: AsyncTurnHandle, place: StreamSlot, after: int, wait_s: float, progress: ProgressReporter
+    request: McpRequest,
+    handle: AsyncTurnHandle,
+    slot: StreamSlot,
+    after: int,
+    wait_s: float,
+    progress: ProgressReporter,
 ) -> FollowOutcome:
-    """Tell the events behind `after` as progress. Raises Refused once the caller is no longer welcome."""
+    """Report the events after `after` as progress, until the turn ends or waits for people, or `wait_s` have passed.
+
+    Raises RequestRejected once the caller's token is no longer valid.
+    """
     clock = asyncio.get_running_loop().time
-    until, asked_at, seq = clock() + wait_s, clock(), after
-    heartbeat_s = asked.here.settings.http_heartbeat_s
+    until, checked_at, seq = clock() + wait_s, clock(), after
+    heartbeat_s = request.gateway.settings.http_heartbeat_s
     reading = EventReader(handle.events(after))
-    stopping = asyncio.ensure_future(place.stopping.wait())
+    stopping = asyncio.ensure_future(slot.stopping.wait())
     try:
-        while (left_s := until - clock()) > 0 and not stopping.done():
-            if clock() - asked_at >= heartbeat_s:
-                asked_at = clock()
-                await asked.require_welcome()
+        while (remaining_s := until - clock()) > 0 and not stopping.done():
+            if clock() - checked_at >= heartbeat_s:
+                checked_at = clock()
+                await request.require_valid_token()
             await asyncio.wait(
-                {reading.next, stopping}, timeout=min(left_s, heartbeat_s), return_when=asyncio.FIRST_COMPLETED
+                {reading.next, stopping}, timeout=min(remaining_s, heartbeat_s), return_when=asyncio.FIRST_COMPLETED
             )
             if not reading.next.done():
                 continue
@@ -140,7 +143,7 @@ async def follow_turn(
             if event is None:
                 break
             seq = event.seq
-            await progress.tell(event)
+            await progress.report(event)
             if event.is_final:
                 break
             if _waits_for_people(event) and (pending := await pending_approvals(handle)):

@@ -1,6 +1,4 @@
-"""A request of an MCP client, and the turn that its call began: sent again it is the same turn, and cancelled
-it ends.
-"""
+"""Requests of MCP clients, and the turns that their calls begin: a repeated call is the same turn."""
 
 from __future__ import annotations
 
@@ -28,8 +26,6 @@ from brainq.gateway.edge.problems import RequestRejected
 from brainq.observe.logs import logger
 from brainq.tools.mcp.function import IDEMPOTENCY_KEY
 
-# Asked: one request of an MCP client, and what it may reach.
-
 McpContext: TypeAlias = ServerRequestContext[Any, Any]
 
 B = TypeVar("B", bound=BaseModel)
@@ -37,13 +33,13 @@ B = TypeVar("B", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class McpRequest:
-    """Who asks what.
+    """One request of an MCP client.
 
     context   the SDK's: the session with the client, the request's id and its `_meta`
-    scope     within which the client's request ids are unique; "": nobody can tell, each request stands alone
+    scope     within which the client's request ids are unique; "": unknown, so every request is new
     """
 
-    here: Gateway
+    gateway: Gateway
     caller: Caller
     context: McpContext
     scope: str
@@ -61,39 +57,37 @@ class McpRequest:
     def meta(self) -> Mapping[str, Any]:
         return dict(self.context.meta or {})
 
-    def by(self, verb: Verb) -> Principal:
-        """Who asks, for what needs this verb. Raises Refused where the caller lacks it."""
-        asker = Principal(self.caller, verb)
-        asker.require_verb(verb)
-        return asker
+    def principal(self, verb: Verb) -> Principal:
+        """The caller with this verb. Raises RequestRejected where the caller lacks it."""
+        principal = Principal(self.caller, verb)
+        principal.require_verb(verb)
+        return principal
 
     async def turn(self, turn_id: str, verb: Verb = Verb.READ) -> AsyncTurnHandle:
         """A turn of the caller's own. Raises NotFound, for another's too."""
-        by = self.by(verb)
-        handle = await self.here.client.handle(turn_id)
-        by.require(handle.session_id)
+        principal = self.principal(verb)
+        handle = await self.gateway.client.handle(turn_id)
+        principal.require_session(handle.session_id)
         return handle
 
-    async def require_welcome(self) -> None:
-        """Raise Refused once the token was revoked, or has expired, while its request waits."""
+    async def require_valid_token(self) -> None:
+        """Raise RequestRejected once the token was revoked or has expired while its request waits."""
         request = self.context.request
-        if request is not None and await self.here.who.authenticate(dict(request.headers)) != self.caller:
-            raise RequestRejected("unauthorized", "the token is no longer good")
+        if request is not None and await self.gateway.authenticator.authenticate(dict(request.headers)) != self.caller:
+            raise RequestRejected("unauthorized", "the token is no longer valid")
 
 
 def read_input(model: type[B], field: str, given: object) -> B:
-    """What a client sent, as `model`. Raises InvalidInput naming the first field that is wrong; never its value."""
+    """A client's input as `model`. Raises InvalidInput naming the first invalid field, without its value."""
     try:
         return model.model_validate(given)
     except ValidationError as wrong:
         raise first_problem(wrong.errors(include_url=False), given, whole=field) from None
 
 
-# Which turn a call began: sent again it is the same turn, and cancelled it ends.
-
 ON_DISCONNECT = "brainq/on-disconnect"
 
-"""In a call's `_meta`: `continue`, and a connection that ends cancels nothing."""
+"""In a call's `_meta`: with `continue` a disconnect cancels nothing."""
 
 MAX_KEY_CHARS = 500
 
@@ -103,7 +97,7 @@ CANCEL_TRIES = 20
 
 CANCEL_RETRY_S = 0.1
 
-"""A cancel may come before its call's turn is accepted: it is looked for so often, so far apart."""
+"""A cancel may arrive before its call's turn is accepted, so the turn is looked up repeatedly."""
 
 RequestId = str | int
 
@@ -113,8 +107,8 @@ log = logger("brainq.gateway")
 class CallsInFlight:
     """Finds the turn of a call by the id that its client gave the request.
 
-    The id is unique in its scope, so the turn's request key follows from it, at every gateway. What does not follow is
-    noted for the newest calls of this process: those with a key of their own, and those that go on with a turn.
+    The id is unique in its scope, so the turn's request key follows from it, at every gateway. For the newest calls
+    of this process that have a key of their own, or continue a turn, the key or turn id is stored.
     """
 
     def __init__(self, client: AsyncClient) -> None:
@@ -122,41 +116,41 @@ class CallsInFlight:
         self._noted: OrderedDict[tuple[str, RequestId], str] = OrderedDict()
         self._cancelling: set[asyncio.Task[None]] = set()
 
-    def request_key(self, asked: McpRequest) -> str:
-        """Under which the call submits its turn. Raises InvalidInput for a key of the client's that is none."""
-        given = _client_key(asked.meta)
-        if given is not None:
-            return _hashed_key(asked.caller, f"given {given}")
-        if asked.scope:
-            return _hashed_key(asked.caller, f"{asked.scope} {asked.context.request_id!r}")
-        return _hashed_key(asked.caller, new_turn_id())
+    def request_key(self, request: McpRequest) -> str:
+        """The key that the call submits its turn under. Raises InvalidInput for an invalid key of the client's."""
+        client_key = _client_key(request.meta)
+        if client_key is not None:
+            return _hashed_key(request.caller, f"given {client_key}")
+        if request.scope:
+            return _hashed_key(request.caller, f"{request.scope} {request.context.request_id!r}")
+        return _hashed_key(request.caller, new_turn_id())
 
     @contextmanager
-    def cancelled_with(self, asked: McpRequest, place: StreamSlot, sought: str) -> Generator[None]:
-        """While a call waits for the turn with this request key, or id. In the newer age of the protocol a client
-        cancels over HTTP by ending the connection; elsewhere it says so, see `cancelled`."""
-        request_id = asked.context.request_id
-        if asked.scope and request_id is not None:
-            self._noted[asked.scope, request_id] = sought
+    def cancelled_with(self, request: McpRequest, slot: StreamSlot, sought: str) -> Generator[None]:
+        """While a call waits for the turn with this request key or id. In modern versions of the protocol a client
+        cancels over HTTP by disconnecting; else it sends a notification, see `cancelled`."""
+        request_id = request.context.request_id
+        if request.scope and request_id is not None:
+            self._noted[request.scope, request_id] = sought
             if len(self._noted) > MAX_NOTED_CALLS:
                 self._noted.popitem(last=False)
         try:
             yield
         except asyncio.CancelledError:
-            goes_on = place.stopping.is_set() or asked.meta.get(ON_DISCONNECT) == "continue"
-            if asked.is_over_http and asked.is_modern and not goes_on:
-                self._cancel_soon(asked.caller, sought)
+            goes_on = slot.stopping.is_set() or request.meta.get(ON_DISCONNECT) == "continue"
+            if request.is_over_http and request.is_modern and not goes_on:
+                self._cancel_soon(request.caller, sought)
             raise
 
-    def cancelled(self, asked: McpRequest, request_id: RequestId) -> None:
-        """The client says that it cancels this request. Of one that began no turn nothing comes."""
-        if not asked.scope:
+    def cancelled(self, request: McpRequest, request_id: RequestId) -> None:
+        """The client cancels this request, which may have begun no turn."""
+        if not request.scope:
             return
-        noted = self._noted.pop((asked.scope, request_id), None)
-        self._cancel_soon(asked.caller, noted or _hashed_key(asked.caller, f"{asked.scope} {request_id!r}"))
+        noted = self._noted.pop((request.scope, request_id), None)
+        self._cancel_soon(request.caller, noted or _hashed_key(request.caller, f"{request.scope} {request_id!r}"))
 
     async def close(self) -> None:
-        """Let the cancels that are under way be done."""
+        """Finish the cancels that have begun."""
         if self._cancelling:
             await asyncio.wait(self._cancelling)
 
@@ -193,6 +187,6 @@ def _client_key(meta: Mapping[str, Any]) -> str | None:
 
 
 def _hashed_key(caller: Caller, text: str) -> str:
-    """Any text makes a key; the same text of another caller's makes another."""
-    said = f"{caller.counted_as} {text}".encode("utf-8", "surrogatepass")
-    return f"mcp-{hashlib.sha256(said).hexdigest()[:40]}"
+    """A key from any text, distinct for each caller."""
+    scoped = f"{caller.counted_as} {text}".encode("utf-8", "surrogatepass")
+    return f"mcp-{hashlib.sha256(scoped).hexdigest()[:40]}"

@@ -1,4 +1,4 @@
-"""Turns as resources: `brainq://turns/ID` is how one ended or stands, `.../transcript` its messages,
+"""Turns as resources: `brainq://turns/ID` is a turn's outcome or state, `.../transcript` its messages,
 `.../files/SHA256` the bytes of a file."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def turn_templates() -> ListResourceTemplatesResult:
             ResourceTemplate(
                 name="turn",
                 uri_template="brainq://turns/{turn_id}",
-                description="How a turn ended, or how it stands.",
+                description="How a turn ended, or its state.",
                 mime_type=JSON_TYPE,
             ),
             ResourceTemplate(
@@ -52,18 +52,20 @@ def turn_templates() -> ListResourceTemplatesResult:
             ResourceTemplate(
                 name="file",
                 uri_template="brainq://turns/{turn_id}/files/{sha256}",
-                description="A file that a turn was given, or one of its tools gave.",
+                description="A file of a turn's messages or of its tools' results.",
             ),
         ]
     )
 
 
-async def turn_resources(asked: McpRequest, cursor: str | None) -> ListResourcesResult:
-    """The caller's turns, the newest first. None where the caller may not look."""
-    if Verb.READ not in asked.caller.verbs:
+async def turn_resources(request: McpRequest, cursor: str | None) -> ListResourcesResult:
+    """The caller's turns, the newest first. Empty where the caller lacks the verb."""
+    if Verb.READ not in request.caller.verbs:
         return ListResourcesResult(resources=[])
     after = None if cursor is None else check_turn_id("cursor", cursor)
-    found = await asked.here.client.turns(limit=DEFAULT_LIST_PAGE, session_prefixes=asked.caller.prefixes, after=after)
+    found = await request.gateway.client.turns(
+        limit=DEFAULT_LIST_PAGE, session_prefixes=request.caller.prefixes, after=after
+    )
     return ListResourcesResult(
         resources=[
             Resource(
@@ -78,15 +80,15 @@ async def turn_resources(asked: McpRequest, cursor: str | None) -> ListResources
     )
 
 
-async def read_resource(asked: McpRequest, uri: str) -> ReadResourceResult:
-    """Raises MCPError for what there is not, or is another's."""
+async def read_resource(request: McpRequest, uri: str) -> ReadResourceResult:
+    """Raises MCPError for one that does not exist, or is another caller's."""
     found = _URI.fullmatch(uri)
     if found is None:
         raise MCPError(
-            INVALID_PARAMS, f"brainq://turns/TURN_ID, its /transcript and /files/SHA256 are here; {NOT_FOUND}"
+            INVALID_PARAMS, f"the resources are brainq://turns/TURN_ID, its /transcript and /files/SHA256; {NOT_FOUND}"
         )
     try:
-        handle = await asked.turn(found[1])
+        handle = await request.turn(found[1])
         if found[3]:
             return _file_resource(uri, await handle.file(found[3]))
         if found[2]:
@@ -94,7 +96,7 @@ async def read_resource(asked: McpRequest, uri: str) -> ReadResourceResult:
             page = TranscriptPage(turn_id=handle.turn_id, session_id=handle.session_id, messages=messages)
             text = page.model_dump_json()
         else:
-            text = (await report_turn(asked, handle)).model_dump_json()
+            text = (await report_turn(request, handle)).model_dump_json()
     except NotFound:
         raise MCPError(INVALID_PARAMS, NOT_FOUND) from None
     except ContentNotKept as error:

@@ -48,44 +48,44 @@ R = TypeVar("R")
 log = logger("brainq.gateway")
 
 
-def make_server(here: Gateway, calls: CallsInFlight, asked_of: Callable[[McpContext], McpRequest]) -> Server[Any]:
-    """asked_of: who asks, and what the SDK knows of the request."""
+def make_server(gateway: Gateway, calls: CallsInFlight, to_request: Callable[[McpContext], McpRequest]) -> Server[Any]:
+    """`to_request` adds the caller to the SDK's context of a request."""
     keep_sdk_quiet()
-    brains = brains_by_tool(here.brains)
+    brains = brains_by_tool(gateway.brains)
 
     async def list_tools(context: McpContext, params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=tools_for(asked_of(context).caller, brains))
+        return ListToolsResult(tools=tools_for(to_request(context).caller, brains))
 
     async def call_tool(context: McpContext, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
-        asked = asked_of(context)
+        request = to_request(context)
         try:
-            return await _with_problem_id(_call(asked, params))
+            return await _with_problem_id(_call(request, params))
         except (BrainqError, RequestRejected) as refusal:
             return tool_error(refusal)
 
-    async def _call(asked: McpRequest, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
+    async def _call(request: McpRequest, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
         brain, tool = brains.get(params.name), TURN_TOOLS.get(params.name)
-        if brain is not None and _may_use(asked.caller, BRAIN_TOOL_VERBS):
-            return await run_brain_tool(asked, brain, params, calls)
-        if tool is not None and _may_use(asked.caller, tool.needs):
-            given = read_input(tool.input, "arguments", params.arguments or {})
-            return tool_result(asked, await tool.run(asked, given, calls))
-        raise MCPError(INVALID_PARAMS, "there is no such tool; tools/list has those there are")
+        if brain is not None and _may_use(request.caller, BRAIN_TOOL_VERBS):
+            return await run_brain_tool(request, brain, params, calls)
+        if tool is not None and _may_use(request.caller, tool.needs):
+            args = read_input(tool.input, "arguments", params.arguments or {})
+            return tool_result(request, await tool.run(request, args, calls))
+        raise MCPError(INVALID_PARAMS, "there is no such tool; tools/list has them all")
 
     async def list_resources(context: McpContext, params: PaginatedRequestParams | None) -> ListResourcesResult:
         return await _as_mcp_error(
-            _with_problem_id(turn_resources(asked_of(context), params.cursor if params else None))
+            _with_problem_id(turn_resources(to_request(context), params.cursor if params else None))
         )
 
     async def list_templates(context: McpContext, params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
         return turn_templates()
 
     async def resource(context: McpContext, params: ReadResourceRequestParams) -> ReadResourceResult:
-        return await _as_mcp_error(_with_problem_id(read_resource(asked_of(context), params.uri)))
+        return await _as_mcp_error(_with_problem_id(read_resource(to_request(context), params.uri)))
 
     async def cancelled(context: McpContext, params: CancelledNotificationParams) -> None:
         if params.request_id is not None:
-            calls.cancelled(asked_of(context), params.request_id)
+            calls.cancelled(to_request(context), params.request_id)
 
     def no_headers(tool: str) -> None:
         """No tool's input is repeated in headers, so nothing has to be looked up for them."""
@@ -110,7 +110,7 @@ def _may_use(caller: Caller, needs: frozenset[Any]) -> bool:
 
 
 async def _with_problem_id(made: Awaitable[R]) -> R:
-    """A failure that nobody expected is told by an id, which its line of the log has."""
+    """An unexpected failure is reported by an id, which is in the log, too."""
     try:
         return await made
     except (BrainqError, RequestRejected, MCPError):
@@ -118,13 +118,13 @@ async def _with_problem_id(made: Awaitable[R]) -> R:
     except Exception as failure:
         problem_id = new_turn_id()
         log.error("a request failed", failure=failure, problem_id=problem_id, route="mcp")
-        raise MCPError(INTERNAL_ERROR, f"a bug in brainq; its log says more under {problem_id}") from None
+        raise MCPError(INTERNAL_ERROR, f"a bug in brainq; its log has the details under {problem_id}") from None
 
 
 async def _as_mcp_error(made: Awaitable[R]) -> R:
-    """Refusals of what is no tool."""
+    """Rejections of requests that are not tool calls."""
     try:
         return await made
     except (BrainqError, RequestRejected) as refusal:
-        told = tool_error(refusal)
-        raise MCPError(INVALID_REQUEST, str(getattr(told.content[0], "text", ""))) from None
+        reported = tool_error(refusal)
+        raise MCPError(INVALID_REQUEST, str(getattr(reported.content[0], "text", ""))) from None

@@ -1,4 +1,4 @@
-"""MCP over stdin and stdout: a program starts it, with the power of the deployment's environment."""
+"""MCP over stdin and stdout: a program starts it, with all rights of the deployment's environment."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from brainq.settings.deployment import Settings
 
 
 def serve_stdio(settings: Settings, brains: BrainsArgument) -> None:
-    """Serve until stdin ends. What was begun by then goes on. `settings` name a Redis."""
+    """Serve until stdin ends. Turns that have begun go on. `settings` name a Redis."""
     asyncio.run(_serve(make_gateway(settings, brains, local_authenticator())))
 
 
-async def _serve(here: Gateway) -> None:
-    calls = CallsInFlight(here.client)
-    server = make_server(here, calls, ConnectionRequests(here, LOCAL_CALLER))
+async def _serve(gateway: Gateway) -> None:
+    calls = CallsInFlight(gateway.client)
+    server = make_server(gateway, calls, ConnectionRequests(gateway, LOCAL_CALLER))
     try:
         async with stdio_server() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
         await calls.close()
     finally:
-        here.long_work.shutdown(wait=False, cancel_futures=True)
-        await here.client.close()
+        gateway.long_work.shutdown(wait=False, cancel_futures=True)
+        await gateway.client.close()
 
 
 class ConnectionRequests:
-    """Requests of one connection, whose ids count in it."""
+    """Requests of one connection, in which their ids are unique."""
 
-    def __init__(self, here: Gateway, caller: Caller) -> None:
-        self._here = here
+    def __init__(self, gateway: Gateway, caller: Caller) -> None:
+        self._gateway = gateway
         self._caller = caller
         self._scope = f"connection {secrets.token_hex(16)}"
 
     def __call__(self, context: McpContext) -> McpRequest:
-        return McpRequest(self._here, self._caller, context, self._scope)
+        return McpRequest(self._gateway, self._caller, context, self._scope)

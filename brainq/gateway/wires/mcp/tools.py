@@ -1,6 +1,4 @@
-"""The tools of each caller and their descriptions; and the tool of a brain, which begins a turn and returns
-its answer.
-"""
+"""The tools of each caller, and the tool of a brain, which begins a turn and returns its answer."""
 
 from __future__ import annotations
 
@@ -28,11 +26,9 @@ from brainq.gateway.wires.mcp.requests import CallsInFlight, McpRequest, default
 from brainq.gateway.wires.mcp.turn_report import TurnReport, report_schema, report_turn, tool_result
 from brainq.gateway.wires.mcp.turn_tools import TURN_TOOLS, TurnTool
 
-# The tool of a brain: a turn is begun and followed, and its answer is the tool's.
-
 WAIT_S = 50.0
 
-"""Less than the minute after which clients give a call up, and with it what it began."""
+"""Less than the minute after which clients give up a call, and cancel its turn."""
 
 
 class BrainToolInput(Body):
@@ -54,46 +50,44 @@ class BrainToolInput(Body):
 
 
 async def run_brain_tool(
-    asked: McpRequest, brain: Brain, params: CallToolRequestParams, calls: CallsInFlight
+    request: McpRequest, brain: Brain, params: CallToolRequestParams, calls: CallsInFlight
 ) -> CallToolResult | InputRequiredResult:
-    """Begin a turn of this brain, or go on with the one whose approvals the client's user has decided."""
-    by = asked.by(Verb.SUBMIT)
-    asked.by(Verb.READ)
-    given = read_input(BrainToolInput, "arguments", params.arguments or {})
-    wait_s = min(WAIT_S if given.wait_s is None else given.wait_s, asked.here.settings.http_wait_s)
-    with asked.here.streams.enter(asked.caller.counted_as) as place:
+    """Begin a turn of this brain, or continue the one whose approvals the client's user has decided."""
+    principal = request.principal(Verb.SUBMIT)
+    request.principal(Verb.READ)
+    args = read_input(BrainToolInput, "arguments", params.arguments or {})
+    wait_s = min(WAIT_S if args.wait_s is None else args.wait_s, request.gateway.settings.http_wait_s)
+    with request.gateway.streams.enter(request.caller.counted_as) as slot:
         if params.request_state is not None:
-            found = read_round(params.request_state)
-            with calls.cancelled_with(asked, place, found.turn_id):
-                handle = await asked.turn(found.turn_id)
-                if not await apply_decisions(asked, found, params.input_responses or {}):
-                    return tool_result(asked, await report_turn(asked, handle, found.seq))
-                return await _follow_turn(asked, place, handle, found.seq, wait_s)
-        key = calls.request_key(asked)
+            shown = read_round(params.request_state)
+            with calls.cancelled_with(request, slot, shown.turn_id):
+                handle = await request.turn(shown.turn_id)
+                if not await apply_decisions(request, shown, params.input_responses or {}):
+                    return tool_result(request, await report_turn(request, handle, shown.seq))
+                return await _follow_turn(request, slot, handle, shown.seq, wait_s)
+        key = calls.request_key(request)
         body = SubmitBody(
-            session_id=given.session or default_session(asked.caller, key), user_message=given.message, brain=brain.name
+            session_id=args.session or default_session(request.caller, key), user_message=args.message, brain=brain.name
         )
-        require_may_submit(by, body)
-        with calls.cancelled_with(asked, place, key):
-            return await _follow_turn(asked, place, await submit_turn(asked.here, body, key), 0, wait_s)
+        require_may_submit(principal, body)
+        with calls.cancelled_with(request, slot, key):
+            return await _follow_turn(request, slot, await submit_turn(request.gateway, body, key), 0, wait_s)
 
 
 async def _follow_turn(
-    asked: McpRequest, place: StreamSlot, handle: AsyncTurnHandle, after: int, wait_s: float
+    request: McpRequest, slot: StreamSlot, handle: AsyncTurnHandle, after: int, wait_s: float
 ) -> CallToolResult | InputRequiredResult:
-    progress = ProgressReporter(lambda done, words: asked.context.session.report_progress(done, message=words))
+    progress = ProgressReporter(lambda done, words: request.context.session.report_progress(done, message=words))
     while True:
-        found = await follow_turn(asked, handle, place, after, wait_s, progress)
-        if not found.approvals or not can_elicit(asked):
-            return tool_result(asked, await report_turn(asked, handle, found.seq))
-        if asked.is_modern:
-            return elicitation_result(handle, found.seq, found.approvals)
-        if not await elicit_now(asked, handle, found.seq, found.approvals, place):
-            return tool_result(asked, await report_turn(asked, handle, found.seq))
-        after = found.seq
+        found = await follow_turn(request, handle, slot, after, wait_s, progress)
+        if not found.approvals or not can_elicit(request):
+            return tool_result(request, await report_turn(request, handle, found.last_event))
+        if request.is_modern:
+            return elicitation_result(handle, found.last_event, found.approvals)
+        if not await elicit_now(request, handle, found.last_event, found.approvals, slot):
+            return tool_result(request, await report_turn(request, handle, found.last_event))
+        after = found.last_event
 
-
-# Which tools a caller has, and how each is described. Pure.
 
 MAX_TOOL_NAME_CHARS = 64
 
@@ -117,9 +111,9 @@ def brains_by_tool(brains: Iterable[Brain]) -> dict[str, Brain]:
 def tools_for(caller: Caller, brains: dict[str, Brain]) -> list[Tool]:
     """The tools whose verbs the caller has: those of the brains first."""
     world = _world_hints(brains.values())
-    asks = [_brain_tool(name, brain) for name, brain in brains.items()]
+    agents = [_brain_tool(name, brain) for name, brain in brains.items()]
     verbs = [_turn_tool(tool, caller, world) for tool in TURN_TOOLS.values() if tool.needs <= caller.verbs]
-    return [*(asks if caller.verbs >= BRAIN_TOOL_VERBS else ()), *verbs]
+    return [*(agents if caller.verbs >= BRAIN_TOOL_VERBS else ()), *verbs]
 
 
 def _brain_tool(name: str, brain: Brain) -> Tool:
@@ -162,7 +156,7 @@ def _schema(model: Any) -> dict[str, Any]:
 
 
 def _world_hints(brains: Iterable[Brain]) -> tuple[bool, bool]:
-    """Whether the brains' tools may destroy something, and whether they reach what is not ours: what is read, by
-    whatever way, may be anything."""
+    """Whether the brains' tools may destroy something, and whether they reach the outside world, as anything that is
+    read may do."""
     effects = {spec.effect for brain in brains for spec in brain.tools.specs.values()}
     return Effect.DESTRUCTIVE in effects, bool(effects - {Effect.LOCAL_WRITE})

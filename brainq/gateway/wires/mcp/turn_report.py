@@ -1,6 +1,4 @@
-"""Reports of a turn: the structured content of every tool about one turn, its schema, and tool results and
-errors.
-"""
+"""Reports of a turn: the structured content of every tool about one turn, its schema, tool results and errors."""
 
 from __future__ import annotations
 
@@ -24,15 +22,13 @@ from brainq.gateway.rest.turns import turn_status
 from brainq.gateway.wires.mcp.progress import pending_approvals
 from brainq.gateway.wires.mcp.requests import McpRequest
 
-# How a turn is told: the structured content of every tool that is about one turn, and its schema.
-
 ANSWER_DEFINITION = "answer"
 
 REQUIRED = ("turn_id", "session", "state")
 
 
 class PendingApproval(Answer):
-    """A call that does not start before somebody approves it. `args_hash` binds a decision to these arguments."""
+    """A call that starts only once it is approved. `args_hash` binds a decision to these arguments."""
 
     approval_id: str
     tool: str
@@ -44,7 +40,7 @@ class PendingApproval(Answer):
 
 
 class FileLink(Answer):
-    """A file that a tool gave. `uri` is a resource: reading it gives the bytes."""
+    """A file of a tool's result. `uri` is a resource with its bytes."""
 
     uri: str
     name: str
@@ -54,16 +50,16 @@ class FileLink(Answer):
 
 
 class TurnReport(Answer):
-    """A turn, as it ended or as it stands.
+    """A turn's outcome or state.
 
     session      name it to go on with the conversation
     state        queued, active, parked, closing; or how it ended: completed, timed_out, cancelled, failed
-    text         the answer; of a turn that did not complete, what became of it
+    text         the answer; of a turn that did not complete, the reason
     parsed       the answer as JSON, where the brain has a schema for its answers
     stop_reason  why it stopped
-    files        those that the turn's tools gave
-    last_event   the number of the last event that was read; `watch` goes on behind it
-    next         of a turn that has not ended: what can be done
+    files        of the turn's tools
+    last_event   the number of the last event that was read; `watch` continues after it
+    next         of a turn that has not ended: the possible actions
     """
 
     turn_id: str
@@ -79,10 +75,10 @@ class TurnReport(Answer):
     last_event: int = Field(default=0, ge=0)
     next: str = ""
 
-    def brief(self) -> dict[str, Any]:
-        """As JSON, without what says nothing."""
-        said = self.model_dump(mode="json")
-        return {name: said[name] for name in said if name in REQUIRED or said[name] not in ("", None, 0, [])}
+    def compact(self) -> dict[str, Any]:
+        """As JSON, without empty fields."""
+        fields = self.model_dump(mode="json")
+        return {name: fields[name] for name in fields if name in REQUIRED or fields[name] not in ("", None, 0, [])}
 
     @property
     def is_failure(self) -> bool:
@@ -90,8 +86,8 @@ class TurnReport(Answer):
         return failed or self.stop_reason == StopReason.INVALID_OUTPUT
 
 
-async def report_turn(asked: McpRequest, handle: AsyncTurnHandle, last_event: int = 0) -> TurnReport:
-    """The turn as it stands now. Raises TurnRejected."""
+async def report_turn(request: McpRequest, handle: AsyncTurnHandle, last_event: int = 0) -> TurnReport:
+    """The turn at this moment. Raises TurnRejected."""
     result = await result_if_ready(handle)
     if result is not None:
         files = await _file_links(handle) if result.tool_calls else ()
@@ -103,12 +99,12 @@ async def report_turn(asked: McpRequest, handle: AsyncTurnHandle, last_event: in
         state=(await turn_status(handle)).state,
         waits_for=tuple(map(_pending_approval, pending)),
         last_event=last_event,
-        next=_next_action(pending, may_decide=Verb.DECIDE in asked.caller.verbs),
+        next=_next_action(pending, may_decide=Verb.DECIDE in request.caller.verbs),
     )
 
 
 def report_schema(answers: dict[str, Any] | None) -> dict[str, Any]:
-    """The JSON schema of a TurnTold whose `parsed` fits `answers`, a schema with references of its own."""
+    """The JSON schema of a TurnReport whose `parsed` fits `answers`, a schema with references of its own."""
     schema = TurnReport.model_json_schema(mode="serialization")
     schema["required"] = list(REQUIRED)
     if answers is not None:
@@ -118,7 +114,7 @@ def report_schema(answers: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _rebase_references(value: Any) -> Any:
-    """With its references as they are from where it stands now."""
+    """With its references rebased to its place in the whole schema."""
     if isinstance(value, dict):
         return {
             name: f"#/$defs/{ANSWER_DEFINITION}{each[1:]}"
@@ -130,18 +126,18 @@ def _rebase_references(value: Any) -> Any:
 
 
 async def _file_links(handle: AsyncTurnHandle) -> tuple[FileLink, ...]:
-    """What the turn's calls gave, each file once."""
+    """The files of the turn's calls, each once."""
     found: dict[str, FileLink] = {}
     for call in await handle.calls():
-        for given in call.attachments:
-            told = FileLink(
-                uri=file_uri(handle.turn_id, given.sha256),
-                name=given.name or given.sha256[:12],
-                media_type=given.media_type,
-                size=given.size,
+        for file in call.attachments:
+            link = FileLink(
+                uri=file_uri(handle.turn_id, file.sha256),
+                name=file.name or file.sha256[:12],
+                media_type=file.media_type,
+                size=file.size,
                 tool=call.tool,
             )
-            found.setdefault(given.sha256, told)
+            found.setdefault(file.sha256, link)
     return tuple(found.values())
 
 
@@ -180,28 +176,26 @@ def _next_action(pending: Sequence[Approval], *, may_decide: bool) -> str:
     if pending and may_decide:
         return "It waits for approvals: ask your user, and call approve or deny; then call result."
     if pending:
-        return "It waits until somebody approves, who may. Call result later."
+        return "It waits for an approval by somebody else. Call result later."
     return "It goes on by itself. Call result with wait_s to wait for it, or watch to see what it does."
 
-
-# What a tool returns: structured content, the same as text for clients that read only that, links to files; and
-# refusals.
 
 PROBLEM_META = "brainq/problem"
 
 LINKS_SINCE = "2025-06-18"
 
-"""The first version of the protocol that has links among what a tool returns."""
+"""The first version of the protocol with links in tool results."""
 
 
-def tool_result(asked: McpRequest, answer: BaseModel) -> CallToolResult:
+def tool_result(request: McpRequest, answer: BaseModel) -> CallToolResult:
+    """Structured content, the same as text for clients that read only text, and links to files."""
     links: list[ContentBlock] = []
-    if isinstance(answer, TurnReport) and asked.context.protocol_version >= LINKS_SINCE:
+    if isinstance(answer, TurnReport) and request.context.protocol_version >= LINKS_SINCE:
         links += [
             ResourceLink(name=file.name, uri=file.uri, mime_type=file.media_type, size=file.size)
             for file in answer.files
         ]
-    structured = answer.brief() if isinstance(answer, TurnReport) else answer.model_dump(mode="json")
+    structured = answer.compact() if isinstance(answer, TurnReport) else answer.model_dump(mode="json")
     return CallToolResult(
         content=[TextContent(text=json.dumps(structured, ensure_ascii=False)), *links],
         structured_content=structured,
@@ -210,7 +204,7 @@ def tool_result(asked: McpRequest, answer: BaseModel) -> CallToolResult:
 
 
 def tool_error(error: BrainqError | RequestRejected) -> CallToolResult:
-    """A refusal that the model reads, and may do better by; programs find the problem in `_meta`."""
+    """An error that the model can act on; programs find the problem in `_meta`."""
     problem = problem_of(error)
     return CallToolResult(
         content=[TextContent(text=f"{problem.title}: {problem.detail}")],

@@ -28,8 +28,6 @@ from brainq.gateway.wires.mcp.progress import ProgressReporter, follow_turn
 from brainq.gateway.wires.mcp.requests import CallsInFlight, McpRequest, default_session
 from brainq.gateway.wires.mcp.turn_report import TurnReport, report_turn
 
-# What the tools of turns take, and what they give where no contract says it already.
-
 MAX_EVENTS = 200
 
 WAIT_FIELD = Field(default=0, ge=0, allow_inf_nan=False, description="How many seconds to wait.")
@@ -40,7 +38,7 @@ class TurnInput(Body):
 
 
 class SubmitInput(Body):
-    """What is left out is as the agent has it."""
+    """Options that are left out are the agent's own."""
 
     message: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS)
     session: str | None = Field(default=None, pattern=ID, description="The conversation; left out: a new one.")
@@ -119,16 +117,12 @@ class EventPage(Answer):
     is_over: bool
 
 
-# The verbs of turns as tools: what each takes, needs, gives and does.
-
-
 @dataclass(frozen=True, slots=True)
 class TurnTool:
     """One verb.
 
-    needs     the caller's verbs without which it is not there
-    effect    `looks`; `acts`: what the agents' tools may do; `ends`: nothing is undone by it, and nothing begun;
-              `says`: neither
+    needs           the caller's verbs without which it is not listed
+    effect          `looks`: reads only; `acts`: whatever the agents' tools may do; `ends`: destructive; `neutral`
     is_idempotent   doing it again changes nothing
     """
 
@@ -137,46 +131,46 @@ class TurnTool:
     needs: frozenset[Verb]
     input: type[Body]
     output: type[BaseModel]
-    effect: Literal["looks", "acts", "ends", "says"]
+    effect: Literal["looks", "acts", "ends", "neutral"]
     run: Callable[[McpRequest, Any, CallsInFlight], Awaitable[BaseModel]]
     is_idempotent: bool = False
 
 
-async def _submit(asked: McpRequest, given: SubmitInput, calls: CallsInFlight) -> TurnReport:
-    key = calls.request_key(asked)
-    said = {name: getattr(given, name) for name in given.model_fields_set - {"message", "session"}}
+async def _submit(request: McpRequest, args: SubmitInput, calls: CallsInFlight) -> TurnReport:
+    key = calls.request_key(request)
+    fields = {name: getattr(args, name) for name in args.model_fields_set - {"message", "session"}}
     body = SubmitBody(
-        session_id=given.session or default_session(asked.caller, key), user_message=given.message, **said
+        session_id=args.session or default_session(request.caller, key), user_message=args.message, **fields
     )
-    require_may_submit(asked.by(Verb.SUBMIT), body)
-    handle = await submit_turn(asked.here, body, key)
-    if Verb.READ in asked.caller.verbs:
-        return await report_turn(asked, handle)
+    require_may_submit(request.principal(Verb.SUBMIT), body)
+    handle = await submit_turn(request.gateway, body, key)
+    if Verb.READ in request.caller.verbs:
+        return await report_turn(request, handle)
     return TurnReport(turn_id=handle.turn_id, session=handle.session_id, state="accepted")
 
 
-async def _result(asked: McpRequest, given: ResultInput, calls: CallsInFlight) -> TurnReport:
-    handle = await asked.turn(given.turn_id)
-    if not given.wait_s:
-        return await report_turn(asked, handle)
-    progress = ProgressReporter(lambda done, words: asked.context.session.report_progress(done, message=words))
-    wait_s = min(given.wait_s, asked.here.settings.http_wait_s)
-    with asked.here.streams.enter(asked.caller.counted_as) as place:
-        found = await follow_turn(asked, handle, place, 0, wait_s, progress)
-    return await report_turn(asked, handle, found.seq)
+async def _result(request: McpRequest, args: ResultInput, calls: CallsInFlight) -> TurnReport:
+    handle = await request.turn(args.turn_id)
+    if not args.wait_s:
+        return await report_turn(request, handle)
+    progress = ProgressReporter(lambda done, words: request.context.session.report_progress(done, message=words))
+    wait_s = min(args.wait_s, request.gateway.settings.http_wait_s)
+    with request.gateway.streams.enter(request.caller.counted_as) as slot:
+        found = await follow_turn(request, handle, slot, 0, wait_s, progress)
+    return await report_turn(request, handle, found.last_event)
 
 
-async def _watch(asked: McpRequest, given: WatchInput, calls: CallsInFlight) -> EventPage:
-    handle = await asked.turn(given.turn_id)
+async def _watch(request: McpRequest, args: WatchInput, calls: CallsInFlight) -> EventPage:
+    handle = await request.turn(args.turn_id)
     clock = asyncio.get_running_loop().time
-    until = clock() + min(given.wait_s, asked.here.settings.http_wait_s)
+    until = clock() + min(args.wait_s, request.gateway.settings.http_wait_s)
     events: list[TurnEvent] = []
     is_over = False
-    with asked.here.streams.enter(asked.caller.counted_as) as place:
-        reading = await open_events(handle, given.after)
-        stopping = asyncio.ensure_future(place.stopping.wait())
+    with request.gateway.streams.enter(request.caller.counted_as) as slot:
+        reading = await open_events(handle, args.after)
+        stopping = asyncio.ensure_future(slot.stopping.wait())
         try:
-            while reading is not None and len(events) < given.limit and not stopping.done():
+            while reading is not None and len(events) < args.limit and not stopping.done():
                 rest_s = GATHER_S if events else max(GATHER_S, until - clock())
                 await asyncio.wait({reading.next, stopping}, timeout=rest_s, return_when=asyncio.FIRST_COMPLETED)
                 event = reading.next.result() if reading.next.done() else None
@@ -197,57 +191,57 @@ async def _watch(asked: McpRequest, given: WatchInput, calls: CallsInFlight) -> 
         turn_id=handle.turn_id,
         session=handle.session_id,
         events=tuple(events),
-        next=events[-1].seq if events else given.after,
+        next=events[-1].seq if events else args.after,
         is_over=is_over or reading is None,
     )
 
 
-async def _steer(asked: McpRequest, given: SteerInput, calls: CallsInFlight) -> Receipt:
-    asked.by(Verb.SUBMIT)
-    handle = await asked.turn(given.turn_id, Verb.STEER)
-    return await handle.steer(given.text, client_message_id=given.client_message_id)
+async def _steer(request: McpRequest, args: SteerInput, calls: CallsInFlight) -> Receipt:
+    request.principal(Verb.SUBMIT)
+    handle = await request.turn(args.turn_id, Verb.STEER)
+    return await handle.steer(args.text, client_message_id=args.client_message_id)
 
 
-async def _cancel(asked: McpRequest, given: CancelInput, calls: CallsInFlight) -> CancelAnswer:
-    handle = await asked.turn(given.turn_id, Verb.STEER)
-    return CancelAnswer(cancelled=await handle.cancel(given.reason))
+async def _cancel(request: McpRequest, args: CancelInput, calls: CallsInFlight) -> CancelAnswer:
+    handle = await request.turn(args.turn_id, Verb.STEER)
+    return CancelAnswer(cancelled=await handle.cancel(args.reason))
 
 
-async def _approve(asked: McpRequest, given: ApproveInput, calls: CallsInFlight) -> Approval:
-    await asked.turn(split_call_id(given.approval_id)[0], Verb.DECIDE)
-    who = decider_name(asked.by(Verb.DECIDE), "")
-    client = asked.here.client
-    if given.arguments is not None:
-        return await client.edit(given.approval_id, given.arguments, by=who, args_hash=given.args_hash)
-    return await client.approve(given.approval_id, by=who, args_hash=given.args_hash)
+async def _approve(request: McpRequest, args: ApproveInput, calls: CallsInFlight) -> Approval:
+    await request.turn(split_call_id(args.approval_id)[0], Verb.DECIDE)
+    who = decider_name(request.principal(Verb.DECIDE), "")
+    client = request.gateway.client
+    if args.arguments is not None:
+        return await client.edit(args.approval_id, args.arguments, by=who, args_hash=args.args_hash)
+    return await client.approve(args.approval_id, by=who, args_hash=args.args_hash)
 
 
-async def _deny(asked: McpRequest, given: DenyInput, calls: CallsInFlight) -> Approval:
-    await asked.turn(split_call_id(given.approval_id)[0], Verb.DECIDE)
-    who = decider_name(asked.by(Verb.DECIDE), "")
-    return await asked.here.client.deny(given.approval_id, given.reason, by=who)
+async def _deny(request: McpRequest, args: DenyInput, calls: CallsInFlight) -> Approval:
+    await request.turn(split_call_id(args.approval_id)[0], Verb.DECIDE)
+    who = decider_name(request.principal(Verb.DECIDE), "")
+    return await request.gateway.client.deny(args.approval_id, args.reason, by=who)
 
 
-async def _list(asked: McpRequest, given: ListInput, calls: CallsInFlight) -> TurnPage:
-    found = await asked.here.client.turns(
-        given.session,
-        given.state,
-        given.limit,
-        asked.by(Verb.READ).caller.prefixes,
-        brain=given.brain,
-        text=given.text,
-        after=given.after,
+async def _list(request: McpRequest, args: ListInput, calls: CallsInFlight) -> TurnPage:
+    found = await request.gateway.client.turns(
+        args.session,
+        args.state,
+        args.limit,
+        request.principal(Verb.READ).caller.prefixes,
+        brain=args.brain,
+        text=args.text,
+        after=args.after,
     )
-    found = tuple(hide_foreign_parent(turn, asked.by(Verb.READ)) for turn in found)
-    return TurnPage(turns=found, next=found[-1].turn_id if len(found) == given.limit else None)
+    found = tuple(hide_foreign_parent(turn, request.principal(Verb.READ)) for turn in found)
+    return TurnPage(turns=found, next=found[-1].turn_id if len(found) == args.limit else None)
 
 
-async def _approvals(asked: McpRequest, given: ApprovalsInput, calls: CallsInFlight) -> ApprovalList:
-    by = asked.by(Verb.READ)
-    if given.session is not None:
-        by.require(given.session)
-    found = await asked.here.client.approvals(
-        given.session, "pending", given.limit, session_prefixes=by.caller.prefixes
+async def _approvals(request: McpRequest, args: ApprovalsInput, calls: CallsInFlight) -> ApprovalList:
+    principal = request.principal(Verb.READ)
+    if args.session is not None:
+        principal.require_session(args.session)
+    found = await request.gateway.client.approvals(
+        args.session, "pending", args.limit, session_prefixes=principal.caller.prefixes
     )
     return ApprovalList(approvals=found)
 
@@ -271,7 +265,7 @@ TURN_TOOLS: dict[str, TurnTool] = {
         ),
         TurnTool(
             "result",
-            "How a turn ended, or how it stands; with wait_s, wait for its end.",
+            "How a turn ended, or its state; with wait_s, wait for its end.",
             _needs(Verb.READ),
             ResultInput,
             TurnReport,
@@ -290,7 +284,7 @@ TURN_TOOLS: dict[str, TurnTool] = {
         TurnTool("list", "Turns, the newest first.", _needs(Verb.READ), ListInput, TurnPage, "looks", _list),
         TurnTool(
             "approvals",
-            "Tool calls of agents that wait for somebody's approval, with their arguments.",
+            "Tool calls of agents that wait for an approval, with their arguments.",
             _needs(Verb.READ),
             ApprovalsInput,
             ApprovalList,
@@ -299,7 +293,7 @@ TURN_TOOLS: dict[str, TurnTool] = {
         ),
         TurnTool(
             "steer",
-            "Say something to an agent while its turn runs. If the turn has ended, it becomes a turn of its own.",
+            "Send a message to an agent while its turn runs. If the turn has ended, it becomes a turn of its own.",
             _needs(Verb.STEER, Verb.SUBMIT),
             SteerInput,
             Receipt,
@@ -332,7 +326,7 @@ TURN_TOOLS: dict[str, TurnTool] = {
             _needs(Verb.DECIDE),
             DenyInput,
             Approval,
-            "says",
+            "neutral",
             _deny,
             is_idempotent=True,
         ),

@@ -94,7 +94,7 @@ def _reference(where: str, item: InputItem) -> ItemReference:
 
 async def _load_items(here: Gateway, by: Principal, turn_id: str, calls: set[str]) -> StoredItems:
     handle = await here.client.handle(turn_id)
-    by.require(handle.session_id)
+    by.require_session(handle.session_id)
     known = StoredItems(texts=await _texts_of_parts(here, handle))
     if not known.texts or calls:
         try:

@@ -36,7 +36,7 @@ class OpenAiBody(BaseModel):
 
 
 def require_brain(here: Gateway, model: str | None) -> Brain:
-    """The brain that `model` names; the default one, where it names none. Raises Refused."""
+    """The brain that `model` names; the default one, where it names none. Raises RequestRejected."""
     found = here.brains.of(model)
     if found is None:
         names = ", ".join(here.brains.names)

@@ -78,7 +78,7 @@ async def read_part(
 ) -> tuple[list[PartEvent], PartEnd]:
     """All words of the part, once it has ended.
 
-    Raises Refused when the gateway stops before, or its events are gone and nobody can tell that part from others.
+    Raises RequestRejected when the gateway stops before that, or its events are gone and the part is unknown.
     """
     with here.streams.enter(by.caller.counted_as) as place:
         words = await _until_over(_collect(handle, wanted), place, request)
@@ -86,7 +86,7 @@ async def read_part(
 
 
 def require_end(words: Sequence[PartEvent]) -> PartEnd:
-    """The last word. Raises Refused where the part has none, and its turn is over."""
+    """The last word. Raises RequestRejected where the part has none, and its turn is over."""
     last = words[-1] if words else None
     if isinstance(last, PART_ENDS):
         return last
@@ -194,7 +194,7 @@ async def _events_of_result(
 ) -> list[PartEvent]:
     """Of a turn whose events are gone only the end can be told, and it is the end of its last part.
 
-    Raises Refused for any other part, and where nobody can tell any more which is the last.
+    Raises RequestRejected for any other part, and where nobody can tell any more which is the last.
     """
     if result is None:
         return []

@@ -50,7 +50,7 @@ async def submit_request(
     """
     by.require_verb(Verb.READ)
     session = session_id or _unnamed_session(by, key)
-    by.require(check_id("session", session))
+    by.require_session(check_id("session", session))
     await require_no_client_wait(here, by, session)
     if is_unnamed_session(session):
         # Many clients read the arguments of a call and never send a result: nobody may come back to such a session.
@@ -85,7 +85,7 @@ async def give_results(here: Gateway, by: Principal, given: ToolResults) -> tupl
     by.require_verb(Verb.READ)
     by.require_verb(Verb.STEER)
     handle = await here.client.handle(given.turn_id)
-    by.require(handle.session_id)
+    by.require_session(handle.session_id)
     waiting = await _waiting_calls(handle)
     if missing := sorted(set(waiting) - given.calls):
         raise InvalidInput(given.field, f"the call {waiting[missing[0]]!r} has no result; send one for each call")

@@ -236,7 +236,7 @@ async def _find_part(here: Gateway, by: Principal, given: str) -> tuple[AsyncTur
     if split is None:
         raise NotFound(f"{given[:100]!r} is no id of a response; they begin with {RESPONSE_ID_PREFIX}")
     handle = await here.client.handle(split[0])
-    by.require(handle.session_id)
+    by.require_session(handle.session_id)
     return handle, split[1]
 
 
