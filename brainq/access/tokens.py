@@ -216,5 +216,5 @@ def _sql_errors() -> Generator[None]:
         if not is_sql_unavailable(failure):
             raise
         raise Unreachable(
-            f"SQL, where tokens are, does not answer ({type(failure).__name__}); start it, or correct BRAINQ_SQL_URL"
+            f"SQL does not answer ({type(failure).__name__}); start it, or correct BRAINQ_SQL_URL"
         ) from failure
