@@ -9,6 +9,7 @@ PY_CLIENTS := $(VENV)/py-clients/.ready
 MCP_SERVERS := $(VENV)/mcp-servers/.ready
 SMALL_MODEL := $(VENV)/.small-model
 DOCS := $(VENV)/.docs
+RELEASE := $(VENV)/.release
 TYPES := $(VENV)/types.txt
 TESTS ?= tests
 
@@ -16,7 +17,7 @@ TESTS ?= tests
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full check lint bench compare replay upgrade recall mutants aimock js-clients py-clients clients mcp-servers small-model docs lock clean
+.PHONY: help demo test test-full check lint bench compare replay upgrade recall mutants aimock js-clients py-clients clients mcp-servers small-model docs release lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,7 +37,7 @@ demo: $(READY) ## real agent turns through real worker pools, over a folder of n
 test: $(READY) lint ## lint, types and every test but the long ones (under 8 minutes)
 	@$(call tested,-m "not full")
 
-test-full: $(READY) $(AIMOCK) $(JS_CLIENTS) $(PY_CLIENTS) $(MCP_SERVERS) $(SMALL_MODEL) $(DOCS) lint ## everything, with thousandfold races, fresh seeds and the full replays (half an hour)
+test-full: $(READY) $(AIMOCK) $(JS_CLIENTS) $(PY_CLIENTS) $(MCP_SERVERS) $(SMALL_MODEL) $(DOCS) $(RELEASE) lint ## everything, with thousandfold races, fresh seeds and the full replays (half an hour)
 	@$(call tested,--timeout 3600)
 	@$(BIN)/python -m ops.mutants
 
@@ -95,6 +96,12 @@ docs: $(DOCS) ## the pages and the API as a site, in .site/; make docs ARGS=serv
 $(DOCS): requirements-docs.lock $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $< && touch $@
 
+release: $(RELEASE) ## wheel, sdist and SBOM of this commit in dist/: built twice, alike, and installed (2 minutes)
+	@$(BIN)/python -m ops.release $(ARGS)
+
+$(RELEASE): requirements-release.lock $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $< && touch $@
+
 check: lint ## lint and types
 	@$(BIN)/pyright
 
@@ -129,6 +136,8 @@ lock: ## pin all dependencies with hashes (needs uv)
 	  --no-header --no-emit-index-url --no-annotate -o requirements-model.lock
 	uv pip compile requirements-docs.in -c requirements.lock --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-emit-index-url --no-annotate -o requirements-docs.lock
+	uv pip compile requirements-release.in -c requirements.lock --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-emit-index-url --no-annotate -o requirements-release.lock
 	for rival in dbos langgraph temporal; do uv pip compile ops/compare/requirements/$$rival.in --universal --python-version 3.11 \
 	  --generate-hashes --no-header --no-emit-index-url --no-annotate -o ops/compare/requirements/$$rival.lock || exit 1; done
 	uv pip compile tests/support/mcp_servers/requirements.in --universal --python-version 3.11 --generate-hashes \
