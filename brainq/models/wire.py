@@ -1,12 +1,12 @@
-"""What the wires of all vendors share: names, ids and arguments of calls, reasoning that is sent back, extra
-headers and parameters, server-sent events.
+"""What the wires of all vendors share: names, ids and arguments of calls, reasoning that is sent back, and extra
+headers and parameters.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 from brainq.contracts.message import Message, Reasoning, ToolCall
@@ -130,50 +130,3 @@ def _deep_merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str,
             value = _deep_merge(known, value)
         made[name] = value
     return made
-
-
-# Server-sent events -> JSON objects.
-#
-# The SDKs' own stream classes are not used: they drop the connection instead of returning it to the pool,
-# hide whether the end marker was seen, and build a model object for every token. Lines are split on bytes,
-# because text line splitting also breaks at U+2028, which JSON allows inside a string.
-
-END_MARKER = "[DONE]"
-
-
-def sse_events(pieces: Iterable[bytes]) -> Iterator[dict[str, Any] | None]:
-    """The `data` of each event as an object, or None for the end marker `[DONE]`.
-
-    Comments, event names and empty events are skipped; several `data` lines of one event are joined.
-    Raises ValueError for data that is not a JSON object.
-    """
-    data: list[bytes] = []
-    for line in _split_lines(pieces):
-        if line.startswith(b"data:"):
-            data.append(line[5:].strip())
-        elif not line and data:
-            yield from _parse_event(data)
-            data = []
-    if data:  # a stream that ends without its last blank line
-        yield from _parse_event(data)
-
-
-def _parse_event(data: list[bytes]) -> Iterator[dict[str, Any] | None]:
-    text = b"\n".join(data).decode()
-    if text == END_MARKER:
-        yield None
-    elif text:
-        value = json.loads(text)
-        if not isinstance(value, dict):
-            raise ValueError(f"an event is a JSON {type(value).__name__}, not an object")
-        yield value
-
-
-def _split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    rest = b""
-    for piece in pieces:
-        *complete, rest = (rest + piece).split(b"\n")
-        for line in complete:
-            yield line.removesuffix(b"\r")
-    if rest:
-        yield rest

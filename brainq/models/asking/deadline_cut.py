@@ -9,12 +9,11 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 
 class DeadlineCut:
-    """While entered, shuts `response`'s socket down after `after_s` seconds; `fired` tells whether it did.
+    """Shuts `response`'s socket down after `after_s` seconds, unless it is closed before; `fired` once it did.
 
     `move` gives it another time, as often as a stream has pieces: a later one costs no new timer.
 
@@ -70,13 +69,9 @@ class DeadlineCut:
             except OSError:
                 pass  # closed by the other side in the meantime
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._lock:  # afterwards the connection may serve another call
+    def close(self) -> None:
+        """Cut nothing any more: the connection may serve another call."""
+        with self._lock:
             self._socket = None
         if self._timer is not None:
             self._timer.cancel()
@@ -84,5 +79,5 @@ class DeadlineCut:
 
 def _socket_of(response: Any) -> socket.socket | None:
     stream = response.extensions.get("network_stream")
-    found = None if stream is None else stream.get_extra_info("socket")
-    return found if isinstance(found, socket.socket) else None
+    behind = None if stream is None else stream.get_extra_info("socket")
+    return behind if isinstance(behind, socket.socket) else None

@@ -15,8 +15,9 @@ from brainq.contracts.model import AnsweredBy, ModelChunk, ModelReply, ModelRequ
 from brainq.errors import InvalidInput, ProviderError, SetupError
 from brainq.models.asking.failures import ServiceError
 from brainq.models.asking.pace import keeps_limits
-from brainq.models.asking.permits import PermitDeferred, stream_with_permits
+from brainq.models.asking.permits import PermitDeferred
 from brainq.models.asking.retry import Clock, Deadline
+from brainq.models.asking.whole_call import stream_with_permits
 from brainq.models.base import Checkable, Provider, is_same_service
 from brainq.models.resolve import model_reference, resolve_model, split_model, warm_up
 from brainq.observe.logs import logger

@@ -1,23 +1,16 @@
-"""The pace of a stream: how long it may be silent, and the cut of a provider's stream that does not hold these
-limits itself.
-"""
+"""The pace of a stream: how long it may be silent, until its first output and between two pieces."""
 
 from __future__ import annotations
 
-import contextvars
 import time
-from collections.abc import Callable, Iterator
-from queue import Empty, Full, Queue
-from threading import Event
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-from brainq.contracts.model import ModelChunk, ModelRequest
+from brainq.contracts.model import ModelRequest
 from brainq.errors import ProviderError
 from brainq.models.asking.retry import Clock, Deadline
-from brainq.models.base import Provider
-from brainq.processes.bounded_call import run_in_thread
 
-# How long a stream may say nothing: until its first output, then between two pieces; never past its deadline.
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Pace:
@@ -77,75 +70,8 @@ class Pace:
         )
 
 
-# The stream of a provider, cut where it says nothing for too long or goes on past its time.
-#
-# A provider of the user's own may not look at the limits of a request, and may hang in a read that nobody can end.
-# Its stream is read in a thread of its own, which is abandoned then. Ours hold the limits themselves, and are read
-# directly.
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-MAX_BUFFERED_CHUNKS = 64  # chunks that a reader has not taken yet
-
-READER_POLL_S = 0.5  # for a reader that is gone
-
-_StreamItem = ModelChunk | BaseException | None
-
-
 def keeps_limits(method: F) -> F:
     """Marks a `generate_stream` that holds `timeout_s`, `first_token_s` and `idle_s` itself. One that overrides it
     does not carry the mark."""
     setattr(method, "keeps_limits", True)  # noqa: B010 (a function has no such attribute by its type)
     return method
-
-
-def paced_stream(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
-    """The chunks of `generate_stream`. Raises what it raises, and ProviderError `timeout` or `stalled`."""
-    if getattr(provider.generate_stream, "keeps_limits", False):
-        return provider.generate_stream(request)
-    return _read_in_thread(provider, request)
-
-
-def _read_in_thread(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
-    pace = Pace.for_request(request, Deadline(request.timeout_s))
-    items: Queue[_StreamItem] = Queue(MAX_BUFFERED_CHUNKS)
-    gone = Event()
-    variables = contextvars.copy_context()  # spans opened here stay the parents of those opened there
-
-    def put(item: _StreamItem) -> bool:
-        while not gone.is_set():
-            try:
-                items.put(item, timeout=READER_POLL_S)
-            except Full:
-                continue
-            return True
-        return False
-
-    def read() -> None:
-        try:
-            for chunk in provider.generate_stream(request):
-                if not put(chunk):
-                    return
-            put(None)
-        except BaseException as error:  # SystemExit, too: it reaches the reader instead of ending this thread
-            put(error)
-
-    run_in_thread(lambda: variables.run(read))
-    try:
-        while True:
-            try:
-                item = items.get(timeout=pace.allowed_s())
-            except Empty:
-                raise pace.error(f"provider {provider.name!r}") from None
-            if item is None:
-                return
-            if isinstance(item, Exception):
-                raise item
-            if isinstance(item, BaseException):
-                raise RuntimeError(f"provider {provider.name!r} raised {type(item).__name__}") from item
-            if pace.deadline.passed:  # an endless stream never keeps us waiting
-                raise pace.error(f"provider {provider.name!r}")
-            pace.begin()
-            yield item
-    finally:
-        gone.set()

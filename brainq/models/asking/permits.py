@@ -1,25 +1,25 @@
 """Permits: a request's place among those that a model's service takes in a minute.
 
 A caller of models activates a PermitPolicy. A provider that makes its requests itself takes a permit for each, retries
-included (`takes_permits`); a whole call of any other is one request (`stream_with_permits`, `reply_with_permits`)."""
+included (`takes_permits`); a whole call of any other is one request (see whole_call)."""
 
 from __future__ import annotations
 
 import hashlib
 import time
 import uuid
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Self
 
-from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, Spend, TokenUsage
+from brainq.contracts.model import ModelRequest, Spend, TokenUsage
 from brainq.contracts.rate import EMPTY_RATE_REPORT, RateReport, RateWait, TokenCount
 from brainq.errors import ProviderError
 from brainq.models.asking.bill import POSSIBLY_BILLED_KINDS, Bill, BilledRequest, current_bill
 from brainq.models.asking.failures import read_rate_limits
-from brainq.models.asking.pace import paced_stream
-from brainq.models.base import Provider
 from brainq.observe.logs import logger
 from brainq.ports.redis_turns import RateLimits
 from brainq.text.estimate import estimate_request
@@ -27,9 +27,7 @@ from brainq.text.estimate import estimate_request
 log = logger("brainq.models")
 
 MAX_FALLBACK_WAIT_S = 2.0  # the longest wait for one of several models
-
 GIVE_UP_EARLY_S = 2.0  # so long before its wait is over a turn stops queueing
-
 UNAVAILABLE_RETRY_S = 3.0  # between two requests to a count that is unavailable
 
 
@@ -95,8 +93,9 @@ _policy: ContextVar[PermitPolicy | None] = ContextVar("permit_policy", default=N
 
 @dataclass(slots=True)
 class RatePermit:
-    """One request's permit. Without limits it takes none, and only learns from the service's answers. What the request
-    comes to is entered in `bill`.
+    """One request's permit, and `request`, its entry in the bill. Without limits it only learns from the answer.
+
+    Once acquired, it is entered for as long as the request takes: `with permit:` reports at its end what came of it.
 
     is_stopped   the fleet waits as its service asked: the next request waits for its permit, and for nothing else
     """
@@ -108,21 +107,30 @@ class RatePermit:
     bill: Bill = field(default_factory=Bill)
     is_acquired: bool = False
     is_stopped: bool = False
+    request: BilledRequest = field(init=False)
+    model: str = field(init=False)
+    name: str = field(init=False)
+    id: str = field(default="", init=False)
     _answered_at: float | None = None
-    _used: TokenUsage | None = None
     _rate_answer: RateReport = EMPTY_RATE_REPORT
     _estimated: int = 0
     _max_output: int = 0
     _is_reported: bool = False
-    _request: BilledRequest | None = None
-    model: str = field(init=False)
-    name: str = field(init=False)
-    id: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         """`name`: the count it is in."""
         self.model = f"{self.provider}:{self.requested_model}"
         self.name = f"{self.model} #{self.account}" if self.account else self.model
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, failure: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if failure is not None:
+            self.fail(failure)
+        self.settle()
 
     def acquire(self, request: ModelRequest, remaining_s: float) -> bool:
         """Wait for it, if need be; whether that was so.
@@ -132,7 +140,7 @@ class RatePermit:
         """
         self.bill.require(self.provider, self.requested_model, request)
         has_waited = self._acquire(request, remaining_s)
-        self._request = self.bill.add_request(self.provider, self.requested_model, request)
+        self.request = self.bill.add_request(self.provider, self.requested_model, request)
         return has_waited
 
     def _acquire(self, request: ModelRequest, remaining_s: float) -> bool:
@@ -207,27 +215,13 @@ class RatePermit:
     def note_answer(self, headers: Mapping[str, str] | None = None, status: int = 200) -> None:
         """The answer begins: from here on its permit counts at the service."""
         self._answered_at = self._answered_at or time.monotonic()
-        if self._request is not None and status < 400:
-            self._request.has_begun = True
+        self.request.has_begun = self.request.has_begun or status < 400
         if headers is not None and self.policy is not None:
             self._rate_answer = read_rate_limits(headers, status)
 
-    def note_chunk(self, chunk: ModelChunk) -> None:
-        """A part of the reply came."""
-        if self._request is not None:
-            self._request.add_chunk(chunk)
-
-    def note_retry(self, request: ModelRequest, kind: str) -> None:
-        """The request failed so, and the provider sends it again by itself."""
-        if self._request is not None:
-            self._request.has_failed = True
-            self.bill.end(self._request, self._request.has_output or kind in POSSIBLY_BILLED_KINDS)
-            self._request = self.bill.add_request(self.provider, self.requested_model, request)
-
     def note_usage(self, usage: TokenUsage) -> None:
         """The service reported usage so far, in a stream that goes on."""
-        if self._request is not None:
-            self._request.add_usage(usage)
+        self.request.add_usage(usage)
         if self.is_acquired and self.policy is not None and usage.input_tokens and not self._is_reported:
             self._report(self.policy.limits, usage)
 
@@ -241,42 +235,24 @@ class RatePermit:
         except Exception as failure:
             log.warning("a stream's usage was not reported", model=self.model, why=type(failure).__name__)
 
-    def _count(self) -> int | TokenCount | None:
-        """What it used; and how far off its estimate was, where the service has counted and that is not known yet."""
-        usage = self._used
-        if usage is None or usage.estimated or not self.is_acquired or (self._is_reported and self._max_output):
-            return None if usage is None else usage.total
-        counted = usage.input_tokens if self._max_output else usage.total
-        return TokenCount(usage.total, self._estimated, counted)
+    def retry(self, request: ModelRequest, kind: str) -> None:
+        """The request failed so, and the provider sends it again by itself."""
+        self.request.has_failed = True
+        self.bill.end(self.request, self.request.has_output or kind in POSSIBLY_BILLED_KINDS)
+        self.request = self.bill.add_request(self.provider, self.requested_model, request)
 
-    def set_usage(self, usage: TokenUsage) -> None:
-        """What the service counted."""
-        self._used = usage
-        if self._request is not None:
-            self._request.complete(usage)
-
-    def note_failure(self, failure: BaseException, is_read: bool = False) -> None:
-        """No reply comes of it. `is_read`: the service may have worked on it, though it has answered nothing."""
-        if self._request is not None:
-            # A reader that has the whole reply may leave without reading to the end.
-            self._request.has_failed = not self._request.is_whole
-            self._end(self._request, is_read or self._request.may_be_billed(failure))
-
-    def _end(self, request: BilledRequest, is_billed: bool) -> None:
-        """The request is over. Its place counts what it has used, where it brought no reply, too."""
-        if is_billed and self._used is None:
-            self._used = request.usage()
-        self.bill.end(request, is_billed)
-        self._request = None
-
-    def note_stop(self, wait_s: float) -> None:
-        """The service takes nothing for so long."""
-        self._rate_answer = RateReport(self._rate_answer.requests, self._rate_answer.tokens, wait_s)
+    def fail(self, failure: BaseException, was_processed: bool = False) -> None:
+        """No reply comes of it. `was_processed`: the service may have worked on it, though it has answered nothing."""
+        # A reader that has the whole reply may leave without reading to the end.
+        self.request.has_failed = not self.request.is_whole
+        self.bill.end(self.request, was_processed or self.request.may_be_billed(failure))
+        stop_s = getattr(failure, "retry_after_s", None)
+        if isinstance(failure, ProviderError) and failure.kind == "rate_limited" and stop_s:
+            self._rate_answer = replace(self._rate_answer, stop_s=stop_s)
 
     def settle(self) -> None:
         """Report what came of it. A failure of that is not the call's: the permit then counts for its longest time."""
-        if self._request is not None:
-            self._end(self._request, self._request.has_begun)
+        self.bill.end(self.request, self.request.has_begun)
         if self.policy is None:
             return
         if self._rate_answer is EMPTY_RATE_REPORT and not self.policy.limits.holds(self.name):
@@ -289,6 +265,16 @@ class RatePermit:
             self.is_stopped = is_kept and self._rate_answer.stop_s > 0
         except Exception as failure:
             log.warning("a model's place was not settled", model=self.model, why=type(failure).__name__)
+
+    def _count(self) -> int | TokenCount | None:
+        """What it used, also without a reply; and how far off its estimate was, if the service has just counted."""
+        if not self.request.is_over:
+            return None
+        usage = self.request.usage()
+        if usage.estimated or not self.is_acquired or (self._is_reported and self._max_output):
+            return usage.total
+        counted = usage.input_tokens if self._max_output else usage.total
+        return TokenCount(usage.total, self._estimated, counted)
 
 
 def permit_for(provider: str, model: str, account: str = "") -> RatePermit:
@@ -304,64 +290,6 @@ def account_digest(base_url: str | None, api_key: str | None) -> str:
     return hashlib.sha256(f"{base_url or ''} {api_key or ''}".encode()).hexdigest()[:8]
 
 
-def stream_with_permits(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
-    """The provider's stream, each of its requests with a permit."""
-    if _takes_own_permits(provider) or not _is_metered():
-        return paced_stream(provider, request)
-    return _stream_under_permit(provider, request)
-
-
-def reply_with_permits(provider: Provider, request: ModelRequest) -> ModelReply:
-    """The provider's whole reply, each of its requests with a permit."""
-    if _takes_own_permits(provider) or not _is_metered():
-        return provider.generate(request)
-    with call_permit(provider, request) as (place, sent):
-        reply = provider.generate(sent)
-        place.note_answer()
-        place.set_usage(reply.usage)
-        return reply
-
-
-def _is_metered() -> bool:
+def is_metered() -> bool:
     """Whether this thread takes permits, or keeps a bill."""
     return _policy.get() is not None or current_bill() is not None
-
-
-def _takes_own_permits(provider: Provider) -> bool:
-    """A provider declares it by `takes_permits = True`: it takes a `permit_for` each request."""
-    return bool(getattr(provider, "takes_permits", False))
-
-
-def _stream_under_permit(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
-    with call_permit(provider, request) as (place, sent):
-        is_answered = False
-        for chunk in paced_stream(provider, sent):
-            if chunk.retry is not None:
-                place.note_retry(sent, chunk.retry.kind)
-            elif not is_answered:
-                is_answered = True
-                place.note_answer()
-            place.note_chunk(chunk)
-            if chunk.reply is not None:
-                place.set_usage(chunk.reply.usage)
-            yield chunk
-
-
-@contextmanager
-def call_permit(provider: Provider, request: ModelRequest) -> Generator[tuple[RatePermit, ModelRequest]]:
-    """A permit for a call that is one request, and that call with the time that is left."""
-    place, began = permit_for(provider.name, request.model), time.monotonic()
-    if place.acquire(request, request.timeout_s):
-        remaining_s = max(0.001, request.timeout_s - (time.monotonic() - began))
-        request = request.model_copy(update={"timeout_s": remaining_s})
-    try:
-        yield place, request
-    except BaseException as failure:
-        place.note_failure(failure)
-        if isinstance(failure, ProviderError) and failure.kind == "rate_limited":
-            wait_s = getattr(failure, "retry_after_s", None)
-            if wait_s:
-                place.note_stop(wait_s)
-        raise
-    finally:
-        place.settle()

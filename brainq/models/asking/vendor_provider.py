@@ -1,4 +1,4 @@
-"""What the providers that sit on a vendor's SDK share: client, deadline, retries, reading answers."""
+"""What the providers that sit on a vendor's SDK share: client, deadline, retries, and what a service refuses."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ import json
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
-from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage
-from brainq.errors import ProviderError, SetupError
-from brainq.models.asking.deadline_cut import DeadlineCut
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
+from brainq.errors import SetupError
 from brainq.models.asking.failures import (
     as_fleet_wait,
-    from_error_event,
     from_sdk_error,
     may_have_been_processed,
     refusal_key,
     refused_parameter,
 )
+from brainq.models.asking.open_answer import OpenAnswer, StreamReader, read_error
 from brainq.models.asking.pace import Pace, keeps_limits
 from brainq.models.asking.permits import RatePermit, account_digest, permit_for
 from brainq.models.asking.retry import Deadline, RetryPolicy, call_with_retry, stream_with_retry
@@ -35,39 +34,14 @@ from brainq.models.attachments import (
     is_unreadable,
     refused_attachment_kind,
 )
-from brainq.models.wire import sse_events, with_extra_parameters
+from brainq.models.wire import with_extra_parameters
 from brainq.observe.logs import logger
-from brainq.text.estimate import estimate_request, with_usage
 
-T = TypeVar("T")
 log = logger("brainq.models")
 
 CONNECT_TIMEOUT_S = 10.0
 PERMIT_CONNECT_TIMEOUT_S = 4.0  # a request is to arrive while its place counts
-DRAIN_S = 0.05
 MAX_REMEMBERED_REFUSALS = 1000
-
-
-class StreamReader(Protocol):
-    """Puts a reply together from stream events."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether the stream marked the reply as whole."""
-        ...
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing can follow, apart from the `[DONE]` of some services."""
-        ...
-
-    @property
-    def usage(self) -> TokenUsage:
-        """What the service has reported so far; the same object until it reports more."""
-        ...
-
-    def feed(self, event: dict[str, Any], /) -> ModelChunk | None: ...
-    def reply(self) -> ModelReply: ...
 
 
 class VendorProvider(ABC):
@@ -177,136 +151,54 @@ class VendorProvider(ABC):
             client.close()
 
     def _request_whole(self, request: ModelRequest, deadline: Deadline) -> ModelReply:
-        with self._open_answer(request, Pace(deadline), stream=False) as (response, _, place):
-            reply = _complete_reply(_parse(partial(self._read_whole, request), self._object(response.read())), request)
-            place.set_usage(reply.usage)
-            return reply
+        with self._open_answer(request, Pace(deadline), stream=False) as answer:
+            return answer.reply(partial(self._read_whole, request))
 
     def _request_stream(self, request: ModelRequest, deadline: Deadline) -> Generator[ModelChunk]:
         pace = Pace.for_request(request, deadline, self._retry.clock)
-        with self._open_answer(request, pace, stream=True) as (response, cutoff, place):
-            if "json" in response.headers.get("content-type", ""):  # a server that ignores `stream`
-                reply = _complete_reply(
-                    _parse(partial(self._read_whole, request), self._object(response.read())), request
-                )
-                place.set_usage(reply.usage)
-                thought = "\n\n".join(one.text for one in reply.reasoning if one.text)
-                if reply.text or thought:
-                    yield ModelChunk(text=reply.text, reasoning=thought)
-                yield ModelChunk(reply=reply)
-                return
-            reader = self._new_reader(request)
-            usage = reader.usage
-            shown = 0
-            stream = sse_events(_postpone_cut(response.iter_bytes(), pace, cutoff))
-            for event in stream:
-                if event is None:
-                    break
-                if event.get("error"):
-                    raise from_error_event(self.name, event["error"])
-                chunk = _parse(reader.feed, event)
-                if reader.usage is not usage:
-                    usage = reader.usage
-                    place.note_usage(usage)
-                if chunk is not None:
-                    place.note_chunk(chunk)
-                    shown += len(chunk.text)
-                    pace.begin()
-                    cutoff.move(deadline.remaining_s())  # the reader's time is not the service's
-                    yield chunk
-                    cutoff.move(pace.allowed_s())
-                if reader.ended:
-                    break
-            if cutoff.fired and not reader.ended:
-                raise pace.error(self.name)
-            if not reader.complete:
-                raise ProviderError(
-                    f"{self.name}: the stream ended before the reply did", kind="stream", retryable=True
-                )
-            # Before the reply: with it in hand, a caller may drop this generator.
-            _drain(stream, cutoff)
-            reply = _complete_reply(reader.reply(), request)
-            place.set_usage(reply.usage)
-            if len(reply.text) > shown:  # half an emoji that was held back
-                yield ModelChunk(text=reply.text[shown:])
-            yield ModelChunk(reply=reply)
+        with self._open_answer(request, pace, stream=True) as answer:
+            if answer.is_json:  # a server that ignores `stream`
+                yield from answer.reply_as_chunks(partial(self._read_whole, request))
+            else:
+                yield from answer.chunks(self._new_reader(request))
 
-    def _object(self, body: bytes) -> dict[str, Any]:
-        value = json.loads(body)
-        if not isinstance(value, dict):
-            raise ValueError(f"the answer is a JSON {type(value).__name__}, not an object")
-        if value.get("error"):  # some proxies send errors with HTTP 200
-            raise from_error_event(self.name, value["error"])
-        return value
-
-    @contextmanager
-    def _open_answer(
-        self, request: ModelRequest, pace: Pace, *, stream: bool
-    ) -> Generator[tuple[Any, DeadlineCut, RatePermit]]:
-        """The service's answer, and its place; whatever fails while it is open is raised as ProviderError."""
+    def _open_answer(self, request: ModelRequest, pace: Pace, *, stream: bool) -> OpenAnswer:
+        """Send the request, each time with a permit, again at once without what this server does not take."""
         sdk = self._sdk()
         client = self._connected_client(sdk)
-        cutoff: DeadlineCut | None = None
-        try:
-            with self._send_with_permit(sdk, client, request, pace, stream=stream) as (response, place):
-                cutoff = DeadlineCut(response.http_response, pace.allowed_s())
-                with cutoff:
-                    yield response, cutoff, place
-        except Exception as error:
-            if cutoff is not None and cutoff.fired:
-                raise pace.error(self.name) from error
-            known = from_sdk_error(error, sdk, self.name)
-            if known.kind == "timeout" and pace.first_is_late:
-                known = pace.error(self.name)
-            raise known from error
-
-    @contextmanager
-    def _send_with_permit(
-        self, sdk: Any, client: Any, request: ModelRequest, pace: Pace, *, stream: bool
-    ) -> Generator[tuple[Any, RatePermit]]:
-        """Send the request, each time at its place, again at once without what this server does not take."""
         self._warn_unsupported(request)
         once: frozenset[str] = frozenset()
         while True:
-            place = permit_for(self.name, request.model, account_digest(self._base_url, self._api_key))
-            if place.acquire(request, pace.deadline.remaining_s()):
+            permit = permit_for(self.name, request.model, account_digest(self._base_url, self._api_key))
+            if permit.acquire(request, pace.deadline.remaining_s()):
                 pace.restart_first()
-            connect_s = PERMIT_CONNECT_TIMEOUT_S if place.is_acquired else CONNECT_TIMEOUT_S
-            remaining_s = max(pace.allowed_s(), 0.001)
-            timeout = sdk.Timeout(remaining_s, connect=min(remaining_s, connect_s))
             refused = self._left_out(request) | once
-            body = with_extra_parameters(self._body(request, stream=stream, refused=refused), request.options)
-            opening = self._send(client, body, timeout)
             try:
-                response = opening.__enter__()
+                body = with_extra_parameters(self._body(request, stream=stream, refused=refused), request.options)
+                opening = self._send(client, body, _timeout(sdk, permit, pace))
+                return OpenAnswer(self.name, request, sdk, opening, permit, pace)
             except sdk.APIStatusError as error:
-                place.note_answer(error.response.headers, error.status_code)
-                place.settle()
+                permit.note_answer(error.response.headers, error.status_code)
+                permit.settle()
                 named = self._refusal(request, error.status_code, error.body)
                 if named is None or named in refused:
-                    if place.is_stopped:
-                        raise as_fleet_wait(error, sdk, self.name) from error
+                    to_error = as_fleet_wait if permit.is_stopped else from_sdk_error
+                    raise to_error(error, sdk, self.name) from error
+                once |= self._remember_refusal(named, request)
+            except BaseException as error:
+                permit.fail(error, was_processed=may_have_been_processed(error, sdk, stream=stream))
+                permit.settle()
+                if not isinstance(error, Exception):
                     raise
-                if named in self.left_out_once or len(self._refused) >= MAX_REMEMBERED_REFUSALS:
-                    once |= {named}
-                else:
-                    self._refused |= {self._refusal_key(named, request)}
-                    log.warning("the service refuses a part of requests", provider=self.name, left_out=named)
-                continue
-            except BaseException as error:
-                place.note_failure(error, is_read=may_have_been_processed(error, sdk, stream=stream))
-                place.settle()
-                raise
-            place.note_answer(response.headers)
-            try:
-                yield response, place
-            except BaseException as error:
-                place.note_failure(error)
-                raise
-            finally:
-                opening.__exit__(None, None, None)
-                place.settle()
-            return
+                raise read_error(self.name, error, sdk, pace) from error
+
+    def _remember_refusal(self, name: str, request: ModelRequest) -> frozenset[str]:
+        """Leave this out of further requests, too; what is left out of the next one only."""
+        if name in self.left_out_once or len(self._refused) >= MAX_REMEMBERED_REFUSALS:
+            return frozenset({name})
+        self._refused |= {self._refusal_key(name, request)}
+        log.warning("the service refuses a part of requests", provider=self.name, left_out=name)
+        return frozenset()
 
     def _left_out(self, request: ModelRequest) -> frozenset[str]:
         """What the service was found not to take: of any request, or of one like this."""
@@ -353,45 +245,7 @@ class VendorProvider(ABC):
         )
 
 
-def _complete_reply(reply: ModelReply, request: ModelRequest) -> ModelReply:
-    """The reply with what its service left out: the model's name, also in its reasoning, and estimates of uncounted
-    tokens.
-
-    llama.cpp's stream on Anthropic's wire begins without model and input tokens if an emoji comes first.
-    """
-    reply = with_usage(reply, request)
-    if not reply.usage.input_tokens:
-        usage = reply.usage.model_copy(update={"input_tokens": estimate_request(request), "estimated": True})
-        reply = reply.model_copy(update={"usage": usage})
-    if reply.reasoning:
-        thoughts = [thought.model_copy(update={"model": request.model}) for thought in reply.reasoning]
-        reply = reply.model_copy(update={"reasoning": tuple(thoughts)})
-    return reply if reply.model else reply.model_copy(update={"model": request.model})
-
-
-def _parse(read: Callable[[dict[str, Any]], T], value: dict[str, Any]) -> T:
-    """`read(value)`; ValueError also where `value` has quite another shape than the API's."""
-    try:
-        return read(value)
-    except (AttributeError, LookupError, TypeError) as error:
-        raise ValueError(f"not the shape of the API: {error}") from error
-
-
-def _postpone_cut(pieces: Iterable[bytes], pace: Pace, cutoff: DeadlineCut) -> Iterator[bytes]:
-    """`pieces`, each of which is a sign of life: some services send pings while the model is silent."""
-    for piece in pieces:
-        cutoff.move(pace.allowed_s())
-        yield piece
-
-
-def _drain(stream: Iterator[object], cutoff: DeadlineCut) -> None:
-    """Read to the end of the answer, so that the connection can serve the next call.
-
-    The end follows the end marker at once; if the server holds the stream open, the connection is given up.
-    """
-    cutoff.finish_within(DRAIN_S)
-    try:
-        for _ in stream:
-            pass
-    except Exception:
-        pass  # the reply is complete; only the connection is lost
+def _timeout(sdk: Any, permit: RatePermit, pace: Pace) -> Any:
+    connect_s = PERMIT_CONNECT_TIMEOUT_S if permit.is_acquired else CONNECT_TIMEOUT_S
+    remaining_s = max(pace.allowed_s(), 0.001)
+    return sdk.Timeout(remaining_s, connect=min(remaining_s, connect_s))

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage
 from brainq.errors import ProviderError, SetupError
 from brainq.models.asking.pace import Pace, keeps_limits
-from brainq.models.asking.permits import call_permit
 from brainq.models.asking.retry import Deadline, RetryPolicy, call_with_retry, stream_with_retry
+from brainq.models.asking.whole_call import call_permit
 from brainq.models.pydantic_ai.services import ANY_SERVICE, require_service
 from brainq.text.estimate import with_usage
 from brainq.text.surrogates import SurrogateJoiner
@@ -115,7 +115,7 @@ class PydanticAIProvider:
         model = self._model(request.model)
 
         items: SimpleQueue[ModelReply | BaseException] = SimpleQueue()
-        with call_permit(self, _with_remaining_time(request, deadline)) as (place, _):
+        with call_permit(self, _with_remaining_time(request, deadline)) as (permit, _):
             task = _LoopTask(_put_outcome(_request_whole(model, request, deadline.remaining_s()), items))
             try:
                 found = items.get(timeout=deadline.remaining_s())
@@ -123,18 +123,18 @@ class PydanticAIProvider:
                 raise deadline.error() from None
             finally:
                 task.cancel()
-            place.note_answer(status=_status(found))
+            permit.note_answer(status=_status(found))
             if isinstance(found, BaseException):
                 raise self._failure(found) from found
             reply = self._complete_reply(found, request, model)
-            place.set_usage(reply.usage)
+            permit.request.complete(reply.usage)
         return reply
 
     def _chunks(self, request: ModelRequest, deadline: Deadline) -> Generator[ModelChunk]:
         model = self._model(request.model)
         items: SimpleQueue[ModelChunk | TokenUsage | ModelReply | BaseException] = SimpleQueue()
         shown = 0
-        with call_permit(self, _with_remaining_time(request, deadline)) as (place, _):
+        with call_permit(self, _with_remaining_time(request, deadline)) as (permit, _):
             pace = Pace.for_request(request, deadline, self._retry.clock)
             task = _LoopTask(_put_outcome(_request_stream(model, request, deadline.remaining_s(), items), items))
             try:
@@ -143,22 +143,22 @@ class PydanticAIProvider:
                         item = items.get(timeout=pace.allowed_s())
                     except Empty:
                         raise pace.error(self.name) from None
-                    place.note_answer(status=_status(item))
+                    permit.note_answer(status=_status(item))
                     if isinstance(item, BaseException):
                         raise self._failure(item) from item
                     if isinstance(item, ModelReply):
                         break
                     if isinstance(item, TokenUsage):
-                        place.note_usage(item)
+                        permit.note_usage(item)
                         continue
                     pace.begin()
-                    place.note_chunk(item)
+                    permit.request.add_chunk(item)
                     shown += len(item.text)
                     yield item
             finally:
                 task.cancel()
             reply = self._complete_reply(item, request, model)
-            place.set_usage(reply.usage)
+            permit.request.complete(reply.usage)
         if len(reply.text) > shown:  # half an emoji that was held back
             yield ModelChunk(text=reply.text[shown:])
         yield ModelChunk(reply=reply)

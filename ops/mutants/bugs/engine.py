@@ -253,7 +253,7 @@ BUGS = (
     ),
     Bug(
         "an endless stream of a user's own provider is not cut",
-        "brainq/models/asking/pace.py",
+        "brainq/models/asking/whole_call.py",
         "    return _read_in_thread(provider, request)",
         "    return provider.generate_stream(request)",
         ("tests/integration/models/test_stalls.py::test_an_endless_foreign_stream_is_cut",),

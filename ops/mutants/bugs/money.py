@@ -26,8 +26,8 @@ BUGS = (
     ),
     Bug(
         "what a stream had told of usage is forgotten when it is cut",
-        "brainq/models/asking/vendor_provider.py",
-        "place.note_usage(usage)",
+        "brainq/models/asking/open_answer.py",
+        "self._permit.note_usage(reader.usage)",
         "pass",
         CUT,
     ),

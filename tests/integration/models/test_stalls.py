@@ -14,8 +14,8 @@ from brainq import Brain, Limits
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
 from brainq.errors import ProviderError
-from brainq.models.asking.pace import paced_stream
 from brainq.models.asking.vendor_provider import VendorProvider
+from brainq.models.asking.whole_call import paced_stream
 from brainq.models.scripted import ScriptedProvider, fails, says
 from tests.integration.models.asking import WireName, vendor
 from tests.integration.models.wire_server import Answer, Exchange, WireServer

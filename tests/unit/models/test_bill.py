@@ -13,8 +13,9 @@ from brainq.errors import ProviderError
 from brainq.models.asking.bill import Allowance, Bill, BudgetExhausted
 from brainq.models.asking.failures import may_have_been_processed
 from brainq.models.asking.fallback import Fallback
-from brainq.models.asking.permits import permit_for, reply_with_permits, stream_with_permits
+from brainq.models.asking.permits import permit_for
 from brainq.models.asking.retry import Deadline, RetryPolicy, call_with_retry
+from brainq.models.asking.whole_call import reply_with_permits, stream_with_permits
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import record_calls
 from brainq.models.scripted import ScriptedProvider, fails, says
@@ -123,9 +124,9 @@ def test_each_try_inside_a_provider_is_counted() -> None:
             place.acquire(request, 5.0)
             self.tries += 1
             if self.tries < 4:
-                place.note_failure(cut("malformed"))
+                place.fail(cut("malformed"))
                 raise cut("malformed")
-            place.set_usage(TokenUsage(input_tokens=7, output_tokens=1))
+            place.request.complete(TokenUsage(input_tokens=7, output_tokens=1))
             place.settle()
             return says("Well.")
 

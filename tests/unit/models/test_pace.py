@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
@@ -88,7 +89,7 @@ def response_on(connection: socket.socket) -> Any:
 
 def test_a_cut_moves_earlier_and_later(pair: tuple[socket.socket, socket.socket]) -> None:
     ours, _ = pair
-    with DeadlineCut(response_on(ours), 1.0) as cutoff:
+    with closing(DeadlineCut(response_on(ours), 1.0)) as cutoff:
         cutoff.move(60.0)
         rang = cutoff._rings_at  # pyright: ignore[reportPrivateUsage]
         wait_until(lambda: cutoff._rings_at > rang + 30, "the timer rang and was set again")  # pyright: ignore[reportPrivateUsage]
@@ -98,8 +99,8 @@ def test_a_cut_moves_earlier_and_later(pair: tuple[socket.socket, socket.socket]
         assert ours.recv(1) == b""
 
 
-def test_the_last_word_stands(pair: tuple[socket.socket, socket.socket]) -> None:
-    with DeadlineCut(response_on(pair[0]), 60.0) as cutoff:
+def test_the_last_time_holds(pair: tuple[socket.socket, socket.socket]) -> None:
+    with closing(DeadlineCut(response_on(pair[0]), 60.0)) as cutoff:
         cutoff.finish_within(0.05)
         cutoff.move(60.0)
         wait_until(lambda: cutoff.fired, "the socket is shut down")
