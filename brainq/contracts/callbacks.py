@@ -144,10 +144,5 @@ class Callbacks:
     on_stream_chunk: Callable[[StreamChunk], object] | None = None
     on_turn_end: Callable[[TurnEnd], object] | None = None
 
-    @property
-    def hears_ends(self) -> bool:
-        """Whether somebody hears how calls end."""
-        return self.on_post_tool_use is not None
-
 
 CALLBACK_NAMES: tuple[str, ...] = tuple(field.name for field in fields(Callbacks))

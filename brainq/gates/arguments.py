@@ -135,7 +135,11 @@ class ToolArgValidator:
                 return parsed
             arguments, repairs = parsed
             canonical = None
-        compiled = self._compile(spec)
+        compiled = self._compiled.get(spec.name)
+        if compiled is None or compiled.spec is not spec:
+            compiled = self._compiled[spec.name] = _CompiledSchema(
+                spec, simple_check(spec.parameters), _validator(spec)
+            )
         text = _within_limits(spec, arguments, canonical)
         if isinstance(text, ToolDenied):
             return text
@@ -155,13 +159,6 @@ class ToolArgValidator:
         if errors:
             return _denial(spec, explain_errors(errors)).model_copy(update={"repairs": repairs})
         return ValidArguments(arguments, text, repairs)
-
-    def _compile(self, spec: ToolSpec) -> _CompiledSchema:
-        found = self._compiled.get(spec.name)
-        if found is None or found.spec is not spec:
-            found = _CompiledSchema(spec, simple_check(spec.parameters), _validator(spec))
-            self._compiled[spec.name] = found
-        return found
 
 
 def _validator(spec: ToolSpec) -> SchemaValidator:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,13 +50,8 @@ class ReplayControl:
 # The gate for tools that were blocked for the rest of the turn.
 
 
-def judge_blocked(tool: str, blocked: Collection[str]) -> ToolDenied | None:
-    """Deny a call of a tool in `blocked`; None: go on.
-
-    A tool is blocked by itself (`RunContext.block_tool`) or by the pre-hook (`Deny(block_tool=True)`).
-    """
-    if tool not in blocked:
-        return None
+def _blocked_denial(tool: str) -> ToolDenied:
+    """For a tool that was blocked by itself (`RunContext.block_tool`) or by the pre-hook (`Deny(block_tool=True)`)."""
     return ToolDenied(
         reason="blocked", message=f"The tool {tool} is blocked for the rest of this turn. Go on without it."
     )
@@ -199,8 +194,8 @@ def _judge(call: ToolCall, bench: _GateRun) -> Verdict:
     asked = _NO_HASH if canonical is None else hashes_of(spec.name, canonical)
     if spec.is_guarded and canonical is not None and (denied := bench.facts.replay.judge(asked[1])):
         return Denied(call, denied)
-    if denied := judge_blocked(spec.name, bench.blocked):
-        return Denied(call, denied)
+    if spec.name in bench.blocked:
+        return Denied(call, _blocked_denial(spec.name))
     if bench.hook is not None:
         use = PreToolUse(bench.facts.turn_id, bench.facts.session_id, call, spec)
         verdict = judge_by_hook(bench.hook, use)

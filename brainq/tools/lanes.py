@@ -22,22 +22,19 @@ Schema = Mapping[str, Any]
 
 
 def lanes_of(spec: ToolSpec, arguments: Mapping[str, Any], session_id: str) -> tuple[str, ...]:
-    """The lanes a call must hold before it may start, sorted, without repeats.
+    """The lanes that a call holds while it runs: none of a read, and of another call its resource keys."""
+    return () if spec.effect.is_read else resource_keys(spec, arguments, session_id)
 
-    A read holds none. Another call holds what its resources name, or its session's lane if they name
-    nothing. Raises InvalidInput, naming tool and template, if an argument that a template needs is missing, or is no
-    plain value.
+
+def resource_keys(spec: ToolSpec, arguments: Mapping[str, Any], session_id: str) -> tuple[str, ...]:
+    """What a call works on, sorted, without repeats: two reads that share a key are kept in separate waves, and
+    another call holds the lanes of these names. A call that is no read and names nothing works on its session.
+
+    Raises InvalidInput, naming tool and template, if an argument that a template needs is missing, or is not a plain
+    value.
     """
-    if spec.effect.is_read:
-        return ()
-    return resource_keys_of(spec, arguments, session_id) or (f"session:{session_id}",)
-
-
-def resource_keys_of(spec: ToolSpec, arguments: Mapping[str, Any], session_id: str) -> tuple[str, ...]:
-    """What a call works on, sorted, without repeats: two reads that share a key are kept in separate waves.
-
-    Raises InvalidInput like `lanes_of`.
-    """
+    if not spec.resources:
+        return () if spec.effect.is_read else (f"session:{session_id}",)
     return tuple(sorted({_fill_template(spec, template, arguments, session_id) for template in spec.resources}))
 
 

@@ -15,7 +15,6 @@ from brainq.contracts.callbacks import StreamChunk
 from brainq.contracts.claim import StepAttempt, StepOverBudget, TurnClaim
 from brainq.contracts.event import EventKind
 from brainq.contracts.model import (
-    LostRequest,
     ModelReply,
     ModelRequest,
     ModelRetry,
@@ -79,14 +78,11 @@ class AttemptAccount:
 
     def so_far(self) -> tuple[Spend, ...]:
         """See Account."""
-        return self._spends(self.bill.so_far()) or (self.unsent,)
+        return lost_spends("lost", self.step, self.bill.so_far(), self.price) or (self.unsent,)
 
     def close(self, outcome: ModelReply | BaseException) -> tuple[Spend, ...]:
         """The attempt is over: what it lost."""
-        return self._spends(self.bill.close(outcome))
-
-    def _spends(self, lost: tuple[LostRequest, ...]) -> tuple[Spend, ...]:
-        return lost_spends("lost", self.step, lost, self.price)
+        return lost_spends("lost", self.step, self.bill.close(outcome), self.price)
 
 
 # The attempts at one step: each is paid for once, asks the model, and publishes its text.

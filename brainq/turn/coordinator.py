@@ -71,15 +71,6 @@ BEGIN_RANKS = {"high": 1, "normal": 2, "low": 3}
 MAX_PERMIT_WAIT_MS = 86_400_000  # so long after it became active a turn waits for no place any more
 
 
-def queue_position_to_leave(view: TurnView, did: str) -> str:
-    """The queue that the turn is done with, as `stands` names it; "" for none. It was rung to ask for its place: now it
-    has had it, is over, or was answered by another model. One that waits again, or was lost, keeps its place."""
-    if not view.stands or did.startswith("waits for ") or did == "lost":
-        return ""
-    step = int(view.stands.rsplit(" ", 2)[-2])  # of its ticket: the session, the turn, the step and what it is for
-    return view.stands if step > view.step or view.step == 0 else ""
-
-
 def requester_of(view: TurnView) -> Requester:
     """What goes on, and what another turn waits for, goes before what has not begun: else that takes the places, and
     nothing is ever done. Its deadline does not run while it waits: what it has done is not lost because many began at
@@ -221,7 +212,8 @@ class Coordinator:
             work = self._brains.of(view.request.brain)
             trying = self._patience.for_turn(view)
             if work is None:
-                return self._leave_queue(view, self._end_unserved(claim, view, trying))
+                did = self._end_unserved(claim, view, trying)
+                return self._leave_queue(view, did) if view.stands else did
             request = work.brain.complete(view.request)
             if request is not view.request:
                 view = replace(view, request=request)
@@ -229,13 +221,17 @@ class Coordinator:
             with in_span(advance_span(claim, view, parked), redact=work.brain.redact_logs) as span:
                 did = self._act_with_permits(work, claim, view, ownership, trying)
                 span.set_attribute(names.DID, did)
-            return self._leave_queue(view, did)
+            return self._leave_queue(view, did) if view.stands else did
 
     def _leave_queue(self, view: TurnView, did: str) -> str:
-        """What was done. No place in a line is kept that nobody will take."""
-        if view.stands and (left := queue_position_to_leave(view, did)):
+        """What was done. The turn was rung to ask for its place in a queue. It leaves that when it has had the place, is
+        over, or was answered by another model; it keeps its place where it waits again, or was lost."""
+        if did.startswith("waits for ") or did == "lost":
+            return did
+        step = int(view.stands.rsplit(" ", 2)[-2])  # of its ticket: the session, the turn, the step and what it is for
+        if step > view.step or view.step == 0:
             try:
-                self._taking.limits.leave(left)
+                self._taking.limits.leave(view.stands)
             except Exception as failure:  # once it is first it is found that nobody comes
                 log.warning("a line was not left", turn_id=view.request.turn_id, why=type(failure).__name__)
         return did

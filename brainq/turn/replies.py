@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
 
 from brainq.brain.brain import Brain
 from brainq.contracts.claim import CallsOverBudget, TurnClaim
@@ -60,26 +59,32 @@ class ReplyHandler:
             text = reply.text if answered else end.text
             message = Message(role="assistant", content=text, turn=claim.turn_id, step=step, reasoning=reply.reasoning)
             return LoopEnd(end, message, cost.spend, tail, cost.lost)
+        return self._commit_calls(claim, view, step, reply, cost, tail, trying)
+
+    def _commit_calls(
+        self,
+        claim: TurnClaim,
+        view: TurnView,
+        step: int,
+        reply: ModelReply,
+        cost: ReplyCost,
+        tail: str,
+        trying: OutageRetry,
+    ) -> StepOutcome:
+        """Judge the calls, plan those that may run, and commit them. Those that the budget refuses are denied."""
         verdicts = judge_reply(self._brain, view, step, reply)
         plan = plan_calls(self._brain, view, step, reply, verdicts)
-        if plan.asks_people:
+        if any(call.ask is not None for call in plan.calls):
             refused = trying(partial(self._over_budget, claim, plan))
             plan = plan_calls(self._brain, view, step, reply, deny_over_budget(verdicts, refused))
             trying(partial(self._ask_people, claim, plan))
-        commit = partial(self._commit, claim, step, cost, tail)
-        done = trying(partial(commit, plan))
-        if isinstance(done, CallsOverBudget):
-            # The others are paid for now, so that this commit is refused nothing.
+        while True:
+            commit = partial(self._turns.commit_calls, claim, step, plan.message, plan.calls, cost.spend, tail)
+            done = trying(partial(commit, plan.block_tools, lost=cost.lost))
+            if not isinstance(done, CallsOverBudget):
+                return CallsCommitted() if done == "COMMITTED" else None
+            # The others are paid for now, so that the next commit is refused nothing.
             plan = plan_calls(self._brain, view, step, reply, deny_over_budget(verdicts, done.calls))
-            done = trying(partial(commit, plan))
-        return CallsCommitted() if done == "COMMITTED" else None
-
-    def _commit(
-        self, claim: TurnClaim, step: int, cost: ReplyCost, tail: str, plan: CallPlan
-    ) -> CallsOverBudget | Literal["COMMITTED", "LOST"]:
-        return self._turns.commit_calls(
-            claim, step, plan.message, plan.calls, cost.spend, tail, plan.block_tools, lost=cost.lost
-        )
 
     def _ask_again(
         self,

@@ -79,7 +79,8 @@ class TextTail:
         """The text that goes out with the commit. First what was not written, or in doubt, is made sure of."""
         if self._kind is not EventKind.TEXT_DELTA:
             self._pack()
-        trying(self._write)
+        if self._waiting:
+            trying(self._write)
         text = "".join(self._parts)
         self._parts.clear()
         return text

@@ -23,6 +23,7 @@ import brainq
 from brainq import Brain, Effect, ScriptedProvider
 from brainq.broker import names
 from brainq.client.internals import wiring_of
+from brainq.models.asking.pace import keeps_limits
 from brainq.models.base import ModelChunk, ModelRequest
 from brainq.models.scripted import calls, says
 from brainq.settings.deployment import load_settings
@@ -63,6 +64,7 @@ class Provider(ScriptedProvider):
         super().__init__([calls((kind, {"path": "a"})), says("done")])
         self._walk = walk
 
+    @keeps_limits  # as the one that it overrides: it is read in the caller's thread
     def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
         yield from super().generate_stream(request)
         self._walk.is_on = not any(message.role == "tool" for message in request.messages)

@@ -260,7 +260,7 @@ def test_a_decider_that_died_before_sql_was_told(pumps: Pumps, monkeypatch: pyte
     ran: list[str] = []
     pump, handle, approval = parked(pumps, ran)
     with monkeypatch.context() as dying:
-        dying.setattr(ApprovalDesk, "_tell_sql", _dies)
+        dying.setattr(ApprovalDesk, "_record_in_sql", _dies)
         with pytest.raises(KeyboardInterrupt):
             pump.client.approve(approval.id, by="Ann")
     assert pump.client.approvals() == ()

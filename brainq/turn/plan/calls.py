@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from brainq.brain.brain import Brain
@@ -15,11 +16,10 @@ from brainq.contracts.ids import call_id
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply
 from brainq.contracts.status import Effect
-from brainq.contracts.tool import ToolSpec
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import TurnView
 from brainq.gates.chain import Allowed, Denied, GateFacts, ReplayControl, Verdict, judge_calls
-from brainq.tools.lanes import lanes_of, resource_keys_of
+from brainq.tools.lanes import resource_keys
 from brainq.tools.outcome_text import outcome_text
 from brainq.turn.client_tools import client_call, turn_specs
 from brainq.turn.plan.approval import approval_for
@@ -33,12 +33,10 @@ SUMMARY_SOURCE = "a summary"
 
 
 def untrusted_sources(brain: Brain, view: TurnView) -> tuple[str, ...]:
-    """The untrusted tools whose results the model has read, each once; empty where the brain has no such policy.
+    """The untrusted tools whose results the model has read, each once, for a brain with a policy about them.
 
     What a compaction has dropped cannot be looked at any more: its summary counts as untrusted.
     """
-    if brain.after_untrusted is None:
-        return ()
     is_session = brain.after_untrusted == "ask_in_session"
     messages = view.history.messages if is_session else view.own
     names = [*view.opening, *(message.name for message in messages if message.role == "tool")]
@@ -72,29 +70,44 @@ class CallPlan:
         """The calls that are to run, in the model's order."""
         return tuple(call.id for call in self.calls if not call.denied)
 
-    @property
-    def asks_people(self) -> bool:
-        return any(call.ask is not None for call in self.calls)
-
 
 def judge_reply(brain: Brain, view: TurnView, step: int, reply: ModelReply) -> list[Verdict]:
     """The calls of `reply` through the gates that come before a call; hooks of the brain run here, once."""
     turn_id, session_id = view.request.turn_id, view.request.session_id
     facts = GateFacts(turn_id, session_id, ReplayControl(view.succeeded, view.write_epoch), view.blocked)
     calls = _with_own_ids(reply, step)
-    judged = _judge_in_order(calls[:MAX_CALLS_A_REPLY], facts, brain, view.request)
+    tools = turn_specs(brain, view.request)
+    hook = cast("PreToolHook | None", brain.callbacks.on_pre_tool_use)  # a brain makes async ones plain
+    keys_of = partial(resource_keys, session_id=session_id)
+    judged = judge_calls(calls[:MAX_CALLS_A_REPLY], facts, tools, hook, keys_of=keys_of)
     return judged + [_one_too_many(call, len(calls)) for call in calls[MAX_CALLS_A_REPLY:]]
 
 
 def plan_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, verdicts: Sequence[Verdict]) -> CallPlan:
     """Put the judged calls of `reply` in order; those that a person must let through carry why."""
-    turn_id = view.request.turn_id
-    planned = _waves(brain, verdicts, view, step)
+    request = view.request
+    running = [verdict for verdict in verdicts if isinstance(verdict, Allowed)]
+    shapes = [
+        Schedulable(
+            verdict.spec.effect,
+            frozenset(verdict.keys) if verdict.spec.effect.is_read else frozenset(),
+            is_client=verdict.spec.name not in brain.tools,
+        )
+        for verdict in running
+    ]
+    waves = iter(ToolScheduler(parallel=brain.parallel_tools).waves(shapes))
+    untrusted = () if brain.after_untrusted is None else untrusted_sources(brain, view)
+    planned = tuple(
+        _planned_call(brain, verdict, next(waves), request, untrusted)
+        if isinstance(verdict, Allowed)
+        else _denied_call(brain, verdict, request, step)
+        for verdict in verdicts
+    )
     message = Message(
         role="assistant",
         content=reply.text,
         calls=tuple(verdict.call for verdict in verdicts),
-        turn=turn_id,
+        turn=request.turn_id,
         step=step,
         reasoning=reply.reasoning,
     )
@@ -121,18 +134,6 @@ def _one_too_many(call: ToolCall, count: int) -> Denied:
 def _with_object(call: ToolCall) -> ToolCall:
     """The call as a service takes it back: arguments that are no JSON object are left out."""
     return call.model_copy(update={"arguments": {}}) if isinstance(call.arguments, str) else call
-
-
-def _judge_in_order(calls: Sequence[ToolCall], facts: GateFacts, brain: Brain, request: TurnRequest) -> list[Verdict]:
-    def keys_of(spec: ToolSpec, arguments: dict[str, Any]) -> tuple[str, ...]:
-        if spec.effect.is_read:
-            return resource_keys_of(spec, arguments, request.session_id)
-        # A client's tool runs where no lane of ours reaches.
-        return lanes_of(spec, arguments, request.session_id) if spec.name in brain.tools else ()
-
-    tools = turn_specs(brain, request)
-    hook = cast("PreToolHook | None", brain.callbacks.on_pre_tool_use)  # a brain makes async ones plain
-    return judge_calls(calls, facts, tools, hook, keys_of=keys_of)
 
 
 def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, tell: AskAgain) -> CallPlan:
@@ -167,39 +168,19 @@ def deny_over_budget(verdicts: Sequence[Verdict], refused: Collection[str]) -> l
     ]
 
 
-def _waves(brain: Brain, verdicts: Sequence[Verdict], view: TurnView, step: int) -> tuple[PlannedCall, ...]:
-    request, untrusted = view.request, untrusted_sources(brain, view)
-    running = [verdict for verdict in verdicts if isinstance(verdict, Allowed)]
-    shapes = [
-        Schedulable(
-            v.spec.effect,
-            frozenset(v.keys) if v.spec.effect.is_read else frozenset(),
-            is_client=v.spec.name not in brain.tools,
-        )
-        for v in running
-    ]
-    numbers = iter(ToolScheduler(parallel=brain.parallel_tools).waves(shapes))
-    return tuple(
-        _planned_call(brain, verdict, next(numbers), request, untrusted)
-        if isinstance(verdict, Allowed)
-        else _denied_call(brain, verdict, request, step)
-        for verdict in verdicts
-    )
-
-
 def _planned_call(
     brain: Brain, verdict: Allowed, wave: int, request: TurnRequest, untrusted: Sequence[str]
 ) -> PlannedCall:
     spec, tool = verdict.spec, brain.tools.get(verdict.spec.name)
-    lanes = () if spec.effect.is_read else verdict.keys
+    # A client's tool runs where no lane of ours reaches.
+    lanes = () if spec.effect.is_read or tool is None else verdict.keys
+    hooked = brain.callbacks.on_post_tool_use is not None
     return PlannedCall(
         id=verdict.call.id,
         tool=spec.name,
         effect=spec.effect,
         wave=wave,
-        arguments_json=call_json(
-            verdict.arguments, verdict.args_hash, lanes, request, hooked=brain.callbacks.hears_ends
-        ),
+        arguments_json=call_json(verdict.arguments, verdict.args_hash, lanes, request, hooked=hooked),
         args_hash=verdict.args_hash,
         fingerprint=verdict.fingerprint,
         cap_ms=int(spec.timeout_s * 1000),

@@ -18,6 +18,7 @@ class Schedulable:
     is_client: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolScheduler:
     """Puts calls into numbered waves; waves run one after another.
 
@@ -27,8 +28,7 @@ class ToolScheduler:
     call has a wave of its own, but for neighbours that the client runs: what it does is its own to order.
     """
 
-    def __init__(self, *, parallel: bool = True) -> None:
-        self._parallel = parallel
+    parallel: bool = True
 
     def waves(self, calls: Sequence[Schedulable]) -> list[int]:
         """The wave of each call, counted from 1, in the calls' order.
@@ -41,7 +41,7 @@ class ToolScheduler:
         wave, used, is_open, all_client = 0, set[str](), False, False
         for call in calls:
             shares = call.is_client or call.effect.is_read
-            may = self._parallel or (all_client and call.is_client)
+            may = self.parallel or (all_client and call.is_client)
             if not (may and is_open and shares and not (call.resources & used)):
                 wave, used, all_client = wave + 1, set(), True
             used |= call.resources

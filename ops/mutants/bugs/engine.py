@@ -37,7 +37,7 @@ BUGS = (
     Bug(
         "parallel_tools=False is not heard",
         "brainq/turn/plan/scheduler.py",
-        "may = self._parallel or (all_client and call.is_client)",
+        "may = self.parallel or (all_client and call.is_client)",
         "may = True",
         PLAN,
     ),
@@ -51,8 +51,8 @@ BUGS = (
     Bug(
         "a blocked tool runs on",
         "brainq/gates/chain.py",
-        "if tool not in blocked:",
-        "if tool not in blocked or len(blocked) == 1:",
+        "if spec.name in bench.blocked:",
+        "if spec.name in bench.blocked and len(bench.blocked) > 1:",
         ("tests/unit/gates/test_chain.py",),
     ),
     Bug(
@@ -79,8 +79,8 @@ BUGS = (
     Bug(
         "more calls a reply than are taken",
         "brainq/turn/plan/calls.py",
-        "_judge_in_order(calls[:MAX_CALLS_A_REPLY],",
-        "_judge_in_order(calls,",
+        "judge_calls(calls[:MAX_CALLS_A_REPLY],",
+        "judge_calls(calls,",
         PLAN,
     ),
     Bug(

@@ -47,7 +47,13 @@ BUGS = (
         "view.history.messages",
         UNTRUSTED,
     ),
-    Bug("the policy asks for nothing", "brainq/turn/plan/calls.py", "untrusted_sources(brain, view)", "()", INJECTED),
+    Bug(
+        "the policy asks for nothing",
+        "brainq/turn/plan/calls.py",
+        "() if brain.after_untrusted is None else untrusted_sources(brain, view)",
+        "()",
+        INJECTED,
+    ),
     Bug(
         "reads ask after untrusted results, too",
         "brainq/turn/plan/approval.py",

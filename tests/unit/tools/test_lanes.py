@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from brainq.contracts.status import Effect
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput, ToolSchemaError
-from brainq.tools.lanes import MAX_KEY_CHARS, lanes_of, resource_keys_of
+from brainq.tools.lanes import MAX_KEY_CHARS, lanes_of, resource_keys
 from brainq.tools.tool import make_tool
 
 SCHEMA = {"type": "object", "properties": {"path": {}, "to": {"default": "home"}, "n": {}}}
@@ -58,8 +58,8 @@ def test_a_read_has_resource_keys_but_no_lanes() -> None:
     read = spec(Effect.READ_ONLY, "note:{path}")
 
     assert lanes_of(read, {"path": "a"}, "s1") == ()
-    assert resource_keys_of(read, {"path": "a"}, "s1") == ("note:a",)
-    assert resource_keys_of(spec(Effect.READ_ONLY), {}, "s1") == ()
+    assert resource_keys(read, {"path": "a"}, "s1") == ("note:a",)
+    assert resource_keys(spec(Effect.READ_ONLY), {}, "s1") == ()
 
 
 def test_a_missing_argument_is_named_with_tool_and_template() -> None:
