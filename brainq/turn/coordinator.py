@@ -224,8 +224,8 @@ class Coordinator:
             return self._leave_queue(view, did) if view.stands else did
 
     def _leave_queue(self, view: TurnView, did: str) -> str:
-        """What was done. The turn was rung to ask for its place in a queue. It leaves that when it has had the place, is
-        over, or was answered by another model; it keeps its place where it waits again, or was lost."""
+        """What was done. The turn was rung to ask for its place in a queue. It leaves that once it has had the place,
+        is over, or was answered by another model. It keeps its place where it waits again, or was lost."""
         if did.startswith("waits for ") or did == "lost":
             return did
         step = int(view.stands.rsplit(" ", 2)[-2])  # of its ticket: the session, the turn, the step and what it is for
