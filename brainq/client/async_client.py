@@ -16,7 +16,7 @@ from brainq.client.hold import Flag
 from brainq.client.internals import wiring_of
 from brainq.client.lists import PAGE_SIZE, iterate_pages_async
 from brainq.client.memories import Memories
-from brainq.client.options import SubmitOptions, TurnFilters
+from brainq.client.options import SubmitOptions, TurnFilters, takes_submit_options
 from brainq.client.runtime_state import TurnBudget, TurnRuntimeState
 from brainq.client.session import Session
 from brainq.contracts.history import ListedSession, ListedTurn
@@ -115,6 +115,7 @@ class AsyncSession:
         self._sync = session
         self.session_id = session.session_id
 
+    @takes_submit_options
     async def submit(self, user_message: str, **options: Unpack[SubmitOptions]) -> AsyncTurnHandle:
         """See `Client.submit`."""
         handle = await self._threads.run_action(self._sync.submit, user_message, **options)
@@ -193,11 +194,13 @@ class AsyncClient:
         """See `Client.memories`."""
         return AsyncMemories(self._threads, self._sync.memories)
 
+    @takes_submit_options
     async def submit(self, session_id: str, user_message: str, **options: Unpack[SubmitOptions]) -> AsyncTurnHandle:
         """See `Client.submit` for the options."""
         sync = await self._threads.run_action(self._sync.submit, session_id, user_message, **options)
         return AsyncTurnHandle(self._sync, self._threads, sync)
 
+    @takes_submit_options
     async def run(
         self, session_id: str, user_message: str, *, timeout_s: float | None = None, **options: Unpack[SubmitOptions]
     ) -> TurnResult:

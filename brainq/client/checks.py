@@ -70,6 +70,15 @@ def text(field: str, text: object, max_chars: int) -> str:
     return _without_surrogates(field, text)
 
 
+def name(by: object) -> str:
+    """Who decides, for the record; it may be empty."""
+    return text("by", by, MAX_NAME_CHARS)
+
+
+def args_hash(value: object) -> str | None:
+    return None if value is None else text("args_hash", value, 200)
+
+
 def expected_turn(turn_id: object) -> str | None:
     return None if turn_id is None else check_turn_id("expected_turn_id", turn_id)
 

@@ -6,33 +6,35 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Literal, Self, Unpack, cast
+from typing import Any, Literal, Self, Unpack
 
 from brainq.brain.brains import BrainsArgument, read_brains
 from brainq.brain.loading import load_brains
-from brainq.client import checks, progress, schedules
+from brainq.client import checks, progress
 from brainq.client.fleet import MAX_RECENT_TURNS, WINDOW, fleet_activity, read_fleet
 from brainq.client.handle import TurnHandle
 from brainq.client.internals import raises_unreachable, translate_unreachable
 from brainq.client.lists import PAGE_SIZE, checked_filter, find_turn, iterate_pages, list_deliveries, make_turn_list
 from brainq.client.memories import Memories
 from brainq.client.metrics import read_metrics
-from brainq.client.options import Cancelled, SubmitOptions, TurnFilters
+from brainq.client.options import (
+    Cancelled,
+    ContentFilters,
+    SubmitOptions,
+    TurnFilters,
+    submit_fields,
+    takes_submit_options,
+)
 from brainq.client.runtime_state import TurnRuntimeState
+from brainq.client.schedules import ScheduleVerbs
 from brainq.client.session import Session
-from brainq.contracts.file import File
 from brainq.contracts.fleet import Fleet, FleetActivity
-from brainq.contracts.history import ListedSession, ListedTurn, Sort
-from brainq.contracts.ids import ALL_SESSIONS, check_id, check_prefixes
-from brainq.contracts.message import Message
-from brainq.contracts.model_options import ModelOptions, OptionsFields
+from brainq.contracts.history import ListedSession, ListedTurn
+from brainq.contracts.ids import check_id, check_prefixes
 from brainq.contracts.people import Approval
-from brainq.contracts.schedule import Missed, OnRunning, Schedule
-from brainq.contracts.tool import ClientTool
-from brainq.contracts.turn import Limits, LimitsFields, LimitsOverride, OnBusy, Priority, TurnKind, TurnResult
+from brainq.contracts.turn import TurnResult
 from brainq.contracts.webhook import DeliveryRow
-from brainq.errors import InvalidInput, TurnNotFound
-from brainq.gates.answer_schema import OutputSchema
+from brainq.errors import TurnNotFound
 from brainq.observe.turn_spans import submit_span
 from brainq.people.admission import read_submit
 from brainq.people.outside import Taken
@@ -42,7 +44,7 @@ from brainq.wiring import Wiring
 
 
 @raises_unreachable
-class Client:
+class Client(ScheduleVerbs):
     """Submits turns. Thread-safe; one a process is enough.
 
     client = Client()                    # settings and brain from BRAINQ_..., and .env in the working directory
@@ -69,37 +71,8 @@ class Client:
         """What brains remember over turns, to be listed and forgotten."""
         return Memories(self)
 
-    def submit(
-        self,
-        session_id: str,
-        user_message: str,
-        *,
-        request_key: str | None = None,
-        turn_id: str | None = None,
-        model: str | None = None,
-        provider: str | None = None,
-        system_prompt: str | None = None,
-        skill_context: str | None = None,
-        output_schema: OutputSchema | None = None,
-        cwd: str | None = None,
-        limits: Limits | LimitsOverride | LimitsFields | None = None,
-        options: ModelOptions | OptionsFields | None = None,
-        show_citations: bool | None = None,
-        prompt_id: str | None = None,
-        prompt_version: str | None = None,
-        prompt_tags: tuple[str, ...] | list[str] = (),
-        metadata: dict[str, Any] | None = None,
-        on_busy: OnBusy = "enqueue",
-        priority: Priority = "normal",
-        kind: TurnKind = "chat",
-        seed: Literal["session", "empty"] = "session",
-        readiness: bool | None = None,
-        attachments: Sequence[File | Mapping[str, Any]] = (),
-        greeting: str | None = None,
-        history: Sequence[Message | Mapping[str, Any]] = (),
-        client_tools: Sequence[ClientTool | Mapping[str, Any]] = (),
-        brain: str | None = None,
-    ) -> TurnHandle:
+    @takes_submit_options
+    def submit(self, session_id: str, user_message: str, **options: Unpack[SubmitOptions]) -> TurnHandle:
         """Accept a turn; returns once SQL has it.
 
         request_key   the same key again is the same turn: nothing is submitted twice
@@ -131,50 +104,24 @@ class Client:
                       `handle.give_result(call_id, ...)`
         brain         the name of the brain that is to have the turn; by default the first. A message that goes into
                       another turn is that turn's brain's
-        The other arguments override the brain for this turn.
+        turn_id       an id of yours for the turn; the same id again is the same turn
+        metadata      small JSON of yours, which callbacks get back; `prompt_tags` are kept with the turn, too
+        model, provider, system_prompt, skill_context, cwd, show_citations, prompt_id, prompt_version
+                      those of this turn, over the brain's
 
         Raises InvalidInput naming the field, before anything is stored; SubmitConflict when the
         request_key or turn_id was used with other content; SessionBusy; QueueFull where too many turns wait;
         MailboxFull where it is input; Unreachable, whose `request_key` makes a second try the same turn.
         """
-        request, files = read_submit(
-            {
-                "turn_id": turn_id,
-                "session_id": session_id,
-                "user_message": user_message,
-                "request_key": request_key,
-                "model": model,
-                "provider": provider,
-                "system_prompt": system_prompt,
-                "skill_context": skill_context,
-                "output_schema": output_schema,
-                "cwd": cwd,
-                "limits": _limits_fields(limits),
-                "options": options,
-                "show_citations": show_citations,
-                "prompt_id": prompt_id,
-                "prompt_version": prompt_version,
-                "prompt_tags": prompt_tags,
-                "metadata": metadata,
-                "on_busy": on_busy,
-                "priority": priority,
-                "kind": kind,
-                "seed": seed,
-                "readiness": readiness,
-                "greeting": greeting,
-                "attachments": attachments,
-                "history": history,
-                "client_tools": client_tools,
-                "brain": brain,
-            },
-            self._wiring.settings.file_limits,
-        )
+        fields = {**submit_fields("submit", options), "session_id": session_id, "user_message": user_message}
+        request, files = read_submit(fields, self._wiring.settings.file_limits)
         with translate_unreachable(request_key=request.key), submit_span(request) as request:
             submitted = self._wiring.people.intake.submit(request, files)
         return TurnHandle(
             self, submitted.session_id, submitted.turn_id, created=submitted.created, joined=submitted.receipt
         )
 
+    @takes_submit_options
     def run(
         self, session_id: str, user_message: str, *, timeout_s: float | None = None, **options: Unpack[SubmitOptions]
     ) -> TurnResult:
@@ -190,81 +137,6 @@ class Client:
         if handle.wait(progress.NEEDS_CALLER, timeout_s) == "parked":
             raise progress.turn_parked_error(handle.turn_id, handle.session_id, handle.snapshot(), handle.approvals())
         return handle.result()
-
-    def schedule(
-        self,
-        name: str,
-        session_id: str,
-        user_message: str,
-        *,
-        when: object = None,
-        at: datetime | None = None,
-        in_s: float | None = None,
-        zone: str = "UTC",
-        on_running: OnRunning = "skip",
-        missed: Missed = "once",
-        **options: Unpack[SubmitOptions],
-    ) -> Schedule:
-        """Have a turn begin at a time, once or again and again. The same name again sets its schedule anew.
-
-        name         such as `acme:daily-report`; like a session's it begins with its tenant's prefix
-        session_id   {date} and {time} in it are those of the due instant in `zone`, such as `acme:report-{date}`
-        when         repeated, as Celery's beat takes it: `crontab(...)`, `schedule(...)`, a timedelta, seconds; or a
-                     crontab's text, `*/5 9-17 * * mon-fri`
-        at, in_s     once: at this time, which has a time zone; in so many seconds
-        zone         an IANA time zone, by which a crontab goes
-        on_running   where the turn of the last run has not ended: `skip` this one, or `queue` it
-        missed       runs that could not begin when they were due: `once` for all of them, or `skip`
-        options      as `submit` takes them, but for what belongs to one turn
-
-        A due instant is one turn, whichever process dies: its request key is made of schedule and instant. Raises
-        InvalidInput naming the field, and SchedulesFull where its tenant has as many as it may have.
-        """
-        limits = _limits_fields(options.get("limits"))
-        fields = {**options, "limits": limits}
-        row = schedules.schedule_row(
-            self._wiring, name, session_id, user_message, when, at, in_s, zone, on_running, missed, fields
-        )
-        return schedules.set_schedule(self._wiring, row)
-
-    def schedules(
-        self,
-        limit: int = 1000,
-        name_prefixes: Sequence[str] | None = None,
-        session_prefixes: Sequence[str] | None = None,
-        *,
-        after: str = "",
-    ) -> tuple[Schedule, ...]:
-        """Schedules by name.
-
-        name_prefixes      only those that begin with one of these prefixes, such as ("acme:",)
-        session_prefixes   only those whose session begins with one of these
-        after      the last name of the page at hand
-        """
-        by_name = (ALL_SESSIONS,) if name_prefixes is None else check_prefixes("name_prefixes", name_prefixes)
-        by_session = (
-            (ALL_SESSIONS,) if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes)
-        )
-        rows = self._wiring.store.schedules.list(by_name, checks.limit(limit), by_session, after)
-        return tuple(schedules.schedule_from_row(row) for row in rows)
-
-    def find_schedule(self, name: str) -> Schedule:
-        """Raises ScheduleNotFound."""
-        return schedules.schedule_from_row(schedules.get_schedule(self._wiring, name))
-
-    def pause_schedule(self, name: str) -> Schedule:
-        """Nothing of it begins until it is resumed. Raises ScheduleNotFound."""
-        schedules.get_schedule(self._wiring, name)
-        self._wiring.store.schedules.pause(name)
-        return schedules.schedule_from_row(schedules.get_schedule(self._wiring, name))
-
-    def resume_schedule(self, name: str) -> Schedule:
-        """It goes on with its next due instant; what was due meanwhile is left out. Raises ScheduleNotFound."""
-        return schedules.resume_schedule(self._wiring, name)
-
-    def remove_schedule(self, name: str) -> bool:
-        """False where there is none. Turns that it has begun go on."""
-        return self._wiring.store.schedules.remove(name)
 
     def handle(self, turn_id: str) -> TurnHandle:
         """The handle of a turn submitted earlier, by any process. Raises TurnNotFound."""
@@ -292,20 +164,8 @@ class Client:
         limit: int = 50,
         session_prefixes: Sequence[str] | None = None,
         *,
-        brain: str | None = None,
-        ending: str | None = None,
-        stop_reason: str | None = None,
-        failing: bool = False,
-        min_cost_usd: float | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        text: str = "",
-        strategy: str | None = None,
-        search: str = "",
-        sort: Sort = "newest",
-        metadata: Mapping[str, Any] | None = None,
-        prompt_tags: Sequence[str] = (),
         after: str | None = None,
+        **filters: Unpack[ContentFilters],
     ) -> tuple[ListedTurn, ...]:
         """Turns of all sessions, the newest first.
 
@@ -334,25 +194,8 @@ class Client:
         Pages follow each other without a gap or a repeat while turns are added. What a turn that has not ended does
         comes from Redis, for a page in two round trips. Raises InvalidInput.
         """
-        filters = checked_filter(
-            session,
-            state,
-            session_prefixes,
-            brain=brain,
-            ending=ending,
-            stop_reason=stop_reason,
-            failing=failing,
-            min_cost_usd=min_cost_usd,
-            since=since,
-            until=until,
-            text=text,
-            strategy=strategy,
-            search=search,
-            sort=sort,
-            metadata=metadata,
-            prompt_tags=prompt_tags,
-        )
-        return make_turn_list(self._wiring).turns(filters, limit, after)
+        wanted = checked_filter(session, state, session_prefixes, **filters)
+        return make_turn_list(self._wiring).turns(wanted, limit, after)
 
     def iterate_turns(self, **filters: Unpack[TurnFilters]) -> Iterator[ListedTurn]:
         """Every turn that `turns` would list, page by page as it is needed."""
@@ -452,7 +295,7 @@ class Client:
         Raises ApprovalDecided when it was denied, has expired, or its turn is over; ApprovalNotFound.
         """
         return self._wiring.people.approvals.approve(
-            checks.approval(approval_id), by=_checked_name(by), args_hash=_checked_hash(args_hash)
+            checks.approval(approval_id), by=checks.name(by), args_hash=checks.args_hash(args_hash)
         )
 
     def deny(self, approval_id: str, reason: str = "", *, by: str = "") -> Approval:
@@ -460,7 +303,7 @@ class Client:
         return self._wiring.people.approvals.deny(
             checks.approval(approval_id),
             reason=checks.text("reason", reason, checks.MAX_COMMENT_CHARS),
-            by=_checked_name(by),
+            by=checks.name(by),
         )
 
     def edit(
@@ -473,7 +316,7 @@ class Client:
         Raises InvalidInput when they do not fit the tool's schema, else as `approve`.
         """
         return self._wiring.people.approvals.edit(
-            checks.approval(approval_id), arguments, by=_checked_name(by), args_hash=_checked_hash(args_hash)
+            checks.approval(approval_id), arguments, by=checks.name(by), args_hash=checks.args_hash(args_hash)
         )
 
     def complete_call(self, token: str, result: Any, *, partial: bool = False) -> Taken:
@@ -554,23 +397,3 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _checked_name(by: object) -> str:
-    return checks.text("by", by, checks.MAX_NAME_CHARS)
-
-
-def _checked_hash(args_hash: object) -> str | None:
-    return None if args_hash is None else checks.text("args_hash", args_hash, 200)
-
-
-def _limits_fields(limits: object) -> Mapping[str, Any] | None:
-    match limits:
-        case None:
-            return None
-        case Limits() | LimitsOverride():
-            return limits.model_dump(exclude_unset=True)
-        case dict():
-            return cast("dict[str, Any]", limits)
-        case _:
-            raise InvalidInput("limits", f"use Limits, or a dict of its fields, not {type(limits).__name__}")

@@ -1,17 +1,20 @@
-"""What a submit may say beside its session and message, and what a list of turns is filtered by, as one type each."""
+"""The options of a submit and the filters of a list of turns, each as one type."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypedDict
+from difflib import get_close_matches
+from typing import Any, Literal, TypedDict, TypeVar, cast
 
 from brainq.contracts.file import File
 from brainq.contracts.history import Sort
 from brainq.contracts.message import Message
 from brainq.contracts.model_options import ModelOptions, OptionsFields
 from brainq.contracts.tool import ClientTool
-from brainq.contracts.turn import Limits, LimitsFields, LimitsOverride, OnBusy, Priority, TurnKind
+from brainq.contracts.turn import Limits, LimitsFields, LimitsOverride, OnBusy, Priority, TurnKind, TurnRequest
+from brainq.errors import InvalidInput
 from brainq.gates.answer_schema import OutputSchema
 
 Cancelled = Literal["cancelled", "requested", "ended"]
@@ -53,12 +56,50 @@ class SubmitOptions(TypedDict, total=False):
     brain: str | None
 
 
-class TurnFilters(TypedDict, total=False):
-    """What `Client.turns` takes beside a page's `limit` and `before`; says there what each is."""
+V = TypeVar("V", bound=Callable[..., Any])
 
-    session: str | None
-    state: str | None
-    session_prefixes: Sequence[str] | None
+
+def takes_submit_options(verb: V) -> V:
+    """Decorates a verb with `**options: Unpack[SubmitOptions]`: `help(verb)` and shells list each of them."""
+    signature = inspect.signature(verb)
+    named = [of for of in signature.parameters.values() if of.kind is not of.VAR_KEYWORD]
+    for name, hint in SubmitOptions.__annotations__.items():
+        default = TurnRequest.model_fields[name].default
+        shown = default if default and isinstance(default, str | tuple) else () if default == () else None
+        annotation = getattr(hint, "__forward_arg__", hint)
+        named.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=shown, annotation=annotation))
+    setattr(verb, "__signature__", signature.replace(parameters=named))  # noqa: B010
+    return verb
+
+
+def submit_fields(verb: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as fields of a TurnRequest.
+
+    Raises TypeError for a name that is not one of SubmitOptions, InvalidInput for limits of another type.
+    """
+    for name in options:
+        if name not in SubmitOptions.__annotations__:
+            near = get_close_matches(name, SubmitOptions.__annotations__, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"{verb}() got an unexpected keyword argument {name!r}{hint}")
+    return {**options, "limits": _limits_fields(options.get("limits"))}
+
+
+def _limits_fields(limits: object) -> Mapping[str, Any] | None:
+    match limits:
+        case None:
+            return None
+        case Limits() | LimitsOverride():
+            return limits.model_dump(exclude_unset=True)
+        case dict():
+            return cast("dict[str, Any]", limits)
+        case _:
+            raise InvalidInput("limits", f"use Limits, or a dict of its fields, not {type(limits).__name__}")
+
+
+class ContentFilters(TypedDict, total=False):
+    """The filters that `Client.turns` takes by name; it says what each is."""
+
     brain: str | None
     ending: str | None
     stop_reason: str | None
@@ -72,3 +113,11 @@ class TurnFilters(TypedDict, total=False):
     sort: Sort
     metadata: Mapping[str, Any] | None
     prompt_tags: Sequence[str]
+
+
+class TurnFilters(ContentFilters, total=False):
+    """What `Client.turns` takes beside a page's `limit` and `after`; it says what each is."""
+
+    session: str | None
+    state: str | None
+    session_prefixes: Sequence[str] | None

@@ -1,12 +1,15 @@
-"""Schedules, as a client makes and shows them."""
+"""The verbs of a client about schedules, and the checks that a schedule goes through."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
-from brainq.contracts.ids import PREFIX_BOUNDARY, check_id, new_turn_id, tenant_of
+from brainq.client import checks
+from brainq.client.internals import raises_unreachable
+from brainq.client.options import SubmitOptions, submit_fields, takes_submit_options
+from brainq.contracts.ids import ALL_SESSIONS, PREFIX_BOUNDARY, check_id, check_prefixes, new_turn_id, tenant_of
 from brainq.contracts.schedule import Missed, OnRunning, Schedule, ScheduleRow
 from brainq.errors import InvalidInput, ScheduleNotFound, SchedulesFull
 from brainq.people.admission import read_request
@@ -14,31 +17,119 @@ from brainq.upkeep.schedules import scheduled_request
 from brainq.wiring import Wiring
 
 NOT_SCHEDULED = ("turn_id", "request_key", "readiness", "attachments")
-"""What a submit may say that belongs to one turn, not to each of many."""
+"""Options of a submit that belong to one turn, not to each of many."""
 MAX_AHEAD_S = 3660 * 86_400
 LIMIT_SETTING = "BRAINQ_MAX_SCHEDULES_A_TENANT"
 
 
-def schedule_row(
-    wiring: Wiring,
-    name: str,
-    session_id: str,
-    user_message: str,
-    when: object,
-    at: datetime | None,
-    in_s: float | None,
-    zone: str,
-    on_running: OnRunning,
-    missed: Missed,
-    options: Mapping[str, Any],
-) -> ScheduleRow:
-    """Raises InvalidInput naming the field."""
-    from brainq.broker.timetable import next_ms, read_timing, read_zone  # Celery takes a third of a second
+@raises_unreachable
+class ScheduleVerbs:
+    """The part of `Client` that makes, lists, pauses and removes schedules."""
 
-    check_id("name", name)
-    read_zone(zone)
-    if sum(choice is not None for choice in (when, at, in_s)) != 1:
-        raise InvalidInput("when", "give one of `when`, `at` and `in_s`")
+    _wiring: Wiring
+
+    @takes_submit_options
+    def schedule(
+        self,
+        name: str,
+        session_id: str,
+        user_message: str,
+        *,
+        when: object = None,
+        at: datetime | None = None,
+        in_s: float | None = None,
+        zone: str = "UTC",
+        on_running: OnRunning = "skip",
+        missed: Missed = "once",
+        **options: Unpack[SubmitOptions],
+    ) -> Schedule:
+        """Have a turn begin at a time, once or again and again. The same name again sets its schedule anew.
+
+        name         such as `acme:daily-report`; like a session's it begins with its tenant's prefix
+        session_id   {date} and {time} in it are those of the due instant in `zone`, such as `acme:report-{date}`
+        when         repeated, as Celery's beat takes it: `crontab(...)`, `schedule(...)`, a timedelta, seconds; or a
+                     crontab's text, `*/5 9-17 * * mon-fri`
+        at, in_s     once: at this time, which has a time zone; in so many seconds
+        zone         an IANA time zone, by which a crontab goes
+        on_running   where the turn of the last run has not ended: `skip` this one, or `queue` it
+        missed       runs that could not begin when they were due: `once` for all of them, or `skip`
+        options      as `submit` takes them, but for what belongs to one turn
+
+        A due instant is one turn, whichever process dies: its request key is made of schedule and instant. Raises
+        InvalidInput naming the field, and SchedulesFull where its tenant has as many as it may have.
+        """
+        fields = submit_fields("schedule", options)
+        check_id("name", name)
+        _check_policies(on_running, missed, fields)
+        timing, start_ms = _first_run(self._wiring, when, at, in_s, zone)
+        request = read_request({**fields, "session_id": "x", "turn_id": new_turn_id(), "user_message": user_message})
+        stored = request.model_dump(
+            mode="json", exclude_defaults=True, exclude={"turn_id", "session_id", "request_key"}
+        )
+        row = ScheduleRow(
+            schedule_id=new_turn_id(),
+            name=name,
+            timing=timing,
+            zone=zone,
+            session_id=session_id,
+            request=stored,
+            on_running=on_running,
+            missed=missed,
+            paused=False,
+            start_ms=start_ms,
+            next_ms=start_ms,
+        )
+        self._wiring.people.intake.check_request(
+            scheduled_request(row, start_ms)
+        )  # what no brain could do is rejected here
+        return _put_schedule(self._wiring, row)
+
+    def schedules(
+        self,
+        limit: int = 1000,
+        name_prefixes: Sequence[str] | None = None,
+        session_prefixes: Sequence[str] | None = None,
+        *,
+        after: str = "",
+    ) -> tuple[Schedule, ...]:
+        """Schedules by name.
+
+        name_prefixes      only those that begin with one of these prefixes, such as ("acme:",)
+        session_prefixes   only those whose session begins with one of these
+        after      the last name of the page at hand
+        """
+        by_name = (ALL_SESSIONS,) if name_prefixes is None else check_prefixes("name_prefixes", name_prefixes)
+        by_session = (
+            (ALL_SESSIONS,) if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes)
+        )
+        rows = self._wiring.store.schedules.list(by_name, checks.limit(limit), by_session, after)
+        return tuple(_public_schedule(row) for row in rows)
+
+    def find_schedule(self, name: str) -> Schedule:
+        """Raises ScheduleNotFound."""
+        return _public_schedule(_get_schedule(self._wiring, name))
+
+    def pause_schedule(self, name: str) -> Schedule:
+        """Nothing of it begins until it is resumed. Raises ScheduleNotFound."""
+        _get_schedule(self._wiring, name)
+        self._wiring.store.schedules.pause(name)
+        return _public_schedule(_get_schedule(self._wiring, name))
+
+    def resume_schedule(self, name: str) -> Schedule:
+        """It goes on with its next due instant; what was due meanwhile is left out. Raises ScheduleNotFound."""
+        from brainq.broker.timetable import next_ms
+
+        row = _get_schedule(self._wiring, name)
+        now_ms = _redis_now_ms(self._wiring)
+        self._wiring.store.schedules.resume(name, next_ms(row.timing, row.zone, row.start_ms, now_ms))
+        return _public_schedule(_get_schedule(self._wiring, name))
+
+    def remove_schedule(self, name: str) -> bool:
+        """False where there is none. Turns that it has begun go on."""
+        return self._wiring.store.schedules.remove(name)
+
+
+def _check_policies(on_running: str, missed: str, options: Mapping[str, Any]) -> None:
     if on_running not in ("skip", "queue"):
         raise InvalidInput("on_running", f"{on_running!r} is not known; use skip or queue")
     if missed not in ("once", "skip"):
@@ -48,37 +139,28 @@ def schedule_row(
             raise InvalidInput(field, "it belongs to one turn; leave it out of a schedule")
     if options.get("on_busy") is not None:
         raise InvalidInput("on_busy", "a schedule says it by on_running: skip or queue")
-    now_ms = redis_now_ms(wiring)
-    timing, start_ms = "once", now_ms
+
+
+def _first_run(wiring: Wiring, when: object, at: datetime | None, in_s: float | None, zone: str) -> tuple[str, int]:
+    """The timing as it is stored, and the first due instant. Raises InvalidInput naming the field."""
+    from brainq.broker.timetable import next_ms, read_timing, read_zone  # Celery takes a third of a second
+
+    read_zone(zone)
+    if sum(choice is not None for choice in (when, at, in_s)) != 1:
+        raise InvalidInput("when", "give one of `when`, `at` and `in_s`")
+    now_ms = _redis_now_ms(wiring)
     if when is not None:
         timing = read_timing(when)
         first_ms = next_ms(timing, zone, now_ms, now_ms)
         if first_ms is None:
             raise InvalidInput("when", f"{timing.partition(' ')[2]!r} never comes")
-        start_ms = first_ms
-    elif at is not None:
-        start_ms = _instant_ms(at, now_ms)
-    elif in_s is not None:
-        if isinstance(in_s, bool) or not isinstance(cast("object", in_s), int | float) or not 0 <= in_s <= MAX_AHEAD_S:
-            raise InvalidInput("in_s", f"{in_s!r} must be a number of seconds from 0 to ten years")
-        start_ms += round(in_s * 1000)
-    request = read_request({**options, "session_id": "x", "turn_id": new_turn_id(), "user_message": user_message})
-    stored = request.model_dump(mode="json", exclude_defaults=True, exclude={"turn_id", "session_id", "request_key"})
-    row = ScheduleRow(
-        schedule_id=new_turn_id(),
-        name=name,
-        timing=timing,
-        zone=zone,
-        session_id=session_id,
-        request=stored,
-        on_running=on_running,
-        missed=missed,
-        paused=False,
-        start_ms=start_ms,
-        next_ms=start_ms,
-    )
-    wiring.people.intake.check_request(scheduled_request(row, start_ms))  # what no brain could do is refused here
-    return row
+        return timing, first_ms
+    if at is not None:
+        return "once", _instant_ms(at, now_ms)
+    is_number = isinstance(cast("object", in_s), int | float) and not isinstance(in_s, bool)
+    if in_s is None or not is_number or not 0 <= in_s <= MAX_AHEAD_S:
+        raise InvalidInput("in_s", f"{in_s!r} must be a number of seconds from 0 to ten years")
+    return "once", now_ms + round(in_s * 1000)
 
 
 def _instant_ms(at: object, now_ms: int) -> int:
@@ -95,8 +177,8 @@ def _instant_ms(at: object, now_ms: int) -> int:
     return at_ms
 
 
-def set_schedule(wiring: Wiring, row: ScheduleRow) -> Schedule:
-    """Write it down; one that says the same as the schedule of its name changes nothing. Raises SchedulesFull."""
+def _put_schedule(wiring: Wiring, row: ScheduleRow) -> Schedule:
+    """Store it; one equal to the schedule of its name changes nothing. Raises SchedulesFull."""
     rows = wiring.store.schedules
     known = rows.get(row.name)
     compared = {"timing", "zone", "session_id", "request", "on_running", "missed"}
@@ -105,19 +187,10 @@ def set_schedule(wiring: Wiring, row: ScheduleRow) -> Schedule:
         limit = wiring.settings.max_schedules_a_tenant
         if not rows.put(row, limit):
             raise SchedulesFull(tenant_of(row.name).removesuffix(PREFIX_BOUNDARY), LIMIT_SETTING, limit)
-    return schedule_from_row(get_schedule(wiring, row.name))
+    return _public_schedule(_get_schedule(wiring, row.name))
 
 
-def resume_schedule(wiring: Wiring, name: str) -> Schedule:
-    """What was due while it was paused is not made up for."""
-    from brainq.broker.timetable import next_ms
-
-    row = get_schedule(wiring, name)
-    wiring.store.schedules.resume(name, next_ms(row.timing, row.zone, row.start_ms, redis_now_ms(wiring)))
-    return schedule_from_row(get_schedule(wiring, name))
-
-
-def get_schedule(wiring: Wiring, name: str) -> ScheduleRow:
+def _get_schedule(wiring: Wiring, name: str) -> ScheduleRow:
     """Raises ScheduleNotFound."""
     row = wiring.store.schedules.get(check_id("name", name))
     if row is None:
@@ -125,12 +198,12 @@ def get_schedule(wiring: Wiring, name: str) -> ScheduleRow:
     return row
 
 
-def redis_now_ms(wiring: Wiring) -> int:
+def _redis_now_ms(wiring: Wiring) -> int:
     seconds, micros = wiring.state.redis.time()
     return seconds * 1000 + micros // 1000
 
 
-def schedule_from_row(row: ScheduleRow) -> Schedule:
+def _public_schedule(row: ScheduleRow) -> Schedule:
     kind, _, rest = row.timing.partition(" ")
     start = _instant(row.start_ms)
     when = {"once": f"at {start:%Y-%m-%d %H:%M:%S} UTC", "every": f"every {rest} s"}.get(kind, rest)

@@ -12,7 +12,7 @@ from brainq.client.handle import TurnHandle
 from brainq.client.history import make_history
 from brainq.client.hold import Flag
 from brainq.client.internals import raises_unreachable, translate_unreachable, wiring_of
-from brainq.client.options import SubmitOptions
+from brainq.client.options import SubmitOptions, takes_submit_options
 from brainq.contracts.file import File, check_files
 from brainq.contracts.history import HistoryTurn
 from brainq.contracts.ids import check_id, check_turn_id
@@ -54,6 +54,7 @@ class Session:
     def __repr__(self) -> str:
         return f"Session({self.session_id!r})"
 
+    @takes_submit_options
     def submit(self, user_message: str, **options: Unpack[SubmitOptions]) -> TurnHandle:
         """See `Client.submit`."""
         return self._client.submit(self.session_id, user_message, **options)

@@ -74,7 +74,7 @@ def places() -> list[tuple[str, Any, str]]:
         (MIDDLEWARE, BodyLimitMiddleware, "__call__"),
         *((LOG, EventLogger, name) for name in ("info", "warning", "error")),
         (ANSWER, brainq.gateway.rest.turns, "_json_response"),
-        *((THREAD, VerbThreads, name) for name in ("act", "look")),
+        *((THREAD, VerbThreads, name) for name in ("run_action", "run_lookup")),
         *((CLIENT, Client, name) for name in ("submit", "handle")),
         (REQUEST, brainq.client.client, "read_submit"),
         (INTAKE, Intake, "submit"),

@@ -37,7 +37,8 @@ TWINS = (
 
 
 def members(kind: type) -> dict[str, Any]:
-    return {name: member for name, member in vars(kind).items() if not name.startswith("_")}
+    of_classes = [vars(base) for base in reversed(kind.__mro__) if base is not object]
+    return {name: member for of in of_classes for name, member in of.items() if not name.startswith("_")}
 
 
 def verbs() -> Iterator[tuple[str, Any]]:
