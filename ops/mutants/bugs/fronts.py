@@ -16,6 +16,7 @@ AG_UI = ("tests/unit/gateway/test_ag_ui_bodies.py",)
 A2A = ("tests/unit/gateway/test_a2a_fold.py",)
 STREAM = ("tests/unit/gateway/test_event_stream.py",)
 TOKENS = ("tests/integration/store/test_tokens.py",)
+INPUT_ITEMS = "tests/integration/gateway/openai/test_input_items.py"
 SCHEMAS = ("tests/unit/gates/test_schema_validator.py",)
 DOOR = "tests/integration/gateway/test_door.py"
 
@@ -49,6 +50,13 @@ BUGS = (
         "brain.limits, Verb.CONFIGURE in by.caller.verbs",
         "brain.limits, True",
         CONFIGURED,
+    ),
+    Bug(
+        "a page of a response's input items begins with the one before it",
+        "brainq/gateway/wires/openai/input_items.py",
+        "known.index(after) + 1",
+        "known.index(after)",
+        (f"{INPUT_ITEMS}::test_the_items_come_page_by_page",),
     ),
     Bug(
         "chats are decided without the verb",

@@ -211,6 +211,7 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
         Asked(body={"input": [{"type": "function_call_output", "call_id": "{call_id}", "output": "x"}]}),
     ),
     "GET /v1/responses/{response_id}": (*IT, Asked("?stream=true"), Asked("?stream=true&starting_after=1")),
+    "GET /v1/responses/{response_id}/input_items": (*IT, Asked("?after=msg_{turn_id}.1.0")),
     "POST /v1/responses/{response_id}/cancel": IT,
     "GET /v1/models": IT,
     "GET /v1/models/{model}": IT,

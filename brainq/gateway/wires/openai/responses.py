@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import Field, JsonValue
 from starlette.responses import JSONResponse
 
@@ -38,12 +38,8 @@ from brainq.gateway.wires.openai.parameters import (
 from brainq.gateway.wires.openai.part_fold import PART_ENDS, PartFailed
 from brainq.gateway.wires.openai.part_reader import PartSelector, read_part, read_part_so_far, select_part, stream_part
 from brainq.gateway.wires.openai.requests import give_results, request_key, submit_request
-from brainq.gateway.wires.openai.response_fold import (
-    RESPONSE_ID_PREFIX,
-    ResponseFold,
-    render_response,
-    split_response_id,
-)
+from brainq.gateway.wires.openai.response_fold import ResponseFold, render_response
+from brainq.gateway.wires.openai.response_lookup import ResponseId, find_part
 
 router = APIRouter(tags=["openai"])
 MAX_NUMBER = 2**53 - 1
@@ -111,7 +107,6 @@ RESPONSE_RESPONSES: dict[int | str, dict[str, Any]] = {
         "content": {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {}},
     }
 }
-ResponseId = Annotated[str, Path(pattern=r"^resp_[A-Za-z0-9][A-Za-z0-9_-]{2,63}(\.[0-9]{1,4})?$")]
 
 
 @router.post("/v1/responses", response_model=None, responses={**RESPONSE_RESPONSES, **error_responses(409)})
@@ -161,7 +156,7 @@ async def retrieve(
     include: Annotated[list[str] | None, Query(description="Of no effect.")] = None,
 ) -> Response:
     """A response as it stands; with `stream` its events, behind the number `starting_after`."""
-    handle, part = await _find_part(here, by, response_id)
+    handle, part = await find_part(here, by, response_id)
     name = await brain_name(here, handle)
     fold = ResponseFold(handle.turn_id, name, handle.session_id, part=part)
     wanted = await select_part(here, handle, part)
@@ -180,7 +175,7 @@ async def retrieve(
 async def cancel(response_id: ResponseId, here: GatewayDep, by: PrincipalDep, request: Request) -> Response:
     """Cancel the turn of a response, and give it as it stands then. Needs the verbs `steer` and `read`."""
     by.require_verb(Verb.READ)
-    handle, part = await _find_part(here, by, response_id)
+    handle, part = await find_part(here, by, response_id)
     await handle.cancel("cancelled over HTTP")
     with here.streams.enter(by.caller.counted_as) as place:
         await wait_for_result(handle, CANCEL_S, place, request.receive)
@@ -221,23 +216,13 @@ async def _session_name(body: ResponseBody, here: Gateway, by: Principal) -> str
     if body.previous_response_id is not None:
         if body.conversation is not None:
             raise InvalidInput("conversation", "with previous_response_id it is known; send one of the two")
-        handle, _ = await _find_part(here, by, body.previous_response_id)
+        handle, _ = await find_part(here, by, body.previous_response_id)
         return handle.session_id
     if isinstance(body.conversation, dict):
         if "id" not in body.conversation:
             raise InvalidInput("conversation", "its id is missing")
         return body.conversation["id"]
     return body.conversation
-
-
-async def _find_part(here: Gateway, by: Principal, given: str) -> tuple[AsyncTurnHandle, int]:
-    """The turn of a response of the caller's own, and the part."""
-    split = split_response_id(given)
-    if split is None:
-        raise NotFound(f"{given[:100]!r} is no id of a response; they begin with {RESPONSE_ID_PREFIX}")
-    handle = await here.client.handle(split[0])
-    by.require_session(handle.session_id)
-    return handle, split[1]
 
 
 async def _current_response(handle: AsyncTurnHandle, wanted: PartSelector, fold: ResponseFold) -> dict[str, Any]:

@@ -1,0 +1,214 @@
+"""`/v1/responses/{response_id}/input_items`: what a response was made from, as a list of OpenAI's."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.contracts.ids import full_call_id
+from brainq.contracts.message import Attachment, Message
+from brainq.contracts.turn import CONTENT_NOT_STORED, TurnRequest
+from brainq.errors import ContentNotKept, InvalidInput, NotFound
+from brainq.gateway.edge.dependencies import GatewayDep, PrincipalDep
+from brainq.gateway.edge.problems import RequestRejected
+from brainq.gateway.wires.openai.errors import error_responses
+from brainq.gateway.wires.openai.part_fold import PartState, advance
+from brainq.gateway.wires.openai.response_lookup import ResponseId, find_part
+
+router = APIRouter(tags=["openai"])
+Item = dict[str, Any]
+WITH_IMAGES = "message.input_image.image_url"
+"""The value of `include` that brings the bytes of images."""
+
+LIST_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "A page of the items, the newest first unless `order` says `asc`.",
+        "content": {"application/json": {"schema": {"type": "object"}}},
+    },
+    **error_responses(410),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class InputEntry:
+    """A message that a part was made from, with the id of its item. `call_id` is a result's, over all turns."""
+
+    id: str
+    message: Message
+    call_id: str = ""
+
+
+@router.get("/v1/responses/{response_id}/input_items", response_model=None, responses=LIST_RESPONSES)
+async def list_input_items(
+    response_id: ResponseId,
+    here: GatewayDep,
+    by: PrincipalDep,
+    after: Annotated[str | None, Query(max_length=200, description="The id of the last item seen.")] = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    order: Literal["asc", "desc"] = "desc",
+    include: Annotated[list[str] | None, Query(description=f"`{WITH_IMAGES}` brings images.")] = None,
+    in_brackets: Annotated[
+        list[str] | None, Query(alias="include[]", description="`include`, as official clients write it.")
+    ] = None,
+) -> dict[str, Any]:
+    """What a response was made from: the conversation that its request brought, and what the user said; behind the
+    client's calls their results."""
+    handle, part = await find_part(here, by, response_id)
+    items = [item for entry in await _load_entries(handle, part) for item in render_entry(entry)]
+    page, has_more = page_of(items, after, limit, is_newest_first=order == "desc")
+    if WITH_IMAGES in (*(include or ()), *(in_brackets or ())):
+        page = [await _with_images(handle, item) for item in page]
+    return {
+        "object": "list",
+        "data": page,
+        "first_id": page[0]["id"] if page else None,
+        "last_id": page[-1]["id"] if page else None,
+        "has_more": has_more,
+    }
+
+
+def entries_of_request(request: TurnRequest) -> list[InputEntry]:
+    """Of a turn's first part: the conversation that was brought along, and the user's message."""
+    asked = Message(role="user", content=request.user_message, attachments=request.attachments)
+    return [
+        InputEntry(f"{request.turn_id}.1.{number}", said, said.call_id)
+        for number, said in enumerate([*request.history, asked])
+    ]
+
+
+def entries_of_part(turn_id: str, said: Sequence[Message], asked: set[str], part: int) -> list[InputEntry]:
+    """Of a later part: the results of the calls that the part before `asked` for, and what the user said beside them.
+
+    said   the turn's messages
+    """
+    entries: list[InputEntry] = []
+    is_behind = False
+    for message in said:
+        if message.role == "assistant":
+            if is_behind and entries:
+                break
+            is_behind = any(call.id in asked for call in message.calls)
+        elif is_behind and (message.call_id in asked or _is_of_user(message)):
+            call_id = full_call_id(turn_id, message.call_id) if message.role == "tool" else ""
+            entries.append(InputEntry(f"{turn_id}.{part}.{len(entries)}", message, call_id))
+    return entries
+
+
+def render_entry(entry: InputEntry) -> list[Item]:
+    """The items of a message: one, but for an assistant's, whose calls are items of their own."""
+    said = entry.message
+    match said.role:
+        case "tool":
+            output: Any = said.content
+            if said.attachments:
+                output = [_text(said.content), *map(_file, said.attachments)]
+            return [
+                {
+                    "id": f"fco_{entry.id}",
+                    "type": "function_call_output",
+                    "call_id": entry.call_id,
+                    "output": output,
+                    "status": "incomplete" if said.is_error else "completed",
+                }
+            ]
+        case "assistant":
+            return _reply_items(entry)
+        case _:
+            texts = [_text(said.content)] if said.content or not said.attachments else []
+            return [_message(entry, "user", [*texts, *map(_file, said.attachments)])]
+
+
+def page_of(items: Sequence[Item], after: str | None, limit: int, *, is_newest_first: bool) -> tuple[list[Item], bool]:
+    """The page behind the item `after`, and whether there are more. Raises InvalidInput for an id that is none."""
+    ordered = list(reversed(items)) if is_newest_first else list(items)
+    begin = 0
+    if after is not None:
+        known = [item["id"] for item in ordered]
+        if after not in known:
+            raise InvalidInput("after", "the response has no such input item; send the last_id of a page")
+        begin = known.index(after) + 1
+    return ordered[begin : begin + limit], len(ordered) > begin + limit
+
+
+async def _load_entries(handle: AsyncTurnHandle, part: int) -> list[InputEntry]:
+    if part == 1:
+        request = await handle.request()
+        if request.user_message == CONTENT_NOT_STORED:
+            raise ContentNotKept(
+                f"what was said in turn {handle.turn_id!r} is not kept: it has ended, and its brain keeps content "
+                "out of SQL (redact_logs)"
+            )
+        return entries_of_request(request)
+    state, events = PartState(handle.turn_id), await handle.events_so_far()
+    for event in events:
+        state, _ = advance(state, event)
+    if not events and await handle.snapshot() is None:
+        raise RequestRejected("events-gone", "its turn has ended, and its events are no longer kept")
+    asked = {call for call, its in state.parked_in.items() if its == part - 1}
+    if asked <= set(state.waiting):
+        raise NotFound("the turn has no such part, or not yet")
+    return entries_of_part(handle.turn_id, await handle.transcript(), asked, part)
+
+
+async def _with_images(handle: AsyncTurnHandle, item: Item) -> Item:
+    parts = item.get("content") or item.get("output")
+    if isinstance(parts, list):
+        for part in _images(parts):
+            found = await handle.file(part["file_id"])
+            part["image_url"] = f"data:{found.media_type};base64,{base64.b64encode(found.data).decode('ascii')}"
+    return item
+
+
+def _images(parts: Iterable[Any]) -> Iterable[dict[str, Any]]:
+    return (part for part in parts if part["type"] == "input_image")
+
+
+def _reply_items(entry: InputEntry) -> list[Item]:
+    said, items = entry.message, list[Item]()
+    if said.content or not said.calls:
+        text = {"type": "output_text", "text": said.content, "annotations": [], "logprobs": []}
+        items.append(_message(entry, "assistant", [text]))
+    for number, call in enumerate(said.calls):
+        told = call.arguments
+        items.append(
+            {
+                "id": f"fc_{entry.id}.{number}",
+                "type": "function_call",
+                "call_id": call.id,
+                "name": call.name,
+                "arguments": told if isinstance(told, str) else json.dumps(told, separators=(",", ":")),
+                "status": "completed",
+            }
+        )
+    return items
+
+
+def _message(entry: InputEntry, role: str, content: list[Item]) -> Item:
+    return {
+        "id": f"msg_{entry.id}",
+        "type": "message",
+        "role": role,
+        "status": "completed",
+        "content": content,
+    }
+
+
+def _is_of_user(message: Message) -> bool:
+    """Whether it is what was said into the turn, and no note of the runtime's own."""
+    return message.role == "user" and not (message.extra or {}).get("note")
+
+
+def _text(text: str) -> Item:
+    return {"type": "input_text", "text": text}
+
+
+def _file(held: Attachment) -> Item:
+    if held.is_image:
+        return {"type": "input_image", "detail": "auto", "file_id": held.sha256, "image_url": None}
+    return {"type": "input_file", "file_id": held.sha256, "filename": held.name or None}
