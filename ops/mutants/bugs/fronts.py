@@ -17,6 +17,7 @@ A2A = ("tests/unit/gateway/test_a2a_fold.py",)
 STREAM = ("tests/unit/gateway/test_event_stream.py",)
 TOKENS = ("tests/integration/store/test_tokens.py",)
 INPUT_ITEMS = "tests/integration/gateway/openai/test_input_items.py"
+BRANCHING = "tests/integration/gateway/openai/test_branching.py"
 SCHEMAS = ("tests/unit/gates/test_schema_validator.py",)
 DOOR = "tests/integration/gateway/test_door.py"
 
@@ -57,6 +58,20 @@ BUGS = (
         "known.index(after) + 1",
         "known.index(after)",
         (f"{INPUT_ITEMS}::test_the_items_come_page_by_page",),
+    ),
+    Bug(
+        "a question to an old response goes behind the newest turn",
+        "brainq/gateway/wires/openai/branching.py",
+        "return newest == previous.turn_id",
+        "return True",
+        (f"{BRANCHING}::test_a_question_to_an_older_response_begins_a_branch",),
+    ),
+    Bug(
+        "a retry of a question that its session went on by begins a branch",
+        "brainq/gateway/wires/openai/branching.py",
+        "return found.session_id == previous.session_id and",
+        "return False and",
+        (f"{BRANCHING}::test_the_same_request_again_is_the_same_turn_on_either_way",),
     ),
     Bug(
         "chats are decided without the verb",

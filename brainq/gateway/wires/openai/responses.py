@@ -17,6 +17,7 @@ from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput, NotFound
 from brainq.gateway.edge.dependencies import ID, Gateway, GatewayDep, Principal, PrincipalDep
 from brainq.gateway.rest.result_wait import wait_for_result
+from brainq.gateway.wires.openai.branching import follow_response
 from brainq.gateway.wires.openai.errors import error_responses, failure_response, failure_status
 from brainq.gateway.wires.openai.item_references import resolve_references
 from brainq.gateway.wires.openai.messages import InputMessage, ToolResults, TurnInput, read_items, read_messages
@@ -193,6 +194,7 @@ async def _submit(
     question: TurnInput,
     session: str | None,
 ) -> AsyncTurnHandle:
+    previous = await _previous_turn(body, here, by)
     text: Any = (body.text or {}).get("format")
     tools = read_client_tools(body.tools, body.tool_choice)
     forced = forced_choice(body.tool_choice, {tool["name"] for tool in tools})
@@ -205,19 +207,25 @@ async def _submit(
         model_options(by, body.model_dump(exclude_unset=True), forced, effort=effort),
         body.metadata,
     )
-    named = await _session_name(body, here, by) or session or (body.metadata or {}).get(SESSION_KEY)
     key = await request_key(here, request, by, body.model_dump(exclude_unset=True))
+    if previous is not None:
+        named, question = await follow_response(here, by, previous, question, key)
+    else:
+        named = _conversation_id(body) or session or (body.metadata or {}).get(SESSION_KEY)
     turn_id = background_turn_id() if body.background else None
     return await submit_request(here, by, question, named, key, options, turn_id)
 
 
-async def _session_name(body: ResponseBody, here: Gateway, by: Principal) -> str | None:
-    """The session that a response before is of, or the conversation names."""
-    if body.previous_response_id is not None:
-        if body.conversation is not None:
-            raise InvalidInput("conversation", "with previous_response_id it is known; send one of the two")
-        handle, _ = await find_part(here, by, body.previous_response_id)
-        return handle.session_id
+async def _previous_turn(body: ResponseBody, here: Gateway, by: Principal) -> AsyncTurnHandle | None:
+    """The turn of the response that the question follows."""
+    if body.previous_response_id is None:
+        return None
+    if body.conversation is not None:
+        raise InvalidInput("conversation", "with previous_response_id it is known; send one of the two")
+    return (await find_part(here, by, body.previous_response_id))[0]
+
+
+def _conversation_id(body: ResponseBody) -> str | None:
     if isinstance(body.conversation, dict):
         if "id" not in body.conversation:
             raise InvalidInput("conversation", "its id is missing")

@@ -1,0 +1,121 @@
+"""`previous_response_id`: its session goes on where the response is its newest, else it branches."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from brainq.access import Verb, own_request_key
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.contracts.file import File
+from brainq.contracts.ids import unnamed_session
+from brainq.contracts.message import Message
+from brainq.errors import AttachmentNotFound, ContentNotKept, InvalidInput, TurnNotFound
+from brainq.gateway.edge.dependencies import Gateway, Principal
+from brainq.gateway.rest.result_wait import result_if_ready
+from brainq.gateway.wires.openai.messages import TurnInput
+
+FIELD = "previous_response_id"
+MAX_TURNS = 100
+"""Of a branch, the newest: each is looked up."""
+LOOKUPS_AT_ONCE = 8
+_NEWEST = 20
+"""Turns among which the newest of the conversation is sought, behind compactions and reviews."""
+
+
+async def follow_response(
+    here: Gateway, by: Principal, previous: AsyncTurnHandle, question: TurnInput, key: str
+) -> tuple[str, TurnInput]:
+    """The session in which the question follows the response, and the question with what it brings there.
+
+    key   the request's: the same again is the same branch
+
+    Raises InvalidInput where the session went on and the response has no end yet, or its content is not kept.
+    """
+    by.require_verb(Verb.READ)
+    if await _is_newest(here, previous) or await _is_known(here, by, previous, key):
+        return previous.session_id, question
+    if await result_if_ready(previous) is None:
+        raise InvalidInput(
+            FIELD, "it has not ended, and its session went on; wait for it, or send the conversation as input"
+        )
+    try:
+        said, files = await _conversation(here, previous)
+    except ContentNotKept:
+        raise InvalidInput(
+            FIELD,
+            "its session went on, and what was said up to it is not kept; send the conversation as input",
+        ) from None
+    return _branch_session(by, previous, key), replace(
+        question, history=(*said, *question.history), brought={**files, **question.brought}
+    )
+
+
+async def _is_newest(here: Gateway, previous: AsyncTurnHandle) -> bool:
+    turns = await here.client.session(previous.session_id).history(limit=_NEWEST)
+    newest = next((turn.turn_id for turn in reversed(turns) if turn.kind == "chat"), previous.turn_id)
+    return newest == previous.turn_id
+
+
+async def _is_known(here: Gateway, by: Principal, previous: AsyncTurnHandle, key: str) -> bool:
+    """Whether the request was made before, when the response was the newest: the session went on by it."""
+    own = own_request_key(by.caller, previous.session_id, key)
+    try:
+        found = await here.client.find(own)
+    except (TurnNotFound, InvalidInput):
+        return False
+    return found.session_id == previous.session_id and (await found.request()).request_key == own
+
+
+async def _conversation(here: Gateway, previous: AsyncTurnHandle) -> tuple[list[Message], dict[str, File]]:
+    """What was said in the session up to the response, and the files that are still there."""
+    session = here.client.session(previous.session_id)
+    before = await session.history(limit=MAX_TURNS - 1, after=previous.turn_id)
+    handles = [await here.client.handle(turn.turn_id) for turn in before if turn.kind == "chat"]
+    handles.append(previous)
+    said: list[Message] = []
+    files: dict[str, File] = {}
+    if len(before) < MAX_TURNS - 1:
+        opened = await handles[0].request()
+        said = [Message(role="assistant", content=opened.greeting)] if opened.greeting else list(opened.history)
+        files = await _load_files(handles[0], said)
+    for begin in range(0, len(handles), LOOKUPS_AT_ONCE):
+        for messages, its in await asyncio.gather(*map(_load_turn, handles[begin : begin + LOOKUPS_AT_ONCE])):
+            said += messages
+            files |= its
+    return [found for message in said if (found := _as_history(message, files)) is not None], files
+
+
+async def _load_turn(handle: AsyncTurnHandle) -> tuple[tuple[Message, ...], dict[str, File]]:
+    said = await handle.transcript()
+    return said, await _load_files(handle, said)
+
+
+async def _load_files(handle: AsyncTurnHandle, said: Sequence[Message]) -> dict[str, File]:
+    """Those that were not pruned."""
+    files: dict[str, File] = {}
+    for sha256 in {one.sha256 for message in said for one in message.attachments}:
+        with suppress(AttachmentNotFound):
+            files[sha256] = await handle.file(sha256)
+    return files
+
+
+def _as_history(message: Message, files: Mapping[str, File]) -> Message | None:
+    """The message as a submit brings it along; None for a note of the runtime's own, and where nothing is left."""
+    kept = tuple(one for one in message.attachments if one.sha256 in files)
+    is_empty = not (message.content.strip() or message.calls or kept)
+    if (message.extra or {}).get("note") or (message.role != "tool" and is_empty):
+        return None
+    plain = {"turn": "", "step": 0, "extra": None, "reasoning": (), "attachments": kept}
+    return message.model_copy(update=plain)
+
+
+def _branch_session(by: Principal, previous: AsyncTurnHandle, key: str) -> str:
+    """Of the same tenant as the session that it branches from."""
+    prefixes = by.caller.prefixes or ("",)
+    prefix = next(its for its in prefixes if previous.session_id.startswith(its))
+    digest = hashlib.sha256(f"{previous.session_id} {previous.turn_id} {key}".encode())
+    return unnamed_session(prefix, digest.hexdigest())
