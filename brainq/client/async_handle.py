@@ -149,6 +149,8 @@ class AsyncTurnHandle:
     give_result = async_action(TurnHandle.give_result)
     give_error = async_action(TurnHandle.give_error)
     cancel = async_action(TurnHandle.cancel)
+    delete_response = async_action(TurnHandle.delete_response)
+    is_response_deleted = async_lookup(TurnHandle.is_response_deleted)
     file = async_lookup(TurnHandle.file)
     steer = async_action(TurnHandle.steer)
     receipt = async_lookup(TurnHandle.receipt)

@@ -269,6 +269,17 @@ class TurnHandle:
         """
         return self._client.cancel(self.session_id, self.turn_id, reason)
 
+    def delete_response(self) -> bool:
+        """Note that the turn's answer is no longer given as a response, for HTTP APIs whose callers may delete one.
+
+        The turn, its result and its session's history stay. Returns False if it was deleted before.
+        """
+        return self._wiring.store.brakes.delete_response(self.session_id, self.turn_id)
+
+    def is_response_deleted(self) -> bool:
+        """Whether `delete_response` was called for the turn, by any process."""
+        return self._wiring.store.brakes.is_response_deleted(self.turn_id)
+
     def steer(
         self,
         text: str,

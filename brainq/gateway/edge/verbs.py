@@ -91,6 +91,7 @@ VERBS: dict[str, Verb] = {
     "POST /v1/chat/completions": Verb.SUBMIT,
     "POST /v1/responses": Verb.SUBMIT,
     "GET /v1/responses/{response_id}": Verb.READ,
+    "DELETE /v1/responses/{response_id}": Verb.STEER,
     "GET /v1/responses/{response_id}/input_items": Verb.READ,
     "POST /v1/responses/{response_id}/cancel": Verb.STEER,
     "GET /v1/models": Verb.READ,

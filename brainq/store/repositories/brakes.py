@@ -1,9 +1,10 @@
-"""Brakes: what people were promised would keep a turn from changing anything."""
+"""Brakes: what people were promised would keep a turn from changing anything; and which responses were deleted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Literal
 
 from sqlalchemy import ColumnElement, Float, and_, bindparam, delete, exists, null, or_, select, update
 
@@ -50,6 +51,7 @@ _OF = _WHOLE.where(
     _B.session_id == bindparam("session"), or_(_B.turn_id.is_(None), _B.turn_id == bindparam("turn"))
 ).order_by(_B.row)
 _GET = _WHOLE.where(_HERE)
+_DELETED = select(_B.row).where(_B.turn_id == bindparam("turn"), _B.kind == "deleted").limit(1)
 _OF_TURNS = _WHOLE.where(_B.row > bindparam("after"), _B.turn_id.is_not(None)).order_by(_B.row).limit(bindparam("most"))
 _CLOSE = (
     update(brakes)
@@ -83,6 +85,17 @@ class Brakes:
         """The same turn again changes nothing, whatever the reason."""
         spec = HoldSpec(id=cancel_brake_id(turn_id), reason=reason, timeout_s=0.0, on_timeout="cancel")
         self._db.write(self._endless, _brake_row("cancel", session_id, turn_id, spec))
+
+    def delete_response(self, session_id: str, turn_id: str) -> bool:
+        """The turn's answer is no longer given as a response; False if it was deleted before.
+
+        Its row is over from the start: a build that does not know the kind reads only brakes that stand.
+        """
+        spec = HoldSpec(id=f"deleted:{turn_id}", timeout_s=0.0)
+        return self._db.write(self._released, _brake_row("deleted", session_id, turn_id, spec)) == 1
+
+    def is_response_deleted(self, turn_id: str) -> bool:
+        return self._db.first(_DELETED, {"turn": turn_id}) is not None
 
     def taken(self, session_id: str, flag_id: str, turn_id: str) -> bool:
         """A turn has taken a flag; False, and nothing changed, if it was taken, or is over."""
@@ -138,7 +151,9 @@ def brake_stands(turn: ColumnElement[str]) -> ColumnElement[bool]:
     return exists().where(_B.turn_id == turn, _STANDS, or_(_B.on_timeout != "release", _B.ends_at > utc_now()))
 
 
-def _brake_row(kind: BrakeKind, session_id: str, turn_id: str | None, spec: HoldSpec) -> dict[str, object]:
+def _brake_row(
+    kind: BrakeKind | Literal["deleted"], session_id: str, turn_id: str | None, spec: HoldSpec
+) -> dict[str, object]:
     return {
         "kind": kind,
         "session_id": session_id,

@@ -109,6 +109,7 @@ partial_index("ix_approvals_pending", approvals.c.row, where="state = 'pending'"
 
 
 # What keeps a turn from changing anything: holds, readiness flags, cancels. Written before anybody is promised one.
+# Beside them, over from the start, the note that a turn's response was deleted: no build reads it as a brake.
 
 brakes = Table(
     "brakes",
@@ -117,7 +118,7 @@ brakes = Table(
     Column("session_id", IdText, nullable=False),
     Column("brake_id", IdText, nullable=False),
     Column("turn_id", IdText),  # None: a flag that no turn has taken
-    Column("kind", IdText, nullable=False),  # hold, flag, cancel
+    Column("kind", IdText, nullable=False),  # hold, flag, cancel, deleted
     Column("on_timeout", IdText, nullable=False),
     Column("timeout_s", Float, nullable=False),
     Column("placed_at", UtcTimestamp, nullable=False, server_default=utc_now()),

@@ -17,6 +17,7 @@ A2A = ("tests/unit/gateway/test_a2a_fold.py",)
 STREAM = ("tests/unit/gateway/test_event_stream.py",)
 TOKENS = ("tests/integration/store/test_tokens.py",)
 INPUT_ITEMS = "tests/integration/gateway/openai/test_input_items.py"
+DELETION = "tests/integration/gateway/openai/test_deletion.py"
 BRANCHING = "tests/integration/gateway/openai/test_branching.py"
 SCHEMAS = ("tests/unit/gates/test_schema_validator.py",)
 DOOR = "tests/integration/gateway/test_door.py"
@@ -72,6 +73,27 @@ BUGS = (
         "return found.session_id == previous.session_id and",
         "return False and",
         (f"{BRANCHING}::test_the_same_request_again_is_the_same_turn_on_either_way",),
+    ),
+    Bug(
+        "a deleted response is given where its request comes again",
+        "brainq/gateway/wires/openai/responses.py",
+        "    if not handle.created:\n",
+        "    if False:\n",
+        (f"{DELETION}::test_a_deleted_response_is_not_found",),
+    ),
+    Bug(
+        "the turn of a deleted response goes on",
+        "brainq/gateway/wires/openai/responses.py",
+        '    await handle.cancel("its response was deleted over HTTP")\n',
+        "",
+        (f"{DELETION}::test_a_turn_that_lives_is_cancelled",),
+    ),
+    Bug(
+        "an item of a deleted response is named in another request",
+        "brainq/gateway/wires/openai/item_references.py",
+        "if await handle.is_response_deleted():",
+        "if not handle.turn_id:",
+        (f"{DELETION}::test_a_deleted_response_is_not_found",),
     ),
     Bug(
         "chats are decided without the verb",

@@ -213,6 +213,7 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     "GET /v1/responses/{response_id}": (*IT, Asked("?stream=true"), Asked("?stream=true&starting_after=1")),
     "GET /v1/responses/{response_id}/input_items": (*IT, Asked("?after=msg_{turn_id}.1.0")),
     "POST /v1/responses/{response_id}/cancel": IT,
+    "DELETE /v1/responses/{response_id}": IT,
     "GET /v1/models": IT,
     "GET /v1/models/{model}": IT,
     "POST /a2a/{brain}": (
@@ -479,7 +480,15 @@ def test_who_asks_for_what_is_anothers_is_refused_and_told_nothing(gateway: Gate
         assert gateway.http.get(path).content == content, f"{path} tells what there is"
 
     # And each request of the table asks for what is there: whose it is may. The last ones end what others look at.
-    order = sorted(TABLE, key=lambda route: (not route.startswith("GET "), "/cancel" in route, "DELETE" in route))
+    order = sorted(
+        TABLE,
+        key=lambda route: (
+            not route.startswith("GET "),
+            route.startswith("DELETE /v1/responses/"),
+            "/cancel" in route,
+            "DELETE" in route,
+        ),
+    )
     for route in order:
         answer = desk.ask(route, TABLE[route][0], ids, all_ if route in OF_NO_SESSION else mine)
         assert answer.status_code not in (401, 403, 404, 422), f"{route}: {answer.text}"

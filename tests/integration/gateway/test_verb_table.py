@@ -54,6 +54,7 @@ CHATS = ("POST /api/chat", "POST /agui", "POST /agui/{brain}", "POST /v1/chat/co
 """Routes that do what their body says."""
 
 BESIDE: dict[str, tuple[Verb, ...]] = {
+    "DELETE /v1/responses/{response_id}": (READ,),
     "POST /v1/responses/{response_id}/cancel": (READ,),
     # What comes as the turn ends becomes a turn of its own.
     "POST /v1/turns/{turn_id}/input": (SUBMIT,),

@@ -42,6 +42,14 @@ def test_a_turn_has_its_own_and_its_sessions_untaken_flags(store: Store) -> None
     assert standing(store, "turn-2") == [("h2", "turn-2"), ("f1", "turn-2")]
 
 
+def test_that_a_response_was_deleted_is_kept_once_and_brakes_nothing(store: Store) -> None:
+    assert store.brakes.delete_response("s1", "turn-1")
+    assert not store.brakes.delete_response("s1", "turn-1")
+    assert [store.brakes.is_response_deleted(turn_id) for turn_id in ("turn-1", "turn-2")] == [True, False]
+    assert (standing(store), store.brakes.of_turns(0, 10)) == ([], [])
+    assert store.calls.start_unless_braked(**intent())
+
+
 def test_what_is_over_stays_over(store: Store) -> None:
     for _ in range(2):
         store.brakes.hold("s1", "turn-1", HoldSpec(id="h1"))

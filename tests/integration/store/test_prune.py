@@ -74,6 +74,7 @@ def whole_turn(store: Store, turn_id: str, session_id: str = "s1") -> None:
     store.turns.accept(sent)
     store.messages.log_user(sent, redact=False)
     start(store, turn_id=turn_id)
+    store.brakes.delete_response(session_id, turn_id)
     steer(store, turn_id, session_id)
     store.inputs.consumed(session_id, {f"{turn_id}-m": 1})
     asked = ApprovalRequest(session_id, turn_id, "c1-0", "write", Effect.LOCAL_WRITE, "h", "{}", "why", 60)

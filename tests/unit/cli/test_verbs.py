@@ -75,6 +75,9 @@ VERBS: dict[str, str] = {
     "TurnHandle.give_result": NONE + "whoever runs tools of its own is a program, and has a client or HTTP",
     "TurnHandle.give_error": NONE + "as give_result",
     "TurnHandle.cancel": "cancel",
+    "TurnHandle.delete_response": NONE
+    + "for HTTP APIs whose callers delete responses; `cancel` and `prune` are its own",
+    "TurnHandle.is_response_deleted": NONE + "as delete_response",
     "TurnHandle.steer": "steer",
     "TurnHandle.receipt": "show",
     "TurnHandle.hold": "hold",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -14,7 +15,7 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import full_call_id
 from brainq.contracts.message import Attachment, Message
 from brainq.contracts.turn import CONTENT_NOT_STORED, TurnRequest
-from brainq.errors import ContentNotKept, InvalidInput, NotFound
+from brainq.errors import AttachmentNotFound, ContentNotKept, InvalidInput, NotFound
 from brainq.gateway.edge.dependencies import GatewayDep, PrincipalDep
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.wires.openai.errors import error_responses
@@ -160,8 +161,9 @@ async def _with_images(handle: AsyncTurnHandle, item: Item) -> Item:
     parts = item.get("content") or item.get("output")
     if isinstance(parts, list):
         for part in _images(parts):
-            found = await handle.file(part["file_id"])
-            part["image_url"] = f"data:{found.media_type};base64,{base64.b64encode(found.data).decode('ascii')}"
+            with suppress(AttachmentNotFound):  # it was pruned
+                found = await handle.file(part["file_id"])
+                part["image_url"] = f"data:{found.media_type};base64,{base64.b64encode(found.data).decode('ascii')}"
     return item
 
 

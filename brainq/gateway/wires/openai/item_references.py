@@ -95,6 +95,8 @@ def _reference(where: str, item: InputItem) -> ItemReference:
 async def _load_items(here: Gateway, by: Principal, turn_id: str, calls: set[str]) -> StoredItems:
     handle = await here.client.handle(turn_id)
     by.require_session(handle.session_id)
+    if await handle.is_response_deleted():
+        return StoredItems()
     known = StoredItems(texts=await _texts_of_parts(here, handle))
     if not known.texts or calls:
         try:

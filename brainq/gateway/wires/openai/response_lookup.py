@@ -15,10 +15,18 @@ ResponseId = Annotated[str, Path(pattern=r"^resp_[A-Za-z0-9][A-Za-z0-9_-]{2,63}(
 
 
 async def find_part(here: Gateway, by: Principal, given: str) -> tuple[AsyncTurnHandle, int]:
-    """The turn of a response of the caller's own, and the part. Raises NotFound for any other."""
+    """The turn of a response of the caller's own, and the part. Raises NotFound for any other, and for one that was
+    deleted."""
     split = split_response_id(given)
     if split is None:
         raise NotFound(f"{given[:100]!r} is no id of a response; they begin with {RESPONSE_ID_PREFIX}")
     handle = await here.client.handle(split[0])
     by.require_session(handle.session_id)
+    await require_not_deleted(handle)
     return handle, split[1]
+
+
+async def require_not_deleted(handle: AsyncTurnHandle) -> None:
+    """Raise NotFound for a turn whose response was deleted."""
+    if await handle.is_response_deleted():
+        raise NotFound("the response was deleted")

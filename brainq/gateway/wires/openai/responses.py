@@ -40,7 +40,7 @@ from brainq.gateway.wires.openai.part_fold import PART_ENDS, PartFailed
 from brainq.gateway.wires.openai.part_reader import PartSelector, read_part, read_part_so_far, select_part, stream_part
 from brainq.gateway.wires.openai.requests import give_results, request_key, submit_request
 from brainq.gateway.wires.openai.response_fold import ResponseFold, render_response
-from brainq.gateway.wires.openai.response_lookup import ResponseId, find_part
+from brainq.gateway.wires.openai.response_lookup import ResponseId, find_part, require_not_deleted
 
 router = APIRouter(tags=["openai"])
 MAX_NUMBER = 2**53 - 1
@@ -110,6 +110,14 @@ RESPONSE_RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
+DELETED_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "It is deleted.",
+        "content": {"application/json": {"schema": {"type": "object"}}},
+    }
+}
+
+
 @router.post("/v1/responses", response_model=None, responses={**RESPONSE_RESPONSES, **error_responses(409)})
 async def create(
     body: ResponseBody,
@@ -132,6 +140,8 @@ async def create(
     else:
         handle = await _submit(body, brain, here, by, request, said, session)
         wanted = await select_part(here, handle)
+    if not handle.created:
+        await require_not_deleted(handle)
     fold = ResponseFold(handle.turn_id, brain.name, handle.session_id)
     if body.stream:
         return await stream_part(here, by, request, handle, wanted, fold.write, fold.cut)
@@ -183,6 +193,20 @@ async def cancel(response_id: ResponseId, here: GatewayDep, by: PrincipalDep, re
     name = await brain_name(here, handle)
     fold = ResponseFold(handle.turn_id, name, handle.session_id, part=part)
     return JSONResponse(await _current_response(handle, await select_part(here, handle, part), fold))
+
+
+@router.delete("/v1/responses/{response_id}", response_model=None, responses=DELETED_RESPONSES)
+async def delete(response_id: ResponseId, here: GatewayDep, by: PrincipalDep) -> dict[str, Any]:
+    """Delete the response of a turn, all its parts: it is not found from then on, and a turn that lives is cancelled.
+
+    Needs the verbs `steer` and `read`.
+    """
+    by.require_verb(Verb.READ)
+    handle, _ = await find_part(here, by, response_id)
+    # The cancel first: a request that breaks in between can be sent again.
+    await handle.cancel("its response was deleted over HTTP")
+    await handle.delete_response()
+    return {"id": response_id, "object": "response", "deleted": True}
 
 
 async def _submit(
