@@ -26,7 +26,7 @@ from brainq.settings.deployment import Settings
 from brainq.settings.redis_url import SENTINEL_URL_FORM
 from brainq.state.connection import DISK_REMEDY, disk_is_full, make_client
 from brainq.store.engine import make_engine, require_fts5
-from brainq.store.migrations import HEAD, revision
+from brainq.store.migrations import revision, why_not_upgradable
 
 # What one look at a setup found: a line of `brainq doctor`, or a reason not to start.
 
@@ -175,11 +175,11 @@ def check_broker(settings: Settings) -> Check:
         )
 
 
-# Whether SQL answers, and its schema is not newer than this brainq.
+# Whether SQL answers, and its schema is this brainq's or can become it.
 
 
 def check_sql(url: str) -> Check:
-    """Looks only: neither a database file nor a schema is made. An older schema is fine: workers upgrade it."""
+    """Looks only: neither a database file nor a schema is made. A schema that workers upgrade is fine."""
     shown = without_password(url)
     sqlite = Path(url.removeprefix("sqlite:///"))
     try:
@@ -197,12 +197,10 @@ def check_sql(url: str) -> Check:
         return fail("sql", f"{shown} does not answer ({_driver_message(error)})", "start it, or correct BRAINQ_SQL_URL")
     finally:
         engine.dispose()
-    if found is not None and found > HEAD:
-        return fail(
-            "sql",
-            f"the schema at {shown} is at revision {found}, newer than this brainq's {HEAD}",
-            "install the newer brainq",
-        )
+    problem = why_not_upgradable(found)
+    if problem is not None:
+        what, remedy = problem
+        return fail("sql", f"the schema at {shown} {what}", remedy)
     return ok("sql", f"{engine.dialect.name} at {shown}")
 
 

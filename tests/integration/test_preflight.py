@@ -127,15 +127,20 @@ def test_a_module_of_the_brain_that_is_missing_is_not_taken_for_the_brain_itself
         require_start(settings, redis_url=None)
 
 
-def test_sql_that_is_no_database_or_newer_than_this_brainq_is_refused(tmp_path: Path) -> None:
+def test_sql_that_is_no_database_or_of_another_brainq_is_refused(tmp_path: Path) -> None:
     garbage = tmp_path / "garbage.db"
     garbage.write_bytes(b"not a database at all, " * 100)
     assert check_sql(f"sqlite:///{garbage}").level == "FAIL"
-    newer = tmp_path / "newer.db"
-    with Store.open(f"sqlite:///{newer}") as store, store.engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE brainq_schema SET version_num = '9999'")
-    found = check_sql(f"sqlite:///{newer}")
-    assert (found.level, found.remedy) == ("FAIL", "install the newer brainq")
+    for revision, remedy in (("9999", "install the newer brainq"), ("0012", "set BRAINQ_SQL_URL to a new database")):
+        url = f"sqlite:///{tmp_path}/{revision}.db"
+        with Store.open(url) as store, store.engine.begin() as connection:
+            connection.exec_driver_sql(f"UPDATE brainq_schema SET version_num = '{revision}'")
+        found = check_sql(url)
+        assert found.level == "FAIL"
+        assert found.remedy.startswith(remedy)
+        for migrate in (True, False):
+            with pytest.raises(SetupError, match=f"revision {revision}, .*; {found.remedy}"):
+                Store.open(url, migrate=migrate)
     assert check_sql(f"sqlite:///{tmp_path}/made/later.db").level == "ok"
     assert not (tmp_path / "made").exists()
 

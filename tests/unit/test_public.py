@@ -16,7 +16,7 @@ import brainq
 from brainq import AsyncClient, AsyncSession, AsyncTurnHandle, Client, Operator, Session, TurnHandle, engine
 
 ROOT = Path(__file__).parents[2]
-PUBLIC = {"brainq", "brainq.engine", "brainq.testing"}
+PUBLIC = {"brainq", "brainq.engine", "brainq.settings", "brainq.testing"}
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
 DEMO_OF_OUR_OWN = {"demo.py", "kept.py", "killing.py", "report.py", "stage.py"}  # they look into the engine on purpose
 EXAMPLES = sorted(

@@ -16,8 +16,10 @@ from brainq.store.engine import lift_time_limits, transaction
 if TYPE_CHECKING:
     from alembic.config import Config
 
+BASELINE = "0013"  # what a new database begins with; nothing leads here from an older revision
 HEAD = "0013"
 VERSION_TABLE = "brainq_schema"  # of our own: the database may hold an application's alembic_version too
+NEW_DATABASE = "set BRAINQ_SQL_URL to a new database, and start with an empty Redis"
 _ADVISORY_LOCK = 0x62726169_6E710001  # "brainq" and a 1
 _SELECT = text(f"SELECT version_num FROM {VERSION_TABLE}")
 _alembic = threading.Lock()  # alembic keeps its context in module globals
@@ -36,9 +38,20 @@ def revision(engine: Engine) -> str | None:
             return connection.execute(_SELECT).scalar()
 
 
+def why_not_upgradable(found: str | None) -> tuple[str, str] | None:
+    """Why no migration leads from this revision to HEAD, as a predicate of the schema, and the remedy; None if one
+    does."""
+    if found is not None and found > HEAD:
+        return f"is at revision {found}, newer than this brainq's {HEAD}", "install the newer brainq"
+    if found is not None and found < BASELINE:
+        return f"is at revision {found}, older than {BASELINE}, the oldest that can be upgraded", NEW_DATABASE
+    return None
+
+
 def require_current(engine: Engine) -> None:
     """Raise SetupError unless the schema is the one this brainq was written for."""
     found = revision(engine)
+    _require_upgradable(found)
     if found != HEAD:
         raise SetupError(
             f"the SQL schema is at revision {found or 'none'}, brainq needs {HEAD}; run `brainq db upgrade` "
@@ -50,12 +63,11 @@ def upgrade(engine: Engine) -> bool:
     """Bring the schema to HEAD; True if anything was done. One SELECT when there is nothing to do.
 
     Safe from several processes at once: one migrates, the others wait for its lock and find the work done.
-    Raises SetupError when the schema is newer than this brainq.
+    Raises SetupError when the schema is newer than this brainq, or older than the baseline.
     """
     if revision(engine) == HEAD:
         return False
     from alembic import command
-    from alembic.util import CommandError
 
     with _alembic, transaction(engine) as connection:
         if engine.dialect.name == "postgresql":  # SQLite: the transaction itself is the lock
@@ -64,13 +76,8 @@ def upgrade(engine: Engine) -> bool:
         found = _revision_inside(connection)
         if found == HEAD:
             return False
-        try:
-            command.upgrade(alembic_config(connection), "head")
-        except CommandError as error:
-            raise SetupError(
-                f"the SQL schema is at revision {found}, which this brainq ({HEAD}) does not know; "
-                "install the newer brainq, or start with a new database if this one is older than the first release"
-            ) from error
+        _require_upgradable(found)
+        command.upgrade(alembic_config(connection), "head")
         return True
 
 
@@ -90,6 +97,12 @@ def is_in_metadata(_object: object, name: str | None, kind: str, *_: object) -> 
     if kind == "table":
         return not re.search(r"_fts(_(data|idx|docsize|config))?$", name or "")
     return not (kind == "column" and name == "search") and not re.fullmatch(r"ix_\w+_search", name or "")
+
+
+def _require_upgradable(found: str | None) -> None:
+    problem = why_not_upgradable(found)
+    if problem is not None:
+        raise SetupError(f"the SQL schema {'; '.join(problem)}")
 
 
 def _revision_inside(connection: Connection) -> str | None:

@@ -128,7 +128,7 @@ def test_a_schema_of_before_the_first_release_is_refused_with_the_remedy(
     with transaction(store.engine) as connection:
         connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '{older}'"))
 
-    with pytest.raises(SetupError, match="start with a new database"):
+    with pytest.raises(SetupError, match="set BRAINQ_SQL_URL to a new database"):
         Store.open(store_url)
 
 
