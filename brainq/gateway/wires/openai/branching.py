@@ -43,14 +43,14 @@ async def follow_response(
             FIELD, "it has not ended, and its session went on; wait for it, or send the conversation as input"
         )
     try:
-        said, files = await _conversation(here, previous)
+        messages, files = await _conversation(here, previous)
     except ContentNotKept:
         raise InvalidInput(
             FIELD,
-            "its session went on, and what was said up to it is not kept; send the conversation as input",
+            "its session went on, and the conversation up to it is not kept; send the conversation as input",
         ) from None
     return _branch_session(by, previous, key), replace(
-        question, history=(*said, *question.history), brought={**files, **question.brought}
+        question, history=(*messages, *question.history), brought={**files, **question.brought}
     )
 
 
@@ -71,33 +71,35 @@ async def _is_known(here: Gateway, by: Principal, previous: AsyncTurnHandle, key
 
 
 async def _conversation(here: Gateway, previous: AsyncTurnHandle) -> tuple[list[Message], dict[str, File]]:
-    """What was said in the session up to the response, and the files that are still there."""
+    """The session's conversation up to the response, and the files that are still there."""
     session = here.client.session(previous.session_id)
     before = await session.history(limit=MAX_TURNS - 1, after=previous.turn_id)
     handles = [await here.client.handle(turn.turn_id) for turn in before if turn.kind == "chat"]
     handles.append(previous)
-    said: list[Message] = []
+    messages: list[Message] = []
     files: dict[str, File] = {}
     if len(before) < MAX_TURNS - 1:
         opened = await handles[0].request()
-        said = [Message(role="assistant", content=opened.greeting)] if opened.greeting else list(opened.history)
-        files = await _load_files(handles[0], said)
+        messages = [Message(role="assistant", content=opened.greeting)] if opened.greeting else list(opened.history)
+        files = await _load_files(handles[0], messages)
     for begin in range(0, len(handles), LOOKUPS_AT_ONCE):
-        for messages, its in await asyncio.gather(*map(_load_turn, handles[begin : begin + LOOKUPS_AT_ONCE])):
-            said += messages
-            files |= its
-    return [found for message in said if (found := _as_history(message, files)) is not None], files
+        for turn_messages, turn_files in await asyncio.gather(
+            *map(_load_turn, handles[begin : begin + LOOKUPS_AT_ONCE])
+        ):
+            messages += turn_messages
+            files |= turn_files
+    return [found for message in messages if (found := _as_history(message, files)) is not None], files
 
 
 async def _load_turn(handle: AsyncTurnHandle) -> tuple[tuple[Message, ...], dict[str, File]]:
-    said = await handle.transcript()
-    return said, await _load_files(handle, said)
+    messages = await handle.transcript()
+    return messages, await _load_files(handle, messages)
 
 
-async def _load_files(handle: AsyncTurnHandle, said: Sequence[Message]) -> dict[str, File]:
+async def _load_files(handle: AsyncTurnHandle, messages: Sequence[Message]) -> dict[str, File]:
     """Those that were not pruned."""
     files: dict[str, File] = {}
-    for sha256 in {one.sha256 for message in said for one in message.attachments}:
+    for sha256 in {one.sha256 for message in messages for one in message.attachments}:
         with suppress(AttachmentNotFound):
             files[sha256] = await handle.file(sha256)
     return files
@@ -116,6 +118,6 @@ def _as_history(message: Message, files: Mapping[str, File]) -> Message | None:
 def _branch_session(by: Principal, previous: AsyncTurnHandle, key: str) -> str:
     """Of the same tenant as the session that it branches from."""
     prefixes = by.caller.prefixes or ("",)
-    prefix = next(its for its in prefixes if previous.session_id.startswith(its))
+    prefix = next(one for one in prefixes if previous.session_id.startswith(one))
     digest = hashlib.sha256(f"{previous.session_id} {previous.turn_id} {key}".encode())
     return unnamed_session(prefix, digest.hexdigest())

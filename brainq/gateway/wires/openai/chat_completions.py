@@ -141,9 +141,9 @@ async def chat_completions(
     require_known(here, body)
     brain = require_brain(here, body.model)
     require_supported(given, UNSUPPORTED)
-    said = read_messages("messages", [read_message(i, message) for i, message in enumerate(body.messages)])
-    if isinstance(said, ToolResults):
-        handle, wanted = await give_results(here, by, said)
+    given_input = read_messages("messages", [read_message(i, message) for i, message in enumerate(body.messages)])
+    if isinstance(given_input, ToolResults):
+        handle, wanted = await give_results(here, by, given_input)
     else:
         tools = read_client_tools(body.tools, body.tool_choice)
         forced = forced_choice(body.tool_choice, {tool["name"] for tool in tools})
@@ -157,7 +157,7 @@ async def chat_completions(
         )
         named = session or (body.metadata or {}).get(SESSION_KEY)
         key = await request_key(here, request, by, given)
-        handle = await submit_request(here, by, said, named, key, options)
+        handle = await submit_request(here, by, given_input, named, key, options)
         wanted = await select_part(here, handle)
     if body.stream:
         fold = ChunkWriter(
@@ -176,7 +176,7 @@ def read_message(at: int, message: dict[str, JsonValue]) -> InputMessage:
     field, role = f"messages[{at}]", message.get("role")
     content = message.get("content")
     if role not in ("system", "developer", "user", "assistant", "tool"):
-        raise InvalidInput(f"{field}.role", "it is none of system, developer, user, assistant, tool")
+        raise InvalidInput(f"{field}.role", "it is not one of system, developer, user, assistant, tool")
     kinds = ("text", "refusal") if role == "assistant" else ("text",)
     text, files = read_content(f"{field}.content", content, kinds, with_files=role == "user")
     if role == "tool":

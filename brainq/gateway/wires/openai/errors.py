@@ -36,9 +36,9 @@ OPENAI_FIELDS = {"client_tools": "tools", "user_message": "messages", "output_sc
 
 def client_retries(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bool:
     """Whether an official client sends a request again that was answered so."""
-    said = {name.lower(): value for name, value in headers}.get(b"x-should-retry")
-    if said is not None:
-        return said == b"true"
+    given = {name.lower(): value for name, value in headers}.get(b"x-should-retry")
+    if given is not None:
+        return given == b"true"
     return status in (408, 429) or (status >= 500 and status not in _RETRIED_IN_VAIN)
 
 
@@ -72,7 +72,7 @@ def openai_error(message: str, status: int, code: str, param: str | None = None)
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The answers of a route that are errors, for its OpenAPI."""
     body = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}
-    return {status: {**told, "content": body} for status, told in problem_responses(*statuses).items()}
+    return {status: {**problem, "content": body} for status, problem in problem_responses(*statuses).items()}
 
 
 class OpenAiErrorMiddleware:
@@ -128,7 +128,7 @@ def _openai_messages(start: Message, problem: dict[str, Any]) -> tuple[Message, 
     return ({**start, "status": status, "headers": [*kept, *more]}, {"type": "http.response.body", "body": body})
 
 
-# How endings of a turn are told on OpenAI's wires.
+# How endings of a turn are reported on OpenAI's wires.
 
 _ENDING_STATUS = {
     Ending.COMPLETED: (500, "invalid_output"),
@@ -156,7 +156,7 @@ def failure_status(word: PartFailed) -> tuple[int, str]:
 
 
 def failure_response(word: PartFailed) -> JSONResponse:
-    """The answer of a turn that ended without one. Clients are told that the same request would not mend it."""
+    """The error of a turn that ended without an answer. It says that the same request would fail again."""
     status, code = failure_status(word)
     headers, failure = {"x-should-retry": "false"}, parse_failure(word.message)
     if status == 429 and failure is not None and failure.retry_after_s:

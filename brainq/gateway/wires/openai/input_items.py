@@ -58,7 +58,7 @@ async def list_input_items(
         list[str] | None, Query(alias="include[]", description="`include`, as official clients write it.")
     ] = None,
 ) -> dict[str, Any]:
-    """What a response was made from: the conversation that its request brought, and what the user said; behind the
+    """What a response was made from: the conversation that its request brought, and the user's message; behind the
     client's calls their results."""
     handle, part = await find_part(here, by, response_id)
     items = [item for entry in await _load_entries(handle, part) for item in render_entry(entry)]
@@ -76,26 +76,27 @@ async def list_input_items(
 
 def entries_of_request(request: TurnRequest) -> list[InputEntry]:
     """Of a turn's first part: the conversation that was brought along, and the user's message."""
-    asked = Message(role="user", content=request.user_message, attachments=request.attachments)
+    question = Message(role="user", content=request.user_message, attachments=request.attachments)
     return [
-        InputEntry(f"{request.turn_id}.1.{number}", said, said.call_id)
-        for number, said in enumerate([*request.history, asked])
+        InputEntry(f"{request.turn_id}.1.{number}", message, message.call_id)
+        for number, message in enumerate([*request.history, question])
     ]
 
 
-def entries_of_part(turn_id: str, said: Sequence[Message], asked: set[str], part: int) -> list[InputEntry]:
-    """Of a later part: the results of the calls that the part before `asked` for, and what the user said beside them.
+def entries_of_part(turn_id: str, messages: Sequence[Message], requested: set[str], part: int) -> list[InputEntry]:
+    """Of a later part: the results of the calls that the part before it requested, and the user's messages beside them.
 
-    said   the turn's messages
+    messages    the turn's
+    requested   ids of those calls, in the turn
     """
     entries: list[InputEntry] = []
     is_behind = False
-    for message in said:
+    for message in messages:
         if message.role == "assistant":
             if is_behind and entries:
                 break
-            is_behind = any(call.id in asked for call in message.calls)
-        elif is_behind and (message.call_id in asked or _is_of_user(message)):
+            is_behind = any(call.id in requested for call in message.calls)
+        elif is_behind and (message.call_id in requested or _is_of_user(message)):
             call_id = full_call_id(turn_id, message.call_id) if message.role == "tool" else ""
             entries.append(InputEntry(f"{turn_id}.{part}.{len(entries)}", message, call_id))
     return entries
@@ -103,30 +104,30 @@ def entries_of_part(turn_id: str, said: Sequence[Message], asked: set[str], part
 
 def render_entry(entry: InputEntry) -> list[Item]:
     """The items of a message: one, but for an assistant's, whose calls are items of their own."""
-    said = entry.message
-    match said.role:
+    message = entry.message
+    match message.role:
         case "tool":
-            output: Any = said.content
-            if said.attachments:
-                output = [_text(said.content), *map(_file, said.attachments)]
+            output: Any = message.content
+            if message.attachments:
+                output = [_text(message.content), *map(_file, message.attachments)]
             return [
                 {
                     "id": f"fco_{entry.id}",
                     "type": "function_call_output",
                     "call_id": entry.call_id,
                     "output": output,
-                    "status": "incomplete" if said.is_error else "completed",
+                    "status": "incomplete" if message.is_error else "completed",
                 }
             ]
         case "assistant":
             return _reply_items(entry)
         case _:
-            texts = [_text(said.content)] if said.content or not said.attachments else []
-            return [_message(entry, "user", [*texts, *map(_file, said.attachments)])]
+            texts = [_text(message.content)] if message.content or not message.attachments else []
+            return [_message(entry, "user", [*texts, *map(_file, message.attachments)])]
 
 
 def page_of(items: Sequence[Item], after: str | None, limit: int, *, is_newest_first: bool) -> tuple[list[Item], bool]:
-    """The page behind the item `after`, and whether there are more. Raises InvalidInput for an id that is none."""
+    """The page behind the item `after`, and whether there are more. Raises InvalidInput for an unknown id."""
     ordered = list(reversed(items)) if is_newest_first else list(items)
     begin = 0
     if after is not None:
@@ -142,7 +143,7 @@ async def _load_entries(handle: AsyncTurnHandle, part: int) -> list[InputEntry]:
         request = await handle.request()
         if request.user_message == CONTENT_NOT_STORED:
             raise ContentNotKept(
-                f"what was said in turn {handle.turn_id!r} is not kept: it has ended, and its brain keeps content "
+                f"the content of turn {handle.turn_id!r} is not kept: it has ended, and its brain keeps content "
                 "out of SQL (redact_logs)"
             )
         return entries_of_request(request)
@@ -151,10 +152,10 @@ async def _load_entries(handle: AsyncTurnHandle, part: int) -> list[InputEntry]:
         state, _ = advance(state, event)
     if not events and await handle.snapshot() is None:
         raise RequestRejected("events-gone", "its turn has ended, and its events are no longer kept")
-    asked = {call for call, its in state.parked_in.items() if its == part - 1}
-    if asked <= set(state.waiting):
+    requested = {call for call, parked_in in state.parked_in.items() if parked_in == part - 1}
+    if requested <= set(state.waiting):
         raise NotFound("the turn has no such part, or not yet")
-    return entries_of_part(handle.turn_id, await handle.transcript(), asked, part)
+    return entries_of_part(handle.turn_id, await handle.transcript(), requested, part)
 
 
 async def _with_images(handle: AsyncTurnHandle, item: Item) -> Item:
@@ -172,19 +173,19 @@ def _images(parts: Iterable[Any]) -> Iterable[dict[str, Any]]:
 
 
 def _reply_items(entry: InputEntry) -> list[Item]:
-    said, items = entry.message, list[Item]()
-    if said.content or not said.calls:
-        text = {"type": "output_text", "text": said.content, "annotations": [], "logprobs": []}
+    message, items = entry.message, list[Item]()
+    if message.content or not message.calls:
+        text = {"type": "output_text", "text": message.content, "annotations": [], "logprobs": []}
         items.append(_message(entry, "assistant", [text]))
-    for number, call in enumerate(said.calls):
-        told = call.arguments
+    for number, call in enumerate(message.calls):
+        arguments = call.arguments
         items.append(
             {
                 "id": f"fc_{entry.id}.{number}",
                 "type": "function_call",
                 "call_id": call.id,
                 "name": call.name,
-                "arguments": told if isinstance(told, str) else json.dumps(told, separators=(",", ":")),
+                "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments, separators=(",", ":")),
                 "status": "completed",
             }
         )
@@ -202,7 +203,7 @@ def _message(entry: InputEntry, role: str, content: list[Item]) -> Item:
 
 
 def _is_of_user(message: Message) -> bool:
-    """Whether it is what was said into the turn, and no note of the runtime's own."""
+    """Whether it is the user's own message, not a note of the runtime's."""
     return message.role == "user" and not (message.extra or {}).get("note")
 
 

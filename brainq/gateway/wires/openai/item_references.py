@@ -45,7 +45,7 @@ class StoredItems:
 async def resolve_references(here: Gateway, by: Principal, given: str | list[InputItem]) -> str | list[InputItem]:
     """The items of a request, those that are named by their ids as they are.
 
-    Raises InvalidInput for an id that is none of ours, or whose content is no longer kept; TurnNotFound for one of
+    Raises InvalidInput for an id that is not one of ours, or whose content is no longer kept; TurnNotFound for one of
     another caller's turns.
     """
     if isinstance(given, str):
@@ -67,19 +67,19 @@ async def resolve_references(here: Gateway, by: Principal, given: str | list[Inp
         reference = found.get(at)
         if reference is None:
             items.append(item)
-        elif reference.kind != "rs":  # what was thought is kept here, and no part of what is said
+        elif reference.kind != "rs":  # what was thought is kept here, and not part of the text
             items.append(_item(reference, known[reference.turn_id]))
     return items
 
 
 def is_reference(item: InputItem) -> bool:
-    """Whether the item stands for one of an earlier response: its type says so, or it is an id alone."""
+    """Whether the item refers to one of an earlier response: its type says so, or it is an id alone."""
     return item.get("type") == "item_reference" or (item.get("type") is None and set(item) <= {"type", "id"})
 
 
 def _reference(where: str, item: InputItem) -> ItemReference:
-    said = item.get("id")
-    kind, _, rest = said.partition("_") if isinstance(said, str) else ("", "", "")
+    item_id = item.get("id")
+    kind, _, rest = item_id.partition("_") if isinstance(item_id, str) else ("", "", "")
     try:
         if kind == "fc":
             turn_id, call = split_call_id(rest)
@@ -89,7 +89,7 @@ def _reference(where: str, item: InputItem) -> ItemReference:
             return ItemReference(where, kind, check_turn_id("id", turn_id), part=int(part))
     except InvalidInput:
         pass
-    raise InvalidInput(f"{where}.id", f"{str(said)[:80]!r} is no item of a response here; send the item itself")
+    raise InvalidInput(f"{where}.id", f"{str(item_id)[:80]!r} is not an item of a response here; send the item itself")
 
 
 async def _load_items(here: Gateway, by: Principal, turn_id: str, calls: set[str]) -> StoredItems:
@@ -100,17 +100,17 @@ async def _load_items(here: Gateway, by: Principal, turn_id: str, calls: set[str
     known = StoredItems(texts=await _texts_of_parts(here, handle))
     if not known.texts or calls:
         try:
-            said = await handle.transcript()
+            messages = await handle.transcript()
         except ContentNotKept:
             return known
-        known.calls = {call.id: (call.name, _arguments(call.arguments)) for one in said for call in one.calls}
+        known.calls = {call.id: (call.name, _arguments(call.arguments)) for one in messages for call in one.calls}
         theirs = {tool.name for tool in (await handle.request()).client_tools}
-        known.texts = known.texts or texts_by_part(said, theirs)
+        known.texts = known.texts or texts_by_part(messages, theirs)
     return known
 
 
 async def _texts_of_parts(here: Gateway, handle: AsyncTurnHandle) -> dict[int, str]:
-    """What each part said that has ended; nothing once the turn's events are gone."""
+    """The text of each part that has ended; nothing once the turn's events are gone."""
     wanted, events = await select_part(here, handle), await handle.events_so_far()
     state = PartState(handle.turn_id, in_one_piece=wanted.in_one_piece)
     texts: dict[int, str] = {}
@@ -121,11 +121,11 @@ async def _texts_of_parts(here: Gateway, handle: AsyncTurnHandle) -> dict[int, s
     return texts
 
 
-def texts_by_part(said: tuple[Message, ...], theirs: set[str]) -> dict[int, str]:
+def texts_by_part(messages: tuple[Message, ...], theirs: set[str]) -> dict[int, str]:
     """The same of a turn's messages: a part ends with a reply that calls a tool of the client's."""
     texts: dict[int, str] = {1: ""}
     part = 1
-    for message in said:
+    for message in messages:
         if message.role != "assistant":
             continue
         texts[part] = SEPARATOR.join(filter(None, (texts[part], message.content)))
@@ -153,5 +153,5 @@ def _arguments(given: object) -> str:
 
 def _not_kept(reference: ItemReference) -> InvalidInput:
     return InvalidInput(
-        f"{reference.field}.id", "there is no such item, or its content is no longer kept; send the item itself"
+        f"{reference.field}.id", "this item does not exist, or its content is no longer kept; send the item itself"
     )

@@ -37,7 +37,7 @@ class InputMessage:
 
 @dataclass(frozen=True, slots=True)
 class TurnInput:
-    """A new turn: what the user said last, what was said before, and what the developer said of both.
+    """A new turn: the user's last message, the conversation before it, and the developer's instructions for both.
 
     files     beside the text
     brought   the files that the history refers to, by their sha256
@@ -73,27 +73,27 @@ def read_messages(field: str, entries: Sequence[InputMessage]) -> TurnInput | To
     instructions = "\n\n".join(
         entry.text for entry in entries if entry.role in ("system", "developer") and entry.text.strip()
     )
-    said = [entry for entry in entries if entry.role not in ("system", "developer")]
-    if not said:
+    messages = [entry for entry in entries if entry.role not in ("system", "developer")]
+    if not messages:
         raise InvalidInput(field, "it says nothing of a user's; send a message of the role user")
-    last = said[-1]
+    last = messages[-1]
     if last.role == "tool":
-        return _read_results(said)
-    if said[0].role == "tool" and all(entry.role != "assistant" for entry in said):
-        # Results for an answer that is named apart, and what the user says to them.
-        at = next(i for i, entry in enumerate(said) if entry.role != "tool")
-        if all(entry.role == "user" for entry in said[at:]):
-            return replace(_read_results(said[:at]), text=_join_texts(said[at:]), files=_files(said[at:]))
+        return _read_results(messages)
+    if messages[0].role == "tool" and all(entry.role != "assistant" for entry in messages):
+        # Results for an answer that is named apart, and the user's message behind them.
+        at = next(i for i, entry in enumerate(messages) if entry.role != "tool")
+        if all(entry.role == "user" for entry in messages[at:]):
+            return replace(_read_results(messages[:at]), text=_join_texts(messages[at:]), files=_files(messages[at:]))
     if last.role != "user":
         raise InvalidInput(
             last.field, "the last message is the assistant's, and nothing is left to answer; send the user's"
         )
-    begin = next((i + 1 for i in range(len(said) - 1, -1, -1) if said[i].role != "user"), 0)
-    text, files = _join_texts(said[begin:]), _files(said[begin:])
+    begin = next((i + 1 for i in range(len(messages) - 1, -1, -1) if messages[i].role != "user"), 0)
+    text, files = _join_texts(messages[begin:]), _files(messages[begin:])
     if not text and not files:
         raise InvalidInput(last.field, "it is empty; say something")
-    brought = {file.attachment.sha256: file for file in _files(said[:begin])}
-    return TurnInput(text, tuple(_history(said[:begin])), instructions, files, brought)
+    brought = {file.attachment.sha256: file for file in _files(messages[:begin])}
+    return TurnInput(text, tuple(_history(messages[:begin])), instructions, files, brought)
 
 
 def read_content(
@@ -125,47 +125,47 @@ def read_content(
     return "".join(texts), tuple(files)
 
 
-def _read_results(said: Sequence[InputMessage]) -> ToolResults:
-    """The results that stand last, for calls of one turn of ours."""
-    begin = next((i + 1 for i in range(len(said) - 1, -1, -1) if said[i].role != "tool"), 0)
+def _read_results(messages: Sequence[InputMessage]) -> ToolResults:
+    """The results at the end, for calls of one turn of ours."""
+    begin = next((i + 1 for i in range(len(messages) - 1, -1, -1) if messages[i].role != "tool"), 0)
     turns: set[str] = set()
     results: dict[str, tuple[str, tuple[File, ...]]] = {}
-    for entry in said[begin:]:
+    for entry in messages[begin:]:
         try:
             turn_id, call = split_call_id(entry.call_id)
             check_turn_id(entry.field, turn_id)
         except InvalidInput:
             raise InvalidInput(
                 entry.field,
-                f"{entry.call_id[:80]!r} is no call that was made here; send results for the ids that were given, or a "
-                "message of the user behind them",
+                f"{entry.call_id[:80]!r} is not a call that was made here; send results for the ids that were given, "
+                "or a message of the user behind them",
             ) from None
         turns.add(turn_id)
         results[call] = (entry.text, entry.files)
     if len(turns) > 1:
-        raise InvalidInput(said[-1].field, "the results are for calls of several answers; send those of one")
-    asked = said[begin - 1].calls if begin else ()
-    given = {entry.call_id for entry in said[begin:]}
+        raise InvalidInput(messages[-1].field, "the results are for calls of several answers; send those of one")
+    asked = messages[begin - 1].calls if begin else ()
+    given = {entry.call_id for entry in messages[begin:]}
     if missing := [call for call, _, _ in asked if call not in given]:
-        raise InvalidInput(said[-1].field, f"the call {missing[0]!r} has no result; send one for each call")
+        raise InvalidInput(messages[-1].field, f"the call {missing[0]!r} has no result; send one for each call")
     found = tuple((call, text, files) for call, (text, files) in results.items())
-    return ToolResults(turns.pop(), found, said[-1].field)
+    return ToolResults(turns.pop(), found, messages[-1].field)
 
 
-def _join_texts(said: Sequence[InputMessage]) -> str:
-    return "\n\n".join(entry.text for entry in said if entry.text.strip())
+def _join_texts(messages: Sequence[InputMessage]) -> str:
+    return "\n\n".join(entry.text for entry in messages if entry.text.strip())
 
 
-def _files(said: Sequence[InputMessage]) -> tuple[File, ...]:
-    return tuple(file for entry in said for file in entry.files)
+def _files(messages: Sequence[InputMessage]) -> tuple[File, ...]:
+    return tuple(file for entry in messages for file in entry.files)
 
 
-def _history(said: Sequence[InputMessage]) -> list[Message]:
+def _history(messages: Sequence[InputMessage]) -> list[Message]:
     """The messages, the results of each reply in the order of its calls."""
-    messages: list[Message] = []
+    history: list[Message] = []
     at = 0
-    while at < len(said):
-        entry = said[at]
+    while at < len(messages):
+        entry = messages[at]
         at += 1
         if entry.role == "tool":
             raise InvalidInput(entry.field, f"no message before it made the call {entry.call_id[:80]!r}")
@@ -173,25 +173,23 @@ def _history(said: Sequence[InputMessage]) -> list[Message]:
             continue  # services leave such behind; there is nothing in it
         calls = tuple(ToolCall(id=i, name=name, arguments=_arguments(text)) for i, name, text in entry.calls)
         references = tuple(file.attachment for file in entry.files)
-        messages.append(
+        history.append(
             Message(role=_HISTORY_ROLES[entry.role], content=entry.text, calls=calls, attachments=references)
         )
         results: dict[str, InputMessage] = {}
-        while at < len(said) and said[at].role == "tool":
-            results.setdefault(said[at].call_id, said[at])
+        while at < len(messages) and messages[at].role == "tool":
+            results.setdefault(messages[at].call_id, messages[at])
             at += 1
         for call in calls:
             found = results.pop(call.id, None)
             if found is None:
                 raise InvalidInput(entry.field, f"its call {call.id[:80]!r} has no result behind it")
             shown = tuple(file.attachment for file in found.files)
-            messages.append(
-                Message(role="tool", content=found.text, call_id=call.id, name=call.name, attachments=shown)
-            )
+            history.append(Message(role="tool", content=found.text, call_id=call.id, name=call.name, attachments=shown))
         if results:
             odd = next(iter(results.values()))
             raise InvalidInput(odd.field, f"no message before it made the call {odd.call_id[:80]!r}")
-    return messages
+    return history
 
 
 _HISTORY_ROLES: Mapping[str, Any] = {"user": "user", "assistant": "assistant"}
@@ -237,7 +235,7 @@ def read_items(given: str | list[dict[str, JsonValue]]) -> list[InputMessage]:
         elif kind == "message":
             role = item.get("role")
             if role not in ITEM_ROLES:
-                raise InvalidInput(f"{field}.role", f"it is none of {', '.join(ITEM_ROLES)}")
+                raise InvalidInput(f"{field}.role", f"it is not one of {', '.join(ITEM_ROLES)}")
             kinds = ("output_text", "refusal") if role == "assistant" else ("input_text", "text")
             text, files = read_content(f"{field}.content", item.get("content"), kinds, with_files=role == "user")
             entries.append(InputMessage(field, str(role), text, files=files))

@@ -41,7 +41,7 @@ def require_brain(here: Gateway, model: str | None) -> Brain:
     if found is None:
         names = ", ".join(here.brains.names)
         raise RequestRejected(
-            "model-not-found", f"{str(model)[:100]!r} is no brain here; GET /v1/models has them: {names}"
+            "model-not-found", f"{str(model)[:100]!r} is not a brain here; GET /v1/models has them: {names}"
         )
     return found
 
@@ -74,8 +74,8 @@ def require_supported(given: Mapping[str, Any], taken: Mapping[str, Sequence[Any
     for name, values in taken.items():
         value = given.get(name)
         if value is not None and value not in values:
-            said = " or ".join(repr(one) for one in values)
-            rest = f"; leave it out, or send {said}" if values else "; leave it out"
+            choices = " or ".join(repr(one) for one in values)
+            rest = f"; leave it out, or send {choices}" if values else "; leave it out"
             raise InvalidInput(name, f"it is not supported here{rest}")
 
 
@@ -125,7 +125,7 @@ def read_output_schema(field: str, given: Mapping[str, Any] | None) -> dict[str,
         if isinstance(schema, dict):
             return cast("dict[str, Any]", schema)
         raise InvalidInput(field, "its schema is missing")
-    raise InvalidInput(field, "its type is none of text, json_object, json_schema")
+    raise InvalidInput(field, "its type is not one of text, json_object, json_schema")
 
 
 def submit_options(
@@ -194,7 +194,7 @@ def forced_choice(choice: object, tools: Collection[str]) -> str | None:
     if name is None:
         raise InvalidInput("tool_choice", "use auto, none, required, or a function of the request's `tools`")
     if name not in tools:
-        raise InvalidInput("tool_choice", f"{name!r} is none of the request's `tools`")
+        raise InvalidInput("tool_choice", f"{name!r} is not one of the request's `tools`")
     return name
 
 
@@ -202,9 +202,9 @@ def _function_name(choice: object) -> str | None:
     """The name in `{"type": "function", "function": {"name": ...}}`, or with the name beside the type."""
     if not isinstance(choice, dict):
         return None
-    said = cast("dict[str, Any]", choice)
-    inner = said.get("function", said)
-    name: object = inner.get("name") if said.get("type") == "function" and isinstance(inner, dict) else None
+    fields = cast("dict[str, Any]", choice)
+    inner = fields.get("function", fields)
+    name: object = inner.get("name") if fields.get("type") == "function" and isinstance(inner, dict) else None
     return name if isinstance(name, str) else None
 
 
@@ -221,5 +221,5 @@ def _read_stops(stop: object) -> list[str]:
 def _read_effort(given: object) -> str:
     known = get_args(Effort)
     if given not in known:
-        raise InvalidInput("reasoning.effort", f"{given!r} is none of {', '.join(known)}")
+        raise InvalidInput("reasoning.effort", f"{given!r} is not one of {', '.join(known)}")
     return str(given)

@@ -85,7 +85,7 @@ class PartCompleted:
 
 @dataclass(frozen=True, slots=True)
 class PartFailed:
-    """The part ends, and the turn with it, without an answer. `text` is what was said so far: of an ending that is
+    """The part ends, and the turn with it, without an answer. `text` is what came so far: of an ending that is
     `completed`, an answer that does not fit its schema."""
 
     part: int
@@ -103,16 +103,16 @@ PART_ENDS = (ToolCallsRequested, PartCompleted, PartFailed)
 
 @dataclass(frozen=True, slots=True)
 class PartState:
-    """How far a turn was told.
+    """How far a turn was emitted.
 
-    in_one_piece   the text is told at the end: what a model says before an answer that fits its schema is none of it
-    said           what the part's earlier steps said
-    text           what the newest attempt at the newest step said so far
-    told           how much of that step readers were told: more than `text`, where an attempt began anew
-    again          a new attempt has not yet said more than the one before it
+    in_one_piece   the text is emitted at the end, without what a model says before an answer that fits its schema
+    earlier        the text of the part's earlier steps
+    text           that of the newest attempt at the newest step, so far
+    emitted        how much of that step was emitted: more than `text`, where an attempt began anew
+    again          a new attempt is not yet longer than the one before it
     kept           the spans of reasoning of the part's earlier steps
     thoughts       those of the newest attempt at the newest step
-    span           how many spans readers were told
+    span           how many spans were emitted
     is_thinking    the last of them is open
     waiting        the client's calls that have not ended, by their ids in the turn
     parked_in      call -> the part that ended with it
@@ -123,9 +123,9 @@ class PartState:
     part: int = 1
     in_one_piece: bool = False
     is_begun: bool = False
-    said: str = ""
+    earlier: str = ""
     text: str = ""
-    told: str = ""
+    emitted: str = ""
     again: bool = False
     kept: tuple[str, ...] = ()
     thoughts: tuple[str, ...] = ()
@@ -140,14 +140,14 @@ class PartState:
 
     @property
     def whole(self) -> str:
-        """The part's text, without what a broken attempt had said."""
-        return f"{self.said}{SEPARATOR}{self.text}" if self.said and self.text else self.said or self.text
+        """The part's text, without that of a broken attempt."""
+        return f"{self.earlier}{SEPARATOR}{self.text}" if self.earlier and self.text else self.earlier or self.text
 
 
 def advance(
     state: PartState, event: TurnEvent, result: TurnResult | None = None
 ) -> tuple[PartState, tuple[PartEvent, ...]]:
-    """The next state, and what it tells. `result` comes with the final event."""
+    """The next state, and what it emits. `result` comes with the final event."""
     began: tuple[PartEvent, ...] = ()
     if not state.is_begun:
         state, began = replace(state, is_begun=True), (PartStarted(state.part, event.at_ms // 1000),)
@@ -208,15 +208,15 @@ def _advance(state: PartState, event: TurnEvent, result: TurnResult | None) -> t
 
 
 def _enter_attempt(state: PartState, place: tuple[int, int]) -> PartState:
-    """At a new step what the one before said is kept; at a new attempt what the one before said is not."""
+    """At a new step the text of the one before is kept; at a new attempt that of the one before is not."""
     if place == state.place:
         return state
     if place[0] != state.place[0]:
         kept = (*state.kept, *state.thoughts)
-        state = replace(state, said=state.whole, text="", told="", again=False, kept=kept)
+        state = replace(state, earlier=state.whole, text="", emitted="", again=False, kept=kept)
     else:
-        # What was told cannot be taken back: the new attempt is told from where it says something else, or more.
-        state = replace(state, text="", again=bool(state.told))
+        # Emitted text cannot be taken back: the new attempt is emitted from where it differs, or is longer.
+        state = replace(state, text="", again=bool(state.emitted))
     return replace(state, thoughts=(), is_thinking=False, place=place)
 
 
@@ -231,16 +231,16 @@ def _add_reasoning(state: PartState, text: str) -> tuple[PartState, tuple[PartEv
 
 def _add_text(state: PartState, text: str) -> tuple[PartState, tuple[PartEvent, ...]]:
     state = replace(state, is_thinking=False)
-    said = state.text + text
+    whole = state.text + text
     if not state.again:
-        lead = SEPARATOR if not state.text and state.said and not state.told else ""
-        return replace(state, text=said, told=state.told + text), (TextAdded(state.part, lead + text),)
-    if state.told.startswith(said):
-        return replace(state, text=said), ()
-    if said.startswith(state.told):
-        more = said[len(state.told) :]
-        return replace(state, text=said, told=said, again=False), (TextAdded(state.part, more),)
-    return replace(state, text=said, told=said, again=False), (TextAdded(state.part, SEPARATOR + said),)
+        lead = SEPARATOR if not state.text and state.earlier and not state.emitted else ""
+        return replace(state, text=whole, emitted=state.emitted + text), (TextAdded(state.part, lead + text),)
+    if state.emitted.startswith(whole):
+        return replace(state, text=whole), ()
+    if whole.startswith(state.emitted):
+        more = whole[len(state.emitted) :]
+        return replace(state, text=whole, emitted=whole, again=False), (TextAdded(state.part, more),)
+    return replace(state, text=whole, emitted=whole, again=False), (TextAdded(state.part, SEPARATOR + whole),)
 
 
 def _end_turn(state: PartState, result: TurnResult) -> tuple[PartEvent, ...]:
@@ -255,15 +255,15 @@ def _end_turn(state: PartState, result: TurnResult) -> tuple[PartEvent, ...]:
         why = result.error or f"the turn ended as {result.ending} ({result.stop_reason})"
         return (*_withheld_text(state), PartFailed(state.part, state.whole, result.ending, why, usage, thoughts))
     if state.in_one_piece:
-        state, rest = replace(state, said="", text=result.text), result.text
+        state, rest = replace(state, earlier="", text=result.text), result.text
     else:
         state, rest = _remaining_text(state, result.text)
-    told = (TextAdded(state.part, rest),) if rest else ()
+    added = (TextAdded(state.part, rest),) if rest else ()
     if result.stop_reason is StopReason.INVALID_OUTPUT:
         why = result.error or "the answer does not fit its schema"
-        return (*told, PartFailed(state.part, state.whole, result.ending, why, usage, thoughts))
+        return (*added, PartFailed(state.part, state.whole, result.ending, why, usage, thoughts))
     finish = _FINISH.get(result.stop_reason, "stop")
-    return (*told, PartCompleted(state.part, state.whole, finish, usage, thoughts))
+    return (*added, PartCompleted(state.part, state.whole, finish, usage, thoughts))
 
 
 def _withheld_text(state: PartState) -> tuple[PartEvent, ...]:
@@ -271,14 +271,14 @@ def _withheld_text(state: PartState) -> tuple[PartEvent, ...]:
 
 
 def _remaining_text(state: PartState, text: str) -> tuple[PartState, str]:
-    """What the result says that was not told: sources under the text, or words that stand for an answer."""
-    if not text or state.told.startswith(text):
+    """What the result has that was not emitted: sources under the text, or words in place of an answer."""
+    if not text or state.emitted.startswith(text):
         return replace(state, text=text or state.text), ""
-    if state.told and text.startswith(state.told):
-        return replace(state, text=text), text[len(state.told) :]
+    if state.emitted and text.startswith(state.emitted):
+        return replace(state, text=text), text[len(state.emitted) :]
     if not state.text:
-        return replace(state, text=text), SEPARATOR + text if state.said or state.told else text
-    return replace(state, said=state.whole, text=text), SEPARATOR + text
+        return replace(state, text=text), SEPARATOR + text if state.earlier or state.emitted else text
+    return replace(state, earlier=state.whole, text=text), SEPARATOR + text
 
 
 _FINISH = {StopReason.LENGTH: "length", StopReason.MAX_TOTAL_TOKENS: "length", StopReason.FILTERED: "content_filter"}

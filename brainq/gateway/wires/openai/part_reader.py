@@ -50,7 +50,7 @@ class PartSelector:
 async def select_part(
     here: Gateway, handle: AsyncTurnHandle, part: int = 1, behind: frozenset[str] = frozenset()
 ) -> PartSelector:
-    """This part of the turn, as the turn's kind of answer is to be told."""
+    """This part of the turn, as the turn's kind of answer is to be given."""
     asked = complete_request(here.brains, await handle.request())
     return PartSelector(part, behind, in_one_piece=asked.output_schema is not None)
 
@@ -192,7 +192,7 @@ async def _result_of(handle: AsyncTurnHandle) -> TurnResult | None:
 async def _events_of_result(
     handle: AsyncTurnHandle, wanted: PartSelector, result: TurnResult | None
 ) -> list[PartEvent]:
-    """Of a turn whose events are gone only the end can be told, and it is the end of its last part.
+    """Of a turn whose events are gone only the end can be given, and it is the end of its last part.
 
     Raises RequestRejected for any other part, and where nobody can tell any more which is the last.
     """

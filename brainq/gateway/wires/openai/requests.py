@@ -92,8 +92,8 @@ async def give_results(here: Gateway, by: Principal, given: ToolResults) -> tupl
     if (given.text or given.files) and waiting:
         by.require_verb(Verb.SUBMIT)  # input that comes as the turn ends becomes a turn of its own
         hashes = [file.attachment.sha256 for file in given.files]
-        said = f"{given.turn_id} {sorted(given.calls)} {given.text}{hashes or ''}"
-        digest = hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+        content = f"{given.turn_id} {sorted(given.calls)} {given.text}{hashes or ''}"
+        digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
         # Before the results: with the last of them the turn goes on.
         await handle.steer(given.text, client_message_id=f"oa-{digest[:40]}", attachments=given.files)
     for call, text, files in given.results:

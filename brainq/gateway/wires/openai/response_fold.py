@@ -36,7 +36,7 @@ def response_id(turn_id: str, part: int) -> str:
 
 
 def split_response_id(given: str) -> tuple[str, int] | None:
-    """(turn id, part); None for an id that is none of ours."""
+    """(turn id, part); None for an id that is not one of ours."""
     turn_id, dot, part = given.removeprefix(RESPONSE_ID_PREFIX).partition(".")
     if (
         not given.startswith(RESPONSE_ID_PREFIX)
@@ -49,9 +49,9 @@ def split_response_id(given: str) -> tuple[str, int] | None:
 
 @dataclass(slots=True)
 class ResponseFold:
-    """Told word by word: the response as it stands, and its events.
+    """Written event by event: the response as it is, and its events.
 
-    seen   the number of the last event that need not be told again
+    seen   the number of the last event that need not be sent again
     spans  of the reasoning: each is a part of its item's summary
     order  the items that were begun, `reasoning` and `message`, as they stand in the output; calls follow
     """
@@ -117,7 +117,7 @@ class ResponseFold:
         return b"event: error\ndata: " + json.dumps(event, separators=(",", ":")).encode() + b"\n\n"
 
     def body(self) -> dict[str, Any]:
-        """The response as it stands."""
+        """The response as it is."""
         usage = self.usage
         return {
             "id": response_id(self.turn_id, self.part),
@@ -176,9 +176,9 @@ class ResponseFold:
     def _end_span(self) -> None:
         if self.is_thinking:
             self.is_thinking = False
-            told = self.spans[-1]
-            self._emit("response.reasoning_summary_text.done", **self._which_span(), text=told)
-            self._emit("response.reasoning_summary_part.done", **self._which_span(), part=_summary(told))
+            summary = self.spans[-1]
+            self._emit("response.reasoning_summary_text.done", **self._which_span(), text=summary)
+            self._emit("response.reasoning_summary_part.done", **self._which_span(), part=_summary(summary))
 
     def _which_span(self) -> dict[str, Any]:
         return {
@@ -207,7 +207,7 @@ class ResponseFold:
             self._emit("response.content_part.added", **self._where(), part=_content(""))
 
     def _end_items(self, whole: str, thoughts: tuple[str, ...]) -> None:
-        """What a broken attempt thought was told, and is none of the item that is done."""
+        """The thoughts of a broken attempt were sent, and are not in the item that is done."""
         self._end_span()
         if whole:
             self._open_text()
@@ -228,11 +228,11 @@ class ResponseFold:
     def _call(self, call: ClientCall) -> None:
         index = len(self.order) + len(self.calls)
         self.calls = (*self.calls, call)
-        told = {"item_id": f"fc_{call.id}", "output_index": index}
+        where = {"item_id": f"fc_{call.id}", "output_index": index}
         begun = {**_call_item(call, "in_progress"), "arguments": ""}
         self._emit("response.output_item.added", output_index=index, item=begun)
-        self._emit("response.function_call_arguments.delta", **told, delta=call.arguments)
-        self._emit("response.function_call_arguments.done", **told, name=call.name, arguments=call.arguments)
+        self._emit("response.function_call_arguments.delta", **where, delta=call.arguments)
+        self._emit("response.function_call_arguments.done", **where, name=call.name, arguments=call.arguments)
         self._emit("response.output_item.done", output_index=index, item=_call_item(call, "completed"))
 
     def _end(self, status: str, usage: Usage) -> None:

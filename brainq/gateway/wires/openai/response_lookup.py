@@ -19,7 +19,7 @@ async def find_part(here: Gateway, by: Principal, given: str) -> tuple[AsyncTurn
     deleted."""
     split = split_response_id(given)
     if split is None:
-        raise NotFound(f"{given[:100]!r} is no id of a response; they begin with {RESPONSE_ID_PREFIX}")
+        raise NotFound(f"{given[:100]!r} is not an id of a response; they begin with {RESPONSE_ID_PREFIX}")
     handle = await here.client.handle(split[0])
     by.require_session(handle.session_id)
     await require_not_deleted(handle)

@@ -134,11 +134,11 @@ async def create(
     require_known(here, body)
     brain = require_brain(here, body.model)
     require_supported(given, UNSUPPORTED)
-    said = read_messages("input", _input_messages(body, await resolve_references(here, by, body.input)))
-    if isinstance(said, ToolResults):
-        handle, wanted = await give_results(here, by, said)
+    given_input = read_messages("input", _input_messages(body, await resolve_references(here, by, body.input)))
+    if isinstance(given_input, ToolResults):
+        handle, wanted = await give_results(here, by, given_input)
     else:
-        handle = await _submit(body, brain, here, by, request, said, session)
+        handle = await _submit(body, brain, here, by, request, given_input, session)
         wanted = await select_part(here, handle)
     if not handle.created:
         await require_not_deleted(handle)
@@ -166,7 +166,7 @@ async def retrieve(
     include_obfuscation: bool | None = None,
     include: Annotated[list[str] | None, Query(description="Of no effect.")] = None,
 ) -> Response:
-    """A response as it stands; with `stream` its events, behind the number `starting_after`."""
+    """A response as it is; with `stream` its events, behind the number `starting_after`."""
     handle, part = await find_part(here, by, response_id)
     name = await brain_name(here, handle)
     fold = ResponseFold(handle.turn_id, name, handle.session_id, part=part)
@@ -184,7 +184,7 @@ async def retrieve(
     "/v1/responses/{response_id}/cancel", response_model=None, responses={**RESPONSE_RESPONSES, **error_responses(410)}
 )
 async def cancel(response_id: ResponseId, here: GatewayDep, by: PrincipalDep, request: Request) -> Response:
-    """Cancel the turn of a response, and give it as it stands then. Needs the verbs `steer` and `read`."""
+    """Cancel the turn of a response, and give it as it is then. Needs the verbs `steer` and `read`."""
     by.require_verb(Verb.READ)
     handle, part = await find_part(here, by, response_id)
     await handle.cancel("cancelled over HTTP")

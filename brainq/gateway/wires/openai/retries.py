@@ -46,10 +46,10 @@ def try_number(scope: Scope) -> int | None:
     if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] not in PATHS:
         return None
     headers = Headers(scope=scope)
-    said = headers.get(RETRY_COUNT_HEADER, "")
-    if "idempotency-key" in headers or not (said.isascii() and said.isdecimal()):
+    count = headers.get(RETRY_COUNT_HEADER, "")
+    if "idempotency-key" in headers or not (count.isascii() and count.isdecimal()):
         return None
-    return min(MAX_TRIES, int(said[:9]))
+    return min(MAX_TRIES, int(count[:9]))
 
 
 async def begin_try(here: Gateway, request: Request, by: Principal, number: int, body: dict[str, Any]) -> str:
@@ -64,8 +64,8 @@ async def begin_try(here: Gateway, request: Request, by: Principal, number: int,
 def try_digest(scope: Scope, caller: Caller, body: bytes) -> str:
     """Who asks, for what, in which session: a client sends the same bytes again."""
     session = Headers(scope=scope).get(SESSION_HEADER, "")
-    said = json.dumps([caller.counted_as, scope["path"], session]).encode()
-    return hashlib.sha256(said + b"\n" + body).hexdigest()
+    prefix = json.dumps([caller.counted_as, scope["path"], session]).encode()
+    return hashlib.sha256(prefix + b"\n" + body).hexdigest()
 
 
 class RetryMiddleware:

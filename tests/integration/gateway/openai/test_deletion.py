@@ -40,7 +40,7 @@ def test_a_deleted_response_is_not_found(client: OpenAI, gateway: GatewayThread,
     for send in requests:
         with pytest.raises(openai.NotFoundError):
             send()
-    with pytest.raises(openai.BadRequestError, match="no such item"):
+    with pytest.raises(openai.BadRequestError, match="does not exist"):
         client.responses.create(model="shop", input=reference)
     # The conversation and the records have it still.
     later = client.responses.create(model="shop", input="everything", conversation=done.conversation.id)
