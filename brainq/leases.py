@@ -5,6 +5,9 @@ renewed every `every_s`. The first answer other than OK is reported to the holde
 
 from __future__ import annotations
 
+import os
+import secrets
+import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +16,12 @@ from types import TracebackType
 from brainq.observe.logs import OutageLog, logger
 
 log = logger("brainq.leases")
+
+
+def process_name(pid: int | None = None) -> str:
+    """What a process (this one by default) is called in leases: no other is ever called so, in no container of one name
+    either, where each begins with the same pid."""
+    return f"{socket.gethostname()}-{pid or os.getpid()}-{secrets.token_hex(3)}"
 
 
 @dataclass(eq=False, slots=True)

@@ -201,6 +201,16 @@ class DueTurns:
     stepped: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class GoneProcess:
+    """A process that was killed, or ended. `absent_at`: Redis' time in ms at the first look that missed it. `leases`:
+    how many of its leases were ended for that."""
+
+    process: str
+    absent_at: int
+    leases: int = 0
+
+
 # What comparing a page of SQL's rows with Redis came to.
 
 

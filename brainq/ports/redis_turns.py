@@ -25,7 +25,7 @@ from brainq.contracts.claim import (
     TurnStart,
 )
 from brainq.contracts.event import EventKind
-from brainq.contracts.fleet import DueTurns, SweepResult, TurnKey
+from brainq.contracts.fleet import DueTurns, GoneProcess, SweepResult, TurnKey
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelRetry, Spend, TokenUsage
 from brainq.contracts.people import RestoredState
@@ -239,6 +239,14 @@ class FinalChain(Protocol):
 
 
 # The index of turns that the sweeper looks at.
+
+
+class Presence(Protocol):
+    """Which processes of the fleet are gone. Fitted by `state.presence.RedisPresence`."""
+
+    def lapse_gone(self) -> Sequence[GoneProcess]:
+        """End the leases of those found gone. One process of the fleet a second finds any. Again changes nothing."""
+        ...
 
 
 class SweepIndex(Protocol):

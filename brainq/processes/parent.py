@@ -17,6 +17,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from brainq.errors import SetupError
+from brainq.leases import process_name
 from brainq.processes.frames import FrameLostError, receive_frame, send_frame
 from brainq.processes.guard import ProcessGuard
 
@@ -54,7 +55,7 @@ class ChildProcess:
                 start_new_session=True,
             )
         self.pid = self._process.pid
-        self.name = f"{socket.gethostname()}-{self.pid}"
+        self.name = process_name(self.pid)
         guard.add(self.pid)
         # Over the socket: what is secret in it shows in no list of processes.
         with contextlib.suppress(OSError):

@@ -181,6 +181,12 @@ class RedisWorkers:
         """The worker ends."""
         self.client.many([("DEL", self.keys.worker(process)), ("SREM", self.keys.workers, process)])
 
+    def withdraw_process(self, process: str) -> None:
+        """The process is gone, whatever pool it was of."""
+        for name in self._names():
+            if name.endswith(f"@{process}"):
+                self.withdraw(name)
+
     def forget_dead(self) -> None:
         """Names of workers that said nothing for long go out of the set."""
         names = self._names()

@@ -64,6 +64,8 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     limited                   channel NAME of a model whose limits were just learned        -
     epoch                     string  new when Redis was emptied                            1 day
     workers                   set     names of workers that said they are alive             1 day
+    presence                  hash    process -> the Redis that saw it, and since when not  10 minutes
+    alive:PROCESS             channel that this process listens to as long as it lives      -
     worker:NAME               string  what a worker said of itself, as JSON                 seconds
     metrics                   hash    cell -> what all processes counted, see state/metrics.py  30 days
     flushed:PROCESS           string  the number of the last batch that this process added      1 day
@@ -100,6 +102,7 @@ GLOBAL = {
     "room": "room",
     "limited": "limited",
     "metrics": "metrics",
+    "presence": "presence",
 }
 """The keys of neither: as scripts call them, and in `Keys`."""
 
@@ -239,6 +242,15 @@ class Keys:
 
     def flushed(self, process: str) -> str:
         return f"{self.prefix}flushed:{process}"
+
+    @property
+    def presence(self) -> str:
+        return f"{self.prefix}presence"
+
+    @property
+    def alive(self) -> str:
+        """What the channels begin with to which processes listen."""
+        return f"{self.prefix}alive:"
 
     @property
     def index(self) -> str:

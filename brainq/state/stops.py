@@ -25,7 +25,7 @@ log = logger("brainq.stops")
 
 REASON = "cancelled"
 FIRST_BACKOFF_S = 0.05
-MAX_BACKOFF_S = 2.0
+MAX_BACKOFF_S = 0.5  # a process that nobody hears for a second is taken to be gone
 READ_TIMEOUT_S = 1.0  # how long one read waits; so long a closed listener may go on
 SOCKET_TIMEOUT_S = 5.0  # for commands; a read waits as long as it says
 PING_AFTER_S = 5.0

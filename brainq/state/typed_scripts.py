@@ -56,10 +56,14 @@ HEADERS = {
     "lane_beat": "f3f41969f3",
     "lane_check": "e9c78526a4",
     "lane_lapsed": "0cc95c9ef8",
+    "leases_lapse": "76849afc9e",
     "mailbox_put": "96edeffd83",
     "metrics_flush": "8688d6b72e",
     "opening_skip": "a2f701bd84",
     "park_expire": "31479df730",
+    "presence_forget": "a266c8cb21",
+    "presence_join": "689cfa32fc",
+    "presence_look": "be9f759e16",
     "rate_leave": "d068795672",
     "rate_report": "ed2a5bebce",
     "rate_settle": "09ee5ec986",
@@ -255,6 +259,11 @@ class LaneLapsedLapsed:
 
 
 @dataclass(frozen=True, slots=True)
+class LeasesLapseLapsed:
+    leases: int
+
+
+@dataclass(frozen=True, slots=True)
 class MailboxPutFull:
     inputs: int
     bytes: int
@@ -274,6 +283,11 @@ class MailboxPutSealed:
 @dataclass(frozen=True, slots=True)
 class ParkExpireCancel:
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PresenceLookLooked:
+    gone: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -1173,6 +1187,19 @@ class Scripts(LoadedScripts):
         reply = self.run("lane_lapsed", [self.keys.lane_leases], [most, hold_ms, longest_lease_ms])
         return LaneLapsedLapsed(mark=reply[1], holders=tuple(reply[2:]))
 
+    def leases_lapse(
+        self, session_id: str, turn_id: str, *, process: str, absent_at: int, lease_ms: int, beat_ms: int
+    ) -> LeasesLapseLapsed | Literal["NONE"]:
+        """End what a process that is gone holds of one turn now: its lease of the turn, of calls,
+        of the finalizer's step."""
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "leases_lapse", [turn, f"{turn}:trace"], [session_id, turn_id, process, absent_at, lease_ms, beat_ms]
+        )
+        if reply[0] == "LAPSED":
+            return LeasesLapseLapsed(leases=int(reply[1]))
+        return reply[0]
+
     def mailbox_put(
         self, session_id: str, turn_id: str, *, message_id: str, item: str, most: int, most_bytes: int
     ) -> MailboxPutFull | MailboxPutAlready | MailboxPutSealed | Literal["ACCEPTED", "GONE"]:
@@ -1234,6 +1261,25 @@ class Scripts(LoadedScripts):
         )
         if reply[0] == "CANCEL":
             return ParkExpireCancel(reason=reply[1])
+        return reply[0]
+
+    def presence_forget(self, *, process: str, absent_at: int) -> Literal["OK"]:
+        """A process that was found gone is watched no more, unless it was seen since."""
+        reply = self.run("presence_forget", [self.keys.presence], [process, absent_at])
+        return reply[0]
+
+    def presence_join(self, *, channels: str, process: str, keep_ms: int) -> Literal["WATCHED", "DEAF"]:
+        """Note that a process listens on its channel, so that it is known to be gone when it no
+        longer does."""
+        reply = self.run("presence_join", [self.keys.presence], [channels, process, keep_ms])
+        return reply[0]
+
+    def presence_look(self, *, channels: str, apart_ms: int, forget_ms: int) -> PresenceLookLooked | Literal["EARLY"]:
+        """Find the processes that are gone: they listened since this Redis began, and did not at
+        two looks at least `apart_ms` apart."""
+        reply = self.run("presence_look", [self.keys.presence], [channels, apart_ms, forget_ms])
+        if reply[0] == "LOOKED":
+            return PresenceLookLooked(gone=tuple(reply[1:]))
         return reply[0]
 
     def rate_leave(

@@ -89,6 +89,7 @@ def pool_app(
 
     def prepare() -> None:
         wiring().warm_up()
+        wiring().state.presence.begin()
         if pool == "coordinator":  # the finalizer may ask models, too, but nobody waits for it
             from brainq.wiring.coordinator import warm_up_models
 
@@ -97,9 +98,11 @@ def pool_app(
 
     fitness = WorkerHealth(prepare, lambda: wiring().look(sql=pool in NEED_SQL))
 
-    presence = WorkerPresence(
-        pool, lambda: wiring().owner, lambda: wiring().state.workers, lambda: wiring().state.metrics.flush(COUNTERS)
-    )
+    def heartbeat() -> None:
+        wiring().state.presence.join()
+        wiring().state.metrics.flush(COUNTERS)
+
+    presence = WorkerPresence(pool, lambda: wiring().owner, lambda: wiring().state.workers, heartbeat)
 
     def ready(**_: object) -> None:
         if pool == "coordinator":  # a turn may name another provider than its brain's

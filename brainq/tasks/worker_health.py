@@ -114,7 +114,7 @@ PRESENT_FOR_S = 10.0  # as long as a lease: of a worker that was killed it is kn
 class WorkerPresence:
     """One a worker. `workers` gives the registry to write to, once the worker is ready.
 
-    flush   adds what the process counted to what all have, as often
+    flush   what is done as often: what the process counted goes to what all have, and Redis is asked to watch it
     """
 
     def __init__(

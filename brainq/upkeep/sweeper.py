@@ -18,7 +18,7 @@ from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.ports.people import Brakes, ChildTurns, TaskEvents
 from brainq.ports.redis_calls import Calls, Lanes
-from brainq.ports.redis_turns import Auxiliary, FinalChain, SweepIndex
+from brainq.ports.redis_turns import Auxiliary, FinalChain, Presence, SweepIndex
 from brainq.ports.sql import JudgementRows
 from brainq.upkeep.rescue import Rescuer
 from brainq.upkeep.walks import Comparer, RowWalk
@@ -99,6 +99,7 @@ class Sweeper:
 
     every_s: float
     index: SweepIndex
+    presence: Presence
     lanes: Lanes
     rescuer: Rescuer
     comparer: Comparer
@@ -141,6 +142,7 @@ class Sweeper:
 
     def sweep(self) -> None:
         """Look at what is due, for a bounded time: what is due longest comes first, and the rest the next time."""
+        self._run_part("find processes that are gone", self._lapse_gone)
         self._run_part("look at turns", self._look_at_turns)
         self._run_part("look at lanes", self._look_at_lanes)
 
@@ -167,6 +169,11 @@ class Sweeper:
             outage.failed(failure)
         else:
             outage.worked()
+
+    def _lapse_gone(self) -> None:
+        for gone in self.presence.lapse_gone():
+            if gone.leases > 0:  # one that ended warmly held none
+                log.warning("a process is gone: what it held goes on", process=gone.process, leases=gone.leases)
 
     def _look_at_turns(self) -> None:
         until = time.monotonic() + max(LOOKS_S, self.every_s)

@@ -46,6 +46,7 @@ def main(descriptor: int) -> None:
         brains = load_brains(settings.app)
         wiring = Wiring(settings, brains, owner=first["owner"])
         wiring.warm_up()
+        wiring.state.presence.begin()
         warm_up_models(brains)
         coordinator = make_coordinator(wiring.parts, alone=None)
         finalizer = make_finalizer(wiring.parts, alone=None)

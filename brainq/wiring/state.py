@@ -28,6 +28,7 @@ from brainq.state.metrics import RedisMetrics
 from brainq.state.outbox import NoOutbox, Outbox, PublishingOutbox
 from brainq.state.outside import RedisOutside, RedisServerTasks
 from brainq.state.people import RedisApprovals, RedisHolds, RedisMailbox, RedisSessions
+from brainq.state.presence import RedisPresence
 from brainq.state.rates import RedisRates
 from brainq.state.request_keys import RedisRequestKeys
 from brainq.state.scripts import Doorbell, Doorbells
@@ -110,6 +111,7 @@ class RedisState:
     outside: RedisOutside
     server_tasks: RedisServerTasks
     stops: RedisStopSignals
+    presence: RedisPresence
     workers: RedisWorkers
     fleet: RedisFleet
     metrics: RedisMetrics
@@ -127,6 +129,7 @@ def make_state(
     settings: Settings,
     url: str,
     *,
+    owner: str,
     serves: Iterable[Effect],
     first_step: str,
     brains: Sequence[str],
@@ -134,6 +137,7 @@ def make_state(
     on_gap: Callable[[], None],
 ) -> RedisState:
     """
+    owner        this process's name in leases
     serves       the effects of the calls that run in this process; a doorbell of any other is dropped
     first_step   of the finalizer, which is that of every brain
     brains       the names of those that this process has
@@ -144,6 +148,7 @@ def make_state(
     outbox = _outbox(settings, client, keys)
     scripts = Scripts(client, keys, doorbells(settings, traces=tracer() is not None))
     lease_s, grace_s, keep_session_s = settings.lease_s, settings.cancel_grace_s, settings.keep_session_s
+    workers = RedisWorkers(client, keys)
     stops = RedisStopSignals(url, keys.stops, on_gap)
     rates = RedisRates(scripts, keys, parse_rates(settings.rates), stops.listen)
     stops.hear(keys.limited, rates.heard, rates.catch_up)
@@ -192,7 +197,10 @@ def make_state(
         outside=RedisOutside(scripts, keys, outbox),
         server_tasks=RedisServerTasks(client, scripts, keys, lease_s=lease_s),
         stops=stops,
-        workers=RedisWorkers(client, keys),
+        presence=RedisPresence(
+            scripts, keys, stops, workers, owner, lease_s=lease_s, beat_s=settings.beat_s, rering_s=settings.rering_s
+        ),
+        workers=workers,
         fleet=RedisFleet(client, keys),
         metrics=RedisMetrics(client, scripts, keys),
         request_keys=RedisRequestKeys(client, scripts, keys),

@@ -56,6 +56,7 @@ def make_sweeper(parts: Services, coordinator: Coordinator, finalizer: TurnFinal
     return Sweeper(
         every_s=settings.sweep_s,
         index=state.index,
+        presence=state.presence,
         lanes=state.lanes,
         rescuer=Rescuer(calls=state.calls, intents=store.calls, max_attempts=settings.max_attempts),
         comparer=Comparer(index=state.index, accepted=store.turns, admission=people.admission),

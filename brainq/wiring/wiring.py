@@ -10,8 +10,6 @@ Each is built by one function of a file of its own, which says what it is built 
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Iterable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -19,7 +17,7 @@ from typing import TYPE_CHECKING
 from brainq.brain.brains import BrainsArgument, complete_request, read_brains
 from brainq.contracts.status import Effect
 from brainq.errors import SetupError, Unreachable
-from brainq.leases import LeaseRenewer
+from brainq.leases import LeaseRenewer, process_name
 from brainq.observe.log_redaction import without_password
 from brainq.settings.deployment import Settings
 from brainq.state.connection import DISK_REMEDY, UNAVAILABLE_ERRORS, disk_is_full
@@ -61,7 +59,7 @@ class Wiring:
         self.settings = settings
         self.brains = read_brains(brains)
         self.serves = frozenset(serves)
-        self.owner = owner or f"{socket.gethostname()}-{os.getpid()}"
+        self.owner = owner or process_name()
         self.beats = LeaseRenewer(settings.beat_s)
         # Judgements' leases are in SQL: a slow database must not keep those in Redis from being renewed.
         self.judge_beats = LeaseRenewer(settings.beat_s)
@@ -81,6 +79,7 @@ class Wiring:
         return make_state(
             self.settings,
             self.redis_url,
+            owner=self.owner,
             serves=self.serves,
             first_step=FIRST_STEP,
             brains=self.brains.names,

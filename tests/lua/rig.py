@@ -170,6 +170,11 @@ _USUAL: dict[str, Any] = {
     "longest_lease_ms": LEASE_MS,
     "process": "@h-1",
     "how": "was killed by signal 9",
+    "channels": "alive:",
+    "apart_ms": 900,
+    "forget_ms": 600_000,
+    "absent_at": 0,
+    "beat_ms": 3_000,
 }
 
 
@@ -256,6 +261,7 @@ class Rig:
             "run": self.keys.run,
             "room": self.keys.room,
             "metrics": self.keys.metrics,
+            "presence": self.keys.presence,
         }
         return names | {"leases": self.keys.lane_leases}
 
