@@ -125,7 +125,7 @@ class World:
 
     def owner_pid(self, handle: TurnHandle, index: int = 0) -> int:
         """The process that holds a call."""
-        return int(self.trace(handle)[index].owner.rpartition("-")[2])
+        return int(self.trace(handle)[index].owner.split("-")[-2])
 
     def trace(self, handle: TurnHandle) -> tuple[ToolTraceEntry, ...]:
         return self.wiring.state.calls.trace(handle.session_id, handle.turn_id)
