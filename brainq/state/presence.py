@@ -13,6 +13,7 @@ from typing import cast
 
 from brainq.contracts.fleet import GoneProcess, TurnKey
 from brainq.observe.logs import logger
+from brainq.state.connection import Client
 from brainq.state.fleet import RedisWorkers
 from brainq.state.keys import Keys
 from brainq.state.stops import RedisStopSignals
@@ -106,6 +107,14 @@ class RedisPresence:
             *turn, process=gone.process, absent_at=gone.absent_at, lease_ms=self._lease_ms, beat_ms=self._beat_ms
         )
         return reply.leases if isinstance(reply, LeasesLapseLapsed) else 0
+
+
+def unwatched(client: Client, keys: Keys) -> list[str]:
+    """The workers that say they are alive, and whose death Redis would not notice."""
+    workers, watched = client.many([("SMEMBERS", keys.workers), ("HKEYS", keys.presence)])
+    words = client.many([("MGET", *(keys.worker(name) for name in sorted(workers)))])[0] if workers else []
+    alive = [name for name, word in zip(sorted(workers), words, strict=True) if word is not None]
+    return [name for name in alive if name.partition("@")[2] not in watched]
 
 
 def _ignore(_: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from brainq.cli.checks.redis import check_broker, check_redis, check_sweeper
+from brainq.cli.checks.redis import check_broker, check_presence, check_redis, check_sweeper
 from brainq.cli.checks.setup import check_brains, check_libraries, check_traces
 from brainq.cli.checks.sql import check_sql, check_webhooks
 from brainq.devserver.redis_url import known_redis
@@ -37,4 +37,5 @@ def run_checks() -> Iterator[Check]:
         yield check_broker_answer(settings)
     if (yield from check_redis(url)):
         yield check_sweeper(settings, url)
+        yield check_presence(settings, url)
         yield from check_broker(settings, url)

@@ -16,6 +16,7 @@ from brainq.settings.deployment import Settings
 from brainq.state.connection import make_client
 from brainq.state.index import overdue_s
 from brainq.state.keys import Keys
+from brainq.state.presence import unwatched
 from brainq.wiring.preflight import Check, fail, ok, warn
 from brainq.wiring.preflight import check_redis as check_answer
 
@@ -191,4 +192,20 @@ def check_sweeper(settings: Settings, url: str) -> Check:
         "sweeper",
         f"a look at a turn has been due for {late_s:.0f} s: lost doorbells and dead workers are healed late",
         "coordinators do that: start one, or more of them, `brainq worker coordinator`",
+    )
+
+
+def check_presence(settings: Settings, url: str) -> Check:
+    """Whether the death of each worker would be seen at once."""
+    client = make_client(url)
+    try:
+        deaf = unwatched(client, Keys(settings.prefix))
+    finally:
+        client.close()
+    if not deaf:
+        return ok("presence", "the death of any worker is noticed at once")
+    return warn(
+        "presence",
+        f"Redis does not hear {', '.join(deaf)}: what they hold goes on only {settings.lease_s:g} s after their death",
+        "a proxy before Redis must pass subscriptions on, and the workers' user needs +pubsub and +info",
     )

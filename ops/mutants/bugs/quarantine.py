@@ -8,6 +8,8 @@ POOL = ("tests/unit/wiring/test_process_pool.py",)
 WORKER = ("tests/unit/wiring/test_quarantine_children.py",)
 BLAME = ("tests/lua/test_turn_blame.py",)
 WAIT = ("tests/lua/test_turn_quarantine.py",)
+PRESENCE = ("tests/lua/test_presence.py",)
+LAPSE = ("tests/lua/test_leases_lapse.py",)
 MANY = ("tests/integration/test_quarantine.py",)
 
 BUGS = (
@@ -81,5 +83,33 @@ BUGS = (
         "if t.step == '0' and t.waits_for ~= QUARANTINE and now < deadline then",
         "if t.step == '0' and now < deadline then",
         WAIT,
+    ),
+    Bug(
+        "a process is gone at the first look that misses it",
+        "brainq/state/lua/presence_look.lua",
+        "elseif now - absent_at >= apart_ms then",
+        "else",
+        PRESENCE,
+    ),
+    Bug(
+        "a Redis that began anew takes everybody for gone",
+        "brainq/state/lua/presence_look.lua",
+        "elseif seen_on ~= run then",
+        "elseif false then",
+        PRESENCE,
+    ),
+    Bug(
+        "a beat after it was missed does not save what a process holds",
+        "brainq/state/lua/leases_lapse.lua",
+        " or lease - lease_ms >= absent_at then",
+        " then",
+        LAPSE,
+    ),
+    Bug(
+        "a write that began is unknown as soon as its process is missed",
+        "brainq/state/lua/leases_lapse.lua",
+        "if not wrote then",
+        "if true then",
+        LAPSE,
     ),
 )

@@ -1,5 +1,6 @@
-"""P20: what a killed process held goes on long before its lease ends; one that only lost its connections is not taken for
-dead. Leases are of ten minutes here, so that nothing but the missing process can be what was noticed."""
+"""P20: what a killed process held goes on long before its lease ends, and a lost connection is not a death.
+
+Leases are of ten minutes here, so that nothing but the missing process can be what was noticed."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from brainq.cli.checks.redis import check_presence
+from brainq.contracts.fleet import FleetWorker
 from brainq.contracts.status import TraceStatus
 from tests.acceptance.promises.test_p01_frozen_workers import freeze
 from tests.support.brains import diary
@@ -136,3 +139,15 @@ def test_a_frozen_process_is_not_taken_for_dead(patient: World, sid: str) -> Non
     open_gate(f"m-{sid}")
     assert handle.result(timeout_s=120).text == "done"
     assert len(notes("thinking", turn=handle.turn_id)) == 1
+
+
+def test_doctor_says_whose_death_nobody_would_notice(patient: World) -> None:
+    check = check_presence(patient.settings, patient.redis.url)
+    assert (check.level, check.said) == ("ok", "the death of any worker is noticed at once")
+    unlisted = FleetWorker(name="serial@elsewhere", pool="serial", threads=1, busy=0)
+    patient.wiring.state.workers.announce("serial@elsewhere-1", unlisted, for_s=60)
+    try:
+        check = check_presence(patient.settings, patient.redis.url)
+        assert check.said.startswith("Redis does not hear serial@elsewhere-1")
+    finally:
+        patient.wiring.state.workers.withdraw("serial@elsewhere-1")
