@@ -25,7 +25,7 @@ for i = 1, #all, 2 do
       redis.call('HSET', presence, process, seen_on .. ' ' .. now)
     elseif seen_on ~= run then
       if now - absent_at >= forget_ms then redis.call('HDEL', presence, process) end
-    elseif now - absent_at >= apart_ms then
+    else  -- looks are `apart_ms` apart
       gone[#gone + 1] = process
       gone[#gone + 1] = absent_at
     end

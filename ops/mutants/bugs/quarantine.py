@@ -87,8 +87,8 @@ BUGS = (
     Bug(
         "a process is gone at the first look that misses it",
         "brainq/state/lua/presence_look.lua",
-        "elseif now - absent_at >= apart_ms then",
-        "else",
+        "elseif absent_at == 0 or absent_at > now then",
+        "elseif absent_at > now then",
         PRESENCE,
     ),
     Bug(
