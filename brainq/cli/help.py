@@ -12,6 +12,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from brainq.cli.options import takes_app
+
 READY_MADE = {
     "limit": "N",
     "port": "PORT",
@@ -105,13 +107,15 @@ def write_parameters(parameters: Iterable[Any], ctx: Any, formatter: Any) -> Non
 
 
 def command_group(help_text: str) -> typer.Typer:
-    """An empty group of commands, such as `brainq db`; its commands are made with `leaf`."""
-    return typer.Typer(help=help_text, rich_markup_mode=None, no_args_is_help=True, cls=HelpGroup)
+    """An empty group of commands, such as `brainq db`; its commands are made with `subcommand`."""
+    group = typer.Typer(help=help_text, rich_markup_mode=None, no_args_is_help=True, cls=HelpGroup)
+    group.callback(help=help_text)(lambda: None)  # a group of one command is a group, too
+    return group
 
 
 def subcommand(app: typer.Typer, name: str) -> Callable[[Any], Any]:
     """Decorates a function that is a command of `app`."""
-    return app.command(name, cls=HelpCommand)
+    return lambda command: app.command(name, cls=HelpCommand)(takes_app(command))
 
 
 def _plain(parameter: Any, text: str) -> str:

@@ -31,7 +31,7 @@ from brainq.cli.commands import (
 )
 from brainq.cli.exit_codes import ExitCode, describe_error
 from brainq.cli.help import HelpCommand, HelpGroup
-from brainq.cli.options import App
+from brainq.cli.options import App, takes_app
 from brainq.errors import BrainqError
 from brainq.observe.tracebacks import TRACEBACK_VARIABLE
 from brainq.settings.environment import read_env_file
@@ -88,11 +88,13 @@ COMMANDS: dict[str, dict[str, Any]] = {
     },
     "Connect it": {"token": token.app, "mcp": mcp.app, "webhook": webhook.app, "schema": setup.schema},
 }
+BRAINLESS = ("init", "schema")  # one makes the brain, the other is the same for all
 for panel, commands in COMMANDS.items():
     for name, command in commands.items():
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name, cls=HelpGroup, rich_help_panel=panel)
         else:
+            command = command if name in BRAINLESS else takes_app(command)
             app.command(name, cls=HelpCommand, rich_help_panel=panel)(command)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -44,6 +47,19 @@ App = Annotated[
 ]
 
 
+def takes_app(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that takes -A behind its own options, too."""
+
+    @functools.wraps(command)
+    def run(*, app: str = "", **options: Any) -> None:  # the callback of App has used it already
+        command(**options)
+
+    signature = inspect.signature(command, eval_str=True)
+    of_app = inspect.Parameter("app", inspect.Parameter.KEYWORD_ONLY, default="", annotation=App)
+    setattr(run, "__signature__", signature.replace(parameters=[*signature.parameters.values(), of_app]))  # noqa: B010
+    return run
+
+
 class Level(StrEnum):
     """How much a worker logs, brainq's lines and Celery's."""
 
@@ -56,6 +72,8 @@ class Level(StrEnum):
 LogLevel = Annotated[Level, typer.Option("-l", "--log-level", case_sensitive=False, help="What the workers log.")]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")]
 
 
 def newest_turns(incomplete: str) -> list[str]:

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 # Where output goes: answers and tables to stdout, notes and errors to stderr.
@@ -32,9 +34,33 @@ def note(text: str, style: str = "") -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON value a line; instants and enumerations as text."""
-    sys.stdout.write(json.dumps(value, default=str, ensure_ascii=False) + "\n")
+    """One JSON value a line: models and data classes as objects, instants and enumerations as text."""
+    sys.stdout.write(json.dumps(value, default=_plain, ensure_ascii=False) + "\n")
     sys.stdout.flush()
+
+
+def print_rows(rows: Sequence[Any], table: Callable[[Any], RenderableType], none: str, *, as_json: bool) -> None:
+    """What a list command prints: its rows as JSON or as a table; a note where there are none."""
+    if as_json:
+        print_json(rows)
+    elif rows:
+        stdout().print(table(rows))
+    else:
+        note(none)
+
+
+def print_outcome(value: Any, text: str, style: str = "green", *, as_json: bool) -> None:
+    """What a command did: `value` as JSON on stdout, or `text` as a note."""
+    if as_json:
+        print_json(value)
+    else:
+        note(text, style)
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
 
 
 def _console(*, stderr: bool) -> Console:

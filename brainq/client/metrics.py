@@ -23,7 +23,11 @@ from brainq.wiring import Wiring
 from brainq.wiring.services import is_unavailable
 
 if TYPE_CHECKING:
+    from threading import Thread
+    from wsgiref.simple_server import WSGIServer
+
     from brainq.client.async_client import AsyncClient
+    from brainq.client.client import Client
 
 log = logger("brainq.client")
 
@@ -35,6 +39,16 @@ def read_metrics(wiring: Wiring) -> list[Series]:
     """See `Client.metrics`."""
     readings, cells = _read_all(wiring)
     return collect_series(cells, readings)
+
+
+def serve_metrics(client: Client, port: int) -> tuple[WSGIServer, Thread]:
+    """Serve the metrics at http://127.0.0.1:`port`/metrics in a thread, read anew for each request.
+
+    Raises OSError where the port is taken.
+    """
+    from brainq.observe.metrics.exposition import start_server
+
+    return start_server(lambda: read_metrics(wiring_of(client)), port)
 
 
 def read_gauges(client: AsyncClient) -> list[Series]:

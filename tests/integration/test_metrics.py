@@ -6,14 +6,13 @@ import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
-from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
 
 from brainq import Brain, Client, Effect
 from brainq.broker.celery57.pool import TaskThreads
-from brainq.cli.actions.metrics_server import metrics_server
+from brainq.client.metrics import serve_metrics
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.model import ModelReply
 from brainq.devserver.ports import free_port
@@ -259,27 +258,15 @@ def test_while_sql_is_away_the_text_says_so_and_tells_what_redis_does(pump: Pump
     assert read("brainq_open_turns") is None
 
 
-def test_a_page_of_its_own_serves_them_where_there_is_no_gateway() -> None:
-    reads: list[int] = []
-
-    def read() -> str:
-        reads.append(1)
-        return "brainq_up 1\n"
-
-    with metrics_server(read, 0) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            host, port = cast("tuple[str, int]", server.server_address)
-            assert host == "127.0.0.1"
-            for _ in range(2):
-                with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
-                    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-                    assert answer.read() == b"brainq_up 1\n"
-            with pytest.raises(HTTPError) as refused:
-                urlopen(f"http://127.0.0.1:{port}/", timeout=30)
-            assert refused.value.code == 404
-            refused.value.close()
-        finally:
-            server.shutdown()
-            thread.join()
+def test_a_page_of_its_own_serves_them_where_there_is_no_gateway(pump: Pump) -> None:
+    server, thread = serve_metrics(pump.client, 0)
+    try:
+        assert server.server_address[0] == "127.0.0.1"
+        with urlopen(f"http://127.0.0.1:{server.server_port}/metrics", timeout=30) as answer:
+            assert answer.headers["content-type"].startswith("text/plain; version=")
+            read = read_by(answer.read().decode())
+        assert (read("brainq_up", service="redis"), read("brainq_up", service="sql")) == (1, 1)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

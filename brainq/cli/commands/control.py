@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from brainq.cli.options import App, AsJson, TurnArgument
+from brainq.cli.options import AsJson, TurnArgument
+from brainq.errors import ExitCode, InvalidInput
 
 if TYPE_CHECKING:
     from brainq.client.handle import TurnHandle
@@ -31,7 +33,6 @@ def steer(
         typer.Option("--ready/--not-ready", help="Lift or set the turn's readiness hold, too; TEXT may then be ''."),
     ] = None,
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Send follow-up input into a turn. Its task stays the same.
 
@@ -44,10 +45,8 @@ def steer(
       brainq steer 01k7x2 "Use the blue one" --id msg-17 --expect 01k7x2
       brainq steer 01k7x2 "" --ready
     """
-    import sys
-
     from brainq.cli.connect import open_client
-    from brainq.cli.output import note, print_json
+    from brainq.cli.output import print_outcome
     from brainq.cli.pages.people import describe_receipt
 
     if text == "-":
@@ -57,13 +56,8 @@ def steer(
         receipt = client.find(turn).steer(
             text, client_message_id=message_id, readiness=ready, expected_turn_id=expected
         )
-    if as_json:
-        print_json(receipt.model_dump(mode="json"))
-        return
-    note(
-        f"input {receipt.client_message_id} {describe_receipt(receipt)}",
-        style="yellow" if receipt.state == "refused" else "green",
-    )
+    outcome = f"input {receipt.client_message_id} {describe_receipt(receipt)}"
+    print_outcome(receipt, outcome, "yellow" if receipt.state == "refused" else "green", as_json=as_json)
 
 
 def hold(
@@ -74,7 +68,6 @@ def hold(
         str, typer.Option("--on-expiry", help="Then: deny the calls that wait, release them, or cancel the turn.")
     ] = "deny",
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Hold a turn: reads go on, changes wait.
 
@@ -86,8 +79,6 @@ def hold(
       brainq hold 01k7x2 --reason "looking at its plan"
       brainq hold 01k7x2 --expires-in-s 600 --on-expiry cancel
     """
-    from typing import cast
-
     from brainq.cli.connect import open_client
     from brainq.cli.output import note, print_json
     from brainq.contracts.people import HoldPolicy
@@ -107,7 +98,6 @@ def release(
         str, typer.Argument(metavar="HOLD", help="A hold's id or its beginning; `all` releases every one.")
     ],
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Release a hold, or a readiness flag that the turn has taken.
 
@@ -119,9 +109,7 @@ def release(
       brainq release 01k7x2 all
     """
     from brainq.cli.connect import open_brainless_client
-    from brainq.cli.exit_codes import ExitCode
     from brainq.cli.output import note, print_json, short
-    from brainq.errors import InvalidInput
 
     with open_brainless_client() as client:
         handle = client.find(turn)
@@ -154,7 +142,6 @@ def cancel(
     turn: TurnArgument,
     reason: Annotated[str, typer.Option("--reason", help="Kept with the turn, for people.")] = "",
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Cancel a turn. The wish outlives this command and every worker.
 
@@ -167,7 +154,7 @@ def cancel(
       brainq cancel order-4711 --reason "the customer changed her mind"
     """
     from brainq.cli.connect import open_client
-    from brainq.cli.output import note, print_json
+    from brainq.cli.output import print_outcome
 
     with open_client() as client:
         handle = client.find(turn)
@@ -175,18 +162,15 @@ def cancel(
         ended = _ending(handle) if word == "ended" else ""
         if word == "ended" and not ended and handle.snapshot() is None:
             word = "unknown"
-    if as_json:
-        print_json({"turn_id": handle.turn_id, "session_id": handle.session_id, "cancel": word})
-        return
-    note(
-        {
-            "cancelled": f"turn {handle.turn_id} is cancelled; it had not begun",
-            "requested": f"turn {handle.turn_id} will be cancelled; `brainq show {handle.turn_id}` says when it is",
-            "ended": f"turn {handle.turn_id} has ended already{f' as {ended}' if ended else ''}; nothing to cancel",
-            "unknown": f"turn {handle.turn_id} is accepted but not in Redis yet; try again in a few seconds",
-        }[word],
-        style="green" if word in ("cancelled", "requested") else "yellow",
-    )
+    meaning = {
+        "cancelled": "is cancelled; it had not begun",
+        "requested": f"will be cancelled; `brainq show {handle.turn_id}` says when it is",
+        "ended": f"has ended already{f' as {ended}' if ended else ''}; nothing to cancel",
+        "unknown": "is accepted but not in Redis yet; try again in a few seconds",
+    }[word]
+    value = {"turn_id": handle.turn_id, "session_id": handle.session_id, "cancel": word}
+    style = "green" if word in ("cancelled", "requested") else "yellow"
+    print_outcome(value, f"turn {handle.turn_id} {meaning}", style, as_json=as_json)
 
 
 def _ending(handle: TurnHandle) -> str:

@@ -7,18 +7,13 @@ from typing import Annotated
 import typer
 
 from brainq.cli.help import command_group, subcommand
-from brainq.cli.options import App, AsJson
+from brainq.cli.options import AsJson
 
 app = command_group("The SQL schema, and retention.")
 
 
-@app.callback()
-def db() -> None:
-    """The SQL schema, and retention."""
-
-
 @subcommand(app, "upgrade")
-def upgrade(app: App = "") -> None:
+def upgrade() -> None:
     """Bring the schema to this brainq's revision. Safe to run again, and from several places at once.
 
     \b
@@ -47,7 +42,6 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would go, and delete nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Delete turns that ended long ago, with all their rows.
 

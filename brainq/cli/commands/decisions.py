@@ -4,11 +4,17 @@ from outside.
 
 from __future__ import annotations
 
-from typing import Annotated
+import getpass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from brainq.cli.options import App, AsJson
+from brainq.cli.options import AsJson, Limit
+from brainq.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from brainq.client.client import Client
+    from brainq.contracts.people import Approval
 
 # `brainq approvals`, `approve` and `deny`: the calls that people are asked about.
 
@@ -25,12 +31,11 @@ def approvals(
     state: Annotated[
         str, typer.Option("--state", help="pending, approved, denied, expired, void (its turn ended first), or all.")
     ] = "pending",
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")] = 50,
+    limit: Limit = 50,
     after: Annotated[
         str | None, typer.Option("--after", metavar="APPROVAL", help="The next page: behind this approval.")
     ] = None,
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """List calls that wait for a person's approval, the newest first.
 
@@ -43,7 +48,7 @@ def approvals(
       brainq approvals --json
     """
     from brainq.cli.connect import open_operator
-    from brainq.cli.output import note, print_json, stdout
+    from brainq.cli.output import note, print_rows
     from brainq.cli.pages.people import approvals_table
     from brainq.client import checks
 
@@ -52,16 +57,9 @@ def approvals(
         if operator.why_away:
             note(f"Redis is away, this is what SQL knows: {operator.why_away}", style="yellow")
         rows = operator.approvals(session, wanted, limit, after=after)
-    if as_json:
-        print_json([approval.model_dump(mode="json") for approval in rows])
-    elif not rows:
-        note(
-            "no approvals"
-            + (f" of session {session!r}" if session else "")
-            + ("" if wanted is None else " that wait" if wanted == "pending" else f" in state {state!r}")
-        )
-    else:
-        stdout().print(approvals_table(rows))
+    none = "no approvals" + (f" of session {session!r}" if session else "")
+    none += "" if wanted is None else " that wait" if wanted == "pending" else f" in state {state!r}"
+    print_rows(rows, approvals_table, none, as_json=as_json)
 
 
 def approve(
@@ -78,7 +76,6 @@ def approve(
         typer.Option("--args-hash", help="Only if its arguments still are those of this hash (--json shows it)."),
     ] = None,
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Approve a call: it runs, with its own arguments or with yours.
 
@@ -91,14 +88,19 @@ def approve(
       brainq approve 01k7x2-c1-0 --arguments '{"path": "draft.md"}'
       brainq approve order-4711-c1-0 --arguments @arguments.json --by ada
     """
-    from brainq.cli.actions.approve import approve_call
+    from brainq.cli.connect import open_brainless_client, open_client
     from brainq.cli.options import read_json_object
-    from brainq.errors import InvalidInput
 
     if arguments is not None and args_hash is not None:
         raise InvalidInput("--args-hash", "it is of the model's arguments; leave it out with --arguments")
     edited = None if arguments is None else read_json_object(arguments, "--arguments")
-    approve_call(approval_id, by=by, arguments=edited, args_hash=args_hash, as_json=as_json)
+    if edited is None:
+        with open_brainless_client() as client:
+            approval = client.approve(_full_id(client, approval_id), by=by or _login_name(), args_hash=args_hash)
+    else:
+        with open_client() as client:  # only the brain knows the tool's schema
+            approval = client.edit(_full_id(client, approval_id), edited, by=by or _login_name())
+    _print_decision(approval, as_json)
 
 
 def deny(
@@ -106,7 +108,6 @@ def deny(
     reason: Annotated[str, typer.Option("--reason", help="The model reads it, and goes on without the call.")] = "",
     by: By = "",
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Refuse a call. Its turn goes on.
 
@@ -115,9 +116,40 @@ def deny(
       brainq deny 01k7x2-c1-0
       brainq deny 01k7x2-c1-0 --reason "not before Friday" --by ada
     """
-    from brainq.cli.actions.approve import deny_call
+    from brainq.cli.connect import open_brainless_client
 
-    deny_call(approval_id, reason=reason, by=by, as_json=as_json)
+    with open_brainless_client() as client:
+        approval = client.deny(_full_id(client, approval_id), reason, by=by or _login_name())
+    _print_decision(approval, as_json)
+
+
+def _full_id(client: Client, approval_id: str) -> str:
+    """`approval_id` with the whole id of its turn. Raises InvalidInput, NotFound."""
+    from brainq.contracts.ids import full_call_id, split_call_id
+
+    turn, call = split_call_id(approval_id)
+    return full_call_id(client.find(turn).turn_id, call)
+
+
+def _login_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        return ""
+
+
+def _print_decision(approval: Approval, as_json: bool) -> None:
+    from brainq.cli.output import print_outcome, short
+
+    by = f" by {approval.decided_by}" if approval.decided_by else ""
+    print_outcome(
+        approval,
+        f"{approval.id} {short(approval.tool, 40)} is {approval.state}{by}"
+        f"{', with other arguments' if approval.edited else ''}; "
+        f"`brainq tail {approval.turn_id}` shows how its turn goes on",
+        "green" if approval.state == "approved" else "yellow",
+        as_json=as_json,
+    )
 
 
 # `brainq complete` and `fail`: the result of a call that waits for an outside result.
@@ -134,7 +166,6 @@ def complete(
     ] = "null",
     partial: Annotated[bool, typer.Option("--partial", help="It is a part of what was asked for.")] = False,
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Give its result to a call that waits for one from outside. It is taken once.
 
@@ -156,7 +187,6 @@ def fail(
     token: Token,
     error: Annotated[str, typer.Argument(metavar="ERROR", help="The model reads it; `@FILE` or `@-` reads it.")],
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Say that a call failed that waits for a result from outside.
 
@@ -173,14 +203,12 @@ def fail(
 
 
 def _print_outcome(taken: str, as_json: bool) -> None:
-    from brainq.cli.output import note, print_json
+    from brainq.cli.output import print_outcome
 
-    if as_json:
-        print_json({"taken": taken})
-        return
     meaning = {
         "settled": "the call has it, and its turn goes on",
         "early": "its tool has not returned yet; the call gets it when it does",
         "late": "no call waits for it any more; that it came is recorded",
     }
-    note(f"{taken}: {meaning[taken]}", style="yellow" if taken == "late" else "green")
+    style = "yellow" if taken == "late" else "green"
+    print_outcome({"taken": taken}, f"{taken}: {meaning[taken]}", style, as_json=as_json)

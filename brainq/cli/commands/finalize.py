@@ -8,14 +8,10 @@ from typing import Annotated
 import typer
 
 from brainq.cli.help import command_group, subcommand
-from brainq.cli.options import App, AsJson, TurnArgument
+from brainq.cli.options import AsJson, TurnArgument
+from brainq.errors import ExitCode
 
 app = command_group("What happens after the answer.")
-
-
-@app.callback()
-def finalize() -> None:
-    """What happens after the answer."""
 
 
 @subcommand(app, "retry")
@@ -28,7 +24,6 @@ def retry(
         ),
     ] = "",
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Run finalizer steps and judgements of a turn again that were given up.
 
@@ -44,7 +39,6 @@ def retry(
       brainq finalize retry 01k7x2 judges              every dead judgement
     """
     from brainq.brain.loading import load_brains
-    from brainq.cli.exit_codes import ExitCode
     from brainq.cli.output import clean, note, print_json
     from brainq.observe.otel_setup import start_traces
     from brainq.operator.operator import Operator

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from brainq.cli.help import command_group, subcommand
-from brainq.cli.options import App, AsJson, Level, LogLevel
+from brainq.cli.options import AsJson, Level, LogLevel
+from brainq.errors import ExitCode, SetupError
+
+if TYPE_CHECKING:
+    from brainq.cli.pages.layout import PageTable
 
 HELP = """MCP servers of the brain: look at what they offer, and pin it.
 
@@ -23,11 +28,6 @@ HELP = """MCP servers of the brain: look at what they offer, and pin it.
 app = command_group(HELP)
 
 
-@app.callback(help=HELP)
-def mcp() -> None:
-    """MCP servers of the brain."""
-
-
 @subcommand(app, "pin")
 def pin(
     server: Annotated[
@@ -35,7 +35,6 @@ def pin(
         typer.Option("--server", metavar="NAME", help="Only this one; the others stay as they are. Repeatable."),
     ] = None,
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Start the servers, show what is new or changed, and write what they offer to the catalogue.
 
@@ -45,7 +44,6 @@ def pin(
       brainq mcp pin --server git
     """
     from brainq.cli.actions.mcp_pins import pin_servers
-    from brainq.cli.exit_codes import ExitCode
     from brainq.cli.output import note, print_json
 
     pinned = pin_servers(server or [])
@@ -59,7 +57,7 @@ def pin(
 
 
 @subcommand(app, "list")
-def list_tools(as_json: AsJson = False, app: App = "") -> None:
+def list_tools(as_json: AsJson = False) -> None:
     """List the pinned tools as the brain has them. No server is started.
 
     \b
@@ -68,33 +66,25 @@ def list_tools(as_json: AsJson = False, app: App = "") -> None:
       brainq -A shop.agent:brain mcp list --json
     """
     from brainq.cli.actions.mcp_pins import tool_rows
-    from brainq.cli.output import note, print_json, stdout
+    from brainq.cli.output import print_rows
+
+    print_rows(tool_rows(), _tools_table, "no brain has tools of MCP servers", as_json=as_json)
+
+
+def _tools_table(rows: Sequence[Mapping[str, Any]]) -> PageTable:
     from brainq.cli.pages.layout import PageTable, fact, key, words
 
-    rows = tool_rows()
-    if as_json:
-        print_json(rows)
-    elif rows:
-        table = PageTable(
-            key("tool"), fact("brain", 1), fact("effect", 3), fact("lane", 2), fact("timeout", 1), words("says", 1)
-        )
-        for row in rows:
-            cells = (
-                row["tool"],
-                row["brain"],
-                row["effect"],
-                row["lane"],
-                f"{row['timeout_s']:g} s" + (", then a task" if row["task"] else ""),
-                row["description"],
-            )
-            table.add(*map(str, cells))
-        stdout().print(table)
-    else:
-        note("no brain has tools of MCP servers")
+    table = PageTable(
+        key("tool"), fact("brain", 1), fact("effect", 3), fact("lane", 2), fact("timeout", 1), words("says", 1)
+    )
+    for row in rows:
+        timeout = f"{row['timeout_s']:g} s" + (", then a task" if row["task"] else "")
+        table.add(row["tool"], row["brain"], row["effect"], row["lane"], timeout, row["description"])
+    return table
 
 
 @subcommand(app, "serve")
-def serve(level: LogLevel = Level.WARNING, app: App = "") -> None:
+def serve(level: LogLevel = Level.WARNING) -> None:
     """Serve the brains as tools over stdin and stdout, for a program that starts this: Claude, Cursor, an Inspector.
 
     \b
@@ -109,7 +99,6 @@ def serve(level: LogLevel = Level.WARNING, app: App = "") -> None:
     from brainq.brain.loading import load_brains
     from brainq.cli.commands.run import require_http
     from brainq.cli.connect import export_redis_url
-    from brainq.errors import SetupError
     from brainq.observe.logs import configure_logs
     from brainq.settings.deployment import load_settings
 

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from brainq.cli.help import command_group, subcommand
-from brainq.cli.options import App, AsJson
+from brainq.cli.options import AsJson, Limit
+from brainq.errors import ExitCode, InvalidInput
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from brainq.cli.pages.layout import PageTable
     from brainq.client.client import Client
+    from brainq.contracts.rows import MemoryRow
 
 app = command_group("What brains remember over turns.")
 Session = Annotated[
     str | None, typer.Option("--session", "-s", help="In place of the scope: that which the brain gives it.")
 ]
-
-
-@app.callback()
-def memory() -> None:
-    """What brains remember over turns."""
 
 
 @subcommand(app, "list")
@@ -31,12 +30,11 @@ def list_memories(
         str | None, typer.Argument(help="Whose: a session, or what Memory(scope=...) makes of it.")
     ] = None,
     session: Session = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")] = 50,
+    limit: Limit = 50,
     after: Annotated[
         int | None, typer.Option("--after", metavar="ID", help="The next page: behind this memory.")
     ] = None,
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """List the memories of one scope, the newest first.
 
@@ -45,23 +43,22 @@ def list_memories(
       brainq memory list ann
       brainq memory list --session ann.1 --json
     """
-    from dataclasses import asdict
-
-    from brainq.cli.output import clean, note, print_json, stdout
-    from brainq.cli.pages.layout import PageTable, fact, key, words
+    from brainq.cli.output import print_rows
 
     with _client(session) as client:
         rows = client.memories.list(scope, session=session, limit=limit, after=after)
-    if as_json:
-        print_json([asdict(row) for row in rows])
-    elif not rows:
-        note("no memories")
-    else:
-        table = PageTable(key("id"), fact("kind", 2), fact("last said", 3), fact("session", 1), words("text", 4))
-        for row in rows:
-            updated = f"{row.updated_at:%Y-%m-%d}"
-            table.add(str(row.row), row.kind, updated, row.session_id, clean(row.text, lines=False))
-        stdout().print(table)
+    print_rows(rows, _memories_table, "no memories", as_json=as_json)
+
+
+def _memories_table(rows: Sequence[MemoryRow]) -> PageTable:
+    from brainq.cli.output import clean
+    from brainq.cli.pages.layout import PageTable, fact, key, words
+
+    table = PageTable(key("id"), fact("kind", 2), fact("mentioned", 3), fact("session", 1), words("text", 4))
+    for row in rows:
+        updated = f"{row.updated_at:%Y-%m-%d}"
+        table.add(str(row.row), row.kind, updated, row.session_id, clean(row.text, lines=False))
+    return table
 
 
 @subcommand(app, "forget")
@@ -72,7 +69,6 @@ def forget(
     scope: Annotated[str | None, typer.Option("--scope", help="All memories of this scope.")] = None,
     session: Session = None,
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Forget one memory, or all of a scope and what the learner observed there, for good.
 
@@ -81,9 +77,7 @@ def forget(
       brainq memory forget 17
       brainq memory forget --scope ann
     """
-    from brainq.cli.exit_codes import ExitCode
-    from brainq.cli.output import counted, note, print_json
-    from brainq.errors import InvalidInput
+    from brainq.cli.output import counted, print_outcome
 
     if sum(choice is not None for choice in (memory_id, scope, session)) != 1:
         raise InvalidInput("ID", "give one of a memory's id, --scope and --session")
@@ -92,12 +86,8 @@ def forget(
             forgotten = client.memories.forget_all(scope, session=session)
         else:
             forgotten = int(client.memories.forget(memory_id))
-    if as_json:
-        print_json({"forgotten": forgotten})
-    elif forgotten:
-        note(f"{counted(forgotten, 'memory', 'memories')} forgotten", style="green")
-    else:
-        note("there is nothing to forget", style="yellow")
+    outcome = f"{counted(forgotten, 'memory', 'memories')} forgotten" if forgotten else "there is nothing to forget"
+    print_outcome({"forgotten": forgotten}, outcome, "green" if forgotten else "yellow", as_json=as_json)
     if not forgotten:
         raise typer.Exit(ExitCode.NOT_FOUND)
 

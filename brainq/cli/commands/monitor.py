@@ -11,13 +11,13 @@ from typing import Annotated
 
 import typer
 
-from brainq.cli.options import App, AsJson
+from brainq.cli.options import AsJson
 from brainq.errors import InvalidInput
 
 # `brainq fleet`: what runs turns, at this moment.
 
 
-def fleet(as_json: AsJson = False, app: App = "") -> None:
+def fleet(as_json: AsJson = False) -> None:
     """Show what runs turns: workers, queues, lanes, what was given up.
 
     No worker is asked: each sends a heartbeat every few seconds, and the rest is in Redis and SQL. `brainq doctor`
@@ -35,7 +35,7 @@ def fleet(as_json: AsJson = False, app: App = "") -> None:
     with open_brainless_client() as client:
         state = client.fleet()
     if as_json:
-        print_json(state.model_dump(mode="json"))
+        print_json(state)
     else:
         print_fleet(stdout(), state)
 
@@ -54,7 +54,6 @@ def metrics(
             help="Serve them on this port of 127.0.0.1, at /metrics, until Ctrl+C.",
         ),
     ] = None,
-    app: App = "",
 ) -> None:
     """Print the metrics of the whole fleet in Prometheus' text format.
 
@@ -74,10 +73,13 @@ def metrics(
         if port is None:
             stdout().file.write(client.metrics())
             return
-        from brainq.cli.actions.metrics_server import serve_metrics
+        from brainq.client.metrics import serve_metrics
+        from brainq.devserver.ports import require_free_port
 
-        note(f"metrics at http://127.0.0.1:{port}/metrics")
-        serve_metrics(client.metrics, port)
+        require_free_port(LOOPBACK, port, "the metrics page", "--serve")
+        _, thread = serve_metrics(client, port)
+        note(f"metrics at http://{LOOPBACK}:{port}/metrics")
+        thread.join()
 
 
 # `brainq flower`: Celery's monitor, with brainq's settings for it.
@@ -96,7 +98,6 @@ def flower(
     address: Annotated[
         str, typer.Option("--address", help="On which address; others than loopback need a login.")
     ] = LOOPBACK,
-    app: App = "",
 ) -> None:
     """Run Flower, which shows workers, queues and tasks in a browser.
 

@@ -9,13 +9,12 @@ from typing import Annotated
 
 import typer
 
-from brainq.cli.options import App, Level, LogLevel
+from brainq.cli.options import Level, LogLevel
 
 # `brainq dev`: everything on this machine, in one command.
 
 
 def dev(
-    app: App = "",
     reload: Annotated[
         bool, typer.Option("--reload", help="Start the workers again when a Python file here changes.")
     ] = False,
@@ -61,7 +60,6 @@ def up(
         typer.Argument(metavar="[POOL]...", help="coordinator, parallel, serial, finalizer, gateway, flower."),
     ] = None,
     level: LogLevel = Level.INFO,
-    app: App = "",
 ) -> None:
     """Run pools here and keep them running: all four, or those named.
 
@@ -95,7 +93,6 @@ def worker(
     concurrency: Annotated[int | None, typer.Option("-c", "--concurrency", min=1, help="Threads.")] = None,
     name: Annotated[str, typer.Option("-n", "--name", help="The worker's name; %h is the host.")] = "",
     level: LogLevel = Level.INFO,
-    app: App = "",
 ) -> None:
     """Run a worker of one pool in the foreground.
 
@@ -167,7 +164,6 @@ def serve(
         typer.Option("--port", min=1, max=65535, help="Where (BRAINQ_HTTP_PORT).", show_default=str(GATEWAY_PORT)),
     ] = None,
     level: LogLevel = Level.INFO,
-    app: App = "",
 ) -> None:
     """Run the gateway: turns over HTTP, for any language. Programs submit, follow and steer them.
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from brainq.cli.help import command_group, subcommand
-from brainq.cli.options import App, AsJson
+from brainq.cli.options import AsJson, Limit
+from brainq.errors import ExitCode, InvalidInput
+
+if TYPE_CHECKING:
+    from brainq.cli.pages.layout import PageTable
+    from brainq.contracts.schedule import Schedule
 
 app = command_group("Turns that begin at a time, once or again and again.")
 Name = Annotated[str, typer.Argument(help="The schedule's name.")]
-
-
-@app.callback()
-def schedule() -> None:
-    """Turns that begin at a time, once or again and again."""
 
 
 @subcommand(app, "add")
@@ -40,7 +41,6 @@ def add(
     model: Annotated[str | None, typer.Option("--model", help="provider:model, over the brain's.")] = None,
     brain: Annotated[str | None, typer.Option("--brain", help="Which of several brains.")] = None,
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Have a turn begin at a time.
 
@@ -52,8 +52,7 @@ def add(
     """
     from brainq.cli.connect import open_client
     from brainq.cli.options import parse_span_s
-    from brainq.cli.output import note, print_json
-    from brainq.errors import InvalidInput
+    from brainq.cli.output import print_outcome
 
     chosen: dict[str, Any] = {"zone": zone, "on_running": on_running, "missed": missed}
     if sum(choice is not None for choice in (cron, every, at, in_)) != 1:
@@ -70,39 +69,35 @@ def add(
             options = {"when": "--every" if cron is None else "--cron", "on_running": "--on-running"}
             options |= {"at": "--at", "in_s": "--in", "zone": "--zone", "missed": "--missed"}
             raise InvalidInput(options.get(refused.field, refused.field), refused.problem) from None
-    if as_json:
-        print_json(made.model_dump(mode="json"))
-    else:
-        note(f"schedule {made.name}: {_first(made.next_at)}", style="green")
+    print_outcome(made, f"schedule {made.name}: {_first(made.next_at)}", as_json=as_json)
 
 
 @subcommand(app, "list")
 def list_schedules(
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")] = 1000,
+    limit: Limit = 1000,
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """List schedules by name, each with its next run."""
     from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import note, print_json, stdout
-    from brainq.cli.pages.layout import PageTable, fact, key, words
+    from brainq.cli.output import print_rows
 
     with open_brainless_client() as client:
         rows = client.schedules(limit)
-    if as_json:
-        print_json([row.model_dump(mode="json") for row in rows])
-    elif not rows:
-        note("no schedules")
-    else:
-        table = PageTable(key("name"), fact("when", 4), fact("next", 5), fact("last turn", 3), words("note", 1))
-        for row in rows:
-            following = "paused" if row.paused else _first(row.next_at)
-            table.add(row.name, f"{row.when} {row.zone}", following, row.last_turn_id, row.note)
-        stdout().print(table)
+    print_rows(rows, _schedules_table, "no schedules", as_json=as_json)
+
+
+def _schedules_table(rows: Sequence[Schedule]) -> PageTable:
+    from brainq.cli.pages.layout import PageTable, fact, key, words
+
+    table = PageTable(key("name"), fact("when", 4), fact("next", 5), fact("last turn", 3), words("note", 1))
+    for row in rows:
+        following = "paused" if row.paused else _first(row.next_at)
+        table.add(row.name, f"{row.when} {row.zone}", following, row.last_turn_id, row.note)
+    return table
 
 
 @subcommand(app, "show")
-def show(name: Name, as_json: AsJson = False, app: App = "") -> None:
+def show(name: Name, as_json: AsJson = False) -> None:
     """Show one schedule whole."""
     from brainq.cli.connect import open_brainless_client
     from brainq.cli.output import print_json, stdout
@@ -110,61 +105,49 @@ def show(name: Name, as_json: AsJson = False, app: App = "") -> None:
     with open_brainless_client() as client:
         made = client.find_schedule(name)
     if as_json:
-        print_json(made.model_dump(mode="json"))
+        print_json(made)
         return
     for field, value in made.model_dump(mode="json").items():
         stdout().print(f"{field:13} {'' if value is None else value}", markup=False, highlight=False)
 
 
 @subcommand(app, "pause")
-def pause(name: Name, as_json: AsJson = False, app: App = "") -> None:
+def pause(name: Name, as_json: AsJson = False) -> None:
     """Begin no turn of it until it is resumed."""
     from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import note, print_json
+    from brainq.cli.output import print_outcome
 
     with open_brainless_client() as client:
         made = client.pause_schedule(name)
-    if as_json:
-        print_json(made.model_dump(mode="json"))
-    else:
-        note(f"schedule {name} is paused", style="green")
+    print_outcome(made, f"schedule {name} is paused", as_json=as_json)
 
 
 @subcommand(app, "resume")
-def resume(name: Name, as_json: AsJson = False, app: App = "") -> None:
+def resume(name: Name, as_json: AsJson = False) -> None:
     """Go on with its next run; what was due meanwhile is left out."""
     from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import note, print_json
+    from brainq.cli.output import print_outcome
 
     with open_brainless_client() as client:
         made = client.resume_schedule(name)
-    if as_json:
-        print_json(made.model_dump(mode="json"))
-    else:
-        note(f"schedule {name}: {_first(made.next_at)}", style="green")
+    print_outcome(made, f"schedule {name}: {_first(made.next_at)}", as_json=as_json)
 
 
 @subcommand(app, "remove")
-def remove(name: Name, as_json: AsJson = False, app: App = "") -> None:
+def remove(name: Name, as_json: AsJson = False) -> None:
     """Forget a schedule. Turns that it has begun go on."""
     from brainq.cli.connect import open_brainless_client
-    from brainq.cli.exit_codes import ExitCode
-    from brainq.cli.output import note, print_json
+    from brainq.cli.output import print_outcome
 
     with open_brainless_client() as client:
         was_there = client.remove_schedule(name)
-    if as_json:
-        print_json({"name": name, "removed": was_there})
-    else:
-        outcome = f"schedule {name} is removed" if was_there else f"no schedule {name}"
-        note(outcome, style="green" if was_there else "yellow")
+    outcome, style = (f"schedule {name} is removed", "green") if was_there else (f"no schedule {name}", "yellow")
+    print_outcome({"name": name, "removed": was_there}, outcome, style, as_json=as_json)
     if not was_there:
         raise typer.Exit(ExitCode.NOT_FOUND)
 
 
 def _instant(text: str) -> datetime:
-    from brainq.errors import InvalidInput
-
     try:
         return datetime.fromisoformat(text)
     except ValueError:

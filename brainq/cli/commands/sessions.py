@@ -8,14 +8,15 @@ from typing import Annotated
 
 import typer
 
-from brainq.cli.options import App, AsJson, TurnArgument
+from brainq.cli.options import AsJson, TurnArgument
+from brainq.errors import ExitCode
 
 # `brainq session`, `pause` and `resume`: one conversation's queue of turns.
 
 SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="A session's id.")]
 
 
-def session(session_id: SessionArgument, as_json: AsJson = False, app: App = "") -> None:
+def session(session_id: SessionArgument, as_json: AsJson = False) -> None:
     """Show a session: what is live, and what waits.
 
     Also whether it is paused, which readiness flags no turn has taken, and what people are asked.
@@ -43,7 +44,6 @@ def pause(
         str, typer.Option("--reason", help="For people: `brainq show` of a turn that waits shows it.")
     ] = "",
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Let no further turn of a session begin. A live one goes on, and submits are queued.
 
@@ -54,24 +54,20 @@ def pause(
       brainq resume s1                    lets them begin again
     """
     from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import note, print_json
+    from brainq.cli.output import print_outcome
 
     with open_brainless_client() as client:
         changed = client.session(session_id).pause(reason)
         known = bool(client.session(session_id).history(1))
-    if as_json:
-        print_json({"session_id": session_id, "paused": True, "changed": changed})
-    else:
-        note(
-            f"session {session_id} is paused; `brainq resume {session_id}` lets its turns begin again"
-            + ("" if known else "; no turn of it is known yet")
-            if changed
-            else f"session {session_id} was paused before, and stays so",
-            style="green" if changed else "yellow",
-        )
+    outcome = f"session {session_id} was paused before, and stays so"
+    if changed:
+        outcome = f"session {session_id} is paused; `brainq resume {session_id}` lets its turns begin again"
+        outcome += "" if known else "; no turn of it is known yet"
+    value = {"session_id": session_id, "paused": True, "changed": changed}
+    print_outcome(value, outcome, "green" if changed else "yellow", as_json=as_json)
 
 
-def resume(session_id: SessionArgument, as_json: AsJson = False, app: App = "") -> None:
+def resume(session_id: SessionArgument, as_json: AsJson = False) -> None:
     """Let the turns of a paused session begin again.
 
     \b
@@ -79,18 +75,17 @@ def resume(session_id: SessionArgument, as_json: AsJson = False, app: App = "") 
       brainq resume s1
     """
     from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import note, print_json
+    from brainq.cli.output import print_outcome
 
     with open_brainless_client() as client:
         conversation = client.session(session_id)
         changed = conversation.is_paused()
         begun = conversation.resume()
-    if as_json:
-        print_json({"session_id": session_id, "paused": False, "changed": changed, "live": begun})
-    elif changed:
-        note(f"session {session_id} goes on" + (f" with turn {begun}" if begun else ""), style="green")
-    else:
-        note(f"session {session_id} was not paused", style="yellow")
+    outcome, style = f"session {session_id} was not paused", "yellow"
+    if changed:
+        outcome, style = f"session {session_id} goes on" + (f" with turn {begun}" if begun else ""), "green"
+    value = {"session_id": session_id, "paused": False, "changed": changed, "live": begun}
+    print_outcome(value, outcome, style, as_json=as_json)
 
 
 # `brainq interrupt`, `compact`, `drop`, `ready` and `history`: what a producer does with a session.
@@ -100,7 +95,6 @@ def interrupt(
     session_id: SessionArgument,
     reason: Annotated[str, typer.Option("--reason", help="Kept with the turn, for people.")] = "",
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Cancel the live turn of a session; the next one begins. Exit code 5 when none is live.
 
@@ -109,17 +103,15 @@ def interrupt(
       brainq interrupt s1 --reason "never mind"
     """
     from brainq.cli.connect import open_brainless_client
-    from brainq.cli.exit_codes import ExitCode
-    from brainq.cli.output import note, print_json
+    from brainq.cli.output import print_outcome
 
     with open_brainless_client() as client:
         stopped = client.session(session_id).interrupt(reason)
-    if as_json:
-        print_json({"session_id": session_id, "turn_id": stopped})
-    elif stopped:
-        note(f"turn {stopped} will be cancelled; `brainq session {session_id}` shows what is next", "green")
-    else:
-        note(f"session {session_id} has no live turn", style="yellow")
+    outcome, style = f"session {session_id} has no live turn", "yellow"
+    if stopped:
+        outcome = f"turn {stopped} will be cancelled; `brainq session {session_id}` shows what is next"
+        style = "green"
+    print_outcome({"session_id": session_id, "turn_id": stopped}, outcome, style, as_json=as_json)
     if not stopped:
         raise typer.Exit(ExitCode.NOT_FOUND)
 
@@ -130,7 +122,6 @@ def compact(
         str | None, typer.Option("--request-key", help="Sending a key again is the same turn: nothing runs twice.")
     ] = None,
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Replace a session's older messages by a summary. It is a turn of its own, whose id is printed.
 
@@ -150,7 +141,7 @@ def compact(
         typer.echo(handle.turn_id)
 
 
-def drop(turn: TurnArgument, as_json: AsJson = False, app: App = "") -> None:
+def drop(turn: TurnArgument, as_json: AsJson = False) -> None:
     """Cancel a turn that still waits for its session's live one. A turn that has begun goes on: exit code 8.
 
     \b
@@ -158,18 +149,17 @@ def drop(turn: TurnArgument, as_json: AsJson = False, app: App = "") -> None:
       brainq drop 01k7x2
     """
     from brainq.cli.connect import open_brainless_client
-    from brainq.cli.exit_codes import ExitCode
-    from brainq.cli.output import note, print_json
+    from brainq.cli.output import print_outcome
 
     with open_brainless_client() as client:
         handle = client.find(turn)
         dropped = client.session(handle.session_id).drop(handle.turn_id)
-    if as_json:
-        print_json({"turn_id": handle.turn_id, "session_id": handle.session_id, "dropped": dropped})
-    elif dropped:
-        note(f"turn {handle.turn_id} is dropped; it had not begun", style="green")
-    else:
-        note(f"turn {handle.turn_id} does not wait; `brainq cancel {handle.turn_id}` stops a live one", "yellow")
+    outcome, style = f"turn {handle.turn_id} is dropped; it had not begun", "green"
+    if not dropped:
+        outcome = f"turn {handle.turn_id} does not wait; `brainq cancel {handle.turn_id}` stops a live one"
+        style = "yellow"
+    value = {"turn_id": handle.turn_id, "session_id": handle.session_id, "dropped": dropped}
+    print_outcome(value, outcome, style, as_json=as_json)
     if not dropped:
         raise typer.Exit(ExitCode.REFUSED)
 
@@ -178,7 +168,6 @@ def ready(
     session_id: SessionArgument,
     flag: Annotated[str, typer.Argument(metavar="FLAG", help="A readiness flag, as `brainq session` shows it.")],
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Say that all is ready: the turn that waits for it goes on. One to come does not wait.
 
@@ -189,17 +178,14 @@ def ready(
       brainq ready s1 flag-01k7x3
     """
     from brainq.cli.connect import open_brainless_client
-    from brainq.cli.exit_codes import ExitCode
-    from brainq.cli.output import note, print_json, short
+    from brainq.cli.output import print_outcome, short
 
     with open_brainless_client() as client:
         released = client.session(session_id).flag(flag).ready()
-    if as_json:
-        print_json({"session_id": session_id, "flag": flag, "released": released})
-    elif released:
-        note(f"{short(flag, 60)} is ready", style="green")
-    else:
-        note(f"session {session_id} has no such flag as {short(flag, 60)!r}, or no more", style="yellow")
+    outcome, style = f"{short(flag, 60)} is ready", "green"
+    if not released:
+        outcome, style = f"session {session_id} has no such flag as {short(flag, 60)!r}, or no more", "yellow"
+    print_outcome({"session_id": session_id, "flag": flag, "released": released}, outcome, style, as_json=as_json)
     if not released:
         raise typer.Exit(ExitCode.NOT_FOUND)
 
@@ -211,7 +197,6 @@ def history(
         str | None, typer.Option("--after", metavar="TURN", help="The next page, further back: behind this turn.")
     ] = None,
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Print a session's conversation: its newest turns. The oldest of them is first.
 
@@ -229,7 +214,7 @@ def history(
     with open_brainless_client() as client:
         turns = client.session(session_id).history(limit, after)
     if as_json:
-        print_json([turn.model_dump(mode="json") for turn in turns])
+        print_json(turns)
         return
     if not turns:
         note(f"no turns of session {session_id!r}")

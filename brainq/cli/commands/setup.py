@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from brainq.cli.options import App, AsJson
+from brainq.cli.options import AsJson
+from brainq.errors import ExitCode, InvalidInput
 
 # `brainq init`: a small project that runs.
 
@@ -38,8 +39,6 @@ def init(
 
 def write_project(directory: Path) -> None:
     """Write the project, named as its directory. Raises InvalidInput for a name or a directory that will not do."""
-    from brainq.errors import InvalidInput
-
     name = directory.name
     if not _PROJECT_NAME.fullmatch(name):
         raise InvalidInput("NAME", f"{name!r} must be 1 to 40 of a-z 0-9 _ - and begin with a letter, such as shop")
@@ -59,7 +58,7 @@ def with_project_name(text: str, name: str) -> str:
 # `brainq doctor`: what is wrong with this setup.
 
 
-def doctor(as_json: AsJson = False, app: App = "") -> None:
+def doctor(as_json: AsJson = False) -> None:
     """Check the setup, and say what to do.
 
     Looks at libraries, the brain, SQL, Redis, queues and workers. Each line says ok, warn or FAIL, and what to
@@ -73,7 +72,6 @@ def doctor(as_json: AsJson = False, app: App = "") -> None:
     from rich.text import Text
 
     from brainq.cli.checks import run_checks
-    from brainq.cli.exit_codes import ExitCode
     from brainq.cli.output import clean, print_json, stdout
 
     console = stdout()
@@ -94,7 +92,7 @@ def doctor(as_json: AsJson = False, app: App = "") -> None:
 # `brainq brains`: the brains of the deployment.
 
 
-def brains(as_json: AsJson = False, app: App = "") -> None:
+def brains(as_json: AsJson = False) -> None:
     """List the brains, with their models and tools. The first has the turns that name none.
 
     They are what BRAINQ_APP, or -A, names: one Brain, or a list, tuple or mapping of several. --json also says what
@@ -108,15 +106,11 @@ def brains(as_json: AsJson = False, app: App = "") -> None:
     """
     from brainq.brain.brains import describe_brains
     from brainq.brain.loading import load_brains
-    from brainq.cli.output import print_json, stdout
+    from brainq.cli.output import print_rows
     from brainq.cli.pages.fleet import brains_table
     from brainq.settings.deployment import load_settings
 
-    described = describe_brains(load_brains(load_settings().app))
-    if as_json:
-        print_json([brain.model_dump(mode="json") for brain in described])
-    else:
-        stdout().print(brains_table(described))
+    print_rows(describe_brains(load_brains(load_settings().app)), brains_table, "no brains", as_json=as_json)
 
 
 # `brainq schema`: what other languages send and read, as JSON schemas.

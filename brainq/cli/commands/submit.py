@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from brainq.cli.options import App, AsJson
+from brainq.cli.options import AsJson
 
-TURN, QUEUE, RARE = "This turn", "Beside other turns", "Rarely needed"
+OF_TURN = partial(typer.Option, rich_help_panel="This turn")
+BESIDE = partial(typer.Option, rich_help_panel="Beside other turns")
+RARE = partial(typer.Option, rich_help_panel="Rarely needed")
 
 
 def submit(
@@ -20,124 +23,70 @@ def submit(
         float | None, typer.Option("--timeout-s", min=0, help="Wait this long at most, seconds; the turn goes on.")
     ] = None,
     brain: Annotated[
-        str | None,
-        typer.Option("--brain", help="Which of several has it; `brainq brains` lists them.", rich_help_panel=TURN),
+        str | None, OF_TURN("--brain", help="Which of several has it; `brainq brains` lists them.")
     ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", help="Another model for this turn.", rich_help_panel=TURN)
-    ] = None,
+    model: Annotated[str | None, OF_TURN("--model", help="Another model for this turn.")] = None,
     limits: Annotated[
         list[str] | None,
-        typer.Option(
-            "--limits",
-            metavar="NAME=VALUE",
-            help="A limit of this turn, such as max_steps=3; repeatable.",
-            rich_help_panel=TURN,
-        ),
+        OF_TURN("--limits", metavar="NAME=VALUE", help="A limit of this turn, such as max_steps=3; repeatable."),
     ] = None,
     options: Annotated[
         list[str] | None,
-        typer.Option(
+        OF_TURN(
             "--option",
             metavar="NAME=VALUE",
             help="How the model is asked, such as temperature=0, reasoning_effort=low; repeatable.",
-            rich_help_panel=TURN,
         ),
     ] = None,
     request_key: Annotated[
-        str | None,
-        typer.Option(
-            "--request-key", help="Sending a key again is the same turn: nothing runs twice.", rich_help_panel=QUEUE
-        ),
+        str | None, BESIDE("--request-key", help="Sending a key again is the same turn: nothing runs twice.")
     ] = None,
     on_busy: Annotated[
         str,
-        typer.Option(
+        BESIDE(
             "--on-busy",
             metavar="WORD",
             help="Where a turn of the session is live: enqueue; steer (go into it); interrupt (cancel it, run next); "
             "replace (drop those that wait, too); reject; or merge (go into the newest that waits).",
-            rich_help_panel=QUEUE,
         ),
     ] = "enqueue",
     priority: Annotated[
         str,
-        typer.Option(
+        BESIDE(
             "--priority",
             metavar="WORD",
             help="Which turns of its tenant go first when the fleet has no room: high, normal or low.",
-            rich_help_panel=QUEUE,
         ),
     ] = "normal",
-    provider: Annotated[
-        str | None, typer.Option("--provider", help="Another provider for this turn.", rich_help_panel=RARE)
-    ] = None,
+    provider: Annotated[str | None, RARE("--provider", help="Another provider for this turn.")] = None,
     system_prompt: Annotated[
-        str | None,
-        typer.Option(
-            "--system-prompt",
-            metavar="TEXT|@FILE",
-            help="In place of the brain's; `@-` reads stdin.",
-            rich_help_panel=TURN,
-        ),
+        str | None, OF_TURN("--system-prompt", metavar="TEXT|@FILE", help="In place of the brain's; `@-` reads stdin.")
     ] = None,
     skill_context: Annotated[
-        str | None,
-        typer.Option(
-            "--skill-context", metavar="TEXT|@FILE", help="Stands behind the system prompt.", rich_help_panel=RARE
-        ),
+        str | None, RARE("--skill-context", metavar="TEXT|@FILE", help="Comes behind the system prompt.")
     ] = None,
     output_schema: Annotated[
-        str | None,
-        typer.Option(
-            "--output-schema", metavar="JSON|@FILE", help="The JSON schema of the answer.", rich_help_panel=TURN
-        ),
+        str | None, OF_TURN("--output-schema", metavar="JSON|@FILE", help="The JSON schema of the answer.")
     ] = None,
     attach: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--attach", metavar="FILE", help="An image or a file of the message; repeatable.", rich_help_panel=TURN
-        ),
+        list[str] | None, OF_TURN("--attach", metavar="FILE", help="An image or a file of the message; repeatable.")
     ] = None,
     metadata: Annotated[
-        str | None,
-        typer.Option(
-            "--metadata", metavar="JSON|@FILE", help="An object of yours; callbacks get it back.", rich_help_panel=TURN
-        ),
+        str | None, OF_TURN("--metadata", metavar="JSON|@FILE", help="An object of yours; callbacks get it back.")
     ] = None,
-    kind: Annotated[
-        str, typer.Option("--kind", help="chat; review (a history of its own); or compact.", rich_help_panel=RARE)
-    ] = "chat",
-    seed: Annotated[
-        str, typer.Option("--seed", help="What a review begins with: session, or empty.", rich_help_panel=RARE)
-    ] = "session",
-    prompt_id: Annotated[
-        str | None,
-        typer.Option("--prompt-id", help="A prompt of the brain's; it names judges, too.", rich_help_panel=RARE),
-    ] = None,
-    prompt_version: Annotated[
-        str | None, typer.Option("--prompt-version", help="Kept with the turn.", rich_help_panel=RARE)
-    ] = None,
-    prompt_tags: Annotated[
-        list[str] | None, typer.Option("--prompt-tag", help="Kept with the turn; repeatable.", rich_help_panel=TURN)
-    ] = None,
-    cwd: Annotated[
-        str | None, typer.Option("--cwd", help="Handed to tools as `context.cwd`.", rich_help_panel=RARE)
-    ] = None,
+    kind: Annotated[str, RARE("--kind", help="chat; review (a history of its own); or compact.")] = "chat",
+    seed: Annotated[str, RARE("--seed", help="What a review begins with: session, or empty.")] = "session",
+    prompt_id: Annotated[str | None, RARE("--prompt-id", help="A prompt of the brain's; it names judges, too.")] = None,
+    prompt_version: Annotated[str | None, RARE("--prompt-version", help="Kept with the turn.")] = None,
+    prompt_tags: Annotated[list[str] | None, OF_TURN("--prompt-tag", help="Kept with the turn; repeatable.")] = None,
+    cwd: Annotated[str | None, RARE("--cwd", help="Handed to tools as `context.cwd`.")] = None,
     citations: Annotated[
-        bool | None,
-        typer.Option("--citations/--no-citations", help="Show sources under the answer, or not.", rich_help_panel=RARE),
+        bool | None, RARE("--citations/--no-citations", help="Show sources under the answer, or not.")
     ] = None,
     ready: Annotated[
-        bool | None,
-        typer.Option(
-            "--ready/--not-ready",
-            help="Not ready: changes wait for `brainq steer TURN '' --ready`.",
-            rich_help_panel=RARE,
-        ),
+        bool | None, RARE("--ready/--not-ready", help="Not ready: changes wait for `brainq steer TURN '' --ready`.")
     ] = None,
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Submit a turn, and print its answer.
 

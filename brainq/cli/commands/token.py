@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from brainq.cli.help import command_group, subcommand
-from brainq.cli.options import App, AsJson
+from brainq.cli.options import AsJson
+from brainq.errors import ExitCode
 
 HELP = """Tokens for HTTP: who may do what, in whose sessions.
 
@@ -23,11 +24,6 @@ HELP = """Tokens for HTTP: who may do what, in whose sessions.
     """
 
 app = command_group(HELP)
-
-
-@app.callback(help=HELP)
-def token() -> None:
-    """Who may come in over HTTP."""
 
 
 @subcommand(app, "create")
@@ -48,7 +44,6 @@ def create(
         typer.Option("--expires-in", metavar="SPAN", help="90m, 12h, 90d, 8w. Without it: until it is revoked."),
     ] = None,
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Make a token. It is printed this once, and nothing else on stdout; SQL keeps a hash.
 
@@ -78,7 +73,7 @@ def create(
 
 
 @subcommand(app, "list")
-def list_tokens(as_json: AsJson = False, app: App = "") -> None:
+def list_tokens(as_json: AsJson = False) -> None:
     """List tokens, the newest first. No secret is shown: none is kept.
 
     \b
@@ -104,7 +99,6 @@ def list_tokens(as_json: AsJson = False, app: App = "") -> None:
 def revoke(
     token_id: Annotated[str, typer.Argument(metavar="ID", help="As `brainq token list` shows it, or the whole token.")],
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Revoke a token for good. Running gateways reject it within 5 seconds.
 
@@ -113,7 +107,6 @@ def revoke(
       brainq token revoke 3f9a41c07be2
     """
     from brainq.access import Tokens
-    from brainq.cli.exit_codes import ExitCode
     from brainq.cli.output import note, print_json
     from brainq.cli.pages import tokens
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from brainq.cli.options import App, AsJson, TurnArgument
+from brainq.cli.options import AsJson, Limit, TurnArgument
 from brainq.contracts.status import Ending
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 
 # `brainq list`: the newest turns; `brainq sessions`: the sessions they are of.
-
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")]
 
 After = Annotated[str | None, typer.Option("--after", metavar="TURN", help="The next page: behind this turn.")]
 
@@ -64,7 +62,6 @@ def list_turns(
     limit: Limit = 20,
     after: After = None,
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """List turns, the newest first.
 
@@ -80,7 +77,7 @@ def list_turns(
     """
     from brainq.cli.connect import open_operator
     from brainq.cli.options import parse_span_s
-    from brainq.cli.output import note, print_json, stdout
+    from brainq.cli.output import note, print_rows
     from brainq.cli.pages.sessions import turns_table
     from brainq.client.lists import checked_filter, read_metadata_pairs
 
@@ -107,12 +104,8 @@ def list_turns(
         rows = operator.turns(limit=limit, after=after, **filters)
         if operator.why_away:
             note(f"Redis is away, this is what SQL knows: {operator.why_away}", style="yellow")
-    if as_json:
-        print_json([row.model_dump(mode="json") for row in rows])
-    elif not rows:
-        note("no turns" + (f" of session {session!r}" if session else "") + (f" in state {state!r}" if state else ""))
-    else:
-        stdout().print(turns_table(rows))
+    none = "no turns" + (f" of session {session!r}" if session else "") + (f" in state {state!r}" if state else "")
+    print_rows(rows, turns_table, none, as_json=as_json)
 
 
 def list_sessions(
@@ -120,7 +113,6 @@ def list_sessions(
     limit: Limit = 20,
     after: After = None,
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """List sessions, the one with the newest turn first.
 
@@ -132,19 +124,15 @@ def list_sessions(
       brainq sessions --prefix acme: --json
     """
     from brainq.cli.connect import open_operator
-    from brainq.cli.output import note, print_json, stdout
+    from brainq.cli.output import note, print_rows
     from brainq.cli.pages.sessions import sessions_table
 
     with open_operator() as operator:
         rows = operator.sessions(prefix, limit, after=after)
         if operator.why_away:
             note(f"Redis is away, this is what SQL knows: {operator.why_away}", style="yellow")
-    if as_json:
-        print_json([row.model_dump(mode="json") for row in rows])
-    elif rows:
-        stdout().print(sessions_table(rows))
-    else:
-        note("no sessions" + (f" that begin with {prefix!r}" if prefix else ""))
+    none = "no sessions" + (f" that begin with {prefix!r}" if prefix else "")
+    print_rows(rows, sessions_table, none, as_json=as_json)
 
 
 # `brainq show`: everything that is known of one turn, or of one of its calls.
@@ -156,7 +144,6 @@ def show(
         bool, typer.Option("--timeline", "-t", help="Its steps, calls and waits as bars over time.")
     ] = False,
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Show a turn: what happened, what happens next and why.
 
@@ -178,21 +165,20 @@ def show(
     """
     from brainq.cli.connect import open_operator
     from brainq.cli.output import print_json, stdout
-    from brainq.cli.pages.timeline_bars import print_bars
-    from brainq.cli.pages.turn import print_call, print_turn
+    from brainq.cli.pages.turn import print_bars, print_call, print_turn
 
     with open_operator() as operator:
         if timeline:
             bars = operator.timeline(turn)
             if as_json:
-                print_json(bars.model_dump(mode="json"))
+                print_json(bars)
             else:
                 print_bars(stdout(), bars)
             return
         call = operator.call(turn)
         facts = None if call else operator.facts(turn)
     if as_json:
-        print_json(call.model_dump(mode="json") if call else facts.as_json() if facts else None)
+        print_json(call if call else facts.as_json() if facts else None)
     elif call:
         print_call(stdout(), call)
     elif facts:
@@ -206,7 +192,6 @@ def tail(
     turn: TurnArgument,
     after: Annotated[int, typer.Option("--after", min=0, help="Begin behind this event number.")] = 0,
     as_json: AsJson = False,
-    app: App = "",
 ) -> None:
     """Follow a turn's events to the final one.
 

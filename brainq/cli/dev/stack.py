@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
@@ -38,122 +39,131 @@ from brainq.observe.log_redaction import without_password
 from brainq.observe.tracebacks import TRACEBACK_VARIABLE
 from brainq.settings.deployment import Settings, load_settings
 
-# What `brainq dev` does: look, start everything, keep it running, stop it.
-
-DEV_GRACE_S = 10.0
-
+DEV_GRACE_S, UP_GRACE_S = 10.0, 60.0
 OFFLINE_PREFIX = "offline:"
+FLOWER, GATEWAY = OTHER_PROGRAMS = ("flower", "gateway")
+
+
+class Stack:
+    """Redis, the workers of pools, and programs beside them. `exits` stops what it starts.
+
+    From its making on things run that have to be stopped; until then Ctrl+C just ends this process.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        exits: ExitStack,
+        pools: Sequence[str],
+        log_level: str,
+        port: int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.console = stdout()
+        self.stop = exits.enter_context(StopSignals())
+        self.url, self._server = exits.enter_context(open_redis(settings, port))
+        self.logs = settings.data_dir.absolute() / "logs"
+        self.environment = {
+            "BRAINQ_REDIS_URL": self.url,
+            "BRAINQ_APP": settings.app,
+            "BRAINQ_LOG_LEVEL": os.environ.get("BRAINQ_LOG_LEVEL") or log_level,
+            "PYTHONUNBUFFERED": "1",
+            **(environment or {}),
+        }
+        self.fleet = LocalFleet(self.logs, self.environment, log_level=log_level.upper(), pools=pools)
+        self.follower = LogFollower(self.fleet, self.console)
+        self.programs: list[Program] = []
+        self._exits = exits
+
+    def launch(self, program: Program) -> None:
+        """Start a program beside the workers."""
+        self.programs.append(program)
+        self._exits.callback(program.stop)
+        program.launch()
+
+    def stops_workers(self, grace_s: float) -> None:
+        """At the exit the workers are stopped before what was started until now, and after what is started later."""
+        self._exits.callback(stop_all, self.fleet, self.console, self.stop, grace_s)
+
+    def keep_running(self, each_look: Callable[[], None]) -> None:
+        children = [*([self._server] if self._server else []), *self.programs]
+        keep_running(self.fleet, children, self.follower, self.console, self.stop, each_look)
+
+
+def _check_start(settings: Settings) -> Brains:
+    """Raises SetupError when something is missing."""
+    url = settings.redis_url.get_secret_value() if settings.redis_url else None
+    return ready_to_start(settings, redis_url=url, writes=settings.data_dir)
+
+
+# `brainq dev`: Redis, all pools, the gateway and Flower, and how to go on.
 
 
 def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = None, http: bool = True) -> None:
     """Run until Ctrl+C or SIGTERM. Raises SetupError, before anything is started, when something is missing."""
-    settings = load_settings()
-    console = stdout()
-    started = time.monotonic()
-    with ExitStack() as stack:
+    settings, started = load_settings(), time.monotonic()
+    with ExitStack() as exits:
         if reload:
             require_watchfiles()
-        stack.enter_context(exclusive_pools(settings.data_dir, POOLS, "brainq dev"))
+        exits.enter_context(exclusive_pools(settings.data_dir, POOLS, "brainq dev"))
         if flower:
             require_free_port(LOOPBACK, FLOWER_PORT, "Flower", "`brainq flower --port`")
         if port is not None:
             require_free_port(LOOPBACK, port, "Redis", "`brainq dev --port`")
-        configured_url = settings.redis_url.get_secret_value() if settings.redis_url else None
-        brains = ready_to_start(settings, redis_url=configured_url, writes=settings.data_dir)
-        # From here on things run that have to be stopped; until here Ctrl+C just ends this process.
-        stop = stack.enter_context(StopSignals())
-        _run_stack(
-            settings,
-            brains,
-            console,
-            stack,
-            stop,
-            started,
-            flower=flower,
-            log_level=log_level,
-            reload=reload,
-            port=port,
-            http=http,
-        )
-    console.print("stopped; the data stays in " + str(settings.data_dir.absolute()), style="dim")
+        brains = _check_start(settings)
+        # What your tools raise is shown in full.
+        stack = Stack(settings, exits, POOLS, log_level, port, {TRACEBACK_VARIABLE: "1"})
+        if flower:
+            stack.launch(flower_program(stack.logs, stack.environment))
+        gateways = [_dev_gateway(stack, exits)] if http and has_http() else []
+        for gateway, _ in gateways:
+            stack.launch(gateway)
+        served = gateways[0][1] if gateways else 0
+        _print_addresses(stack, brains, flower=flower, port=port, http=_http_line(http, served))
+        stack.follower.skip_to_end()
+        stack.stops_workers(DEV_GRACE_S)
+        if _start_workers(stack, started):
+            _print_next_steps(stack.console, settings, brains, reload=reload)
+            reloader = Reloader(stack.fleet, [gateway for gateway, _ in gateways], stack.follower, stack.console)
+            with reloader.watching(Path.cwd()) if reload else nullcontext():
+                stack.keep_running(reloader.restart_if_changed)
+    stack.console.print("stopped; the data stays in " + str(settings.data_dir.absolute()), style="dim")
 
 
-def _run_stack(
-    settings: Settings,
-    brains: Brains,
-    console: Console,
-    stack: ExitStack,
-    stop: StopSignals,
-    started: float,
-    *,
-    flower: bool,
-    log_level: str,
-    reload: bool,
-    port: int | None,
-    http: bool,
-) -> None:
-    url, server = stack.enter_context(open_redis(settings, port))
-    logs = settings.data_dir.absolute() / "logs"
-    environment = {
-        "BRAINQ_REDIS_URL": url,
-        "BRAINQ_APP": settings.app,
-        "BRAINQ_LOG_LEVEL": os.environ.get("BRAINQ_LOG_LEVEL") or log_level,
-        "PYTHONUNBUFFERED": "1",
-    }
-    environment[TRACEBACK_VARIABLE] = "1"  # what your tools raise is shown in full
-    fleet = LocalFleet(logs, environment, log_level=log_level.upper())
-    follower = LogFollower(fleet, console)
-    gateways: list[Program] = []
-    others: list[Program] = [flower_program(logs, environment)] if flower else []
-    served = 0
-    if http and has_http():
-        # Bound here and passed on: between a check and the gateway's own bind, another process could take the port.
-        listener = stack.enter_context(listener_at(LOOPBACK, settings.http_port))
-        served = int(listener.getsockname()[1])
-        at = {"BRAINQ_HTTP_HOST": LOOPBACK, "BRAINQ_HTTP_PORT": str(served)}
-        gateways.append(gateway_program(logs, environment | at, DEV_GRACE_S, listener))
-        others += gateways
-    for other in others:
-        stack.callback(other.stop)
-        other.launch()
-    _print_addresses(console, settings, brains, url, logs, flower=flower, port=port, http=_http_line(http, served))
-    follower.skip_to_end()
-    stack.callback(stop_all, fleet, console, stop, DEV_GRACE_S)
-    with console.status("starting the workers") if console.is_terminal else nullcontext():
-        if not start_all(fleet, others, stop):
-            return
-    follower.skip_to_end()
-    console.print(Text(f"ready in {duration((time.monotonic() - started) * 1000)}", style="bold green"))
-    _print_next_steps(console, settings, brains, reload=reload)
-    reloader = Reloader(fleet, gateways, follower, console)
-    with reloader.watching(Path.cwd()) if reload else nullcontext():
-        programs = [*([server] if server else []), *others]
-        keep_running(fleet, programs, follower, console, stop, reloader.restart_if_changed)
+def _dev_gateway(stack: Stack, exits: ExitStack) -> tuple[Program, int]:
+    """The gateway, and its port: that of the settings, or a free one."""
+    # Bound here and passed on: between a check and the gateway's own bind, another process could take the port.
+    listener = exits.enter_context(listener_at(LOOPBACK, stack.settings.http_port))
+    port = int(listener.getsockname()[1])
+    at = {"BRAINQ_HTTP_HOST": LOOPBACK, "BRAINQ_HTTP_PORT": str(port)}
+    return gateway_program(stack.logs, stack.environment | at, DEV_GRACE_S, listener), port
 
 
-def _print_addresses(
-    console: Console,
-    settings: Settings,
-    brains: Brains,
-    url: str,
-    logs: Path,
-    *,
-    flower: bool,
-    port: int | None,
-    http: Text,
-) -> None:
-    own = settings.redis_url is None
+def _start_workers(stack: Stack, started: float) -> bool:
+    """False when a stop was requested before all were ready."""
+    with stack.console.status("starting the workers") if stack.console.is_terminal else nullcontext():
+        if not start_all(stack.fleet, stack.programs, stack.stop):
+            return False
+    stack.follower.skip_to_end()
+    stack.console.print(Text(f"ready in {duration((time.monotonic() - started) * 1000)}", style="bold green"))
+    return True
+
+
+def _print_addresses(stack: Stack, brains: Brains, *, flower: bool, port: int | None, http: Text) -> None:
+    settings = stack.settings
+    whose = "its own" if settings.redis_url is None else "from BRAINQ_REDIS_URL"
     rows = {
         **_brain_lines(settings.app, brains),
-        "redis": Text(without_password(url)).append("  from BRAINQ_REDIS_URL" if not own else "  its own", "dim"),
+        "redis": Text(without_password(stack.url)).append(f"  {whose}", "dim"),
         **({"port": _redis_port_line(port)} if port else {}),
         "sql": Text(without_password(settings.sql_url.get_secret_value())),
         "http": http,
-        "logs": Text(f"{logs}/*.log"),
+        "logs": Text(f"{stack.logs}/*.log"),
         **({"flower": Text(f"http://{LOOPBACK}:{FLOWER_PORT}")} if flower else {}),
     }
     for name, value in rows.items():
-        console.print(Text(f"  {name:<8}", "bold").append_text(value), soft_wrap=True)
+        stack.console.print(Text(f"  {name:<8}", "bold").append_text(value), soft_wrap=True)
 
 
 def _brain_lines(app: str, brains: Brains) -> dict[str, Text]:
@@ -215,71 +225,49 @@ def _example_message(brain: Brain) -> str:
     return next(iter(brain.tools.specs), "Hello!") if is_offline else "Hello!"
 
 
-# What `brainq up` does: look, start the pools, keep them running, stop them.
-
-UP_GRACE_S = 60.0
-
-FLOWER, GATEWAY = OTHER_PROGRAMS = ("flower", "gateway")
+# `brainq up`: the pools and programs that are named.
 
 
 def run_up(wanted: list[str], *, log_level: str) -> None:
     """Run until Ctrl+C or SIGTERM. Raises SetupError, before anything is started, when something is missing."""
-    unknown = [name for name in wanted if name not in (*POOLS, *OTHER_PROGRAMS)]
-    if unknown:
-        raise InvalidInput("POOL", f"{', '.join(unknown)} is not one of {', '.join((*POOLS, *OTHER_PROGRAMS))}")
+    known = (*POOLS, *OTHER_PROGRAMS)
+    if unknown := [name for name in wanted if name not in known]:
+        raise InvalidInput("POOL", f"{', '.join(unknown)} is not one of {', '.join(known)}")
     pools = [pool for pool in POOLS if pool in wanted or not wanted]
-    beside = [name for name in OTHER_PROGRAMS if name in wanted]
+    programs = [name for name in OTHER_PROGRAMS if name in wanted]
     settings = load_settings()
-    console = stdout()
-    with ExitStack() as stack:
-        stack.enter_context(exclusive_pools(settings.data_dir, [*pools, *beside], "brainq up"))
-        if FLOWER in beside:
+    with ExitStack() as exits:
+        exits.enter_context(exclusive_pools(settings.data_dir, [*pools, *programs], "brainq up"))
+        if FLOWER in programs:
             require_free_port(LOOPBACK, FLOWER_PORT, "Flower", "`brainq flower --port`")
-        if GATEWAY in beside:
+        if GATEWAY in programs:
             require_http()
             require_free_port(settings.http_host, settings.http_port, "the gateway", "BRAINQ_HTTP_PORT")
-        configured_url = settings.redis_url.get_secret_value() if settings.redis_url else None
-        ready_to_start(settings, redis_url=configured_url, writes=settings.data_dir)
-        stop = stack.enter_context(StopSignals())
-        url, server = stack.enter_context(open_redis(settings))
-        environment = {
-            "BRAINQ_REDIS_URL": url,
-            "BRAINQ_APP": settings.app,
-            "BRAINQ_LOG_LEVEL": os.environ.get("BRAINQ_LOG_LEVEL") or log_level,
-            "PYTHONUNBUFFERED": "1",
-        }
-        logs = settings.data_dir.absolute() / "logs"
-        fleet = LocalFleet(logs, environment, log_level=log_level.upper(), pools=pools)
-        follower = LogFollower(fleet, console)
-        follower.skip_to_end()
-        others = [
-            flower_program(logs, environment)
-            if name == FLOWER
-            else gateway_program(logs, environment, settings.http_grace_s + 2)
-            for name in beside
-        ]
-        console.print(f"redis {without_password(url)}; running {', '.join([*pools, *beside])}", style="dim")
-        stack.callback(stop_all, fleet, console, stop, UP_GRACE_S)
-        for other in others:
-            stack.callback(other.stop)
-            other.launch()
-        for worker in fleet.workers:
-            follower.mute(worker)
-            fleet.launch(worker)
-        programs = [*([server] if server else []), *others]
-        keep_running(fleet, programs, follower, console, stop, _ReadyNotice(fleet, console).show_once)
-    console.print("stopped", style="dim")
+        _check_start(settings)
+        stack = Stack(settings, exits, pools, log_level)
+        stack.follower.skip_to_end()
+        running = ", ".join([*pools, *programs])
+        stack.console.print(f"redis {without_password(stack.url)}; running {running}", style="dim")
+        stack.stops_workers(UP_GRACE_S)
+        if FLOWER in programs:
+            stack.launch(flower_program(stack.logs, stack.environment))
+        if GATEWAY in programs:
+            stack.launch(gateway_program(stack.logs, stack.environment, settings.http_grace_s + 2))
+        for worker in stack.fleet.workers:
+            stack.follower.mute(worker)
+            stack.fleet.launch(worker)
+        stack.keep_running(_ReadyNotice(stack).show_once)
+    stack.console.print("stopped", style="dim")
 
 
 class _ReadyNotice:
-    """Says once that all workers are ready."""
+    """Printed once, when all workers are ready."""
 
-    def __init__(self, fleet: LocalFleet, console: Console) -> None:
-        self._fleet = fleet
-        self._console = console
-        self._announced = False
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self._printed = False
 
     def show_once(self) -> None:
-        if not self._announced and all(worker.is_ready for worker in self._fleet.workers):
-            self._announced = True
-            self._console.print("ready", style="bold green")
+        if not self._printed and all(worker.is_ready for worker in self._stack.fleet.workers):
+            self._printed = True
+            self._stack.console.print("ready", style="bold green")

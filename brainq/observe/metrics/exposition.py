@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
+from threading import Thread
+from wsgiref.simple_server import WSGIServer
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -14,17 +16,26 @@ from brainq.observe.metrics.counters import Series
 
 def prometheus_text(series: Sequence[Series]) -> str:
     """In the text format that every Prometheus reads."""
+    return generate_latest(_registry(lambda: series)).decode()
+
+
+def start_server(read: Callable[[], Sequence[Series]], port: int) -> tuple[WSGIServer, Thread]:
+    """Serve what `read` returns on 127.0.0.1, in a thread. Raises OSError where the port is taken."""
+    return start_http_server(port, "127.0.0.1", _registry(read))
+
+
+def _registry(read: Callable[[], Sequence[Series]]) -> CollectorRegistry:
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_SeriesCollector(series))
-    return generate_latest(registry).decode()
+    registry.register(_SeriesCollector(read))
+    return registry
 
 
 class _SeriesCollector(Collector):
-    def __init__(self, series: Sequence[Series]) -> None:
-        self._series = series
+    def __init__(self, read: Callable[[], Sequence[Series]]) -> None:
+        self._read = read
 
     def collect(self) -> Iterable[Metric]:
-        return map(_family, self._series)
+        return map(_family, self._read())
 
     def describe(self) -> Iterator[Metric]:
         return iter(())

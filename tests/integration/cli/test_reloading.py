@@ -37,7 +37,7 @@ class Started:
     def stop(self, *_: object) -> None:
         return None
 
-    def hush(self, *_: object) -> None:
+    def mute(self, *_: object) -> None:
         return None
 
 

@@ -6,7 +6,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from brainq.cli.pages.timeline_bars import print_bars, render_bar
+from brainq.cli.pages.turn import print_bars, render_bar
 from brainq.contracts.event import TimelineBar, TimelineSpan, TurnTimeline
 from brainq.contracts.status import Effect
 

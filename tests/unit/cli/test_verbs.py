@@ -109,7 +109,7 @@ VERBS: dict[str, str] = {
 
 
 def public(kind: type) -> set[str]:
-    return {f"{kind.__name__}.{name}" for name in vars(kind) if not name.startswith("_")}
+    return {f"{kind.__name__}.{name}" for name in dir(kind) if not name.startswith("_")}
 
 
 def test_every_verb_of_the_client_has_a_command_or_a_reason() -> None:
