@@ -32,8 +32,7 @@ from brainq.tools.tool import Tool
 from brainq.turn.attempts import turn_allowance
 from brainq.turn.outage import OutageRetry
 from brainq.turn.plan.approval import approval_for
-from brainq.turn.prompt.compaction import ContextCompactor, should_compact
-from brainq.turn.prompt.context_tracker import ContextTracker
+from brainq.turn.prompt.compaction import ContextCompactor, ContextTracker, should_compact
 from brainq.turn.reflection import ReflectionEngine, note_of
 from brainq.turn.step_request import PreparedStep
 

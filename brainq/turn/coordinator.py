@@ -28,12 +28,21 @@ from brainq.ports.redis_calls import StopSignals
 from brainq.ports.redis_turns import Turns
 from brainq.turn.auxiliary import AuxiliaryWork
 from brainq.turn.client_tools import turn_specs
-from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think, Wait, decide, turn_facts
+from brainq.turn.decide import (
+    NOTHING_TO_COMPACT,
+    Compact,
+    End,
+    Reflect,
+    Think,
+    ThinkingManager,
+    Wait,
+    decide,
+    turn_facts,
+)
 from brainq.turn.ending import Ender
 from brainq.turn.outage import NO_WAITING, OutagePolicy, OutageRetry
 from brainq.turn.step import StepPipeline
 from brainq.turn.step_request import CallsCommitted, LoopEnd, StepOutcome, StepPostponed
-from brainq.turn.thinking import ThinkingManager
 
 # What a brain's turns are worked on with.
 

@@ -19,12 +19,17 @@ from brainq.text.estimate import estimate_tools, with_sizes
 from brainq.tools.context_pack import opening_memory, opening_pack
 from brainq.turn.begin import StepSetting
 from brainq.turn.client_tools import client_specs
-from brainq.turn.decide import End
-from brainq.turn.prompt.context_tracker import ContextTracker
-from brainq.turn.prompt.mailbox import TurnDrain, TurnMailbox, input_messages, readiness_word
-from brainq.turn.prompt.preparer import TurnPreparation, TurnPreparer
+from brainq.turn.decide import PREFIXES, End
+from brainq.turn.prompt.compaction import ContextTracker
+from brainq.turn.prompt.preparer import (
+    TurnDrain,
+    TurnMailbox,
+    TurnPreparation,
+    TurnPreparer,
+    input_messages,
+    readiness_word,
+)
 from brainq.turn.prompt.tool_selection import SemanticToolSelector, selection_context
-from brainq.turn.thinking import PREFIXES
 
 # What one step asks, of whom, and what came of it.
 

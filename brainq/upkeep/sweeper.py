@@ -1,27 +1,82 @@
 """Sweeper: looks at every turn that is due, and has done what is found to be missing: lost doorbells, expired
-parks, judgements.
-"""
+parks, judgements. With it, how many turns may be live at once."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from brainq.contracts.claim import CallRef
-from brainq.contracts.fleet import ComparedPage, SweepResult, TurnKey
+from brainq.contracts.fleet import SweepResult, TurnKey
+from brainq.contracts.status import StopReason
+from brainq.finalize.finalizer import TurnFinalizer
 from brainq.observe.log_ids import turn_log_ids
 from brainq.observe.logs import OutageLog, logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
+from brainq.people.approvals import ApprovalHealer
+from brainq.people.inputs import InputDesk
 from brainq.ports.people import Brakes, ChildTurns, TaskEvents
 from brainq.ports.redis_calls import Calls, Lanes
-from brainq.ports.redis_turns import Auxiliary, FinalChain, Presence, SweepIndex
+from brainq.ports.redis_turns import Auxiliary, Capacity, FinalChain, Presence, SweepIndex, Turns
 from brainq.ports.sql import JudgementRows
+from brainq.turn.coordinator import Coordinator
+from brainq.turn.decide import FALLBACK_TEXTS
 from brainq.upkeep.rescue import Rescuer
+from brainq.upkeep.schedules import ScheduleRunner
 from brainq.upkeep.walks import Comparer, RowWalk
+
+DEFAULT_THREADS = 100  # threads of one coordinator, where none has announced itself
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCapacity:
+    """How many turns may be live, and how many of one tenant."""
+
+    all: int
+    tenant: int
+
+
+def turn_capacity(threads: int, most: int | None, most_a_tenant: int | None, cap: int | None = None) -> TurnCapacity:
+    """The room for coordinators with so many threads. Pure.
+
+    `cap` is that of the deployment's brain, where it has one brain alone, whose turns are all there are.
+
+    By default there is more room than threads, so that few are idle while turns wait for their calls; and one tenant
+    alone keeps seven of eight threads busy, so that others' turns find room, and a thread for each step, at once.
+    """
+    size = most or -(-(threads or DEFAULT_THREADS) * 5 // 4)
+    share = most_a_tenant or -(-size * 7 // 10)
+    size = size if cap is None else min(size, cap)
+    return TurnCapacity(size, min(size, share))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityKeeper:
+    """Says how large the room is, and mends it.
+
+    threads         of all coordinators that are alive
+    most, most_a_tenant   what the deployment says; None: by the threads
+    own             tenants with a share of their own, by the prefix of their sessions
+    caps            how many turns of a brain may be live, by its name, where it has a cap
+    cap             that of the only brain, whose turns name none
+    """
+
+    capacity: Capacity
+    threads: Callable[[], int]
+    max_turns: int | None
+    max_turns_a_tenant: int | None
+    own: Mapping[str, int]
+    caps: Mapping[str, int]
+    cap: int | None
+
+    def apply(self) -> None:
+        size = turn_capacity(self.threads(), self.max_turns, self.max_turns_a_tenant, self.cap)
+        self.capacity.keep(size.all, size.tenant, self.own, self.caps)
+
 
 # Judgements whose doorbell was lost, or whose next try has come: their judges are rung.
 
@@ -86,16 +141,7 @@ LONG_S = 10.0
 
 @dataclass(eq=False, kw_only=True)
 class Sweeper:
-    """One loop a coordinator process. Everything it does is fenced: any number may run.
-
-    advance      lets a turn that is over its time end
-    end_wait     ends a turn that waited too long to begin
-    deliver      sends a result out that its finalizer does not
-    heal_inputs  finishes what senders of mid-turn input left half done, of a page of rows
-    run_schedules  begins the scheduled turns that are due
-    heal_approvals  decides again what Redis has forgotten, of a page of rows
-    keep_room    says how many turns may be live, and lets in who waits
-    """
+    """One loop a coordinator process. Everything it does is fenced: any number may run."""
 
     every_s: float
     index: SweepIndex
@@ -103,26 +149,26 @@ class Sweeper:
     lanes: Lanes
     rescuer: Rescuer
     comparer: Comparer
-    advance: Callable[[str, str, int], str]
-    end_wait: Callable[[str, str], object]
-    deliver: Callable[[str, str], object]
+    coordinator: Coordinator
+    finalizer: TurnFinalizer
+    turns: Turns
     auxiliary: Auxiliary
     judges: JudgementDoorbells
     parks: ParkExpiry
     children: ChildTurns
-    heal_inputs: Callable[[int], ComparedPage]
+    inputs: InputDesk
     brakes: Brakes
-    heal_approvals: Callable[[int], ComparedPage]
-    run_schedules: Callable[[], object]
-    keep_capacity: Callable[[], None]
+    approvals: ApprovalHealer
+    schedules: ScheduleRunner
+    capacity: CapacityKeeper
 
     def __post_init__(self) -> None:
         self._epoch = ""
         self._walks = {
             "compare SQL with Redis": RowWalk(self.comparer.compare),
             "put brakes back": RowWalk(self.brakes.heal),
-            "heal inputs": RowWalk(self.heal_inputs),
-            "decide approvals again": RowWalk(self.heal_approvals),
+            "heal inputs": RowWalk(self.inputs.heal),
+            "decide approvals again": RowWalk(self.approvals.heal),
         }
         self._watchers: TaskEvents | None = None
         self._outages: dict[str, OutageLog] = {}
@@ -149,7 +195,7 @@ class Sweeper:
     def _compare(self) -> None:
         if not self.index.take_comparing(self.every_s * COMPARE_EVERY_SWEEPS * COMPARER_LOST_AFTER):
             return
-        self._run_part("keep the room", self.keep_capacity)
+        self._run_part("keep the room", self.capacity.apply)
         epoch = self.index.epoch()
         if epoch != self._epoch:
             for walk in self._walks.values():
@@ -158,7 +204,7 @@ class Sweeper:
         for name, walk in self._walks.items():
             self._run_part(name, partial(walk.walk, WALK_S))
         self._run_part("ring judges", self.judges.ring)
-        self._run_part("begin scheduled turns", self.run_schedules)
+        self._run_part("begin scheduled turns", self.schedules.run)
 
     def _run_part(self, name: str, part: Callable[[], object]) -> None:
         """One part of a sweep: what fails in it keeps no other from being done."""
@@ -221,11 +267,11 @@ class Sweeper:
     def _act(self, session_id: str, turn_id: str, fence: int, action: tuple[str, ...]) -> None:
         match action:
             case ("end",):
-                did = self.advance(session_id, turn_id, fence)
+                did = self.coordinator.advance(session_id, turn_id, fence)
                 if self._watchers is not None:
                     self._watchers.turn(session_id, turn_id, fence, did)
             case ("waited",):
-                self.end_wait(session_id, turn_id)
+                self.turns.end_wait(session_id, turn_id, FALLBACK_TEXTS[StopReason.WAITED])
             case ("skip",):
                 self.auxiliary.skip_opening(session_id, turn_id)
             case ("rescue", call_id, attempt):
@@ -238,6 +284,6 @@ class Sweeper:
                 if not self.comparer.readmit(turn_id):
                     self.index.drop((session_id, turn_id))
             case ("deliver",):
-                self.deliver(session_id, turn_id)
+                self.finalizer.deliver(session_id, turn_id)
             case _:
                 log.error("unknown action", turn_id=turn_id, action=" ".join(action))

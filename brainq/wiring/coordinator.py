@@ -15,12 +15,12 @@ from brainq.tools.ranking import ranker_by_name
 from brainq.turn.auxiliary import AuxiliaryWork
 from brainq.turn.begin import TurnStarter
 from brainq.turn.coordinator import Coordinator, CoordinatorRuntime
+from brainq.turn.decide import ThinkingManager
 from brainq.turn.ending import Ender
 from brainq.turn.outage import OutagePolicy
 from brainq.turn.prompt.blob_cache import BlobCache
 from brainq.turn.prompt.tool_selection import SemanticToolSelector
 from brainq.turn.step import StepPipeline
-from brainq.turn.thinking import ThinkingManager
 from brainq.wiring.final_steps import FIRST_STEP
 from brainq.wiring.services import Services, approval_webhooks, is_unavailable
 

@@ -33,8 +33,8 @@ from brainq.store.records import SqlRecords
 from brainq.store.repositories.turns import Turns
 from brainq.store.store import Store
 from brainq.turn.begin import system_prompt_of
+from brainq.turn.decide import PREFIXES
 from brainq.turn.prompt.preparer import render_hash
-from brainq.turn.thinking import PREFIXES
 from brainq.wiring.final_steps import steps_of
 from brainq.wiring.services import Services, configured_webhooks
 from brainq.wiring.turn_brains import DecisionReader

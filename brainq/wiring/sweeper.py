@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from brainq.brain.brains import live_turn_caps
-from brainq.contracts.status import StopReason
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.turn.coordinator import Coordinator
-from brainq.turn.decide import FALLBACK_TEXTS
-from brainq.upkeep.capacity import CapacityKeeper
 from brainq.upkeep.rescue import Rescuer
 from brainq.upkeep.schedules import ScheduleRunner
-from brainq.upkeep.sweeper import JudgementDoorbells, ParkExpiry, Sweeper
+from brainq.upkeep.sweeper import CapacityKeeper, JudgementDoorbells, ParkExpiry, Sweeper
 from brainq.upkeep.walks import Comparer
 from brainq.wiring.services import Services, is_unavailable
-
-WAITED_TEXT = FALLBACK_TEXTS[StopReason.WAITED]
 
 
 def make_schedule_runner(parts: Services) -> ScheduleRunner:
@@ -44,7 +39,7 @@ def make_schedule_runner(parts: Services) -> ScheduleRunner:
 def make_sweeper(parts: Services, coordinator: Coordinator, finalizer: TurnFinalizer) -> Sweeper:
     settings, state, store, people = parts.settings, parts.state, parts.store, parts.people
     caps, cap = live_turn_caps(parts.brains)
-    room = CapacityKeeper(
+    capacity = CapacityKeeper(
         capacity=state.room,
         threads=lambda: sum(seen.threads for seen in state.workers.alive() if seen.pool == "coordinator"),
         max_turns=settings.max_live_turns,
@@ -61,15 +56,15 @@ def make_sweeper(parts: Services, coordinator: Coordinator, finalizer: TurnFinal
         rescuer=Rescuer(calls=state.calls, intents=store.calls, max_attempts=settings.max_attempts),
         comparer=Comparer(index=state.index, accepted=store.turns, admission=people.admission),
         judges=JudgementDoorbells(store.judgements, state.finals),
-        advance=coordinator.advance,
-        end_wait=lambda session_id, turn_id: state.turns.end_wait(session_id, turn_id, WAITED_TEXT),
-        deliver=finalizer.deliver,
+        coordinator=coordinator,
+        finalizer=finalizer,
+        turns=state.turns,
         auxiliary=state.auxiliary,
         parks=ParkExpiry(calls=state.calls, cancel=state.turns.cancel),
         children=people.children,
-        heal_inputs=people.inputs.heal,
+        inputs=people.inputs,
         brakes=people.brakes,
-        heal_approvals=people.approval_healer.heal,
-        run_schedules=make_schedule_runner(parts).run,
-        keep_capacity=room.apply,
+        approvals=people.approval_healer,
+        schedules=make_schedule_runner(parts),
+        capacity=capacity,
     )

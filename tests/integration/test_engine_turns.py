@@ -17,7 +17,7 @@ from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.models.scripted import says
 from brainq.tasks.register import submit_foreign
 from brainq.turn import stream
-from brainq.turn.thinking import PREFIXES
+from brainq.turn.decide import PREFIXES
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump

@@ -1,29 +1,115 @@
-"""TurnPreparer: the messages of one model call, in a fixed order.
-
-    one system message (system prompt · thinking prefix · runtime metadata) · memory · session history · context pack
-    · skill context · the user's message · this turn so far
-
-Many chat templates take one system message, at the very beginning, so everything behind it is a user's or a note in
-the user's name that says whose it is. What does not fit `max_context_tokens` is left out from the oldest turn on, a
-whole turn at a time, so that no call is parted from its result. The summary of a compaction and system messages in the
-history always stay."""
+"""TurnPreparer: the messages of one request, with the input that came meanwhile, within the model's context."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
+from pydantic import JsonValue
+
 from brainq.contracts.conversation import Conversation
 from brainq.contracts.message import Message
+from brainq.contracts.people import HoldSpec, TurnInput, readiness_hold_id
 from brainq.contracts.turn import TurnRequest
 from brainq.text.estimate import estimate_message, estimate_messages, estimate_text
 from brainq.tools.context_pack import pack_json, read_pack
-from brainq.turn.prompt.mailbox import frame_input
 from brainq.turn.prompt.transcript import note_kind
 from brainq.turn.prompt.untrusted import untrusted
+
+# TurnMailbox: input that came while a turn was at work, and the messages it becomes at the next step.
+
+INPUT_FRAME = "\n\n[Sent while you were working on the task above, which goes on.]"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnDrain:
+    """What was taken out of a mailbox at once.
+
+    inputs      in the order they were accepted
+    readiness   the newest that an input sets, True or False; None: no input sets it
+    """
+
+    inputs: tuple[TurnInput, ...] = ()
+    readiness: bool | None = None
+
+
+class TurnMailbox:
+    """The pending inputs of one turn, oldest first. The same `client_message_id` twice is one message, the first."""
+
+    def __init__(self, pending: Iterable[TurnInput] = ()) -> None:
+        self._pending: dict[str, TurnInput] = {}
+        for item in pending:
+            self._pending.setdefault(item.client_message_id, item)
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def drain(self) -> TurnDrain:
+        """Take everything out. The newest readiness that is not None wins, whatever came after it without one."""
+        inputs = tuple(self._pending.values())
+        self._pending = {}
+        readiness = (item.readiness for item in reversed(inputs) if item.readiness is not None)
+        return TurnDrain(inputs, next(readiness, None))
+
+
+def input_messages(drain: TurnDrain, turn_id: str, step: int) -> tuple[Message, ...]:
+    """One user message an input, as it was sent; an input without words, which only says readiness, is none.
+
+    `extra["input"]` is its `client_message_id`; `extra["merged"]` marks one that belongs to the question.
+    """
+    return tuple(
+        Message(
+            role="user",
+            content=item.text,
+            turn=turn_id,
+            step=step,
+            extra=_input_mark(item),
+            attachments=item.attachments,
+        )
+        for item in drain.inputs
+        # Providers refuse a message that is nothing but space.
+        if item.text.strip() or item.attachments
+    )
+
+
+def frame_input(message: Message) -> Message:
+    """The message as the model is shown it: input sent into a running turn says that the task goes on.
+
+    Every other message, a merged input among them, is returned as it is.
+    """
+    extra = message.extra
+    if extra is None or "input" not in extra or extra.get("merged"):
+        return message
+    return message.model_copy(update={"content": message.content + INPUT_FRAME})
+
+
+def readiness_word(drain: TurnDrain) -> HoldSpec | str:
+    """What the step that reads these inputs makes of their readiness: `ready`, a hold, or "" for nothing."""
+    if drain.readiness is None:
+        return ""
+    if drain.readiness:
+        return "ready"
+    newest = next(item for item in reversed(drain.inputs) if item.readiness is False)
+    return HoldSpec(id=readiness_hold_id(newest.client_message_id), reason="set by the input")
+
+
+def _input_mark(item: TurnInput) -> dict[str, JsonValue]:
+    mark: dict[str, JsonValue] = {"input": item.client_message_id}
+    return mark | {"merged": True} if item.merged else mark
+
+
+# TurnPreparer: the messages of one model call, in a fixed order.
+#
+# one system message (system prompt · thinking prefix · runtime metadata) · memory · session history · context pack ·
+# skill context · the user's message · this turn so far
+#
+# Many chat templates take one system message, at the very beginning, so everything behind it is a user's or a note in
+# the user's name that says whose it is. What does not fit `max_context_tokens` is left out from the oldest turn on, a
+# whole turn at a time, so that no call is parted from its result. The summary of a compaction and system messages in
+# the history always stay.
 
 PACK_SHARE = 0.25  # of the context at most; the conversation matters more
 

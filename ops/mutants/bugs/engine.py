@@ -22,28 +22,28 @@ RETRY = ("tests/unit/models/test_retry.py",)
 BUGS = (
     Bug(
         "reads that share a resource run side by side",
-        "brainq/turn/plan/scheduler.py",
+        "brainq/turn/plan/calls.py",
         "shares and not (call.resources & used)",
         "shares",
         PLAN,
     ),
     Bug(
         "a read joins the wave of a write",
-        "brainq/turn/plan/scheduler.py",
+        "brainq/turn/plan/calls.py",
         "is_open, all_client = shares,",
         "is_open, all_client = True,",
         PLAN,
     ),
     Bug(
         "parallel_tools=False is not heard",
-        "brainq/turn/plan/scheduler.py",
+        "brainq/turn/plan/calls.py",
         "may = self.parallel or (all_client and call.is_client)",
         "may = True",
         PLAN,
     ),
     Bug(
         "calls of the client's own are taken for the brain's writes",
-        "brainq/turn/plan/scheduler.py",
+        "brainq/turn/plan/calls.py",
         "shares = call.is_client or call.effect.is_read",
         "shares = call.effect.is_read",
         PLAN,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from types import SimpleNamespace
 from typing import Any, cast
 
 from brainq.calls.run import CallRunner
@@ -31,8 +32,8 @@ from brainq.state.outside import RedisOutside
 from brainq.state.people import RedisApprovals, RedisHolds, RedisMailbox, RedisSessions
 from brainq.state.turns import RedisTurns
 from brainq.turn.coordinator import ANY_LOSSES, Coordinator, CoordinatorRuntime
+from brainq.turn.decide import ThinkingManager
 from brainq.turn.ending import Ender
-from brainq.turn.thinking import ThinkingManager
 from brainq.upkeep.rescue import Rescuer
 from brainq.upkeep.sweeper import ParkExpiry, Sweeper
 from brainq.upkeep.walks import Comparer
@@ -223,18 +224,18 @@ class Process:
             lanes=state.lanes,
             rescuer=Rescuer(calls=state.calls, intents=intents, max_attempts=3),
             comparer=self.comparer,
-            advance=self.coordinator.advance,
-            end_wait=lambda session_id, turn_id: state.turns.end_wait(session_id, turn_id, "late"),
-            deliver=self.finalizer.deliver,
+            coordinator=self.coordinator,
+            finalizer=self.finalizer,
+            turns=state.turns,
             auxiliary=state.auxiliary,
             judges=cast(Any, None),  # of SQL, which is not modelled: the schedule compares by itself
             parks=ParkExpiry(calls=state.calls, cancel=state.turns.cancel),
             children=children,
-            heal_inputs=self.desk.heal,
+            inputs=self.desk,
             brakes=brakes,
-            heal_approvals=cast(Any, None),  # likewise
-            run_schedules=cast(Any, None),  # likewise
-            keep_capacity=cast(Any, None),  # the schedule does it by itself
+            approvals=cast(Any, SimpleNamespace(heal=None)),  # likewise
+            schedules=cast(Any, SimpleNamespace(run=None)),  # likewise
+            capacity=cast(Any, SimpleNamespace(apply=None)),  # the schedule does it by itself
         )
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from brainq.contracts.message import Message
 from brainq.text.estimate import estimate_messages, with_sizes
-from brainq.turn.prompt.compaction import ContextCompactor, should_compact
+from brainq.turn.prompt.compaction import ContextCompactor, ContextTracker, should_compact
 from brainq.turn.prompt.compaction_cut import newest_user_message
-from brainq.turn.prompt.context_tracker import ContextTracker
 from brainq.turn.prompt.preparer import TurnPreparation, TurnPreparer
 from tests.unit.turn.conversations import TURN, Rules, asked, asks, free, request, result, says_always, user
 

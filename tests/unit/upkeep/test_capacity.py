@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from brainq.upkeep.capacity import CapacityKeeper, TurnCapacity, turn_capacity
+from brainq.upkeep.sweeper import CapacityKeeper, TurnCapacity, turn_capacity
 
 
 @pytest.mark.parametrize(

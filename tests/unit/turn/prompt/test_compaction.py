@@ -9,15 +9,17 @@ from hypothesis import strategies as st
 from brainq.contracts.message import Message
 from brainq.text.estimate import estimate_messages
 from brainq.turn.prompt.compaction import (
+    CRITICAL,
     MAX_STEP_MESSAGES,
     MIN_SUMMARY_TOKENS,
     TARGET_SHARE,
+    WARNING,
     Compaction,
     ContextCompactor,
+    ContextTracker,
     should_compact,
 )
 from brainq.turn.prompt.compaction_cut import cut_history, newest_user_message, unread_from
-from brainq.turn.prompt.context_tracker import CRITICAL, WARNING, ContextTracker
 from brainq.turn.prompt.transcript import note_kind
 from tests.unit.turn.conversations import (
     TURN,

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainq.turn.prompt.context_tracker import HIGHEST_RATIO, LOWEST_RATIO, STEADY_TOKENS, ContextTracker, level_of
+from brainq.turn.prompt.compaction import (
+    HIGHEST_RATIO,
+    LOWEST_RATIO,
+    STEADY_TOKENS,
+    ContextTracker,
+    level_of,
+)
 from tests.unit.turn.conversations import unhurried
 
 

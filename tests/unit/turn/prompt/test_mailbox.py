@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from brainq.contracts.message import Message
 from brainq.contracts.people import TurnInput
-from brainq.turn.prompt.mailbox import INPUT_FRAME, TurnDrain, TurnMailbox, frame_input, input_messages
+from brainq.turn.prompt.preparer import (
+    INPUT_FRAME,
+    TurnDrain,
+    TurnMailbox,
+    frame_input,
+    input_messages,
+)
 
 
 def said(number: int, text: str = "And Bergen?", readiness: bool | None = None) -> TurnInput:
