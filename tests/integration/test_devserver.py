@@ -60,6 +60,14 @@ def test_data_outlives_a_restart_and_a_stopped_server_is_gone(tmp_path: Path) ->
     assert "Ready to accept connections" in server.log_path.read_text()
 
 
+def test_its_own_redis_listens_on_a_socket_that_no_other_user_reaches(tmp_path: Path) -> None:
+    with open_redis(Settings(data_dir=tmp_path, redis_url=None), None) as (url, server):
+        assert server is not None
+        assert url.startswith("unix://")
+        path = Path(url.removeprefix("unix://").partition("?")[0])
+        assert [oct(directory.stat().st_mode & 0o077) for directory in (server.data_dir, path.parent)] == ["0o0", "0o0"]
+
+
 @pytest.mark.parametrize("on_socket", [True, False], ids=["unix", "port"])
 def test_a_server_that_was_killed_is_started_again_where_it_was_with_its_data(tmp_path: Path, on_socket: bool) -> None:
     settings = Settings(data_dir=tmp_path, redis_url=None)

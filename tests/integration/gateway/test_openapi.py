@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
@@ -37,6 +39,18 @@ CHECKS: list[Any] = [
     negative_data_rejection,
 ]
 SAMPLE = ("POST /v1/turns",)
+
+
+def test_no_request_names_a_webhook(gateway: GatewayThread) -> None:
+    document = gateway.http.get("/v1/openapi.json").json()
+    operations = [operation for methods in document["paths"].values() for operation in methods.values()]
+    text = json.dumps([(one.get("parameters"), one.get("requestBody")) for one in operations])
+    seen: set[str] = set()
+    while new := set(re.findall(r"#/components/schemas/(\w+)", text)) - seen:
+        seen |= new
+        text += json.dumps([document["components"]["schemas"][name] for name in new])
+    assert len(seen) > 5
+    assert "webhook" not in text.lower()
 
 
 def test_the_document_has_every_route_with_its_problems_and_who_may(gateway: GatewayThread) -> None:

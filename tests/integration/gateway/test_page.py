@@ -43,6 +43,15 @@ def test_there_is_no_way_out_of_the_folder(gateway: GatewayThread) -> None:
         assert answer.headers["content-type"] == "application/problem+json"
 
 
+def test_its_code_keeps_the_token_in_one_tab_and_reads_no_text_as_html() -> None:
+    sources = {name: text.decode() for name, text in load_assets().files.items() if name.endswith(".js")}
+    ours = {name: text for name, text in sources.items() if "vendor/" not in name}
+    assert [name for name, text in ours.items() if "sessionStorage" in text] == ["core/token.js"]
+    assert [name for name, text in ours.items() if "localStorage" in text] == ["parts/theme.js"]
+    for way in ("document.cookie", "indexedDB", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write"):
+        assert [name for name, text in ours.items() if way in text] == [], way
+
+
 @pytest.mark.full
 @pytest.mark.needs(CHROMIUM, "chromium")
 def test_a_browser_runs_it(gateway: GatewayThread, pump: Pump) -> None:

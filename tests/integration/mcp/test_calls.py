@@ -63,6 +63,18 @@ def test_what_the_server_was_given_in_secret_is_not_in_its_result(call: Call, tm
     assert outcome.value == f"token [hidden] in {tmp_path}"
 
 
+def test_a_server_gets_its_own_variables_and_none_of_the_workers_secrets(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-worker")
+    monkeypatch.setenv("BRAINQ_SQL_URL", "postgresql://worker:secret@db/brainq")
+    assert isinstance(call("echo", text="a"), ToolSuccess)
+    [names] = noted(tmp_path, "environment")
+    given = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "FAULTY_TOKEN"}
+    assert "FAULTY_TOKEN" in names.split()
+    assert set(names.split()) - given <= {"LC_CTYPE"}  # which Python sets itself
+
+
 def test_a_picture_is_described_and_kept_where_its_bytes_are_one(call: Call) -> None:
     context = context_for(DeadlineToken(20.0))
     outcome = call("picture_png", context=context)

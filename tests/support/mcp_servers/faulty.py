@@ -1,8 +1,8 @@
 """An MCP server that does what servers should not: `python faulty.py FOLDER`. It needs nothing but Python.
 
-FOLDER keeps what it did: `starts` a line a process, `writes` a line a change, `cancelled` a line a cancellation.
-With `changed` in it, the list has another description and a tool more, of which `echo` tells where `announce` is there,
-too; with `die-at-start`, the process ends at once.
+FOLDER keeps what it did: `starts` a line a process, `environment` the names of its variables, `writes` a line a change,
+`cancelled` a line a cancellation. With `changed` in it, the list has another description and a tool more, of which
+`echo` tells where `announce` is there, too; with `die-at-start`, the process ends at once.
 """
 
 from __future__ import annotations
@@ -195,6 +195,7 @@ def answer(message: dict[str, Any]) -> None:
 
 def main() -> None:
     note("starts", str(os.getpid()))
+    note("environment", " ".join(os.environ))
     if (FOLDER / "die-at-start").exists():
         sys.exit("no licence")
     print("a banner that is no JSON", flush=True)
