@@ -224,6 +224,7 @@ class Process:
             lanes=state.lanes,
             rescuer=Rescuer(calls=state.calls, intents=intents, max_attempts=3),
             comparer=self.comparer,
+            presence=cast(Any, SimpleNamespace(lapse_gone=tuple)),  # processes that are gone are not modelled
             coordinator=self.coordinator,
             finalizer=self.finalizer,
             turns=state.turns,

@@ -67,8 +67,8 @@ class Done:
             self.did.append(name)
             if name in self.broken:
                 raise ConnectionError("it is away")
-            told = {"lanes": ("1", [CallRef("s", "t", "c1-0")]), "readmit": False, "facts": None}
-            return told.get(name, NO_ROWS)
+            replies = {"lanes": ("1", [CallRef("s", "t", "c1-0")]), "gone": (), "readmit": False, "facts": None}
+            return replies.get(name, NO_ROWS)
 
         return part
 
@@ -84,6 +84,7 @@ def sweeper(index: Index, done: Done) -> Sweeper:
         "lanes": SimpleNamespace(lapsed=done.of("lanes"), check=done.of("check")),
         "rescuer": SimpleNamespace(rescue=done.of("rescue")),
         "comparer": SimpleNamespace(compare=done.of("compare"), readmit=done.of("readmit")),
+        "presence": SimpleNamespace(lapse_gone=done.of("gone")),
         "coordinator": SimpleNamespace(advance=done.of("end")),
         "turns": SimpleNamespace(end_wait=done.of("waited")),
         "finalizer": SimpleNamespace(deliver=done.of("deliver")),
@@ -117,7 +118,8 @@ def test_turns_that_never_stop_being_due_do_not_starve_the_rest(done: Done, monk
     index = Index([f"t{n}" for n in range(100_000)])
     sweeper(index, done).run(Once())  # type: ignore[arg-type]
     assert 0 < len(index.seen) <= 4 * module.TURNS_AT_ONCE
-    assert done.did == ["lanes", "check", "room", "compare", "brakes", "heal", "approvals", "judges", "schedules"]
+    compared = ["compare", "brakes", "heal", "approvals"]
+    assert done.did == ["gone", "lanes", "check", "room", *compared, "judges", "schedules"]
 
 
 @pytest.mark.parametrize("broken", ["lanes", "check", "compare", "brakes", "heal", "approvals", "judges", "schedules"])
@@ -190,7 +192,7 @@ def test_where_every_look_fails_redis_is_away_and_the_pass_ends(done: Done) -> N
     index.broken = set(index.turns)
     made = sweeper(index, done)
     made.sweep()
-    assert done.did[:1] == ["lanes"]
+    assert done.did[:2] == ["gone", "lanes"]
 
 
 def test_a_clock_that_stepped_back_is_said(done: Done, caplog: pytest.LogCaptureFixture) -> None:
