@@ -57,8 +57,7 @@ from brainq.models.base import Provider
 from brainq.tools.mcp.catalogue import DEFAULT_CATALOGUE
 from brainq.tools.mcp.server import McpServer
 from brainq.tools.mcp.tools import tools_of_servers
-from brainq.tools.registry import ToolRegistry
-from brainq.tools.tool import DEFAULT_TIMEOUT_S, ApprovalRule, Tool, make_tool
+from brainq.tools.tool import DEFAULT_TIMEOUT_S, ApprovalRule, Tool, ToolRegistry, make_tool
 
 # `Brain(for_step=...)`: another model, or another way to ask, for chosen steps of a turn.
 

@@ -4,65 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import os
-import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from brainq.calls.attempt import GRACE_S, Attempt, CancelGrace, OnLate
 from brainq.calls.results import CallReturn
+from brainq.processes.loop_thread import LoopThread
 from brainq.tools.context import RunContext
 from brainq.tools.tool import Tool
 
-# The one event loop of this process for async tools.
-
-
-@dataclass(slots=True)
-class _RunningLoop:
-    pid: int
-    loop: asyncio.AbstractEventLoop
-    thread: threading.Thread
-
-
-_lock = threading.Lock()
-
-_running: _RunningLoop | None = None
-
-
-def tool_loop() -> asyncio.AbstractEventLoop:
-    """The running loop; its daemon thread is started at the first use, and again after a fork."""
-    global _running
-    found = _running
-    if found is not None and found.pid == os.getpid():
-        return found.loop
-    with _lock:
-        if _running is None or _running.pid != os.getpid():
-            loop = asyncio.new_event_loop()
-            thread = threading.Thread(target=loop.run_forever, name="brainq-tool-loop", daemon=True)
-            thread.start()
-            _running = _RunningLoop(os.getpid(), loop, thread)
-        return _running.loop
-
-
-def stop_tool_loop() -> None:
-    """Stop the loop, wait for its thread and cancel what still runs; the next use starts another."""
-    global _running
-    with _lock:
-        found, _running = _running, None
-    if found is None or found.pid != os.getpid():
-        return
-    found.loop.call_soon_threadsafe(found.loop.stop)
-    found.thread.join()
-    for task in asyncio.all_tasks(found.loop):
-        task.cancel()
-    found.loop.run_until_complete(asyncio.sleep(0))
-    found.loop.close()
-
-
-# A call of an async function: it runs on the process's event loop, and the caller's thread waits for it.
+TOOL_LOOP = LoopThread("brainq-tool-loop")
+"""The one event loop of this process for async tools."""
 
 _LONGEST_WAIT_S = 3_600.0  # lock waits have an upper bound; longer ones are taken in pieces
 
@@ -79,7 +33,7 @@ class LoopCall:
         self._grace = grace
         self._attempt = Attempt(context, on_late)
         self._woken: SimpleQueue[None] = SimpleQueue()  # it ended, or its token was cancelled
-        self._loop = tool_loop()
+        self._loop = TOOL_LOOP.loop
         # The caller's context variables go along, so that a tool's spans hang under the call's.
         self._variables = contextvars.copy_context()
         self._task: asyncio.Task[Any] | None = None

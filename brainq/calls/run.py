@@ -15,7 +15,7 @@ from opentelemetry.trace import INVALID_SPAN, Span
 from brainq.brain.brain import Brain
 from brainq.brain.brains import ByBrain
 from brainq.calls.attempt import Abandon, run_in_own_thread
-from brainq.calls.event_loop import stop_tool_loop
+from brainq.calls.event_loop import TOOL_LOOP
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.intent_gate import IntentGate
 from brainq.calls.parking import Parker
@@ -39,7 +39,7 @@ from brainq.ports.sql import CallRows
 from brainq.tools.context import RunContext
 from brainq.tools.context_pack import MEMORY_TOOL
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.mcp.session_pool import close_sessions
+from brainq.tools.mcp.session import close_sessions
 from brainq.tools.tool import Tool, make_tool
 
 # The retriever as a tool, so that finding memory runs like any other read: bounded, beaten for, rescued.
@@ -245,7 +245,7 @@ class CallRunner:
             self._watch.close()
         self._executor.close()
         close_sessions()
-        stop_tool_loop()
+        TOOL_LOOP.stop()
 
     def run(self, session_id: str, turn_id: str, call_id: str, attempt: int, abandon: Abandon | None = None) -> str:
         """Answer one doorbell. Returns what was done, in a word, for logs and tests.

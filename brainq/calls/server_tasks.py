@@ -23,7 +23,7 @@ from typing import Any
 
 from brainq.brain.brain import Brain
 from brainq.brain.brains import ByBrain
-from brainq.calls.event_loop import tool_loop
+from brainq.calls.event_loop import TOOL_LOOP
 from brainq.calls.results import jsonable
 from brainq.contracts.call import ServerTask, ServerTaskWatch
 from brainq.contracts.claim import CallClaim
@@ -106,7 +106,7 @@ class ServerTaskWatcher:
         return {(name, tool.spec.effect) for tool in tools if tool.tasks is not None}
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        running = asyncio.run_coroutine_threadsafe(work, tool_loop())
+        running = asyncio.run_coroutine_threadsafe(work, TOOL_LOOP.loop)
         self._running.add(running)
         running.add_done_callback(self._running.discard)
 

@@ -25,7 +25,7 @@ from brainq.contracts.call import Progress, ToolFailure
 from brainq.contracts.file import read_files
 from brainq.contracts.turn import Citation
 from brainq.contracts.view import BudgetSnapshot
-from brainq.processes.frames import FrameLostError, receive_frame, send_frame
+from brainq.processes.child import FrameLostError, receive_frame, send_frame
 from brainq.tools.context import FileChange, RunContext, SideOutputs
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.tool import Tool

@@ -6,13 +6,9 @@ killing it takes what the tool started with it.
 
 from __future__ import annotations
 
-import json
 import os
 import select
-import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,17 +18,14 @@ from brainq.calls.results import CallReturn, load_return
 from brainq.calls.tool_child import load_outputs
 from brainq.contracts.call import ToolFailure, ToolTimeout, ToolUnknown
 from brainq.errors import SetupError
-from brainq.processes.frames import FrameLostError, receive_frame, send_frame
+from brainq.processes.child import FrameLostError, SocketChild, receive_frame, send_frame
 from brainq.processes.guard import ProcessGuard
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.outcome_text import unreported_text
 from brainq.tools.tool import Tool
 
-_BOOT = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[3]); "
-    "from brainq.calls.tool_child import main; main(int(sys.argv[1]), sys.argv[2])"
-)
+_MAIN = "brainq.calls.tool_child:main"
 _LONGEST_WAIT_S = 3_600.0
 _HELLO_S = 10.0  # for the rest of a first frame that has begun to come
 
@@ -106,27 +99,14 @@ class ToolProcesses:
         return _ToolChild(self._brain_ref, self._guard)
 
 
-class _ToolChild:
+class _ToolChild(SocketChild):
     """One child process, from this side. Once it `is_ready`, whatever it dies of, it may have begun a call."""
 
     def __init__(self, brain_ref: str, guard: ProcessGuard) -> None:
+        super().__init__(guard, _MAIN, brain_ref)
         self.is_ready = False
         self._number = 0
-        self._guard = guard
-        self._sock, theirs = socket.socketpair()
         self._woken, self._waker = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _BOOT, str(theirs.fileno()), brain_ref, json.dumps(sys.path)],
-                stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            )
-        guard.add(self._process.pid)
-
-    @property
-    def is_alive(self) -> bool:
-        return self._process.poll() is None
 
     def wait_ready(self, token: DeadlineToken) -> bool:
         """True when it has loaded the brain, False if the token expires first.
@@ -137,7 +117,7 @@ class _ToolChild:
             return True
         if not self._readable(token, _no_grace):
             return False
-        hello = receive_frame(self._sock, time.monotonic() + _HELLO_S)
+        hello = receive_frame(self.sock, time.monotonic() + _HELLO_S)
         if "error" in hello:
             raise SetupError(f"the tool process could not load the brain: {hello['error']}")
         self.is_ready = True
@@ -151,13 +131,13 @@ class _ToolChild:
         Until then it may ask whether its turn is ready, and say how far it is, as often as it likes.
         """
         self._number += 1
-        self._sock.settimeout(max(0.001, token.remaining_s))
+        self.sock.settimeout(max(0.001, token.remaining_s))
         try:
-            send_frame(self._sock, request | {"number": self._number})
+            send_frame(self.sock, request | {"number": self._number})
             while self._readable(token, grace_s):
-                frame = receive_frame(self._sock, time.monotonic() + max(token.remaining_s, grace_s()))
+                frame = receive_frame(self.sock, time.monotonic() + max(token.remaining_s, grace_s()))
                 if "asks" in frame:
-                    send_frame(self._sock, {"is_ready": context.is_ready()})
+                    send_frame(self.sock, {"is_ready": context.is_ready()})
                 elif "progress" in frame:
                     context.progress(*frame["progress"])
                 else:
@@ -173,25 +153,10 @@ class _ToolChild:
         except OSError:  # it was killed meanwhile
             pass
 
-    def kill(self) -> int:
-        """Kill the group, reap the child, and return its exit status."""
-        try:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
-        status = self._process.wait()
-        self._guard.forget(self._process.pid)
-        for sock in (self._sock, self._woken, self._waker):
+    def kill(self) -> None:
+        super().kill()
+        for sock in (self._woken, self._waker):
             sock.close()
-        return status
-
-    @property
-    def exit_status(self) -> int:
-        """How it died; waits for that if its socket closed a moment earlier."""
-        try:
-            return self._process.wait(timeout=1.0)
-        except subprocess.TimeoutExpired:
-            return 0
 
     def _readable(self, token: DeadlineToken, grace_s: Callable[[], float]) -> bool:
         """True when something has come, False when nothing did until `grace_s` after the expiry."""
@@ -199,7 +164,7 @@ class _ToolChild:
             if self._poll(min(remaining_s, _LONGEST_WAIT_S)):
                 return True
         if token.is_cancelled and self.is_ready:
-            send_frame(self._sock, {"cancel": self._number, "reason": token.reason})
+            send_frame(self.sock, {"cancel": self._number, "reason": token.reason})
         ends_at = time.monotonic() + grace_s()
         while (left_s := ends_at - time.monotonic()) > 0:
             if self._poll(left_s):
@@ -209,12 +174,12 @@ class _ToolChild:
     def _poll(self, timeout_s: float) -> bool:
         """True when something can be read; False also when `wake` was called."""
         poll = select.poll()  # select() cannot watch descriptors above 1023
-        poll.register(self._sock, select.POLLIN)
+        poll.register(self.sock, select.POLLIN)
         poll.register(self._woken, select.POLLIN)
         readable = {descriptor for descriptor, _ in poll.poll(timeout_s * 1000)}
         if self._woken.fileno() in readable:
             self._woken.recv(64)
-        return self._sock.fileno() in readable
+        return self.sock.fileno() in readable
 
 
 def _request(tool: Tool, arguments: Mapping[str, Any], context: RunContext, token: DeadlineToken) -> dict[str, Any]:
@@ -243,10 +208,7 @@ def _no_grace() -> float:
 
 
 def _death_outcome(child: _ToolChild, tool: Tool, started: float, error: Exception) -> ToolFailure | ToolUnknown:
-    status = child.exit_status
-    how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
-    if isinstance(error, TimeoutError):
-        how = "did not answer"
+    how = "did not answer" if isinstance(error, TimeoutError) else child.describe_end()
     died = f"the process of the tool {how}"
     if not child.is_ready:
         return _setup_failure(f"{died} while it loaded the brain")

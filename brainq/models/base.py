@@ -1,36 +1,13 @@
-"""What a language model has to offer."""
+"""Provider: what a language model's service offers, and what it may offer besides."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 
-
-@runtime_checkable
-class Checkable(Protocol):
-    """A provider that can say, without asking its service, whether it could be asked."""
-
-    def check(self) -> None:
-        """Raise SetupError if a key or a package is missing: what, a semicolon, and the remedy. Quick."""
-        ...
-
-
-@runtime_checkable
-class ProviderGroup(Protocol):
-    """A provider that asks one of several others."""
-
-    @property
-    def members(self) -> Sequence[tuple[Provider, str]]:
-        """The providers and their models."""
-        ...
-
-
-def members_of(provider: object) -> Sequence[tuple[Provider, str]]:
-    """The members of one that asks several; none of any other. Asked at every step, for which `isinstance` of a
-    Protocol is too slow."""
-    return getattr(provider, "members", ())
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @runtime_checkable
@@ -51,6 +28,15 @@ class Provider(Protocol):
         malformed     the service sent something that is not its protocol
         too_long      the request is longer than the model's context
         refused       any other 4xx
+
+    A provider may have more, which is used where it is there:
+
+        check()         raises SetupError if a key or a package is missing: what, a semicolon, and the remedy. Quick
+        warm_up()       gets ready before a deadline runs. Raises SetupError
+        close()         closes its connections
+        members         the providers that it asks one of, each with its model
+        server_url      where its requests go
+        takes_permits   True: it takes a permit for each of its requests
     """
 
     @property
@@ -70,6 +56,30 @@ class Provider(Protocol):
         `idle_s` of the request are held by the caller where a provider does not hold them itself.
         """
         ...
+
+
+def keeps_limits(method: F) -> F:
+    """Marks a `generate_stream` that holds `timeout_s`, `first_token_s` and `idle_s` itself. One that overrides it
+    does not carry the mark."""
+    setattr(method, "keeps_limits", True)  # noqa: B010 (a function has no such attribute by its type)
+    return method
+
+
+def check_provider(provider: Provider) -> None:
+    """Raise SetupError if the provider could not be asked, without asking its service."""
+    if (check := getattr(provider, "check", None)) is not None:
+        check()
+
+
+def warm_up(provider: Provider) -> None:
+    """Effect: let a provider that can do so get ready. Raises SetupError if a key or a package is missing."""
+    if (get_ready := getattr(provider, "warm_up", None)) is not None:
+        get_ready()
+
+
+def members_of(provider: Provider) -> Sequence[tuple[Provider, str]]:
+    """The members of a provider that asks one of several; () of any other."""
+    return getattr(provider, "members", ())
 
 
 def is_same_service(one: Provider, other: Provider) -> bool:

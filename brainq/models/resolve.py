@@ -1,4 +1,4 @@
-"""`openai:gpt-4.1` -> a provider and a model's name."""
+"""`openai:gpt-4.1` -> a provider and a model's name; and the services that pydantic-ai asks, with what each needs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,43 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib.util import find_spec
 
 from brainq.errors import InvalidInput, SetupError
-from brainq.models.base import Checkable, Provider, ProviderGroup
-from brainq.models.pydantic_ai.services import ANY_SERVICE, SERVICES
+from brainq.models.base import Provider, check_provider, members_of, warm_up
+
+PYDANTIC_AI_PACKAGE = "pydantic_ai"
+ANY_SERVICE = "pydantic-ai"
+"""The provider of every other service that pydantic-ai knows: `pydantic-ai:<its name>:<model>`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """
+    package   the vendor's SDK, as it is imported
+    extra     of pydantic-ai-slim that installs it
+    keys      environment variables, one of which holds the key; none: the SDK finds its credentials by itself
+    """
+
+    package: str
+    extra: str
+    keys: tuple[str, ...] = ()
+
+
+SERVICES = {
+    "google": Service("google.genai", "google", ("GOOGLE_API_KEY", "GEMINI_API_KEY")),
+    "google-cloud": Service("google.genai", "google"),
+    "bedrock": Service("boto3", "bedrock"),
+    "mistral": Service("mistralai", "mistral", ("MISTRAL_API_KEY",)),
+    "groq": Service("groq", "groq", ("GROQ_API_KEY",)),
+    "cohere": Service("cohere", "cohere", ("CO_API_KEY",)),
+    "xai": Service("xai_sdk", "xai", ("XAI_API_KEY",)),
+    "deepseek": Service("openai", "openai", ("DEEPSEEK_API_KEY",)),
+    "openrouter": Service("openai", "openrouter", ("OPENROUTER_API_KEY",)),
+}
+
 
 ProviderFactory = Callable[[], Provider]
 
@@ -140,8 +172,8 @@ def split_model(model: str, provider: str | None = None) -> tuple[str, str]:
 
 def describe_provider(provider: Provider) -> str:
     """A provider that was given as an object, for people."""
-    if isinstance(provider, ProviderGroup):
-        return f"{provider.name} of {', '.join(model_reference(*member) for member in provider.members)}"
+    if members := members_of(provider):
+        return f"{provider.name} of {', '.join(model_reference(*member) for member in members)}"
     return f"{provider.name}, an object of the brain's own"
 
 
@@ -196,16 +228,8 @@ def warm_up_vendors() -> None:
     for name in _VENDORS:
         with suppress(SetupError):
             provider = _provider_by_name(name)
-            if isinstance(provider, Checkable):
-                provider.check()
-                warm_up(provider)
-
-
-def warm_up(provider: Provider) -> None:
-    """Effect: let a provider that can do so get ready. Raises SetupError if a key or a package is missing."""
-    get_ready = getattr(provider, "warm_up", None)
-    if get_ready is not None:
-        get_ready()
+            check_provider(provider)
+            warm_up(provider)
 
 
 def _provider_by_name(name: str) -> Provider:
@@ -233,3 +257,34 @@ def _close_quietly(provider: Provider) -> None:
     close = getattr(provider, "close", None)
     if close is not None:
         close()
+
+
+def require_service(name: str) -> None:
+    """Raise SetupError where a package or a key is missing. Nothing is imported: pydantic-ai takes seconds."""
+    if not _is_installed(PYDANTIC_AI_PACKAGE):
+        raise SetupError(
+            f"the provider {name!r} needs the package 'pydantic-ai-slim'; install it with: pip install "
+            f"'brainq[pydantic-ai]'{_service_vendor(name)}"
+        )
+    service = SERVICES.get(name)
+    if service is None:
+        return
+    if not _is_installed(service.package):
+        raise SetupError(
+            f"the provider {name!r} needs the package {service.package!r}; install it with: pip install "
+            f"'brainq[pydantic-ai]'{_service_vendor(name)}"
+        )
+    if service.keys and not any(os.environ.get(key) for key in service.keys):
+        raise SetupError(f"no API key for {name}; set {' or '.join(service.keys)}")
+
+
+def _service_vendor(name: str) -> str:
+    service = SERVICES.get(name)
+    return f" 'pydantic-ai-slim[{service.extra}]'" if service else ""
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # not even what it is a part of
+        return False

@@ -1,1 +1,1 @@
-"""Work that may be cut off: child processes with their frames, guard and pool, and threads that are left behind."""
+"""Work beside the caller's: child processes with guard and pool, event loops, and threads that are left behind."""

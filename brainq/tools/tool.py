@@ -1,19 +1,20 @@
-"""A tool: its spec and the function behind it, and how the server's task behind a call is asked for."""
+"""Tools: spec and function of each, all tools of a brain by name, and the server's task behind a call."""
 
 from __future__ import annotations
 
 import inspect
 import math
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol, cast, get_args
 
 from brainq.contracts.call import ServerTask
 from brainq.contracts.status import Effect
 from brainq.contracts.tool import Isolation, ToolSpec
-from brainq.errors import ToolSchemaError
-from brainq.tools.async_functions import as_sync
+from brainq.errors import InvalidInput, ToolSchemaError
+from brainq.processes.loop_thread import as_sync
 from brainq.tools.context import RunContext
 from brainq.tools.lanes import check_template
 from brainq.tools.results import ToolError
@@ -105,6 +106,11 @@ class Tool:
     def name(self) -> str:
         return self.spec.name
 
+    @property
+    def origin(self) -> str:
+        """Where its function is defined, such as `app.tools.read_note`."""
+        return f"{self.function.__module__}.{self.function.__qualname__}"
+
     def keywords(self, arguments: Mapping[str, Any], context: RunContext) -> dict[str, Any]:
         """The keywords to call the function with.
 
@@ -117,6 +123,43 @@ class Tool:
         if self.context_param in keywords:
             raise ToolError(f"The tool takes no argument {self.context_param!r}; leave it out.")
         return {**keywords, self.context_param: context}
+
+
+class ToolRegistry(Mapping[str, Tool]):
+    """Name -> Tool, in the order of adding. Filled while a brain's module is imported, then only read.
+
+    specs   name -> ToolSpec, read-only: what gates, scheduler and model need to know
+    """
+
+    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+        self._tools: dict[str, Tool] = {}
+        self._specs: dict[str, ToolSpec] = {}
+        self.specs: Mapping[str, ToolSpec] = MappingProxyType(self._specs)
+        for tool in tools:
+            self.add(tool)
+
+    def add(self, tool: Tool) -> None:
+        """Raises InvalidInput if the name is taken, ToolSchemaError if no arguments can be held to its schema."""
+        if tool.binder is None:  # its schema came from elsewhere, and `make_tool` may not have seen it
+            check_tool_schema(tool.name, tool.spec.parameters)
+            check_function_takes(tool.name, tool.function, tool.spec.parameters, tool.context_param)
+        if tool.name in self._tools:
+            raise InvalidInput(
+                "tools",
+                f"there are two tools named {tool.name!r} "
+                f"({self._tools[tool.name].origin} and {tool.origin}); give one of them another name=",
+            )
+        self._tools[tool.name] = tool
+        self._specs[tool.name] = tool.spec
+
+    def __getitem__(self, name: str) -> Tool:
+        return self._tools[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
 
 
 def make_tool(

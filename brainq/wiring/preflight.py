@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from brainq.brain.brains import Brains
 from brainq.brain.loading import load_brains
 from brainq.errors import BrainNotLoaded, BrainqError, SetupError
-from brainq.models.base import Checkable, Provider
+from brainq.models.base import Provider, check_provider
 from brainq.models.resolve import describe_provider, resolve_model
 from brainq.observe.log_redaction import without_password
 from brainq.settings.deployment import Settings
@@ -102,12 +102,11 @@ def check_model(model: str | Provider) -> Check:
         except BrainqError as error:
             return fail("model", str(error), "correct the model of your Brain(...)")
         said = f"{provider.name}:{name}"
-    if isinstance(provider, Checkable):
-        try:
-            provider.check()
-        except BrainqError as error:
-            what, _, remedy = str(error).partition("; ")
-            return fail("model", f"{said}: {what}", remedy)
+    try:
+        check_provider(provider)
+    except BrainqError as error:
+        what, _, remedy = str(error).partition("; ")
+        return fail("model", f"{said}: {what}", remedy)
     return ok("model", said)
 
 

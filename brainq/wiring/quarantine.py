@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from brainq.contracts.claim import FinalStepClaim
 from brainq.finalize.backoff import QuarantinedStepError
 from brainq.observe.logs import logger
-from brainq.processes.frames import FrameLostError
+from brainq.processes.child import FrameLostError
 from brainq.processes.guard import ProcessGuard
 from brainq.processes.parent import ChildProcess
 from brainq.processes.pool import PooledProcess, ProcessPool, group_size

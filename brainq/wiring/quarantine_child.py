@@ -19,7 +19,7 @@ from brainq.observe.logs import configure_logs, logger
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.metrics.export import start_metrics
 from brainq.observe.otel_setup import start_traces
-from brainq.processes.frames import FrameLostError, receive_frame, send_frame
+from brainq.processes.child import FrameLostError, receive_frame, send_frame
 from brainq.settings.deployment import load_settings
 from brainq.turn.coordinator import Coordinator
 from brainq.wiring.coordinator import make_coordinator, warm_up_models

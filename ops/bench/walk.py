@@ -23,8 +23,8 @@ import brainq
 from brainq import Brain, Effect, ScriptedProvider
 from brainq.broker import names
 from brainq.client.internals import wiring_of
-from brainq.models.asking.pace import keeps_limits
-from brainq.models.base import ModelChunk, ModelRequest
+from brainq.contracts.model import ModelChunk, ModelRequest
+from brainq.models.base import keeps_limits
 from brainq.models.scripted import calls, says
 from brainq.settings.deployment import load_settings
 from brainq.wiring import Wiring

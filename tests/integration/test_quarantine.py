@@ -21,7 +21,7 @@ from brainq.client.handle import TurnHandle
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
 from brainq.models.scripted import says
-from brainq.processes.frames import FrameLostError
+from brainq.processes.child import FrameLostError
 from brainq.processes.pool import FILL_FIRST
 from brainq.turn.coordinator import ANY_LOSSES
 from brainq.wiring import Wiring
@@ -63,7 +63,7 @@ class ThreadProcess:
 
     def wait_ready(self) -> None: ...
 
-    def ask(self, what: dict[str, Any]) -> Future[dict[str, Any]]:
+    def request(self, what: dict[str, Any]) -> Future[dict[str, Any]]:
         answer = Future[dict[str, Any]]()
         with self._lock:
             if not self.is_alive:

@@ -14,12 +14,11 @@ from typing import Any, cast
 from brainq.contracts.model import AnsweredBy, ModelChunk, ModelReply, ModelRequest, ModelRetry
 from brainq.errors import InvalidInput, ProviderError, SetupError
 from brainq.models.asking.failures import ServiceError
-from brainq.models.asking.pace import keeps_limits
 from brainq.models.asking.permits import PermitDeferred
 from brainq.models.asking.retry import Clock, Deadline
 from brainq.models.asking.whole_call import stream_with_permits
-from brainq.models.base import Checkable, Provider, is_same_service
-from brainq.models.resolve import model_reference, resolve_model, split_model, warm_up
+from brainq.models.base import Provider, check_provider, is_same_service, keeps_limits, warm_up
+from brainq.models.resolve import model_reference, resolve_model, split_model
 from brainq.observe.logs import logger
 
 # Whether a model that could not be had is worth asking again yet.
@@ -148,14 +147,13 @@ class Fallback:
         return tuple(member.resolved() for member in self._members)
 
     def check(self) -> None:
-        """See Checkable.check: raises SetupError if one of the members could not be asked."""
+        """See Provider: raises SetupError if one of the members could not be asked."""
         for member in self._members:
             provider, model = member.resolved()
-            if isinstance(provider, Checkable):
-                try:
-                    provider.check()
-                except SetupError as error:
-                    raise SetupError(f"{model_reference(provider, model)}: {error}") from error
+            try:
+                check_provider(provider)
+            except SetupError as error:
+                raise SetupError(f"{model_reference(provider, model)}: {error}") from error
 
     def warm_up(self) -> None:
         """Let each member get ready. Raises SetupError if a key or a package is missing."""

@@ -24,9 +24,8 @@ from brainq.models.asking.failures import (
     refused_parameter,
 )
 from brainq.models.asking.open_answer import OpenAnswer, StreamReader, read_error
-from brainq.models.asking.pace import Pace, keeps_limits
 from brainq.models.asking.permits import RatePermit, account_digest, permit_for
-from brainq.models.asking.retry import Deadline, RetryPolicy, call_with_retry, stream_with_retry
+from brainq.models.asking.retry import Deadline, Pace, RetryPolicy, call_with_retry, stream_with_retry
 from brainq.models.attachments import (
     SHOWABLE_KINDS,
     UNREADABLE_FILES,
@@ -34,6 +33,7 @@ from brainq.models.attachments import (
     is_unreadable,
     refused_attachment_kind,
 )
+from brainq.models.base import keeps_limits
 from brainq.models.wire import with_extra_parameters
 from brainq.observe.logs import logger
 
@@ -131,7 +131,7 @@ class VendorProvider(ABC):
         """The API key. Raises SetupError if there is none."""
 
     def check(self) -> None:
-        """See Checkable.check: the API key, and the SDK, which is found but not imported."""
+        """See Provider: the API key, and the SDK, which is found but not imported."""
         self._require_key()
         if find_spec(self.sdk_name) is None:
             raise self._sdk_missing()

@@ -14,9 +14,8 @@ from queue import Empty, Full, Queue
 from threading import Event
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
-from brainq.models.asking.pace import Pace
 from brainq.models.asking.permits import RatePermit, is_metered, permit_for
-from brainq.models.asking.retry import Deadline
+from brainq.models.asking.retry import Deadline, Pace
 from brainq.models.base import Provider
 from brainq.processes.bounded_call import run_in_thread
 

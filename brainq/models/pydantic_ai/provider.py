@@ -1,6 +1,4 @@
-"""Gemini, Bedrock, Mistral and the rest, by way of pydantic-ai's models, which run on one event loop a
-process.
-"""
+"""Gemini, Bedrock, Mistral and the rest, by way of pydantic-ai's models, which run on one event loop a process."""
 
 from __future__ import annotations
 
@@ -9,15 +7,17 @@ import json
 import os
 import threading
 from collections.abc import Coroutine, Generator, Iterator
+from concurrent.futures import Future
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage
 from brainq.errors import ProviderError, SetupError
-from brainq.models.asking.pace import Pace, keeps_limits
-from brainq.models.asking.retry import Deadline, RetryPolicy, call_with_retry, stream_with_retry
+from brainq.models.asking.retry import Deadline, Pace, RetryPolicy, call_with_retry, stream_with_retry
 from brainq.models.asking.whole_call import call_permit
-from brainq.models.pydantic_ai.services import ANY_SERVICE, require_service
+from brainq.models.base import keeps_limits
+from brainq.models.resolve import ANY_SERVICE, require_service
+from brainq.processes.loop_thread import LoopThread
 from brainq.text.estimate import with_usage
 from brainq.text.surrogates import SurrogateJoiner
 
@@ -25,36 +25,10 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 
-# One event loop a process, in a thread of its own, for models that are asked asynchronously.
-
-T = TypeVar("T")
-
-_model_loop_lock = threading.Lock()
-
-_model_loops: list[tuple[int, asyncio.AbstractEventLoop]] = []
-
-
-def model_loop() -> asyncio.AbstractEventLoop:
-    """The running loop. A child of a fork gets one of its own: threads do not come along."""
-    with _model_loop_lock:
-        if not _model_loops or _model_loops[0][0] != os.getpid():
-            loop = asyncio.new_event_loop()
-            threading.Thread(target=loop.run_forever, name="brainq-models", daemon=True).start()
-            _model_loops[:] = [(os.getpid(), loop)]
-        return _model_loops[0][1]
-
-
-def run_on_model_loop(work: Coroutine[Any, Any, T], limit_s: float) -> T:
-    """What `work` returns or raises there; TimeoutError after `limit_s`."""
-    return asyncio.run_coroutine_threadsafe(work, model_loop()).result(limit_s)
-
-
-# Gemini, Bedrock, Mistral and the rest, by way of pydantic-ai's models.
+_LOOP = LoopThread("brainq-models")
 
 OPEN_TIMEOUT_S = 30.0
-
 _WITHOUT_FINISH_REASON = frozenset({"test", "function"})
-
 """Models in this process, which give no reason for their end. A service's stream that gives none was cut."""
 
 
@@ -85,7 +59,7 @@ class PydanticAIProvider:
         self._lock = threading.Lock()
 
     def check(self) -> None:
-        """See Checkable.check."""
+        """See Provider."""
         if self._given is None:
             require_service(self._system)
 
@@ -116,7 +90,7 @@ class PydanticAIProvider:
 
         items: SimpleQueue[ModelReply | BaseException] = SimpleQueue()
         with call_permit(self, _with_remaining_time(request, deadline)) as (permit, _):
-            task = _LoopTask(_put_outcome(_request_whole(model, request, deadline.remaining_s()), items))
+            task = _begin(_put_outcome(_request_whole(model, request, deadline.remaining_s()), items))
             try:
                 found = items.get(timeout=deadline.remaining_s())
             except Empty:
@@ -136,7 +110,7 @@ class PydanticAIProvider:
         shown = 0
         with call_permit(self, _with_remaining_time(request, deadline)) as (permit, _):
             pace = Pace.for_request(request, deadline, self._retry.clock)
-            task = _LoopTask(_put_outcome(_request_stream(model, request, deadline.remaining_s(), items), items))
+            task = _begin(_put_outcome(_request_stream(model, request, deadline.remaining_s(), items), items))
             try:
                 while True:
                     try:
@@ -183,14 +157,14 @@ class PydanticAIProvider:
         # Outside the lock: a model that was given is a user's code. Of two threads' models one is kept.
         try:
             model = self._given or self._infer_model(name)
-            run_on_model_loop(model.__aenter__(), OPEN_TIMEOUT_S)
+            _LOOP.run(model.__aenter__(), OPEN_TIMEOUT_S)
         except Exception as error:
             raise self._failure(error) from error
         with self._lock:
             is_first = key not in self._models
             kept = self._models.setdefault(key, model)
         if not is_first:
-            run_on_model_loop(model.__aexit__(None, None, None), OPEN_TIMEOUT_S)
+            _LOOP.run(model.__aexit__(None, None, None), OPEN_TIMEOUT_S)
         return kept
 
     def _infer_model(self, name: str) -> Model:
@@ -204,7 +178,7 @@ class PydanticAIProvider:
             models, self._models = self._models, {}
             is_ours = self._pid == os.getpid()
         for model in models.values() if is_ours else ():
-            run_on_model_loop(model.__aexit__(None, None, None), OPEN_TIMEOUT_S)
+            _LOOP.run(model.__aexit__(None, None, None), OPEN_TIMEOUT_S)
 
     def _failure(self, error: BaseException) -> Exception:
         if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "pydantic_ai":
@@ -302,11 +276,6 @@ async def _put_outcome(work: Coroutine[Any, Any, ModelReply], items: SimpleQueue
             raise
 
 
-class _LoopTask:
+def _begin(work: Coroutine[Any, Any, None]) -> Future[None]:
     """Work on the models' loop. Cancelling it when it has ended does nothing."""
-
-    def __init__(self, work: Coroutine[Any, Any, None]) -> None:
-        self._future = asyncio.run_coroutine_threadsafe(work, model_loop())
-
-    def cancel(self) -> None:
-        self._future.cancel()
+    return asyncio.run_coroutine_threadsafe(work, _LOOP.loop)

@@ -8,9 +8,10 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from importlib.metadata import version
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from mcp import Client, ClientSession, MCPError
+from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -51,12 +52,6 @@ keep_sdk_quiet()
 
 
 Answer = TypeVar("Answer")
-
-
-class OnProgress(Protocol):
-    """Called with how much is done, of how much, and the server's message."""
-
-    async def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
 
 
 class Connection:
@@ -136,7 +131,7 @@ class Connection:
             )
 
     async def call(
-        self, tool: str, arguments: Mapping[str, Any], meta: Mapping[str, Any], on_progress: OnProgress
+        self, tool: str, arguments: Mapping[str, Any], meta: Mapping[str, Any], on_progress: ProgressFnT
     ) -> dict[str, Any]:
         """The protocol's CallToolResult as JSON. Raises ServerFailure."""
         meta_json: Any = dict(meta) or None

@@ -23,12 +23,14 @@ from brainq.tools.mcp.results import (
     tool_result,
 )
 from brainq.tools.mcp.server import McpServer, SecretFilter
-from brainq.tools.mcp.session_pool import shared_session
+from brainq.tools.mcp.session import shared_session
 from brainq.tools.results import OutcomeUnknown, ToolError
 from brainq.tools.tool import Function
 
 if TYPE_CHECKING:
-    from brainq.tools.mcp.connection import Connection, OnProgress
+    from mcp.shared.dispatcher import ProgressFnT
+
+    from brainq.tools.mcp.connection import Connection
 
 IDEMPOTENCY_KEY = "brainq/idempotency-key"
 """In a call's `_meta`: the same for every attempt of it."""
@@ -107,7 +109,7 @@ class _ToolCaller:
             raise OutcomeUnknown(words) from None
 
     async def _sent(
-        self, arguments: Mapping[str, Any], meta: Mapping[str, Any], on_progress: OnProgress, *, may_try_again: bool
+        self, arguments: Mapping[str, Any], meta: Mapping[str, Any], on_progress: ProgressFnT, *, may_try_again: bool
     ) -> Any:
         session = shared_session(self.key, self.server, self.pinned)
         connection = await session.connection()
@@ -128,7 +130,7 @@ class _ToolCaller:
         return result if isinstance(result, ServerTask) else tool_result(result, self.secrets)
 
     async def _answer(
-        self, connection: Connection, arguments: Mapping[str, Any], meta: Mapping[str, Any], on_progress: OnProgress
+        self, connection: Connection, arguments: Mapping[str, Any], meta: Mapping[str, Any], on_progress: ProgressFnT
     ) -> dict[str, Any] | ServerTask:
         heard = connection.messages_received
         connection.changing += not self.is_read

@@ -1,19 +1,28 @@
-"""A session with a server: its connection, opened at the first call, and again with backoff once it is lost."""
+"""Sessions: one a server and event loop. Its connection opens at the first call, and again with backoff."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from collections.abc import Hashable
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from brainq.observe.logs import logger
 from brainq.tools.mcp.catalogue import PinnedServer
-from brainq.tools.mcp.connection import Connection
 from brainq.tools.mcp.results import ConnectionNotOpen
 from brainq.tools.mcp.server import McpServer
+
+if TYPE_CHECKING:
+    from brainq.tools.mcp.connection import Connection
 
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 30.0
 MAX_CALL_WAIT_S = 5.0  # the longest a call waits for the next try; where that takes longer it fails at once
+CLOSE_S = 6.0
+INSTALL_HINT = "MCP servers need the extra `mcp`; install it with: pip install 'brainq[mcp]'"
 
 log = logger("brainq.mcp")
 
@@ -77,6 +86,8 @@ class Session:
             await self._connection.close()
 
     async def _open(self) -> Connection:
+        from brainq.tools.mcp.connection import Connection
+
         try:
             await asyncio.sleep(max(0.0, self._not_before - time.monotonic()))
             connection = Connection(self._server, self._pinned)
@@ -97,3 +108,32 @@ class Session:
         self._last_words = words
         self._not_before = time.monotonic() + backoff_s(self._failures)
         log.warning("MCP server failed", server=self._server.name, in_a_row=self._failures)
+
+
+_lock = threading.Lock()
+_sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, Session]] = WeakKeyDictionary()
+
+
+def shared_session(key: Hashable, server: McpServer, pinned: PinnedServer) -> Session:
+    """The running loop's session of this key. Its first use starts the server, not this."""
+    with _lock:
+        sessions = _sessions.setdefault(asyncio.get_running_loop(), {})
+        return sessions.setdefault(key, Session(server, pinned))
+
+
+def close_sessions() -> None:
+    """End every server this process started, from a thread that runs no loop; waits 6 s at most."""
+    with _lock:
+        found = [(loop, list(sessions.values())) for loop, sessions in _sessions.items()]
+        _sessions.clear()
+    for loop, sessions in found:
+        if sessions and loop.is_running():
+            closing = asyncio.run_coroutine_threadsafe(_close_all(sessions), loop)
+            try:
+                closing.result(CLOSE_S)
+            except FutureTimeout:
+                closing.cancel()
+
+
+async def _close_all(sessions: list[Session]) -> None:
+    await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)

@@ -20,6 +20,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 
+from brainq.processes.child import signal_group, unreaped_status
 from brainq.processes.guard import ProcessGuard
 from brainq.tools.mcp.server import McpServer
 
@@ -67,10 +68,8 @@ async def start_process(
 
 def has_exited(process: asyncio.subprocess.Process) -> bool:
     """What the system knows now, perhaps before the loop does. The loop still reaps it."""
-    if process.returncode is not None:
-        return True
     try:
-        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        return process.returncode is not None or unreaped_status(process.pid) is not None
     except ChildProcessError:  # reaped meanwhile
         return True
 
@@ -80,18 +79,12 @@ async def end_process(process: asyncio.subprocess.Process) -> None:
     if process.stdin is not None:
         process.stdin.close()
     if not await _has_ended_within(process, CLOSE_S):
-        _signal_group(process, signal.SIGTERM)
+        signal_group(process.pid, signal.SIGTERM)
         await _has_ended_within(process, TERM_S)
-    _signal_group(process, signal.SIGKILL)
+    signal_group(process.pid, signal.SIGKILL)
     await _has_ended_within(process, TERM_S)
     _guard().forget(process.pid)
     _guard().close_if_idle()
-
-
-def _signal_group(process: asyncio.subprocess.Process, number: int) -> None:
-    # The group's number is the leader's; it cannot be another's while a member is left.
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
 
 
 async def _has_ended_within(process: asyncio.subprocess.Process, timeout_s: float) -> bool:

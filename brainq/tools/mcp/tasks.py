@@ -21,7 +21,7 @@ from brainq.tools.mcp.results import (
     tool_result,
 )
 from brainq.tools.mcp.server import McpServer, SecretFilter
-from brainq.tools.mcp.session_pool import shared_session
+from brainq.tools.mcp.session import shared_session
 from brainq.tools.results import OutcomeUnknown, ToolError
 from brainq.tools.tool import ServerUnavailable, TaskEnd, TaskWorking
 

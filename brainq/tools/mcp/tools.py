@@ -17,7 +17,7 @@ from brainq.errors import InvalidInput, SetupError
 from brainq.tools.mcp.catalogue import PIN_REMEDY, PinnedServer, PinnedTool, catalogue_hash, read_catalogue
 from brainq.tools.mcp.function import tool_function
 from brainq.tools.mcp.server import McpServer, McpTool, SecretFilter, by_server_name
-from brainq.tools.mcp.session_pool import INSTALL_HINT
+from brainq.tools.mcp.session import INSTALL_HINT
 from brainq.tools.mcp.tasks import McpTasks
 from brainq.tools.results import DEFAULT_PENDING_S
 from brainq.tools.tool import Tool, make_tool

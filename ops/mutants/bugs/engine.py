@@ -260,7 +260,7 @@ BUGS = (
     ),
     Bug(
         "a stream that says nothing is waited for until the deadline",
-        "brainq/models/asking/pace.py",
+        "brainq/models/asking/retry.py",
         "return remaining_s if self._first is None else min(remaining_s, self._first.remaining_s())",
         "return remaining_s",
         ("tests/unit/models/test_pace.py",),

@@ -51,7 +51,7 @@ BUGS = (
     ),
     Bug(
         "a dead child is reaped before its group is killed",
-        "brainq/processes/parent.py",
+        "brainq/processes/child.py",
         "os.WEXITED | os.WNOHANG | os.WNOWAIT",
         "os.WEXITED | os.WNOHANG",
         WORKER,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from brainq.calls.event_loop import stop_tool_loop
+from brainq.calls.event_loop import TOOL_LOOP
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.results import CallReturn
 from brainq.tools.context import RunContext
@@ -16,7 +16,7 @@ from brainq.tools.deadline import DeadlineToken
 from brainq.tools.mcp.catalogue import PinnedServer
 from brainq.tools.mcp.discover import discover
 from brainq.tools.mcp.server import McpServer
-from brainq.tools.mcp.session_pool import close_sessions
+from brainq.tools.mcp.session import close_sessions
 from brainq.tools.mcp.tools import tools_of_server
 from brainq.tools.tool import Tool
 from tests.support.mcp_servers import faulty
@@ -43,7 +43,7 @@ def executor() -> Iterator[BoundedToolExecutor]:
     yield executor
     close_sessions()
     executor.close()
-    stop_tool_loop()
+    TOOL_LOOP.stop()
 
 
 @pytest.fixture

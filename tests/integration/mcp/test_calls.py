@@ -15,7 +15,7 @@ from brainq.contracts.call import Progress, ToolFailure, ToolSuccess, ToolTimeou
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.mcp.catalogue import PinnedServer
 from brainq.tools.mcp.server import McpTool
-from brainq.tools.mcp.session_pool import close_sessions
+from brainq.tools.mcp.session import close_sessions
 from brainq.tools.mcp.tools import tools_of_server
 from tests.integration.mcp.conftest import Call
 from tests.support.mcp_servers import faulty, noted

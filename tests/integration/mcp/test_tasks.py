@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from brainq import Brain, McpServer, McpTool
-from brainq.calls.event_loop import stop_tool_loop, tool_loop
+from brainq.calls.event_loop import TOOL_LOOP
 from brainq.client.handle import TurnHandle
 from brainq.contracts.call import ServerTask
 from brainq.contracts.status import Effect, Ending, TraceStatus
@@ -23,7 +23,7 @@ from brainq.errors import InvalidInput
 from brainq.models.scripted import calls, says
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.mcp.catalogue import PinnedServer, write_catalogue
-from brainq.tools.mcp.session_pool import close_sessions
+from brainq.tools.mcp.session import close_sessions
 from brainq.tools.mcp.tools import tools_of_server
 from brainq.tools.results import OutcomeUnknown, ToolError
 from brainq.tools.tool import ServerUnavailable, TaskWorking
@@ -184,9 +184,9 @@ def test_what_the_server_says_of_an_end_is_the_call_s(folder: Path, over_http: M
         assert research.tasks is not None
         return {name: await research.tasks.poll(ServerTask(name, 0, 60.0)) for name in [*ends, "lost"]}
 
-    said = asyncio.run_coroutine_threadsafe(asked(), tool_loop()).result(60)
+    said = asyncio.run_coroutine_threadsafe(asked(), TOOL_LOOP.loop).result(60)
     close_sessions()
-    stop_tool_loop()
+    TOOL_LOOP.stop()
     assert said.pop("slow") == TaskWorking("page 7", 100)
     assert said["which"].goes_on
     results = {name: one.result for name, one in said.items()}
@@ -292,9 +292,9 @@ def test_a_server_that_does_not_say_how_its_task_is_is_away(
         return await research.tasks.poll(ServerTask("task-1", 0, 60.0))
 
     with pytest.raises(ServerUnavailable, match="slow down"):
-        asyncio.run_coroutine_threadsafe(asked(), tool_loop()).result(60)
+        asyncio.run_coroutine_threadsafe(asked(), TOOL_LOOP.loop).result(60)
     close_sessions()
-    stop_tool_loop()
+    TOOL_LOOP.stop()
 
 
 def test_a_server_that_was_started_again_is_not_asked_for_its_forerunner_s_task(
@@ -305,7 +305,7 @@ def test_a_server_that_was_started_again_is_not_asked_for_its_forerunner_s_task(
     assert tasks is not None
 
     def done(request: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(request, tool_loop()).result(60)
+        return asyncio.run_coroutine_threadsafe(request, TOOL_LOOP.loop).result(60)
 
     task = done(research.function(_brainq_context=context_for(DeadlineToken(60.0)), topic="bees"))
     end(folder, task.task_id, "completed", text("of bees"))
@@ -317,7 +317,7 @@ def test_a_server_that_was_started_again_is_not_asked_for_its_forerunner_s_task(
     assert not lines(folder, "gets") + lines(folder, "cancelled")
     assert done(tasks.poll(task)).result == "of bees"
     close_sessions()
-    stop_tool_loop()
+    TOOL_LOOP.stop()
 
 
 @pytest.mark.full

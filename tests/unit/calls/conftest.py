@@ -9,7 +9,7 @@ import pytest
 
 from brainq.brain.brain import Brain
 from brainq.calls import attempt
-from brainq.calls.event_loop import stop_tool_loop
+from brainq.calls.event_loop import TOOL_LOOP
 from brainq.calls.executor import BoundedToolExecutor
 from tests.unit.calls.fakes import Rig
 
@@ -19,7 +19,7 @@ def executor() -> Iterator[BoundedToolExecutor]:
     executor = BoundedToolExecutor()
     yield executor
     executor.close()
-    stop_tool_loop()
+    TOOL_LOOP.stop()
 
 
 @pytest.fixture

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from brainq.contracts.turn import Limits, LimitsOverride
-from brainq.models.asking.deadline_cut import DeadlineCut
-from brainq.models.asking.pace import Pace
-from brainq.models.asking.retry import Deadline
+from brainq.models.asking.open_answer import DeadlineCut
+from brainq.models.asking.retry import Deadline, Pace
 from tests.support.wait import wait_until
 
 

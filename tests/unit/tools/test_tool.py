@@ -14,9 +14,8 @@ from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput, ToolSchemaError
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.registry import ToolRegistry
 from brainq.tools.results import ToolError
-from brainq.tools.tool import Tool, make_tool
+from brainq.tools.tool import Tool, ToolRegistry, make_tool
 from tests.support.stand_in import stand_in
 
 

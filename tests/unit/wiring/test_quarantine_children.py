@@ -14,8 +14,9 @@ import redis
 from brainq.contracts.claim import FinalStepClaim
 from brainq.errors import SetupError
 from brainq.finalize.backoff import QuarantinedStepError
-from brainq.processes import parent as process_module
-from brainq.processes.frames import FrameLostError
+from brainq.processes import child as process_module
+from brainq.processes import parent as parent_module
+from brainq.processes.child import FrameLostError
 from brainq.processes.guard import ProcessGuard
 from brainq.settings.deployment import Settings
 from brainq.wiring import quarantine as alone_module
@@ -184,7 +185,7 @@ OBEDIENT = """
 import json, os, sys
 sys.path[:] = json.loads(sys.argv[2])
 import socket
-from brainq.processes.frames import receive_frame, send_frame
+from brainq.processes.child import receive_frame, send_frame
 sock = socket.socket(fileno=int(sys.argv[1]))
 receive_frame(sock)
 send_frame(sock, {"ready": os.getpid()})
@@ -266,7 +267,7 @@ def test_a_child_is_killed_by_its_number_before_that_can_be_another_s(
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Children that start and never say that they are ready."""
     monkeypatch.setattr(process_module, "_BOOT", "import time; time.sleep(600)")
-    monkeypatch.setattr(process_module, "START_S", 0.05)
+    monkeypatch.setattr(parent_module, "START_S", 0.05)
 
 
 @pytest.mark.usefixtures("silent")

@@ -1,0 +1,145 @@
+"""Python processes in a group of their own, and JSON objects over the socket to each.
+
+A frame is four bytes of length, then the text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from typing import Any, cast
+
+from brainq.processes.guard import ProcessGuard
+
+MAX_FRAME_BYTES = 64 * 1024 * 1024
+EXIT_S = 1.0  # the socket of a process may close a moment before it has ended
+_LENGTH_BYTES = 4
+_BOOT = (
+    "import importlib, json, sys; sys.path[:] = json.loads(sys.argv[2]); "
+    "module, name = sys.argv[3].split(':'); "
+    "getattr(importlib.import_module(module), name)(int(sys.argv[1]), *sys.argv[4:])"
+)
+
+
+class SocketChild:
+    """A Python process, and `sock`, the socket to it. Its group dies with it, and with this process."""
+
+    def __init__(self, guard: ProcessGuard, main: str, *arguments: str) -> None:
+        """`main`, such as `app.child:main`, is called with the number of the socket's descriptor, and `arguments`.
+
+        Raises OSError where no process can be started.
+        """
+        self._guard = guard
+        self._killing = threading.Lock()
+        self.sock, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _BOOT, str(theirs.fileno()), json.dumps(sys.path), main, *arguments],
+                stdin=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+        guard.add(self.pid)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._exit_status() is None
+
+    def describe_end(self) -> str:
+        """How it died, such as `was killed by signal 9`. Waits up to a second for that.
+
+        The child stays unreaped: its number stays its own until `kill`.
+        """
+        ends_at = time.monotonic() + EXIT_S
+        while (status := self._exit_status()) is None:
+            if time.monotonic() >= ends_at:
+                return "hung up"
+            time.sleep(0.005)
+        return f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
+
+    def kill(self) -> None:
+        """Kill the group, reap the child and close the socket; again does nothing."""
+        with self._killing:
+            if self.sock.fileno() < 0:
+                return
+            # Before it is reaped: its number, which is its group's, may be a stranger's afterwards.
+            signal_group(self.pid, signal.SIGKILL)
+            self._process.wait()
+            self._guard.forget(self.pid)
+            # A thread may be reading from it: a descriptor that is only closed would not wake it.
+            with contextlib.suppress(OSError):
+                self.sock.shutdown(socket.SHUT_RDWR)
+            self.sock.close()
+
+    def _exit_status(self) -> int | None:
+        """Its status once it has ended, negative for a signal; None while it lives."""
+        if self._process.returncode is not None or not hasattr(os, "waitid"):  # macOS before Python 3.13
+            return self._process.poll()
+        try:
+            return unreaped_status(self.pid)
+        except ChildProcessError:  # reaped meanwhile
+            return self._process.poll()
+
+
+def unreaped_status(pid: int) -> int | None:
+    """A child's status once it has ended, negative for a signal; None while it lives. Raises ChildProcessError for one
+    that was reaped."""
+    ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if ended is None:
+        return None
+    return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+
+
+def signal_group(leader: int, number: int) -> None:
+    """Signal the group that a process leads, while it or another member lives or is unreaped."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)
+
+
+class FrameLostError(Exception):
+    """The other side hung up, or sent something else than a frame."""
+
+
+def send_frame(sock: socket.socket, body: dict[str, Any]) -> None:
+    """Raises OSError if the other side is gone."""
+    data = json.dumps(body).encode()
+    sock.sendall(len(data).to_bytes(_LENGTH_BYTES, "big") + data)
+
+
+def receive_frame(sock: socket.socket, ends_at: float | None = None) -> dict[str, Any]:
+    """The next frame. Raises FrameLostError, and TimeoutError once monotonic time passes `ends_at`."""
+    length = int.from_bytes(_receive(sock, _LENGTH_BYTES, ends_at), "big")
+    if length > MAX_FRAME_BYTES:
+        raise FrameLostError(f"a frame of {length} bytes; at most {MAX_FRAME_BYTES} are taken")
+    body: object = json.loads(_receive(sock, length, ends_at))
+    if not isinstance(body, dict):
+        raise FrameLostError("a frame must be an object")
+    return cast("dict[str, Any]", body)
+
+
+def _receive(sock: socket.socket, length: int, ends_at: float | None) -> bytes:
+    parts: list[bytes] = []
+    missing = length
+    while missing:
+        if ends_at is not None:
+            # 0 would mean non-blocking: what has come in time must still be read.
+            sock.settimeout(max(0.001, ends_at - time.monotonic()))
+        try:
+            part = sock.recv(min(missing, 1 << 20))
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise FrameLostError(str(error)) from error
+        if not part:
+            raise FrameLostError("the other side hung up")
+        parts.append(part)
+        missing -= len(part)
+    return b"".join(parts)
