@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from brainq.client.async_client import AsyncClient, AsyncFlag, AsyncMemories, AsyncSession
     from brainq.client.async_handle import AsyncHold, AsyncTurnHandle
     from brainq.client.client import Client
-    from brainq.client.handle import TurnHandle
-    from brainq.client.hold import Flag, Hold
+    from brainq.client.handle import Hold, TurnHandle
     from brainq.client.memories import Memories
     from brainq.client.options import Cancelled, SubmitOptions, TurnFilters, WaitFor
-    from brainq.client.session import Session, WaitingTurn
+    from brainq.client.session import Flag, Session, WaitingTurn
     from brainq.contracts.brain import (
         Approvals,
         Children,
@@ -145,11 +144,10 @@ _NAMES = {
     "brainq.client.async_client": "AsyncClient AsyncFlag AsyncMemories AsyncSession",
     "brainq.client.async_handle": "AsyncHold AsyncTurnHandle",
     "brainq.client.client": "Client",
-    "brainq.client.handle": "TurnHandle",
-    "brainq.client.hold": "Flag Hold",
+    "brainq.client.handle": "Hold TurnHandle",
     "brainq.client.memories": "Memories",
     "brainq.client.options": "Cancelled SubmitOptions TurnFilters WaitFor",
-    "brainq.client.session": "Session WaitingTurn",
+    "brainq.client.session": "Flag Session WaitingTurn",
     "brainq.contracts.brain": ("Approvals Children Context Memory PromptTemplate Selection ThinkLevel ToolRanker"),
     "brainq.contracts.call": (
         "ChildTurn ToolDenied ToolFailure ToolOutcome ToolSuccess ToolTimeout ToolTraceEntry ToolUnknown"

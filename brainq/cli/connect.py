@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from brainq.devserver.redis_url import known_redis
+from brainq.devserver.redis_server import known_redis
 from brainq.settings.deployment import load_settings
 
 if TYPE_CHECKING:

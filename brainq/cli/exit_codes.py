@@ -26,7 +26,6 @@ MEANINGS = {
 }
 
 _INDENT = " " * 7
-
 EXIT_CODE_HELP = "\b\nExit codes:\n" + "\n".join(
     fill(meaning, 78, initial_indent=f"  {code.value:<4} ", subsequent_indent=_INDENT)
     for code, meaning in MEANINGS.items()
@@ -52,12 +51,8 @@ def exit_of_error(error: BrainqError) -> ExitCode:
     return kind_of(error).exit
 
 
-# Messages for errors that are not brainq's own.
-
 _UNREACHABLE_ERRORS = ("ConnectionError", "TimeoutError", "BusyLoadingError")
-
 _SERVICES = ("redis", "kombu", "sqlalchemy", "psycopg", "sqlite3")
-
 _FILE_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR}
 
 

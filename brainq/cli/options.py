@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from brainq.contracts.file import File
 
 
-# Options that several commands share.
-
 COMPLETED = 50  # turns the shell is offered
 
 
@@ -70,9 +68,7 @@ class Level(StrEnum):
 
 
 LogLevel = Annotated[Level, typer.Option("-l", "--log-level", case_sensitive=False, help="What the workers log.")]
-
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")]
 
 
@@ -145,7 +141,6 @@ def read_files(paths: list[str]) -> list[File]:
 # How people write a span of time: `90m`, `12h`, `30d`, `8w`.
 
 UNIT_SECONDS = {"m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
-
 _SPAN = re.compile(r"\s*(\d{1,6}(?:\.\d{1,3})?)\s*([mhdw])\s*", re.ASCII)
 
 

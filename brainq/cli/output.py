@@ -14,8 +14,6 @@ from typing import Any
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-# Where output goes: answers and tables to stdout, notes and errors to stderr.
-
 PIPED_WIDTH = 10_000  # a pipe has no width: one row a line, with all its columns
 
 
@@ -73,7 +71,6 @@ def _console(*, stderr: bool) -> Console:
 # Colours, durations and safe text of everything the CLI prints.
 
 EFFECT_STYLES = {"read_only": "cyan", "local_write": "yellow", "network": "magenta", "destructive": "red"}
-
 STATUS_STYLES = {
     "planned": "dim",
     "pending": "dim",

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from types import TracebackType
 from typing import Self, Unpack
 
 from brainq.brain.brains import BrainsArgument
 from brainq.client import progress
-from brainq.client.async_handle import AsyncTurnHandle
-from brainq.client.async_verbs import VerbThreads, async_action, async_lookup
+from brainq.client.async_handle import AsyncTurnHandle, VerbThreads, async_action, async_lookup
 from brainq.client.client import Client
-from brainq.client.hold import Flag
 from brainq.client.internals import wiring_of
 from brainq.client.lists import PAGE_SIZE, iterate_pages_async
 from brainq.client.memories import Memories
 from brainq.client.options import SubmitOptions, TurnFilters, takes_submit_options
 from brainq.client.runtime_state import TurnBudget, TurnRuntimeState
-from brainq.client.session import Session
+from brainq.client.session import Flag, Session
 from brainq.contracts.history import ListedSession, ListedTurn
 from brainq.contracts.people import DEFAULT_HOLD_S, Approval, HoldPolicy
 from brainq.contracts.turn import TurnResult
 from brainq.settings.deployment import Settings
-
-# AsyncMemories: the same on an event loop.
 
 
 class AsyncMemories:
@@ -37,9 +32,6 @@ class AsyncMemories:
     list = async_lookup(Memories.list)
     forget = async_action(Memories.forget)
     forget_all = async_action(Memories.forget_all)
-
-
-# AsyncTurnRuntimeState and AsyncTurnBudget: a turn's shared state, on an event loop.
 
 
 class AsyncTurnBudget:
@@ -78,9 +70,6 @@ class AsyncTurnRuntimeState:
     complete_trace = async_action(TurnRuntimeState.complete_trace)
 
 
-# AsyncSession and AsyncFlag: one conversation's turns, on an event loop.
-
-
 class AsyncFlag:
     """See `Flag`. Releases itself as an asynchronous context manager."""
 
@@ -96,9 +85,7 @@ class AsyncFlag:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.release()
 
 
@@ -153,9 +140,6 @@ class AsyncSession:
         """See `Session.compact`."""
         compacting = await self._threads.run_action(self._sync.compact, request_key)
         return AsyncTurnHandle(self._client, self._threads, compacting)
-
-
-# AsyncClient: the same for code that runs on an event loop.
 
 
 class AsyncClient:
@@ -293,7 +277,5 @@ class AsyncClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()

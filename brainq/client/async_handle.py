@@ -1,30 +1,89 @@
-"""AsyncTurnHandle and AsyncHold: one submitted turn, on an event loop."""
+"""AsyncTurnHandle and AsyncHold: one submitted turn, on an event loop; and the threads in which verbs run."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Generator
+import contextvars
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial, wraps
 from math import isinf
-from types import TracebackType
-from typing import Literal, Self, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 from brainq.client import progress
-from brainq.client.async_verbs import VerbThreads, async_action, async_lookup
 from brainq.client.client import Client
-from brainq.client.handle import ENDED_OR_PARKED, TurnHandle
-from brainq.client.hold import Hold
+from brainq.client.handle import ENDED_OR_PARKED, Hold, TurnHandle
 from brainq.client.internals import translate_unreachable, wiring_of
 from brainq.client.options import WaitFor
 from brainq.client.progress import POLL_S, WaitLimits, has_ended, stored_result
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.people import DEFAULT_HOLD_S, HoldPolicy
 from brainq.contracts.turn import TurnResult
+from brainq.errors import SetupError
 from brainq.state.events import Follower, NoEvents
 from brainq.state.stream_reader import StreamReader
 from brainq.wiring import Wiring
 
 R = TypeVar("R")
+P = ParamSpec("P")
+THREADS_PER_KIND = 16  # of either kind
+
+
+class VerbThreads:
+    """Verbs are one quick round trip each to SQL and Redis, mostly to SQL, whose drivers block: they run in threads.
+
+    Those that act (submit, steer, cancel ...) and those that only look (history, approvals ...) have threads of their
+    own, so that a page that reads much, or 500 streams that ask SQL at once, keep no cancel waiting. Neither takes from
+    the loop's default threads, which are few and belong to the program.
+    """
+
+    def __init__(self) -> None:
+        self._acting = ThreadPoolExecutor(THREADS_PER_KIND, "brainq-acts")
+        self._looking = ThreadPoolExecutor(THREADS_PER_KIND, "brainq-looks")
+        self._is_closed = False
+
+    async def run_action(self, verb: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
+        """Run what changes something. Raises SetupError once closed."""
+        return await self._run(self._acting, partial(verb, *args, **named))
+
+    async def run_lookup(self, verb: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
+        """Run what only looks. Raises SetupError once closed."""
+        return await self._run(self._looking, partial(verb, *args, **named))
+
+    def close(self) -> None:
+        """Wait for what runs, which has time limits of its own. Blocks."""
+        self._is_closed = True
+        for pool in (self._acting, self._looking):
+            pool.shutdown(wait=True)
+
+    async def _run(self, pool: ThreadPoolExecutor, verb: Callable[[], R]) -> R:
+        if self._is_closed:
+            raise SetupError("this AsyncClient was closed; open another one")
+        return await asyncio.get_running_loop().run_in_executor(pool, contextvars.copy_context().run, verb)
+
+
+# The asynchronous twin of a verb: the same arguments and answer, in a thread while it runs.
+
+
+def async_action(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
+    """`verb`, which changes something, of what the twin has as `_sync`, to be awaited in one of its `_threads`."""
+
+    @wraps(verb)
+    async def in_thread(twin: Any, *args: P.args, **named: P.kwargs) -> R:
+        return await twin._threads.run_action(verb, twin._sync, *args, **named)
+
+    return in_thread
+
+
+def async_lookup(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
+    """The same of a verb that only looks."""
+
+    @wraps(verb)
+    async def in_thread(twin: Any, *args: P.args, **named: P.kwargs) -> R:
+        return await twin._threads.run_lookup(verb, twin._sync, *args, **named)
+
+    return in_thread
 
 
 class AsyncHold:
@@ -46,9 +105,7 @@ class AsyncHold:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.release()
 
 

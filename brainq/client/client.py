@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Any, Literal, Self, Unpack
 
 from brainq.brain.brains import BrainsArgument, read_brains
@@ -393,7 +392,5 @@ class Client(ScheduleVerbs):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

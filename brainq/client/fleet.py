@@ -15,10 +15,7 @@ from brainq.state.fleet import FleetFacts, rung_at_s
 from brainq.store.repositories.finalizer_steps import count_given_up
 from brainq.wiring import Wiring
 
-# The fleet at one moment, from Redis, SQL and the workers' heartbeats, without asking a worker.
-
 MAX_OPEN_TURNS = 2_000  # whose states are asked for: some 20 ms
-
 POOLS = {
     "coordinator": names.COORDINATOR_QUEUES,
     "parallel": names.PARALLEL_QUEUES,
@@ -113,13 +110,10 @@ def _queue(pool: str, queue: str, lists: list[tuple[int, str | None]], waiting: 
 # What the fleet did within the last hour, minute by minute. Pure.
 
 MINUTES = 60
-
 MAX_RECENT_TURNS = 20_000
-
 """Turns that are read at most, the newest."""
 
 WINDOW = timedelta(minutes=MINUTES)
-
 _FAILED = (Ending.FAILED.value, Ending.TIMED_OUT.value)
 
 

@@ -1,14 +1,13 @@
-"""TurnHandle: one submitted turn, from any process."""
+"""TurnHandle: one submitted turn, from any process; and Hold, which keeps its writes from starting."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from brainq.client import checks, progress
 from brainq.client.history import make_history
-from brainq.client.hold import Hold
 from brainq.client.internals import raises_unreachable, translate_unreachable, wiring_of
 from brainq.client.options import Cancelled, WaitFor
 from brainq.client.progress import POLL_S, WaitLimits, explain_next, stored_result
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
     from brainq.client.client import Client
 
 
-# Which turns the calls of a turn started.
-
-
 def child_turns(wiring: Wiring, session_id: str, turn_id: str) -> tuple[StartedTurn, ...]:
     """In the order of its calls. A child's id follows from its call, so it is not stored."""
     trace = wiring.state.calls.trace(session_id, turn_id) or wiring.store.traces.of(turn_id)
@@ -48,7 +44,36 @@ def child_turns(wiring: Wiring, session_id: str, turn_id: str) -> tuple[StartedT
     )
 
 
-# TurnHandle: one submitted turn, from any process.
+@raises_unreachable
+class Hold:
+    """A hold on a turn. While one is open, no call that changes something starts in it; reads go on.
+
+        with handle.hold("looking at the plan"):
+            look_at(handle)
+
+    It outlives this process, and Redis' data: any caller that has its id can release it, from any process
+    (`handle.release(hold.id)`).
+    """
+
+    def __init__(self, client: Client, session_id: str, turn_id: str, hold_id: str) -> None:
+        self._wiring = wiring_of(client)
+        self.session_id = session_id
+        self.turn_id = turn_id
+        self.id = hold_id
+
+    def __repr__(self) -> str:
+        return f"Hold(turn_id={self.turn_id!r}, id={self.id!r})"
+
+    def release(self) -> bool:
+        """Let the turn go on, unless another hold is open. False when this one no longer was."""
+        return self._wiring.people.brakes.release(self.session_id, self.turn_id, self.id)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
 
 ENDED_OR_PARKED: frozenset[WaitFor] = frozenset(("ended", "parked"))
 

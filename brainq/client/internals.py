@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from brainq.client.client import Client
 
 
-# The machines behind a client, for this package and those that stand on it. No part of what users call.
-
-
 def wiring_of(client: Client | AsyncClient) -> Wiring:
     return client._wiring  # pyright: ignore[reportPrivateUsage]
 

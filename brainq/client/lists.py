@@ -28,7 +28,6 @@ from brainq.wiring import Wiring
 # Lists that are read to their end, a page at a time.
 
 PAGE_SIZE = 200
-
 T = TypeVar("T")
 
 
@@ -85,11 +84,8 @@ def find_turn(store: Store, sought: str) -> TurnRow:
 # Lists of turns and sessions: SQL has every turn, and Redis what those do that have not ended.
 
 MAX_SEARCH_CHARS = 200
-
 MAX_FILTER_VALUES = 20  # values of metadata, or tags, of one question
-
 REDIS_BATCH = 200  # turns that Redis is asked about, where only it knows which of them are wanted
-
 W = TypeVar("W", bound=StrEnum)
 
 

@@ -81,16 +81,12 @@ class WaitLimits:
 # Moves on a turn that several verbs are made of.
 
 POLL_S = 2.0
-
 PARKED_FOR = frozenset({Awaits.PEOPLE.value, Awaits.OUTSIDE.value, Awaits.CLIENT.value})
-
 NEEDS_CALLER: frozenset[WaitFor] = frozenset(("ended", "people", "client"))
 """The end, or that only the caller, or a person it can inform, can let the turn go on."""
 
 UNTIL_WORDS = PARKED_FOR | {"ended", "parked"}
-
 _PROGRESS_EVENTS = frozenset({EventKind.TEXT_DELTA, EventKind.REASONING_DELTA, EventKind.CALL_PROGRESS})
-
 _CANCEL_ANSWERS: Mapping[str, Cancelled] = {"CANCELLED": "cancelled", "REQUESTED": "requested"}
 
 

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from brainq.client.client import Client
 
 
-# TurnBudget: what a turn may still use, from any process, by its ids.
-
-
 @raises_unreachable
 class TurnBudget:
     """One turn's budget. Claims are atomic over the whole fleet: none is ever granted past its maximum.

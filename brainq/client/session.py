@@ -1,16 +1,15 @@
-"""Session: the turns of one conversation, as its producer steers them."""
+"""Session: the turns of one conversation, as its producer steers them; and Flag, on which its next turn waits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from brainq.client import checks, progress
 from brainq.client.handle import TurnHandle
 from brainq.client.history import make_history
-from brainq.client.hold import Flag
 from brainq.client.internals import raises_unreachable, translate_unreachable, wiring_of
 from brainq.client.options import SubmitOptions, takes_submit_options
 from brainq.contracts.file import File, check_files
@@ -33,6 +32,37 @@ class WaitingTurn:
     turn_id: str
     place: int
     created_at: datetime
+
+
+@raises_unreachable
+class Flag:
+    """A readiness flag: the session's next turn that has none takes it, and is held until it is released.
+
+    Its time runs from when a turn takes it. Any caller that has its id can release it (`session.flag(id).release()`).
+    """
+
+    def __init__(self, client: Client, session_id: str, flag_id: str) -> None:
+        self._wiring = wiring_of(client)
+        self.session_id = session_id
+        self.id = flag_id
+
+    def __repr__(self) -> str:
+        return f"Flag(session_id={self.session_id!r}, id={self.id!r})"
+
+    def release(self) -> bool:
+        """Say that all is ready: a turn that waits for it goes on, and one to come does not wait at all.
+
+        False when there is nothing to release any more.
+        """
+        return self._wiring.people.brakes.release_flag(self.session_id, self.id)
+
+    ready = release
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
 
 @raises_unreachable

@@ -5,7 +5,6 @@ Uses the standard library and, if installed, the server binary inside `valkeylit
 
 from __future__ import annotations
 
-from brainq.devserver.redis_server import EmbeddedServer, ServerInUseError, find_server
-from brainq.devserver.redis_url import resolve_redis
+from brainq.devserver.redis_server import EmbeddedServer, ServerInUseError, find_server, resolve_redis
 
 __all__ = ["EmbeddedServer", "ServerInUseError", "find_server", "resolve_redis"]

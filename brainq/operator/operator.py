@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self, Unpack
 
 from brainq.brain.brain import Brain
@@ -22,7 +21,7 @@ from brainq.contracts.ids import check_prefixes, split_call_id
 from brainq.contracts.people import Approval
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.webhook import DeliveryRow
-from brainq.devserver.redis_url import known_redis
+from brainq.devserver.redis_server import known_redis
 from brainq.errors import CallNotFound, InvalidInput, SetupError, Unreachable
 from brainq.finalize.rerun import Retried
 from brainq.operator.facts import TurnFacts, collect_facts
@@ -60,9 +59,6 @@ def require_database(settings: Settings, away: SetupError) -> None:
     sqlite = url.removeprefix("sqlite:///")
     if sqlite != url and not Path(sqlite).exists():
         raise away
-
-
-# Operator: looks at turns, from SQL and, if it is there, Redis; and mends what was given up.
 
 
 class Operator:
@@ -220,7 +216,5 @@ class Operator:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

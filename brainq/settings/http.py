@@ -9,9 +9,7 @@ from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings
 
 _HOOK = re.compile(r"([A-Za-z_][\w.]*:[A-Za-z_]\w*)?", re.ASCII)
-
 _URL = re.compile(r"(https?://[^\s,]*[^\s,/])?")
-
 _ORIGIN = re.compile(r"https?://[^/\s,]+")
 
 

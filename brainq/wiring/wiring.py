@@ -70,7 +70,7 @@ class Wiring:
         """Raises SetupError when there is no Redis."""
         if self._redis_url:
             return self._redis_url
-        from brainq.devserver.redis_url import known_redis
+        from brainq.devserver.redis_server import known_redis
 
         return known_redis(self.settings)
 

@@ -6,7 +6,7 @@ import sys
 
 from brainq.brain.loading import load_brains
 from brainq.devserver.owner import follow_owner, inherited_listener, mark_ready
-from brainq.devserver.redis_url import known_redis
+from brainq.devserver.redis_server import known_redis
 from brainq.errors import BrainqError, kind_of
 from brainq.gateway.edge.authentication import Authenticator
 from brainq.gateway.server import serve

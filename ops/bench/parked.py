@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from brainq.client.hold import Flag
 from brainq.client.internals import wiring_of
+from brainq.client.session import Flag
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.status import TurnState
 from ops.bench.counters import read_counters

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 import brainq.client.client
 import brainq.gateway.rest.turns
-from brainq.client.async_verbs import VerbThreads
+from brainq.client.async_handle import VerbThreads
 from brainq.client.client import Client
 from brainq.gateway.edge.middleware import AccessMiddleware, BodyLimitMiddleware
 from brainq.gateway.rest.event_stream import EventStream

@@ -24,8 +24,7 @@ from brainq.devserver import redis_server as binary_module
 from brainq.devserver import redis_server as embedded_module
 from brainq.devserver.local_fleet import LocalFleet
 from brainq.devserver.ports import free_port, ping
-from brainq.devserver.redis_server import LOCK_FILE, running_url
-from brainq.devserver.redis_url import open_redis
+from brainq.devserver.redis_server import LOCK_FILE, open_redis, running_url
 from brainq.errors import SetupError
 from brainq.settings.deployment import Settings
 from tests.support.server import RedisServer

@@ -21,8 +21,6 @@ from brainq.contracts.status import Ending, TurnState
 from brainq.contracts.turn import LimitsOverride, TurnResult
 from brainq.errors import InvalidInput, ResultTimeout
 
-# Following a turn's events to the final one, as lines or as JSON.
-
 
 @dataclass(frozen=True)
 class FollowResult:
@@ -55,12 +53,8 @@ def follow_events(
     return FollowResult(final, timeline.text)
 
 
-# What `brainq submit` does.
-
 POLL_S = 2.0
-
 WAITING_STATES = (TurnState.QUEUED, TurnState.PARKED)
-
 TEXT_OPTIONS = ("tool_choice", "reasoning_effort")  # options that are a text, also where it looks like a number
 
 

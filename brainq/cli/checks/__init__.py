@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from brainq.cli.checks.redis import check_broker, check_presence, check_redis, check_sweeper
 from brainq.cli.checks.setup import check_brains, check_libraries, check_traces
 from brainq.cli.checks.sql import check_sql, check_webhooks
-from brainq.devserver.redis_url import known_redis
+from brainq.devserver.redis_server import known_redis
 from brainq.errors import SetupError
 from brainq.settings.deployment import load_settings
 from brainq.wiring.preflight import Check, fail

@@ -76,7 +76,6 @@ def _clock(skew_s: float) -> Check:
 # The broker: our envelope against Celery's own, queue lengths, quarantined items, workers that answer.
 
 LONG_QUEUE = 1000
-
 PING_TIMEOUT_S = 1.0
 # What serves each queue, for the remedy.
 QUEUE_POOLS = {
@@ -174,8 +173,6 @@ def _workers(settings: Settings, app: Any) -> Iterator[Check]:
     else:
         yield ok("workers", summary)
 
-
-# Whether a sweeper looks after lost doorbells, dead workers and deadlines.
 
 LATE_S = 15.0
 

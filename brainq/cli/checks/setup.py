@@ -27,7 +27,6 @@ from brainq.wiring.preflight import Check, check_model, fail, ok, warn
 
 # What the envelope and the worker parts were written for; see pyproject.toml.
 TESTED_VERSIONS = {"celery": ((5, 7), (5, 8)), "kombu": ((5, 7), (5, 8)), "redis": ((7,), (9,))}
-
 EXTRAS = {
     "openai": "openai",
     "anthropic": "anthropic",
@@ -72,9 +71,6 @@ def _check_library(name: str, lowest: tuple[int, ...], below: tuple[int, ...]) -
     return warn(name, f"{installed}, brainq was tested with {wanted}", f"pip install '{name}{wanted}'")
 
 
-# Whether MCP servers start, and offer what was pinned.
-
-
 def check_mcp(brain: Brain) -> Iterator[Check]:
     """Starts the brain's servers, each in a process of its own, and ends them."""
     if not brain.mcp:
@@ -104,9 +100,6 @@ def _task_tool_count(brain: Brain, server: str) -> int:
     return sum(tool.tasks is not None and name.startswith(prefix) for name, tool in brain.tools.items())
 
 
-# Whether the brains load, and what they bring.
-
-
 def check_brains(settings: Settings) -> Iterator[Check]:
     try:
         brains = load_brains(settings.app)
@@ -129,9 +122,6 @@ def _check_brain(app: str, brain: Brain, brains: Brains) -> Iterator[Check]:
     if brain.auxiliary_model is not None:
         yield replace(check_model(brain.auxiliary_model), name="auxiliary model")
     yield from check_mcp(brain)
-
-
-# Telemetry: whether spans go out, and where to.
 
 
 def check_traces() -> Check:

@@ -11,8 +11,6 @@ from brainq.settings.deployment import Settings
 from brainq.wiring.preflight import Check, fail, ok, warn
 from brainq.wiring.preflight import check_sql as check_answer
 
-# SQL: whether it answers, and whether its schema is this brainq's.
-
 
 def check_sql(settings: Settings) -> Generator[Check, None, bool]:
     """Looks only: neither a database file nor a schema is made. True: what is in it can be read."""
@@ -42,9 +40,6 @@ def check_sql(settings: Settings) -> Generator[Check, None, bool]:
     else:
         yield fail("schema", f"revision {current or 'none'}, brainq needs {HEAD}", "run `brainq db upgrade`")
     return current == HEAD
-
-
-# Webhooks: how many there are, and whether they take what they are sent.
 
 
 def check_webhooks(settings: Settings) -> Iterator[Check]:

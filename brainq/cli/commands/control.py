@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from brainq.client.handle import TurnHandle
 
 
-# `brainq steer`, `hold` and `release`: to speak into a turn that runs, and to hold it.
-
-
 def steer(
     turn: TurnArgument,
     text: Annotated[
@@ -133,9 +130,6 @@ def release(
         note(f"turn {handle.turn_id} has no such hold as {short(hold_id, 60)!r}, or no more; {here}", "red")
     if not released and hold_id != "all":
         raise typer.Exit(ExitCode.NOT_FOUND)
-
-
-# `brainq cancel`: ask for a turn to be cancelled.
 
 
 def cancel(

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from brainq.client.client import Client
     from brainq.contracts.people import Approval
 
-# `brainq approvals`, `approve` and `deny`: the calls that people are asked about.
-
 ApprovalArgument = Annotated[
     str,
     typer.Argument(metavar="ID", help="TURN-CALL, as `brainq approvals` shows it; TURN may be cut short or be a key."),
@@ -151,8 +149,6 @@ def _print_decision(approval: Approval, as_json: bool) -> None:
         as_json=as_json,
     )
 
-
-# `brainq complete` and `fail`: the result of a call that waits for an outside result.
 
 Token = Annotated[
     str, typer.Argument(metavar="TOKEN", help="What the tool gave away; `@FILE` or `@-` (stdin) keeps it out of `ps`.")

@@ -74,12 +74,19 @@ def list_tools(as_json: AsJson = False) -> None:
 def _tools_table(rows: Sequence[Mapping[str, Any]]) -> PageTable:
     from brainq.cli.pages.layout import PageTable, fact, key, words
 
-    table = PageTable(
-        key("tool"), fact("brain", 1), fact("effect", 3), fact("lane", 2), fact("timeout", 1), words("says", 1)
-    )
+    table = PageTable()
     for row in rows:
         timeout = f"{row['timeout_s']:g} s" + (", then a task" if row["task"] else "")
-        table.add(row["tool"], row["brain"], row["effect"], row["lane"], timeout, row["description"])
+        table.add(
+            {
+                key("tool"): row["tool"],
+                fact("brain", 1): row["brain"],
+                fact("effect", 3): row["effect"],
+                fact("lane", 2): row["lane"],
+                fact("timeout", 1): timeout,
+                words("says", 1): row["description"],
+            }
+        )
     return table
 
 

@@ -54,10 +54,18 @@ def _memories_table(rows: Sequence[MemoryRow]) -> PageTable:
     from brainq.cli.output import clean
     from brainq.cli.pages.layout import PageTable, fact, key, words
 
-    table = PageTable(key("id"), fact("kind", 2), fact("mentioned", 3), fact("session", 1), words("text", 4))
+    table = PageTable()
     for row in rows:
         updated = f"{row.updated_at:%Y-%m-%d}"
-        table.add(str(row.row), row.kind, updated, row.session_id, clean(row.text, lines=False))
+        table.add(
+            {
+                key("id"): str(row.row),
+                fact("kind", 2): row.kind,
+                fact("mentioned", 3): updated,
+                fact("session", 1): row.session_id,
+                words("text", 4): clean(row.text, lines=False),
+            }
+        )
     return table
 
 

@@ -14,8 +14,6 @@ import typer
 from brainq.cli.options import AsJson
 from brainq.errors import InvalidInput
 
-# `brainq fleet`: what runs turns, at this moment.
-
 
 def fleet(as_json: AsJson = False) -> None:
     """Show what runs turns: workers, queues, lanes, what was given up.
@@ -38,9 +36,6 @@ def fleet(as_json: AsJson = False) -> None:
         print_json(state)
     else:
         print_fleet(stdout(), state)
-
-
-# `brainq metrics`: what Prometheus reads, printed, or served where there is no gateway.
 
 
 def metrics(
@@ -82,14 +77,9 @@ def metrics(
         thread.join()
 
 
-# `brainq flower`: Celery's monitor, with brainq's settings for it.
-
 FLOWER_CONFIG = Path(__file__).parents[2] / "workers" / "flowerconfig.py"
-
 FLOWER_PORT = 5555
-
 LOOPBACK = "127.0.0.1"
-
 LOGIN_VARIABLES = ("FLOWER_BASIC_AUTH", "FLOWER_AUTH")
 
 

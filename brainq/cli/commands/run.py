@@ -11,8 +11,6 @@ import typer
 
 from brainq.cli.options import Level, LogLevel
 
-# `brainq dev`: everything on this machine, in one command.
-
 
 def dev(
     reload: Annotated[
@@ -51,9 +49,6 @@ def dev(
     run_dev(flower=flower, log_level=level.value, reload=reload, port=port, http=http)
 
 
-# `brainq up`: pools on one machine, kept running.
-
-
 def up(
     pools: Annotated[
         list[str] | None,
@@ -79,8 +74,6 @@ def up(
 
     run_up(pools or [], log_level=level.value)
 
-
-# `brainq worker`: one pool's worker, as the stock celery command runs it.
 
 WORKER_POOLS = ("coordinator", "parallel", "serial", "finalizer")
 
@@ -143,10 +136,7 @@ def _checked_effects(pool: str, effects: str) -> str:
     return effects
 
 
-# `brainq serve`: turns over HTTP.
-
 GATEWAY_PORT = 8321
-
 LOOPBACK = "127.0.0.1"
 
 

@@ -89,10 +89,18 @@ def list_schedules(
 def _schedules_table(rows: Sequence[Schedule]) -> PageTable:
     from brainq.cli.pages.layout import PageTable, fact, key, words
 
-    table = PageTable(key("name"), fact("when", 4), fact("next", 5), fact("last turn", 3), words("note", 1))
+    table = PageTable()
     for row in rows:
         following = "paused" if row.paused else _first(row.next_at)
-        table.add(row.name, f"{row.when} {row.zone}", following, row.last_turn_id, row.note)
+        table.add(
+            {
+                key("name"): row.name,
+                fact("when", 4): f"{row.when} {row.zone}",
+                fact("next", 5): following,
+                fact("last turn", 3): row.last_turn_id,
+                words("note", 1): row.note,
+            }
+        )
     return table
 
 

@@ -11,8 +11,6 @@ import typer
 from brainq.cli.options import AsJson, TurnArgument
 from brainq.errors import ExitCode
 
-# `brainq session`, `pause` and `resume`: one conversation's queue of turns.
-
 SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="A session's id.")]
 
 
@@ -86,9 +84,6 @@ def resume(session_id: SessionArgument, as_json: AsJson = False) -> None:
         outcome, style = f"session {session_id} goes on" + (f" with turn {begun}" if begun else ""), "green"
     value = {"session_id": session_id, "paused": False, "changed": changed, "live": begun}
     print_outcome(value, outcome, style, as_json=as_json)
-
-
-# `brainq interrupt`, `compact`, `drop`, `ready` and `history`: what a producer does with a session.
 
 
 def interrupt(

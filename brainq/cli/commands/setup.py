@@ -12,12 +12,8 @@ import typer
 from brainq.cli.options import AsJson
 from brainq.errors import ExitCode, InvalidInput
 
-# `brainq init`: a small project that runs.
-
 PROJECT = Path(__file__).parents[1] / "project"
-
 PROJECT_FILES = {"app.py": "app.py", "README.md": "README.md", "env.example": ".env.example", "gitignore": ".gitignore"}
-
 _PROJECT_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 
 
@@ -55,9 +51,6 @@ def with_project_name(text: str, name: str) -> str:
     return text.replace("SHOP_", f"{name.upper().replace('-', '_')}_").replace("shop", name)
 
 
-# `brainq doctor`: what is wrong with this setup.
-
-
 def doctor(as_json: AsJson = False) -> None:
     """Check the setup, and say what to do.
 
@@ -89,9 +82,6 @@ def doctor(as_json: AsJson = False) -> None:
     raise typer.Exit(ExitCode.FAILED if any(check.level == "FAIL" for check in results) else ExitCode.OK)
 
 
-# `brainq brains`: the brains of the deployment.
-
-
 def brains(as_json: AsJson = False) -> None:
     """List the brains, with their models and tools. The first has the turns that name none.
 
@@ -111,9 +101,6 @@ def brains(as_json: AsJson = False) -> None:
     from brainq.settings.deployment import load_settings
 
     print_rows(describe_brains(load_brains(load_settings().app)), brains_table, "no brains", as_json=as_json)
-
-
-# `brainq schema`: what other languages send and read, as JSON schemas.
 
 
 class SchemaName(StrEnum):

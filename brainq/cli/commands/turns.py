@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from brainq.contracts.history import Sort
 
 
-# `brainq list`: the newest turns; `brainq sessions`: the sessions they are of.
-
 After = Annotated[str | None, typer.Option("--after", metavar="TURN", help="The next page: behind this turn.")]
 
 
@@ -135,9 +133,6 @@ def list_sessions(
     print_rows(rows, sessions_table, none, as_json=as_json)
 
 
-# `brainq show`: everything that is known of one turn, or of one of its calls.
-
-
 def show(
     turn: TurnArgument,
     timeline: Annotated[
@@ -183,9 +178,6 @@ def show(
         print_call(stdout(), call)
     elif facts:
         print_turn(stdout(), facts)
-
-
-# `brainq tail`: a turn's events, live.
 
 
 def tail(

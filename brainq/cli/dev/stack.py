@@ -32,7 +32,7 @@ from brainq.cli.output import EFFECT_STYLES, counted, duration, stdout
 from brainq.devserver.local_fleet import POOLS, LocalFleet
 from brainq.devserver.locks import exclusive_pools
 from brainq.devserver.ports import listener_at, require_free_port
-from brainq.devserver.redis_url import open_redis
+from brainq.devserver.redis_server import open_redis
 from brainq.errors import InvalidInput
 from brainq.models.resolve import describe_provider
 from brainq.observe.log_redaction import without_password

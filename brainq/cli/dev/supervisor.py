@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Protocol, Self
 
 from rich.console import Console
@@ -58,9 +58,7 @@ class StopSignals:
         self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -74,7 +72,6 @@ class StopSignals:
 # Keeps processes running: what dies is started again, after a wait that grows while it keeps dying.
 
 MAX_RESTART_WAIT_S = 30.0
-
 STABLE_S = 60.0  # what ran for so long has not "kept dying"
 
 

@@ -1,8 +1,8 @@
 """A turn's events as lines of a terminal: what `brainq tail` and `brainq submit --follow` show.
 
-    timeline = Timeline(Console())
+    printer = EventPrinter(Console())
     for event in handle.events():
-        timeline.show(event)
+        printer.show(event)
 
 Times are relative to the first event shown. Without colours (NO_COLOR, a pipe) the lines read the same.
 """
@@ -138,11 +138,8 @@ class EventPrinter:
                 wait = f"{data['waits_for']}, {duration(data['wait_ms'])}"
                 return "notice", Text("waits", style="yellow"), [wait]
             case EventKind.NOTICE:
-                return (
-                    "notice",
-                    Text("note", style="yellow"),
-                    [f"the context is {data['context_full']} % full at step {data['step']}"],
-                )
+                full = f"the context is {data['context_full']} % full at step {data['step']}"
+                return "notice", Text("note", style="yellow"), [full]
             case _:
                 return str(data.get("call", "")), *self._call(kind, data)
 

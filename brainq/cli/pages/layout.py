@@ -4,7 +4,7 @@ typed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,8 +15,8 @@ from rich.text import Text
 
 # The one table of all pages: it fits the terminal, and never cuts what must be typed.
 #
-#     table = PageTable(key("turn"), fact("took", 1), words("note", 3))
-#     table.add("01k7...", "3.2 s", "waits for an approval")
+#     table = PageTable()
+#     table.add({key("turn"): "01k7...", fact("took", 1): "3.2 s", words("note", 3): "waits for an approval"})
 #     console.print(table)
 #
 # Where the room is short, columns are left out, the least worth first; words are wrapped. Columns without content are
@@ -51,16 +51,18 @@ def words(name: str, worth: int, least: int = 16) -> Column:
 class PageTable:
     """A table without lines, laid out when it is printed."""
 
-    def __init__(self, *columns: Column, header: bool = True) -> None:
-        self._columns = columns
+    def __init__(self, *, header: bool = True) -> None:
+        self._columns: tuple[Column, ...] = ()
         self._header = header
         self._rows: list[list[Text]] = []
 
-    def add(self, *cells: str | Text) -> None:
-        """One row, a cell a column."""
-        if len(cells) != len(self._columns):
-            raise ValueError(f"{len(cells)} cells for {len(self._columns)} columns")
-        self._rows.append([Text(cell) if isinstance(cell, str) else cell for cell in cells])
+    def add(self, cells: Mapping[Column, str | Text]) -> None:
+        """One row. The first one has every column in its order; a later one may leave some empty."""
+        self._columns = self._columns or tuple(cells)
+        if unknown := [column.name for column in cells if column not in self._columns]:
+            raise ValueError(f"the table has no column {unknown[0]!r}")
+        row = [cells.get(column, "") for column in self._columns]
+        self._rows.append([Text(cell) if isinstance(cell, str) else cell for cell in row])
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         natural = [self._natural(index) for index in range(len(self._columns))]
@@ -120,8 +122,6 @@ def fit_columns(columns: Sequence[Column], natural: Sequence[int], room: int) ->
             left -= more
     return widths
 
-
-# What pages are made of: a head of names and values, and sections under titles.
 
 NAME_WIDTH = 9
 

@@ -21,14 +21,9 @@ from brainq.contracts.ids import child_turn_id
 from brainq.contracts.people import Approval, Receipt, StandingHold
 from brainq.contracts.rows import InputRow
 
-# Approvals, holds and inputs of a turn, as sections of pages.
-
 ARGUMENTS_WIDTH = 60
-
 REASON_WIDTH = 60
-
 TEXT_WIDTH = 60
-
 _AT_TIMEOUT = {
     "deny": "then the calls that wait are denied",
     "release": "then it is released",
@@ -39,44 +34,38 @@ _AT_TIMEOUT = {
 def approvals_table(approvals: Sequence[Approval]) -> PageTable:
     """The list `brainq approvals` prints: an id to copy first."""
     decided = any(approval.state != "pending" for approval in approvals)
-    table = PageTable(
-        key("id"),
-        words("tool", 6, 24),
-        fact("effect", 2),
-        words("arguments", 5),
-        key("state") if decided else fact("state", 0),
-        fact("when", 3),
-        words("reason", 1),
-    )
+    table = PageTable()
     for approval in approvals:
         table.add(
-            approval.id,
-            approval.tool,
-            styled(approval.effect.value, EFFECT_STYLES),
-            _arguments(approval),
-            styled(approval.state, STATUS_STYLES) if decided else "",
-            _decision_time(approval),
-            Text(short(approval.reason, REASON_WIDTH), "dim"),
+            {
+                key("id"): approval.id,
+                words("tool", 6, 24): approval.tool,
+                fact("effect", 2): styled(approval.effect.value, EFFECT_STYLES),
+                words("arguments", 5): _arguments(approval),
+                key("state") if decided else fact("state", 0): styled(approval.state, STATUS_STYLES) if decided else "",
+                fact("when", 3): _decision_time(approval),
+                words("reason", 1): Text(short(approval.reason, REASON_WIDTH), "dim"),
+            }
         )
     return table
 
 
 def approval_section(approvals: Sequence[Approval]) -> Group:
     """One line a call, and how to decide those that wait."""
-    table = PageTable(
-        key("call"), words("tool", 6, 24), words("arguments", 5), key("state"), fact("when", 3), words("reason", 2)
-    )
+    table = PageTable()
     for approval in approvals:
         reason = short(approval.reason, REASON_WIDTH)
         if approval.comment:
             reason += f"; comment: {short(approval.comment, REASON_WIDTH)}"
         table.add(
-            approval.call_id,
-            Text(approval.tool, EFFECT_STYLES.get(approval.effect.value, "")),
-            _arguments(approval),
-            styled(approval.state, STATUS_STYLES).append(", edited" if approval.edited else ""),
-            _decision_time(approval),
-            Text(reason, "dim"),
+            {
+                key("call"): approval.call_id,
+                words("tool", 6, 24): Text(approval.tool, EFFECT_STYLES.get(approval.effect.value, "")),
+                words("arguments", 5): _arguments(approval),
+                key("state"): styled(approval.state, STATUS_STYLES).append(", edited" if approval.edited else ""),
+                fact("when", 3): _decision_time(approval),
+                words("reason", 2): Text(reason, "dim"),
+            }
         )
     commands = [
         Text(f"{label:<11}", "yellow").append(f"brainq {verb} {approval.id}", "bold")
@@ -89,10 +78,17 @@ def approval_section(approvals: Sequence[Approval]) -> Group:
 
 def hold_section(turn_id: str, holds: Sequence[StandingHold]) -> Group:
     """One line for each open hold, and how to release it."""
-    table = PageTable(key("hold"), fact("kind", 1), words("ends", 3), words("reason", 2))
+    table = PageTable()
     for hold in holds:
         left = f"in {duration(hold.ends_in_ms)}" if hold.ends_in_ms > 0 else "now"
-        table.add(hold.id, hold.kind, f"{left}, {_AT_TIMEOUT[hold.on_timeout]}", Text(short(hold.reason, 80), "dim"))
+        table.add(
+            {
+                key("hold"): hold.id,
+                fact("kind", 1): hold.kind,
+                words("ends", 3): f"{left}, {_AT_TIMEOUT[hold.on_timeout]}",
+                words("reason", 2): Text(short(hold.reason, 80), "dim"),
+            }
+        )
     commands = [
         Text("to let it go: ", "yellow").append(f"brainq release {turn_id} {hold.id}", "bold") for hold in holds
     ]
@@ -101,15 +97,17 @@ def hold_section(turn_id: str, holds: Sequence[StandingHold]) -> Group:
 
 def input_section(inputs: Sequence[tuple[InputRow, Receipt]]) -> PageTable:
     """One line an input, in the order they were accepted."""
-    table = PageTable(key("input"), words("text", 3), fact("ready", 2), words("receipt", 4), fact("sent", 1))
+    table = PageTable()
     for row, receipt in inputs:
         ready = "" if row.readiness is None else "yes" if row.readiness else "no"
         table.add(
-            row.client_message_id,
-            short(row.text, TEXT_WIDTH),
-            ready,
-            Text(describe_receipt(receipt), STATUS_STYLES.get(receipt.state, "")),
-            Text(ago(row.accepted_at), "dim"),
+            {
+                key("input"): row.client_message_id,
+                words("text", 3): short(row.text, TEXT_WIDTH),
+                fact("ready", 2): ready,
+                words("receipt", 4): Text(describe_receipt(receipt), STATUS_STYLES.get(receipt.state, "")),
+                fact("sent", 1): Text(ago(row.accepted_at), "dim"),
+            }
         )
     return table
 
@@ -175,13 +173,11 @@ def _decision_time(approval: Approval) -> Text:
 # Events of people and other programs as lines: what a turn waits for, what holds it, and its inputs.
 
 Details = list[str | Text]
-
 Line = tuple[str, Text, Details]
 
 """The subject, the word, and what else there is to say."""
 
 NAME_WIDTH = 40
-
 _AWAITED = {"people": "for people", "outside": "for a result from outside", "client": "for its client"}
 
 

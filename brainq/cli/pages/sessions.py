@@ -20,52 +20,34 @@ from brainq.contracts.history import ListedSession, ListedTurn
 from brainq.contracts.people import Approval, StandingHold
 from brainq.contracts.view import TurnSnapshot
 
-# Turns, and sessions, as rows of a table.
-
 NOTE_WIDTH = 72
-
 MESSAGE_WIDTH = 48
 
 
 def turns_table(rows: Sequence[ListedTurn]) -> PageTable:
-    table = PageTable(
-        key("turn"),
-        key("session"),
-        key("state"),
-        fact("accepted", 4),
-        fact("took", 2),
-        fact("failed", 3, right=True),
-        fact("cost", 1, right=True),
-        words("message", 6),
-        words("note", 5),
-    )
+    table = PageTable()
     now = datetime.now(UTC)
     for row in rows:
         took_ms = ((row.ended_at or now) - row.accepted_at).total_seconds() * 1000
         failed = row.failed_calls + row.dead_steps
         table.add(
-            row.turn_id,
-            clean(row.session_id, lines=False),
-            styled(row.state, STATUS_STYLES),
-            ago(row.accepted_at, now),
-            Text(duration(max(0.0, took_ms))),
-            Text(str(failed) if failed else "", "red"),
-            Text(dollars(row.cost_usd) if row.cost_usd else ""),
-            clean(short(row.message, MESSAGE_WIDTH), lines=False),
-            Text(short(row.note, NOTE_WIDTH), "dim"),
+            {
+                key("turn"): row.turn_id,
+                key("session"): clean(row.session_id, lines=False),
+                key("state"): styled(row.state, STATUS_STYLES),
+                fact("accepted", 4): ago(row.accepted_at, now),
+                fact("took", 2): Text(duration(max(0.0, took_ms))),
+                fact("failed", 3, right=True): Text(str(failed) if failed else "", "red"),
+                fact("cost", 1, right=True): Text(dollars(row.cost_usd) if row.cost_usd else ""),
+                words("message", 6): clean(short(row.message, MESSAGE_WIDTH), lines=False),
+                words("note", 5): Text(short(row.note, NOTE_WIDTH), "dim"),
+            }
         )
     return table
 
 
 def sessions_table(rows: Sequence[ListedSession]) -> PageTable:
-    table = PageTable(
-        key("session"),
-        fact("turns", 2, right=True),
-        fact("last turn", 3),
-        key("state"),
-        fact("waiting", 1, right=True),
-        words("note", 4),
-    )
+    table = PageTable()
     now = datetime.now(UTC)
     for row in rows:
         notes = [
@@ -74,17 +56,16 @@ def sessions_table(rows: Sequence[ListedSession]) -> PageTable:
             row.last_turn.message,
         ]
         table.add(
-            clean(row.session_id, lines=False),
-            str(row.turns),
-            ago(row.last_turn.accepted_at, now),
-            styled(row.last_turn.state, STATUS_STYLES),
-            Text(str(row.waiting) if row.waiting else ""),
-            Text(short("; ".join(part for part in notes if part), NOTE_WIDTH), "dim"),
+            {
+                key("session"): clean(row.session_id, lines=False),
+                fact("turns", 2, right=True): str(row.turns),
+                fact("last turn", 3): ago(row.last_turn.accepted_at, now),
+                key("state"): styled(row.last_turn.state, STATUS_STYLES),
+                fact("waiting", 1, right=True): Text(str(row.waiting) if row.waiting else ""),
+                words("note", 4): Text(short("; ".join(part for part in notes if part), NOTE_WIDTH), "dim"),
+            }
         )
     return table
-
-
-# What is known of a session, and the page `brainq session` prints.
 
 
 @dataclass(frozen=True)
@@ -154,9 +135,15 @@ def print_session(console: Console, facts: SessionFacts) -> None:
         head.append(("note", Text("no turn of this session is known", "yellow")))
     print_head(console, head)
     if facts.waiting:
-        table = PageTable(fact("place", 2), key("turn"), fact("accepted", 1))
+        table = PageTable()
         for turn in facts.waiting:
-            table.add(str(turn.place), turn.turn_id, Text(ago(turn.created_at), "dim"))
+            table.add(
+                {
+                    fact("place", 2): str(turn.place),
+                    key("turn"): turn.turn_id,
+                    fact("accepted", 1): Text(ago(turn.created_at), "dim"),
+                }
+            )
         print_section(console, "waiting", table)
     if facts.flags:
         ready = f"brainq ready {facts.session_id} {facts.flags[0]}"

@@ -58,24 +58,18 @@ def describe_token(row: TokenRow) -> str:
 
 
 def tokens_table(rows: Sequence[TokenRow]) -> PageTable:
-    table = PageTable(
-        key("id"),
-        words("name", 6),
-        fact("state", 5),
-        words("sessions", 4),
-        words("verbs", 3),
-        fact("expires", 2),
-        fact("last used", 1),
-    )
+    table = PageTable()
     for row in rows:
         table.add(
-            row.token_id,
-            row.name,
-            styled(row.state, STATUS_STYLES),
-            ", ".join(row.sessions),
-            ", ".join(row.verbs),
-            _minute(row.expires_at),
-            _minute(row.last_used_at),
+            {
+                key("id"): row.token_id,
+                words("name", 6): row.name,
+                fact("state", 5): styled(row.state, STATUS_STYLES),
+                words("sessions", 4): ", ".join(row.sessions),
+                words("verbs", 3): ", ".join(row.verbs),
+                fact("expires", 2): _minute(row.expires_at),
+                fact("last used", 1): _minute(row.last_used_at),
+            }
         )
     return table
 

@@ -34,21 +34,19 @@ VALUE_WIDTH = 300  # of one call's arguments, or result; --json has all
 def call_section(calls: Sequence[TurnCall]) -> PageTable | None:
     """Each call whose content is kept with its arguments, and what it gave back; None without any."""
     stored = [call for call in calls if call.is_kept]
-    table = PageTable(key("call"), words("what", 1), header=False)
+    table, name, what = PageTable(header=False), key("call"), words("what", 1)
     for call in stored:
-        table.add(call.call_id, Text(call.tool, "cyan").append(f"({_call_arguments(call)})", "default"))
+        line = Text(call.tool, "cyan").append(f"({_call_arguments(call)})", "default")
+        table.add({name: call.call_id, what: line})
         if call.result is not None:
             result = short(call.result, VALUE_WIDTH)
-            table.add("", Text("→ ", "dim").append(result, "red" if call.is_error else "default"))
+            table.add({what: Text("→ ", "dim").append(result, "red" if call.is_error else "default")})
     return table if stored else None
 
 
 def _call_arguments(call: TurnCall) -> str:
     arguments = call.arguments
     return short(arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False), VALUE_WIDTH)
-
-
-# The page `brainq show` prints of one call.
 
 
 def print_call(console: Console, call: TurnCall) -> None:
@@ -77,10 +75,7 @@ def print_call(console: Console, call: TurnCall) -> None:
         print_section(console, "result", Text(clean(call.result), "red" if call.is_error else ""))
 
 
-# The page `brainq show` prints.
-
 BAR_WIDTH = 20
-
 TEXT_LINES = 12
 
 
@@ -170,7 +165,8 @@ def _lease(snapshot: TurnSnapshot) -> Text:
 
 
 def _budget(budget: BudgetSnapshot, *, ended: bool) -> PageTable:
-    table = PageTable(key("what"), fact("bar", 1), fact("used", 3, right=True), fact("most", 2), header=False)
+    table = PageTable(header=False)
+    what, bar, spent, limits = key("what"), fact("bar", 1), fact("used", 3, right=True), fact("most", 2)
     rows: list[tuple[str, float, float | None, str]] = [
         ("steps", budget.steps_used, budget.steps_max, ""),
         ("tool calls", budget.tool_calls_used, budget.tool_calls_max, ""),
@@ -181,9 +177,9 @@ def _budget(budget: BudgetSnapshot, *, ended: bool) -> PageTable:
     for name, used, limit, unit in rows:
         amount = _cost_text(used) if unit else f"{used:g}"
         most = "no limit" if limit is None else f"of {unit}{limit:g}"
-        table.add(name, _bar(used, limit), amount, Text(most, "dim"))
+        table.add({what: name, bar: _bar(used, limit), spent: amount, limits: Text(most, "dim")})
     if not ended:
-        table.add("time", Text(""), Text(duration(budget.remaining_s * 1000)), Text("left", "dim"))
+        table.add({what: "time", spent: duration(budget.remaining_s * 1000), limits: Text("left", "dim")})
     return table
 
 
@@ -202,31 +198,23 @@ def _bar(used: float, limit: float | None) -> Text:
 
 
 def _trace(trace: Sequence[ToolTraceEntry | TurnCall], now_ms: int) -> PageTable:
-    table = PageTable(
-        key("call"),
-        words("tool", 9, 24),
-        fact("effect", 4),
-        fact("wave", 1),
-        key("status"),
-        fact("took", 5),
-        fact("attempt", 6),
-        words("lane", 3),
-        words("detail", 8),
-    )
+    table = PageTable()
     for entry in trace:
         parked = parked_reason(entry)
         owner, lanes = (entry.owner, entry.lanes) if isinstance(entry, ToolTraceEntry) else ("", ())
         detail = parked or entry.detail or (owner if not entry.status.is_settled else "")
         table.add(
-            entry.call_id,
-            entry.tool,
-            styled(entry.effect.value, EFFECT_STYLES),
-            f"{entry.step}.{entry.wave}",
-            styled(entry.status.value, STATUS_STYLES),
-            _duration_text(entry, now_ms),
-            Text(str(entry.attempt) if entry.attempt > 1 else "", "yellow"),
-            short(", ".join(lanes), 40),
-            Text(short(detail, 60), "yellow" if parked else "dim"),
+            {
+                key("call"): entry.call_id,
+                words("tool", 9, 24): entry.tool,
+                fact("effect", 4): styled(entry.effect.value, EFFECT_STYLES),
+                fact("wave", 1): f"{entry.step}.{entry.wave}",
+                key("status"): styled(entry.status.value, STATUS_STYLES),
+                fact("took", 5): _duration_text(entry, now_ms),
+                fact("attempt", 6): Text(str(entry.attempt) if entry.attempt > 1 else "", "yellow"),
+                words("lane", 3): short(", ".join(lanes), 40),
+                words("detail", 8): Text(short(detail, 60), "yellow" if parked else "dim"),
+            }
         )
     return table
 
@@ -239,36 +227,36 @@ def _duration_text(entry: ToolTraceEntry | TurnCall, now_ms: int) -> str:
 
 
 def _retries(retries: Sequence[TurnEvent]) -> PageTable:
-    table = PageTable(key("step"), fact("attempt", 1), words("kind", 2), fact("waited", 3))
+    table = PageTable()
     for event in retries:
         data = event.data
         wait = duration(float(str(data["wait_ms"])))
-        table.add(str(data["step"]), str(data["attempt"]), clean(str(data["kind"]), lines=False), wait)
+        table.add(
+            {
+                key("step"): str(data["step"]),
+                fact("attempt", 1): str(data["attempt"]),
+                words("kind", 2): clean(str(data["kind"]), lines=False),
+                fact("waited", 3): wait,
+            }
+        )
     return table
 
 
 def _intents(facts: TurnFacts) -> PageTable:
-    table = PageTable(
-        key("call"),
-        fact("attempt", 5),
-        words("tool", 9, 24),
-        fact("effect", 3),
-        key("state"),
-        fact("outcome", 6),
-        fact("started", 2),
-        words("by", 1),
-    )
+    table = PageTable()
     for row in facts.intents:
         outcome = (row.outcome_kind or "") + (", late" if row.late else "")
         table.add(
-            row.call_id,
-            str(row.attempt),
-            row.tool,
-            styled(row.effect.value, EFFECT_STYLES),
-            styled(row.state, STATUS_STYLES),
-            outcome,
-            ago(row.started_at),
-            Text(short(row.owner, 40), "dim"),
+            {
+                key("call"): row.call_id,
+                fact("attempt", 5): str(row.attempt),
+                words("tool", 9, 24): row.tool,
+                fact("effect", 3): styled(row.effect.value, EFFECT_STYLES),
+                key("state"): styled(row.state, STATUS_STYLES),
+                fact("outcome", 6): outcome,
+                fact("started", 2): ago(row.started_at),
+                words("by", 1): Text(short(row.owner, 40), "dim"),
+            }
         )
     return table
 

@@ -56,58 +56,49 @@ def cost_section(spends: Sequence[Spend]) -> PageTable:
     """One line a model call, and their sum; `~` before tokens that the service did not count."""
     writes_cache = any(spend.cache_creation_tokens for spend in spends)
     numbers = ("in", "out", "cached", *(("to cache",) if writes_cache else ()))
-    table = PageTable(
-        key("step"),
-        fact("kind", 6),
-        words("model", 1),
-        *(fact(name, 5, right=True) for name in numbers),
-        Column("cost", "key", right=True),
-    )
+    tokens = [fact(name, 5, right=True) for name in numbers]
+    table, step, price = PageTable(), key("step"), Column("cost", "key", right=True)
     for spend in spends:
         cost = Text("no price", "dim") if spend.cost_usd is None else Text(dollars(spend.cost_usd))
+        style = "" if spend.kind == "step" else "yellow" if spend.kind == "lost" else "cyan"
         table.add(
-            str(spend.step),
-            Text(spend.kind, "" if spend.kind == "step" else "yellow" if spend.kind == "lost" else "cyan"),
-            short(spend.model, 40),
-            *_tokens((spend,), writes_cache),
-            cost,
+            {
+                step: str(spend.step),
+                fact("kind", 6): Text(spend.kind, style),
+                words("model", 1): short(spend.model, 40),
+                **dict(zip(tokens, _tokens((spend,), writes_cache), strict=True)),
+                price: cost,
+            }
         )
     if len(spends) > 1:
         total = Text(str(CostSum.total(spend.cost_usd for spend in spends)), "bold")
-        table.add(Text("total", "bold"), "", "", *_tokens(spends, writes_cache), total)
+        sums = dict(zip(tokens, _tokens(spends, writes_cache), strict=True))
+        table.add({step: Text("total", "bold"), **sums, price: total})
     return table
 
 
 def decision_section(record: RuntimeDecisionRecord) -> PageTable:
     """How the turn came to its answer."""
-    table = PageTable(key("what"), words("value", 1), header=False)
-    table.add("strategy", record.strategy)
-    table.add("key", record.key)
-    if record.tools:
-        table.add("tools", clean(", ".join(record.tools), lines=False))
-    if record.context_hash:
-        table.add("context", record.context_hash)
-    if record.prompt_hash:
-        table.add("prompt", record.prompt_hash)
-    named = " ".join(filter(None, (record.prompt_id, record.prompt_version, *record.prompt_tags)))
-    if named:
-        table.add("template", clean(named, lines=False))
-    table.add("turn", f"number {record.turn_number} of its session")
+    template = " ".join(filter(None, (record.prompt_id, record.prompt_version, *record.prompt_tags)))
+    values = {
+        "strategy": record.strategy,
+        "key": record.key,
+        "tools": clean(", ".join(record.tools), lines=False),
+        "context": record.context_hash,
+        "prompt": record.prompt_hash,
+        "template": clean(template, lines=False),
+        "turn": f"number {record.turn_number} of its session",
+    }
+    table = PageTable(header=False)
+    for name, value in values.items():
+        if value:
+            table.add({key("what"): name, words("value", 1): value})
     return table
 
 
 def judgement_section(turn_id: str, rows: Sequence[JudgementRow]) -> Group:
     """One line a judge: the score, or how far it is."""
-    with_tokens = any(row.input_tokens or row.output_tokens for row in rows)
-    table = PageTable(
-        key("judge"),
-        key("state"),
-        fact("score", 6),
-        fact("by", 2),
-        fact("tries", 3),
-        *((fact("tokens", 1),) if with_tokens else ()),
-        words("reason", 5),
-    )
+    table = PageTable()
     for row in rows:
         why = Text(short(row.reason or "", TEXT_WIDTH))
         if row.state != "done":
@@ -115,43 +106,49 @@ def judgement_section(turn_id: str, rows: Sequence[JudgementRow]) -> Group:
             if row.state == "pending":
                 why = Text(_due(row), "dim").append("  " if row.error else "").append_text(why)
         table.add(
-            row.judge,
-            styled(row.state, STATUS_STYLES),
-            Text("") if row.score is None else _score(row.score),
-            Text(" ".join(filter(None, (row.method or "", short(row.model or "", 30)))), "dim"),
-            str(row.tries),
-            *((_judging_tokens(row),) if with_tokens else ()),
-            why,
+            {
+                key("judge"): row.judge,
+                key("state"): styled(row.state, STATUS_STYLES),
+                fact("score", 6): Text("") if row.score is None else _score(row.score),
+                fact("by", 2): Text(" ".join(filter(None, (row.method or "", short(row.model or "", 30)))), "dim"),
+                fact("tries", 3): str(row.tries),
+                fact("tokens", 1): _judging_tokens(row),
+                words("reason", 5): why,
+            }
         )
     return Group(table, *_remedies(turn_id, (f"judge:{row.judge}" for row in rows if row.state == "dead")))
 
 
 def memory_section(memories: Sequence[MemoryRow], observations: Sequence[ObservationRow]) -> PageTable:
     """What was first learned in this turn, and how often it was met since."""
-    table = PageTable(fact("kind", 3), words("what", 4, 30), fact("seen", 2), words("scope", 1))
+    table, what = PageTable(), words("what", 4, 30)
     rows = (*memories, *observations)
     for row in rows[:MAX_LISTED_MEMORIES]:
         table.add(
-            Text(row.kind.replace("_", " "), "cyan"),
-            short(row.text, TEXT_WIDTH),
-            "once" if row.times_seen == 1 else f"{row.times_seen} times",
-            Text(short(row.scope, 30), "dim"),
+            {
+                fact("kind", 3): Text(row.kind.replace("_", " "), "cyan"),
+                what: short(row.text, TEXT_WIDTH),
+                fact("seen", 2): "once" if row.times_seen == 1 else f"{row.times_seen} times",
+                words("scope", 1): Text(short(row.scope, 30), "dim"),
+            }
         )
     if len(rows) > MAX_LISTED_MEMORIES:
-        table.add("", Text(f"... {len(rows) - MAX_LISTED_MEMORIES} more; --json has them all", "dim"), "", "")
+        table.add({what: Text(f"... {len(rows) - MAX_LISTED_MEMORIES} more; --json has them all", "dim")})
     return table
 
 
 def step_section(turn_id: str, rows: Sequence[StepRow]) -> Group:
     """How far the finalizer came, and what to do about what it gave up."""
-    table = PageTable(key("step"), key("state"), fact("tries", 2), fact("when", 1), words("error", 3))
+    table = PageTable()
     for row in rows:
         table.add(
-            row.step,
-            styled(row.state, STATUS_STYLES),
-            str(row.tries),
-            Text(ago(row.updated_at), "dim"),
-            Text(short(row.error or "", TEXT_WIDTH), "red"),
+            {
+                key("step"): row.step,
+                key("state"): styled(row.state, STATUS_STYLES),
+                fact("tries", 2): str(row.tries),
+                fact("when", 1): Text(ago(row.updated_at), "dim"),
+                words("error", 3): Text(short(row.error or "", TEXT_WIDTH), "red"),
+            }
         )
     return Group(table, *_remedies(turn_id, (row.step for row in rows if row.state == "dead")))
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from brainq import AsyncClient, AsyncTurnHandle
-from brainq.client.async_verbs import THREADS_PER_KIND
+from brainq.client.async_handle import THREADS_PER_KIND
 from brainq.client.internals import wiring_of
 from brainq.contracts.event import TurnEvent
 from brainq.errors import ResultTimeout, SetupError, TurnNotFound, TurnRejected, Unreachable

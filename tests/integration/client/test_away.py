@@ -10,10 +10,9 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from brainq.client.client import Client
-from brainq.client.handle import TurnHandle
-from brainq.client.hold import Flag, Hold
+from brainq.client.handle import Hold, TurnHandle
 from brainq.client.internals import wiring_of
-from brainq.client.session import Session
+from brainq.client.session import Flag, Session
 from brainq.contracts.file import File
 from brainq.contracts.people import TurnInput
 from brainq.errors import AttachmentNotFound, MailboxFull, Unreachable

@@ -15,7 +15,7 @@ from brainq.cli import exit_codes
 from brainq.cli.dev.supervisor import StopSignals, Supervisor, describe_exit, restart_wait_s
 from brainq.cli.exit_codes import ExitCode
 from brainq.devserver.locks import exclusive_pools
-from brainq.devserver.redis_url import known_redis
+from brainq.devserver.redis_server import known_redis
 from brainq.errors import AlreadyRuns, SetupError
 from brainq.settings.deployment import load_settings
 

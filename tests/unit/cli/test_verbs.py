@@ -14,10 +14,9 @@ import typer
 import brainq.cli
 from brainq.cli.main import app
 from brainq.client.client import Client
-from brainq.client.handle import TurnHandle
-from brainq.client.hold import Flag, Hold
+from brainq.client.handle import Hold, TurnHandle
 from brainq.client.memories import Memories
-from brainq.client.session import Session
+from brainq.client.session import Flag, Session
 
 # Verb of the client -> command, or the reason why it has none of its own.
 NONE = "none: "
