@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from brainq.access.caller import Caller, Verb
     from brainq.brain.brain import Brain, StepChoice, StepInfo
+    from brainq.brain.middleware import CallStart, FinalStepInfo, Middleware
     from brainq.client.async_client import AsyncClient, AsyncFlag, AsyncMemories, AsyncSession
     from brainq.client.async_handle import AsyncHold, AsyncTurnHandle
     from brainq.client.client import Client
@@ -141,6 +142,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "brainq.access.caller": "Caller Verb",
     "brainq.brain.brain": "Brain StepChoice StepInfo",
+    "brainq.brain.middleware": "CallStart FinalStepInfo Middleware",
     "brainq.client.async_client": "AsyncClient AsyncFlag AsyncMemories AsyncSession",
     "brainq.client.async_handle": "AsyncHold AsyncTurnHandle",
     "brainq.client.client": "Client",
@@ -239,6 +241,7 @@ __all__ = [
     "BrainqError",
     "BudgetSnapshot",
     "CallNotFound",
+    "CallStart",
     "Callbacks",
     "Caller",
     "Cancelled",
@@ -259,6 +262,7 @@ __all__ = [
     "Fallback",
     "File",
     "FinalStep",
+    "FinalStepInfo",
     "Flag",
     "Fleet",
     "FleetActivity",
@@ -286,6 +290,7 @@ __all__ = [
     "MemoryRetriever",
     "MemoryRow",
     "Message",
+    "Middleware",
     "Missed",
     "ModelChunk",
     "ModelOptions",

@@ -23,6 +23,7 @@ from brainq.brain.checks import (
     index_by_name,
     read_callbacks,
 )
+from brainq.brain.middleware import Hooks, Middleware, checked_middleware
 from brainq.contracts.brain import (
     AfterUntrusted,
     Approvals,
@@ -124,6 +125,7 @@ class Brain:
     system_prompt    text, or a function of the TurnInfo, plain or async, that returns it
     tools            functions (they count as DESTRUCTIVE) or Tools; more come with `@brain.tool`
     callbacks        a Callbacks, a mapping, or an object with some of the `on_...` functions
+    middleware       objects of Middleware, called around turns, steps, calls and finalizer steps, in this order
     options          how the model is asked: a ModelOptions, or a mapping of its fields
     for_step         a function of the StepInfo that returns a StepChoice: another model or other options for that
                      step; or None: as the turn says
@@ -165,6 +167,7 @@ class Brain:
         *,
         tools: Iterable[Tool | Callable[..., Any]] = (),
         callbacks: Callbacks | Mapping[str, Any] | object | None = None,
+        middleware: Iterable[Middleware] = (),
         limits: Limits | None = None,
         options: ModelOptions | Mapping[str, Any] | None = None,
         for_step: ForStep | None = None,
@@ -199,6 +202,8 @@ class Brain:
         for tool in tools_of_servers(self.mcp, self.mcp_catalogue):
             self.tools.add(tool)
         self.callbacks = read_callbacks(callbacks)
+        self.middleware = checked_middleware(middleware)
+        self.hooks = Hooks.of(self.middleware, self.callbacks)
         self.limits = Limits() if limits is None else limits
         self.options = checked_options(options)
         self.for_step = None if for_step is None else checked_callback("for_step", for_step)
@@ -351,4 +356,5 @@ class Brain:
         if getattr(self.callbacks, name) is not None:
             raise InvalidInput(name, f"brain {self.name!r} already has one; call both from one function")
         self.callbacks = replace(self.callbacks, **{name: checked_callback(name, callback)})
+        self.hooks = Hooks.of(self.middleware, self.callbacks)
         return callback

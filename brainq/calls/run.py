@@ -14,6 +14,7 @@ from opentelemetry.trace import INVALID_SPAN, Span
 
 from brainq.brain.brain import Brain
 from brainq.brain.brains import ByBrain
+from brainq.brain.middleware import CallStart, MiddlewareFailed, run_hooks
 from brainq.calls.attempt import Abandon, run_in_own_thread
 from brainq.calls.event_loop import TOOL_LOOP
 from brainq.calls.executor import BoundedToolExecutor
@@ -22,7 +23,7 @@ from brainq.calls.parking import Parker
 from brainq.calls.report import NEVER_STARTED, make_report, never_started_report
 from brainq.calls.results import CallReturn
 from brainq.calls.server_tasks import ServerTaskWatcher
-from brainq.calls.settle import CallSettler, ResultFiles, settled_as
+from brainq.calls.settle import CallSettler, ResultFiles, model_call, settled_as
 from brainq.contracts.call import Progress, ToolFailure, ToolOutcome, ToolTimeout, new_outside_token
 from brainq.contracts.claim import CallClaim, CallRef, NoClaim
 from brainq.contracts.memory import MemoryRetriever, RetrievedMemory
@@ -138,15 +139,15 @@ class RunningCall:
             self.tool, self.claim.arguments, self.context, on_cut=self._cut_off, on_late=self._ended_late
         )
         if ended is not None:
-            self._settle(ended)
+            self.settle(ended)
         return self.did
 
     def run_apart(self, executor: BoundedToolExecutor) -> str:
         """As `run`, in a process where nothing else runs."""
-        self._settle(executor.run_apart(self.tool, self.claim.arguments, self.context))
+        self.settle(executor.run_apart(self.tool, self.claim.arguments, self.context))
         return self.did
 
-    def _settle(self, ended: CallReturn) -> str:
+    def settle(self, ended: CallReturn) -> str:
         if isinstance(ended, ToolTimeout) and ended.still_running and self.claim.lanes:
             self.beats.renew(self._keep_lanes, _ignore)
         try:
@@ -158,7 +159,7 @@ class RunningCall:
 
     def _cut_off(self, timeout: ToolTimeout) -> None:
         with self.held:
-            self.abandon(partial(self._settle, timeout))
+            self.abandon(partial(self.settle, timeout))
 
     def _ended_late(self, outcome: ToolOutcome) -> None:
         try:
@@ -288,6 +289,8 @@ class CallRunner:
     def _start(self, work: CallRuntime, call: RunningCall, *, runs_alone: bool) -> str:
         claim, redact = call.claim, work.brain.redact_logs
         with in_span(call_span(claim, work.brain.name, content=not redact), redact=redact) as call.span:
+            if (failed := self._call_before(work, call)) is not None:
+                return call.settle(failed)
             if not claim.effect.is_read and (word := work.starts.start(claim)) != "started":
                 if word == "closed":  # a turn that is being cancelled waits for its calls: this one is over
                     report = never_started_report(claim)
@@ -296,6 +299,20 @@ class CallRunner:
                 call.span.set_attribute(names.DID, NOT_STARTED)
                 return NOT_STARTED
             return call.run_apart(self._executor) if runs_alone else call.run(self._executor)
+
+    def _call_before(self, work: CallRuntime, call: RunningCall) -> ToolFailure | None:
+        """Before the intent: what a middleware stops has not started."""
+        hooks, claim = work.brain.hooks.before_call, call.claim
+        if not hooks or claim.step == 0:
+            return None
+        start = CallStart(
+            claim.turn_id, claim.session_id, model_call(claim), call.tool.spec, claim.attempt, claim.metadata
+        )
+        try:
+            run_hooks(hooks, claim.turn_id, start)
+        except MiddlewareFailed as failure:
+            return ToolFailure(error=f"not run: {failure}", error_type=type(failure).__name__)
+        return None
 
     def _not_loaded(self, claim: CallClaim, work: CallRuntime) -> str:
         outcome = ToolFailure(

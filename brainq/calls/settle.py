@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from opentelemetry.trace import INVALID_SPAN, Span
 
 from brainq.brain.brain import Brain
+from brainq.brain.middleware import notify_hooks
 from brainq.calls.intent_gate import IntentGate
 from brainq.calls.parking import Parker
 from brainq.calls.report import CallReport, change_rows, final_outcome, late_notice, make_report, source_rows
@@ -92,8 +93,9 @@ class CallSettler:
         outcome, report = final_outcome(claim, ended, context.token)
         if not claim.effect.is_read:
             self.starts.record(claim, outcome, late=False)
-        if self.brain.callbacks.on_post_tool_use is not None:
-            self._call_hook(claim, tool, outcome)
+        if self.brain.hooks.after_call and claim.step > 0:  # what a turn begins with is not a tool use of the model's
+            ended_call = PostToolUse(claim.turn_id, claim.session_id, model_call(claim), tool.spec, outcome)
+            notify_hooks(self.brain.hooks.after_call, claim.turn_id, ended_call)
         # What was cut off still runs, whatever is said of it.
         still_runs = isinstance(ended, ToolTimeout) and ended.still_running
         error_type = outcome.error_type if isinstance(outcome, ToolFailure) else ""
@@ -137,16 +139,10 @@ class CallSettler:
             COUNTERS.add(m.LATE, claim.effect.value)
         return reply
 
-    def _call_hook(self, claim: CallClaim, tool: Tool, outcome: ToolOutcome) -> None:
-        hook = self.brain.callbacks.on_post_tool_use
-        # What a turn begins with is not a tool use of the model's.
-        if hook is None or claim.step == 0:
-            return
-        call = ToolCall(id=claim.call_id, name=claim.tool, arguments=dict[str, object](claim.arguments))
-        try:
-            hook(PostToolUse(claim.turn_id, claim.session_id, call, tool.spec, outcome))
-        except Exception as failure:
-            log.error("on_post_tool_use raised", failure=failure, turn_id=claim.turn_id, call_id=claim.call_id)
+
+def model_call(claim: CallClaim) -> ToolCall:
+    """The call as the model made it, with the arguments it runs with."""
+    return ToolCall(id=claim.call_id, name=claim.tool, arguments=dict[str, object](claim.arguments))
 
 
 def settled_as(word: str, report: CallReport | None) -> WorkOutcome:

@@ -25,7 +25,7 @@ from brainq.finalize.recall import EndedTurnCache
 from brainq.finalize.result import early_result_warning, make_result
 from brainq.finalize.result_first import RESULT_WAITS_S, BackgroundCallbacks, ResultFirst
 from brainq.finalize.step_order import FinalizerRuntime, StepHistory
-from brainq.finalize.steps import FinalStep, StepContext
+from brainq.finalize.steps import FinalStep, StepContext, around_step
 from brainq.leases import LeaseRenewer
 from brainq.observe.logs import MissingBrainLog, logger
 from brainq.observe.metrics import catalogue as m
@@ -249,7 +249,7 @@ class TurnFinalizer:
     def _run(self, step: FinalStep, context: StepContext, *, bounded: bool = True) -> None:
         """`bounded`: by its limit; else whoever calls looks after that."""
         limit_s = _limit_s(step)
-        with self._span(context.claim):
+        with self._span(context.claim), around_step(context):
             if context.claim.lost >= MAX_LOST_WORKERS and self._alone is not None:
                 self._alone(context.claim, limit_s)
             elif limit_s is None or not bounded:

@@ -14,7 +14,7 @@ from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.errors import InvalidInput, TurnNotFound
 from brainq.finalize.recall import Recall
 from brainq.finalize.step_order import FinalizerRuntime, StepOrder
-from brainq.finalize.steps import StepContext
+from brainq.finalize.steps import StepContext, around_step
 from brainq.memory.judge_runner import JudgeRunner
 from brainq.observe.logs import logger
 from brainq.observe.tracing import in_span
@@ -199,19 +199,11 @@ class StepRerunner:
             raise InvalidInput("STEP", _unknown_step(work.order, name))
         tries = 1 if row is None else row.tries + 1
         claim = FinalStepClaim(session_id, turn_id, name, RERUN_OWNER, fence=0, tries=tries, sent=True)
+        chain = RerunChain(self.chain, self.recall)
+        context = StepContext(claim, lambda: turn, chain, self.records, work.brain, work.parts, self.parents)
         try:
-            with in_span(final_span(claim, turn.request), redact=work.redacts):
-                step.run(
-                    StepContext(
-                        claim,
-                        lambda: turn,
-                        RerunChain(self.chain, self.recall),
-                        self.records,
-                        work.brain,
-                        work.parts,
-                        self.parents,
-                    )
-                )
+            with in_span(final_span(claim, turn.request), redact=work.redacts), around_step(context):
+                step.run(context)
         except Exception as failure:
             log.error("step failed again", failure=failure, turn_id=turn_id, step=name, tries=tries)
             error = type(failure).__name__ if work.redacts else f"{type(failure).__name__}: {failure}"

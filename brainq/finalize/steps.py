@@ -4,11 +4,13 @@ decision, end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from brainq.brain.brain import Brain
+from brainq.brain.middleware import FinalStepInfo, notify_hooks_in_time, run_every_hook
 from brainq.contracts.callbacks import TurnEnd, UsageInfo
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.evaluation import RuntimeDecisionRecord, Strategy
@@ -63,6 +65,30 @@ class StepContext:
             self.chain.publish(result)
         else:
             self.outgoing.append(result)
+
+
+def around_step(context: StepContext) -> AbstractContextManager[None]:
+    """The brain's middlewares are called before and after what is done within: one try of the step."""
+    hooks = context.brain.hooks
+    return _around_step(context) if hooks.before_final_step or hooks.after_final_step else _NO_HOOKS
+
+
+_NO_HOOKS = nullcontext()
+
+
+@contextmanager
+def _around_step(context: StepContext) -> Generator[None]:
+    hooks, claim = context.brain.hooks, context.claim
+    step = FinalStepInfo(claim.turn_id, claim.session_id, claim.step, claim.tries, claim.step_key)
+    failure: Exception | None = None
+    notify_hooks_in_time(hooks.before_final_step, claim.turn_id, step)
+    try:
+        yield
+    except Exception as error:
+        failure = error
+        raise
+    finally:
+        notify_hooks_in_time(hooks.after_final_step, claim.turn_id, step, failure)
 
 
 class FinalStep(Protocol):
@@ -278,26 +304,27 @@ def decision_record(turn: EndedTurn) -> RuntimeDecisionRecord:
     )
 
 
-# The turn-end callback.
+# The end of the turn, for callbacks and middleware.
 
 
 class CallTurnEnd:
-    """Calls `on_turn_end` with the result. At least once, with a stable step_key."""
+    """Calls `on_turn_end`, and `after_turn` of middlewares, with the result. At least once, with a stable step_key."""
 
     name = "end"
 
     def is_configured(self, brain: Brain) -> bool:
-        return brain.callbacks.on_turn_end is not None
+        return bool(brain.hooks.after_turn)
 
     def run(self, context: StepContext) -> None:
-        turn, callback = context.turn, context.brain.callbacks.on_turn_end
-        if callback is None or turn.request.kind == "compact":
+        turn = context.turn
+        if turn.request.kind == "compact":
             return  # nothing was asked and nothing answered; `on_turn_start` was not called either
-        callback(
+        run_every_hook(
+            context.brain.hooks.after_turn,
             TurnEnd(
                 turn_id=turn.request.turn_id,
                 session_id=turn.request.session_id,
                 result=make_result(turn),
                 step_key=context.claim.step_key,
-            )
+            ),
         )

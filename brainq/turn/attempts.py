@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from brainq.brain.brain import Brain
+from brainq.brain.middleware import MiddlewareFailed, notify_hooks, run_hooks
 from brainq.contracts.callbacks import StreamChunk
 from brainq.contracts.claim import StepAttempt, StepOverBudget, TurnClaim
 from brainq.contracts.event import EventKind
@@ -144,6 +145,8 @@ class StepRunner:
             except PermitDeferred as later:
                 later.spends = account.close(later)
                 raise  # the turn lets go of its thread meanwhile
+            except MiddlewareFailed as failure:
+                return LoopEnd(middleware_end(failure), lost=account.close(failure))
             except ProviderError as failure:
                 spends = account.close(failure)
                 if not (failure.kind in RESTARTABLE_KINDS and failure.retryable and remaining):
@@ -196,7 +199,29 @@ class StepRunner:
         tail: TextTail,
         lost: Callable[[], bool],
     ) -> tuple[ModelReply, Spend]:
-        """One attempt's reply, and what it used. Raises ProviderError and TurnLost."""
+        """One attempt's reply, and what it used. Raises ProviderError, TurnLost and MiddlewareFailed."""
+        hooks, reply, failure = self._brain.hooks, None, None
+        if not (hooks.before_step or hooks.after_step):
+            return self._ask(claim, asking, request, account, tail, lost)
+        try:
+            run_hooks(hooks.before_step, claim.turn_id, request)
+            reply, spend = self._ask(claim, asking, request, account, tail, lost)
+            return reply, spend
+        except ProviderError as error:
+            failure = error
+            raise
+        finally:
+            notify_hooks(hooks.after_step, claim.turn_id, request, reply, failure)
+
+    def _ask(
+        self,
+        claim: TurnClaim,
+        asking: StepRequest,
+        request: ModelRequest,
+        account: AttemptAccount,
+        tail: TextTail,
+        lost: Callable[[], bool],
+    ) -> tuple[ModelReply, Spend]:
         provider, model, step = asking.setting.provider, asking.setting.model, request.step
         tell_retry = self._retry_publisher(claim, step, request.attempt)
         on_chunk = self._chunk_callback(claim, step, request.attempt)
@@ -237,17 +262,18 @@ class StepRunner:
         return publish
 
     def _chunk_callback(self, claim: TurnClaim, step: int, attempt: int) -> Callable[[str], None] | None:
-        callback = self._brain.callbacks.on_stream_chunk
-        if callback is None:
+        hooks = self._brain.hooks.on_chunk
+        if not hooks:
             return None
 
-        def publish(text: str) -> None:
-            try:
-                callback(StreamChunk(claim.turn_id, claim.session_id, step, attempt, text))
-            except Exception as failure:
-                log.error("on_stream_chunk raised", failure=failure, turn_id=claim.turn_id)
+        def notify(text: str) -> None:
+            notify_hooks(hooks, claim.turn_id, StreamChunk(claim.turn_id, claim.session_id, step, attempt, text))
 
-        return publish
+        return notify
+
+
+def middleware_end(failure: MiddlewareFailed) -> End:
+    return End(Ending.FAILED, StopReason.INTERNAL_ERROR, "a middleware failed", str(failure))
 
 
 def model_error_end(error: str) -> LoopEnd:

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 
 from brainq.brain.brain import Brain, StepChoice, StepInfo
 from brainq.brain.checks import checked_model, checked_options
+from brainq.brain.middleware import run_hooks
 from brainq.contracts.brain import PromptTemplate
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.claim import TurnClaim, TurnStart
@@ -195,7 +196,8 @@ class TurnStarter:
             trying(lambda: self._log_user(request, self._brain.redact_logs))
             if not view.flag:
                 self._log_ready(claim.turn_id)
-        self._call_back(setting.info)
+        if self._brain.hooks.before_turn:
+            run_hooks(self._brain.hooks.before_turn, claim.turn_id, setting.info)
         before = [] if _has_history(view) else self._history_before(claim, request, setting.earlier, trying)
         if request.kind == "review":
             # Its history is its own: what it begins with is copied into it.
@@ -210,15 +212,6 @@ class TurnStarter:
         if now - self._ready_logged_at >= READY_LOG_EVERY_S:
             self._ready_logged_at = now
             log.debug("no readiness flag waits: the turn is ready", turn_id=turn_id)
-
-    def _call_back(self, info: TurnInfo) -> None:
-        callback = self._brain.callbacks.on_turn_start
-        if callback is None:
-            return
-        try:
-            callback(info)
-        except Exception as failure:
-            log.error("on_turn_start raised", failure=failure, turn_id=info.turn_id)
 
     def _history_before(
         self, claim: TurnClaim, request: TurnRequest, earlier: int, trying: OutageRetry

@@ -9,6 +9,7 @@ from functools import partial
 
 from brainq.brain.brain import Brain
 from brainq.brain.brains import ByBrain
+from brainq.brain.middleware import MiddlewareFailed, notify_hooks
 from brainq.contracts.callbacks import PostToolUse
 from brainq.contracts.claim import NoClaim, TurnClaim
 from brainq.contracts.message import ToolCall
@@ -26,6 +27,7 @@ from brainq.observe.turn_spans import advance_span
 from brainq.ports.people import Brakes
 from brainq.ports.redis_calls import StopSignals
 from brainq.ports.redis_turns import Turns
+from brainq.turn.attempts import middleware_end
 from brainq.turn.auxiliary import AuxiliaryWork
 from brainq.turn.client_tools import turn_specs
 from brainq.turn.decide import (
@@ -62,6 +64,8 @@ class CoordinatorRuntime:
 
 def fault_end(failure: Exception) -> End:
     """The error names the exception's type and place, and nothing of what it says: that may be content."""
+    if isinstance(failure, MiddlewareFailed):
+        return middleware_end(failure)
     place = where_raised(failure)
     return End(
         Ending.FAILED,
@@ -105,8 +109,8 @@ log = logger("brainq.turn")
 def call_due_hooks(brain: Brain, turns: Turns, claim: TurnClaim, view: TurnView, trying: OutageRetry) -> None:
     """Call it for each of them, and note that it was. Who dies in between leaves them to the next owner. A hook that
     raises changes nothing."""
-    hook = brain.callbacks.on_post_tool_use
-    if hook is None or not view.hooks_due:
+    hooks = brain.hooks.after_call
+    if not hooks or not view.hooks_due:
         return
     specs = turn_specs(brain, view.request)
     for due in trying(partial(turns.due_hooks, claim, view.hooks_due)):
@@ -114,10 +118,7 @@ def call_due_hooks(brain: Brain, turns: Turns, claim: TurnClaim, view: TurnView,
         if spec is None:
             continue  # this brain has it no more
         call = ToolCall(id=due.call_id, name=due.tool, arguments=dict(due.arguments))
-        try:
-            hook(PostToolUse(claim.turn_id, claim.session_id, call, spec, due.outcome))
-        except Exception as failure:
-            log.error("on_post_tool_use raised", failure=failure, turn_id=claim.turn_id, call_id=due.call_id)
+        notify_hooks(hooks, claim.turn_id, PostToolUse(claim.turn_id, claim.session_id, call, spec, due.outcome))
     trying(partial(turns.hooks_done, claim, view.hooks_due))
 
 

@@ -172,7 +172,7 @@ def test_redis_is_waited_for_before_the_model_is_asked(stages: Callable[..., Sta
         stage.proxy.go_away()
         soon(stage.proxy.come_back)
 
-    object.__setattr__(stage.brain.callbacks, "on_turn_start", on_turn_start)
+    stage.brain.on_turn_start(on_turn_start)
     handle = stage.think({})
     result = stage.outside.finish(handle)
 

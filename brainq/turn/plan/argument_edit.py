@@ -43,7 +43,7 @@ def edited_call(
     args_hash, fingerprint = hashes_of(tool_name, canonical)
     lanes = lanes_of(tool.spec, given, session_id)
     return EditedCall(
-        call_json(given, args_hash, lanes, request, edited=True, hooked=brain.callbacks.on_post_tool_use is not None),
+        call_json(given, args_hash, lanes, request, edited=True, hooked=bool(brain.hooks.after_call)),
         args_hash,
         fingerprint if tool.spec.is_guarded else "",
         lanes,

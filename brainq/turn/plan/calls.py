@@ -6,11 +6,11 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from brainq.brain.brain import Brain
+from brainq.brain.middleware import check_call
 from brainq.contracts.call import ToolDenied
-from brainq.contracts.callbacks import PreToolHook
 from brainq.contracts.claim import PlannedCall
 from brainq.contracts.ids import call_id
 from brainq.contracts.message import Message, ToolCall
@@ -123,7 +123,7 @@ def judge_reply(brain: Brain, view: TurnView, step: int, reply: ModelReply) -> l
     facts = GateFacts(turn_id, session_id, ReplayControl(view.succeeded, view.write_epoch), view.blocked)
     calls = _with_own_ids(reply, step)
     tools = turn_specs(brain, view.request)
-    hook = cast("PreToolHook | None", brain.callbacks.on_pre_tool_use)  # a brain makes async ones plain
+    hook = partial(check_call, brain.hooks.check_call) if brain.hooks.check_call else None
     keys_of = partial(resource_keys, session_id=session_id)
     judged = judge_calls(calls[:MAX_CALLS_A_REPLY], facts, tools, hook, keys_of=keys_of)
     return judged + [_one_too_many(call, len(calls)) for call in calls[MAX_CALLS_A_REPLY:]]
@@ -220,7 +220,7 @@ def _planned_call(
     spec, tool = verdict.spec, brain.tools.get(verdict.spec.name)
     # A client's tool runs where no lane of ours reaches.
     lanes = () if spec.effect.is_read or tool is None else verdict.keys
-    hooked = brain.callbacks.on_post_tool_use is not None
+    hooked = bool(brain.hooks.after_call)
     return PlannedCall(
         id=verdict.call.id,
         tool=spec.name,
@@ -248,7 +248,7 @@ def call_json(
     hooked: bool = False,
 ) -> str:
     """What the worker that runs the call needs beside its ids. `edited`: a person changed the arguments;
-    `hooked`: the brain's `on_post_tool_use` is to hear how it ends."""
+    `hooked`: `on_post_tool_use`, or a middleware, is called when it ends."""
     spec: dict[str, object] = {"arguments": arguments, "hash": args_hash, "lanes": lanes}
     if request.cwd is not None:
         spec["cwd"] = request.cwd

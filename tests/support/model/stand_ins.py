@@ -10,6 +10,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+from brainq.brain.middleware import Hooks
 from brainq.contracts.call import ToolOutcome
 from brainq.contracts.claim import CallRef, FinalStepClaim
 from brainq.contracts.status import Effect
@@ -224,7 +225,7 @@ def _tool(name: str) -> SimpleNamespace:
 
 BRAIN: Any = SimpleNamespace(
     tools=SimpleNamespace(get=_tool),
-    callbacks=SimpleNamespace(on_post_tool_use=None),
+    hooks=Hooks(),
     name="brain",
     redact_logs=True,
     thinking="high",

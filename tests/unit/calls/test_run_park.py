@@ -23,7 +23,7 @@ from tests.unit.calls.fakes import REF, Rig
 def hooked(brain: Brain) -> list[Any]:
     """What the hook after a tool was told."""
     told: list[Any] = []
-    object.__setattr__(brain.callbacks, "on_post_tool_use", told.append)
+    brain.on_post_tool_use(told.append)
     return told
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Literal
 
+from brainq.brain.middleware import Hooks
 from brainq.contracts.claim import FinalStepClaim, NoClaim, NoFinalStepClaim
 from brainq.contracts.evaluation import JudgeCase, Judgement, RuntimeDecisionRecord
 from brainq.contracts.memory import MemoryItem, Observation, RecordedTurn
@@ -291,7 +292,9 @@ class LiveChain:
 
 def brain_with(**parts: Any) -> Any:
     """What steps ask of a brain."""
-    return SimpleNamespace(**({"memory": None, "prompts": {}, "judges": {}, "redact_logs": False} | parts))
+    return SimpleNamespace(
+        **({"memory": None, "prompts": {}, "judges": {}, "redact_logs": False, "hooks": Hooks()} | parts)
+    )
 
 
 def context(

@@ -1,0 +1,259 @@
+"""Middleware: objects of the user's own that are called around turns, steps, calls and finalizer steps."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Self
+
+from pydantic import JsonValue
+
+from brainq.contracts.callbacks import (
+    Callbacks,
+    Deny,
+    PostToolUse,
+    PreToolAnswer,
+    PreToolUse,
+    StreamChunk,
+    TurnEnd,
+    TurnInfo,
+)
+from brainq.contracts.message import ToolCall
+from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.tool import ToolSpec
+from brainq.errors import InvalidInput, ProviderError
+from brainq.observe.logs import logger
+from brainq.observe.tracebacks import where_raised
+from brainq.processes.bounded_call import call_within
+from brainq.processes.loop_thread import as_sync
+
+log = logger("brainq.middleware")
+
+# What middlewares are given, beside what callbacks are.
+
+
+@dataclass(frozen=True, slots=True)
+class CallStart:
+    """A call that a worker is about to start. `attempt` counts from 1; a higher one follows a lost worker."""
+
+    turn_id: str
+    session_id: str
+    call: ToolCall
+    spec: ToolSpec
+    attempt: int = 1
+    metadata: dict[str, JsonValue] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FinalStepInfo:
+    """One try of a finalizer step. `step_key` is the same at every try, and no other turn's step has it."""
+
+    turn_id: str
+    session_id: str
+    name: str
+    tries: int
+    step_key: str
+
+
+class Middleware:
+    """Called around the work on a brain's turns: subclass it, and override what is needed, with `def` or `async def`.
+
+    Methods run in brainq's workers. Those before run in the order of `Brain(middleware=[...])`, those after in the
+    reverse order. What a `before_*` of a turn, step or call raises stops it with an error that names the method; what
+    an `after_*` raises is logged, for what it reports has happened.
+    """
+
+    def before_turn(self, turn: TurnInfo) -> None:
+        """A turn begins. Raising fails the turn."""
+
+    def after_turn(self, end: TurnEnd) -> None:
+        """A turn is over, and its result is out. Raising has it called again later, with the same `step_key`."""
+
+    def before_step(self, request: ModelRequest) -> None:
+        """The model is about to be asked: one attempt at a step. Raising fails the turn; the model is not asked."""
+
+    def on_chunk(self, chunk: StreamChunk) -> None:
+        """A piece of the reply's text came."""
+
+    def after_step(self, request: ModelRequest, reply: ModelReply | None, failure: ProviderError | None) -> None:
+        """The model has replied, or failed. Both are None for an attempt that nobody waits for any more."""
+
+    def check_call(self, call: PreToolUse) -> PreToolAnswer:
+        """The model asks for a call. None allows it, `Deny` refuses it, a dict replaces its arguments. Raising denies
+        the call."""
+
+    def before_call(self, call: CallStart) -> None:
+        """A worker is about to start a call's function. Raising fails the call, and its function is not called."""
+
+    def after_call(self, call: PostToolUse) -> None:
+        """A call that had started has ended, with its outcome. It may be called again with the same `call_key`."""
+
+    def before_final_step(self, step: FinalStepInfo) -> None:
+        """A finalizer step is about to run. It cannot be stopped, and waits 0.2 s at most."""
+
+    def after_final_step(self, step: FinalStepInfo, failure: Exception | None) -> None:
+        """A try of a finalizer step is over. The chain waits 0.2 s at most."""
+
+
+METHODS = tuple(name for name in vars(Middleware) if not name.startswith("_"))
+
+_CALLBACK_OF = {
+    "before_turn": "on_turn_start",
+    "after_turn": "on_turn_end",
+    "on_chunk": "on_stream_chunk",
+    "check_call": "on_pre_tool_use",
+    "after_call": "on_post_tool_use",
+}
+
+
+class MiddlewareFailed(Exception):
+    """A middleware raised where that stops the work. Says which and where, and nothing of what it said."""
+
+
+# The methods that there are to call: by name, in their order.
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """One method of one middleware, or one callback.
+
+    label      such as `Audit.before_call`, for errors
+    may_stop   False: what it raises is logged
+    """
+
+    label: str
+    function: Callable[..., Any]
+    may_stop: bool = True
+
+    def log_failure(self, failure: Exception, turn_id: str) -> None:
+        log.error(f"{self.label} raised", failure=failure, turn_id=turn_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Of each method, those who have it. A brain without middleware and callbacks has empty tuples."""
+
+    before_turn: tuple[Hook, ...] = ()
+    after_turn: tuple[Hook, ...] = ()
+    before_step: tuple[Hook, ...] = ()
+    on_chunk: tuple[Hook, ...] = ()
+    after_step: tuple[Hook, ...] = ()
+    check_call: tuple[Hook, ...] = ()
+    before_call: tuple[Hook, ...] = ()
+    after_call: tuple[Hook, ...] = ()
+    before_final_step: tuple[Hook, ...] = ()
+    after_final_step: tuple[Hook, ...] = ()
+
+    @classmethod
+    def of(cls, middlewares: Iterable[Middleware], callbacks: Callbacks) -> Self:
+        """The callbacks are the last: the nearest to the work."""
+        middlewares = tuple(middlewares)
+        found = {name: _hooks_of(name, middlewares, callbacks) for name in METHODS}
+        return cls(**{name: hooks[::-1] if name.startswith("after_") else hooks for name, hooks in found.items()})
+
+
+def _hooks_of(name: str, middlewares: Iterable[Middleware], callbacks: Callbacks) -> tuple[Hook, ...]:
+    hooks = [
+        Hook(f"{type(middleware).__name__}.{name}", as_sync(getattr(middleware, name)))
+        for middleware in middlewares
+        if getattr(type(middleware), name) is not getattr(Middleware, name)
+    ]
+    callback = getattr(callbacks, _CALLBACK_OF.get(name, ""), None)
+    if callback is not None:
+        hooks.append(Hook(_CALLBACK_OF[name], callback, may_stop=False))
+    return tuple(hooks)
+
+
+def checked_middleware(given: Iterable[Middleware]) -> tuple[Middleware, ...]:
+    """Raises InvalidInput for what is not a Middleware, and for a method that does not exist."""
+    found = tuple(given)
+    for middleware in found:
+        if not isinstance(middleware, Middleware):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput("middleware", f"{middleware!r} is not a Middleware; give an object of a subclass of it")
+        unknown = [
+            name
+            for name in dir(middleware)
+            if name.startswith(("before_", "after_", "on_", "check_")) and name not in METHODS
+        ]
+        if unknown:
+            known = ", ".join(METHODS)
+            raise InvalidInput("middleware", f"{type(middleware).__name__} has {unknown[0]}; the methods are {known}")
+        for name in METHODS:
+            if inspect.isasyncgenfunction(getattr(middleware, name)):
+                label = f"{type(middleware).__name__}.{name}"
+                raise InvalidInput("middleware", f"{label} is an async generator; use def or async def")
+    return found
+
+
+# Calling them.
+
+OBSERVERS_S = 0.2  # so long a finalizer step waits for all methods before or after it: results wait for three steps
+
+
+def run_hooks(hooks: tuple[Hook, ...], turn_id: str, *given: Any) -> None:
+    """Call each. Raises MiddlewareFailed for the first that raises; those after it are not called."""
+    for hook in hooks:
+        try:
+            hook.function(*given)
+        except Exception as failure:
+            hook.log_failure(failure, turn_id)
+            if hook.may_stop:
+                raise MiddlewareFailed(_failure_text(hook, failure)) from failure
+
+
+def notify_hooks(hooks: tuple[Hook, ...], turn_id: str, *given: Any) -> None:
+    """Call each; what one raises is logged, and the others are called all the same."""
+    for hook in hooks:
+        try:
+            hook.function(*given)
+        except Exception as failure:
+            hook.log_failure(failure, turn_id)
+
+
+def notify_hooks_in_time(hooks: tuple[Hook, ...], turn_id: str, *given: Any) -> None:
+    """As `notify_hooks`; all are waited for OBSERVERS_S at most, and go on in a thread of their own."""
+    if not hooks:
+        return
+    try:
+        call_within(OBSERVERS_S, hooks[0].label, lambda: notify_hooks(hooks, turn_id, *given))
+    except TimeoutError as failure:
+        hooks[0].log_failure(failure, turn_id)
+
+
+def run_every_hook(hooks: tuple[Hook, ...], *given: Any) -> None:
+    """Call each, and then raise what the first that failed has raised."""
+    failures: list[Exception] = []
+    for hook in hooks:
+        try:
+            hook.function(*given)
+        except Exception as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
+
+
+def check_call(hooks: tuple[Hook, ...], use: PreToolUse) -> Any:
+    """The answer to a call that a model asks for: the first `Deny`, else the arguments as the last one wants them, else
+    None. Each is shown the arguments as those before it want them. Raises what one raises."""
+    answer: Any = None
+    for hook in hooks:
+        try:
+            found: Any = hook.function(use)
+        except Exception as failure:
+            hook.log_failure(failure, use.turn_id)
+            raise
+        if isinstance(found, Deny):
+            return found
+        if found is None:
+            continue
+        if not isinstance(found, dict):
+            return found  # the gate denies it: it is no answer
+        answer = found
+        use = PreToolUse(use.turn_id, use.session_id, use.call.model_copy(update={"arguments": found}), use.spec)
+    return answer
+
+
+def _failure_text(hook: Hook, failure: Exception) -> str:
+    place = where_raised(failure)
+    return f"the middleware {hook.label} raised {type(failure).__name__}" + (f" at {place}" if place else "")
