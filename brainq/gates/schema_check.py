@@ -43,6 +43,12 @@ MAX_SUBSCHEMAS = 5_000
 
 _MAX_SHOWN_CHARS = 300
 
+MAX_UNEVALUATED = 3
+"""So many `unevaluated*` may look at one part of a value: each holds it to all schemas below once more."""
+
+_UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
+_IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
+_IN_PLACE = ("not", "if", "then", "else")
 _DYNAMIC = ("$dynamicRef", "$recursiveRef")
 
 
@@ -58,7 +64,7 @@ def schema_problem(schema: Mapping[str, Any], sizes: PatternSizes | None = None)
 
     sizes   what the patterns of schemas that come with it compiled to; None: it comes alone
 
-    Raises LostReference.
+    Raises UnresolvedReference.
     """
     if (size := schema_size(schema)) > MAX_SUBSCHEMAS:
         return f"it has {size:,} parts; at most {MAX_SUBSCHEMAS:,} are checked, so split or simplify it"
@@ -115,7 +121,32 @@ class _SchemaWalk:
                 if problem := self._problem_of_target(reference, target):
                     return problem
                 waiting.append(target)
+        return self._unevaluated_problem()
+
+    def _unevaluated_problem(self) -> str:
+        waiting = [(part, 0) for part in subschemas(self._root)]
+        most: dict[int, int] = {}  # of the schemas that hold a part of the value to this one, and itself
+        while waiting:
+            part, above = waiting.pop()
+            here = above + (not _UNEVALUATED.isdisjoint(part))
+            if here > MAX_UNEVALUATED:
+                return (
+                    f"more than {MAX_UNEVALUATED} unevaluatedProperties or unevaluatedItems in it look at one part of "
+                    "a value, one within another; keep the outermost, or use additionalProperties"
+                )
+            if here > most.get(id(part), -1):
+                most[id(part)] = here
+                waiting += [(inner, here) for inner in self._held_in_place(part)]
         return ""
+
+    def _held_in_place(self, part: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """The schemas that the same part of a value is held to."""
+        inner: list[Any] = [part.get(word) for word in _IN_PLACE]
+        inner += [choice for word in _IN_PLACE_LISTS for choice in part.get(word, ())]
+        inner += part.get("dependentSchemas", {}).values()
+        if "$ref" in part:
+            inner.append(self._target(part["$ref"]))
+        yield from (schema for schema in inner if isinstance(schema, Mapping))
 
     def _problem_here(self, part: Mapping[str, Any]) -> str:
         for word in _DYNAMIC:

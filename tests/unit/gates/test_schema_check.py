@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from brainq.gates.schema_check import MAX_SUBSCHEMAS, PatternSizes, UnresolvedReference, schema_problem
+from brainq.gates.schema_check import MAX_SUBSCHEMAS, MAX_UNEVALUATED, PatternSizes, UnresolvedReference, schema_problem
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,37 @@ def test_what_is_wrong_with_a_schema_is_said(schema: dict[str, Any], words: str)
 def test_a_reference_that_leads_out_of_the_schema_is_lost(reference: str) -> None:
     with pytest.raises(UnresolvedReference, match=r"#|:"):
         schema_problem({"allOf": [{"$ref": reference}]})
+
+
+def unevaluated(depth: int, word: str, under: str) -> dict[str, Any]:
+    schema: dict[str, Any] = {"properties": {"a": {}}}
+    for _ in range(depth):
+        schema = {under: schema if under == "not" else [schema], word: False}
+    return schema
+
+
+@pytest.mark.parametrize("word", ["unevaluatedProperties", "unevaluatedItems"])
+@pytest.mark.parametrize("under", ["allOf", "anyOf", "oneOf", "not"])
+def test_unevaluated_within_unevaluated_is_bounded(word: str, under: str) -> None:
+    """The time to look for what is unevaluated grows with each one within another by a factor."""
+    assert schema_problem(unevaluated(MAX_UNEVALUATED, word, under)) == ""
+    assert "keep the outermost" in schema_problem(unevaluated(MAX_UNEVALUATED + 1, word, under))
+
+
+def test_unevaluated_is_found_through_references_and_not_in_parts_of_the_value() -> None:
+    chain: dict[str, Any] = {
+        f"d{at}": {"$ref": f"#/$defs/d{at + 1}", "unevaluatedProperties": False} for at in range(MAX_UNEVALUATED)
+    }
+    last = f"d{MAX_UNEVALUATED}"
+    assert schema_problem({"$defs": {**chain, last: {}}, "$ref": "#/$defs/d0"}) == ""
+    found = schema_problem({"$defs": {**chain, last: {"unevaluatedProperties": False}}, "$ref": "#/$defs/d0"})
+    assert "keep the outermost" in found
+    below: dict[str, Any] = {}
+    for _ in range(10):
+        below = {"properties": {"a": below}, "unevaluatedProperties": False}
+    assert schema_problem(below) == ""
+    itself = {"$defs": {"n": {"allOf": [{"$ref": "#/$defs/n"}], "unevaluatedItems": False}}, "$ref": "#/$defs/n"}
+    assert "keep the outermost" in schema_problem(itself)
 
 
 def test_places_that_hold_one_another_are_not_checked_again_and_again() -> None:
