@@ -27,18 +27,11 @@ from brainq.observe.turn_spans import judge_span
 from brainq.ports.sql import JudgementRows
 from brainq.processes.bounded_call import call_within
 
-# What a judge reads of a turn. Pure.
-
 MOST_RESULT_CHARS = 2_000  # of one tool result
-
 MOST_MESSAGE_CHARS = 8_000  # of any other message, of the question, and of the answer
-
 MOST_TRANSCRIPT_CHARS = 40_000
-
 MOST_FACTS = 50
-
 MOST_FACT_CHARS = 1_000
-
 _NOTE_KEYS = ("text", "excerpt")
 
 
@@ -113,9 +106,6 @@ def _row_texts(rows: Any, keys: tuple[str, ...]) -> Iterator[str]:
             yield text
 
 
-# What a brain's turns are judged with.
-
-
 @dataclass(frozen=True, slots=True)
 class JudgeRuntime:
     """All that differs between the judging of one brain's turns and of another's.
@@ -132,12 +122,8 @@ class JudgeRuntime:
     price: Price = unknown_price
 
 
-# JudgeRunner: what a worker does with one doorbell of `brainq.judges`.
-
 log = logger("brainq.finalize")
-
 JUDGE_LIMIT_S = 60.0  # one judge, one turn; a model is given less, so that its fallback still has time
-
 MOST_ERROR_CHARS = 2_000
 
 NO_CONTENT = (

@@ -19,9 +19,7 @@ from brainq.observe.logs import logger
 # score of theirs (`method="rules"`) is for trends over many turns, not for a verdict on one.
 
 SUPPORTED = 0.5  # of a sentence's terms must be in one piece of evidence
-
 _EVIDENCE_ROLE = "[tool] "
-
 _QUOTE_CHARS = 120
 
 
@@ -99,12 +97,8 @@ def _rule_judgement(score: float, reason: str) -> Judgement:
     return Judgement(score=round(min(1.0, max(0.0, score)), 4), reason=reason, method="rules")
 
 
-# A judge that asks a model.
-
 log = logger("brainq.finalize")
-
 TIMEOUT_S = 45.0
-
 _MOST_REASON_CHARS = 1_000
 
 FAITHFULNESS = """Score how faithful `answer` is to its evidence: `relevant_facts` and the [tool] lines of `transcript`.
@@ -200,8 +194,6 @@ def read_score(text: str) -> tuple[float, str]:
         raise ProviderError("the judge's reason must be a text", kind="malformed", retryable=False)
     return float(score), cut(" ".join(reason.split()), _MOST_REASON_CHARS)
 
-
-# Judges by their names: the brain's own, and the two that are shipped.
 
 SHIPPED_NAMES = ("faithfulness", "relevance")
 

@@ -19,7 +19,6 @@ from brainq.memory.words import cut, is_stop_word, sentences
 # J. Kogan (eds.), Text Mining: Applications and Theory, Wiley 2010, pp. 1-20.
 
 LONGEST_PHRASE = 4  # words; RAKE's known weakness is that long phrases score high merely for their length
-
 _PIECE = re.compile(r"\w+(?:[-'\N{RIGHT SINGLE QUOTATION MARK}.]\w+)*|[^\w\s]|\n")
 
 # Words that say what the user wants done, not what it is about; RAKE's authors, too, fit the stop list to the field.
@@ -63,16 +62,10 @@ def _candidates(text: str) -> list[tuple[str, ...]]:
     return found
 
 
-# What a turn taught about its session's subject, by rules: topics, sources, and what stayed open.
-
 MOST_TOPICS = 5
-
 MOST_SOURCES = 16  # as many as a result carries: eight local, eight of the web
-
 _MOST_CHARS = 300
-
 _READ_CHARS = 4_000  # of the message: a subject is named early, the rest is material
-
 _CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|`[^`\n]*`|\b\w{1,20}://\S+", re.DOTALL)
 # About the answer as a whole, so looked for in its first sentences only: "I could not find a cheaper one" in the
 # middle of an answer leaves nothing open.

@@ -14,7 +14,6 @@ from brainq.models.auxiliary import AuxiliaryModel, read_json_object
 from brainq.observe.logs import logger
 
 log = logger("brainq.finalize")
-
 TIMEOUT_S = 30.0
 _MOST_MESSAGE_CHARS = 8_000
 _MOST_ANSWER_CHARS = 4_000

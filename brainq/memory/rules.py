@@ -29,11 +29,8 @@ _SECRET_KEY = re.compile(
 )
 # Cards, accounts, social security.
 _SECRET_NUMBER = re.compile(r"\d(?:[ -]?\d){12,}|\b\d{3}-\d{2}-\d{4}\b|\b[A-Z]{2}\d{2}(?: ?[0-9A-Z]{4}){3,}")
-
 _URL = re.compile(r"\b\w{1,20}://\S+|\bwww\.\S+")
-
 _TOKEN = re.compile(r"[^\s,;:=\"'`()<>\[\]{}]{8,}")
-
 _LONG = 20
 
 
@@ -60,11 +57,8 @@ def _is_random(token: str) -> bool:
 # For more than this bring a `MemoryExtractor` of your own, or let the model do it.
 
 MAX_ITEMS = 8  # a turn
-
 MAX_ITEM_CHARS = 300  # of one item; a longer sentence is a story, not a fact
-
 MAX_READ_CHARS = 20_000  # of one message; what follows is pasted, most likely
-
 _INTRODUCTION = "The user said: "
 
 # Code, quotes and tags begin what may be another's; so does a line that announces something below it.
@@ -89,7 +83,6 @@ _UNSURE = re.compile(
 )
 # What was so, before what is so now.
 _FORMER = re.compile(r"I (?:no longer|used to|don't|do not)\b[^,;]{0,200}[,;] (?:(?:but|and|now) )*", re.IGNORECASE)
-
 _DAY = r"(?:day|morning|evening|night|week|month|year|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
 
 _SHAPE_TEXTS: tuple[tuple[MemoryKind, str], ...] = (

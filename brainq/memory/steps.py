@@ -15,8 +15,6 @@ from brainq.finalize.steps import StepContext
 from brainq.models.costs import call_spends, record_calls
 from brainq.processes.bounded_call import call_within
 
-# What of the turn is worth remembering.
-
 EXTRACT_LIMIT_S = 60.0  # a model's 30 s and what follows when it used them up
 
 
@@ -55,8 +53,6 @@ def _extract(extractor: MemoryExtractor, turn: RecordedTurn, limit_s: float) -> 
             raise TypeError(f"extract_turn returned a {type(item).__name__}; it must return MemoryItems")
     return found
 
-
-# What the turn taught.
 
 OBSERVE_LIMIT_S = 60.0
 
@@ -97,9 +93,6 @@ def _observe(
     return found
 
 
-# Which judges a turn gets. Pure.
-
-
 def schedule_prompt_judges(turn: EndedTurn, prompts: Mapping[str, PromptTemplate]) -> tuple[str, ...]:
     """The judges that the turn's prompt template names, each once, in its order.
 
@@ -111,9 +104,6 @@ def schedule_prompt_judges(turn: EndedTurn, prompts: Mapping[str, PromptTemplate
         return ()
     template = prompts.get(turn.request.prompt_id or "")
     return () if template is None else tuple(dict.fromkeys(name for name in template.judges if name.strip()))
-
-
-# Asking for the turn to be judged.
 
 
 class ScheduleJudges:

@@ -17,9 +17,7 @@ _STOP_LIST = """
 """
 
 STOP_WORDS = frozenset(_STOP_LIST.split())
-
 _WORD = re.compile(r"[^\W_]+(?:['\N{RIGHT SINGLE QUOTATION MARK}.][^\W_]+)*")
-
 _END = re.compile(r"(?<=[.!?;])[\"'\N{RIGHT DOUBLE QUOTATION MARK})\]]*\s+")
 
 _ABBREVIATION = re.compile(
@@ -27,7 +25,6 @@ _ABBREVIATION = re.compile(
 )
 
 _LOOK_BACK = 24  # characters before it; a long text is not read again at each sentence
-
 _BULLET = re.compile(r"^\s*(?:[-*+\N{BULLET}]|\d{1,3}[.)])\s+")
 
 

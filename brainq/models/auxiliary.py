@@ -69,13 +69,7 @@ class AuxiliaryModel:
             chat.reply(reply)
             by = reply.answered_by or AnsweredBy(provider=self.provider.name, model=self.model)
             record.answered(reply, cost_usd(by.provider, by.model, reply.usage))
-        if reply.finish is not FinishKind.WHOLE:
-            raise ProviderError(
-                f"the model's reply is not whole: {reply.finish_reason}", kind="malformed", retryable=False
-            )
-        if not reply.text.strip():
-            raise ProviderError("the model's reply was empty", kind="malformed", retryable=False)
-        return reply
+        return _require_text(reply)
 
     def _metered_reply(self, request: ModelRequest) -> ModelReply:
         """The reply; what it used, and what was lost on the way, is noted."""
@@ -96,6 +90,14 @@ class AuxiliaryModel:
                 raise
             record_call(AuxiliaryCall(self.provider, self.model, reply, bill.close(reply)))
             return reply
+
+
+def _require_text(reply: ModelReply) -> ModelReply:
+    if reply.finish is not FinishKind.WHOLE:
+        raise ProviderError(f"the model's reply is not whole: {reply.finish_reason}", kind="malformed", retryable=False)
+    if not reply.text.strip():
+        raise ProviderError("the model's reply was empty", kind="malformed", retryable=False)
+    return reply
 
 
 def read_json_object(text: str) -> dict[str, Any]:

@@ -1,6 +1,4 @@
-"""Costs of model calls: prices, what a call used and costs at most, and a record of the calls beside a turn's
-steps.
-"""
+"""Costs of model calls: prices, what a call used and costs at most, and a record of the calls beside a turn's steps."""
 
 from __future__ import annotations
 
@@ -18,9 +16,7 @@ from brainq.models.base import Provider, members_of
 # What a reply cost, from the price list of genai-prices (extra `brainq[costs]`).
 
 MAX_UNKNOWN_MODELS = 10_000
-
 _PRICE_LIST_NAMES = {"openai-responses": "openai", "bedrock": "aws", "google-cloud": "google", "xai": "x-ai"}
-
 _unknown_models: set[tuple[str, str]] = set()
 
 
@@ -66,9 +62,6 @@ def _price_list() -> Any:
         return None
 
 
-# The auxiliary model calls that a piece of code made: reflections, extraction, judging.
-
-
 @dataclass(frozen=True, slots=True)
 class AuxiliaryCall:
     """One call: its model, the reply (None: it failed), and requests for it that broke off."""
@@ -98,9 +91,6 @@ def record_call(call: AuxiliaryCall) -> None:
     meter = _call_record.get()
     if meter is not None:
         meter.append(call)
-
-
-# What a model call used, and what it costs at most, as it is charged to the turn.
 
 
 def reply_spend(kind: SpendKind, step: int, provider: Provider, model: str, reply: ModelReply, price: Price) -> Spend:

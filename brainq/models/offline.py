@@ -27,19 +27,8 @@ SELF_DESCRIPTION = (
 )
 
 _WORD = re.compile(r"\"[^\"]*\"|'[^']*'|-?\d+(?:\.\d+)?|[^\W\d][\w-]*|[,.;:!?]")
-_SMALL_NUMBERS = {
-    "zero": 0,
-    "one": 1,
-    "two": 2,
-    "three": 3,
-    "four": 4,
-    "five": 5,
-    "six": 6,
-    "seven": 7,
-    "eight": 8,
-    "nine": 9,
-    "ten": 10,
-}
+_NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_SMALL_NUMBERS = {word: number for number, word in enumerate(_NUMBER_WORDS)}
 _STOPS = frozenset(",.;:!?")
 _END_WORDS = _STOPS | {
     *("and", "as", "at", "because", "by", "for", "if", "in", "into", "on"),

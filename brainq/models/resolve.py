@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib import import_module
 from importlib.util import find_spec
 
 from brainq.errors import InvalidInput, SetupError
@@ -50,35 +51,11 @@ ProviderFactory = Callable[[], Provider]
 _ENVIRONMENT = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_CHAT_ROLES", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
 
 
-def _openai() -> Provider:
-    from brainq.models.openai.chat_provider import OpenAIProvider
+def _lazy(module: str, name: str, *arguments: str) -> ProviderFactory:
+    """A factory that imports its module at its first use."""
 
-    return OpenAIProvider()
-
-
-def _openai_responses() -> Provider:
-    from brainq.models.openai.responses_provider import OpenAIResponsesProvider
-
-    return OpenAIResponsesProvider()
-
-
-def _anthropic() -> Provider:
-    from brainq.models.anthropic.provider import AnthropicProvider
-
-    return AnthropicProvider()
-
-
-def _offline() -> Provider:
-    from brainq.models.offline import offline_model
-
-    return offline_model()
-
-
-def _by_pydantic_ai(system: str) -> ProviderFactory:
     def make() -> Provider:
-        from brainq.models.pydantic_ai.provider import PydanticAIProvider
-
-        return PydanticAIProvider(system)
+        return getattr(import_module(f"brainq.models.{module}"), name)(*arguments)
 
     return make
 
@@ -93,12 +70,15 @@ _VENDOR_BY_PREFIX = {
 }
 
 _lock = threading.Lock()
-_VENDORS: dict[str, ProviderFactory] = {"openai": _openai, "anthropic": _anthropic}
+_VENDORS: dict[str, ProviderFactory] = {
+    "openai": _lazy("openai.chat_provider", "OpenAIProvider"),
+    "anthropic": _lazy("anthropic.provider", "AnthropicProvider"),
+}
 _factories: dict[str, ProviderFactory] = {
     **_VENDORS,
-    "openai-responses": _openai_responses,
-    "offline": _offline,
-    **{system: _by_pydantic_ai(system) for system in (*SERVICES, ANY_SERVICE)},
+    "openai-responses": _lazy("openai.responses_provider", "OpenAIResponsesProvider"),
+    "offline": _lazy("offline", "offline_model"),
+    **{name: _lazy("pydantic_ai.provider", "PydanticAIProvider", name) for name in (*SERVICES, ANY_SERVICE)},
 }
 _instances: dict[str, tuple[tuple[str | None, ...], Provider]] = {}
 

@@ -13,12 +13,8 @@ from brainq.contracts.message import Message, Reasoning, ToolCall
 from brainq.contracts.model_options import ModelOptions
 from brainq.text.surrogates import clean, clean_json
 
-# Tool calls on the wire: arguments as text or object, and ids that stay unique in one request.
-
 UNPARSED = "_unparsed"
-
 MAX_NAME_CHARS = 64  # of a tool, as the strictest service takes it; ours are no longer
-
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -95,10 +91,7 @@ class NumberedIds(WireIds):
         return f"call{len(self._used) + 1:05}"
 
 
-# What of a message's reasoning is sent back.
-
 EARLIER_REASONING = "earlier reasoning"
-
 """What a request is sent without, once, where its service does not take it back: it was signed for another account,
 or the conversation before it has changed."""
 
@@ -108,9 +101,6 @@ def replayable_reasoning(message: Message, wire: str, model: str | None) -> tupl
     if model is None or not message.reasoning:
         return ()
     return tuple(thought for thought in message.reasoning if thought.wire == wire and thought.model == model)
-
-
-# Headers and parameters of a service's own, which only code may give.
 
 
 def with_extra_parameters(body: dict[str, Any], options: ModelOptions) -> dict[str, Any]:

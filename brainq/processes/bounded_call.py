@@ -18,7 +18,6 @@ from queue import Empty, LifoQueue, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
-
 MAX_IDLE_THREADS = 32
 _idle: LifoQueue[_WorkerThread]
 

@@ -16,10 +16,8 @@ from brainq.processes.child import FrameLostError, SocketChild, receive_frame, s
 from brainq.processes.guard import ProcessGuard
 
 START_S = 60.0  # for what the brain's module does when it is imported, too
-
 _HELLO = 0  # the number of its first frame
 _MAIN = "brainq.wiring.quarantine_child:main"
-
 Frame = dict[str, Any]
 
 

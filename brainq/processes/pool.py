@@ -19,7 +19,6 @@ from brainq.processes.parent import ChildProcess
 MAX_MEMBERS = 16  # turns in one process
 FILL_FIRST = 4  # so many share one before another is started, which costs a second or two of CPU
 IDLE_PROCESSES = 1  # kept for the next suspect
-
 StartProcess = Callable[[Callable[[str], object]], ChildProcess]
 """Starts a process, and calls its argument with how it died."""
 

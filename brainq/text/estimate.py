@@ -27,21 +27,13 @@ from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.tool import ToolSpec
 
 CHARS_PER_TOKEN = 4
-
 JSON_CHARS_PER_TOKEN = 2.8
-
 BYTES_PER_TOKEN_ELSEWHERE = 3
-
 TOKENS_PER_MESSAGE = 4
-
 TOKENS_PER_IMAGE = 1_600
-
 TOKENS_PER_PAGE = 2_250
-
 BYTES_PER_PAGE = 50_000
-
 TOKENS_OF_NAME = 30  # the note for a file that is not shown
-
 _JSON = re.compile(r"\{\s*\"|\[\s*[\[{\"]")
 
 
@@ -139,8 +131,6 @@ def _json(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
-# Which files are text.
-
 _TEXTS = frozenset(
     {
         "application/json",
@@ -160,9 +150,6 @@ _TEXTS = frozenset(
 def is_text(media_type: str) -> bool:
     """Whether the bytes are text that a model may read as it is."""
     return media_type.startswith("text/") or media_type in _TEXTS or media_type.endswith(("+json", "+xml"))
-
-
-# Tokens of a reply that is still being written, piece by piece.
 
 
 @dataclass(slots=True)

@@ -21,14 +21,9 @@ from brainq.text.surrogates import clean
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.results import ToolError
 
-# File changes that a tool reports: what files held before and after.
-
 MAX_CHANGES = 200
-
 MAX_CHANGE_CHARS = 1_000_000
-
 MAX_TOO_LARGE = 1_000
-
 MAX_PATH_CHARS = 4_096
 
 
@@ -84,12 +79,8 @@ class ChangeCollector:
             self.kept.append(FileChange(change.path, too_large=True))
 
 
-# What a running tool is given besides its arguments.
-
 READY_POLL_S = 0.2
-
 _TOKEN_NOT_STORED = "What runs this tool could not note the token of the call just now. That is no fault of the call's."
-
 log = logger("brainq.tools")
 
 
@@ -130,28 +121,6 @@ class RunContext:
     give_token      notes that the call gives a new token away; returns the one to give
     on_progress     called with each `progress` at once; None: the call's heartbeat reads the newest
     """
-
-    __slots__ = (
-        "_collected",
-        "_give_token",
-        "_giving",
-        "_is_ready",
-        "_lock",
-        "_on_progress",
-        "_outside_token",
-        "_sealed",
-        "attempt",
-        "brain",
-        "budget",
-        "call_id",
-        "cwd",
-        "metadata",
-        "newest_progress",
-        "session_id",
-        "step",
-        "token",
-        "turn_id",
-    )
 
     def __init__(
         self,

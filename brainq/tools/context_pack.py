@@ -12,10 +12,7 @@ from pydantic import ValidationError
 from brainq.contracts.memory import RetrievedMemory
 from brainq.text.surrogates import clean
 
-# The context pack: a JSON object, and the preferences that join it. Pure.
-
 Pack = dict[str, Any]
-
 PREFERENCES = "preferences"
 
 
@@ -88,10 +85,7 @@ def _without_repeats(entries: Sequence[Any]) -> list[Any]:
     return kept
 
 
-# What the opening wave brought: memory, and the context pack with the preferences found in memory.
-
 MEMORY_TOOL = "retrieve_for_context"  # the call's name in the trace; no model sees it
-
 NO_MEMORY = RetrievedMemory()
 
 

@@ -17,7 +17,6 @@ from brainq.errors import InvalidInput, ToolSchemaError
 MAX_KEY_CHARS = 200
 SESSION = "session"
 _FORMATTER = Formatter()
-
 Schema = Mapping[str, Any]
 
 

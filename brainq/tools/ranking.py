@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from brainq.tools.sentence_model import Array, SentenceModel
 
 
-# The words that a query and a tool's text are compared by.
-
 _STOP_TEXT = """
 a about after all also an and any are as at be been but by can could did do does for from get got had has have
 he her hi his how i if im in into is it its ive just let like me my need no not now of ok okay on one or our
@@ -32,15 +30,10 @@ use used want was we were what when where which who will with would yes you your
 """
 
 STOPWORDS = frozenset(_STOP_TEXT.split())
-
 """Function words and courtesies of English. They say nothing of a tool, and long descriptions are full of them."""
-
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-
 _WORD = re.compile(r"[^\W_]+")
-
 _UNSPACED = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-
 _SCRIPT_RUNS = re.compile(f"([{_UNSPACED}]+)|([^{_UNSPACED}]+)")
 
 
@@ -78,10 +71,7 @@ def _unspaced_words(word: str) -> list[str]:
     return found
 
 
-# What was built from a set of tool specs, kept while the same specs come again.
-
 Built = TypeVar("Built")
-
 MAX_CACHED_SETS = 8  # a process serves one brain; a few sets more, for brains whose tools come and go
 
 
@@ -112,17 +102,12 @@ class SpecCache(Generic[Built]):
             return found[1]
 
 
-# How near each tool is to a text. The default ranking needs nothing but Python.
-
 K1 = 2.0  # how fast repeating a word stops to count; Robertson & Zaragoza find 1.2 to 2 good
-
 B = 0.75  # how much a long description is discounted; 0: not at all, 1: in full
-
 NAME_WEIGHT = 3  # a word of the name counts as that many in the description
 
 
 Postings = Mapping[str, Sequence[tuple[int, float]]]
-
 """word -> (place of a tool, what the word adds to its score), where that is not 0."""
 
 
@@ -209,9 +194,7 @@ INSTALL_HINT = (
 )
 
 COSINE_WEIGHT = 30.0  # points of BM25 that a cosine of 1 counts; 20 to 45 do equally well
-
 MAX_CACHED_TEXTS = 512
-
 WORD_RANKER = Bm25Ranker()
 
 
@@ -286,9 +269,6 @@ def _load_model(directory: Path) -> SentenceModel:
             f"no BERT-like sentence model in {str(directory)!r} ({type(error).__name__}: {error}); it needs "
             "config.json, tokenizer.json and model.safetensors"
         ) from error
-
-
-# The rankings a Selection can name.
 
 
 def require_ranking(selection: Selection | None, tools: Collection[str]) -> None:

@@ -1,6 +1,4 @@
-"""What a tool may return beside a plain value, and raise: Partial, Pending, WithFiles, ToolError,
-OutcomeUnknown.
-"""
+"""What a tool may return beside a plain value, and raise: Partial, Pending, WithFiles, ToolError, OutcomeUnknown."""
 
 from __future__ import annotations
 
@@ -11,8 +9,6 @@ from typing import Any, cast
 
 from brainq.contracts.file import MAX_FILE_BYTES, File
 from brainq.errors import InvalidInput
-
-# What a tool raises to describe a failed call in its own words.
 
 
 class ToolError(Exception):
@@ -45,9 +41,6 @@ class OutcomeUnknown(Exception):
         self.text = text
 
 
-# What a cooperative tool returns when its time is up.
-
-
 @dataclass(frozen=True, slots=True)
 class Partial:
     """`return Partial(value)`: this is what the tool had when it stopped early.
@@ -58,10 +51,7 @@ class Partial:
     value: Any
 
 
-# What a tool returns in place of a result that will come from outside.
-
 DEFAULT_PENDING_S = 86_400.0
-
 MAX_TOKEN_CHARS = 500
 
 
@@ -84,9 +74,6 @@ class Pending:
             raise InvalidInput("token", f"use 1 to {MAX_TOKEN_CHARS} characters, such as ctx.outside_token()")
         if not (math.isfinite(self.timeout_s) and self.timeout_s > 0):
             raise InvalidInput("timeout_s", f"{self.timeout_s!r} must be finite and above 0 seconds")
-
-
-# What a tool returns that made an image or a file.
 
 
 @dataclass(frozen=True, slots=True)

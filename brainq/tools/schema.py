@@ -21,8 +21,6 @@ from brainq.errors import ToolSchemaError
 from brainq.gates.schema_check import PatternSizes, UnresolvedReference, schema_problem
 from brainq.tools.context import RunContext
 
-# A JSON schema that was given, not made from a signature: checked where it enters.
-
 
 def check_tool_schema(tool: str, parameters: object, sizes: PatternSizes | None = None) -> dict[str, Any]:
     """`given` as a dict of its own. Raises ToolSchemaError, naming the tool and the place, unless it is a JSON schema
@@ -90,8 +88,6 @@ def _is_required(parameter: inspect.Parameter) -> bool:
 def _joined_names(names: list[str]) -> str:
     return ", ".join(map(repr, names))
 
-
-# From a function's signature to a JSON schema, and from JSON arguments back to its types.
 
 _REFUSED_KINDS = {
     inspect.Parameter.VAR_POSITIONAL: "*args has no JSON form; name each parameter, or take a list",

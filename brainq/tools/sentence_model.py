@@ -19,9 +19,7 @@ from typing import Any, TypeAlias
 np: Any = import_module("numpy")
 load_file: Any = import_module("safetensors.numpy").load_file
 Tokenizer: Any = import_module("tokenizers").Tokenizer
-
 Array: TypeAlias = Any  # a numpy array of 32-bit floats
-
 MAX_TOKENS = 128  # what all-MiniLM-L6-v2 was trained with; the rest of a longer text is not read
 
 

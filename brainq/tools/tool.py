@@ -20,8 +20,6 @@ from brainq.tools.lanes import check_template
 from brainq.tools.results import ToolError
 from brainq.tools.schema import ArgumentBinder, check_function_takes, check_tool_schema, read_signature
 
-# Asking a server for the task that a call waits for.
-
 
 @dataclass(frozen=True, slots=True)
 class TaskWorking:
@@ -57,16 +55,10 @@ class TaskServer(Protocol):
     async def cancel(self, task: ServerTask) -> None: ...
 
 
-# A tool: its spec, and the function behind it.
-
 DEFAULT_TIMEOUT_S = 45.0
-
 MAX_REASON_CHARS = 500
-
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
-
 Function = Callable[..., Any]
-
 ApprovalAnswer = bool | str | None
 
 ApprovalRule = (
@@ -76,7 +68,6 @@ ApprovalRule = (
     | Callable[[dict[str, Any]], Awaitable[ApprovalAnswer]]
     | None
 )
-
 """When a call needs an approval: always (True, or the reason), never (False), when the function of its arguments says
 so, or when the brain says so (None)."""
 

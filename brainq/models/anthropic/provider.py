@@ -61,9 +61,6 @@ def _with_cache_mark(block: dict[str, Any]) -> dict[str, Any]:
     return {**block, "cache_control": _CACHE_MARK}
 
 
-# Anthropic's models.
-
-
 class AnthropicProvider(VendorProvider):
     """The messages API through the SDK `anthropic` (extra `brainq[anthropic]`).
 

@@ -1,6 +1,4 @@
-"""The bill of one model call: what its requests come to, also those that broke off, and what may still be
-spent on it.
-"""
+"""The bill of one model call: what its requests come to, also those that broke off, and what it may still spend."""
 
 from __future__ import annotations
 
@@ -13,8 +11,6 @@ from typing import Literal
 from brainq.contracts.model import LostRequest, ModelChunk, ModelReply, ModelRequest, Price, TokenUsage, unknown_price
 from brainq.errors import ProviderError
 from brainq.text.estimate import StreamedTokens, estimate_request
-
-# What may still be spent on a model call, held between the requests that it takes.
 
 BudgetName = Literal["tokens", "cost"]
 
@@ -88,7 +84,6 @@ def current_allowance() -> Allowance:
 POSSIBLY_BILLED_KINDS = frozenset({"timeout", "stream", "stalled", "malformed"})
 # So the service answers what it does not work on.
 UNBILLED_KINDS = frozenset({"rate_limited", "quota", "server", "refused", "too_long"})
-
 NO_USAGE = TokenUsage()
 
 

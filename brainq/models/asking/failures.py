@@ -24,22 +24,13 @@ from brainq.text.surrogates import clean
 # translation serves them; the SDK module is handed in because it is imported lazily.
 
 MAX_MESSAGE_CHARS = 300
-
 _RETRYABLE_STATUS = frozenset({408, 409, 429})
 
-_FINAL_ERROR_TYPES = frozenset(
-    {
-        "authentication_error",
-        "billing_error",
-        "invalid_request_error",
-        "not_found_error",
-        "permission_error",
-        "request_too_large",
-    }
-)
-
+_FINAL_ERROR_TYPES = {
+    *("authentication_error", "billing_error", "invalid_request_error"),
+    *("not_found_error", "permission_error", "request_too_large"),
+}
 _FINAL_ERROR_CODES = ("invalid_", "image_", "unsupported_", "empty_image")  # of the Responses API
-
 _RATE_LIMIT_TYPES = frozenset({"rate_limit_error", "rate_limit_exceeded"})
 
 _TOO_LONG_MARKS = (
@@ -66,7 +57,6 @@ _UNSUPPORTED_WORDS = (
 
 
 _UNSENT_ERRORS = frozenset({"ConnectTimeout", "PoolTimeout", "WriteTimeout"})
-
 _CUT_CONNECTION_ERRORS = frozenset({"ReadError", "RemoteProtocolError"})
 
 
@@ -255,10 +245,7 @@ def _shortened(text: str) -> str:
     return beginning(clean(text), MAX_MESSAGE_CHARS)
 
 
-# A service's limits, from the headers of its answer. Pure.
-
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
-
 _MINUTE_RANGE_S = (30.0, 90.0)
 
 

@@ -1,6 +1,4 @@
-"""Fallback: several models as one, of which the first available one answers. A model that failed has a
-cooldown.
-"""
+"""Fallback: several models as one, of which the first available one answers. A model that failed has a cooldown."""
 
 from __future__ import annotations
 
@@ -20,8 +18,6 @@ from brainq.models.asking.whole_call import stream_with_permits
 from brainq.models.base import Provider, check_provider, is_same_service, keeps_limits, warm_up
 from brainq.models.resolve import model_reference, resolve_model, split_model
 from brainq.observe.logs import logger
-
-# Whether a model that could not be had is worth asking again yet.
 
 MAX_DOUBLINGS = 20
 
@@ -72,16 +68,10 @@ class Cooldown:
         return min(self.longest_s, self.first_s * 2 ** min(self.failures - 1, MAX_DOUBLINGS))
 
 
-# Several models as one: the first that can be had answers.
-
 log = logger("brainq.models")
-
 UNAVAILABLE_KINDS = frozenset({"rate_limited", "quota", "server", "connection", "timeout", "malformed"})
-
 """Kinds of failure for which the next model is asked."""
-
 INTERRUPTED_KINDS = frozenset({"stream", "stalled"})
-
 """Kinds that end the attempt, for its output may have been paid for; the next attempt passes this model by."""
 
 

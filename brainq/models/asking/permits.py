@@ -25,7 +25,6 @@ from brainq.ports.redis_turns import RateLimits
 from brainq.text.estimate import estimate_request
 
 log = logger("brainq.models")
-
 MAX_FALLBACK_WAIT_S = 2.0  # the longest wait for one of several models
 GIVE_UP_EARLY_S = 2.0  # so long before its wait is over a turn stops queueing
 UNAVAILABLE_RETRY_S = 3.0  # between two requests to a count that is unavailable

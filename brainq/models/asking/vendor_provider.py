@@ -38,7 +38,6 @@ from brainq.models.wire import with_extra_parameters
 from brainq.observe.logs import logger
 
 log = logger("brainq.models")
-
 CONNECT_TIMEOUT_S = 10.0
 PERMIT_CONNECT_TIMEOUT_S = 4.0  # a request is to arrive while its place counts
 MAX_REMEMBERED_REFUSALS = 1000

@@ -21,7 +21,6 @@ from brainq.processes.bounded_call import run_in_thread
 
 MAX_BUFFERED_CHUNKS = 64  # chunks that a reader has not taken yet
 READER_POLL_S = 0.5  # for a reader that is gone
-
 _StreamItem = ModelChunk | BaseException | None
 
 
@@ -107,20 +106,23 @@ def _read_in_thread(provider: Provider, request: ModelRequest) -> Iterator[Model
 
     run_in_thread(lambda: variables.run(read))
     try:
-        while True:
-            try:
-                item = items.get(timeout=pace.allowed_s())
-            except Empty:
-                raise pace.error(f"provider {provider.name!r}") from None
-            if item is None:
-                return
-            if isinstance(item, Exception):
-                raise item
-            if isinstance(item, BaseException):
-                raise RuntimeError(f"provider {provider.name!r} raised {type(item).__name__}") from item
-            if pace.deadline.passed:  # an endless stream never keeps us waiting
-                raise pace.error(f"provider {provider.name!r}")
+        while (chunk := _next_chunk(items, pace, f"provider {provider.name!r}")) is not None:
             pace.begin()
-            yield item
+            yield chunk
     finally:
         gone.set()
+
+
+def _next_chunk(items: Queue[_StreamItem], pace: Pace, name: str) -> ModelChunk | None:
+    """None: the stream has ended. Raises what reading it raised, and ProviderError once it is late."""
+    try:
+        item = items.get(timeout=pace.allowed_s())
+    except Empty:
+        raise pace.error(name) from None
+    if isinstance(item, Exception):
+        raise item
+    if isinstance(item, BaseException):
+        raise RuntimeError(f"{name} raised {type(item).__name__}") from item
+    if item is not None and pace.deadline.passed:  # an endless stream never keeps us waiting
+        raise pace.error(name)
+    return item

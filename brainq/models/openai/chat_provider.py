@@ -9,16 +9,16 @@ from typing import Any
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.models.asking.failures import refusal_key, refused_parameter
 from brainq.models.asking.retry import RetryPolicy
-from brainq.models.asking.vendor_provider import StreamReader, VendorProvider
+from brainq.models.asking.vendor_provider import StreamReader
 from brainq.models.openai import chat_wire
 from brainq.models.openai import options as openai_options
-from brainq.models.openai.options import api_account, require_api_key
+from brainq.models.openai.options import OpenAIService
 from brainq.models.openai.reasoning import REFUSABLE_FIELDS, ThinkSplitter
 from brainq.models.openai.roles import ROLES, Roles, require_roles, stricter_roles
 from brainq.models.wire import EARLIER_REASONING
 
 
-class OpenAIProvider(VendorProvider):
+class OpenAIProvider(OpenAIService):
     """Chat completions through the SDK `openai` (extra `brainq[openai]`).
 
     api_key    default: OPENAI_API_KEY; `none` if there is a base_url and no key, for local servers
@@ -28,7 +28,6 @@ class OpenAIProvider(VendorProvider):
                OPENAI_CHAT_ROLES, else `all`. A stricter one is also taken up when the server asks for it.
     """
 
-    sdk_name = "openai"
     optional_parameters = ("stream_options", "response_format", "max_completion_tokens")
     schema_parameter = "response_format"
 
@@ -41,21 +40,9 @@ class OpenAIProvider(VendorProvider):
         roles: str | None = None,
         retry: RetryPolicy | None = None,
     ) -> None:
-        super().__init__(name=name, retry=retry)
-        self._api_key, self._base_url = api_account(api_key, base_url)
+        super().__init__(api_key, base_url, name, retry)
         self._thinks_first: frozenset[str] = frozenset()  # models whose template opens the tag
         self._roles: Roles = require_roles("roles", roles or os.environ.get("OPENAI_CHAT_ROLES") or "all")
-
-    def _require_key(self) -> str:
-        return require_api_key(self._api_key)
-
-    @property
-    def server_url(self) -> str:
-        """Where its requests go."""
-        return self._base_url or "https://api.openai.com/v1"
-
-    def _make_client(self, sdk: Any) -> Any:
-        return sdk.OpenAI(api_key=self._require_key(), base_url=self._base_url, max_retries=0)
 
     def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
         # OpenAI's newer models refuse `max_tokens`; some other servers know nothing else.

@@ -11,6 +11,7 @@ from typing import Any
 
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
+from brainq.contracts.tool import ToolSpec
 from brainq.models.attachments import AttachmentBlocks
 from brainq.models.openai.reasoning import ReasoningCollector, ThinkSplitter, with_reasoning
 from brainq.models.openai.roles import Roles, to_roles
@@ -42,17 +43,7 @@ def to_body(
         "messages": to_messages(request.messages, roles, blocks, request.model if thinking else None),
     }
     if request.tools:
-        body["tools"] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": clean(tool.description),
-                    "parameters": clean_json(tool.parameters),
-                },
-            }
-            for tool in request.tools
-        ]
+        body["tools"] = [{"type": "function", "function": _function(tool)} for tool in request.tools]
     if request.output_schema is not None:
         schema = clean_json(request.output_schema)
         body["response_format"] = {
@@ -65,6 +56,14 @@ def to_body(
         body["stream"] = True
         body["stream_options"] = {"include_usage": True}
     return body
+
+
+def _function(tool: ToolSpec) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": clean(tool.description),
+        "parameters": clean_json(tool.parameters),
+    }
 
 
 def to_messages(

@@ -1,4 +1,4 @@
-"""What OpenAI's two APIs share: the API key and address, and ModelOptions as parameters."""
+"""What OpenAI's two APIs share: key, address and client, and ModelOptions as parameters."""
 
 from __future__ import annotations
 
@@ -9,26 +9,38 @@ from typing import Any
 from brainq.contracts.model import ModelRequest
 from brainq.contracts.model_options import TOOL_CHOICES
 from brainq.errors import SetupError
+from brainq.models.asking.retry import RetryPolicy
+from brainq.models.asking.vendor_provider import VendorProvider
 from brainq.text.surrogates import clean
 
-# Where OpenAI's SDK connects to, and with which key.
 
+class OpenAIService(VendorProvider):
+    """A provider on OpenAI's SDK.
 
-def api_account(api_key: str | None, base_url: str | None) -> tuple[str | None, str | None]:
-    """Key and address: what is given, else what the environment says. A server of one's own may want no key; no
-    address is OpenAI's own service."""
-    url = base_url or os.environ.get("OPENAI_BASE_URL") or None
-    return api_key or os.environ.get("OPENAI_API_KEY") or ("none" if url else None), url
+    api_key    default: OPENAI_API_KEY; `none` if there is a base_url and no key, for local servers
+    base_url   default: OPENAI_BASE_URL, else OpenAI's own service
+    """
 
+    sdk_name = "openai"
 
-def require_api_key(api_key: str | None) -> str:
-    """The key. Raises SetupError if there is none."""
-    if api_key is None:
-        raise SetupError("no API key for OpenAI; set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own")
-    return api_key
+    def __init__(self, api_key: str | None, base_url: str | None, name: str, retry: RetryPolicy | None) -> None:
+        super().__init__(name=name, retry=retry)
+        self._base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
+        self._api_key = api_key or os.environ.get("OPENAI_API_KEY") or ("none" if self._base_url else None)
 
+    @property
+    def server_url(self) -> str:
+        """Where its requests go."""
+        return self._base_url or "https://api.openai.com/v1"
 
-# ModelOptions as parameters of OpenAI's two APIs: chat completions, and responses.
+    def _require_key(self) -> str:
+        if self._api_key is None:
+            raise SetupError("no API key for OpenAI; set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own")
+        return self._api_key
+
+    def _make_client(self, sdk: Any) -> Any:
+        return sdk.OpenAI(api_key=self._require_key(), base_url=self._base_url, max_retries=0)
+
 
 REFUSABLE_CHAT_PARAMETERS = (
     "temperature",
@@ -49,7 +61,6 @@ REFUSABLE_RESPONSES_PARAMETERS = (
     "reasoning",
     "prompt_cache_key",
 )
-
 """Left out for a model once it has refused them: one service has models that take them and others that do not."""
 
 

@@ -1,6 +1,4 @@
-"""Reasoning of chat completions, which servers send in fields of their own, or between `<think>` tags in the
-text.
-"""
+"""Reasoning of chat completions, which servers send in fields of their own, or between `<think>` tags in the text."""
 
 from __future__ import annotations
 
@@ -20,7 +18,6 @@ from brainq.text.surrogates import clean, clean_json
 # tag themselves, so that only the closing one comes, on a line of its own.
 
 OPEN, CLOSE = "<think>", "</think>"
-
 _CLOSED_ALONE = re.compile(r"(?:^|\n)[ \t]*</think>[ \t]*(?:\n|$)")
 
 
@@ -116,15 +113,10 @@ def _half_tag(text: str) -> int:
 # without, also turns later. Reasoning before an answer need not go back.
 
 WIRE = "openai"
-
 REASONING_FIELDS = ("reasoning_content", "reasoning")
-
 REASONING_DETAILS = "reasoning_details"
-
 REFUSABLE_FIELDS = (*REASONING_FIELDS, REASONING_DETAILS)
-
 TAG_FIELD = "think"
-
 _JOINED_KEYS = ("text", "summary", "data")
 
 

@@ -8,15 +8,14 @@ from typing import Any
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.models.asking.failures import error_detail, refusal_key, refused_parameter
 from brainq.models.asking.retry import RetryPolicy
-from brainq.models.asking.vendor_provider import StreamReader, VendorProvider
+from brainq.models.asking.vendor_provider import StreamReader
 from brainq.models.openai import options as openai_options
 from brainq.models.openai import responses_wire
-from brainq.models.openai import responses_wire as responses_reply
-from brainq.models.openai.options import api_account, require_api_key
+from brainq.models.openai.options import OpenAIService
 from brainq.models.wire import EARLIER_REASONING
 
 
-class OpenAIResponsesProvider(VendorProvider):
+class OpenAIResponsesProvider(OpenAIService):
     """The Responses API through the SDK `openai` (extra `brainq[openai]`).
 
     The model's reasoning is kept, encrypted, and sent back with the results of its calls. The service stores nothing.
@@ -26,11 +25,10 @@ class OpenAIResponsesProvider(VendorProvider):
     name       what prices and errors call the service
     """
 
-    sdk_name = "openai"
     optional_parameters = ("include", "text.format", "store")
     schema_parameter = "text.format"
     unsupported_options = ("seed", "stop")
-    left_out_once = VendorProvider.left_out_once | {EARLIER_REASONING}
+    left_out_once = OpenAIService.left_out_once | {EARLIER_REASONING}
 
     def __init__(
         self,
@@ -40,19 +38,7 @@ class OpenAIResponsesProvider(VendorProvider):
         name: str = responses_wire.WIRE,
         retry: RetryPolicy | None = None,
     ) -> None:
-        super().__init__(name=name, retry=retry)
-        self._api_key, self._base_url = api_account(api_key, base_url)
-
-    def _require_key(self) -> str:
-        return require_api_key(self._api_key)
-
-    @property
-    def server_url(self) -> str:
-        """Where its requests go."""
-        return self._base_url or "https://api.openai.com/v1"
-
-    def _make_client(self, sdk: Any) -> Any:
-        return sdk.OpenAI(api_key=self._require_key(), base_url=self._base_url, max_retries=0)
+        super().__init__(api_key, base_url, name, retry)
 
     def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
         body = responses_wire.to_body(
@@ -79,10 +65,10 @@ class OpenAIResponsesProvider(VendorProvider):
         return client.responses.with_streaming_response.create(**body, timeout=timeout)
 
     def _read_whole(self, request: ModelRequest, body: dict[str, Any]) -> ModelReply:
-        return responses_reply.from_response(body, self.name)
+        return responses_wire.from_response(body, self.name)
 
     def _new_reader(self, request: ModelRequest) -> StreamReader:
-        return responses_reply.ResponsesStream(self.name)
+        return responses_wire.ResponsesStream(self.name)
 
 
 def _encryption_key(model: str) -> str:

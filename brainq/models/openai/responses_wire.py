@@ -21,9 +21,7 @@ from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 # Nothing is stored at the service: each request holds the whole conversation, with the reasoning items as they came.
 
 _NO_BLOBS = AttachmentBlocks({})
-
 WIRE = "openai-responses"
-
 ENCRYPTED = "reasoning.encrypted_content"
 
 
@@ -141,14 +139,9 @@ def _is_replayable(thought: Reasoning, model: str | None) -> bool:
     return block.get("type") == "message" or bool(block.get("encrypted_content") or block.get("content"))
 
 
-# OpenAI's Responses API -> our replies, whole or streamed. Read as plain JSON, and forgivingly.
-
 _REASONING_EVENTS = frozenset({"response.reasoning_summary_text.delta", "response.reasoning_text.delta"})
-
 _TEXT_EVENTS = frozenset({"response.output_text.delta", "response.refusal.delta"})
-
 _END_EVENTS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
-
 Item = dict[str, Any]
 
 

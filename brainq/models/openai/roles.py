@@ -22,7 +22,6 @@ from brainq.models.attachments import move_behind_results
 
 Roles = Literal["all", "alternating", "no_system"]
 ROLES: tuple[Roles, ...] = get_args(Roles)
-
 _SYSTEM_LABEL = "[System message]\n"
 _RESULTS_READ = "I have read these results."  # between a tool's result and what a user says next
 _CONTINUE = "Go on."

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 
 _LOOP = LoopThread("brainq-models")
-
 OPEN_TIMEOUT_S = 30.0
 _WITHOUT_FINISH_REASON = frozenset({"test", "function"})
 """Models in this process, which give no reason for their end. A service's stream that gives none was cut."""

@@ -46,8 +46,6 @@ from brainq.models.wire import WireIds, arguments_object, parse_arguments, wire_
 from brainq.text.shorten import beginning
 from brainq.text.surrogates import clean, clean_json
 
-# pydantic-ai's exceptions -> ProviderError.
-
 MAX_MESSAGE_CHARS = 300
 # The first that fits counts.
 _KINDS: tuple[tuple[type[Exception], str, bool], ...] = (
@@ -90,12 +88,8 @@ def from_pydantic_error(error: Exception, provider: str) -> ProviderError | Setu
     return ServiceError(f"{provider}: {type(error).__name__}: {words}", kind="refused", retryable=False)
 
 
-# Our messages <-> pydantic-ai's. Imported when a model is asked: pydantic-ai takes seconds.
-
 _PROVIDER_FIELDS = ("id", "signature", "provider_name", "provider_details")
-
 """Of a part: what its service wants back unchanged. Gemini signs calls and texts, too."""
-
 _FINISH = {"tool_call": "tool_calls"}
 
 

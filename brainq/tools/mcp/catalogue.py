@@ -1,6 +1,4 @@
-"""The catalogue of pinned servers: the file beside the app, what is pinned of a server, and how its tools
-differ now.
-"""
+"""The catalogue of pinned servers: the file beside the app, what is pinned of a server, and how its tools drifted."""
 
 from __future__ import annotations
 
@@ -16,8 +14,6 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from brainq.errors import SetupError
-
-# What a server offers, as it was looked at and pinned.
 
 
 class PinnedTool(BaseModel):
@@ -68,9 +64,6 @@ def catalogue_hash(pinned: PinnedTool | PinnedServer) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-# How a server's tools differ from those that were pinned. Pure.
-
-
 @dataclass(frozen=True, slots=True)
 class Drift:
     """Names of tools, in order."""
@@ -97,12 +90,8 @@ def find_drift(pinned: PinnedServer, found: PinnedServer) -> Drift:
     )
 
 
-# The file of pinned servers, beside the app and under version control.
-
 DEFAULT_CATALOGUE = "mcp.lock.json"
-
 VERSION = 1
-
 PIN_REMEDY = "look at what the servers offer and pin it: brainq mcp pin"
 
 

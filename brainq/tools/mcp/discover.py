@@ -19,12 +19,8 @@ from brainq.tools.mcp.results import ConnectionNotOpen
 from brainq.tools.mcp.server import McpServer
 from brainq.tools.schema import check_tool_schema
 
-# From a server's list of tools to what is pinned of it. Pure.
-
 MAX_TOOLS = 500
-
 _TASK_SUPPORT = ("optional", "required")
-
 MAX_TOOL_CHARS = 100_000  # description and schemas: a model reads them at every step
 
 
@@ -64,9 +60,6 @@ def _pinned_tool(name: str, entry: dict[str, Any]) -> PinnedTool:
     if len(json.dumps(kept)) > MAX_TOOL_CHARS:
         raise ToolSchemaError(f"its description and schemas have more than {MAX_TOOL_CHARS:,} characters")
     return PinnedTool.model_validate(kept)
-
-
-# Looking at what servers offer, for `brainq mcp pin` and `brainq doctor`.
 
 
 @dataclass(frozen=True, slots=True)

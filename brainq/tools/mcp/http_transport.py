@@ -20,12 +20,8 @@ from brainq.text.shorten import beginning
 from brainq.tools.mcp.server import McpOAuth, McpServer
 from brainq.tools.mcp.stdio_transport import MAX_MESSAGE_BYTES
 
-# Tokens for a server over HTTP: fetched by the SDK's provider when the server asks for one, kept in memory only.
-
 TOKEN_FETCH_S = 30.0
-
 """How long each request for a token may take."""
-
 UNAUTHORIZED, FORBIDDEN = 401, 403
 
 
@@ -100,16 +96,10 @@ class TokenAuth(httpx2.Auth):
         return context.current_tokens.access_token
 
 
-# Streamable HTTP, the SDK's, with bodies that end.
-
 CONNECT_S = 30.0
-
 MAX_ERROR_CHARS = 300
-
 NOT_SENT_CODE = 64_001
-
 """The code of an error of our own, outside the range of the protocol: no server took the request."""
-
 _server_urls: set[str] = set()
 
 

@@ -15,8 +15,6 @@ from brainq.errors import InvalidInput
 from brainq.tools.mcp.server import SecretFilter
 from brainq.tools.results import WithFiles
 
-# How a call of a server's tool can fail, by what is known of its effect.
-
 
 class ServerFailure(Exception):
     """The model reads `str(failure)`; it holds nothing of the server's configuration."""
@@ -64,9 +62,6 @@ class OutcomeInDoubt(ServerFailure):
 
 class UnreadableAnswer(OutcomeInDoubt):
     """An answer came, and it cannot be read."""
-
-
-# From the result of a tools/call to what the model reads. Pure.
 
 
 def read_result(result: Mapping[str, Any]) -> Any:
@@ -167,9 +162,6 @@ def _file(block: Mapping[str, Any]) -> File | None:
         return File(base64.b64decode(data, validate=True), str(block.get("mimeType") or ""), name)
     except (binascii.Error, ValueError, InvalidInput):
         return None
-
-
-# From the result of a tools/call to what the tool's function returns. Pure.
 
 
 def tool_result(result: Mapping[str, Any], secrets: SecretFilter) -> Any:

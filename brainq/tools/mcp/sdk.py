@@ -1,6 +1,4 @@
-"""What brainq does in place of MCP's SDK: logs without content, a bounded check of results, and requests about
-tasks.
-"""
+"""What brainq does in place of MCP's SDK: logs without content, a bounded check of results, requests about tasks."""
 
 from __future__ import annotations
 
@@ -45,7 +43,6 @@ class _SdkLogFilter(logging.Filter):
 
 
 _SDK_FOLDER = str(Path(mcp.__file__).parent)
-
 _filter = _SdkLogFilter()
 
 
@@ -53,9 +50,6 @@ def keep_sdk_quiet() -> None:
     """Doing it again changes nothing."""
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
     logging.getLogger("client").addFilter(_filter)
-
-
-# Holding a server's results to the output schemas that it gave itself, in bounded time.
 
 
 class ResultCheck:

@@ -16,8 +16,6 @@ from brainq.contracts.status import Effect
 from brainq.errors import InvalidInput
 from brainq.tools.tool import DEFAULT_TIMEOUT_S, ApprovalRule
 
-# What a worker shows an authorization server to get tokens for an MCP server.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpOAuth:
@@ -44,10 +42,7 @@ class McpOAuth:
             raise InvalidInput("oauth.issuer", f"{self.issuer!r} is no URL; use such as https://auth.example.com")
 
 
-# An MCP server as a brain names it: how to reach it, and what the operator says of its tools.
-
 DEFAULT_START_S = 30.0
-
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}", re.ASCII)
 
 
@@ -212,10 +207,7 @@ def _is_mcp_server(value: object) -> bool:
     return isinstance(value, McpServer)
 
 
-# The secrets that a server was given are taken out of its answers.
-
 MIN_SECRET_CHARS = 6  # a shorter value, such as `1` or `true`, is not a secret, and occurs in many texts
-
 HIDDEN = "[hidden]"
 # A path or a mode in the environment is not a secret, and results must be able to name it.
 _SECRET_NAME = re.compile(r"key|token|secret|pass|credential|auth|private|dsn|cookie|session", re.IGNORECASE)

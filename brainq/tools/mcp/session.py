@@ -23,7 +23,6 @@ LONGEST_WAIT_S = 30.0
 MAX_CALL_WAIT_S = 5.0  # the longest a call waits for the next try; where that takes longer it fails at once
 CLOSE_S = 6.0
 INSTALL_HINT = "MCP servers need the extra `mcp`; install it with: pip install 'brainq[mcp]'"
-
 log = logger("brainq.mcp")
 
 

@@ -1,6 +1,4 @@
-"""A server as a child process: JSON-RPC over its stdin and stdout, and its start and end in a process group of
-its own.
-"""
+"""A server as a child process: JSON-RPC over its stdin and stdout, and its start and end in a group of its own."""
 
 from __future__ import annotations
 
@@ -28,15 +26,10 @@ from brainq.tools.mcp.server import McpServer
 # is killed.
 
 LINE_CHUNK = 64 * 1024
-
 CLOSE_S = 2.0  # for a server to end by itself once its stdin is closed
-
 TERM_S = 1.0  # after SIGTERM
-
 ORPHAN_S = 0.5  # for a server to end by its stdin's end when the worker was killed; far shorter than a lease
-
 _guards: dict[int, ProcessGuard] = {}
-
 """Process id -> its guard: what a fork inherits is the parent's."""
 
 
@@ -101,13 +94,9 @@ async def _has_ended_within(process: asyncio.subprocess.Process, timeout_s: floa
 # is none.
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
-
 MAX_UNASKED_BYTES = 32 * 1024 * 1024  # what may come between two answers
-
 LINE_OVERHEAD_BYTES = 1_000  # a line counts as so many bytes more: many short ones cost time, too
-
 STDERR_TAIL_BYTES = 2_000
-
 Received = SessionMessage | Exception
 
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 TASK_REQUEST_S = 30.0
 TASK_CANCEL_S = 5.0
-
 Answer = TypeVar("Answer")
 
 

@@ -22,10 +22,7 @@ from brainq.tools.mcp.tasks import McpTasks
 from brainq.tools.results import DEFAULT_PENDING_S
 from brainq.tools.tool import Tool, make_tool
 
-# The name by which a model calls a server's tool. Pure.
-
 MAX_TOOL_NAME_CHARS = 64  # of both vendors' names
-
 SEPARATOR = "__"
 
 
@@ -36,9 +33,6 @@ def tool_name(server: str, tool: str) -> str:
         return name
     digest = hashlib.sha256(tool.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{name[: MAX_TOOL_NAME_CHARS - len(digest) - 1]}_{digest}"
-
-
-# From a server's annotations of a tool to its effect. Pure.
 
 
 def effect_of(annotations: Mapping[str, Any] | None) -> Effect:
@@ -90,8 +84,6 @@ def _takes_text(schema: Any) -> bool:
     alternatives = words.get("anyOf") or words.get("oneOf")
     return not alternatives or any(_takes_text(one) for one in alternatives)
 
-
-# From pinned servers to tools of a brain.
 
 _is_pinning: ContextVar[bool] = ContextVar("brainq_mcp_is_pinning", default=False)
 
