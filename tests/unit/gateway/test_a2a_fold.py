@@ -25,7 +25,15 @@ from hypothesis import strategies as st
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
-from brainq.gateway.wires.a2a.task_fold import ANSWER, FoldedTask, fold_event, fold_events, render_task, task_updates
+from brainq.gateway.wires.a2a.task_fold import (
+    ANSWER,
+    FoldedTask,
+    fold_event,
+    fold_events,
+    new_task,
+    render_task,
+    task_updates,
+)
 from brainq.gateway.wires.a2a.tasks import TaskStream
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4)
@@ -109,12 +117,12 @@ def test_a_client_dropped_at_any_events_holds_the_same_whole(
     turn: tuple[list[TurnEvent], TurnResult], drops: set[int]
 ) -> None:
     events, result = turn
-    told = FoldedTask("t01", "s1")
+    told = new_task("t01", "s1")
     held = render_task(told)
     for number, event in enumerate(events):
         if number in drops:
             told = fold_events(
-                FoldedTask("t01", "s1"), events[:number]
+                new_task("t01", "s1"), events[:number]
             )  # at another gateway, which knows the events alone
             held = render_task(told)
         after = fold_event(told, event, result)
@@ -122,7 +130,7 @@ def test_a_client_dropped_at_any_events_holds_the_same_whole(
             take(held, update)
         told = after
         assert seen(held) == seen(render_task(told))
-    whole = fold_events(FoldedTask("t01", "s1"), events, result)
+    whole = fold_events(new_task("t01", "s1"), events, result)
     assert seen(held) == seen(render_task(whole))
     validate_proto_required_fields(held)
     assert whole.is_over
@@ -131,8 +139,8 @@ def test_a_client_dropped_at_any_events_holds_the_same_whole(
 @given(turns(), st.integers(0, 14))
 def test_updates_over_many_events_at_once_lead_to_the_same(turn: tuple[list[TurnEvent], TurnResult], at: int) -> None:
     events, result = turn
-    first = fold_events(FoldedTask("t01", "s1"), events[: min(at, len(events) - 1)])
-    whole = fold_events(FoldedTask("t01", "s1"), events, result)
+    first = fold_events(new_task("t01", "s1"), events[: min(at, len(events) - 1)])
+    whole = fold_events(new_task("t01", "s1"), events, result)
     held = render_task(first)
     for update in task_updates(first, whole):
         take(held, update)
@@ -141,7 +149,7 @@ def test_updates_over_many_events_at_once_lead_to_the_same(turn: tuple[list[Turn
 
 def told(*said: tuple[EventKind, dict[str, Any]]) -> FoldedTask:
     return fold_events(
-        FoldedTask("t01", "s1"),
+        new_task("t01", "s1"),
         [TurnEvent(seq=seq, kind=kind, at_ms=seq, data=data) for seq, (kind, data) in enumerate(said, 1)],
     )
 
@@ -152,15 +160,15 @@ PARKED = plain(EventKind.TURN_PARKED, awaits="people")
 
 
 def test_input_is_required_while_a_parked_turn_asks() -> None:
-    assert told(ACTIVE, ASKED).shown == TASK_STATE_WORKING, "reads beside it may still run"
-    assert told(ACTIVE, PARKED).shown == TASK_STATE_WORKING, "it waits for what no client can give"
+    assert told(ACTIVE, ASKED).visible_state == TASK_STATE_WORKING, "reads beside it may still run"
+    assert told(ACTIVE, PARKED).visible_state == TASK_STATE_WORKING, "it waits for what no client can give"
     asking = told(ACTIVE, ASKED, PARKED)
-    assert asking.shown == TASK_STATE_INPUT_REQUIRED
+    assert asking.visible_state == TASK_STATE_INPUT_REQUIRED
     words, data = render_task(asking).status.message.parts
     assert words.text == "save needs an approval (it is dear)"
     assert json_format.MessageToDict(data.data)["call"] == "t01-c1-0"
     decided = plain(EventKind.APPROVAL_DECIDED, call="c1-0", decision="denied")
-    assert told(ACTIVE, ASKED, PARKED, decided).shown == TASK_STATE_WORKING
+    assert told(ACTIVE, ASKED, PARKED, decided).visible_state == TASK_STATE_WORKING
 
 
 def test_an_ending_is_a_state_with_its_reason_and_keeps_what_was_said() -> None:

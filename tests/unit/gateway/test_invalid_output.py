@@ -7,7 +7,7 @@ from ag_ui.core import RunErrorEvent
 
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
-from brainq.gateway.wires.a2a.task_fold import FoldedTask, end_task
+from brainq.gateway.wires.a2a.task_fold import end_task, new_task
 from brainq.gateway.wires.ag_ui.endings import end_event
 from brainq.gateway.wires.ai_sdk.chunks import MessageState, _render_end  # pyright: ignore[reportPrivateUsage]
 from brainq.gateway.wires.chat.events import TurnEnded
@@ -23,7 +23,7 @@ RESULT = TurnResult(
 
 
 def test_a2a_tells_a_failed_task() -> None:
-    told = end_task(FoldedTask("t01", "s1"), RESULT)
+    told = end_task(new_task("t01", "s1"), RESULT)
     assert (told.state, told.text, told.note) == (TASK_STATE_FAILED, "{}", WHY)
 
 

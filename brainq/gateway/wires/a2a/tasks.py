@@ -21,15 +21,17 @@ from brainq.gateway.wires.a2a.task_fold import (
     end_task,
     fold_event,
     fold_events,
+    new_task,
     render_task,
     task_updates,
     text_part,
 )
+from brainq.gateway.wires.chat.events import ApprovalRequested
 
 
 async def read_task(handle: AsyncTurnHandle) -> FoldedTask:
     """The task after all events so far; where they are gone, by its result."""
-    task = FoldedTask(handle.turn_id, handle.session_id)
+    task = new_task(handle.turn_id, handle.session_id)
     so_far = await handle.events_so_far()
     try:
         if so_far:
@@ -125,13 +127,7 @@ async def _fold_next(handle: AsyncTurnHandle, task: FoldedTask, event: TurnEvent
 
 async def _with_arguments(handle: AsyncTurnHandle, task: FoldedTask) -> FoldedTask:
     """With the arguments of approvals, which events do not hold."""
-    if not task.is_interrupted or all(ask.wants == "result" or ask.args_hash for ask in task.asks):
+    approvals = [request.id for request in task.chat.waiting.values() if isinstance(request, ApprovalRequested)]
+    if not task.is_interrupted or all(approval in task.approvals for approval in approvals):
         return task
-    found = {approval.id: approval for approval in await handle.approvals()}
-    asks = tuple(
-        replace(ask, arguments=found[ask.call].arguments, args_hash=found[ask.call].args_hash)
-        if ask.call in found
-        else ask
-        for ask in task.asks
-    )
-    return replace(task, asks=asks)
+    return replace(task, approvals={approval.id: approval for approval in await handle.approvals()})

@@ -126,7 +126,7 @@ def _render(state: MessageState, event: ChatEvent) -> Rendered:
             return state, [{**begins, "providerExecuted": True}, _input(call.id, call.tool, call.arguments)]
         case ClientCallRequested(id, tool, arguments):
             # It was announced as the brain's own while it waited for the calls before it.
-            return state, [{**_input(id, tool, arguments), "providerExecuted": False}]
+            return state, [{**_input(id, tool, json.loads(arguments)), "providerExecuted": False}]
         case ApprovalRequested(id, _, reason):
             ask: Chunk = {"type": "tool-approval-request", "approvalId": id, "toolCallId": id}
             return state, [{**ask, "reason": reason} if reason else ask]

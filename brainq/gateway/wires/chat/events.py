@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import JsonValue
-
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.history import TurnCall
 from brainq.contracts.turn import TurnResult
@@ -36,7 +34,10 @@ class TextAdded:
 
 @dataclass(frozen=True, slots=True)
 class TextEnded:
-    """The reply's text is whole; its calls follow."""
+    """The reply's text is complete; its calls follow. The tokens are those of the step."""
+
+    input_tokens: int
+    output_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +70,12 @@ class CallRequested:
 
 @dataclass(frozen=True, slots=True)
 class ClientCallRequested:
-    """A call of the client's own tool: the client is to run it now, and to give its result."""
+    """A call of the client's own tool, which the client is to run now. `id` is unique over all turns; `arguments` is
+    JSON text."""
 
     id: str
     tool: str
-    arguments: JsonValue
+    arguments: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ are the same chat at every gateway, so any of them continues a stream after any 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -57,7 +56,6 @@ class ChatState:
     spans          how many spans of reasoning this attempt has
     reasoning      the text of the open span; empty: none is open
     is_replied     the step's reply requests calls, so its text is complete
-    approvals      requested approvals, whose calls the end of the step will name
     tools          the tools of the step's calls, by id
     waiting        by call id, the requests that the reader can answer: an approval, or a client's own call
     is_parked      the turn waits for input from outside
@@ -70,7 +68,6 @@ class ChatState:
     spans: int = 0
     reasoning: str = ""
     is_replied: bool = False
-    approvals: tuple[ApprovalRequested, ...] = ()
     tools: Mapping[str, str] = field(default_factory=dict[str, str])
     waiting: Mapping[str, ApprovalRequested | ClientCallRequested] = field(
         default_factory=dict[str, "ApprovalRequested | ClientCallRequested"]
@@ -83,7 +80,10 @@ class ChatState:
         return self.is_parked and bool(self.waiting)
 
 
-def fold(state: ChatState, event: TurnEvent, more: EventDetails) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+Folded = tuple[ChatState, tuple[ChatEvent, ...]]
+
+
+def fold(state: ChatState, event: TurnEvent, more: EventDetails) -> Folded:
     """The state after an event, and the event's chat events."""
     data: dict[str, Any] = cast("dict[str, Any]", event.data)
     match event.kind:
@@ -100,16 +100,16 @@ def fold(state: ChatState, event: TurnEvent, more: EventDetails) -> tuple[ChatSt
                 data["reason"],
                 event.at_ms + int(data["expires_in_ms"]),
             )
-            return replace(state, approvals=(*state.approvals, ask)), ()
+            return replace(state, waiting={**state.waiting, ask.id: ask}), ()
         case EventKind.STEP_ENDED:
-            return _end_step(state, more.calls)
+            return _end_step(state, data, more.calls)
         case EventKind.APPROVAL_DECIDED:
             call_id = full_call_id(state.turn_id, data["call"])
             decided = ApprovalResolved(call_id, state.tools.get(call_id, ""), data["decision"], more.arguments)
             return replace(state, waiting=_without(state.waiting, call_id)), (decided,)
         case EventKind.CALL_PARKED if data["why"] == "client":
             call_id = full_call_id(state.turn_id, data["call"])
-            handed = ClientCallRequested(call_id, data["tool"], json.loads(data["arguments"]))
+            handed = ClientCallRequested(call_id, data["tool"], data["arguments"])
             return replace(state, waiting={**state.waiting, call_id: handed}), (handed,)
         case EventKind.CALL_ENDED:
             return _end_call(state, full_call_id(state.turn_id, data["call"]), more.calls)
@@ -124,7 +124,7 @@ def fold(state: ChatState, event: TurnEvent, more: EventDetails) -> tuple[ChatSt
             return state, (OtherEvent(event),)
 
 
-def _start_step(state: ChatState, step: int, attempt: int) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+def _start_step(state: ChatState, step: int, attempt: int) -> Folded:
     state, over = _end_reasoning(state)
     began = replace(state, step=step, attempt=attempt, text="", spans=0, is_replied=False)
     if step != state.step:
@@ -132,13 +132,13 @@ def _start_step(state: ChatState, step: int, attempt: int) -> tuple[ChatState, t
     return began, (*over, StepReset(step, attempt)) if state.text or state.spans else ()
 
 
-def _add_text(state: ChatState, step: int, attempt: int, text: str) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+def _add_text(state: ChatState, step: int, attempt: int, text: str) -> Folded:
     state, added = _enter_attempt(state, step, attempt)
     state, over = _end_reasoning(state)
     return replace(state, text=state.text + text), (*added, *over, TextAdded(text, step, attempt))
 
 
-def _add_reasoning(state: ChatState, step: int, attempt: int, text: str) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+def _add_reasoning(state: ChatState, step: int, attempt: int, text: str) -> Folded:
     state, added = _enter_attempt(state, step, attempt)
     if not state.reasoning:
         state = replace(state, spans=state.spans + 1)
@@ -146,7 +146,7 @@ def _add_reasoning(state: ChatState, step: int, attempt: int, text: str) -> tupl
     return replace(state, reasoning=state.reasoning + text), (*added, ReasoningAdded(_span_id(state), text))
 
 
-def _end_reasoning(state: ChatState) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+def _end_reasoning(state: ChatState) -> Folded:
     if not state.reasoning:
         return state, ()
     return replace(state, reasoning=""), (ReasoningEnded(_span_id(state), state.reasoning),)
@@ -156,31 +156,24 @@ def _span_id(state: ChatState) -> str:
     return f"s{state.step}-a{state.attempt}-r{state.spans}"
 
 
-def _enter_attempt(state: ChatState, step: int, attempt: int) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+def _enter_attempt(state: ChatState, step: int, attempt: int) -> Folded:
     if (step, attempt) == (state.step, state.attempt):
         return state, ()
     return _start_step(state, step, attempt)
 
 
-def _end_step(state: ChatState, calls: tuple[TurnCall, ...]) -> tuple[ChatState, tuple[ChatEvent, ...]]:
-    approvals = {ask.id: ask for ask in state.approvals}
+def _end_step(state: ChatState, data: Mapping[str, Any], calls: tuple[TurnCall, ...]) -> Folded:
     state, over = _end_reasoning(state)
-    chat_events: list[ChatEvent] = [*over, TextEnded()]
+    tokens = (int(data.get("input_tokens") or 0), int(data.get("output_tokens") or 0))
+    chat_events: list[ChatEvent] = [*over, TextEnded(*tokens)]
     for call in calls:
         chat_events.append(CallRequested(call))
-        if call.id in approvals:
-            chat_events.append(approvals[call.id])
-    ended = replace(
-        state,
-        is_replied=True,
-        approvals=(),
-        tools={call.id: call.tool for call in calls},
-        waiting={**state.waiting, **approvals},
-    )
-    return ended, tuple(chat_events)
+        if isinstance(approval := state.waiting.get(call.id), ApprovalRequested):
+            chat_events.append(approval)
+    return replace(state, is_replied=True, tools={call.id: call.tool for call in calls}), tuple(chat_events)
 
 
-def _end_call(state: ChatState, call_id: str, calls: tuple[TurnCall, ...]) -> tuple[ChatState, tuple[ChatEvent, ...]]:
+def _end_call(state: ChatState, call_id: str, calls: tuple[TurnCall, ...]) -> Folded:
     ended = tuple(CallEnded(call) for call in calls if call.id in state.tools)
     return replace(state, waiting=_without(state.waiting, call_id)), ended
 
