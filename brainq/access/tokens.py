@@ -25,9 +25,7 @@ from brainq.store.store import Store
 # A token's text is `bq_<id>_<secret>`. The id is public; the secret is 256 random bits.
 
 _TEXT = re.compile(r"bq_([0-9a-f]{12})_([A-Za-z0-9_-]{43})", re.ASCII)
-
 _ID_BYTES = 6
-
 _SECRET_BYTES = 32
 
 
@@ -57,12 +55,9 @@ class TokenText:
 
 
 log = logger("brainq.access")
-
 KEPT_S = 5.0
 """How long a check is valid without a query to SQL. A revoked token is rejected after that."""
-
 MAX_CACHED_TOKENS = 10_000
-
 MAX_LIFETIME_S = 10 * 365 * 86_400.0
 
 

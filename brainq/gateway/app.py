@@ -105,13 +105,9 @@ CORS_EXPOSED_HEADERS = (
     "X-Should-Retry",
     "X-Vercel-AI-UI-Message-Stream",
 )
-
 """Response headers that pages of other origins may read."""
-
 COMMON_STATUSES = (400, 401, 403, 404, 405, 408, 413, 421, 422, 429, 500, 502, 503, 504)
-
 COMMON_RESPONSES = problem_responses(*COMMON_STATUSES)
-
 OPENAI_ROUTERS = (chat_completions.router, responses.router, input_items.router, models.router)
 
 

@@ -87,7 +87,6 @@ def readiness_check(client: AsyncClient, authenticator: Authenticator) -> Cached
 
 
 BACKLOG = 2048
-
 LONG_WORK_THREADS = 4
 
 

@@ -21,19 +21,12 @@ from brainq.errors import SetupError
 from brainq.settings.deployment import Settings
 
 P = ParamSpec("P")
-
 R = TypeVar("R")
-
 CHECK_THREADS = 8
-
 NO_TOKEN_YET = "no caller is admitted until there is a token: brainq token create NAME --sessions PREFIX --verb VERB"
-
 Authenticate = Callable[[Mapping[str, str]], Awaitable[Caller | None]]
-
 """From a request's headers, their names in lower case, to its caller; None: unknown."""
-
 LOCAL_CALLER = Caller("local", ("*",), ALL_VERBS)
-
 """Every client of a gateway on loopback without authentication."""
 
 

@@ -24,7 +24,6 @@ from brainq.gateway.edge.verbs import A2A_VERBS, CONFIGURE_OPTIONS, MCP_VERBS, V
 from brainq.settings.deployment import Settings
 
 T = TypeVar("T")
-
 CACHED_S = 1.0
 
 
@@ -50,9 +49,7 @@ class CachedCall(Generic[T]):
 
 
 TURN_ID, ID = TURN_ID_PATTERN, ID_PATTERN
-
 CALL_ID = "^[A-Za-z0-9][A-Za-z0-9_-]{2,63}[-.]c[0-9]{1,9}-[0-9]{1,9}$"
-
 """A call's id over all turns, as an approval's id is, too."""
 
 
@@ -123,7 +120,6 @@ async def current_principal(request: Request) -> Principal:
 
 
 GatewayDep = Annotated[Gateway, Depends(current_gateway)]
-
 PrincipalDep = Annotated[Principal, Depends(current_principal)]
 
 

@@ -12,7 +12,6 @@ from types import TracebackType
 from brainq.gateway.edge.problems import RequestRejected
 
 BURST_S = 10.0
-
 MAX_NAMES = 10_000
 
 

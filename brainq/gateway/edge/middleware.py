@@ -111,7 +111,6 @@ def closing_connection(send: Send) -> Send:
 
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-
 DISCONNECT: Message = {"type": "http.disconnect"}
 
 
@@ -168,11 +167,8 @@ def _has_route(router: Router, scope: Scope) -> bool:
 
 
 log = logger("brainq.gateway")
-
 REQUEST_ID = "x-request-id"
-
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-
 SECURITY_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
 

@@ -7,13 +7,9 @@ import re
 from brainq.access import Verb
 
 AGENT_CARD_PATH = "/.well-known/agent-card.json"
-
 """The end of the paths of A2A's public agent cards, where that wire is on."""
-
 PUBLIC_PATHS = frozenset({"/", "/healthz", "/readyz", "/v1/openapi.json"})
-
 PUBLIC_PREFIX = "/page/"
-
 _AGENT_CARD = re.compile(rf"(/a2a/[^/]+)?{re.escape(AGENT_CARD_PATH)}")
 
 
@@ -24,7 +20,6 @@ def is_public(path: str) -> bool:
 
 
 CONFIGURE_OPTIONS = frozenset({"model", "provider", "system_prompt", "skill_context", "cwd", "limits", "options"})
-
 """Options of a turn that need `configure` beside `submit`: they change its cost, its reach and its system prompt."""
 
 VERBS: dict[str, Verb] = {
@@ -99,9 +94,6 @@ VERBS: dict[str, Verb] = {
 }
 
 A2A_VERBS: dict[str, Verb] = {"POST /a2a/{brain}": Verb.READ}
-
 """The verb of every request of A2A, where that wire is on; some of its methods need more."""
-
 MCP_VERBS: dict[str, Verb] = {"POST /mcp": Verb.READ}
-
 """The verb of every request of MCP; most of its tools need more."""

@@ -14,9 +14,7 @@ from starlette.responses import Response
 from brainq.gateway.edge.problems import RequestRejected
 
 FOLDER = Path(__file__).with_name("assets")
-
 SHELL_FILE = "index.html"
-
 MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
@@ -77,7 +75,6 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "trusted-types 'none'",
     )
 )
-
 """The output of a model or a tool cannot become a script, a picture or a form of the page, or be sent elsewhere."""
 
 SECURITY_HEADERS = {
@@ -89,7 +86,6 @@ SECURITY_HEADERS = {
 }
 
 IMMUTABLE = {"Cache-Control": "public, max-age=31536000, immutable"}
-
 REVALIDATE = {"Cache-Control": "no-cache"}
 
 

@@ -48,18 +48,11 @@ class FileBody(Body):
 
 
 MAX_PAGE = 1_000
-
 """A page is encoded as a whole, on the event loop: 1,000 items of 2 kB take a few milliseconds."""
-
 DEFAULT_PAGE = 200
-
 DEFAULT_LIST_PAGE = 50
-
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
-
-
 INLINE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-
 """Types that a browser shows in place; others are saved. SVG is left out, for it may hold scripts."""
 
 

@@ -65,7 +65,6 @@ async def readyz(gateway: GatewayDep) -> Health:
 
 
 metrics_router = APIRouter(tags=["metrics"])
-
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 

@@ -22,13 +22,9 @@ from brainq.gateway.rest.result_wait import wait_for_disconnect
 from brainq.observe.logs import logger
 
 HEARTBEAT = b": alive\n\n"
-
 """A comment, which readers ignore: it keeps proxies from taking a quiet stream for a dead one."""
-
 RECONNECT_MS = 1_000
-
 RECONNECT_FRAME = format_sse_event(comment="come again with Last-Event-ID", retry=RECONNECT_MS)
-
 """Before an unfinished stream is closed. An EventSource reconnects by itself, with its last event id."""
 
 
@@ -38,15 +34,10 @@ def event_frame(event: TurnEvent) -> bytes:
 
 
 log = logger("brainq.gateway")
-
 GATHER_S = 0.25
-
 """How long a stream that may rest waits for another event: simultaneous events belong together."""
-
 FIRST_EVENT_S = 1.0
-
 """How long the response waits for the first event, which is late only for a turn that was just accepted."""
-
 NextEvent = asyncio.Task[TurnEvent | None]
 
 
@@ -117,7 +108,6 @@ class EncodedEvent:
 
 
 EncodeEvent = Callable[[TurnEvent], Awaitable[EncodedEvent]]
-
 """Encodes the events of a stream for a wire, each once, in order."""
 
 

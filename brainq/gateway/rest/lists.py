@@ -19,11 +19,8 @@ from brainq.gateway.rest.sessions import SessionPage
 from brainq.gateway.rest.turn_bodies import TurnPage
 
 router = APIRouter(prefix="/v1", tags=["lists"])
-
 MetadataPair = Annotated[str, Query(max_length=MAX_SEARCH_CHARS)]
-
 Tag = Annotated[str, Query(max_length=MAX_SEARCH_CHARS)]
-
 AfterTurn = Annotated[str | None, Query(pattern=TURN_ID, description="`next` of the page at hand.")]
 
 

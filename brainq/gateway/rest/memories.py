@@ -44,11 +44,8 @@ class ForgetAnswer(Answer):
 
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
-
 MAX_ROW = 2**53 - 1
-
 ScopeQuery = Annotated[str | None, Query(max_length=MAX_SCOPE_CHARS, description="Whose memories; this or `session`.")]
-
 SessionQuery = Annotated[
     str | None, Query(pattern=ID, description="The scope is that which the brains give this session.")
 ]

@@ -70,7 +70,6 @@ async def own_session(
 
 
 SessionDep = Annotated[AsyncSession, Depends(own_session)]
-
 TurnId = Annotated[str, Path(pattern=TURN_ID)]
 
 

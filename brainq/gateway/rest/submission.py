@@ -136,11 +136,7 @@ class SubmitAnswer(Answer):
 
 
 SESSION_PATTERN = r"^([A-Za-z0-9]|\{date\}|\{time\})([A-Za-z0-9._:@+=-]|\{date\}|\{time\})*$"
-
-
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
 _AT_REMEDY = "write a text such as 2031-01-05T09:00:00+01:00"
 
 

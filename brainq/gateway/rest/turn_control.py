@@ -123,7 +123,6 @@ def result_with_files(body: OutsideResult) -> object:
 
 
 router = APIRouter(prefix="/v1/turns/{turn_id}", tags=["turns"])
-
 PathId = Annotated[str, Path(pattern=ID)]
 
 CallPath = Annotated[

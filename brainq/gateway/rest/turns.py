@@ -35,9 +35,7 @@ from brainq.gateway.rest.turn_bodies import (
 )
 
 router = APIRouter(tags=["turns"])
-
 MAX_NUMBER = 2**53 - 1
-
 Prefer = Annotated[str, Header(description="`wait=n`: answer with the result, if it is out within n seconds.")]
 
 ACCEPTED_RESPONSE: dict[int | str, dict[str, Any]] = {

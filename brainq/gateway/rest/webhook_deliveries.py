@@ -40,7 +40,6 @@ class DeliveryPage(Answer):
 
 
 router = APIRouter(prefix="/v1/webhooks/deliveries", tags=["webhooks"])
-
 MAX_ROW = 2**53 - 1
 
 

@@ -61,9 +61,7 @@ from brainq.gateway.wires.a2a.task_fold import JSON_TYPE, FoldedTask, render_tas
 from brainq.gateway.wires.a2a.tasks import TaskStream, read_task, task_history, wait_for_task
 
 OUTPUT_MODES = ("text/plain", JSON_TYPE)
-
 INPUT_MODES = (*OUTPUT_MODES, "image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")
-
 TOKEN_SCHEME = "token"
 
 
@@ -104,11 +102,8 @@ def _description(brain: Brain) -> str:
 
 
 router = APIRouter(include_in_schema=False)  # agent cards document it
-
 CARD_MAX_AGE_S = 300
-
 CANCEL_WAIT_S = 2.0
-
 """How long a cancel is waited for, so that a running call can stop by itself."""
 
 

@@ -36,7 +36,6 @@ from brainq.errors import (
 from brainq.text.surrogates import clean
 
 VERSION = "1.0"
-
 M = TypeVar("M", bound=Message)
 
 

@@ -21,7 +21,6 @@ from brainq.gateway.wires.chat.files import decode_file
 from brainq.gateway.wires.chat.requests import ApprovalDecision, CallAnswer, ClientResult, Question
 
 MAX_MESSAGES = 10_000
-
 MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
 
 

@@ -49,7 +49,6 @@ FINISH: dict[StopReason, str] = {
     StopReason.LOST: "error",
 }
 """Any other stop is `other`."""
-
 _IS_HELD = {EventKind.HOLD_PLACED: True, EventKind.HOLD_RELEASED: False}
 
 

@@ -46,7 +46,6 @@ STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
     }
 }
 NO_STREAM_RESPONSE: dict[int | str, dict[str, Any]] = {204: {"description": "There is nothing to follow."}}
-
 ChatId = Annotated[str, Path(alias="session_id", pattern=ID, description="The chat's id.")]
 TurnQuery = Annotated[
     str | None, Query(pattern=TURN_ID, description="This turn, as the message's id; without it the live one.")

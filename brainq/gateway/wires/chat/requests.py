@@ -22,11 +22,8 @@ from brainq.gateway.wires.chat.files import read_history
 from brainq.gateway.wires.chat.stream import StreamPosition, position_of_reply
 
 ABANDONED = "the client went on without the results of its calls"
-
 ABANDON_AFTER_S = 60.0
-
 """How long a turn that reaches calls of its client may hold up a newer one: its client may be connected, too."""
-
 _watched: dict[str, asyncio.Task[None]] = {}
 
 

@@ -20,9 +20,7 @@ from brainq.gateway.rest.event_stream import EncodedEvent, EventReader, EventStr
 from brainq.gateway.wires.chat.fold import ChatState, EventDetails
 
 NO_DETAILS = EventDetails()
-
 LAST_INDEX = 10**9 - 1
-
 """The highest index of a call in its step."""
 
 
@@ -70,13 +68,9 @@ class DetailsLookup:
 
 
 S = TypeVar("S")
-
 C = TypeVar("C")
-
 ALL_PIECES = 2**31
-
 RECONNECT_TEXT = "the gateway ends this stream before the turn's end; reconnect, nothing is lost"
-
 _POSITION = re.compile(r"(\d{1,15})(?:\.(\d{1,9}))?")
 
 

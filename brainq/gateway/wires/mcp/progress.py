@@ -19,11 +19,8 @@ from brainq.gateway.rest.event_stream import EventReader
 from brainq.gateway.wires.mcp.requests import McpRequest
 
 EVERY_S = 0.25
-
 """Deltas of text are gathered, for a model sends too many for a notification each."""
-
 SendProgress = Callable[[float, str], Awaitable[None]]
-
 """Sends a progress value, which only grows, and a message."""
 
 

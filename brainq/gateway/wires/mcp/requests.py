@@ -27,7 +27,6 @@ from brainq.observe.logs import logger
 from brainq.tools.mcp.function import IDEMPOTENCY_KEY
 
 McpContext: TypeAlias = ServerRequestContext[Any, Any]
-
 B = TypeVar("B", bound=BaseModel)
 
 
@@ -86,21 +85,13 @@ def read_input(model: type[B], field: str, given: object) -> B:
 
 
 ON_DISCONNECT = "brainq/on-disconnect"
-
 """In a call's `_meta`: with `continue` a disconnect cancels nothing."""
-
 MAX_KEY_CHARS = 500
-
 MAX_NOTED_CALLS = 10_000
-
 CANCEL_TRIES = 20
-
 CANCEL_RETRY_S = 0.1
-
 """A cancel may arrive before its call's turn is accepted, so the turn is looked up repeatedly."""
-
 RequestId = str | int
-
 log = logger("brainq.gateway")
 
 

@@ -44,7 +44,6 @@ INSTRUCTIONS = (
 )
 
 R = TypeVar("R")
-
 log = logger("brainq.gateway")
 
 

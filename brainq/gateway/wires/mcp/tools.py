@@ -27,7 +27,6 @@ from brainq.gateway.wires.mcp.turn_report import TurnReport, report_schema, repo
 from brainq.gateway.wires.mcp.turn_tools import TURN_TOOLS, TurnTool
 
 WAIT_S = 50.0
-
 """Less than the minute after which clients give up a call, and cancel its turn."""
 
 
@@ -90,7 +89,6 @@ async def _follow_turn(
 
 
 MAX_TOOL_NAME_CHARS = 64
-
 BRAIN_TOOL_VERBS = frozenset({Verb.SUBMIT, Verb.READ})
 
 

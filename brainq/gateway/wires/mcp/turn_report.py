@@ -23,7 +23,6 @@ from brainq.gateway.wires.mcp.progress import pending_approvals
 from brainq.gateway.wires.mcp.requests import McpRequest
 
 ANSWER_DEFINITION = "answer"
-
 REQUIRED = ("turn_id", "session", "state")
 
 
@@ -181,9 +180,7 @@ def _next_action(pending: Sequence[Approval], *, may_decide: bool) -> str:
 
 
 PROBLEM_META = "brainq/problem"
-
 LINKS_SINCE = "2025-06-18"
-
 """The first version of the protocol with links in tool results."""
 
 

@@ -29,7 +29,6 @@ from brainq.gateway.wires.mcp.requests import CallsInFlight, McpRequest, default
 from brainq.gateway.wires.mcp.turn_report import TurnReport, report_turn
 
 MAX_EVENTS = 200
-
 WAIT_FIELD = Field(default=0, ge=0, allow_inf_nan=False, description="How many seconds to wait.")
 
 
