@@ -41,7 +41,9 @@ from brainq.gateway.rest import (
     sessions,
     turn_control,
     turns,
-    webhook_deliveries,
+)
+from brainq.gateway.rest import (
+    lists as webhook_deliveries,
 )
 from brainq.gateway.wires.ag_ui import routes as ag_ui
 from brainq.gateway.wires.ai_sdk import routes as ai_sdk
@@ -88,7 +90,7 @@ ROUTERS = (
     sessions.router,
     lists.router,
     schedules.router,
-    webhook_deliveries.router,
+    webhook_deliveries.deliveries_router,
     memories.router,
     deployment.metrics_router,
     ai_sdk.router,

@@ -1,11 +1,15 @@
-"""A turn's events as server-sent events: from any number on, with heartbeats, encoded for any wire."""
+"""Following a turn over HTTP: a wait for its result, and its events as a stream from any number on, encoded
+for any wire.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
+from urllib.request import parse_http_list
 
 from fastapi.sse import format_sse_event
 from starlette.requests import Request
@@ -14,12 +18,52 @@ from starlette.types import Receive, Scope, Send
 
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import TurnEvent
+from brainq.contracts.turn import TurnResult
 from brainq.errors import BrainqError, ResultTimeout
 from brainq.gateway.edge.dependencies import Gateway, Principal
 from brainq.gateway.edge.limits import StreamSlot
 from brainq.gateway.edge.problems import RequestRejected
-from brainq.gateway.rest.result_wait import wait_for_disconnect
 from brainq.observe.logs import logger
+
+_WAIT = re.compile(r'wait\s*=\s*"?(\d{1,9})"?\s*(?:[;,]|$)', re.IGNORECASE)
+
+
+def requested_wait_s(prefer: str, max_s: float) -> float:
+    """The seconds that a `Prefer` header asks for, at most `max_s`; 0 where it has none."""
+    for preference in parse_http_list(prefer):
+        found = _WAIT.match(preference)
+        if found:
+            return min(max_s, float(found[1]))
+    return 0.0
+
+
+async def wait_for_result(
+    handle: AsyncTurnHandle, wait_s: float, place: StreamSlot, receive: Receive
+) -> TurnResult | None:
+    """The result when it is out within `wait_s`; None when it is not, the gateway stops, or the client disconnects."""
+    waiting = asyncio.ensure_future(result_if_ready(handle, wait_s))
+    over = [asyncio.ensure_future(place.stopping.wait()), asyncio.ensure_future(wait_for_disconnect(receive))]
+    try:
+        await asyncio.wait({waiting, *over}, return_when=asyncio.FIRST_COMPLETED)
+        return await waiting if waiting.done() else None
+    finally:
+        for each in (waiting, *over):
+            each.cancel()
+
+
+async def wait_for_disconnect(receive: Receive) -> None:
+    """Returns when the client disconnects."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def result_if_ready(handle: AsyncTurnHandle, wait_s: float = 0) -> TurnResult | None:
+    """The result where it is out, or comes within `wait_s`; else None."""
+    try:
+        return await handle.result(timeout_s=wait_s)
+    except ResultTimeout:
+        return None
+
 
 HEARTBEAT = b": alive\n\n"
 """A comment, which readers ignore: it keeps proxies from taking a quiet stream for a dead one."""

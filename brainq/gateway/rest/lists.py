@@ -1,10 +1,15 @@
-"""Lists of the caller's own turns and sessions, page by page; and the fleet that runs them."""
+"""Lists of the caller's own turns, sessions and webhook deliveries, page by page; and the fleet that runs
+them.
+"""
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from datetime import datetime
 from typing import Annotated
+from urllib.parse import urlsplit
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 from pydantic import AwareDatetime
 
 from brainq.client.lists import MAX_FILTER_VALUES, MAX_SEARCH_CHARS, read_metadata_pairs
@@ -13,10 +18,12 @@ from brainq.contracts.fleet import Fleet, FleetActivity
 from brainq.contracts.history import LIST_STATES, ListedTurn, Sort
 from brainq.contracts.ids import MAX_ID_LENGTH
 from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.webhook import DeliveryRow, DeliveryState
+from brainq.errors import NotFound
 from brainq.gateway.edge.dependencies import ID, TURN_ID, GatewayDep, Principal, PrincipalDep
-from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Limit
+from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, ChangeAnswer, Limit
 from brainq.gateway.rest.sessions import SessionPage
-from brainq.gateway.rest.turn_bodies import TurnPage
+from brainq.gateway.rest.turns import TurnPage
 
 router = APIRouter(prefix="/v1", tags=["lists"])
 MetadataPair = Annotated[str, Query(max_length=MAX_SEARCH_CHARS)]
@@ -132,3 +139,61 @@ def hide_foreign_parent(turn: ListedTurn, principal: Principal) -> ListedTurn:
     if turn.parent is None or principal.may_access(turn.parent.session_id):
         return turn
     return turn.model_copy(update={"parent": None})
+
+
+class Delivery(Answer):
+    """A webhook's message. Of its URL only the host is shown, for the path may hold a secret."""
+
+    id: int
+    message_id: str
+    host: str
+    event: str
+    session_id: str
+    turn_id: str
+    state: DeliveryState
+    tries: int
+    due_at: datetime
+    created_at: datetime
+    updated_at: datetime
+    error: str | None
+
+
+class DeliveryPage(Answer):
+    """The newest first; `next` is the next page's `before`."""
+
+    deliveries: tuple[Delivery, ...]
+    next: int | None
+
+
+deliveries_router = APIRouter(prefix="/v1/webhooks/deliveries", tags=["webhooks"])
+MAX_ROW = 2**53 - 1
+
+
+@deliveries_router.get("")
+async def deliveries(
+    gateway: GatewayDep,
+    principal: PrincipalDep,
+    state: Annotated[str | None, Query(pattern="^(pending|done|dead)$")] = None,
+    limit: Limit = DEFAULT_LIST_PAGE,
+    after: Annotated[int | None, Query(ge=1, le=MAX_ROW, description="`next` of the page at hand.")] = None,
+) -> DeliveryPage:
+    """Messages to be sent (pending), accepted (done) or given up (dead), the newest first."""
+    found = await gateway.client.deliveries(state, limit, principal.caller.prefixes, after)
+    return DeliveryPage(
+        deliveries=tuple(_delivery(row) for row in found), next=found[-1].row if len(found) == limit else None
+    )
+
+
+@deliveries_router.post("/{delivery_id}/retry")
+async def retry(
+    delivery_id: Annotated[int, Path(ge=1, le=MAX_ROW)], gateway: GatewayDep, principal: PrincipalDep
+) -> ChangeAnswer:
+    """Send a dead message again, as if it were new. 404 where none of the caller's own has this id."""
+    if not await gateway.client.send_again(delivery_id, principal.caller.prefixes):
+        raise NotFound("no dead delivery of the caller's")
+    return ChangeAnswer(changed=True)
+
+
+def _delivery(row: DeliveryRow) -> Delivery:
+    fields = asdict(row)
+    return Delivery(id=fields.pop("row"), host=urlsplit(fields.pop("url")).netloc, **fields)

@@ -16,7 +16,7 @@ from brainq.contracts.turn import MAX_MESSAGE_CHARS
 from brainq.gateway.edge.dependencies import ID, TURN_ID, Gateway, GatewayDep, PrincipalDep, TurnDep
 from brainq.gateway.edge.problems import problem_responses
 from brainq.gateway.rest.bodies import Answer, Body, FileBody
-from brainq.gateway.rest.turn_bodies import CancelAnswer, RetryAnswer, RetryBody, StepRetry
+from brainq.gateway.rest.turns import CancelAnswer, RetryAnswer, RetryBody, StepRetry
 from brainq.operator.operator import Operator
 from brainq.tools.results import WithFiles
 

@@ -1,21 +1,34 @@
-"""Turns: submit one, read its status, follow its events, get its result."""
+"""Turns: their bodies, and routes that submit one, read its status and records, follow its events and get its
+result.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
+from pydantic import Field, JsonValue
 
 from brainq.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
+from brainq.client.options import Cancelled
+from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.event import TurnTimeline
-from brainq.contracts.turn import TurnResult
+from brainq.contracts.history import ListedTurn, StartedTurn, TurnCall
+from brainq.contracts.message import Message
+from brainq.contracts.turn import ParentCall, TurnKind, TurnResult
+from brainq.contracts.view import TurnSnapshot
 from brainq.errors import TurnRejected, Unreachable
 from brainq.gateway.edge.dependencies import CALL_ID, Gateway, GatewayDep, Principal, PrincipalDep, TurnDep
 from brainq.gateway.edge.problems import RequestRejected, problem_responses
-from brainq.gateway.rest.bodies import DEFAULT_PAGE, Limit, file_response
-from brainq.gateway.rest.event_stream import open_events, stream_events
-from brainq.gateway.rest.result_wait import requested_wait_s, result_if_ready, wait_for_result
+from brainq.gateway.rest.bodies import DEFAULT_PAGE, Answer, Body, Limit, file_response
+from brainq.gateway.rest.event_stream import (
+    open_events,
+    requested_wait_s,
+    result_if_ready,
+    stream_events,
+    wait_for_result,
+)
 from brainq.gateway.rest.submission import (
     IdempotencyKey,
     SubmitAnswer,
@@ -24,15 +37,112 @@ from brainq.gateway.rest.submission import (
     submit_key,
     submit_turn,
 )
-from brainq.gateway.rest.turn_bodies import (
-    CallPage,
-    ChildTurns,
-    SubmittedRequest,
-    TranscriptPage,
-    TurnDecision,
-    TurnExplanation,
-    TurnStatus,
-)
+
+
+class TurnStatus(Answer):
+    """A turn's state.
+
+    state      `queued active parked closing`, an ending, `rejected`, or `accepted` where only SQL knows it yet
+    snapshot   what Redis holds of it; null once an ended turn has expired there
+    """
+
+    turn_id: str
+    session_id: str
+    state: str
+    snapshot: TurnSnapshot | None = None
+
+
+class TurnExplanation(Answer):
+    """What happens next to a turn, and why, in one sentence."""
+
+    turn_id: str
+    session_id: str
+    next: str
+
+
+class TurnDecision(Answer):
+    """How a turn came to its answer; null until its finalizer has written it."""
+
+    turn_id: str
+    session_id: str
+    decision: RuntimeDecisionRecord | None
+
+
+class SubmittedRequest(Answer):
+    """What was submitted.
+
+    user_message   empty where content is not stored
+    attachments    how many files came with it
+    parent         the call that started it; null also where that is a call of another caller's session
+    """
+
+    turn_id: str
+    session_id: str
+    user_message: str
+    kind: TurnKind
+    brain: str | None
+    model: str | None
+    metadata: dict[str, JsonValue] | None
+    prompt_tags: tuple[str, ...]
+    attachments: int
+    parent: ParentCall | None
+
+
+class ChildTurns(Answer):
+    """The turns that calls of this one started, in the order of these calls."""
+
+    turn_id: str
+    session_id: str
+    children: tuple[StartedTurn, ...]
+
+
+class TranscriptPage(Answer):
+    """A page of a turn's messages, in order."""
+
+    turn_id: str
+    session_id: str
+    messages: tuple[Message, ...]
+
+
+class CallPage(Answer):
+    """A page of a turn's calls, in the model's order."""
+
+    turn_id: str
+    session_id: str
+    calls: tuple[TurnCall, ...]
+
+
+class TurnPage(Answer):
+    """Turns, the newest first. `next`, given as `before`, is the page behind this one; null: this is the last."""
+
+    turns: tuple[ListedTurn, ...]
+    next: str | None
+
+
+class CancelAnswer(Answer):
+    """`cancelled`: it had not begun; `requested`: it is asked to stop; `ended`: there was nothing to cancel."""
+
+    cancelled: Cancelled
+
+
+class RetryBody(Body):
+    """A step, `judge:NAME`, `judges`; empty: all that is dead."""
+
+    step: str = Field(default="", max_length=300)
+
+
+class StepRetry(Answer):
+    """`taken`: a worker has it at this moment."""
+
+    step: str
+    outcome: Literal["done", "failed", "taken"]
+    error: str
+
+
+class RetryAnswer(Answer):
+    turn_id: str
+    steps: tuple[StepRetry, ...]
+
 
 router = APIRouter(tags=["turns"])
 MAX_NUMBER = 2**53 - 1

@@ -118,14 +118,14 @@ BUGS = (
     ),
     Bug(
         "another tenant's call is decided by way of a turn of one's own",
-        "brainq/gateway/wires/mcp/elicitation.py",
+        "brainq/gateway/wires/mcp/following.py",
         "if split_call_id(approval_id)[0] != found.turn_id:",
         "if not approval_id:",
         (*MCP_CALLS, *DECIDED),
     ),
     Bug(
         "arguments that were never shown are approved",
-        "brainq/gateway/wires/mcp/elicitation.py",
+        "brainq/gateway/wires/mcp/following.py",
         "args_hash=args_hash)",
         "args_hash=None)",
         DECIDED,
@@ -139,14 +139,14 @@ BUGS = (
     ),
     Bug(
         "AG-UI's context reaches the model without configure",
-        "brainq/gateway/wires/ag_ui/bodies.py",
+        "brainq/gateway/wires/ag_ui/routes.py",
         "or None if configures else None",
         "or None",
         AG_UI,
     ),
     Bug(
         "old results are answers to a later question",
-        "brainq/gateway/wires/ag_ui/bodies.py",
+        "brainq/gateway/wires/ag_ui/routes.py",
         'f"{message.tool_call_id}-result":\n            break',
         'f"{message.tool_call_id}-result":\n            continue',
         AG_UI,
@@ -174,7 +174,7 @@ BUGS = (
     ),
     Bug(
         "a failed task says nothing",
-        "brainq/gateway/wires/a2a/task_fold.py",
+        "brainq/gateway/wires/a2a/tasks.py",
         "reason = result.error or result.text",
         "reason = result.text",
         A2A,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from brainq.testing import calls, says
 
 from brainq import Brain, Effect, Pending, RunContext, ScriptedProvider
 from brainq.cli.exit_codes import ExitCode
@@ -15,7 +16,6 @@ from brainq.cli.options import newest_turns
 from brainq.client.client import Client
 from brainq.client.internals import wiring_of
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.testing import calls, says
 from tests.support.commands import Brainq
 from tests.support.pump import Pump
 

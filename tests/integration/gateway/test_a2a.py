@@ -51,7 +51,7 @@ from brainq.devserver.ports import free_port
 from brainq.errors import SetupError
 from brainq.gateway.edge import limits
 from brainq.gateway.wires.a2a.routes import METHODS
-from brainq.gateway.wires.a2a.task_fold import ANSWER
+from brainq.gateway.wires.a2a.tasks import ANSWER
 from brainq.settings.deployment import load_settings
 from tests.integration.gateway.test_door import token
 from tests.support.gateways import GatewayThread

@@ -15,7 +15,7 @@ from mcp_types import BlobResourceContents, CallToolResult, ResourceLink
 
 from brainq import Brain, Effect, File, ScriptedProvider
 from brainq.access import Tokens, Verb
-from brainq.gateway.wires.mcp import resources
+from brainq.gateway.wires.mcp import server
 from brainq.gateway.wires.mcp.requests import ON_DISCONNECT
 from brainq.gateway.wires.mcp.turn_report import PROBLEM_META
 from brainq.models.scripted import calls, says
@@ -68,7 +68,7 @@ def test_a_brain_is_a_tool_that_answers_and_tells_what_it_does(
             assert told(done)["text"] == answer["text"]
             assert json.loads(words(done)) == done.structured_content
             with monkeypatch.context() as short:
-                short.setattr(resources, "DEFAULT_PAGE", 1)
+                short.setattr(server, "DEFAULT_PAGE", 1)
                 read = await client.read_resource(f"brainq://turns/{answer['turn_id']}/transcript")
             assert "look" in str(read.contents[0])
             assert "seen" in str(read.contents[0])

@@ -25,16 +25,16 @@ from hypothesis import strategies as st
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
-from brainq.gateway.wires.a2a.task_fold import (
+from brainq.gateway.wires.a2a.tasks import (
     ANSWER,
     FoldedTask,
+    TaskStream,
     fold_event,
     fold_events,
     new_task,
     render_task,
     task_updates,
 )
-from brainq.gateway.wires.a2a.tasks import TaskStream
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4)
 CALLS = ("c1-0", "c1-1", "c2-0")

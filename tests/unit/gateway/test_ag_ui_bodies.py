@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from brainq.gateway.wires.ag_ui.bodies import RunBody, read_answers, read_messages, read_question, submit_options
+from brainq.gateway.wires.ag_ui.routes import (
+    RunBody,
+    read_answers,
+    read_messages,
+    read_question,
+    submit_options,
+)
 from brainq.gateway.wires.chat.requests import ClientResult
 
 TURN = "a" * 26

@@ -7,11 +7,10 @@ from ag_ui.core import RunErrorEvent
 
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
-from brainq.gateway.wires.a2a.task_fold import end_task, new_task
+from brainq.gateway.wires.a2a.tasks import end_task, new_task
 from brainq.gateway.wires.ag_ui.endings import end_event
 from brainq.gateway.wires.ai_sdk.chunks import MessageState, _render_end  # pyright: ignore[reportPrivateUsage]
-from brainq.gateway.wires.chat.events import TurnEnded
-from brainq.gateway.wires.chat.fold import ChatState
+from brainq.gateway.wires.chat.fold import ChatState, TurnEnded
 from brainq.gateway.wires.mcp.turn_report import TurnReport
 from brainq.gateway.wires.openai.errors import failure_response
 from brainq.gateway.wires.openai.part_fold import PartFailed, part_of_result

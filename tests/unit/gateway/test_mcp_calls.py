@@ -10,7 +10,7 @@ import pytest
 
 from brainq.access import Caller, Verb
 from brainq.errors import InvalidInput
-from brainq.gateway.wires.mcp.elicitation import read_round
+from brainq.gateway.wires.mcp.following import read_round
 from brainq.gateway.wires.mcp.requests import CallsInFlight
 from brainq.tools.mcp.function import IDEMPOTENCY_KEY
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from brainq.contracts.event import FIELDS, EventKind, TurnEvent
-from brainq.gateway.wires.mcp.progress import EVERY_S, ProgressReporter, progress_text
+from brainq.gateway.wires.mcp.following import EVERY_S, ProgressReporter, progress_text
 from brainq.gateway.wires.mcp.turn_report import report_schema
 
 

@@ -34,7 +34,7 @@ from brainq.gateway.edge.limits import BURST_S, MAX_NAMES, RateLimiter, StreamLi
 from brainq.gateway.edge.problems import REJECTIONS, RequestRejected, error_response, problem_of
 from brainq.gateway.edge.verbs import VERBS
 from brainq.gateway.rest.approvals import decider_name
-from brainq.gateway.rest.result_wait import requested_wait_s
+from brainq.gateway.rest.event_stream import requested_wait_s
 from brainq.gateway.rest.submission import ScheduleBody, SubmitBody, TurnLimits
 
 

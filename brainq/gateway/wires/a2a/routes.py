@@ -57,8 +57,15 @@ from brainq.gateway.wires.a2a.rpc import (
     rpc_result,
     to_a2a_error,
 )
-from brainq.gateway.wires.a2a.task_fold import JSON_TYPE, FoldedTask, render_task
-from brainq.gateway.wires.a2a.tasks import TaskStream, read_task, task_history, wait_for_task
+from brainq.gateway.wires.a2a.tasks import (
+    JSON_TYPE,
+    FoldedTask,
+    TaskStream,
+    read_task,
+    render_task,
+    task_history,
+    wait_for_task,
+)
 
 OUTPUT_MODES = ("text/plain", JSON_TYPE)
 INPUT_MODES = (*OUTPUT_MODES, "image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")

@@ -1,32 +1,258 @@
-"""A turn's task: as it is now, once a condition holds, and as a stream."""
+"""A turn as a task of A2A: a pure fold over its chat events, the updates between two states, and the task's stream.
+
+`fold_event` takes a state over one event. `render_task` is a state as a whole, and `task_updates` leads from one to a
+later one. A client that has the first as a task and takes the updates has the second, wherever it was cut off.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import replace
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
 
-from a2a.types.a2a_pb2 import ROLE_AGENT, ROLE_USER, TASK_STATE_REJECTED, Message, StreamResponse
+from a2a.types.a2a_pb2 import (
+    ROLE_AGENT,
+    ROLE_USER,
+    TASK_STATE_CANCELED,
+    TASK_STATE_COMPLETED,
+    TASK_STATE_FAILED,
+    TASK_STATE_INPUT_REQUIRED,
+    TASK_STATE_REJECTED,
+    TASK_STATE_SUBMITTED,
+    TASK_STATE_WORKING,
+    Artifact,
+    Message,
+    Part,
+    StreamResponse,
+    Task,
+    TaskArtifactUpdateEvent,
+    TaskState,
+    TaskStatus,
+    TaskStatusUpdateEvent,
+)
+from google.protobuf import json_format, struct_pb2
 from starlette.types import Receive
 
 from brainq.client.async_handle import AsyncTurnHandle
-from brainq.contracts.event import TurnEvent
+from brainq.contracts.event import EventKind, TurnEvent
+from brainq.contracts.people import Approval
+from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.turn import TurnResult
 from brainq.errors import ContentNotKept, ResultTimeout, TurnRejected
 from brainq.gateway.edge.limits import StreamSlot
-from brainq.gateway.rest.event_stream import EncodedEvent, EventReader
-from brainq.gateway.rest.result_wait import wait_for_disconnect
+from brainq.gateway.rest.event_stream import EncodedEvent, EventReader, wait_for_disconnect
 from brainq.gateway.wires.a2a.rpc import rpc_frame
-from brainq.gateway.wires.a2a.task_fold import (
-    FoldedTask,
-    end_task,
-    fold_event,
-    fold_events,
-    new_task,
-    render_task,
-    task_updates,
-    text_part,
+from brainq.gateway.wires.chat.fold import (
+    ApprovalRequested,
+    ChatState,
+    ClientCallRequested,
+    EventDetails,
+    OtherEvent,
+    TextAdded,
+    TurnEnded,
+    fold,
 )
-from brainq.gateway.wires.chat.events import ApprovalRequested
+
+JSON_TYPE = "application/json"
+ANSWER, PARSED = "answer", "parsed"
+"""The artifacts: the answer's text, and the answer as JSON where the turn had an `output_schema`."""
+END_STATES = frozenset({TASK_STATE_COMPLETED, TASK_STATE_FAILED, TASK_STATE_CANCELED, TASK_STATE_REJECTED})
+
+_ENDINGS: dict[Ending, TaskState] = {
+    Ending.COMPLETED: TASK_STATE_COMPLETED,
+    Ending.CANCELLED: TASK_STATE_CANCELED,
+    Ending.TIMED_OUT: TASK_STATE_FAILED,
+    Ending.FAILED: TASK_STATE_FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedTask:
+    """A task after so many events.
+
+    seq        the number of the last event
+    state      submitted, working, or how it ended; `visible_state` is what a client sees
+    since_ms   when its status changed last, Redis time, and since_seq by which event; 0: unknown
+    text       of the newest attempt that has any; at the end the answer's
+    note       why it ended so, for one that did not complete
+    approvals  arguments of the approvals that it waits for, which events do not hold, by id
+    """
+
+    chat: ChatState
+    context_id: str
+    seq: int = 0
+    state: TaskState = TASK_STATE_SUBMITTED
+    since_ms: int = 0
+    since_seq: int = 0
+    text: str = ""
+    parsed: Any = None
+    note: str = ""
+    approvals: Mapping[str, Approval] = field(default_factory=dict[str, Approval])
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in END_STATES
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether it is parked until its client answers a request."""
+        return self.chat.waits_for_reader and not self.is_over
+
+    @property
+    def visible_state(self) -> TaskState:
+        return TASK_STATE_INPUT_REQUIRED if self.is_interrupted else self.state
+
+
+def new_task(task_id: str, context_id: str) -> FoldedTask:
+    """A task before its first event."""
+    return FoldedTask(ChatState(task_id), context_id)
+
+
+def fold_event(task: FoldedTask, event: TurnEvent, result: TurnResult | None = None) -> FoldedTask:
+    """The task after one more event. `result` comes with the final one."""
+    chat, chat_events = fold(task.chat, event, EventDetails(result=result))
+    after = replace(task, chat=chat, seq=event.seq)
+    for chat_event in chat_events:
+        match chat_event:
+            case TextAdded():
+                after = replace(after, text=chat.text)
+            case OtherEvent() if event.kind is EventKind.TURN_ACTIVE:
+                after = replace(after, state=TASK_STATE_WORKING)
+            case TurnEnded():
+                after = end_task(after, chat_event.result)
+            case _:
+                pass
+    if _status_key(after) == _status_key(task):
+        return after
+    return replace(after, since_ms=event.at_ms, since_seq=event.seq)
+
+
+def fold_events(task: FoldedTask, events: Iterable[TurnEvent], result: TurnResult | None = None) -> FoldedTask:
+    """The task after all of these."""
+    for event in events:
+        task = fold_event(task, event, result)
+    return task
+
+
+def end_task(task: FoldedTask, result: TurnResult) -> FoldedTask:
+    """The task as its turn's result ends it."""
+    state = _ENDINGS[result.ending]
+    if result.stop_reason is StopReason.INVALID_OUTPUT:
+        text, note, state = result.text, _failure_text(result), _ENDINGS[Ending.FAILED]
+    elif result.ending is Ending.COMPLETED:
+        text, note = result.text, ""
+    else:
+        text, note = result.last_agent_message or "", _failure_text(result)
+    return replace(task, state=state, text=text or task.text, note=note, parsed=result.parsed)
+
+
+def _failure_text(result: TurnResult) -> str:
+    """Why a turn did not complete. A turn that failed has no text of its own, only its error."""
+    reason = result.error or result.text
+    return reason if reason.strip() else f"{result.ending.value}: {result.stop_reason.value}"
+
+
+def render_task(task: FoldedTask) -> Task:
+    """The task as a whole."""
+    artifacts = [_answer_artifact(task.text)] if task.text else []
+    if task.parsed is not None:
+        artifacts.append(_parsed_artifact(task.parsed))
+    return Task(id=task.chat.turn_id, context_id=task.context_id, status=_status(task), artifacts=artifacts)
+
+
+def task_updates(before: FoldedTask, after: FoldedTask) -> list[StreamResponse]:
+    """The updates from one state to a later one of the same task; none where a client sees no difference."""
+    updates: list[StreamResponse] = []
+    if after.text != before.text:
+        goes_on = bool(before.text) and after.text.startswith(before.text)
+        rest = after.text.removeprefix(before.text) if goes_on else after.text
+        updates.append(_artifact_update(after, _answer_artifact(rest), append=goes_on))
+    if after.parsed is not None and before.parsed is None:
+        updates.append(_artifact_update(after, _parsed_artifact(after.parsed), append=False))
+    if _status_key(after) != _status_key(before):
+        update = TaskStatusUpdateEvent(task_id=after.chat.turn_id, context_id=after.context_id, status=_status(after))
+        updates.append(StreamResponse(status_update=update))
+    return updates
+
+
+def _status_key(task: FoldedTask) -> tuple[Any, ...]:
+    return task.visible_state, task.note, task.chat.waiting if task.is_interrupted else {}
+
+
+def _status(task: FoldedTask) -> TaskStatus:
+    status = TaskStatus(state=task.visible_state)
+    if task.since_ms:
+        status.timestamp.FromMilliseconds(task.since_ms)
+    if task.is_interrupted:
+        status.message.CopyFrom(_status_message(task, _request_parts(task)))
+    elif task.note:
+        status.message.CopyFrom(_status_message(task, [text_part(task.note)]))
+    return status
+
+
+def _status_message(task: FoldedTask, parts: list[Part]) -> Message:
+    """The same status has the same message id at every gateway."""
+    task_id = task.chat.turn_id
+    message_id = f"{task_id}-{task.since_seq}"
+    return Message(message_id=message_id, context_id=task.context_id, task_id=task_id, role=ROLE_AGENT, parts=parts)
+
+
+def _request_parts(task: FoldedTask) -> list[Part]:
+    """Words for people, then one data part for each request."""
+    requests = list(task.chat.waiting.values())
+    words = "; ".join(
+        f"{request.tool} needs {'an approval' if isinstance(request, ApprovalRequested) else 'its result'}"
+        + (f" ({request.reason})" if isinstance(request, ApprovalRequested) and request.reason else "")
+        for request in requests
+    )
+    return [text_part(words), *(data_part(_request_data(request, task.approvals)) for request in requests)]
+
+
+def _request_data(
+    request: ApprovalRequested | ClientCallRequested, approvals: Mapping[str, Approval]
+) -> dict[str, Any]:
+    """`call` is the id over all turns, also the approval's; a decision may be bound to `args_hash`."""
+    if isinstance(request, ClientCallRequested):
+        arguments = json.loads(request.arguments)
+        return {"call": request.id, "wants": "result", "tool": request.tool, "arguments": arguments}
+    expires = datetime.fromtimestamp(request.expires_at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    approval = approvals.get(request.id)
+    facts = {
+        "call": request.id,
+        "wants": "approval",
+        "tool": request.tool,
+        "reason": request.reason,
+        "expires_at": expires.replace("+00:00", "Z") if request.expires_at_ms else "",
+        "arguments": approval and approval.arguments,
+        "args_hash": approval and approval.args_hash,
+    }
+    return {name: fact for name, fact in facts.items() if fact not in ("", None)}
+
+
+def text_part(text: str) -> Part:
+    return Part(text=text)
+
+
+def data_part(value: Any) -> Part:
+    return Part(data=json_format.ParseDict(value, struct_pb2.Value()), media_type=JSON_TYPE)
+
+
+def _answer_artifact(text: str) -> Artifact:
+    return Artifact(artifact_id=ANSWER, name=ANSWER, parts=[text_part(text)])
+
+
+def _parsed_artifact(value: Any) -> Artifact:
+    return Artifact(artifact_id=PARSED, name=PARSED, parts=[data_part(value)])
+
+
+def _artifact_update(task: FoldedTask, artifact: Artifact, *, append: bool) -> StreamResponse:
+    update = TaskArtifactUpdateEvent(
+        task_id=task.chat.turn_id, context_id=task.context_id, artifact=artifact, append=append, last_chunk=task.is_over
+    )
+    return StreamResponse(artifact_update=update)
 
 
 async def read_task(handle: AsyncTurnHandle) -> FoldedTask:

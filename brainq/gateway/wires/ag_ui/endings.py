@@ -19,7 +19,7 @@ from ag_ui.core import (
 
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
-from brainq.gateway.wires.chat.events import ApprovalRequested, ClientCallRequested
+from brainq.gateway.wires.chat.fold import ApprovalRequested, ClientCallRequested
 
 DECISION_SCHEMA: dict[str, Any] = {
     "type": "object",

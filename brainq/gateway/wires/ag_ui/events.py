@@ -42,13 +42,15 @@ from ag_ui.core import (
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.history import TurnCall
 from brainq.gateway.wires.ag_ui.endings import end_event, interrupt_event
-from brainq.gateway.wires.chat.events import (
+from brainq.gateway.wires.chat.fold import (
     ApprovalRequested,
     ApprovalResolved,
     CallEnded,
     CallRequested,
     ChatEvent,
+    ChatState,
     ClientCallRequested,
+    EventDetails,
     OtherEvent,
     ReasoningAdded,
     ReasoningEnded,
@@ -58,8 +60,8 @@ from brainq.gateway.wires.chat.events import (
     TextAdded,
     TextEnded,
     TurnEnded,
+    fold,
 )
-from brainq.gateway.wires.chat.fold import ChatState, EventDetails, fold
 
 
 @dataclass(frozen=True, slots=True)

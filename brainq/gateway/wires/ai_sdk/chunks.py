@@ -14,13 +14,15 @@ from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.history import TurnCall
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnResult
-from brainq.gateway.wires.chat.events import (
+from brainq.gateway.wires.chat.fold import (
     ApprovalRequested,
     ApprovalResolved,
     CallEnded,
     CallRequested,
     ChatEvent,
+    ChatState,
     ClientCallRequested,
+    EventDetails,
     OtherEvent,
     ReasoningAdded,
     ReasoningEnded,
@@ -30,8 +32,8 @@ from brainq.gateway.wires.chat.events import (
     TextAdded,
     TextEnded,
     TurnEnded,
+    fold,
 )
-from brainq.gateway.wires.chat.fold import ChatState, EventDetails, fold
 
 Chunk = dict[str, Any]
 

@@ -20,8 +20,15 @@ from brainq.gateway.edge.limits import StreamSlot
 from brainq.gateway.edge.verbs import CONFIGURE_OPTIONS
 from brainq.gateway.rest.bodies import Body
 from brainq.gateway.rest.submission import SubmitBody, require_may_submit, submit_turn
-from brainq.gateway.wires.mcp.elicitation import apply_decisions, can_elicit, elicit_now, elicitation_result, read_round
-from brainq.gateway.wires.mcp.progress import ProgressReporter, follow_turn
+from brainq.gateway.wires.mcp.following import (
+    ProgressReporter,
+    apply_decisions,
+    can_elicit,
+    elicit_now,
+    elicitation_result,
+    follow_turn,
+    read_round,
+)
 from brainq.gateway.wires.mcp.requests import CallsInFlight, McpRequest, default_session, read_input
 from brainq.gateway.wires.mcp.turn_report import TurnReport, report_schema, report_turn, tool_result
 from brainq.gateway.wires.mcp.turn_tools import TURN_TOOLS, TurnTool

@@ -17,9 +17,9 @@ from brainq.contracts.turn import TurnResult
 from brainq.errors import BrainqError
 from brainq.gateway.edge.problems import RequestRejected, problem_of
 from brainq.gateway.rest.bodies import Answer
-from brainq.gateway.rest.result_wait import result_if_ready
+from brainq.gateway.rest.event_stream import result_if_ready
 from brainq.gateway.rest.turns import turn_status
-from brainq.gateway.wires.mcp.progress import pending_approvals
+from brainq.gateway.wires.mcp.following import pending_approvals
 from brainq.gateway.wires.mcp.requests import McpRequest
 
 ANSWER_DEFINITION = "answer"

@@ -22,9 +22,9 @@ from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, Body
 from brainq.gateway.rest.event_stream import GATHER_S, open_events
 from brainq.gateway.rest.lists import hide_foreign_parent
 from brainq.gateway.rest.submission import OptionsBody, SubmitBody, TurnLimits, require_may_submit, submit_turn
-from brainq.gateway.rest.turn_bodies import CancelAnswer, TurnPage
 from brainq.gateway.rest.turn_control import ApprovalList
-from brainq.gateway.wires.mcp.progress import ProgressReporter, follow_turn
+from brainq.gateway.rest.turns import CancelAnswer, TurnPage
+from brainq.gateway.wires.mcp.following import ProgressReporter, follow_turn
 from brainq.gateway.wires.mcp.requests import CallsInFlight, McpRequest, default_session
 from brainq.gateway.wires.mcp.turn_report import TurnReport, report_turn
 

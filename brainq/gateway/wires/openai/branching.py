@@ -15,7 +15,7 @@ from brainq.contracts.ids import unnamed_session
 from brainq.contracts.message import Message
 from brainq.errors import AttachmentNotFound, ContentNotKept, InvalidInput, TurnNotFound
 from brainq.gateway.edge.dependencies import Gateway, Principal
-from brainq.gateway.rest.result_wait import result_if_ready
+from brainq.gateway.rest.event_stream import result_if_ready
 from brainq.gateway.wires.openai.messages import TurnInput
 
 FIELD = "previous_response_id"

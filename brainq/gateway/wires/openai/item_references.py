@@ -13,7 +13,7 @@ from brainq.contracts.ids import check_turn_id, split_call_id
 from brainq.contracts.message import Message
 from brainq.errors import ContentNotKept, InvalidInput
 from brainq.gateway.edge.dependencies import Gateway, Principal
-from brainq.gateway.rest.result_wait import result_if_ready
+from brainq.gateway.rest.event_stream import result_if_ready
 from brainq.gateway.wires.openai.part_fold import PART_ENDS, SEPARATOR, PartState, advance
 from brainq.gateway.wires.openai.part_reader import select_part
 

@@ -18,7 +18,7 @@ from brainq.contracts.turn import LimitsFields
 from brainq.errors import InvalidInput
 from brainq.gateway.edge.dependencies import Gateway, Principal
 from brainq.gateway.edge.problems import RequestRejected
-from brainq.gateway.rest.result_wait import result_if_ready
+from brainq.gateway.rest.event_stream import result_if_ready
 
 # Parameters that both wires have: the brain, the client's tools, the form of the answer, and what is not taken.
 

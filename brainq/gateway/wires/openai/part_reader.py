@@ -16,8 +16,15 @@ from brainq.errors import ResultTimeout
 from brainq.gateway.edge.dependencies import Gateway, Principal
 from brainq.gateway.edge.limits import StreamSlot
 from brainq.gateway.edge.problems import RequestRejected
-from brainq.gateway.rest.event_stream import EncodedEvent, EventReader, EventStream, open_events, stream_events
-from brainq.gateway.rest.result_wait import result_if_ready, wait_for_disconnect
+from brainq.gateway.rest.event_stream import (
+    EncodedEvent,
+    EventReader,
+    EventStream,
+    open_events,
+    result_if_ready,
+    stream_events,
+    wait_for_disconnect,
+)
 from brainq.gateway.wires.openai.part_fold import (
     PART_ENDS,
     PartCompleted,

@@ -16,7 +16,7 @@ from brainq.contracts.ids import background_turn_id
 from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput, NotFound
 from brainq.gateway.edge.dependencies import ID, Gateway, GatewayDep, Principal, PrincipalDep
-from brainq.gateway.rest.result_wait import wait_for_result
+from brainq.gateway.rest.event_stream import wait_for_result
 from brainq.gateway.wires.openai.branching import follow_response
 from brainq.gateway.wires.openai.errors import error_responses, failure_response, failure_status
 from brainq.gateway.wires.openai.item_references import resolve_references
