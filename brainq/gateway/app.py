@@ -144,21 +144,30 @@ def make_app(gateway: Gateway) -> FastAPI:
     )
     app.state.gateway = gateway
     app.state.mcp = McpEndpoint(gateway)
-    for router in ROUTERS:
-        app.include_router(router, dependencies=[Depends(current_principal)])
-    for router in OPENAI_ROUTERS:
-        app.include_router(
-            router, dependencies=[Depends(current_principal)], responses=error_responses(*COMMON_STATUSES)
-        )
-    app.include_router(deployment.health_router)
-    app.include_router(page.router)
-    app.include_router(mcp.router)
-    if gateway.settings.http_a2a:
-        app.include_router(_a2a_router())
+    app.openapi = lambda: openapi_document(app)
+    _add_routes(app, gateway)
     for error in (BrainqError, RequestRejected, RequestValidationError, HTTPException):
         app.add_exception_handler(error, _error_response)
+    _add_middleware(app, gateway)
+    return app
+
+
+def _add_routes(app: FastAPI, gateway: Gateway) -> None:
+    for router in ROUTERS:
+        app.include_router(router, dependencies=[Depends(current_principal)])
+    openai_errors = error_responses(*COMMON_STATUSES)
+    for router in OPENAI_ROUTERS:
+        app.include_router(router, dependencies=[Depends(current_principal)], responses=openai_errors)
+    for router in (deployment.health_router, page.router, mcp.router):
+        app.include_router(router)
+    if gateway.settings.http_a2a:
+        app.include_router(_a2a_router())
+    app.add_route("/v1/openapi.json", _document_route(app), methods=["GET"], include_in_schema=False)
+
+
+def _add_middleware(app: FastAPI, gateway: Gateway) -> None:
+    """The last one that is added is the first that a request meets."""
     settings = gateway.settings
-    # The last one that is added is the first that a request meets.
     max_bytes, within_s = settings.http_body_bytes, settings.http_slow_s
     refused = BodyLimitMiddleware(RejectedTryApp(gateway), max_bytes, within_s)
     app.add_middleware(HeadMiddleware)
@@ -176,9 +185,6 @@ def make_app(gateway: Gateway) -> FastAPI:
         )
     app.add_middleware(RequestLogMiddleware)
     app.add_middleware(OpenAiErrorMiddleware)
-    app.openapi = lambda: openapi_document(app)
-    app.add_route("/v1/openapi.json", _document_route(app), methods=["GET"], include_in_schema=False)
-    return app
 
 
 def _document_route(app: FastAPI) -> Callable[[Request], Awaitable[Response]]:

@@ -11,9 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-from brainq.testing import ScriptedProvider, calls, says
-
 from brainq import Brain, Client, Effect, ModelReply, ModelRequest, RunContext
+from brainq.testing import ScriptedProvider, calls, says
 
 LEDGER = "UPGRADE_LEDGER"
 STEP_S = 0.2

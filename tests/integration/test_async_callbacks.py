@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from brainq.testing import calls, says
-
 from brainq import Brain, Deny, PreToolUse, TurnInfo
+from brainq.testing import calls, says
 from tests.support.people import Pumps, Watched, brain_of, statuses
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from brainq.testing import ScriptedProvider, says
 
 from brainq import Brain, Context, InvalidInput
 from brainq.contracts.conversation import MAX_HISTORY_MESSAGES, OPENING_PLACEHOLDER
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.testing import ScriptedProvider, says
 from tests.support.pump import Pump
 
 ASKED = {"id": "call_x7", "name": "find", "arguments": {"what": "boats"}}

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import redis
-from brainq.testing import ScriptedProvider, calls, says
 from sqlalchemy.exc import OperationalError
 
 from brainq.brain.brain import Brain
 from brainq.contracts.claim import TurnClaim
 from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
+from brainq.testing import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from brainq.testing import ScriptedProvider, says
 
 from brainq import Brain, InvalidInput
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.testing import ScriptedProvider, says
 from tests.support.pump import Pump
 
 HELLO = "Hello! Boats or sails?"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from brainq.testing import ScriptedProvider, calls, says
-
 from brainq import Brain, Effect, RunContext, ToolError
 from brainq.contracts.status import TraceStatus
+from brainq.testing import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 
 ONE = {"n": 1}

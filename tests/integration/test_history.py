@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from brainq.testing import ScriptedProvider, calls, says
 
 from brainq import AsyncClient, Brain, ContentNotKept, Effect, InvalidInput, Limits, StopReason, TurnCall, TurnNotFound
 from brainq.client.internals import wiring_of
+from brainq.testing import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 
 

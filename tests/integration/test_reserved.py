@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from brainq.testing import ScriptedProvider, calls, says
 
 from brainq import Brain, Ending, Limits, StopReason, TokenUsage
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.testing import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 
 USED = TokenUsage(input_tokens=100, output_tokens=400)

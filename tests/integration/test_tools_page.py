@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from brainq.testing import ScriptedProvider, calls, says
 
 from brainq.contracts.status import TraceStatus
+from brainq.testing import ScriptedProvider, calls, says
 from tests.support.blobs import png
 from tests.support.pump import Pump
 

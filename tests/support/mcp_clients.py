@@ -17,8 +17,7 @@ from mcp_types import CallToolResult, ElicitRequestFormParams, ElicitRequestPara
 from brainq.access import Caller
 from brainq.gateway.edge.dependencies import Gateway
 from brainq.gateway.wires.mcp.requests import CallsInFlight
-from brainq.gateway.wires.mcp.server import make_server
-from brainq.gateway.wires.mcp.stdio import ConnectionRequests
+from brainq.gateway.wires.mcp.server import ConnectionRequests, make_server
 
 Age = Literal["auto", "legacy"]
 """`auto`: the newest version, without sessions; `legacy`: one that begins with `initialize`."""

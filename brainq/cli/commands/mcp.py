@@ -117,6 +117,8 @@ def serve(level: LogLevel = Level.WARNING) -> None:
     settings = load_settings()
     brains = load_brains(settings.app)
 
-    from brainq.gateway.wires.mcp.stdio import serve_stdio
+    from brainq.gateway.edge.authentication import local_authenticator
+    from brainq.gateway.server import make_gateway
+    from brainq.gateway.wires.mcp.server import serve_stdio
 
-    serve_stdio(settings, brains)
+    serve_stdio(make_gateway(settings, brains, local_authenticator()))

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Path, Query
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, BaseModel, Field
 
 from brainq.client.lists import MAX_FILTER_VALUES, MAX_SEARCH_CHARS, read_metadata_pairs
 from brainq.contracts.evaluation import Strategy
@@ -21,89 +21,60 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.webhook import DeliveryRow, DeliveryState
 from brainq.errors import NotFound
 from brainq.gateway.edge.dependencies import ID, TURN_ID, GatewayDep, Principal, PrincipalDep
-from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, ChangeAnswer, Limit
+from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, MAX_PAGE, Answer, ChangeAnswer, Limit
 from brainq.gateway.rest.sessions import SessionPage
 from brainq.gateway.rest.turns import TurnPage
 
 router = APIRouter(prefix="/v1", tags=["lists"])
-MetadataPair = Annotated[str, Query(max_length=MAX_SEARCH_CHARS)]
-Tag = Annotated[str, Query(max_length=MAX_SEARCH_CHARS)]
 AfterTurn = Annotated[str | None, Query(pattern=TURN_ID, description="`next` of the page at hand.")]
+FilterText = Annotated[str, Field(max_length=MAX_SEARCH_CHARS)]
+
+
+class TurnFilters(BaseModel):
+    """Filters of the list of turns; all that are given hold. `limit` and `after` select the page."""
+
+    session: str | None = Field(None, pattern=ID)
+    state: str | None = Field(
+        None, pattern=f"^({'|'.join(LIST_STATES)})$", description="`accepted`: any that has not ended."
+    )
+    brain: str | None = Field(None, pattern=ID, description="The one that the turn names.")
+    ending: Ending | None = None
+    stop_reason: StopReason | None = None
+    failing: bool = Field(
+        False,
+        description="Only those that failed or timed out, or in which a call failed, or a finalizer step was given up.",
+    )
+    min_cost_usd: float | None = Field(None, ge=0, allow_inf_nan=False)
+    since: AwareDatetime | None = Field(None, description="Accepted then, or later.")
+    until: AwareDatetime | None = Field(None, description="Accepted before.")
+    text: str = Field(
+        "", max_length=MAX_ID_LENGTH, description="In the turn's id or its session's, or the request key."
+    )
+    strategy: Strategy | None = Field(None, description="How it came to its answer, by its decision record in SQL.")
+    search: str = Field(
+        "",
+        max_length=MAX_SEARCH_CHARS,
+        description="In the message, the answer, metadata (`customer=42`), tags or ids; of the newest 20,000 turns "
+        "before `until`.",
+    )
+    metadata: list[FilterText] = Field(
+        [], max_length=MAX_FILTER_VALUES, description="`name=value`, such as `customer=42` or `order.id=A-1`; all hold."
+    )
+    prompt_tags: list[FilterText] = Field(
+        [], max_length=MAX_FILTER_VALUES, description="Submitted with all of these tags."
+    )
+    sort: Sort = Field("newest", description="`cost`, `tokens`: the highest first, of turns that have ended.")
+    limit: int = Field(DEFAULT_LIST_PAGE, ge=1, le=MAX_PAGE)
+    after: str | None = Field(None, pattern=TURN_ID, description="`next` of the page at hand.")
 
 
 @router.get("/turns")
-async def turns(
-    gateway: GatewayDep,
-    principal: PrincipalDep,
-    session: Annotated[str | None, Query(pattern=ID)] = None,
-    state: Annotated[
-        str | None, Query(pattern=f"^({'|'.join(LIST_STATES)})$", description="`accepted`: any that has not ended.")
-    ] = None,
-    brain: Annotated[str | None, Query(pattern=ID, description="The one that the turn names.")] = None,
-    ending: Ending | None = None,
-    stop_reason: StopReason | None = None,
-    failing: Annotated[
-        bool,
-        Query(
-            description="Only those that failed or timed out, or in which a call failed, or a finalizer step was "
-            "given up."
-        ),
-    ] = False,
-    min_cost_usd: Annotated[float | None, Query(ge=0, allow_inf_nan=False)] = None,
-    since: Annotated[AwareDatetime | None, Query(description="Accepted then, or later.")] = None,
-    until: Annotated[AwareDatetime | None, Query(description="Accepted before.")] = None,
-    text: Annotated[
-        str, Query(max_length=MAX_ID_LENGTH, description="In the turn's id or its session's, or the request key.")
-    ] = "",
-    strategy: Annotated[
-        Strategy | None, Query(description="How it came to its answer, by its decision record in SQL.")
-    ] = None,
-    search: Annotated[
-        str,
-        Query(
-            max_length=MAX_SEARCH_CHARS,
-            description="In the message, the answer, metadata (`customer=42`), tags or ids; of the newest 20,000 turns "
-            "before `until`.",
-        ),
-    ] = "",
-    metadata: Annotated[
-        list[MetadataPair],
-        Query(
-            max_length=MAX_FILTER_VALUES, description="`name=value`, such as `customer=42` or `order.id=A-1`; all hold."
-        ),
-    ] = [],  # noqa: B006
-    prompt_tags: Annotated[
-        list[Tag], Query(max_length=MAX_FILTER_VALUES, description="Submitted with all of these tags.")
-    ] = [],  # noqa: B006
-    sort: Annotated[
-        Sort, Query(description="`cost`, `tokens`: the highest first, of turns that have ended.")
-    ] = "newest",
-    limit: Limit = DEFAULT_LIST_PAGE,
-    after: AfterTurn = None,
-) -> TurnPage:
+async def turns(gateway: GatewayDep, principal: PrincipalDep, filters: Annotated[TurnFilters, Query()]) -> TurnPage:
     """Turns of the caller's own, the newest first."""
-    found = await gateway.client.turns(
-        session,
-        state,
-        limit,
-        principal.caller.prefixes,
-        brain=brain,
-        ending=ending,
-        stop_reason=stop_reason,
-        failing=failing,
-        min_cost_usd=min_cost_usd,
-        since=since,
-        until=until,
-        text=text,
-        strategy=strategy,
-        search=search,
-        sort=sort,
-        metadata=read_metadata_pairs("metadata", metadata),
-        prompt_tags=prompt_tags,
-        after=after,
-    )
+    options: dict[str, Any] = {**dict(filters), "metadata": read_metadata_pairs("metadata", filters.metadata)}
+    found = await gateway.client.turns(**options, session_prefixes=principal.caller.prefixes)
     found = tuple(hide_foreign_parent(turn, principal) for turn in found)
-    return TurnPage(turns=found, next=found[-1].turn_id if len(found) == limit else None)
+    return TurnPage(turns=found, next=found[-1].turn_id if len(found) == filters.limit else None)
 
 
 @router.get("/sessions")

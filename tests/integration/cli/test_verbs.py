@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from brainq.testing import calls, says
 
 from brainq import Brain, Effect, Pending, RunContext, ScriptedProvider
 from brainq.cli.exit_codes import ExitCode
@@ -16,6 +15,7 @@ from brainq.cli.options import newest_turns
 from brainq.client.client import Client
 from brainq.client.internals import wiring_of
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.testing import calls, says
 from tests.support.commands import Brainq
 from tests.support.pump import Pump
 

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from brainq.testing import calls, says
 
 from brainq import AsyncClient, InvalidInput, ResultTimeout, TurnFailed, TurnParked, WaitFor
+from brainq.testing import calls, says
 from tests.support.people import Pumps, Watched, brain_of
 from tests.support.pump import Pump
 from tests.support.pumping import pumping

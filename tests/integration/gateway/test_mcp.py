@@ -549,4 +549,4 @@ def test_a_token_that_is_revoked_ends_what_it_waits_for(
     with pumping(pump):
         refused = run(revoked())
     assert refused.is_error
-    assert "no longer good" in words(refused)
+    assert "no longer valid" in words(refused)

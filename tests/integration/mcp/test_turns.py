@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from brainq.testing import ScriptedProvider, calls, says
 
 from brainq import Brain, Effect
 from brainq.broker import names
 from brainq.contracts.status import TraceStatus
+from brainq.testing import ScriptedProvider, calls, says
 from brainq.tools.mcp.catalogue import PinnedServer, write_catalogue
 from tests.support.mcp_servers import faulty, noted
 from tests.support.pump import Pump

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from brainq.testing import calls, says
-
 from brainq import Brain, ChildTurn, Effect, PromptTemplate, RunContext, ScriptedProvider
 from brainq.contracts.evaluation import JudgeCase, Judgement
+from brainq.testing import calls, says
 from tests.support.brains import diary
 
 APP = "tests.support.brains.pair:brains"

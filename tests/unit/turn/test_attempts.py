@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any, cast
 
-from brainq.testing import ScriptedProvider, says
-
 from brainq.brain.brain import Brain
 from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.claim import StepAttempt, StepStart, TurnClaim
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.turn import Limits
+from brainq.testing import ScriptedProvider, says
 from brainq.turn.attempts import StepRunner
 from brainq.turn.begin import StepSetting
 from brainq.turn.outage import OutageRetry, never_unavailable

@@ -127,13 +127,8 @@ async def submit_question(
     if found is not None:
         return found
     await require_no_client_wait(gateway, principal, session_id)
-    session = gateway.client.session(session_id)
-    live = await session.live()
-    if live is not None:
-        approvals = await (await gateway.client.handle(live)).approvals()
-        if any(approval.state == "pending" for approval in approvals):
-            raise SessionBusy(session_id, live, DECIDE_FIRST)
-    if history and not await session.history(1):
+    await _require_no_pending_approval(gateway, session_id)
+    if history and not await gateway.client.session(session_id).history(1):
         options = {**options, "history": read_history(history)}
     if options.get("client_tools"):
         # A closed page never answers, and the model must not go on without a reader.
@@ -150,6 +145,14 @@ async def submit_question(
         return found
     await cancel_abandoned_calls(gateway, principal, session_id, handle.turn_id)
     return handle
+
+
+async def _require_no_pending_approval(gateway: Gateway, session_id: str) -> None:
+    live = await gateway.client.session(session_id).live()
+    if live is not None:
+        approvals = await (await gateway.client.handle(live)).approvals()
+        if any(approval.state == "pending" for approval in approvals):
+            raise SessionBusy(session_id, live, DECIDE_FIRST)
 
 
 async def apply_answers(

@@ -174,32 +174,33 @@ async def chat_stream(
     Of a turn that ended some time ago only the answer is left. Raises RequestRejected where no slot is free, or the
     events after the position are gone.
     """
-
-    async def begin_reading() -> EventReader | None:
-        try:
-            found = await open_events(handle, behind.seq if behind.count == ALL_PIECES else behind.seq - 1)
-        except RequestRejected as refusal:
-            if behind.seq or refusal.kind.word != "events-gone":
-                raise
-            return EventReader(_result_event_only())
-        if found is None or not behind.seq:
-            return found
-        await found.close()
-        return EventReader(handle.events())
-
     from_beginning = opens and not behind.seq
     writer = ChatWriter(wire, state, DetailsLookup(handle), behind, opens=opens and not from_beginning)
     return await stream_events(
         request,
         gateway,
         principal,
-        begin_reading,
+        lambda: _begin_reading(handle, behind),
         write=writer.write,
         opening=wire.frames(wire.opening(state)) if from_beginning else b"",
         farewell=wire.frames(wire.cut(RECONNECT_TEXT)) + wire.end,
         rest=writer.rest,
         headers=wire.headers,
     )
+
+
+async def _begin_reading(handle: AsyncTurnHandle, behind: StreamPosition) -> EventReader | None:
+    """All events, for those up to the position build the state; None where none follows it."""
+    try:
+        found = await open_events(handle, behind.seq if behind.count == ALL_PIECES else behind.seq - 1)
+    except RequestRejected as refusal:
+        if behind.seq or refusal.kind.word != "events-gone":
+            raise
+        return EventReader(_result_event_only())
+    if found is None or not behind.seq:
+        return found
+    await found.close()
+    return EventReader(handle.events())
 
 
 async def _result_event_only() -> AsyncGenerator[TurnEvent]:

@@ -129,10 +129,7 @@ async def follow_turn(
     wait_s: float,
     progress: ProgressReporter,
 ) -> FollowOutcome:
-    """Report the events after `after` as progress, until the turn ends or waits for people, or `wait_s` have passed.
-
-    Raises RequestRejected once the caller's token is no longer valid.
-    """
+    """Report the events after `after`, for `wait_s` at most. Raises RequestRejected once the token is not valid."""
     clock = asyncio.get_running_loop().time
     until, checked_at, seq = clock() + wait_s, clock(), after
     heartbeat_s = request.gateway.settings.http_heartbeat_s

@@ -1,14 +1,18 @@
-"""The MCP server that the SDK drives: its handlers, turns as resources, and how failures are reported."""
+"""The MCP server that the SDK drives: its handlers, turns as resources, failures; and the server over stdio."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import re
+import secrets
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mcp import MCPError
 from mcp.server import Server
+from mcp.server.stdio import stdio_server
 from mcp_types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -31,11 +35,13 @@ from mcp_types import (
 
 from brainq import __version__
 from brainq.access import Caller, Verb
+from brainq.brain.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.file import File
 from brainq.contracts.ids import TURN_ID_PATTERN, check_turn_id, new_turn_id
 from brainq.contracts.message import Message
 from brainq.errors import BrainqError, ContentNotKept, NotFound
+from brainq.gateway.edge.authentication import LOCAL_CALLER
 from brainq.gateway.edge.dependencies import Gateway
 from brainq.gateway.edge.problems import NOT_FOUND, RequestRejected
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, DEFAULT_PAGE
@@ -149,62 +155,63 @@ log = logger("brainq.gateway")
 def make_server(gateway: Gateway, calls: CallsInFlight, to_request: Callable[[McpContext], McpRequest]) -> Server[Any]:
     """`to_request` adds the caller to the SDK's context of a request."""
     keep_sdk_quiet()
-    brains = brains_by_tool(gateway.brains)
-
-    async def list_tools(context: McpContext, params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=tools_for(to_request(context).caller, brains))
-
-    async def call_tool(context: McpContext, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
-        request = to_request(context)
-        try:
-            return await _with_problem_id(_call(request, params))
-        except (BrainqError, RequestRejected) as refusal:
-            return tool_error(refusal)
-
-    async def _call(request: McpRequest, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
-        brain, tool = brains.get(params.name), TURN_TOOLS.get(params.name)
-        if brain is not None and _may_use(request.caller, BRAIN_TOOL_VERBS):
-            return await run_brain_tool(request, brain, params, calls)
-        if tool is not None and _may_use(request.caller, tool.needs):
-            args = read_input(tool.input, "arguments", params.arguments or {})
-            return tool_result(request, await tool.run(request, args, calls))
-        raise MCPError(INVALID_PARAMS, "there is no such tool; tools/list has them all")
-
-    async def list_resources(context: McpContext, params: PaginatedRequestParams | None) -> ListResourcesResult:
-        return await _as_mcp_error(
-            _with_problem_id(turn_resources(to_request(context), params.cursor if params else None))
-        )
-
-    async def list_templates(context: McpContext, params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
-        return turn_templates()
-
-    async def resource(context: McpContext, params: ReadResourceRequestParams) -> ReadResourceResult:
-        return await _as_mcp_error(_with_problem_id(read_resource(to_request(context), params.uri)))
-
-    async def cancelled(context: McpContext, params: CancelledNotificationParams) -> None:
-        if params.request_id is not None:
-            calls.cancelled(to_request(context), params.request_id)
-
-    def no_headers(tool: str) -> None:
-        """No tool's input is repeated in headers, so nothing has to be looked up for them."""
-
+    handlers = _Handlers(brains_by_tool(gateway.brains), calls, to_request)
     server: Server[Any] = Server(
         "brainq",
         version=__version__,
         instructions=INSTRUCTIONS,
-        get_tool_input_schema=no_headers,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
-        on_read_resource=resource,
+        get_tool_input_schema=lambda tool: None,  # no tool's input is repeated in headers, so none is looked up
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
     )
-    server.add_notification_handler("notifications/cancelled", CancelledNotificationParams, cancelled)
+    server.add_notification_handler("notifications/cancelled", CancelledNotificationParams, handlers.cancelled)
     return server
 
 
-def _may_use(caller: Caller, needs: frozenset[Any]) -> bool:
-    return needs <= caller.verbs
+@dataclass(frozen=True, slots=True)
+class _Handlers:
+    brains: dict[str, Brain]
+    calls: CallsInFlight
+    to_request: Callable[[McpContext], McpRequest]
+
+    async def list_tools(self, context: McpContext, params: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(tools=tools_for(self.to_request(context).caller, self.brains))
+
+    async def call_tool(
+        self, context: McpContext, params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
+        try:
+            return await _with_problem_id(self._call(self.to_request(context), params))
+        except (BrainqError, RequestRejected) as refusal:
+            return tool_error(refusal)
+
+    async def _call(self, request: McpRequest, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
+        brain, tool = self.brains.get(params.name), TURN_TOOLS.get(params.name)
+        if brain is not None and request.caller.verbs >= BRAIN_TOOL_VERBS:
+            return await run_brain_tool(request, brain, params, self.calls)
+        if tool is not None and request.caller.verbs >= tool.needs:
+            args = read_input(tool.input, "arguments", params.arguments or {})
+            return tool_result(request, await tool.run(request, args, self.calls))
+        raise MCPError(INVALID_PARAMS, "there is no such tool; tools/list has them all")
+
+    async def list_resources(self, context: McpContext, params: PaginatedRequestParams | None) -> ListResourcesResult:
+        found = turn_resources(self.to_request(context), params.cursor if params else None)
+        return await _as_mcp_error(_with_problem_id(found))
+
+    async def list_templates(
+        self, context: McpContext, params: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        return turn_templates()
+
+    async def read_resource(self, context: McpContext, params: ReadResourceRequestParams) -> ReadResourceResult:
+        return await _as_mcp_error(_with_problem_id(read_resource(self.to_request(context), params.uri)))
+
+    async def cancelled(self, context: McpContext, params: CancelledNotificationParams) -> None:
+        if params.request_id is not None:
+            self.calls.cancelled(self.to_request(context), params.request_id)
 
 
 async def _with_problem_id(made: Awaitable[R]) -> R:
@@ -226,3 +233,33 @@ async def _as_mcp_error(made: Awaitable[R]) -> R:
     except (BrainqError, RequestRejected) as refusal:
         reported = tool_error(refusal)
         raise MCPError(INVALID_REQUEST, str(getattr(reported.content[0], "text", ""))) from None
+
+
+def serve_stdio(gateway: Gateway) -> None:
+    """Serve the program that started this one until stdin ends, with all rights of the deployment's environment. Turns
+    that have begun go on."""
+    asyncio.run(_serve_stdio(gateway))
+
+
+async def _serve_stdio(gateway: Gateway) -> None:
+    calls = CallsInFlight(gateway.client)
+    server = make_server(gateway, calls, ConnectionRequests(gateway, LOCAL_CALLER))
+    try:
+        async with stdio_server() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+        await calls.close()
+    finally:
+        gateway.long_work.shutdown(wait=False, cancel_futures=True)
+        await gateway.client.close()
+
+
+class ConnectionRequests:
+    """Requests of one connection, in which their ids are unique."""
+
+    def __init__(self, gateway: Gateway, caller: Caller) -> None:
+        self._gateway = gateway
+        self._caller = caller
+        self._scope = f"connection {secrets.token_hex(16)}"
+
+    def __call__(self, context: McpContext) -> McpRequest:
+        return McpRequest(self._gateway, self._caller, context, self._scope)
