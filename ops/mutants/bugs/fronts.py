@@ -55,21 +55,21 @@ BUGS = (
     ),
     Bug(
         "a page of a response's input items begins with the one before it",
-        "brainq/gateway/wires/openai/input_items.py",
+        "brainq/gateway/wires/openai/response_items.py",
         "known.index(after) + 1",
         "known.index(after)",
         (f"{INPUT_ITEMS}::test_the_items_come_page_by_page",),
     ),
     Bug(
         "a question to an old response goes behind the newest turn",
-        "brainq/gateway/wires/openai/branching.py",
+        "brainq/gateway/wires/openai/earlier_responses.py",
         "return newest == previous.turn_id",
         "return True",
         (f"{BRANCHING}::test_a_question_to_an_older_response_begins_a_branch",),
     ),
     Bug(
         "a retry of a question that its session went on by begins a branch",
-        "brainq/gateway/wires/openai/branching.py",
+        "brainq/gateway/wires/openai/earlier_responses.py",
         "return found.session_id == previous.session_id and",
         "return False and",
         (f"{BRANCHING}::test_the_same_request_again_is_the_same_turn_on_either_way",),
@@ -90,7 +90,7 @@ BUGS = (
     ),
     Bug(
         "an item of a deleted response is named in another request",
-        "brainq/gateway/wires/openai/item_references.py",
+        "brainq/gateway/wires/openai/response_items.py",
         "if await handle.is_response_deleted():",
         "if not handle.turn_id:",
         (f"{DELETION}::test_a_deleted_response_is_not_found",),

@@ -8,7 +8,7 @@ from ag_ui.core import RunErrorEvent
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.gateway.wires.a2a.tasks import end_task, new_task
-from brainq.gateway.wires.ag_ui.endings import end_event
+from brainq.gateway.wires.ag_ui.events import end_event
 from brainq.gateway.wires.ai_sdk.chunks import MessageState, _render_end  # pyright: ignore[reportPrivateUsage]
 from brainq.gateway.wires.chat.fold import ChatState, TurnEnded
 from brainq.gateway.wires.mcp.turn_report import TurnReport

@@ -16,7 +16,7 @@ from brainq.errors import InvalidInput
 from brainq.gateway.wires.a2a.messages import message_files, message_text, read_task_message
 from brainq.gateway.wires.ag_ui import routes as ag_ui
 from brainq.gateway.wires.ai_sdk import routes as ai_sdk
-from brainq.gateway.wires.chat.files import embed_files, read_history
+from brainq.gateway.wires.chat.requests import embed_files, read_history
 from brainq.gateway.wires.openai.chat_completions import read_message
 from brainq.gateway.wires.openai.messages import InputMessage, ToolResults, TurnInput, read_items, read_messages
 from tests.support.blobs import pdf, png

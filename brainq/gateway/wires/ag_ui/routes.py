@@ -20,15 +20,21 @@ from brainq.contracts.turn import MAX_EXTRA_CHARS
 from brainq.errors import InvalidInput
 from brainq.gateway.edge.dependencies import ID, Gateway, GatewayDep, Principal, PrincipalDep
 from brainq.gateway.edge.problems import problem_responses
-from brainq.gateway.wires.ag_ui.endings import cut_events
-from brainq.gateway.wires.ag_ui.events import RunState, initial_state, opening_events, render_event, rest_events
-from brainq.gateway.wires.chat.files import decode_file
+from brainq.gateway.wires.ag_ui.events import (
+    RunState,
+    cut_events,
+    initial_state,
+    opening_events,
+    render_event,
+    rest_events,
+)
 from brainq.gateway.wires.chat.requests import (
     ApprovalDecision,
     CallAnswer,
     ClientResult,
     Question,
     apply_answers,
+    decode_file,
     submit_question,
 )
 from brainq.gateway.wires.chat.stream import ChatWire, chat_stream

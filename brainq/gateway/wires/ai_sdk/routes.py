@@ -28,13 +28,13 @@ from brainq.gateway.wires.ai_sdk.chunks import (
     rest_chunks,
     start_chunk,
 )
-from brainq.gateway.wires.chat.files import decode_file
 from brainq.gateway.wires.chat.requests import (
     ApprovalDecision,
     CallAnswer,
     ClientResult,
     Question,
     apply_answers,
+    decode_file,
     submit_question,
 )
 from brainq.gateway.wires.chat.stream import FROM_START, ChatWire, StreamPosition, chat_stream, read_position

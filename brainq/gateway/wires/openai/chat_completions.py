@@ -128,8 +128,8 @@ class ChatCompletionBody(AnswerRequestBody):
 )
 async def chat_completions(
     body: ChatCompletionBody,
-    here: GatewayDep,
-    by: PrincipalDep,
+    gateway: GatewayDep,
+    principal: PrincipalDep,
     request: Request,
     session: Annotated[str | None, Header(alias=SESSION_HEADER, pattern=ID)] = None,
 ) -> Response:
@@ -138,12 +138,12 @@ async def chat_completions(
     Needs the verbs `submit` and `read`; results of the client's own tools need `steer`, too.
     """
     given = body.model_dump(exclude_unset=True)
-    require_known(here, body)
-    brain = require_brain(here, body.model)
+    require_known(gateway, body)
+    brain = require_brain(gateway, body.model)
     require_supported(given, UNSUPPORTED)
     given_input = read_messages("messages", [read_message(i, message) for i, message in enumerate(body.messages)])
     if isinstance(given_input, ToolResults):
-        handle, wanted = await give_results(here, by, given_input)
+        handle, wanted = await give_results(gateway, principal, given_input)
     else:
         tools = read_client_tools(body.tools, body.tool_choice)
         forced = forced_choice(body.tool_choice, {tool["name"] for tool in tools})
@@ -151,20 +151,20 @@ async def chat_completions(
             brain,
             tools,
             read_output_schema("response_format", body.response_format),
-            read_limits(brain, by, body.max_completion_tokens or body.max_tokens),
-            model_options(by, given, forced),
+            read_limits(brain, principal, body.max_completion_tokens or body.max_tokens),
+            model_options(principal, given, forced),
             body.metadata,
         )
         named = session or (body.metadata or {}).get(SESSION_KEY)
-        key = await request_key(here, request, by, given)
-        handle = await submit_request(here, by, given_input, named, key, options)
-        wanted = await select_part(here, handle)
+        key = await request_key(gateway, request, principal, given)
+        handle = await submit_request(gateway, principal, given_input, named, key, options)
+        wanted = await select_part(gateway, handle)
     if body.stream:
         fold = ChunkWriter(
             handle.turn_id, brain.name, body.stream_options is not None and body.stream_options.include_usage
         )
-        return await stream_part(here, by, request, handle, wanted, fold.write, STOPPING_FRAME)
-    words, last = await read_part(here, by, request, handle, wanted)
+        return await stream_part(gateway, principal, request, handle, wanted, fold.write, STOPPING_FRAME)
+    words, last = await read_part(gateway, principal, request, handle, wanted)
     if isinstance(last, PartFailed):
         return failure_response(last)
     began = next((word.at_s for word in words if isinstance(word, PartStarted)), 0)

@@ -20,17 +20,11 @@ from brainq.gateway.wires.openai.part_fold import PartCompleted, PartFailed, Too
 # Problems in OpenAI's shape: `{"error": {"message", "type", "param", "code"}}`, on the paths of its wires.
 
 PATHS = ("/v1/chat/completions", "/v1/responses", "/v1/models")
-
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-
 _CODES = {"unauthorized": "invalid_api_key", "too-many-requests": "rate_limit_exceeded"}
-
 _RETRIED_IN_VAIN = (409, 410, 500)
-
 """Statuses that the official clients take for a reason to ask again, where it would be in vain."""
-
 OPENAI_FIELDS = {"client_tools": "tools", "user_message": "messages", "output_schema": "response_format"}
-
 """What a field of a turn is called on these wires; others have their own name."""
 
 

@@ -13,7 +13,7 @@ from brainq.contracts.file import File
 from brainq.contracts.ids import check_turn_id, split_call_id
 from brainq.contracts.message import Message, ToolCall
 from brainq.errors import InvalidInput
-from brainq.gateway.wires.chat.files import decode_openai_file
+from brainq.gateway.wires.chat.requests import decode_openai_file
 
 # From the messages of a request to what a turn is submitted with, or to results of calls that wait. Pure.
 
@@ -206,9 +206,7 @@ def _arguments(text: str) -> dict[str, Any] | str:
 # The input items of a response as messages of a conversation. Pure.
 
 ITEM_ROLES = ("user", "assistant", "system", "developer")
-
 _SKIPPED_ITEMS = ("reasoning",)
-
 """Items that other services gave, and that say nothing here."""
 
 

@@ -14,15 +14,15 @@ router = APIRouter(tags=["openai"])
 
 
 @router.get("/v1/models", response_model=None, responses=error_responses())
-async def models(here: GatewayDep) -> dict[str, Any]:
+async def models(gateway: GatewayDep) -> dict[str, Any]:
     """The brains that a request may name as its model."""
-    return {"object": "list", "data": [_render_model(name) for name in here.brains.names]}
+    return {"object": "list", "data": [_render_model(name) for name in gateway.brains.names]}
 
 
 @router.get("/v1/models/{model}", response_model=None, responses=error_responses())
-async def model(model: Annotated[str, Path(min_length=1, max_length=200)], here: GatewayDep) -> dict[str, Any]:
+async def model(model: Annotated[str, Path(min_length=1, max_length=200)], gateway: GatewayDep) -> dict[str, Any]:
     """One brain."""
-    return _render_model(require_brain(here, model).name)
+    return _render_model(require_brain(gateway, model).name)
 
 
 def _render_model(name: str) -> dict[str, Any]:

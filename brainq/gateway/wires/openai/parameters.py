@@ -23,9 +23,7 @@ from brainq.gateway.rest.event_stream import result_if_ready
 # Parameters that both wires have: the brain, the client's tools, the form of the answer, and what is not taken.
 
 SESSION_KEY = "session_id"
-
 """The key of `metadata` that names a session; so does the header."""
-
 SESSION_HEADER = "X-Session-ID"
 
 
@@ -35,11 +33,11 @@ class OpenAiBody(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-def require_brain(here: Gateway, model: str | None) -> Brain:
+def require_brain(gateway: Gateway, model: str | None) -> Brain:
     """The brain that `model` names; the default one, where it names none. Raises RequestRejected."""
-    found = here.brains.of(model)
+    found = gateway.brains.of(model)
     if found is None:
-        names = ", ".join(here.brains.names)
+        names = ", ".join(gateway.brains.names)
         raise RequestRejected(
             "model-not-found", f"{str(model)[:100]!r} is not a brain here; GET /v1/models has them: {names}"
         )
@@ -52,18 +50,18 @@ class AnswerRequestBody(OpenAiBody):
     model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
 
 
-def require_known(here: Gateway, body: AnswerRequestBody) -> None:
+def require_known(gateway: Gateway, body: AnswerRequestBody) -> None:
     """Raise InvalidInput for a parameter that is not known, where the gateway does not leave such out."""
-    if not here.settings.http_openai_lenient:
+    if not gateway.settings.http_openai_lenient:
         for name in body.model_extra or ():
             raise InvalidInput(name, "it is not known here; leave it out")
 
 
-async def brain_name(here: Gateway, handle: AsyncTurnHandle) -> str:
+async def brain_name(gateway: Gateway, handle: AsyncTurnHandle) -> str:
     """The name of a turn's brain."""
     snapshot = await handle.snapshot()
     named = snapshot.brain if snapshot is not None else getattr(await result_if_ready(handle), "brain", None)
-    return named or here.brains.default.name
+    return named or gateway.brains.default.name
 
 
 def require_supported(given: Mapping[str, Any], taken: Mapping[str, Sequence[Any]]) -> None:
@@ -101,11 +99,13 @@ def read_client_tools(given: Sequence[Mapping[str, Any]] | None, choice: object)
     return tools
 
 
-def read_limits(brain: Brain, by: Principal, output_tokens: int | None, tool_calls: int | None = None) -> LimitsFields:
+def read_limits(
+    brain: Brain, principal: Principal, output_tokens: int | None, tool_calls: int | None = None
+) -> LimitsFields:
     """The limits that a request wishes. Of a caller that may not configure turns only those that are narrower than the
     brain's count: clients send such numbers by themselves."""
     asked: LimitsFields = {}
-    base, may_widen = brain.limits, Verb.CONFIGURE in by.caller.verbs
+    base, may_widen = brain.limits, Verb.CONFIGURE in principal.caller.verbs
     if output_tokens is not None and (may_widen or output_tokens <= (base.max_output_tokens or output_tokens)):
         asked["max_output_tokens"] = output_tokens
     if tool_calls is not None and (may_widen or tool_calls <= base.tool_calls):
@@ -157,7 +157,7 @@ _MODEL_OPTIONS = ("temperature", "top_p", "seed", "parallel_tool_calls", "reason
 
 
 def model_options(
-    by: Principal, given: Mapping[str, Any], choice: str | None, *, effort: object = None
+    principal: Principal, given: Mapping[str, Any], choice: str | None, *, effort: object = None
 ) -> OptionsFields:
     """The options that a request wishes. Of a caller that may not configure turns none counts but the call of a tool of
     its own: clients send such numbers by themselves.
@@ -170,10 +170,10 @@ def model_options(
     """
     found: dict[str, Any] = {}
     if stop := _read_stops(given.get("stop")):
-        if Verb.CONFIGURE not in by.caller.verbs:
+        if Verb.CONFIGURE not in principal.caller.verbs:
             raise RequestRejected("forbidden", "stop: this needs the verb 'configure', which the caller does not have")
         found["stop"] = stop
-    if Verb.CONFIGURE in by.caller.verbs:
+    if Verb.CONFIGURE in principal.caller.verbs:
         found |= {name: given[name] for name in _MODEL_OPTIONS if given.get(name) is not None}
         if effort is not None:
             found["reasoning_effort"] = _read_effort(effort)

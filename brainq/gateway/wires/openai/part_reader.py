@@ -55,10 +55,10 @@ class PartSelector:
 
 
 async def select_part(
-    here: Gateway, handle: AsyncTurnHandle, part: int = 1, behind: frozenset[str] = frozenset()
+    gateway: Gateway, handle: AsyncTurnHandle, part: int = 1, behind: frozenset[str] = frozenset()
 ) -> PartSelector:
     """This part of the turn, as the turn's kind of answer is to be given."""
-    asked = complete_request(here.brains, await handle.request())
+    asked = complete_request(gateway.brains, await handle.request())
     return PartSelector(part, behind, in_one_piece=asked.output_schema is not None)
 
 
@@ -81,13 +81,13 @@ class PartReader:
 
 
 async def read_part(
-    here: Gateway, by: Principal, request: Request, handle: AsyncTurnHandle, wanted: PartSelector
+    gateway: Gateway, principal: Principal, request: Request, handle: AsyncTurnHandle, wanted: PartSelector
 ) -> tuple[list[PartEvent], PartEnd]:
     """All words of the part, once it has ended.
 
     Raises RequestRejected when the gateway stops before that, or its events are gone and the part is unknown.
     """
-    with here.streams.enter(by.caller.counted_as) as place:
+    with gateway.streams.enter(principal.caller.counted_as) as place:
         words = await _until_over(_collect(handle, wanted), place, request)
     return words, require_end(words)
 
@@ -111,8 +111,8 @@ async def read_part_so_far(handle: AsyncTurnHandle, wanted: PartSelector) -> lis
 
 
 async def stream_part(
-    here: Gateway,
-    by: Principal,
+    gateway: Gateway,
+    principal: Principal,
     request: Request,
     handle: AsyncTurnHandle,
     wanted: PartSelector,
@@ -130,7 +130,9 @@ async def stream_part(
         return EncodedEvent(b"".join(map(write, words)), any(isinstance(word, PART_ENDS) for word in words))
 
     try:
-        found = await stream_events(request, here, by, lambda: open_events(handle, 0), write=written, farewell=farewell)
+        found = await stream_events(
+            request, gateway, principal, lambda: open_events(handle, 0), write=written, farewell=farewell
+        )
     except RequestRejected as refusal:
         if refusal.kind.word != "events-gone" or is_continued:
             raise
@@ -139,12 +141,12 @@ async def stream_part(
         return found
     words = await _events_of_result(handle, wanted, await _result_of(handle))
     require_end(words)
-    return await _stream_of_events(here, by, request, words, write, farewell)
+    return await _stream_of_events(gateway, principal, request, words, write, farewell)
 
 
 async def _stream_of_events(
-    here: Gateway,
-    by: Principal,
+    gateway: Gateway,
+    principal: Principal,
     request: Request,
     words: list[PartEvent],
     write: Callable[[PartEvent], bytes],
@@ -159,7 +161,9 @@ async def _stream_of_events(
     async def reading() -> EventReader | None:
         return EventReader(nothing())
 
-    found = await stream_events(request, here, by, reading, opening=b"".join(map(write, words)), farewell=farewell)
+    found = await stream_events(
+        request, gateway, principal, reading, opening=b"".join(map(write, words)), farewell=farewell
+    )
     assert found is not None
     return found
 

@@ -14,8 +14,7 @@ from brainq.contracts.conversation import newest_within_limits
 from brainq.contracts.ids import DERIVED_PREFIXES, check_id, is_unnamed_session, new_turn_id, unnamed_session
 from brainq.errors import InvalidInput, NotFound, ResultRefused, SubmitConflict
 from brainq.gateway.edge.dependencies import Gateway, Principal
-from brainq.gateway.wires.chat.files import embed_files
-from brainq.gateway.wires.chat.requests import bound_waits, cancel_abandoned_calls, require_no_client_wait
+from brainq.gateway.wires.chat.requests import bound_waits, cancel_abandoned_calls, embed_files, require_no_client_wait
 from brainq.gateway.wires.openai.messages import ToolResults, TurnInput
 from brainq.gateway.wires.openai.part_fold import PartState, advance
 from brainq.gateway.wires.openai.part_reader import PartSelector, select_part
@@ -23,21 +22,21 @@ from brainq.gateway.wires.openai.retries import begin_try, try_number
 from brainq.tools.results import WithFiles
 
 
-async def request_key(here: Gateway, request: Request, by: Principal, body: dict[str, Any]) -> str:
+async def request_key(gateway: Gateway, request: Request, principal: Principal, body: dict[str, Any]) -> str:
     """The key that the request brings. Official clients bring none and say which try a request is, and no more: then it
     is known again by who asks, and what. Others ask anew each time."""
     given = request.headers.get("idempotency-key")
     if given is None:
         number = try_number(request.scope)
-        return new_turn_id() if number is None else await begin_try(here, request, by, number, body)
+        return new_turn_id() if number is None else await begin_try(gateway, request, principal, number, body)
     if given.startswith(DERIVED_PREFIXES):
         raise InvalidInput("Idempotency-Key", f"it begins with {' or '.join(DERIVED_PREFIXES)}; choose another")
     return check_id("Idempotency-Key", given)
 
 
 async def submit_request(
-    here: Gateway,
-    by: Principal,
+    gateway: Gateway,
+    principal: Principal,
     question: TurnInput,
     session_id: str | None,
     key: str,
@@ -48,17 +47,17 @@ async def submit_request(
 
     turn_id   of a turn that is new
     """
-    by.require_verb(Verb.READ)
-    session = session_id or _unnamed_session(by, key)
-    by.require_session(check_id("session", session))
-    await require_no_client_wait(here, by, session)
+    principal.require_verb(Verb.READ)
+    session = session_id or _unnamed_session(principal, key)
+    principal.require_session(check_id("session", session))
+    await require_no_client_wait(gateway, principal, session)
     if is_unnamed_session(session):
         # Many clients read the arguments of a call and never send a result: nobody may come back to such a session.
-        bound_waits(options, here.settings.http_client_tools_s)
-    options["request_key"] = own_request_key(by.caller, session, key)
+        bound_waits(options, gateway.settings.http_client_tools_s)
+    options["request_key"] = own_request_key(principal.caller, session, key)
     if question.instructions:
         options["skill_context"] = question.instructions
-    by.require_options(
+    principal.require_options(
         name for name in options if name not in ("limits", "options")
     )  # these were narrowed, where they had to be
     if turn_id is not None:
@@ -69,28 +68,30 @@ async def submit_request(
     if question.history:
         brings["history"] = embed_files(newest_within_limits(question.history), question.brought)
     if session_id is None or not question.history:
-        handle = await here.client.submit(session, question.text, **brings)
+        handle = await gateway.client.submit(session, question.text, **brings)
     else:
-        handle = await _submit_to_known_session(here, session, question.text, options, brings)
+        handle = await _submit_to_known_session(gateway, session, question.text, options, brings)
     if session_id is not None and handle.created:
-        await cancel_abandoned_calls(here, by, session, handle.turn_id)
+        await cancel_abandoned_calls(gateway, principal, session, handle.turn_id)
     return handle
 
 
-async def give_results(here: Gateway, by: Principal, given: ToolResults) -> tuple[AsyncTurnHandle, PartSelector]:
+async def give_results(
+    gateway: Gateway, principal: Principal, given: ToolResults
+) -> tuple[AsyncTurnHandle, PartSelector]:
     """The turn that the results are for, with them given; sending them again changes nothing.
 
     Raises InvalidInput where a call that was asked for with them has none: the turn would wait for it.
     """
-    by.require_verb(Verb.READ)
-    by.require_verb(Verb.STEER)
-    handle = await here.client.handle(given.turn_id)
-    by.require_session(handle.session_id)
+    principal.require_verb(Verb.READ)
+    principal.require_verb(Verb.STEER)
+    handle = await gateway.client.handle(given.turn_id)
+    principal.require_session(handle.session_id)
     waiting = await _waiting_calls(handle)
     if missing := sorted(set(waiting) - given.calls):
         raise InvalidInput(given.field, f"the call {waiting[missing[0]]!r} has no result; send one for each call")
     if (given.text or given.files) and waiting:
-        by.require_verb(Verb.SUBMIT)  # input that comes as the turn ends becomes a turn of its own
+        principal.require_verb(Verb.SUBMIT)  # input that comes as the turn ends becomes a turn of its own
         hashes = [file.attachment.sha256 for file in given.files]
         content = f"{given.turn_id} {sorted(given.calls)} {given.text}{hashes or ''}"
         digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
@@ -105,7 +106,7 @@ async def give_results(here: Gateway, by: Principal, given: ToolResults) -> tupl
         except NotFound:
             if await handle.snapshot() is not None:
                 raise
-    return handle, await select_part(here, handle, behind=given.calls)
+    return handle, await select_part(gateway, handle, behind=given.calls)
 
 
 async def _waiting_calls(handle: AsyncTurnHandle) -> dict[str, str]:
@@ -117,18 +118,18 @@ async def _waiting_calls(handle: AsyncTurnHandle) -> dict[str, str]:
 
 
 async def _submit_to_known_session(
-    here: Gateway, session: str, text: str, options: SubmitOptions, brings: SubmitOptions
+    gateway: Gateway, session: str, text: str, options: SubmitOptions, brings: SubmitOptions
 ) -> AsyncTurnHandle:
     """A session that goes on takes only what is new. What brought its conversation along when it was tried first does
     so again: the same key with other content would be refused."""
-    if not await here.client.session(session).history(limit=1):
-        return await here.client.submit(session, text, **brings)
+    if not await gateway.client.session(session).history(limit=1):
+        return await gateway.client.submit(session, text, **brings)
     try:
-        return await here.client.submit(session, text, **options)
+        return await gateway.client.submit(session, text, **options)
     except SubmitConflict:
-        return await here.client.submit(session, text, **brings)
+        return await gateway.client.submit(session, text, **brings)
 
 
-def _unnamed_session(by: Principal, key: str) -> str:
-    prefix = "" if by.caller.prefixes is None else by.caller.prefixes[0]
+def _unnamed_session(principal: Principal, key: str) -> str:
+    prefix = "" if principal.caller.prefixes is None else principal.caller.prefixes[0]
     return unnamed_session(prefix, hashlib.sha256(f"{prefix} {key}".encode()).hexdigest())

@@ -17,9 +17,13 @@ from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput, NotFound
 from brainq.gateway.edge.dependencies import ID, Gateway, GatewayDep, Principal, PrincipalDep
 from brainq.gateway.rest.event_stream import wait_for_result
-from brainq.gateway.wires.openai.branching import follow_response
+from brainq.gateway.wires.openai.earlier_responses import (
+    ResponseId,
+    find_part,
+    follow_response,
+    require_not_deleted,
+)
 from brainq.gateway.wires.openai.errors import error_responses, failure_response, failure_status
-from brainq.gateway.wires.openai.item_references import resolve_references
 from brainq.gateway.wires.openai.messages import InputMessage, ToolResults, TurnInput, read_items, read_messages
 from brainq.gateway.wires.openai.parameters import (
     SESSION_HEADER,
@@ -40,7 +44,7 @@ from brainq.gateway.wires.openai.part_fold import PART_ENDS, PartFailed
 from brainq.gateway.wires.openai.part_reader import PartSelector, read_part, read_part_so_far, select_part, stream_part
 from brainq.gateway.wires.openai.requests import give_results, request_key, submit_request
 from brainq.gateway.wires.openai.response_fold import ResponseFold, render_response
-from brainq.gateway.wires.openai.response_lookup import ResponseId, find_part, require_not_deleted
+from brainq.gateway.wires.openai.response_items import resolve_references
 
 router = APIRouter(tags=["openai"])
 MAX_NUMBER = 2**53 - 1
@@ -121,8 +125,8 @@ DELETED_RESPONSES: dict[int | str, dict[str, Any]] = {
 @router.post("/v1/responses", response_model=None, responses={**RESPONSE_RESPONSES, **error_responses(409)})
 async def create(
     body: ResponseBody,
-    here: GatewayDep,
-    by: PrincipalDep,
+    gateway: GatewayDep,
+    principal: PrincipalDep,
     request: Request,
     session: Annotated[str | None, Header(alias=SESSION_HEADER, pattern=ID)] = None,
 ) -> Response:
@@ -131,23 +135,25 @@ async def create(
     Needs the verbs `submit` and `read`; results of the client's own tools need `steer`, too.
     """
     given = body.model_dump(exclude_unset=True)
-    require_known(here, body)
-    brain = require_brain(here, body.model)
+    require_known(gateway, body)
+    brain = require_brain(gateway, body.model)
     require_supported(given, UNSUPPORTED)
-    given_input = read_messages("input", _input_messages(body, await resolve_references(here, by, body.input)))
+    given_input = read_messages(
+        "input", _input_messages(body, await resolve_references(gateway, principal, body.input))
+    )
     if isinstance(given_input, ToolResults):
-        handle, wanted = await give_results(here, by, given_input)
+        handle, wanted = await give_results(gateway, principal, given_input)
     else:
-        handle = await _submit(body, brain, here, by, request, given_input, session)
-        wanted = await select_part(here, handle)
+        handle = await _submit(body, brain, gateway, principal, request, given_input, session)
+        wanted = await select_part(gateway, handle)
     if not handle.created:
         await require_not_deleted(handle)
     fold = ResponseFold(handle.turn_id, brain.name, handle.session_id)
     if body.stream:
-        return await stream_part(here, by, request, handle, wanted, fold.write, fold.cut)
+        return await stream_part(gateway, principal, request, handle, wanted, fold.write, fold.cut)
     if body.background:
         return JSONResponse(await _current_response(handle, wanted, fold))
-    words, last = await read_part(here, by, request, handle, wanted)
+    words, last = await read_part(gateway, principal, request, handle, wanted)
     if isinstance(last, PartFailed) and failure_status(last)[0] < 500 and last.ending is Ending.FAILED:
         return failure_response(last)
     return JSONResponse(render_response(fold, words))
@@ -158,8 +164,8 @@ async def create(
 )
 async def retrieve(
     response_id: ResponseId,
-    here: GatewayDep,
-    by: PrincipalDep,
+    gateway: GatewayDep,
+    principal: PrincipalDep,
     request: Request,
     stream: bool = False,
     starting_after: Annotated[int | None, Query(ge=0, le=MAX_NUMBER, description="Go on behind this number.")] = None,
@@ -167,42 +173,42 @@ async def retrieve(
     include: Annotated[list[str] | None, Query(description="Of no effect.")] = None,
 ) -> Response:
     """A response as it is; with `stream` its events, behind the number `starting_after`."""
-    handle, part = await find_part(here, by, response_id)
-    name = await brain_name(here, handle)
+    handle, part = await find_part(gateway, principal, response_id)
+    name = await brain_name(gateway, handle)
     fold = ResponseFold(handle.turn_id, name, handle.session_id, part=part)
-    wanted = await select_part(here, handle, part)
+    wanted = await select_part(gateway, handle, part)
     if not stream:
         return JSONResponse(await _current_response(handle, wanted, fold))
     if starting_after is not None:
         fold.seen = starting_after
     return await stream_part(
-        here, by, request, handle, wanted, fold.write, fold.cut, is_continued=starting_after is not None
+        gateway, principal, request, handle, wanted, fold.write, fold.cut, is_continued=starting_after is not None
     )
 
 
 @router.post(
     "/v1/responses/{response_id}/cancel", response_model=None, responses={**RESPONSE_RESPONSES, **error_responses(410)}
 )
-async def cancel(response_id: ResponseId, here: GatewayDep, by: PrincipalDep, request: Request) -> Response:
+async def cancel(response_id: ResponseId, gateway: GatewayDep, principal: PrincipalDep, request: Request) -> Response:
     """Cancel the turn of a response, and give it as it is then. Needs the verbs `steer` and `read`."""
-    by.require_verb(Verb.READ)
-    handle, part = await find_part(here, by, response_id)
+    principal.require_verb(Verb.READ)
+    handle, part = await find_part(gateway, principal, response_id)
     await handle.cancel("cancelled over HTTP")
-    with here.streams.enter(by.caller.counted_as) as place:
+    with gateway.streams.enter(principal.caller.counted_as) as place:
         await wait_for_result(handle, CANCEL_S, place, request.receive)
-    name = await brain_name(here, handle)
+    name = await brain_name(gateway, handle)
     fold = ResponseFold(handle.turn_id, name, handle.session_id, part=part)
-    return JSONResponse(await _current_response(handle, await select_part(here, handle, part), fold))
+    return JSONResponse(await _current_response(handle, await select_part(gateway, handle, part), fold))
 
 
 @router.delete("/v1/responses/{response_id}", response_model=None, responses=DELETED_RESPONSES)
-async def delete(response_id: ResponseId, here: GatewayDep, by: PrincipalDep) -> dict[str, Any]:
+async def delete(response_id: ResponseId, gateway: GatewayDep, principal: PrincipalDep) -> dict[str, Any]:
     """Delete the response of a turn, all its parts: it is not found from then on, and a turn that lives is cancelled.
 
     Needs the verbs `steer` and `read`.
     """
-    by.require_verb(Verb.READ)
-    handle, _ = await find_part(here, by, response_id)
+    principal.require_verb(Verb.READ)
+    handle, _ = await find_part(gateway, principal, response_id)
     # The cancel first: a request that breaks in between can be sent again.
     await handle.cancel("its response was deleted over HTTP")
     await handle.delete_response()
@@ -212,13 +218,13 @@ async def delete(response_id: ResponseId, here: GatewayDep, by: PrincipalDep) ->
 async def _submit(
     body: ResponseBody,
     brain: Brain,
-    here: Gateway,
-    by: Principal,
+    gateway: Gateway,
+    principal: Principal,
     request: Request,
     question: TurnInput,
     session: str | None,
 ) -> AsyncTurnHandle:
-    previous = await _previous_turn(body, here, by)
+    previous = await _previous_turn(body, gateway, principal)
     text: Any = (body.text or {}).get("format")
     tools = read_client_tools(body.tools, body.tool_choice)
     forced = forced_choice(body.tool_choice, {tool["name"] for tool in tools})
@@ -227,26 +233,26 @@ async def _submit(
         brain,
         tools,
         read_output_schema("text.format", text),
-        read_limits(brain, by, body.max_output_tokens, body.max_tool_calls),
-        model_options(by, body.model_dump(exclude_unset=True), forced, effort=effort),
+        read_limits(brain, principal, body.max_output_tokens, body.max_tool_calls),
+        model_options(principal, body.model_dump(exclude_unset=True), forced, effort=effort),
         body.metadata,
     )
-    key = await request_key(here, request, by, body.model_dump(exclude_unset=True))
+    key = await request_key(gateway, request, principal, body.model_dump(exclude_unset=True))
     if previous is not None:
-        named, question = await follow_response(here, by, previous, question, key)
+        named, question = await follow_response(gateway, principal, previous, question, key)
     else:
         named = _conversation_id(body) or session or (body.metadata or {}).get(SESSION_KEY)
     turn_id = background_turn_id() if body.background else None
-    return await submit_request(here, by, question, named, key, options, turn_id)
+    return await submit_request(gateway, principal, question, named, key, options, turn_id)
 
 
-async def _previous_turn(body: ResponseBody, here: Gateway, by: Principal) -> AsyncTurnHandle | None:
+async def _previous_turn(body: ResponseBody, gateway: Gateway, principal: Principal) -> AsyncTurnHandle | None:
     """The turn of the response that the question follows."""
     if body.previous_response_id is None:
         return None
     if body.conversation is not None:
         raise InvalidInput("conversation", "with previous_response_id it is known; send one of the two")
-    return (await find_part(here, by, body.previous_response_id))[0]
+    return (await find_part(gateway, principal, body.previous_response_id))[0]
 
 
 def _conversation_id(body: ResponseBody) -> str | None:

@@ -26,7 +26,6 @@ from brainq.gateway.wires.openai.parameters import SESSION_HEADER
 from brainq.observe.logs import logger
 
 log = logger("brainq.gateway")
-
 RETRY_COUNT_HEADER = "x-stainless-retry-count"
 PATHS = frozenset({"/v1/chat/completions", "/v1/responses"})
 MAX_TRIES = 100
@@ -52,11 +51,11 @@ def try_number(scope: Scope) -> int | None:
     return min(MAX_TRIES, int(count[:9]))
 
 
-async def begin_try(here: Gateway, request: Request, by: Principal, number: int, body: dict[str, Any]) -> str:
+async def begin_try(gateway: Gateway, request: Request, principal: Principal, number: int, body: dict[str, Any]) -> str:
     """The key of the request that this try is of. `Tries` notes how it ends."""
-    digest = try_digest(request.scope, by.caller, await request.body())
-    older = json.dumps([by.caller.counted_as, request.url.path, body], sort_keys=True) if number else ""
-    key = await here.client.begin_try(digest, number, older=older)
+    digest = try_digest(request.scope, principal.caller, await request.body())
+    older = json.dumps([principal.caller.counted_as, request.url.path, body], sort_keys=True) if number else ""
+    key = await gateway.client.begin_try(digest, number, older=older)
     request.state.tried = Try(digest, key, number)
     return key
 
