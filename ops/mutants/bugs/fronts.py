@@ -105,8 +105,8 @@ BUGS = (
     Bug(
         "MCP has all tools for everybody",
         "brainq/gateway/wires/mcp/server.py",
-        "return needs <= caller.verbs",
-        "return True",
+        "if tool is not None and request.caller.verbs >= tool.needs:",
+        "if tool is not None:",
         ("tests/integration/gateway/test_mcp.py::test_what_is_listed_is_what_the_caller_may",),
     ),
     Bug(

@@ -65,7 +65,7 @@ def test_a_call_may_be_forced_on_both_wires(choice: object, forced: str | None) 
     ("choice", "tools", "words"),
     [
         ("required", set[str](), "needs `tools`"),
-        (NAMED, {"look"}, "none of the request's `tools`"),
+        (NAMED, {"look"}, "not one of the request's `tools`"),
         ("any", {"look"}, "use auto"),
         ({"type": "allowed_tools", "name": "look"}, {"look"}, "use auto"),
         ({"type": "function"}, {"look"}, "use auto"),

@@ -11,12 +11,16 @@ from fastapi import APIRouter, Header, Request, Response
 from pydantic import Field, JsonValue
 from starlette.responses import JSONResponse
 
+from brainq.brain.brain import Brain
+from brainq.client.options import SubmitOptions
 from brainq.contracts.model_options import Effort
 from brainq.errors import InvalidInput
-from brainq.gateway.edge.dependencies import ID, GatewayDep, PrincipalDep
+from brainq.gateway.edge.dependencies import ID, GatewayDep, Principal, PrincipalDep
+from brainq.gateway.wires.chat.fold import ClientCallRequested
 from brainq.gateway.wires.openai.errors import error_responses, failure_response, finish_reason, openai_error
 from brainq.gateway.wires.openai.messages import InputMessage, ToolResults, read_content, read_messages
 from brainq.gateway.wires.openai.parameters import (
+    COMMON_UNSUPPORTED,
     SESSION_HEADER,
     SESSION_KEY,
     AnswerRequestBody,
@@ -33,13 +37,12 @@ from brainq.gateway.wires.openai.parameters import (
 )
 from brainq.gateway.wires.openai.part_fold import (
     SEPARATOR,
-    ClientCall,
     PartCompleted,
     PartEvent,
     PartFailed,
+    PartReasoning,
     PartStarted,
-    ReasoningAdded,
-    TextAdded,
+    PartText,
     ToolCallsRequested,
     Usage,
 )
@@ -49,10 +52,9 @@ from brainq.gateway.wires.openai.requests import give_results, request_key, subm
 router = APIRouter(tags=["openai"])
 DONE = b"data: [DONE]\n\n"
 
-UNSUPPORTED: dict[str, Sequence[Any]] = {
+UNSUPPORTED: dict[str, Sequence[Any]] = COMMON_UNSUPPORTED | {
     "n": (1,),
     "logprobs": (False,),
-    "top_logprobs": (0,),
     "logit_bias": ({},),
     "modalities": (["text"],),
     "audio": (),
@@ -60,9 +62,8 @@ UNSUPPORTED: dict[str, Sequence[Any]] = {
     "function_call": ("none", "auto"),
     "prediction": (),
     "web_search_options": (),
-    "moderation": (),
 }
-"""Parameters that are refused, but for values that ask for nothing."""
+"""Parameters that are rejected, except for these values, which change nothing."""
 
 
 class StreamOptions(OpenAiBody):
@@ -75,36 +76,21 @@ class ChatCompletionBody(AnswerRequestBody):
 
     model: str
     messages: list[dict[str, JsonValue]] = Field(min_length=1, max_length=2_000)
-    stream: bool | None = None
     stream_options: StreamOptions | None = None
-    tools: list[dict[str, JsonValue]] | None = None
-    tool_choice: JsonValue = None
     response_format: dict[str, JsonValue] | None = None
     max_tokens: int | None = Field(default=None, ge=1)
     max_completion_tokens: int | None = Field(default=None, ge=1)
-    metadata: dict[str, str] | None = None
-    # How the model is asked: where the caller may say so.
-    temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
-    top_p: float | None = Field(default=None, gt=0, le=1, allow_inf_nan=False)
+    # Options of the model, for callers that may configure turns.
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
     stop: JsonValue = None
-    parallel_tool_calls: bool | None = None
     reasoning_effort: Effort | None = None
-    # Taken, and of no effect.
+    # Accepted, without effect.
     frequency_penalty: float | None = None
     presence_penalty: float | None = None
-    store: bool | None = None
-    user: str | None = None
-    safety_identifier: str | None = None
-    prompt_cache_key: str | None = None
-    prompt_cache_options: JsonValue = None
-    prompt_cache_retention: str | None = None
     verbosity: str | None = None
-    service_tier: str | None = None
-    # Refused, but for values that ask for nothing: PLAIN.
+    # Rejected, except for values that change nothing.
     n: JsonValue = None
     logprobs: JsonValue = None
-    top_logprobs: JsonValue = None
     logit_bias: JsonValue = None
     modalities: JsonValue = None
     audio: JsonValue = None
@@ -112,7 +98,6 @@ class ChatCompletionBody(AnswerRequestBody):
     function_call: JsonValue = None
     prediction: JsonValue = None
     web_search_options: JsonValue = None
-    moderation: JsonValue = None
 
 
 @router.post(
@@ -143,32 +128,36 @@ async def chat_completions(
     require_supported(given, UNSUPPORTED)
     given_input = read_messages("messages", [read_message(i, message) for i, message in enumerate(body.messages)])
     if isinstance(given_input, ToolResults):
-        handle, wanted = await give_results(gateway, principal, given_input)
+        handle, selector = await give_results(gateway, principal, given_input)
     else:
-        tools = read_client_tools(body.tools, body.tool_choice)
-        forced = forced_choice(body.tool_choice, {tool["name"] for tool in tools})
-        options = submit_options(
-            brain,
-            tools,
-            read_output_schema("response_format", body.response_format),
-            read_limits(brain, principal, body.max_completion_tokens or body.max_tokens),
-            model_options(principal, given, forced),
-            body.metadata,
-        )
+        options = _submit_options(body, brain, principal)
         named = session or (body.metadata or {}).get(SESSION_KEY)
         key = await request_key(gateway, request, principal, given)
         handle = await submit_request(gateway, principal, given_input, named, key, options)
-        wanted = await select_part(gateway, handle)
+        selector = await select_part(gateway, handle)
     if body.stream:
         fold = ChunkWriter(
             handle.turn_id, brain.name, body.stream_options is not None and body.stream_options.include_usage
         )
-        return await stream_part(gateway, principal, request, handle, wanted, fold.write, STOPPING_FRAME)
-    words, last = await read_part(gateway, principal, request, handle, wanted)
+        return await stream_part(gateway, principal, request, handle, selector, fold.write, STOPPING_FRAME)
+    part_events, last = await read_part(gateway, principal, request, handle, selector)
     if isinstance(last, PartFailed):
         return failure_response(last)
-    began = next((word.at_s for word in words if isinstance(word, PartStarted)), 0)
+    began = next((event.at_s for event in part_events if isinstance(event, PartStarted)), 0)
     return JSONResponse(render_completion(handle.turn_id, brain.name, began, last))
+
+
+def _submit_options(body: ChatCompletionBody, brain: Brain, principal: Principal) -> SubmitOptions:
+    tools = read_client_tools(body.tools, body.tool_choice)
+    forced = forced_choice(body.tool_choice, {tool["name"] for tool in tools})
+    return submit_options(
+        brain,
+        tools,
+        read_output_schema("response_format", body.response_format),
+        read_limits(brain, principal, body.max_completion_tokens or body.max_tokens),
+        model_options(principal, body.model_dump(exclude_unset=True), forced),
+        body.metadata,
+    )
 
 
 def read_message(at: int, message: dict[str, JsonValue]) -> InputMessage:
@@ -212,26 +201,26 @@ class ChunkWriter:
     at_s: int = 0
     span: int = 1
 
-    def write(self, word: PartEvent) -> bytes:
-        match word:
+    def write(self, event: PartEvent) -> bytes:
+        match event:
             case PartStarted():
-                self.at_s = word.at_s
+                self.at_s = event.at_s
                 return self._chunk({"role": "assistant", "content": ""})
-            case TextAdded():
-                return self._chunk({"content": word.text})
-            case ReasoningAdded():
-                lead, self.span = SEPARATOR if word.span > self.span else "", word.span
-                return self._chunk({"reasoning_content": lead + word.text})
+            case PartText():
+                return self._chunk({"content": event.text})
+            case PartReasoning():
+                lead, self.span = SEPARATOR if event.span > self.span else "", event.span
+                return self._chunk({"reasoning_content": lead + event.text})
             case ToolCallsRequested():
                 calls = b"".join(
                     self._chunk({"tool_calls": [{"index": at, **render_call(call)}]})
-                    for at, call in enumerate(word.calls)
+                    for at, call in enumerate(event.calls)
                 )
-                return calls + self._end("tool_calls", word.usage)
+                return calls + self._end("tool_calls", event.usage)
             case PartCompleted():
-                return self._end(word.finish, word.usage)
+                return self._end(event.finish, event.usage)
             case PartFailed():
-                return _frame(failure_body(word))
+                return _frame(failure_body(event))
 
     def _end(self, finish: str, usage: Usage) -> bytes:
         end = self._chunk({}, finish)
@@ -272,8 +261,8 @@ def render_completion(turn_id: str, model: str, at_s: int, last: ToolCallsReques
     }
 
 
-def render_call(call: ClientCall) -> dict[str, Any]:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+def render_call(call: ClientCallRequested) -> dict[str, Any]:
+    return {"id": call.id, "type": "function", "function": {"name": call.tool, "arguments": call.arguments}}
 
 
 def render_usage(usage: Usage) -> dict[str, Any]:
@@ -285,8 +274,8 @@ def render_usage(usage: Usage) -> dict[str, Any]:
     }
 
 
-def failure_body(word: PartFailed) -> dict[str, Any]:
-    answer = failure_response(word)
+def failure_body(failed: PartFailed) -> dict[str, Any]:
+    answer = failure_response(failed)
     return json.loads(bytes(answer.body))
 
 

@@ -143,17 +143,17 @@ def finish_reason(last: ToolCallsRequested | PartCompleted) -> str:
     return "tool_calls" if isinstance(last, ToolCallsRequested) else last.finish
 
 
-def failure_status(word: PartFailed) -> tuple[int, str]:
+def failure_status(failed: PartFailed) -> tuple[int, str]:
     """The status and the code of a turn without an answer."""
-    failure = parse_failure(word.message) if word.ending is Ending.FAILED else None
-    return _ENDING_STATUS[word.ending] if failure is None else _FAILURE_STATUS[failure.kind]
+    failure = parse_failure(failed.message) if failed.ending is Ending.FAILED else None
+    return _ENDING_STATUS[failed.ending] if failure is None else _FAILURE_STATUS[failure.kind]
 
 
-def failure_response(word: PartFailed) -> JSONResponse:
+def failure_response(failed: PartFailed) -> JSONResponse:
     """The error of a turn that ended without an answer. It says that the same request would fail again."""
-    status, code = failure_status(word)
-    headers, failure = {"x-should-retry": "false"}, parse_failure(word.message)
+    status, code = failure_status(failed)
+    headers, failure = {"x-should-retry": "false"}, parse_failure(failed.message)
     if status == 429 and failure is not None and failure.retry_after_s:
         headers["Retry-After"] = str(failure.retry_after_s)
     param = "messages" if code == "context_length_exceeded" else None
-    return JSONResponse(openai_error(word.message, status, code, param), status, headers)
+    return JSONResponse(openai_error(failed.message, status, code, param), status, headers)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from brainq.access import Verb
 from brainq.brain.brain import Brain
@@ -45,9 +45,33 @@ def require_brain(gateway: Gateway, model: str | None) -> Brain:
 
 
 class AnswerRequestBody(OpenAiBody):
-    """What asks for an answer. Parameters that are not known are kept apart: see `require_known`."""
+    """The parameters that both wires have. Unknown ones are collected: see `require_known`."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
+
+    stream: bool | None = None
+    tools: list[dict[str, JsonValue]] | None = None
+    tool_choice: JsonValue = None
+    metadata: dict[str, str] | None = None
+    # Options of the model, for callers that may configure turns.
+    temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
+    top_p: float | None = Field(default=None, gt=0, le=1, allow_inf_nan=False)
+    parallel_tool_calls: bool | None = None
+    # Accepted, without effect.
+    store: bool | None = None
+    user: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_options: JsonValue = None
+    prompt_cache_retention: str | None = None
+    service_tier: str | None = None
+    # Rejected, except for values that change nothing: see COMMON_UNSUPPORTED.
+    top_logprobs: JsonValue = None
+    moderation: JsonValue = None
+
+
+COMMON_UNSUPPORTED: dict[str, Sequence[Any]] = {"top_logprobs": (0,), "moderation": ()}
+"""Parameters of both wires that are rejected, except for these values, which change nothing."""
 
 
 def require_known(gateway: Gateway, body: AnswerRequestBody) -> None:

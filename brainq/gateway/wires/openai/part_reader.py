@@ -12,7 +12,6 @@ from brainq.brain.brains import complete_request
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.turn import TurnResult
-from brainq.errors import ResultTimeout
 from brainq.gateway.edge.dependencies import Gateway, Principal
 from brainq.gateway.edge.limits import StreamSlot
 from brainq.gateway.edge.problems import RequestRejected
@@ -27,87 +26,90 @@ from brainq.gateway.rest.event_stream import (
 )
 from brainq.gateway.wires.openai.part_fold import (
     PART_ENDS,
-    PartCompleted,
+    PartEnd,
     PartEvent,
-    PartFailed,
     PartState,
-    ToolCallsRequested,
     advance,
+    initial_state,
     part_of_result,
 )
-
-PartEnd = ToolCallsRequested | PartCompleted | PartFailed
 
 
 @dataclass(frozen=True, slots=True)
 class PartSelector:
-    """Which part: by its number, or behind the one that asked for these calls; and how, see `State.in_one_piece`."""
+    """A part of a turn: by its number, or the one after the part that requested these calls. See
+    `PartState.in_one_piece`."""
 
     part: int = 1
-    behind: frozenset[str] = frozenset()
+    after_calls: frozenset[str] = frozenset()
     in_one_piece: bool = False
 
-    def takes(self, word: PartEvent, parked_in: dict[str, int]) -> bool:
-        if not self.behind:
-            return word.part == self.part
-        found = [parked_in[call] for call in self.behind if call in parked_in]
-        return bool(found) and word.part == max(found) + 1
+    def selects(self, event: PartEvent, state: PartState) -> bool:
+        if not self.after_calls:
+            return event.part == self.part
+        parts = [state.parked_in[call] for call in self.after_calls if call in state.parked_in]
+        return bool(parts) and event.part == max(parts) + 1
 
 
 async def select_part(
-    gateway: Gateway, handle: AsyncTurnHandle, part: int = 1, behind: frozenset[str] = frozenset()
+    gateway: Gateway, handle: AsyncTurnHandle, part: int = 1, after_calls: frozenset[str] = frozenset()
 ) -> PartSelector:
-    """This part of the turn, as the turn's kind of answer is to be given."""
-    asked = complete_request(gateway.brains, await handle.request())
-    return PartSelector(part, behind, in_one_piece=asked.output_schema is not None)
+    """This part of the turn; in one piece where the turn has an output schema."""
+    request = complete_request(gateway.brains, await handle.request())
+    return PartSelector(part, after_calls, in_one_piece=request.output_schema is not None)
 
 
 class PartReader:
-    """Folds a turn's events into the words of the part that is wanted."""
+    """Folds a turn's events into those of the selected part."""
 
-    def __init__(self, handle: AsyncTurnHandle, wanted: PartSelector) -> None:
+    def __init__(self, handle: AsyncTurnHandle, selector: PartSelector) -> None:
         self._handle = handle
-        self._wanted = wanted
-        self._state = PartState(handle.turn_id, in_one_piece=wanted.in_one_piece)
+        self._selector = selector
+        self._state = initial_state(handle.turn_id, in_one_piece=selector.in_one_piece)
 
-    async def words(self, event: TurnEvent) -> list[PartEvent]:
-        """What the next event tells of the part."""
+    async def read(self, event: TurnEvent) -> list[PartEvent]:
+        """The part's events that the turn's next event makes."""
         result = await result_if_ready(self._handle) if event.is_final else None
-        return self.fold(event, result)
+        self._state, part_events = advance(self._state, event, result)
+        return [each for each in part_events if self._selector.selects(each, self._state)]
 
-    def fold(self, event: TurnEvent, result: TurnResult | None) -> list[PartEvent]:
-        self._state, words = advance(self._state, event, result)
-        return [word for word in words if self._wanted.takes(word, dict(self._state.parked_in))]
+
+async def fold_so_far(handle: AsyncTurnHandle, *, in_one_piece: bool = False) -> tuple[PartState, list[PartEvent]]:
+    """The turn's events so far: their state, and those of all its parts. Once the events are gone, nothing is begun."""
+    state, part_events = initial_state(handle.turn_id, in_one_piece=in_one_piece), list[PartEvent]()
+    for event in await handle.events_so_far():
+        result = await result_if_ready(handle) if event.is_final else None
+        state, added = advance(state, event, result)
+        part_events += added
+    return state, part_events
+
+
+async def read_part_so_far(handle: AsyncTurnHandle, selector: PartSelector) -> list[PartEvent]:
+    """The part's events so far."""
+    state, part_events = await fold_so_far(handle, in_one_piece=selector.in_one_piece)
+    if not state.is_begun:
+        return await _events_of_result(handle, selector, await result_if_ready(handle))
+    return [event for event in part_events if selector.selects(event, state)]
 
 
 async def read_part(
-    gateway: Gateway, principal: Principal, request: Request, handle: AsyncTurnHandle, wanted: PartSelector
+    gateway: Gateway, principal: Principal, request: Request, handle: AsyncTurnHandle, selector: PartSelector
 ) -> tuple[list[PartEvent], PartEnd]:
-    """All words of the part, once it has ended.
+    """All events of the part, once it has ended, and its last one.
 
-    Raises RequestRejected when the gateway stops before that, or its events are gone and the part is unknown.
+    Raises RequestRejected when the gateway stops before that, or the turn's events are gone and the part is unknown.
     """
-    with gateway.streams.enter(principal.caller.counted_as) as place:
-        words = await _until_over(_collect(handle, wanted), place, request)
-    return words, require_end(words)
+    with gateway.streams.enter(principal.caller.counted_as) as slot:
+        part_events = await _until_over(_collect(handle, selector), slot, request)
+    return part_events, require_end(part_events)
 
 
-def require_end(words: Sequence[PartEvent]) -> PartEnd:
-    """The last word. Raises RequestRejected where the part has none, and its turn is over."""
-    last = words[-1] if words else None
+def require_end(part_events: Sequence[PartEvent]) -> PartEnd:
+    """The last event. Raises RequestRejected where the part has none, and its turn is over."""
+    last = part_events[-1] if part_events else None
     if isinstance(last, PART_ENDS):
         return last
     raise _events_gone()
-
-
-async def read_part_so_far(handle: AsyncTurnHandle, wanted: PartSelector) -> list[PartEvent]:
-    """The words of the part that there are now."""
-    follower = PartReader(handle, wanted)
-    events = await handle.events_so_far()
-    result = await _result_of(handle) if not events or events[-1].is_final else None
-    if not events:
-        return await _events_of_result(handle, wanted, result)
-    return [word for event in events for word in follower.fold(event, result if event.is_final else None)]
 
 
 async def stream_part(
@@ -115,107 +117,88 @@ async def stream_part(
     principal: Principal,
     request: Request,
     handle: AsyncTurnHandle,
-    wanted: PartSelector,
+    selector: PartSelector,
     write: Callable[[PartEvent], bytes],
     farewell: bytes | Callable[[], bytes],
     *,
     is_continued: bool = False,
 ) -> EventStream:
-    """The part as a stream, written word by word. Of a turn whose events are gone it has the whole text as one word,
-    which continues nothing: Refused is raised for one that `is_continued`."""
-    follower = PartReader(handle, wanted)
+    """The part as a stream. Of a turn whose events are gone it is the result as one text, which continues no stream:
+    RequestRejected is raised for one that `is_continued`."""
+    reader = PartReader(handle, selector)
 
-    async def written(event: TurnEvent) -> EncodedEvent:
-        words = await follower.words(event)
-        return EncodedEvent(b"".join(map(write, words)), any(isinstance(word, PART_ENDS) for word in words))
+    async def write_event(event: TurnEvent) -> EncodedEvent:
+        part_events = await reader.read(event)
+        return EncodedEvent(b"".join(map(write, part_events)), any(isinstance(each, PART_ENDS) for each in part_events))
+
+    async def begin() -> EventReader | None:
+        return await open_events(handle, 0)
 
     try:
-        found = await stream_events(
-            request, gateway, principal, lambda: open_events(handle, 0), write=written, farewell=farewell
-        )
+        found = await stream_events(request, gateway, principal, begin, write=write_event, farewell=farewell)
     except RequestRejected as refusal:
         if refusal.kind.word != "events-gone" or is_continued:
             raise
         found = None
     if found is not None:
         return found
-    words = await _events_of_result(handle, wanted, await _result_of(handle))
-    require_end(words)
-    return await _stream_of_events(gateway, principal, request, words, write, farewell)
-
-
-async def _stream_of_events(
-    gateway: Gateway,
-    principal: Principal,
-    request: Request,
-    words: list[PartEvent],
-    write: Callable[[PartEvent], bytes],
-    farewell: bytes | Callable[[], bytes],
-) -> EventStream:
-    """Words that are all there, as a stream."""
-
-    async def nothing() -> AsyncIterator[TurnEvent]:
-        for event in ():
-            yield event
-
-    async def reading() -> EventReader | None:
-        return EventReader(nothing())
-
-    found = await stream_events(
-        request, gateway, principal, reading, opening=b"".join(map(write, words)), farewell=farewell
-    )
+    part_events = await _events_of_result(handle, selector, await result_if_ready(handle))
+    require_end(part_events)
+    opening = b"".join(map(write, part_events))
+    found = await stream_events(request, gateway, principal, _read_nothing, opening=opening, farewell=farewell)
     assert found is not None
     return found
 
 
-async def _collect(handle: AsyncTurnHandle, wanted: PartSelector) -> list[PartEvent]:
-    follower = PartReader(handle, wanted)
-    words: list[PartEvent] = []
-    seen = False
+async def _read_nothing() -> EventReader | None:
+    async def no_events() -> AsyncIterator[TurnEvent]:
+        for event in ():
+            yield event
+
+    return EventReader(no_events())
+
+
+async def _collect(handle: AsyncTurnHandle, selector: PartSelector) -> list[PartEvent]:
+    reader = PartReader(handle, selector)
+    part_events: list[PartEvent] = []
+    has_events = False
     async for event in handle.events():
-        seen = True
-        words += await follower.words(event)
-        if words and isinstance(words[-1], PART_ENDS):
-            return words
-    return words if seen else await _events_of_result(handle, wanted, await _result_of(handle))
+        has_events = True
+        part_events += await reader.read(event)
+        if part_events and isinstance(part_events[-1], PART_ENDS):
+            return part_events
+    return part_events if has_events else await _events_of_result(handle, selector, await result_if_ready(handle))
 
 
-async def _until_over(work: Awaitable[list[PartEvent]], place: StreamSlot, request: Request) -> list[PartEvent]:
+async def _until_over(work: Awaitable[list[PartEvent]], slot: StreamSlot, request: Request) -> list[PartEvent]:
     task = asyncio.ensure_future(work)
-    over = [asyncio.ensure_future(place.stopping.wait()), asyncio.ensure_future(wait_for_disconnect(request.receive))]
+    over = [asyncio.ensure_future(slot.stopping.wait()), asyncio.ensure_future(wait_for_disconnect(request.receive))]
     try:
         await asyncio.wait({task, *over}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return await task
-        raise RequestRejected("stopping", "the turn goes on; ask again, under the same Idempotency-Key")
+        raise RequestRejected("stopping", "the turn goes on; try again, under the same Idempotency-Key")
     finally:
         for each in (task, *over):
             each.cancel()
 
 
-async def _result_of(handle: AsyncTurnHandle) -> TurnResult | None:
-    try:
-        return await handle.result(timeout_s=0)
-    except ResultTimeout:
-        return None
-
-
 async def _events_of_result(
-    handle: AsyncTurnHandle, wanted: PartSelector, result: TurnResult | None
+    handle: AsyncTurnHandle, selector: PartSelector, result: TurnResult | None
 ) -> list[PartEvent]:
-    """Of a turn whose events are gone only the end can be given, and it is the end of its last part.
+    """Of a turn whose events are gone only the end is left, which is its last part's.
 
-    Raises RequestRejected for any other part, and where nobody can tell any more which is the last.
+    Raises RequestRejected for any other part, and where the last part is unknown.
     """
     if result is None:
         return []
-    theirs = {tool.name for tool in (await handle.request()).client_tools}
-    asked = [call for call in await handle.calls() if call.tool in theirs] if theirs else []
-    last = {call.call_id for call in asked if call.step == asked[-1].step}
-    if wanted.part > 1 or (last and not wanted.behind & last):
+    client_tools = {tool.name for tool in (await handle.request()).client_tools}
+    calls = [call for call in await handle.calls() if call.tool in client_tools] if client_tools else []
+    last = {call.id for call in calls if call.step == calls[-1].step}
+    if selector.part > 1 or (last and not selector.after_calls & last):
         raise _events_gone()
-    return list(part_of_result(handle.turn_id, wanted.part, result))
+    return list(part_of_result(handle.turn_id, selector.part, result))
 
 
 def _events_gone() -> RequestRejected:
-    return RequestRejected("events-gone", "the turn has ended, and its events are no longer kept")
+    return RequestRejected("events-gone", "the turn has ended, and its events are gone")

@@ -11,13 +11,19 @@ from brainq.access import Verb, own_request_key
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
 from brainq.contracts.conversation import newest_within_limits
-from brainq.contracts.ids import DERIVED_PREFIXES, check_id, is_unnamed_session, new_turn_id, unnamed_session
+from brainq.contracts.ids import (
+    DERIVED_PREFIXES,
+    check_id,
+    full_call_id,
+    is_unnamed_session,
+    new_turn_id,
+    unnamed_session,
+)
 from brainq.errors import InvalidInput, NotFound, ResultRefused, SubmitConflict
 from brainq.gateway.edge.dependencies import Gateway, Principal
 from brainq.gateway.wires.chat.requests import bound_waits, cancel_abandoned_calls, embed_files, require_no_client_wait
 from brainq.gateway.wires.openai.messages import ToolResults, TurnInput
-from brainq.gateway.wires.openai.part_fold import PartState, advance
-from brainq.gateway.wires.openai.part_reader import PartSelector, select_part
+from brainq.gateway.wires.openai.part_reader import PartSelector, fold_so_far, select_part
 from brainq.gateway.wires.openai.retries import begin_try, try_number
 from brainq.tools.results import WithFiles
 
@@ -87,9 +93,10 @@ async def give_results(
     principal.require_verb(Verb.STEER)
     handle = await gateway.client.handle(given.turn_id)
     principal.require_session(handle.session_id)
-    waiting = await _waiting_calls(handle)
-    if missing := sorted(set(waiting) - given.calls):
-        raise InvalidInput(given.field, f"the call {waiting[missing[0]]!r} has no result; send one for each call")
+    state, _ = await fold_so_far(handle)
+    waiting, calls = {call.id for call in state.waiting}, {full_call_id(given.turn_id, call) for call in given.calls}
+    if missing := sorted(waiting - calls):
+        raise InvalidInput(given.field, f"the call {missing[0]!r} has no result; send one for each call")
     if (given.text or given.files) and waiting:
         principal.require_verb(Verb.SUBMIT)  # input that comes as the turn ends becomes a turn of its own
         hashes = [file.attachment.sha256 for file in given.files]
@@ -106,15 +113,7 @@ async def give_results(
         except NotFound:
             if await handle.snapshot() is not None:
                 raise
-    return handle, await select_part(gateway, handle, behind=given.calls)
-
-
-async def _waiting_calls(handle: AsyncTurnHandle) -> dict[str, str]:
-    """The calls that wait for the client: their ids in the turn, and whole."""
-    state = PartState(handle.turn_id)
-    for event in await handle.events_so_far():
-        state, _ = advance(state, event)
-    return {call: asked.id for call, asked in state.waiting.items()}
+    return handle, await select_part(gateway, handle, after_calls=frozenset(calls))
 
 
 async def _submit_to_known_session(

@@ -1,4 +1,4 @@
-"""The fold from a part's words to a response of OpenAI's, and to the numbered events of its stream. Pure.
+"""The fold from a part's events to a response of OpenAI's, and to the numbered events of its stream. Pure.
 
 Numbers count from 0 in the order of the events, and the same turn gives the same events: a stream is continued behind
 any number, at any gateway, by telling it anew from its begin and leaving out what was seen.
@@ -13,15 +13,15 @@ from typing import Any
 
 from brainq.contracts.ids import is_background_turn
 from brainq.contracts.status import Ending
+from brainq.gateway.wires.chat.fold import ClientCallRequested
 from brainq.gateway.wires.openai.errors import failure_status
 from brainq.gateway.wires.openai.part_fold import (
-    ClientCall,
     PartCompleted,
     PartEvent,
     PartFailed,
+    PartReasoning,
     PartStarted,
-    ReasoningAdded,
-    TextAdded,
+    PartText,
     ToolCallsRequested,
     Usage,
 )
@@ -68,42 +68,42 @@ class ResponseFold:
     spans: tuple[str, ...] = ()
     is_thinking: bool = False
     order: tuple[str, ...] = ()
-    calls: tuple[ClientCall, ...] = ()
+    calls: tuple[ClientCallRequested, ...] = ()
     usage: Usage | None = None
     error: dict[str, str] | None = None
     incomplete: str | None = None
-    out: list[bytes] = field(default_factory=list[bytes])
+    frames: list[bytes] = field(default_factory=list[bytes])
 
-    def write(self, word: PartEvent) -> bytes:
-        """The frames of the events that a word becomes."""
-        self.out = []
-        match word:
+    def write(self, event: PartEvent) -> bytes:
+        """The frames of the events that a part event makes."""
+        self.frames = []
+        match event:
             case PartStarted():
-                self.part, self.at_s, self.status = word.part, word.at_s, "in_progress"
+                self.part, self.at_s, self.status = event.part, event.at_s, "in_progress"
                 self._emit("response.created", response=self.body())
                 self._emit("response.in_progress", response=self.body())
-            case ReasoningAdded():
-                self._think(word)
-            case TextAdded():
+            case PartReasoning():
+                self._think(event)
+            case PartText():
                 self._end_span()
                 self._open_text()
-                self.text += word.text
-                self._emit("response.output_text.delta", **self._where(), delta=word.text, logprobs=[])
+                self.text += event.text
+                self._emit("response.output_text.delta", **self._where(), delta=event.text, logprobs=[])
             case ToolCallsRequested():
-                self._end_items(word.text, word.thoughts)
-                for call in word.calls:
+                self._end_items(event.text, event.thoughts)
+                for call in event.calls:
                     self._call(call)
-                self.calls = word.calls
-                self._end("completed", word.usage)
+                self.calls = event.calls
+                self._end("completed", event.usage)
             case PartCompleted():
-                self._end_items(word.text, word.thoughts)
-                self.incomplete = _INCOMPLETE.get(word.finish)
-                self._end("incomplete" if self.incomplete else "completed", word.usage)
+                self._end_items(event.text, event.thoughts)
+                self.incomplete = _INCOMPLETE.get(event.finish)
+                self._end("incomplete" if self.incomplete else "completed", event.usage)
             case PartFailed():
-                self._end_items(word.text, word.thoughts)
-                self.error = _error(word)
-                self._end("cancelled" if word.ending is Ending.CANCELLED else "failed", word.usage)
-        return b"".join(self.out)
+                self._end_items(event.text, event.thoughts)
+                self.error = _error(event)
+                self._end("cancelled" if event.ending is Ending.CANCELLED else "failed", event.usage)
+        return b"".join(self.frames)
 
     def cut(self) -> bytes:
         """Before a stream is closed that is not over. Its number is the last event's: behind that it is continued."""
@@ -164,14 +164,14 @@ class ResponseFold:
     def _reasoning_id(self) -> str:
         return f"rs_{self.turn_id}.{self.part}"
 
-    def _think(self, word: ReasoningAdded) -> None:
-        if word.span > len(self.spans):
+    def _think(self, event: PartReasoning) -> None:
+        if event.span > len(self.spans):
             self._end_span()
             self._open("reasoning", self._reasoning("in_progress"))
             self.spans, self.is_thinking = (*self.spans, ""), True
             self._emit("response.reasoning_summary_part.added", **self._which_span(), part=_summary(""))
-        self.spans = (*self.spans[:-1], self.spans[-1] + word.text)
-        self._emit("response.reasoning_summary_text.delta", **self._which_span(), delta=word.text)
+        self.spans = (*self.spans[:-1], self.spans[-1] + event.text)
+        self._emit("response.reasoning_summary_text.delta", **self._which_span(), delta=event.text)
 
     def _end_span(self) -> None:
         if self.is_thinking:
@@ -225,14 +225,14 @@ class ResponseFold:
         self._emit("response.output_text.done", **self._where(), text=self.text, logprobs=[])
         self._emit("response.content_part.done", **self._where(), part=_content(self.text))
 
-    def _call(self, call: ClientCall) -> None:
+    def _call(self, call: ClientCallRequested) -> None:
         index = len(self.order) + len(self.calls)
         self.calls = (*self.calls, call)
         where = {"item_id": f"fc_{call.id}", "output_index": index}
         begun = {**_call_item(call, "in_progress"), "arguments": ""}
         self._emit("response.output_item.added", output_index=index, item=begun)
         self._emit("response.function_call_arguments.delta", **where, delta=call.arguments)
-        self._emit("response.function_call_arguments.done", **where, name=call.name, arguments=call.arguments)
+        self._emit("response.function_call_arguments.done", **where, name=call.tool, arguments=call.arguments)
         self._emit("response.output_item.done", output_index=index, item=_call_item(call, "completed"))
 
     def _end(self, status: str, usage: Usage) -> None:
@@ -246,22 +246,22 @@ class ResponseFold:
         if number > self.seen:
             event = {"type": kind, "sequence_number": number, **rest}
             body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
-            self.out.append(b"event: " + kind.encode() + b"\ndata: " + body + b"\n\n")
+            self.frames.append(b"event: " + kind.encode() + b"\ndata: " + body + b"\n\n")
 
 
-def render_response(fold: ResponseFold, words: Sequence[PartEvent]) -> dict[str, Any]:
-    """The response after these words."""
-    for word in words:
-        fold.write(word)
+def render_response(fold: ResponseFold, part_events: Sequence[PartEvent]) -> dict[str, Any]:
+    """The response after these events."""
+    for event in part_events:
+        fold.write(event)
     return fold.body()
 
 
-def _error(word: PartFailed) -> dict[str, str] | None:
+def _error(failed: PartFailed) -> dict[str, str] | None:
     """Its code where a client may act on it; who cancelled a response needs none."""
-    if word.ending is Ending.CANCELLED:
+    if failed.ending is Ending.CANCELLED:
         return None
-    code = failure_status(word)[1]
-    return {"code": "server_error" if code.startswith("turn_") else code, "message": word.message}
+    code = failure_status(failed)[1]
+    return {"code": "server_error" if code.startswith("turn_") else code, "message": failed.message}
 
 
 def _summary(text: str) -> dict[str, Any]:
@@ -272,12 +272,12 @@ def _content(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _call_item(call: ClientCall, status: str) -> dict[str, Any]:
+def _call_item(call: ClientCallRequested, status: str) -> dict[str, Any]:
     return {
         "id": f"fc_{call.id}",
         "type": "function_call",
         "call_id": call.id,
-        "name": call.name,
+        "name": call.tool,
         "arguments": call.arguments,
         "status": status,
     }

@@ -22,11 +22,10 @@ from brainq.contracts.turn import CONTENT_NOT_STORED, TurnRequest
 from brainq.errors import AttachmentNotFound, ContentNotKept, InvalidInput, NotFound
 from brainq.gateway.edge.dependencies import Gateway, GatewayDep, Principal, PrincipalDep
 from brainq.gateway.edge.problems import RequestRejected
-from brainq.gateway.rest.event_stream import result_if_ready
 from brainq.gateway.wires.openai.earlier_responses import ResponseId, find_part
 from brainq.gateway.wires.openai.errors import error_responses
-from brainq.gateway.wires.openai.part_fold import PART_ENDS, SEPARATOR, PartState, advance
-from brainq.gateway.wires.openai.part_reader import select_part
+from brainq.gateway.wires.openai.part_fold import PART_ENDS, SEPARATOR
+from brainq.gateway.wires.openai.part_reader import fold_so_far, select_part
 
 InputItem = dict[str, JsonValue]
 MAX_TURNS = 200
@@ -126,14 +125,9 @@ async def _load_items(gateway: Gateway, principal: Principal, turn_id: str, call
 
 async def _texts_of_parts(gateway: Gateway, handle: AsyncTurnHandle) -> dict[int, str]:
     """The text of each part that has ended; nothing once the turn's events are gone."""
-    wanted, events = await select_part(gateway, handle), await handle.events_so_far()
-    state = PartState(handle.turn_id, in_one_piece=wanted.in_one_piece)
-    texts: dict[int, str] = {}
-    for event in events:
-        result = await result_if_ready(handle) if event.is_final else None
-        state, words = advance(state, event, result)
-        texts |= {word.part: word.text for word in words if isinstance(word, PART_ENDS)}
-    return texts
+    selector = await select_part(gateway, handle)
+    _, part_events = await fold_so_far(handle, in_one_piece=selector.in_one_piece)
+    return {event.part: event.text for event in part_events if isinstance(event, PART_ENDS)}
 
 
 def texts_by_part(messages: tuple[Message, ...], theirs: set[str]) -> dict[int, str]:
@@ -297,15 +291,14 @@ async def _load_entries(handle: AsyncTurnHandle, part: int) -> list[InputEntry]:
                 "out of SQL (redact_logs)"
             )
         return entries_of_request(request)
-    state, events = PartState(handle.turn_id), await handle.events_so_far()
-    for event in events:
-        state, _ = advance(state, event)
-    if not events and await handle.snapshot() is None:
-        raise RequestRejected("events-gone", "its turn has ended, and its events are no longer kept")
+    state, _ = await fold_so_far(handle)
+    if not state.is_begun and await handle.snapshot() is None:
+        raise RequestRejected("events-gone", "its turn has ended, and its events are gone")
     requested = {call for call, parked_in in state.parked_in.items() if parked_in == part - 1}
-    if requested <= set(state.waiting):
+    if requested <= {call.id for call in state.waiting}:
         raise NotFound("the turn has no such part, or not yet")
-    return entries_of_part(handle.turn_id, await handle.transcript(), requested, part)
+    in_turn = {split_call_id(call)[1] for call in requested}
+    return entries_of_part(handle.turn_id, await handle.transcript(), in_turn, part)
 
 
 async def _with_images(handle: AsyncTurnHandle, item: Item) -> Item:

@@ -26,6 +26,7 @@ from brainq.gateway.wires.openai.earlier_responses import (
 from brainq.gateway.wires.openai.errors import error_responses, failure_response, failure_status
 from brainq.gateway.wires.openai.messages import InputMessage, ToolResults, TurnInput, read_items, read_messages
 from brainq.gateway.wires.openai.parameters import (
+    COMMON_UNSUPPORTED,
     SESSION_HEADER,
     SESSION_KEY,
     AnswerRequestBody,
@@ -51,17 +52,15 @@ MAX_NUMBER = 2**53 - 1
 CANCEL_S = 3.0
 """How long a cancel is waited for, which takes a grace of two seconds at most where workers run."""
 
-UNSUPPORTED: dict[str, Sequence[Any]] = {
-    "top_logprobs": (0,),
+UNSUPPORTED: dict[str, Sequence[Any]] = COMMON_UNSUPPORTED | {
     "include": ([], ["reasoning.encrypted_content"]),
     "prompt": (),
     "context_management": ([],),
-    "moderation": (),
     "background_options": (),
     "access_programs": (),
     "image": (),
 }
-"""Parameters that are refused, but for values that ask for nothing."""
+"""Parameters that are rejected, except for these values, which change nothing."""
 
 
 class ResponseBody(AnswerRequestBody):
@@ -70,37 +69,21 @@ class ResponseBody(AnswerRequestBody):
     model: str | None = None
     input: str | list[dict[str, JsonValue]]
     instructions: str | None = None
-    stream: bool | None = None
     background: bool | None = None
     previous_response_id: str | None = None
     conversation: str | dict[str, str] | None = None
-    tools: list[dict[str, JsonValue]] | None = None
-    tool_choice: JsonValue = None
     text: dict[str, JsonValue] | None = None
     max_output_tokens: int | None = Field(default=None, ge=1)
     max_tool_calls: int | None = Field(default=None, ge=0, le=100_000)
-    metadata: dict[str, str] | None = None
-    # How the model is asked: where the caller may say so.
-    temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
-    top_p: float | None = Field(default=None, gt=0, le=1, allow_inf_nan=False)
-    parallel_tool_calls: bool | None = None
+    # Options of the model, for callers that may configure turns.
     reasoning: dict[str, JsonValue] | None = None
-    # Taken, and of no effect.
-    store: bool | None = None
+    # Accepted, without effect.
     stream_options: dict[str, JsonValue] | None = None
     truncation: str | None = None
-    user: str | None = None
-    safety_identifier: str | None = None
-    prompt_cache_key: str | None = None
-    prompt_cache_options: JsonValue = None
-    prompt_cache_retention: str | None = None
-    service_tier: str | None = None
-    # Refused, but for values that ask for nothing: PLAIN.
-    top_logprobs: JsonValue = None
+    # Rejected, except for values that change nothing.
     include: JsonValue = None
     prompt: JsonValue = None
     context_management: JsonValue = None
-    moderation: JsonValue = None
     background_options: JsonValue = None
     access_programs: JsonValue = None
     image: JsonValue = None
@@ -142,21 +125,21 @@ async def create(
         "input", _input_messages(body, await resolve_references(gateway, principal, body.input))
     )
     if isinstance(given_input, ToolResults):
-        handle, wanted = await give_results(gateway, principal, given_input)
+        handle, selector = await give_results(gateway, principal, given_input)
     else:
         handle = await _submit(body, brain, gateway, principal, request, given_input, session)
-        wanted = await select_part(gateway, handle)
+        selector = await select_part(gateway, handle)
     if not handle.created:
         await require_not_deleted(handle)
     fold = ResponseFold(handle.turn_id, brain.name, handle.session_id)
     if body.stream:
-        return await stream_part(gateway, principal, request, handle, wanted, fold.write, fold.cut)
+        return await stream_part(gateway, principal, request, handle, selector, fold.write, fold.cut)
     if body.background:
-        return JSONResponse(await _current_response(handle, wanted, fold))
-    words, last = await read_part(gateway, principal, request, handle, wanted)
+        return JSONResponse(await _current_response(handle, selector, fold))
+    part_events, last = await read_part(gateway, principal, request, handle, selector)
     if isinstance(last, PartFailed) and failure_status(last)[0] < 500 and last.ending is Ending.FAILED:
         return failure_response(last)
-    return JSONResponse(render_response(fold, words))
+    return JSONResponse(render_response(fold, part_events))
 
 
 @router.get(
@@ -176,13 +159,13 @@ async def retrieve(
     handle, part = await find_part(gateway, principal, response_id)
     name = await brain_name(gateway, handle)
     fold = ResponseFold(handle.turn_id, name, handle.session_id, part=part)
-    wanted = await select_part(gateway, handle, part)
+    selector = await select_part(gateway, handle, part)
     if not stream:
-        return JSONResponse(await _current_response(handle, wanted, fold))
+        return JSONResponse(await _current_response(handle, selector, fold))
     if starting_after is not None:
         fold.seen = starting_after
     return await stream_part(
-        gateway, principal, request, handle, wanted, fold.write, fold.cut, is_continued=starting_after is not None
+        gateway, principal, request, handle, selector, fold.write, fold.cut, is_continued=starting_after is not None
     )
 
 
@@ -263,12 +246,12 @@ def _conversation_id(body: ResponseBody) -> str | None:
     return body.conversation
 
 
-async def _current_response(handle: AsyncTurnHandle, wanted: PartSelector, fold: ResponseFold) -> dict[str, Any]:
-    words = await read_part_so_far(handle, wanted)
-    if wanted.part > 1 and not words:
+async def _current_response(handle: AsyncTurnHandle, selector: PartSelector, fold: ResponseFold) -> dict[str, Any]:
+    part_events = await read_part_so_far(handle, selector)
+    if selector.part > 1 and not part_events:
         raise NotFound("the turn has no such part, or not yet")
-    body = render_response(fold, words)
-    if words and not isinstance(words[-1], PART_ENDS) and await _is_queued(handle):
+    body = render_response(fold, part_events)
+    if part_events and not isinstance(part_events[-1], PART_ENDS) and await _is_queued(handle):
         body["status"] = "queued"
     return body
 

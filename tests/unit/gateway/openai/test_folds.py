@@ -19,10 +19,10 @@ from brainq.gateway.wires.openai.part_fold import (
     PartEvent,
     PartFailed,
     PartStarted,
-    PartState,
-    TextAdded,
+    PartText,
     ToolCallsRequested,
     advance,
+    initial_state,
 )
 from brainq.gateway.wires.openai.response_fold import ResponseFold, render_response, response_id, split_response_id
 
@@ -86,7 +86,7 @@ def turns(draw: st.DrawFn) -> tuple[list[TurnEvent], TurnResult]:
 
 def words_of(turn: tuple[list[TurnEvent], TurnResult]) -> list[PartEvent]:
     events, result = turn
-    state, words = PartState(TURN), list[PartEvent]()
+    state, words = initial_state(TURN), list[PartEvent]()
     for event in events:
         state, more = advance(state, event, result if event.is_final else None)
         words += more
@@ -120,7 +120,7 @@ def test_each_part_begins_once_and_ends_once(turn: tuple[list[TurnEvent], TurnRe
 @given(turns())
 def test_what_is_streamed_ends_with_the_whole_text(turn: tuple[list[TurnEvent], TurnResult]) -> None:
     for words in parts_of(words_of(turn)).values():
-        streamed = "".join(word.text for word in words if isinstance(word, TextAdded))
+        streamed = "".join(word.text for word in words if isinstance(word, PartText))
         last = words[-1]
         assert isinstance(last, PART_ENDS)
         final = last.text.split(SEPARATOR)[-1]
@@ -194,15 +194,15 @@ def test_chunks_are_one_choice_with_one_finish(turn: tuple[list[TurnEvent], Turn
 
 def test_a_new_attempt_is_told_from_where_it_says_something_else() -> None:
     def streamed(*attempts: tuple[str, ...]) -> tuple[list[str], str]:
-        state, said = PartState(TURN), list[str]()
+        state, said = initial_state(TURN), list[str]()
         for attempt, parts in enumerate(attempts, 1):
             for part in parts:
                 event = TurnEvent(
                     seq=1, kind=EventKind.TEXT_DELTA, at_ms=0, data={"step": 1, "attempt": attempt, "text": part}
                 )
                 state, words = advance(state, event)
-                said += [word.text for word in words if isinstance(word, TextAdded)]
-        return said, state.whole
+                said += [word.text for word in words if isinstance(word, PartText)]
+        return said, state.whole_text
 
     assert streamed(("One ", "two"), ("One ", "two ", "three")) == (["One ", "two", " ", "three"], "One two three")
     assert streamed(("One ", "two"), ("One ", "too")) == (["One ", "two", f"{SEPARATOR}One too"], "One too")
@@ -210,7 +210,7 @@ def test_a_new_attempt_is_told_from_where_it_says_something_else() -> None:
 
 
 def test_what_a_broken_attempt_thought_was_told_and_stands_no_longer() -> None:
-    state, words = PartState(TURN), list[PartEvent]()
+    state, words = initial_state(TURN), list[PartEvent]()
     for seq, (kind, attempt, text) in enumerate(
         [
             (EventKind.REASONING_DELTA, 1, "One"),
@@ -254,12 +254,12 @@ def test_ids_that_are_none_of_ours() -> None:
 @given(turns())
 def test_a_text_in_one_piece_is_the_results_own(turn: tuple[list[TurnEvent], TurnResult]) -> None:
     events, result = turn
-    state = PartState(TURN, in_one_piece=True)
+    state = initial_state(TURN, in_one_piece=True)
     said: dict[int, str] = {}
     for event in events:
         state, words = advance(state, event, result if event.is_final else None)
         for word in words:
-            if isinstance(word, TextAdded):
+            if isinstance(word, PartText):
                 said[word.part] = said.get(word.part, "") + word.text
             elif isinstance(word, PART_ENDS):
                 assert said.get(word.part, "") == word.text
@@ -271,7 +271,7 @@ def test_a_stream_that_is_cut_says_the_number_behind_which_it_is_continued() -> 
     fold = ResponseFold(TURN, "shop", "s1")
     assert cut_number(fold) == 0
     fold.write(PartStarted(1, 5))
-    fold.write(TextAdded(1, "a"))
+    fold.write(PartText(1, "a"))
     assert cut_number(fold) == fold.number - 1 > 1
     continued = ResponseFold(TURN, "shop", "s1", seen=99)
     continued.write(PartStarted(1, 5))
