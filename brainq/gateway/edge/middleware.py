@@ -76,8 +76,7 @@ class BodyLimitMiddleware:
 
     def _too_large(self) -> RequestRejected:
         return RequestRejected(
-            "body-too-large",
-            f"a body has at most {self._max_bytes:,} bytes; send less, or a reference to the rest",
+            "body-too-large", f"a body has at most {self._max_bytes:,} bytes; send less, or a reference to the rest"
         )
 
 

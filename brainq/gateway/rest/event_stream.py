@@ -137,8 +137,7 @@ async def _is_over(handle: AsyncTurnHandle) -> bool:
         return False
     if await handle.snapshot() is None:
         raise RequestRejected(
-            "events-gone",
-            "the turn ended some time ago, and its events are gone; read /result or /transcript",
+            "events-gone", "the turn ended some time ago, and its events are gone; read /result or /transcript"
         )
     return True
 

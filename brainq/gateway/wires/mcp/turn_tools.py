@@ -116,6 +116,9 @@ class EventPage(Answer):
     is_over: bool
 
 
+Run = Callable[[McpRequest, Any, CallsInFlight], Awaitable[BaseModel]]
+
+
 @dataclass(frozen=True, slots=True)
 class TurnTool:
     """One verb.
@@ -131,11 +134,35 @@ class TurnTool:
     input: type[Body]
     output: type[BaseModel]
     effect: Literal["looks", "acts", "ends", "neutral"]
-    run: Callable[[McpRequest, Any, CallsInFlight], Awaitable[BaseModel]]
-    is_idempotent: bool = False
+    run: Run
+    is_idempotent: bool
 
 
+TURN_TOOLS: dict[str, TurnTool] = {}
+
+
+def _tool(
+    name: str,
+    args: type[Body],
+    output: type[BaseModel],
+    effect: Literal["looks", "acts", "ends", "neutral"],
+    *needs: Verb,
+    is_idempotent: bool = False,
+) -> Callable[[Run], Run]:
+    """The function becomes a tool, which its docstring describes to clients."""
+
+    def add(run: Run) -> Run:
+        description = " ".join((run.__doc__ or "").split())
+        TURN_TOOLS[name] = TurnTool(name, description, frozenset(needs), args, output, effect, run, is_idempotent)
+        return run
+
+    return add
+
+
+@_tool("submit", SubmitInput, TurnReport, "acts", Verb.SUBMIT)
 async def _submit(request: McpRequest, args: SubmitInput, calls: CallsInFlight) -> TurnReport:
+    """Begin a turn of an agent and return at once, with the turn's id. It goes on by itself; `result` has its
+    answer."""
     key = calls.request_key(request)
     fields = {name: getattr(args, name) for name in args.model_fields_set - {"message", "session"}}
     body = SubmitBody(
@@ -148,7 +175,9 @@ async def _submit(request: McpRequest, args: SubmitInput, calls: CallsInFlight) 
     return TurnReport(turn_id=handle.turn_id, session=handle.session_id, state="accepted")
 
 
+@_tool("result", ResultInput, TurnReport, "looks", Verb.READ)
 async def _result(request: McpRequest, args: ResultInput, calls: CallsInFlight) -> TurnReport:
+    """How a turn ended, or its state; with wait_s, wait for its end."""
     handle = await request.turn(args.turn_id)
     if not args.wait_s:
         return await report_turn(request, handle)
@@ -159,7 +188,9 @@ async def _result(request: McpRequest, args: ResultInput, calls: CallsInFlight) 
     return await report_turn(request, handle, found.last_event)
 
 
+@_tool("watch", WatchInput, EventPage, "looks", Verb.READ)
 async def _watch(request: McpRequest, args: WatchInput, calls: CallsInFlight) -> EventPage:
+    """What a turn did since an event's number: steps, tool calls, text. With wait_s, wait for something new."""
     handle = await request.turn(args.turn_id)
     clock = asyncio.get_running_loop().time
     until = clock() + min(args.wait_s, request.gateway.settings.http_wait_s)
@@ -195,33 +226,9 @@ async def _watch(request: McpRequest, args: WatchInput, calls: CallsInFlight) ->
     )
 
 
-async def _steer(request: McpRequest, args: SteerInput, calls: CallsInFlight) -> Receipt:
-    request.principal(Verb.SUBMIT)
-    handle = await request.turn(args.turn_id, Verb.STEER)
-    return await handle.steer(args.text, client_message_id=args.client_message_id)
-
-
-async def _cancel(request: McpRequest, args: CancelInput, calls: CallsInFlight) -> CancelAnswer:
-    handle = await request.turn(args.turn_id, Verb.STEER)
-    return CancelAnswer(cancelled=await handle.cancel(args.reason))
-
-
-async def _approve(request: McpRequest, args: ApproveInput, calls: CallsInFlight) -> Approval:
-    await request.turn(split_call_id(args.approval_id)[0], Verb.DECIDE)
-    who = decider_name(request.principal(Verb.DECIDE), "")
-    client = request.gateway.client
-    if args.arguments is not None:
-        return await client.edit(args.approval_id, args.arguments, by=who, args_hash=args.args_hash)
-    return await client.approve(args.approval_id, by=who, args_hash=args.args_hash)
-
-
-async def _deny(request: McpRequest, args: DenyInput, calls: CallsInFlight) -> Approval:
-    await request.turn(split_call_id(args.approval_id)[0], Verb.DECIDE)
-    who = decider_name(request.principal(Verb.DECIDE), "")
-    return await request.gateway.client.deny(args.approval_id, args.reason, by=who)
-
-
+@_tool("list", ListInput, TurnPage, "looks", Verb.READ)
 async def _list(request: McpRequest, args: ListInput, calls: CallsInFlight) -> TurnPage:
+    """Turns, the newest first."""
     found = await request.gateway.client.turns(
         args.session,
         args.state,
@@ -235,7 +242,9 @@ async def _list(request: McpRequest, args: ListInput, calls: CallsInFlight) -> T
     return TurnPage(turns=found, next=found[-1].turn_id if len(found) == args.limit else None)
 
 
+@_tool("approvals", ApprovalsInput, ApprovalList, "looks", Verb.READ)
 async def _approvals(request: McpRequest, args: ApprovalsInput, calls: CallsInFlight) -> ApprovalList:
+    """Tool calls of agents that wait for an approval, with their arguments."""
     principal = request.principal(Verb.READ)
     if args.session is not None:
         principal.require_session(args.session)
@@ -245,89 +254,35 @@ async def _approvals(request: McpRequest, args: ApprovalsInput, calls: CallsInFl
     return ApprovalList(approvals=found)
 
 
-def _needs(*verbs: Verb) -> frozenset[Verb]:
-    return frozenset(verbs)
+@_tool("steer", SteerInput, Receipt, "acts", Verb.STEER, Verb.SUBMIT)
+async def _steer(request: McpRequest, args: SteerInput, calls: CallsInFlight) -> Receipt:
+    """Send a message to an agent while its turn runs. If the turn has ended, it becomes a turn of its own."""
+    request.principal(Verb.SUBMIT)
+    handle = await request.turn(args.turn_id, Verb.STEER)
+    return await handle.steer(args.text, client_message_id=args.client_message_id)
 
 
-TURN_TOOLS: dict[str, TurnTool] = {
-    tool.name: tool
-    for tool in (
-        TurnTool(
-            "submit",
-            "Begin a turn of an agent and return at once, with the turn's id. It goes on by itself; `result` has its "
-            "answer.",
-            _needs(Verb.SUBMIT),
-            SubmitInput,
-            TurnReport,
-            "acts",
-            _submit,
-        ),
-        TurnTool(
-            "result",
-            "How a turn ended, or its state; with wait_s, wait for its end.",
-            _needs(Verb.READ),
-            ResultInput,
-            TurnReport,
-            "looks",
-            _result,
-        ),
-        TurnTool(
-            "watch",
-            "What a turn did since an event's number: steps, tool calls, text. With wait_s, wait for something new.",
-            _needs(Verb.READ),
-            WatchInput,
-            EventPage,
-            "looks",
-            _watch,
-        ),
-        TurnTool("list", "Turns, the newest first.", _needs(Verb.READ), ListInput, TurnPage, "looks", _list),
-        TurnTool(
-            "approvals",
-            "Tool calls of agents that wait for an approval, with their arguments.",
-            _needs(Verb.READ),
-            ApprovalsInput,
-            ApprovalList,
-            "looks",
-            _approvals,
-        ),
-        TurnTool(
-            "steer",
-            "Send a message to an agent while its turn runs. If the turn has ended, it becomes a turn of its own.",
-            _needs(Verb.STEER, Verb.SUBMIT),
-            SteerInput,
-            Receipt,
-            "acts",
-            _steer,
-        ),
-        TurnTool(
-            "cancel",
-            "Stop a turn. What its tools have done already stays done.",
-            _needs(Verb.STEER),
-            CancelInput,
-            CancelAnswer,
-            "ends",
-            _cancel,
-            is_idempotent=True,
-        ),
-        TurnTool(
-            "approve",
-            "Let a tool call run that waits for an approval. Only for people to decide: ask your user first.",
-            _needs(Verb.DECIDE),
-            ApproveInput,
-            Approval,
-            "acts",
-            _approve,
-            is_idempotent=True,
-        ),
-        TurnTool(
-            "deny",
-            "Refuse a tool call that waits for an approval; its turn goes on without it.",
-            _needs(Verb.DECIDE),
-            DenyInput,
-            Approval,
-            "neutral",
-            _deny,
-            is_idempotent=True,
-        ),
-    )
-}
+@_tool("cancel", CancelInput, CancelAnswer, "ends", Verb.STEER, is_idempotent=True)
+async def _cancel(request: McpRequest, args: CancelInput, calls: CallsInFlight) -> CancelAnswer:
+    """Stop a turn. What its tools have done already stays done."""
+    handle = await request.turn(args.turn_id, Verb.STEER)
+    return CancelAnswer(cancelled=await handle.cancel(args.reason))
+
+
+@_tool("approve", ApproveInput, Approval, "acts", Verb.DECIDE, is_idempotent=True)
+async def _approve(request: McpRequest, args: ApproveInput, calls: CallsInFlight) -> Approval:
+    """Let a tool call run that waits for an approval. Only for people to decide: ask your user first."""
+    await request.turn(split_call_id(args.approval_id)[0], Verb.DECIDE)
+    who = decider_name(request.principal(Verb.DECIDE), "")
+    client = request.gateway.client
+    if args.arguments is not None:
+        return await client.edit(args.approval_id, args.arguments, by=who, args_hash=args.args_hash)
+    return await client.approve(args.approval_id, by=who, args_hash=args.args_hash)
+
+
+@_tool("deny", DenyInput, Approval, "neutral", Verb.DECIDE, is_idempotent=True)
+async def _deny(request: McpRequest, args: DenyInput, calls: CallsInFlight) -> Approval:
+    """Refuse a tool call that waits for an approval; its turn goes on without it."""
+    await request.turn(split_call_id(args.approval_id)[0], Verb.DECIDE)
+    who = decider_name(request.principal(Verb.DECIDE), "")
+    return await request.gateway.client.deny(args.approval_id, args.reason, by=who)

@@ -73,8 +73,7 @@ async def follow_response(
         messages, files = await _conversation(gateway, previous)
     except ContentNotKept:
         raise InvalidInput(
-            FIELD,
-            "its session went on, and the conversation up to it is not kept; send the conversation as input",
+            FIELD, "its session went on, and the conversation up to it is not kept; send the conversation as input"
         ) from None
     return _branch_session(principal, previous, key), replace(
         question, history=(*messages, *question.history), brought={**files, **question.brought}

@@ -336,13 +336,7 @@ def _reply_items(entry: InputEntry) -> list[Item]:
 
 
 def _message(entry: InputEntry, role: str, content: list[Item]) -> Item:
-    return {
-        "id": f"msg_{entry.id}",
-        "type": "message",
-        "role": role,
-        "status": "completed",
-        "content": content,
-    }
+    return {"id": f"msg_{entry.id}", "type": "message", "role": role, "status": "completed", "content": content}
 
 
 def _is_of_user(message: Message) -> bool:

@@ -17,12 +17,7 @@ from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput, NotFound
 from brainq.gateway.edge.dependencies import ID, Gateway, GatewayDep, Principal, PrincipalDep
 from brainq.gateway.rest.event_stream import wait_for_result
-from brainq.gateway.wires.openai.earlier_responses import (
-    ResponseId,
-    find_part,
-    follow_response,
-    require_not_deleted,
-)
+from brainq.gateway.wires.openai.earlier_responses import ResponseId, find_part, follow_response, require_not_deleted
 from brainq.gateway.wires.openai.errors import error_responses, failure_response, failure_status
 from brainq.gateway.wires.openai.messages import InputMessage, ToolResults, TurnInput, read_items, read_messages
 from brainq.gateway.wires.openai.parameters import (
@@ -98,10 +93,7 @@ RESPONSE_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 DELETED_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "It is deleted.",
-        "content": {"application/json": {"schema": {"type": "object"}}},
-    }
+    200: {"description": "It is deleted.", "content": {"application/json": {"schema": {"type": "object"}}}}
 }
 
 
