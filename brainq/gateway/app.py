@@ -39,7 +39,7 @@ from brainq.gateway.wires.mcp import routes as mcp
 from brainq.gateway.wires.mcp.routes import McpEndpoint
 from brainq.gateway.wires.openai import chat_completions, models, response_items, responses
 from brainq.gateway.wires.openai.errors import ErrorBody, OpenAiErrorMiddleware, error_responses
-from brainq.gateway.wires.openai.retries import RejectedTryApp, RetryMiddleware
+from brainq.gateway.wires.openai.retries import RejectedTryApp, RetryMiddleware, is_rejected_try
 from brainq.settings.http import split_list
 
 API_DESCRIPTION = """LLM agent turns over HTTP. Every error is a problem (RFC 9457). A turn's events are a stream of
@@ -157,11 +157,11 @@ def _add_middleware(app: FastAPI, gateway: Gateway) -> None:
     """The last one that is added is the first that a request meets."""
     settings = gateway.settings
     max_bytes, within_s = settings.http_body_bytes, settings.http_slow_s
-    refused = BodyLimitMiddleware(RejectedTryApp(gateway), max_bytes, within_s)
+    retried = BodyLimitMiddleware(RejectedTryApp(gateway), max_bytes, within_s)
     app.add_middleware(HeadMiddleware)
     app.add_middleware(RetryMiddleware, gateway=gateway)
     app.add_middleware(BodyLimitMiddleware, max_bytes=max_bytes, within_s=within_s)
-    app.add_middleware(AccessMiddleware, gateway=gateway, refused=refused)
+    app.add_middleware(AccessMiddleware, gateway=gateway, retried=retried, is_retried=is_rejected_try)
     if origins := split_list(settings.http_cors):
         app.add_middleware(
             CORSMiddleware,

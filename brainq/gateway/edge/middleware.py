@@ -6,7 +6,7 @@ import asyncio
 import math
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -23,7 +23,6 @@ from brainq.gateway.edge.dependencies import Gateway
 from brainq.gateway.edge.limits import RateLimiter, address_key
 from brainq.gateway.edge.problems import RequestRejected, bug_response, error_response
 from brainq.gateway.edge.verbs import is_public
-from brainq.gateway.wires.openai.retries import is_rejected_try
 from brainq.observe.log_ids import request_log_ids
 from brainq.observe.logs import logger
 from brainq.observe.turn_spans import set_parent_context
@@ -174,12 +173,16 @@ SECURITY_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", 
 class AccessMiddleware:
     """Checks host, origin, caller and rate. A request that passes has `caller` in its state.
 
-    refused   answers, in place of the app, a rejected request whose retries must be recognized
+    retried      answers, in place of the app, a rejected request whose retries must be recognized
+    is_retried   whether a rejected request is one of these
     """
 
-    def __init__(self, app: ASGIApp, gateway: Gateway, refused: ASGIApp) -> None:
+    def __init__(
+        self, app: ASGIApp, gateway: Gateway, retried: ASGIApp, is_retried: Callable[[Scope, Exception], bool]
+    ) -> None:
         self._app = app
-        self._refused = refused
+        self._retried = retried
+        self._is_retried = is_retried
         self._gateway = gateway
         self._hosts = frozenset(host.lower() for host in split_list(gateway.settings.http_hosts))
         self._origins = frozenset(split_list(gateway.settings.http_cors))
@@ -193,9 +196,9 @@ class AccessMiddleware:
         try:
             await self._admit(scope, headers)
         except (RequestRejected, BrainqError) as refusal:
-            if "caller" in scope.get("state", {}) and is_rejected_try(scope, refusal):
+            if "caller" in scope.get("state", {}) and self._is_retried(scope, refusal):
                 scope["state"]["refusal"] = refusal
-                await self._refused(scope, receive, send)
+                await self._retried(scope, receive, send)
             else:
                 await error_response(refusal)(scope, receive, send)
             return

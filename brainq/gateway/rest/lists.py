@@ -30,7 +30,7 @@ AfterTurn = Annotated[str | None, Query(pattern=TURN_ID, description="`next` of 
 FilterText = Annotated[str, Field(max_length=MAX_SEARCH_CHARS)]
 
 
-class TurnFilters(BaseModel):
+class TurnQuery(BaseModel):
     """Filters of the list of turns; all that are given hold. `limit` and `after` select the page."""
 
     session: str | None = Field(None, pattern=ID)
@@ -69,12 +69,12 @@ class TurnFilters(BaseModel):
 
 
 @router.get("/turns")
-async def turns(gateway: GatewayDep, principal: PrincipalDep, filters: Annotated[TurnFilters, Query()]) -> TurnPage:
+async def turns(gateway: GatewayDep, principal: PrincipalDep, query: Annotated[TurnQuery, Query()]) -> TurnPage:
     """Turns of the caller's own, the newest first."""
-    options: dict[str, Any] = {**dict(filters), "metadata": read_metadata_pairs("metadata", filters.metadata)}
+    options: dict[str, Any] = {**dict(query), "metadata": read_metadata_pairs("metadata", query.metadata)}
     found = await gateway.client.turns(**options, session_prefixes=principal.caller.prefixes)
     found = tuple(hide_foreign_parent(turn, principal) for turn in found)
-    return TurnPage(turns=found, next=found[-1].turn_id if len(found) == filters.limit else None)
+    return TurnPage(turns=found, next=found[-1].turn_id if len(found) == query.limit else None)
 
 
 @router.get("/sessions")

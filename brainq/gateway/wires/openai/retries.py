@@ -157,7 +157,7 @@ class RejectedTryApp:
         await error_response(refusal)(scope, receive, send)
 
 
-def is_rejected_try(scope: Scope, refusal: RequestRejected | BrainqError) -> bool:
+def is_rejected_try(scope: Scope, refusal: Exception) -> bool:
     """Whether a refusal of the door's is to be noted: its client is known, and comes again."""
     return isinstance(refusal, RequestRejected) and refusal.kind.status == 429 and try_number(scope) is not None
 
