@@ -21,25 +21,7 @@ from brainq.turn.prompt.preparer import TurnDrain, TurnMailbox, TurnPreparation,
 from brainq.turn.prompt.tool_selection import SemanticToolSelector
 from brainq.turn.reflection import ReflectionEngine
 
-__all__ = [
-    "AsyncTurnBudget",
-    "AsyncTurnRuntimeState",
-    "BoundedToolExecutor",
-    "CallClaim",
-    "CitationAccumulator",
-    "ContextCompactor",
-    "ReflectionEngine",
-    "ReplayControl",
-    "RuntimeSnapshot",
-    "SemanticToolSelector",
-    "ThinkingManager",
-    "ToolArgValidator",
-    "ToolScheduler",
-    "TurnBudget",
-    "TurnDrain",
-    "TurnFinalizer",
-    "TurnMailbox",
-    "TurnPreparation",
-    "TurnPreparer",
-    "TurnRuntimeState",
-]
+__all__ = ["AsyncTurnBudget", "AsyncTurnRuntimeState", "BoundedToolExecutor", "CallClaim", "CitationAccumulator"]
+__all__ += ["ContextCompactor", "ReflectionEngine", "ReplayControl", "RuntimeSnapshot", "SemanticToolSelector"]
+__all__ += ["ThinkingManager", "ToolArgValidator", "ToolScheduler", "TurnBudget", "TurnDrain", "TurnFinalizer"]
+__all__ += ["TurnMailbox", "TurnPreparation", "TurnPreparer", "TurnRuntimeState"]

@@ -160,8 +160,8 @@ class QueueFull(BrainqError):
     `setting` is the one that says how many.
     """
 
-    def __init__(self, waiting: str, setting: str, most: int) -> None:
-        super().__init__(f"{waiting}, and {setting}={most} lets no more; submit it again when some have begun")
+    def __init__(self, waiting: str, setting: str, limit: int) -> None:
+        super().__init__(f"{waiting}, and {setting}={limit} lets no more; submit it again when some have begun")
         self.setting = setting
 
 
@@ -171,10 +171,10 @@ class SchedulesFull(BrainqError):
     `setting` is the one that says how many.
     """
 
-    def __init__(self, tenant: str, setting: str, most: int) -> None:
-        whose = f"tenant {tenant!r} has" if tenant else "names without a tenant have"
+    def __init__(self, tenant: str, setting: str, limit: int) -> None:
+        owner = f"tenant {tenant!r} has" if tenant else "names without a tenant have"
         super().__init__(
-            f"{whose} {most} schedules with a run to come, and {setting}={most} allows no more; remove some "
+            f"{owner} {limit} schedules with a run to come, and {setting}={limit} allows no more; remove some "
             "(`brainq schedule list`, `brainq schedule remove`), or set it higher"
         )
         self.setting = setting

@@ -1,6 +1,4 @@
-"""Output of the command line: answers to stdout and notes to stderr, colours, durations and text that is safe
-to print.
-"""
+"""Output of the command line: answers to stdout and notes to stderr, colours, durations and text safe to print."""
 
 from __future__ import annotations
 
@@ -72,33 +70,12 @@ def _console(*, stderr: bool) -> Console:
 
 EFFECT_STYLES = {"read_only": "cyan", "local_write": "yellow", "network": "magenta", "destructive": "red"}
 STATUS_STYLES = {
-    "planned": "dim",
-    "pending": "dim",
-    "waiting": "dim",
-    "accepted": "dim",
-    "queued": "dim",
-    "parked": "blue",
-    "dispatched": "blue",
-    "running": "bold blue",
-    "active": "bold blue",
-    "closing": "blue",
-    "completed": "green",
-    "done": "green",
-    "ok": "green",
-    "intent": "bold blue",
-    "void": "dim",
-    "approved": "green",
-    "consumed": "green",
-    "bounced": "yellow",
-    "refused": "red",
-    "expired": "red",
-    "denied": "yellow",
-    "timed_out": "red",
-    "timed_out_late": "red",
-    "cancelled": "yellow",
-    "failed": "red",
-    "rejected": "red",
-    "dead": "red",
+    **dict.fromkeys(("planned", "pending", "waiting", "accepted", "queued", "void"), "dim"),
+    **dict.fromkeys(("parked", "dispatched", "closing"), "blue"),
+    **dict.fromkeys(("running", "active", "intent"), "bold blue"),
+    **dict.fromkeys(("completed", "done", "ok", "approved", "consumed"), "green"),
+    **dict.fromkeys(("bounced", "denied", "cancelled"), "yellow"),
+    **dict.fromkeys(("refused", "expired", "timed_out", "timed_out_late", "failed", "rejected", "dead"), "red"),
     "unknown": "bold red",
 }
 

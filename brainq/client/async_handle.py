@@ -132,15 +132,15 @@ class AsyncTurnHandle:
     async def result(self, timeout_s: float | None = None) -> TurnResult:
         """See `TurnHandle.result`. A connection that breaks is opened anew for 10 s before it raises Unreachable."""
         clock = asyncio.get_running_loop().time
-        patience = WaitLimits(self.turn_id, timeout_s, None, clock())
+        limits = WaitLimits(self.turn_id, timeout_s, None, clock())
         result, after = await self._known_result()
         if result is not None:
             return result
         with self._following(after) as follower:
             while True:
-                batch = await self._next(follower, patience.remaining_s(clock()))
+                batch = await self._next(follower, limits.remaining_s(clock()))
                 if batch is NoEvents.SILENT:
-                    patience.check(clock())
+                    limits.check(clock())
                     continue
                 if isinstance(batch, NoEvents) or batch[-1].is_final:
                     result, _ = await self._known_result(self._reader.patience_s)
@@ -153,7 +153,7 @@ class AsyncTurnHandle:
         """See `TurnHandle.wait`."""
         waits = progress.check_until(until)
         clock = asyncio.get_running_loop().time
-        patience = WaitLimits(self.turn_id, timeout_s, None, clock())
+        limits = WaitLimits(self.turn_id, timeout_s, None, clock())
         quiet = False
         with self._following(0) as follower:
             while True:
@@ -161,10 +161,10 @@ class AsyncTurnHandle:
                     return "ended"
                 if not quiet and waits and progress.is_parked(await self.snapshot(), waits):
                     return "parked"
-                batch = await self._next(follower, min(POLL_S, patience.remaining_s(clock())))
+                batch = await self._next(follower, min(POLL_S, limits.remaining_s(clock())))
                 quiet = not isinstance(batch, NoEvents) and progress.is_only_progress(batch)
                 if batch is NoEvents.SILENT:
-                    patience.check(clock())
+                    limits.check(clock())
 
     async def events(
         self, after: int = 0, timeout_s: float | None = None, *, idle_s: float | None = None
@@ -176,11 +176,11 @@ class AsyncTurnHandle:
         """
         with self._following(after) as follower:
             clock = asyncio.get_running_loop().time
-            patience = WaitLimits(self.turn_id, timeout_s, idle_s, clock())
+            limits = WaitLimits(self.turn_id, timeout_s, idle_s, clock())
             while True:
-                batch = await self._next(follower, patience.remaining_s(clock()))
+                batch = await self._next(follower, limits.remaining_s(clock()))
                 if batch is NoEvents.SILENT:
-                    patience.check(clock())
+                    limits.check(clock())
                     continue
                 if batch is NoEvents.OVER:
                     return
@@ -192,7 +192,7 @@ class AsyncTurnHandle:
                     yield event
                 if batch[-1].is_final:
                     return
-                patience.event_arrived(clock())
+                limits.event_arrived(clock())
 
     events_so_far = async_lookup(TurnHandle.events_so_far)
     request = async_lookup(TurnHandle.request)

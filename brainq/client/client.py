@@ -13,7 +13,15 @@ from brainq.client import checks, progress
 from brainq.client.fleet import MAX_RECENT_TURNS, WINDOW, fleet_activity, read_fleet
 from brainq.client.handle import TurnHandle
 from brainq.client.internals import raises_unreachable, translate_unreachable
-from brainq.client.lists import PAGE_SIZE, checked_filter, find_turn, iterate_pages, list_deliveries, make_turn_list
+from brainq.client.lists import (
+    PAGE_SIZE,
+    checked_filter,
+    find_turn,
+    get_turn,
+    iterate_pages,
+    list_deliveries,
+    make_turn_list,
+)
 from brainq.client.memories import Memories
 from brainq.client.metrics import read_metrics
 from brainq.client.options import (
@@ -33,7 +41,6 @@ from brainq.contracts.ids import check_id, check_prefixes
 from brainq.contracts.people import Approval
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.webhook import DeliveryRow
-from brainq.errors import TurnNotFound
 from brainq.observe.turn_spans import submit_span
 from brainq.people.admission import read_submit
 from brainq.people.outside import Taken
@@ -139,10 +146,7 @@ class Client(ScheduleVerbs):
 
     def handle(self, turn_id: str) -> TurnHandle:
         """The handle of a turn submitted earlier, by any process. Raises TurnNotFound."""
-        row = self._wiring.store.turns.get(turn_id)
-        if row is None:
-            raise TurnNotFound(f"no turn {turn_id!r} in SQL; `brainq list` shows the newest ones")
-        return TurnHandle(self, row.session_id, turn_id)
+        return TurnHandle(self, get_turn(self._wiring.store, turn_id).session_id, turn_id)
 
     def find(self, sought: str) -> TurnHandle:
         """The handle of the turn with this id or request key, or of the one whose id begins so, as people write it.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from brainq.client import checks, progress
 from brainq.client.history import make_history
 from brainq.client.internals import raises_unreachable, translate_unreachable, wiring_of
+from brainq.client.lists import get_turn
 from brainq.client.options import Cancelled, WaitFor
 from brainq.client.progress import POLL_S, WaitLimits, explain_next, stored_result
 from brainq.client.timeline import read_timeline
@@ -103,14 +104,14 @@ class TurnHandle:
         Raises ResultTimeout after `timeout_s` seconds (None: no limit), TurnRejected for a refused turn, and
         TurnNotFound when neither Redis nor SQL knows it.
         """
-        patience = WaitLimits(self.turn_id, timeout_s, None, time.monotonic())
+        limits = WaitLimits(self.turn_id, timeout_s, None, time.monotonic())
         after = 0
         while True:
             result = self._known_result()
             if result is not None:
                 return result
-            patience.check(time.monotonic())
-            wait_s = min(POLL_S, patience.remaining_s(time.monotonic()))
+            limits.check(time.monotonic())
+            wait_s = min(POLL_S, limits.remaining_s(time.monotonic()))
             batch = self._wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
             if batch:
                 after = batch[-1].seq
@@ -127,15 +128,15 @@ class TurnHandle:
         Raises ResultTimeout, and else as `result`.
         """
         waits = progress.check_until(until)
-        patience = WaitLimits(self.turn_id, timeout_s, None, time.monotonic())
+        limits = WaitLimits(self.turn_id, timeout_s, None, time.monotonic())
         after, quiet = 0, False
         while True:
             if not quiet and self._known_result() is not None:
                 return "ended"
             if not quiet and waits and progress.is_parked(self.snapshot(), waits):
                 return "parked"
-            patience.check(time.monotonic())
-            wait_s = min(POLL_S, patience.remaining_s(time.monotonic()))
+            limits.check(time.monotonic())
+            wait_s = min(POLL_S, limits.remaining_s(time.monotonic()))
             batch = self._wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
             quiet = progress.is_only_progress(batch)
             after = batch[-1].seq if batch else after
@@ -151,9 +152,9 @@ class TurnHandle:
         Ends without the final event when that is not above `after`, or the turn's events have expired from Redis.
         Raises ResultTimeout when either is over, TurnNotFound when neither Redis nor SQL knows the turn.
         """
-        patience = WaitLimits(self.turn_id, timeout_s, idle_s, time.monotonic())
+        limits = WaitLimits(self.turn_id, timeout_s, idle_s, time.monotonic())
         while True:
-            wait_s = min(POLL_S, patience.remaining_s(time.monotonic()))
+            wait_s = min(POLL_S, limits.remaining_s(time.monotonic()))
             with translate_unreachable():
                 batch, over = progress.next_events(self._wiring, self.session_id, self.turn_id, after, wait_s)
             yield from batch
@@ -161,9 +162,9 @@ class TurnHandle:
                 return
             if batch:
                 after = batch[-1].seq
-                patience.event_arrived(time.monotonic())
+                limits.event_arrived(time.monotonic())
             else:
-                patience.check(time.monotonic())
+                limits.check(time.monotonic())
 
     def events_so_far(self) -> tuple[TurnEvent, ...]:
         """The events there are now, without waiting for more. None before the turn is in Redis, and once they have
@@ -370,10 +371,7 @@ class TurnHandle:
         return self._wiring.people.approvals.of_turn(self.turn_id)
 
     def _row(self) -> TurnRow:
-        row = self._wiring.store.turns.get(self.turn_id)
-        if row is None:
-            raise TurnNotFound(f"no turn {self.turn_id!r} in SQL; `brainq list` shows the newest ones")
-        return row
+        return get_turn(self._wiring.store, self.turn_id)
 
     def _known_result(self) -> TurnResult | None:
         body = self._wiring.state.events.result(self.session_id, self.turn_id)

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from brainq.client.lists import get_turn
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.history import HistoryTurn, TurnCall
 from brainq.contracts.ids import full_call_id
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.rows import WholeTurn
 from brainq.contracts.turn import CONTENT_NOT_STORED
-from brainq.errors import ContentNotKept, TurnNotFound
+from brainq.errors import ContentNotKept
 from brainq.state.snapshots import RedisSnapshots
 from brainq.state.transcripts import RedisTranscripts
 from brainq.store.repositories.transcripts import messages_after
@@ -103,10 +104,7 @@ class History:
 
     def _has_ended(self, turn_id: str) -> bool:
         """Whether SQL has the whole turn."""
-        row = self.store.turns.get(turn_id)
-        if row is None:
-            raise TurnNotFound(f"no turn {turn_id!r} in SQL; `brainq list` shows the newest ones")
-        return row.ended_at is not None
+        return get_turn(self.store, turn_id).ended_at is not None
 
 
 def make_history(wiring: Wiring) -> History:

@@ -1,6 +1,4 @@
-"""For this package and those that stand on it: the wiring behind a client, and the errors that callers get
-while Redis or SQL is unreachable.
-"""
+"""Internals of the client for packages above it: its wiring, and the errors of an unreachable Redis or SQL."""
 
 from __future__ import annotations
 

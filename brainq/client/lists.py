@@ -61,6 +61,14 @@ async def iterate_pages_async(
 SHOWN_MATCHES = 5
 
 
+def get_turn(store: Store, turn_id: str) -> TurnRow:
+    """Raises TurnNotFound."""
+    row = store.turns.get(turn_id)
+    if row is None:
+        raise TurnNotFound(f"no turn {turn_id!r} in SQL; `brainq list` shows the newest ones")
+    return row
+
+
 def find_turn(store: Store, sought: str) -> TurnRow:
     """The turn with this id or request key, or the one whose id begins like this.
 

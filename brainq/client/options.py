@@ -65,9 +65,9 @@ def takes_submit_options(verb: V) -> V:
     named = [of for of in signature.parameters.values() if of.kind is not of.VAR_KEYWORD]
     for name, hint in SubmitOptions.__annotations__.items():
         default = TurnRequest.model_fields[name].default
-        shown = default if default and isinstance(default, str | tuple) else () if default == () else None
+        default = default if isinstance(default, str | tuple) and default != "" else None
         annotation = getattr(hint, "__forward_arg__", hint)
-        named.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=shown, annotation=annotation))
+        named.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
     setattr(verb, "__signature__", signature.replace(parameters=named))  # noqa: B010
     return verb
 

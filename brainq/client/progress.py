@@ -1,6 +1,4 @@
-"""A turn's progress, as both kinds of handle see it: waiting, following its events, cancelling, and what
-happens next.
-"""
+"""A turn's progress, for both kinds of handle: waiting, its events, cancelling, and what happens next."""
 
 from __future__ import annotations
 

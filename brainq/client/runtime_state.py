@@ -1,12 +1,10 @@
-"""TurnRuntimeState and TurnBudget: one turn's shared state and what it may still use, attached to from any
-process by its ids.
-"""
+"""TurnRuntimeState and TurnBudget: one turn's shared state and its budget, from any process, by its ids."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
 from brainq.client import progress
@@ -264,22 +262,9 @@ class TurnRuntimeState:
 
     def snapshot(self) -> RuntimeSnapshot:
         """All of it, in a read each."""
-        return RuntimeSnapshot(
-            usage=self.usage,
-            citations=self.citations,
-            tool_trace=self.tool_trace,
-            tool_results=self.tool_results,
-            blocked_tool_names=self.blocked_tool_names,
-            validation_repair_counts=self.validation_repair_counts,
-            repairs_by_tool=self.repairs_by_tool,
-            final_text=self.final_text,
-            last_agent_message=self.last_agent_message,
-            timed_out=self.timed_out,
-            prompt_render_hash=self.prompt_render_hash,
-            context_was_compacted=self.context_was_compacted,
-            is_accepting_writes=self.is_accepting_writes,
-            budget=self.budget.snapshot(),
-        )
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(RuntimeSnapshot)}
+        values["budget"] = self.budget.snapshot()
+        return RuntimeSnapshot(**values)
 
     def close_writes(self, *, by: str = "") -> bool:
         """Shut the write gate; True when it was open. No result enters the turn any more, so it is cancelled, too: it

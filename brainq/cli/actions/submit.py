@@ -43,7 +43,7 @@ def follow_events(
     try:
         for event in handle.events(after, timeout_s):
             if as_json:
-                print_json(event.model_dump(mode="json"))
+                print_json(event)
             else:
                 timeline.show(event)
             final = event.is_final
@@ -102,7 +102,7 @@ def submit_and_wait(
             _note_turn_continues(handle)
             return ExitCode.INTERRUPTED
     if as_json:
-        print_json(result.model_dump(mode="json"))
+        print_json(result)
     else:
         _print_result(result, printed, created=handle.created or handle.joined is not None)
     return exit_codes.exit_of_ending(result.ending.value)

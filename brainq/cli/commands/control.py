@@ -111,12 +111,12 @@ def release(
     with open_brainless_client() as client:
         handle = client.find(turn)
         standing = [hold.id for hold in handle.holds()]
-        meant = [found for found in standing if hold_id == "all" or found.startswith(hold_id)]
+        meant = [each for each in standing if hold_id == "all" or each.startswith(hold_id)]
         if hold_id in standing:
             meant = [hold_id]
         elif hold_id != "all" and len(meant) > 1:
             raise InvalidInput("HOLD", f"several holds begin with {hold_id!r}: {', '.join(meant)}; give more of it")
-        released = [found for found in meant if handle.release(found)]
+        released = [each for each in meant if handle.release(each)]
         left = len(handle.holds())
     if as_json:
         print_json({"turn_id": handle.turn_id, "released": released, "left": left})
@@ -126,7 +126,7 @@ def release(
     elif hold_id == "all":
         note(f"turn {handle.turn_id} has no hold", "yellow")
     else:
-        here = f"it has {', '.join(standing)}" if standing else "it has none"
+        here = f"it has {', '.join(standing) or 'none'}"
         note(f"turn {handle.turn_id} has no such hold as {short(hold_id, 60)!r}, or no more; {here}", "red")
     if not released and hold_id != "all":
         raise typer.Exit(ExitCode.NOT_FOUND)

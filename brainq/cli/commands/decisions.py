@@ -1,6 +1,4 @@
-"""`brainq approvals`, `approve`, `deny`, `complete` and `fail`: calls that wait for a person or for a result
-from outside.
-"""
+"""`brainq approvals`, `approve`, `deny`, `complete` and `fail`: calls that wait for a person or a result."""
 
 from __future__ import annotations
 

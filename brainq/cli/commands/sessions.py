@@ -1,6 +1,4 @@
-"""`brainq session`, `pause`, `resume`, `interrupt`, `compact`, `drop`, `ready` and `history`: one conversation
-and its queue.
-"""
+"""`brainq session`, `history`, `pause`, `resume`, `interrupt`, `compact`, `drop` and `ready`: a session's queue."""
 
 from __future__ import annotations
 

@@ -152,10 +152,10 @@ def _start_workers(stack: Stack, started: float) -> bool:
 
 def _print_addresses(stack: Stack, brains: Brains, *, flower: bool, port: int | None, http: Text) -> None:
     settings = stack.settings
-    whose = "its own" if settings.redis_url is None else "from BRAINQ_REDIS_URL"
+    source = "its own" if settings.redis_url is None else "from BRAINQ_REDIS_URL"
     rows = {
         **_brain_lines(settings.app, brains),
-        "redis": Text(without_password(stack.url)).append(f"  {whose}", "dim"),
+        "redis": Text(without_password(stack.url)).append(f"  {source}", "dim"),
         **({"port": _redis_port_line(port)} if port else {}),
         "sql": Text(without_password(settings.sql_url.get_secret_value())),
         "http": http,

@@ -1,6 +1,4 @@
-"""The supervisor of `brainq dev` and `up`: workers and programs are started, their logs shown, restarted when
-they die, and stopped by signals.
-"""
+"""The supervisor of `brainq dev` and `up`: processes are started, restarted and stopped, and their logs shown."""
 
 from __future__ import annotations
 

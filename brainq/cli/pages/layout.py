@@ -1,6 +1,4 @@
-"""The layout of all pages: heads, sections, and one table that fits the terminal and never cuts what must be
-typed.
-"""
+"""The layout of pages: heads, sections, and one table that fits the terminal and never cuts what must be typed."""
 
 from __future__ import annotations
 

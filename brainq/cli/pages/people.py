@@ -1,6 +1,4 @@
-"""What people and other programs do with a turn: approvals, holds and inputs as tables and sections, and their
-events as lines.
-"""
+"""Approvals, holds and inputs of a turn, as tables, sections of pages, and lines of events."""
 
 from __future__ import annotations
 

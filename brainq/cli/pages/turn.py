@@ -176,8 +176,8 @@ def _budget(budget: BudgetSnapshot, *, ended: bool) -> PageTable:
     ]
     for name, used, limit, unit in rows:
         amount = _cost_text(used) if unit else f"{used:g}"
-        most = "no limit" if limit is None else f"of {unit}{limit:g}"
-        table.add({what: name, bar: _bar(used, limit), spent: amount, limits: Text(most, "dim")})
+        of_limit = "no limit" if limit is None else f"of {unit}{limit:g}"
+        table.add({what: name, bar: _bar(used, limit), spent: amount, limits: Text(of_limit, "dim")})
     if not ended:
         table.add({what: "time", spent: duration(budget.remaining_s * 1000), limits: Text("left", "dim")})
     return table

@@ -237,3 +237,8 @@ def test_a_level_that_is_none_is_wrong_usage(leaves: Leaves, command: tuple[str,
     code, _, err = leaves(*command, "-l", "loud")
     assert code == ExitCode.USAGE
     assert "'warning'" in err
+
+
+def test_the_package_is_the_command_too() -> None:
+    ran = subprocess.run([sys.executable, "-m", "brainq", "--help"], capture_output=True, text=True, check=True)
+    assert "Try it, with two terminals" in ran.stdout
