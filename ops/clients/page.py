@@ -9,9 +9,9 @@ from ops.clients.matrix import CLIENTS, FEATURES, OfficialClient, Record, Seen
 HEAD = """\
 # Clients
 
-What official clients do with a gateway. Each row was run: the client as its maker publishes it, against a real gateway
-with its four worker pools. `make clients` runs all of them again and writes this page. The version in a row is the one
-that was run; older ones were not tried.
+This page shows what official clients do with a gateway. Each row was run: the client as its maker publishes it, against
+a real gateway with its four worker pools. `make clients` runs all of them again and writes this page. The version in a
+row is the one that was run; older ones were not tried.
 """
 TAIL = """\
 `beside it`: the client did its half, and a route of the gateway's own the rest. For an approval the request waits while
