@@ -115,7 +115,7 @@ class BrakesOfRedis:
     def release(self, session_id: str, turn_id: str, hold_id: str) -> bool:
         return self.state.holds.release(session_id, turn_id, hold_id) == "RELEASED"
 
-    def taken(self, session_id: str, flag_id: str, turn_id: str) -> None:
+    def record_taken(self, session_id: str, flag_id: str, turn_id: str) -> None:
         """A flag is a hold of its turn as soon as that is live."""
 
     def heal(self, after_row: int) -> ComparedPage:

@@ -45,7 +45,7 @@ class RandomThinker:
         self._budgets = budgets
         self._auxiliary = auxiliary
 
-    def think(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: object) -> StepOutcome:
+    def run(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: object) -> StepOutcome:
         rng, turn_id = self._rng, claim.turn_id
         start: TurnStart | None = None
         if not view.begun:
