@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -62,18 +61,15 @@ def run_celery(celery: Sequence[str], environment: Mapping[str, str], log: int, 
     )
 
 
-@dataclass
-class LocalWorker:
-    """One worker process. `name` is its pool, with a number when the pool has several."""
+class OwnedProcess:
+    """A process that ends with this one, also when that is killed, and writes a file when it is ready."""
 
-    name: str
-    pool: str
-    arguments: tuple[str, ...]
-    environment: Mapping[str, str]
-    log_path: Path
-    ready_path: Path
-    process: WorkerProcess | None = field(default=None)
-    pipe: int = -1
+    def __init__(self, name: str, log_path: Path) -> None:
+        self.name = name
+        self.log_path = log_path
+        self.ready_path = log_path.with_suffix(".ready")
+        self.process: WorkerProcess | None = None
+        self._pipe = -1
 
     @property
     def is_running(self) -> bool:
@@ -82,6 +78,59 @@ class LocalWorker:
     @property
     def is_ready(self) -> bool:
         return self.is_running and self.ready_path.exists()
+
+    @property
+    def exit_code(self) -> int | None:
+        return self.process.returncode if self.process else None
+
+    def log_tail(self) -> str:
+        """The last lines that it wrote."""
+        lines = self.log_path.read_text(errors="replace").splitlines() if self.log_path.exists() else []
+        return "\n".join(lines[-LOG_TAIL_LINES:])
+
+    def close_pipe(self) -> None:
+        """Let go of a process that is gone."""
+        if self._pipe >= 0:
+            os.close(self._pipe)
+            self._pipe = -1
+
+    def _launch(self, spawn: Callable[[dict[str, str], int, int], WorkerProcess]) -> None:
+        """`spawn` gets the variables of an owned process, a file for its output, and one that it inherits."""
+        self.close_pipe()
+        self.ready_path.unlink(missing_ok=True)
+        theirs, self._pipe = os.pipe()
+        with self.log_path.open("ab") as log:
+            owned = {OWNER_FD: str(theirs), READY_FILE: str(self.ready_path)}
+            self.process = spawn(owned, log.fileno(), theirs)
+        os.close(theirs)
+
+
+class LocalWorker(OwnedProcess):
+    """One worker process. `name` is its pool, with a number when the pool has several."""
+
+    def __init__(
+        self,
+        name: str,
+        pool: str,
+        log_path: Path,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        spawn: SpawnWorker,
+    ) -> None:
+        super().__init__(name, log_path)
+        self.pool = pool
+        self.environment = environment
+        self.arguments = arguments
+        self._spawn = spawn
+
+    def launch(self) -> None:
+        """Start it without waiting for it."""
+        celery = ["-A", f"brainq.workers.{self.pool}", "worker", "--without-gossip", "--without-mingle"]
+        self._launch(
+            lambda owned, log, inherited: self._spawn(
+                [*celery, *self.arguments], {**self.environment, **owned}, log, inherited
+            )
+        )
 
 
 class LocalFleet:
@@ -105,7 +154,6 @@ class LocalFleet:
         spawn: SpawnWorker = run_celery,
     ) -> None:
         self.directory = directory
-        self._spawn = spawn
         directory.mkdir(parents=True, exist_ok=True)
         self.workers: list[LocalWorker] = []
         for pool in pools:
@@ -114,16 +162,8 @@ class LocalFleet:
                 name = pool if count == 1 else f"{pool}{number}"
                 threads = (concurrency or {}).get(pool)
                 arguments = ("-l", log_level, "-n", f"{name}@%h", *(("-c", str(threads)) if threads else ()))
-                self.workers.append(
-                    LocalWorker(
-                        name,
-                        pool,
-                        arguments,
-                        {**os.environ, **environment},
-                        directory / f"{name}.log",
-                        directory / f"{name}.ready",
-                    )
-                )
+                log_path = directory / f"{name}.log"
+                self.workers.append(LocalWorker(name, pool, log_path, arguments, {**os.environ, **environment}, spawn))
 
     def start(self, timeout_s: float = START_S) -> None:
         """Start every worker and wait until all consume. Raises SetupError with the end of a log if not."""
@@ -135,34 +175,16 @@ class LocalFleet:
 
     def _launch_all(self) -> None:
         for worker in self.workers:
-            self.launch(worker)
+            worker.launch()
 
     def wait_ready(self, timeout_s: float = START_S) -> None:
         end = time.monotonic() + timeout_s
         for worker in self.workers:
             while not worker.is_ready:
                 if not worker.is_running or time.monotonic() > end:
-                    log_tail = self.log_tail(worker)
-                    raise SetupError(f"the {worker.name} worker did not start; {worker.log_path} ends:\n{log_tail}")
+                    tail = worker.log_tail()
+                    raise SetupError(f"the {worker.name} worker did not start; {worker.log_path} ends:\n{tail}")
                 time.sleep(0.02)
-
-    def launch(self, worker: LocalWorker) -> None:
-        """Start one worker without waiting for it."""
-        worker.ready_path.unlink(missing_ok=True)
-        theirs, ours = os.pipe()
-        with worker.log_path.open("ab") as log:
-            worker.process = self._spawn(
-                [
-                    *("-A", f"brainq.workers.{worker.pool}", "worker"),
-                    *("--without-gossip", "--without-mingle"),
-                    *worker.arguments,
-                ],
-                {**worker.environment, OWNER_FD: str(theirs), READY_FILE: str(worker.ready_path)},
-                log.fileno(),
-                theirs,
-            )
-        os.close(theirs)
-        worker.pipe = ours
 
     def of_pool(self, pool: str) -> list[LocalWorker]:
         return [worker for worker in self.workers if worker.pool == pool]
@@ -173,7 +195,7 @@ class LocalFleet:
         worker.process.send_signal(how)
         if how in (signal.SIGKILL, signal.SIGTERM):
             worker.process.wait()
-            self._close_pipe(worker)
+            worker.close_pipe()
 
     def stop(self, grace_s: float = 10.0, insisted: Callable[[], bool] = lambda: False) -> None:
         """Stop every worker warmly; those still running after `grace_s`, or once `insisted()`, are killed."""
@@ -189,16 +211,7 @@ class LocalFleet:
             if worker.is_running:
                 worker.process.kill()
             worker.process.wait()
-            self._close_pipe(worker)
-
-    def log_tail(self, worker: LocalWorker) -> str:
-        lines = worker.log_path.read_text(errors="replace").splitlines() if worker.log_path.exists() else []
-        return "\n".join(lines[-LOG_TAIL_LINES:])
-
-    def _close_pipe(self, worker: LocalWorker) -> None:
-        if worker.pipe >= 0:
-            os.close(worker.pipe)
-            worker.pipe = -1
+            worker.close_pipe()
 
     def __enter__(self) -> Self:
         try:

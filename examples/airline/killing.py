@@ -65,4 +65,4 @@ class Killer:
         worker = workers[self.kills[pool] % len(workers)]
         self._fleet.kill(worker)
         self.kills[pool] += 1
-        self._fleet.launch(worker)
+        worker.launch()

@@ -205,7 +205,7 @@ def _pools(fleet: LocalFleet) -> dict[str, str]:
 
 def _show_logs(console: Console, fleet: LocalFleet) -> None:
     for worker in fleet.workers:
-        tail = fleet.log_tail(worker)
+        tail = worker.log_tail()
         if tail:
             console.print(Text(f"\n{worker.log_path}, its end:", style="bold"), soft_wrap=True)
             console.print(Text(tail), soft_wrap=True)

@@ -97,7 +97,7 @@ def _kill(console: Console, fleet: LocalFleet) -> None:
     assert worker.process is not None
     killed = worker.process.pid
     fleet.kill(worker)
-    fleet.launch(worker)
+    worker.launch()
     line = f"the note has arrived; kill -9 {killed}, the serial worker, before the answer"
     console.print(Text.assemble(("  KILLED  ", "bold red"), line), soft_wrap=True)
     fleet.wait_ready()

@@ -44,7 +44,7 @@ class Stage:
         """Raises SetupError with the end of its log when a worker has ended."""
         for worker in self.fleet.workers:
             if not worker.is_running:
-                raise SetupError(f"the {worker.name} worker ended:\n{self.fleet.log_tail(worker)}")
+                raise SetupError(f"the {worker.name} worker ended:\n{worker.log_tail()}")
 
 
 def forget_settings() -> None:

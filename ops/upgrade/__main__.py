@@ -124,10 +124,10 @@ def _of_build(shared: Mapping[str, str], tree: Path, directory: Path) -> dict[st
 
 def _replace(before: LocalFleet, theirs: LocalWorker, after: LocalFleet, ours: LocalWorker) -> None:
     """The new worker consumes before the old one is asked to stop, as a supervisor does it."""
-    after.launch(ours)
+    ours.launch()
     while not ours.is_ready:
         if not ours.is_running:
-            raise RuntimeError(f"the new {ours.name} worker ended:\n{after.log_tail(ours)}")
+            raise RuntimeError(f"the new {ours.name} worker ended:\n{ours.log_tail()}")
         time.sleep(0.05)
     before.kill(theirs, signal.SIGTERM)
 

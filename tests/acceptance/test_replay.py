@@ -58,7 +58,7 @@ def kill(stage: Stage, pool: str) -> None:
     (worker,) = stage.fleet.of_pool(pool)
     wait_until(lambda: worker.is_ready, f"the {pool} worker is ready", timeout_s=120.0)
     stage.fleet.kill(worker)
-    stage.fleet.launch(worker)
+    worker.launch()
 
 
 def kill_with_a_write_in_hand(stage: Stage) -> str:

@@ -248,7 +248,7 @@ def test_a_fleet_told_twice_kills_what_would_not_stop(tmp_path: Path) -> None:
 
     fleet = LocalFleet(tmp_path, {}, pools=["serial"], spawn=spawn)
     (worker,) = fleet.workers
-    fleet.launch(worker)
+    worker.launch()
     wait_until(lambda: "deaf" in worker.log_path.read_text(), "it ignores SIGTERM")
     asked: list[bool] = []
 

@@ -121,7 +121,7 @@ class World:
         """Start the killed workers again, without waiting for them."""
         for worker in self.fleet.workers:
             if not worker.is_running:
-                self.fleet.launch(worker)
+                worker.launch()
 
     def owner_pid(self, handle: TurnHandle, index: int = 0) -> int:
         """The process that holds a call."""

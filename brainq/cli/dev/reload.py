@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from brainq.cli.dev.supervisor import LogFollower, Program
+from brainq.cli.dev.supervisor import Program
 from brainq.devserver.local_fleet import LocalFleet
 from brainq.errors import SetupError
 
@@ -23,10 +23,9 @@ GRACE_S = 3.0
 class Reloader:
     """Watches the Python files of a directory, in a thread of its own. `beside` are programs that run its code, too."""
 
-    def __init__(self, fleet: LocalFleet, beside: Sequence[Program], follower: LogFollower, console: Console) -> None:
+    def __init__(self, fleet: LocalFleet, beside: Sequence[Program], console: Console) -> None:
         self._fleet = fleet
         self._beside = beside
-        self._follower = follower
         self._console = console
         self._changed: set[str] = set()
         self._files: set[str] = set()  # of the code that runs
@@ -88,8 +87,7 @@ class Reloader:
         self._console.print(f"{names} changed; starting the workers again", style="dim")
         self._fleet.stop(GRACE_S)
         for worker in self._fleet.workers:
-            self._follower.mute(worker)
-            self._fleet.launch(worker)
+            worker.launch()
         for program in self._beside:
             program.stop()
             program.launch()

@@ -125,7 +125,7 @@ def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = No
         stack.stops_workers(DEV_GRACE_S)
         if _start_workers(stack, started):
             _print_next_steps(stack.console, settings, brains, reload=reload)
-            reloader = Reloader(stack.fleet, [gateway for gateway, _ in gateways], stack.follower, stack.console)
+            reloader = Reloader(stack.fleet, [gateway for gateway, _ in gateways], stack.console)
             with reloader.watching(Path.cwd()) if reload else nullcontext():
                 stack.keep_running(reloader.restart_if_changed)
     stack.console.print("stopped; the data stays in " + str(settings.data_dir.absolute()), style="dim")
@@ -254,8 +254,7 @@ def run_up(wanted: list[str], *, log_level: str) -> None:
         if GATEWAY in programs:
             stack.launch(gateway_program(stack.logs, stack.environment, settings.http_grace_s + 2))
         for worker in stack.fleet.workers:
-            stack.follower.mute(worker)
-            stack.fleet.launch(worker)
+            worker.launch()
         stack.keep_running(_ReadyNotice(stack).show_once)
     stack.console.print("stopped", style="dim")
 

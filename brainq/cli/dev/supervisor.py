@@ -19,8 +19,8 @@ from rich.text import Text
 from brainq.cli.commands.monitor import FLOWER_PORT, flower_command
 from brainq.cli.commands.run import gateway_command
 from brainq.cli.output import clean
-from brainq.devserver.local_fleet import LOG_TAIL_LINES, START_S, LocalFleet, LocalWorker
-from brainq.devserver.owner import LISTENER_FD, OWNER_FD, READY_FILE
+from brainq.devserver.local_fleet import START_S, LocalFleet, LocalWorker, OwnedProcess, WorkerProcess
+from brainq.devserver.owner import LISTENER_FD
 from brainq.errors import SetupError
 
 # What Ctrl+C, SIGTERM and SIGHUP ask for.
@@ -155,7 +155,7 @@ class LogFollower:
         self._fleet = fleet
         self._console = console
         self._read: dict[Path, int] = {}
-        self._hushed: set[str] = set()
+        self._shown: dict[str, WorkerProcess | None] = {}
         self._width = max(len(worker.name) for worker in fleet.workers)
 
     def skip_to_end(self) -> None:
@@ -163,25 +163,19 @@ class LogFollower:
         for worker in self._fleet.workers:
             self._skip(worker)
 
-    def mute(self, worker: LocalWorker) -> None:
-        """Pass over what a worker that was just started says until it is ready."""
-        self._hushed.add(worker.name)
-
     def show(self) -> None:
-        """Print the lines that came since the last look."""
+        """Print the lines that came since the last look; a worker that starts prints them when it is ready or gone."""
         for worker in self._fleet.workers:
-            if worker.name in self._hushed:
-                if worker.is_ready:
-                    self._hushed.discard(worker.name)
-                    self._skip(worker)
-                if worker.is_running:
-                    continue
-                self._hushed.discard(worker.name)
+            if worker.process is not self._shown.get(worker.name) and worker.is_ready:
+                self._skip(worker)
+            elif worker.process is not self._shown.get(worker.name) and worker.is_running:
+                continue
             for line in self._new_lines(worker.log_path):
                 named = Text(f"{worker.name:>{self._width}} ", style=NAME_STYLES.get(worker.pool, ""))
                 self._console.print(named.append(clean(line), style="default"), soft_wrap=True)
 
     def _skip(self, worker: LocalWorker) -> None:
+        self._shown[worker.name] = worker.process
         if worker.log_path.exists():
             self._read[worker.log_path] = worker.log_path.stat().st_size
 
@@ -202,40 +196,11 @@ class LogFollower:
 POLL_S = 0.1
 
 
-@dataclass
-class WorkerChild:
-    """A worker of a fleet. What it says while it starts is shown only if it does not get ready."""
-
-    fleet: LocalFleet
-    worker: LocalWorker
-    follower: LogFollower
-
-    @property
-    def name(self) -> str:
-        return self.worker.name
-
-    @property
-    def is_running(self) -> bool:
-        return self.worker.is_running
-
-    @property
-    def is_ready(self) -> bool:
-        return self.worker.is_ready
-
-    @property
-    def exit_code(self) -> int | None:
-        return self.worker.process.returncode if self.worker.process else None
-
-    def launch(self) -> None:
-        self.follower.mute(self.worker)
-        self.fleet.launch(self.worker)
-
-
-class Program:
-    """What runs beside the workers: Flower, the gateway. It ends with this process, also when that is killed.
+class Program(OwnedProcess):
+    """What runs beside the workers: Flower, the gateway.
 
     grace_s   how long it may take to end after SIGTERM; 0: it is killed, for it only looks
-    passes    open files that it is handed
+    passes    open files that it inherits
     """
 
     def __init__(
@@ -248,67 +213,42 @@ class Program:
         grace_s: float = 0.0,
         passes: Sequence[int] = (),
     ) -> None:
-        self.name = name
-        self.log_path = log_path
+        super().__init__(name, log_path)
         self._command = command
         self._environment = environment
         self._grace_s = grace_s
         self._passes = passes
-        self._ready_path = log_path.with_suffix(".ready")
-        self._process: subprocess.Popen[bytes] | None = None
-        self._pipe = -1
-
-    @property
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
 
     @property
     def is_ready(self) -> bool:
         """Of a program without a grace: it runs. Others write a file when they are."""
-        return self.is_running and (not self._grace_s or self._ready_path.exists())
-
-    @property
-    def exit_code(self) -> int | None:
-        return self._process.returncode if self._process else None
+        return self.is_running and (not self._grace_s or self.ready_path.exists())
 
     def launch(self) -> None:
-        self._close_pipe()
-        self._ready_path.unlink(missing_ok=True)
-        theirs, self._pipe = os.pipe()
-        owned = {OWNER_FD: str(theirs), READY_FILE: str(self._ready_path)}
-        with self.log_path.open("ab") as log:
-            self._process = subprocess.Popen(
+        self._launch(
+            lambda owned, log, inherited: subprocess.Popen(
                 self._command,
                 env={**os.environ, **self._environment, **owned},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                pass_fds=(theirs, *self._passes),
+                pass_fds=(inherited, *self._passes),
                 start_new_session=True,
             )
-        os.close(theirs)
+        )
 
     def stop(self) -> None:
-        if self._process is not None and self.is_running:
+        if self.process is not None and self.is_running:
             if self._grace_s:
-                self._process.terminate()
+                self.process.send_signal(signal.SIGTERM)
                 try:
-                    self._process.wait(self._grace_s)
+                    self.process.wait(self._grace_s)
                 except subprocess.TimeoutExpired:
                     pass
-            self._process.kill()
-            self._process.wait()
-        self._ready_path.unlink(missing_ok=True)
-        self._close_pipe()
-
-    def log_tail(self) -> str:
-        lines = self.log_path.read_text(errors="replace").splitlines() if self.log_path.exists() else []
-        return "\n".join(lines[-LOG_TAIL_LINES:])
-
-    def _close_pipe(self) -> None:
-        if self._pipe >= 0:
-            os.close(self._pipe)
-            self._pipe = -1
+            self.process.kill()
+            self.process.wait()
+        self.ready_path.unlink(missing_ok=True)
+        self.close_pipe()
 
 
 def flower_program(logs: Path, environment: Mapping[str, str]) -> Program:
@@ -337,21 +277,16 @@ def start_all(fleet: LocalFleet, others: Sequence[Program], stop: StopSignals) -
     Raises SetupError with the end of its log when one does not start.
     """
     for worker in fleet.workers:
-        fleet.launch(worker)
+        worker.launch()
     end = time.monotonic() + START_S
     while not stop.stop_requested:
-        waiting = [worker for worker in fleet.workers if not worker.is_ready]
-        unready = [other for other in others if not other.is_ready]
-        if not waiting and not unready:
+        unready = [each for each in (*others, *fleet.workers) if not each.is_ready]
+        if not unready:
             return True
-        ended = [other for other in unready if not other.is_running or time.monotonic() > end]
-        if ended:
-            path, log_tail = ended[0].log_path, ended[0].log_tail()
-            raise SetupError(f"the {ended[0].name} did not start; {path} ends:\n{log_tail}")
-        failed = [worker for worker in waiting if not worker.is_running or time.monotonic() > end]
-        if failed:
-            log_tail = fleet.log_tail(failed[0])
-            raise SetupError(f"the {failed[0].name} worker did not start; {failed[0].log_path} ends:\n{log_tail}")
+        for each in unready:
+            if not each.is_running or time.monotonic() > end:
+                what = f"{each.name} worker" if isinstance(each, LocalWorker) else each.name
+                raise SetupError(f"the {what} did not start; {each.log_path} ends:\n{each.log_tail()}")
         time.sleep(POLL_S)
     return False
 
@@ -365,8 +300,7 @@ def keep_running(
     each_look: Callable[[], None] = lambda: None,
 ) -> None:
     """Show what the workers log, and start again what dies, until a stop is asked for."""
-    children = [WorkerChild(fleet, worker, follower) for worker in fleet.workers]
-    supervisor = Supervisor([*children, *others], lambda message: console.print(message, style="yellow"))
+    supervisor = Supervisor([*fleet.workers, *others], lambda message: console.print(message, style="yellow"))
     while not stop.stop_requested:
         time.sleep(POLL_S)
         follower.show()

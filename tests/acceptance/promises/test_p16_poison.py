@@ -43,7 +43,7 @@ def supervised(world: World) -> Generator[list[str]]:
             for worker in world.fleet.workers:
                 if not worker.is_running:
                     died.append(worker.name)
-                    world.fleet.launch(worker)
+                    worker.launch()
 
     watcher = threading.Thread(target=watch)
     watcher.start()

@@ -27,7 +27,7 @@ class Started:
     """Stands in for the fleet, and for a gateway: counts how often they were started again."""
 
     def __init__(self) -> None:
-        self.workers = [SimpleNamespace(is_ready=True)]
+        self.workers = [SimpleNamespace(is_ready=True, launch=self.launch)]
         self.launched = 0
         self.is_ready = True
 
@@ -35,9 +35,6 @@ class Started:
         self.launched += 1
 
     def stop(self, *_: object) -> None:
-        return None
-
-    def mute(self, *_: object) -> None:
         return None
 
 
@@ -59,7 +56,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
 
 def test_only_files_that_are_imported_start_anything_again(tmp_path: Path, project: Callable[[str, str], None]) -> None:
     fleet, gateway, out = Started(), Started(), StringIO()
-    reloader = Reloader(cast("Any", fleet), [cast("Any", gateway)], cast("Any", fleet), Console(file=out, width=200))
+    reloader = Reloader(cast("Any", fleet), [cast("Any", gateway)], Console(file=out, width=200))
 
     def changed(name: str, text: str) -> None:
         project(name, text)
