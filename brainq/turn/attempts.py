@@ -12,9 +12,7 @@ from functools import partial
 
 from brainq.brain.brain import Brain
 from brainq.brain.middleware import MiddlewareFailed, notify_hooks, run_hooks
-from brainq.contracts.callbacks import StreamChunk
 from brainq.contracts.claim import StepAttempt, StepOverBudget, TurnClaim
-from brainq.contracts.event import EventKind
 from brainq.contracts.model import (
     ModelReply,
     ModelRequest,
@@ -39,7 +37,7 @@ from brainq.turn.outage import OutageRetry
 from brainq.turn.prompt.blob_cache import BlobCache
 from brainq.turn.replies import ReplyHandler
 from brainq.turn.step_request import LoopEnd, ReplyCost, StepOutcome, StepRequest
-from brainq.turn.stream import TextTail, TurnLost, stream_reply
+from brainq.turn.stream import AttemptReader, TurnLost
 
 # What attempts at a step come to that bring no reply, and what their turn may still spend.
 
@@ -136,27 +134,40 @@ class StepRunner:
             claim.under_way.step, claim.under_way.attempt = step.step, step.attempt
             claim.under_way.account = account
             request = self._request(claim, view, asking, step, ends_at - time.monotonic(), blobs)
-            tail = self._text_tail(claim, step.step, step.attempt, trying)
+            reader = AttemptReader(self._turns, claim, step, self._brain.hooks.on_chunk, lost, trying)
             try:
-                reply, spend = self._attempt(claim, asking, request, account, tail, lost)
-            except TurnLost as failure:
-                self._report_lost_attempt(claim, account, failure)
-                return None
+                return self._attempt(claim, view, asking, request, account, reader)
             except PermitDeferred as later:
                 later.spends = account.close(later)
                 raise  # the turn lets go of its thread meanwhile
-            except MiddlewareFailed as failure:
-                return LoopEnd(middleware_end(failure), lost=account.close(failure))
             except ProviderError as failure:
                 spends = account.close(failure)
                 if not (failure.kind in RESTARTABLE_KINDS and failure.retryable and remaining):
                     return LoopEnd(end_after_failure(failure), lost=spends)
-                self._wait(claim, step, failure, ends_at - time.monotonic())
+                self._wait(reader, failure, ends_at - time.monotonic())
                 begin = replace(begin.again, lost=spends)
-                continue
-            cost = ReplyCost(spend, account.close(reply))
-            return self._replies.handle(claim, view, step.step, reply, cost, tail.rest(trying), trying)
         raise AssertionError("the last attempt returns")
+
+    def _attempt(
+        self,
+        claim: TurnClaim,
+        view: TurnView,
+        asking: StepRequest,
+        request: ModelRequest,
+        account: AttemptAccount,
+        reader: AttemptReader,
+    ) -> StepOutcome:
+        """What one attempt comes to. Raises ProviderError where it brings no reply."""
+        try:
+            reply, spend = self._ask_between_hooks(claim, asking, request, account, reader)
+        except TurnLost as failure:
+            self._report_lost_attempt(claim, account, failure)
+            return None
+        except MiddlewareFailed as failure:
+            return LoopEnd(middleware_end(failure), lost=account.close(failure))
+        cost = ReplyCost(spend, account.close(reply))
+        tail = reader.tail.rest(reader.trying)
+        return self._replies.handle(claim, view, request.step, reply, cost, tail, reader.trying)
 
     def _request(
         self,
@@ -190,22 +201,21 @@ class StepRunner:
             blobs=blobs,
         )
 
-    def _attempt(
+    def _ask_between_hooks(
         self,
         claim: TurnClaim,
         asking: StepRequest,
         request: ModelRequest,
         account: AttemptAccount,
-        tail: TextTail,
-        lost: Callable[[], bool],
+        reader: AttemptReader,
     ) -> tuple[ModelReply, Spend]:
-        """One attempt's reply, and what it used. Raises ProviderError, TurnLost and MiddlewareFailed."""
+        """The reply, and what it used. Raises ProviderError, TurnLost and MiddlewareFailed."""
         hooks, reply, failure = self._brain.hooks, None, None
         if not (hooks.before_step or hooks.after_step):
-            return self._ask(claim, asking, request, account, tail, lost)
+            return self._ask(asking, request, account, reader)
         try:
             run_hooks(hooks.before_step, claim.turn_id, request)
-            reply, spend = self._ask(claim, asking, request, account, tail, lost)
+            reply, spend = self._ask(asking, request, account, reader)
             return reply, spend
         except ProviderError as error:
             failure = error
@@ -214,20 +224,12 @@ class StepRunner:
             notify_hooks(hooks.after_step, claim.turn_id, request, reply, failure)
 
     def _ask(
-        self,
-        claim: TurnClaim,
-        asking: StepRequest,
-        request: ModelRequest,
-        account: AttemptAccount,
-        tail: TextTail,
-        lost: Callable[[], bool],
+        self, asking: StepRequest, request: ModelRequest, account: AttemptAccount, reader: AttemptReader
     ) -> tuple[ModelReply, Spend]:
-        provider, model, step = asking.setting.provider, asking.setting.model, request.step
-        tell_retry = self._retry_publisher(claim, step, request.attempt)
-        on_chunk = self._chunk_callback(claim, step, request.attempt)
+        provider, model = asking.setting.provider, asking.setting.model
         with counted(provider.name, model, "step") as asked, account.bill.activate():
-            reply = stream_reply(provider, request, tail, tell_retry, lost, on_chunk)
-            spend = reply_spend("step", step, provider, model, reply, self._price)
+            reply = reader.read(provider, request)
+            spend = reply_spend("step", request.step, provider, model, reply, self._price)
             asked.answered(reply, spend.cost_usd)
         return reply, spend
 
@@ -239,37 +241,13 @@ class StepRunner:
         except Exception as away:  # the loss was noticed with the last text, or heartbeat
             log.info("lost attempt not reported", turn_id=claim.turn_id, why=type(away).__name__)
 
-    def _wait(self, claim: TurnClaim, step: StepAttempt, failure: ProviderError, remaining_s: float) -> None:
+    def _wait(self, reader: AttemptReader, failure: ProviderError, remaining_s: float) -> None:
         """Before a stream that broke off is begun again."""
-        log.info("stream broke, asking again", turn_id=claim.turn_id, step=step.step, attempt=step.attempt)
-        wait_s = min(random.random() * step.attempt * RESTART_PAUSE_S, max(0.0, remaining_s))
-        self._retry_publisher(claim, step.step, step.attempt)(ModelRetry(kind=failure.kind, wait_s=wait_s))
+        step, attempt = reader.step.step, reader.step.attempt
+        log.info("stream broke, asking again", turn_id=reader.claim.turn_id, step=step, attempt=attempt)
+        wait_s = min(random.random() * attempt * RESTART_PAUSE_S, max(0.0, remaining_s))
+        reader.publish_retry(ModelRetry(kind=failure.kind, wait_s=wait_s))
         self._pause(wait_s)
-
-    def _text_tail(self, claim: TurnClaim, step: int, attempt: int, trying: OutageRetry) -> TextTail:
-        def publish(mark: str, text: str, kind: EventKind) -> bool:
-            return self._turns.tell_delta(claim, step, attempt, text, mark, kind)
-
-        return TextTail(publish, lambda: self._turns.mark(claim), trying.is_unavailable)
-
-    def _retry_publisher(self, claim: TurnClaim, step: int, attempt: int) -> Callable[[ModelRetry], None]:
-        def publish(retry: ModelRetry) -> None:
-            try:
-                self._turns.tell_retry(claim, step, attempt, retry)
-            except Exception as failure:  # the retry itself needs no Redis
-                log.warning("retry not published", turn_id=claim.turn_id, step=step, why=type(failure).__name__)
-
-        return publish
-
-    def _chunk_callback(self, claim: TurnClaim, step: int, attempt: int) -> Callable[[str], None] | None:
-        hooks = self._brain.hooks.on_chunk
-        if not hooks:
-            return None
-
-        def notify(text: str) -> None:
-            notify_hooks(hooks, claim.turn_id, StreamChunk(claim.turn_id, claim.session_id, step, attempt, text))
-
-        return notify
 
 
 def middleware_end(failure: MiddlewareFailed) -> End:

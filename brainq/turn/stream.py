@@ -8,7 +8,11 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 
+from brainq.brain.middleware import Hook, notify_hooks
+from brainq.contracts.callbacks import StreamChunk
+from brainq.contracts.claim import StepAttempt, TurnClaim
 from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, ModelRetry
 from brainq.errors import ProviderError
@@ -17,6 +21,7 @@ from brainq.models.base import Provider
 from brainq.observe.logs import logger
 from brainq.observe.model_spans import chat_span
 from brainq.observe.tracing import in_span
+from brainq.ports.redis_turns import Turns
 from brainq.turn.outage import OutageRetry, never_unavailable
 
 # TextTail: the text of a reply on its way to readers, a few pieces at once.
@@ -109,35 +114,68 @@ class TurnLost(Exception):
     """The turn went to another owner while the model was answering."""
 
 
-def stream_reply(
-    provider: Provider,
-    request: ModelRequest,
-    tail: TextTail,
-    tell_retry: Callable[[ModelRetry], None],
-    lost: Callable[[], bool],
-    on_chunk: Callable[[str], None] | None,
-) -> ModelReply:
-    """Stream one reply. Raises ProviderError, or TurnLost when nobody wants the answer any more."""
-    reply: ModelReply | None = None
-    chat = chat_span(provider, request)
-    with in_span(chat.span), closing(provider_chunks(provider, request)) as chunks:
-        for chunk in chunks:
-            if chunk.reasoning and (lost() or not tail.add(chunk.reasoning, EventKind.REASONING_DELTA)):
-                raise TurnLost
-            if chunk.text:
-                chat.chunk()
-                if lost() or not tail.add(chunk.text):
-                    raise TurnLost
-                if on_chunk is not None:
-                    on_chunk(chunk.text)
-            if chunk.retry is not None:
-                chat.retry(chunk.retry)
-                tell_retry(chunk.retry)
-            if chunk.reply is not None:
-                reply = chunk.reply
-                chat.reply(reply)
-    assert reply is not None
-    return reply
+@dataclass(slots=True)
+class AttemptReader:
+    """Reads the reply of one attempt at a step, and publishes what comes before it is whole.
+
+    hooks     the middleware's, for each piece of text
+    is_lost   whether the turn went to another owner, as the heartbeat last heard
+    tail      the text that is not published yet
+    """
+
+    turns: Turns
+    claim: TurnClaim
+    step: StepAttempt
+    hooks: tuple[Hook, ...]
+    is_lost: Callable[[], bool]
+    trying: OutageRetry
+    tail: TextTail = field(init=False)
+
+    def __post_init__(self) -> None:
+        mark = partial(self.turns.mark, self.claim)
+        self.tail = TextTail(self._publish_text, mark, self.trying.is_unavailable)
+
+    def read(self, provider: Provider, request: ModelRequest) -> ModelReply:
+        """Stream the reply. Raises ProviderError, or TurnLost when nobody wants the answer any more."""
+        reply: ModelReply | None = None
+        chat = chat_span(provider, request)
+        with in_span(chat.span), closing(provider_chunks(provider, request)) as chunks:
+            for chunk in chunks:
+                if chunk.reasoning:
+                    self._add(chunk.reasoning, EventKind.REASONING_DELTA)
+                if chunk.text:
+                    chat.chunk()
+                    self._add(chunk.text, EventKind.TEXT_DELTA)
+                    if self.hooks:
+                        self._notify(chunk.text)
+                if chunk.retry is not None:
+                    chat.retry(chunk.retry)
+                    self.publish_retry(chunk.retry)
+                if chunk.reply is not None:
+                    reply = chunk.reply
+                    chat.reply(reply)
+        assert reply is not None
+        return reply
+
+    def publish_retry(self, retry: ModelRetry) -> None:
+        """Readers see that the model is asked again. The retry itself needs no Redis."""
+        try:
+            self.turns.tell_retry(self.claim, self.step.step, self.step.attempt, retry)
+        except Exception as failure:
+            turn_id, why = self.claim.turn_id, type(failure).__name__
+            log.warning("retry not published", turn_id=turn_id, step=self.step.step, why=why)
+
+    def _add(self, text: str, kind: EventKind) -> None:
+        if self.is_lost() or not self.tail.add(text, kind):
+            raise TurnLost
+
+    def _publish_text(self, mark: str, text: str, kind: EventKind) -> bool:
+        return self.turns.tell_delta(self.claim, self.step.step, self.step.attempt, text, mark, kind)
+
+    def _notify(self, text: str) -> None:
+        turn_id, session_id = self.claim.turn_id, self.claim.session_id
+        piece = StreamChunk(turn_id, session_id, self.step.step, self.step.attempt, text)
+        notify_hooks(self.hooks, turn_id, piece)
 
 
 def provider_chunks(provider: Provider, request: ModelRequest) -> Generator[ModelChunk]:
