@@ -16,9 +16,9 @@ from brainq.contracts.fleet import ComparedPage
 from brainq.contracts.ids import split_call_id
 from brainq.contracts.people import Approval, ApprovalState, ApprovalStatus, DecideResult, EditedCall
 from brainq.contracts.rows import ApprovalRow
-from brainq.contracts.turn import TurnRequest
 from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput, TurnNotFound
 from brainq.observe.logs import logger
+from brainq.ports.people import CallEditor
 from brainq.ports.redis_calls import Approvals
 from brainq.ports.sql import ApprovalRows, TurnRows
 
@@ -85,10 +85,6 @@ log = logger("brainq.people")
 
 LIST_PAGE = 100
 
-ArgumentEditor = Callable[[str, Mapping[str, Any], str, TurnRequest], EditedCall]
-
-"""From (tool, a person's arguments, session id, the turn's request) to the call as it will run. Raises InvalidInput."""
-
 
 @dataclass(eq=False, kw_only=True)
 class ApprovalDesk:
@@ -101,7 +97,7 @@ class ApprovalDesk:
     rows: ApprovalRows
     requests_in_redis: Approvals
     requests: TurnRows
-    editor: ArgumentEditor
+    editor: CallEditor
     redact: Callable[[str], bool]
 
     def list(
@@ -167,7 +163,7 @@ class ApprovalDesk:
         request = self.requests.request(row.turn_id)
         if request is None:
             raise TurnNotFound(f"the turn of approval {approval_id} is no longer in SQL")
-        edited = self.editor(row.tool, arguments, row.session_id, request)
+        edited = self.editor.edit_call(row.tool, arguments, row.session_id, request)
         return self._decide(approval_id, "approved", by=by, args_hash=args_hash, edited=edited)
 
     def _decide(

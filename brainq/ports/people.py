@@ -4,16 +4,25 @@ threads for later steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from brainq.contracts.call import ChildTurn
 from brainq.contracts.claim import CallClaim, CallRef, FinalStepClaim
 from brainq.contracts.fleet import ComparedPage
 from brainq.contracts.message import Message
-from brainq.contracts.people import Brake, HoldSpec
+from brainq.contracts.people import Brake, EditedCall, HoldSpec
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn
+
+
+class CallEditor(Protocol):
+    """Puts a person's arguments in place of the model's. Fitted by `turn.plan.argument_edit.BrainCallEditor`."""
+
+    def edit_call(self, tool: str, arguments: Mapping[str, Any], session_id: str, request: TurnRequest) -> EditedCall:
+        """The call as it will run. Raises InvalidInput."""
+        ...
+
 
 # What keeps turns from changing anything: in SQL, and put back into Redis from there.
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from brainq.brain.brains import Brains, require_brain, with_brain_name
-from brainq.contracts.people import EditedCall
 from brainq.contracts.turn import TurnRequest
 from brainq.models.resolve import check_model_choice
 from brainq.people.admission import Admission
@@ -22,7 +19,7 @@ from brainq.settings.deployment import Settings
 from brainq.store.store import Store
 from brainq.turn.begin import check_tool_choice
 from brainq.turn.client_tools import check_client_tools, turn_specs
-from brainq.turn.plan.argument_edit import edited_call
+from brainq.turn.plan.argument_edit import BrainCallEditor
 from brainq.wiring.state import RedisState
 from brainq.wiring.turn_brains import TurnBrains
 
@@ -98,7 +95,7 @@ def make_people(
             rows=store.approvals,
             requests_in_redis=state.approvals,
             requests=store.turns,
-            editor=partial(_edited_call, brains),
+            editor=BrainCallEditor(brains),
             redact=turn_brains.redacts,
         ),
         approval_healer=ApprovalHealer(store.approvals, state.approvals),
@@ -121,9 +118,3 @@ def _checked_request(brains: Brains, request: TurnRequest) -> TurnRequest:
     check_client_tools(brain, named)
     check_tool_choice(named.options, turn_specs(brain, named))
     return named
-
-
-def _edited_call(
-    brains: Brains, tool: str, arguments: Mapping[str, Any], session_id: str, request: TurnRequest
-) -> EditedCall:
-    return edited_call(require_brain(brains, request.brain), tool, arguments, session_id, request)

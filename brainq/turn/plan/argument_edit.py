@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 from brainq.brain.brain import Brain
+from brainq.brain.brains import Brains, require_brain
 from brainq.contracts.base import check_json
 from brainq.contracts.call import ToolDenied
 from brainq.contracts.people import EditedCall
@@ -21,6 +23,17 @@ from brainq.turn.plan.calls import call_json
 _MAX_SHOWN_CHARS = 200
 _FOR_MODELS = " Correct them and call again."
 _VALIDATOR = ToolArgValidator()
+
+
+@dataclass(frozen=True, slots=True)
+class BrainCallEditor:
+    """Edits calls of any loaded brain. Fits `ports.people.CallEditor`."""
+
+    brains: Brains
+
+    def edit_call(self, tool: str, arguments: Mapping[str, Any], session_id: str, request: TurnRequest) -> EditedCall:
+        """As `edited_call`, for the brain that the turn's request names."""
+        return edited_call(require_brain(self.brains, request.brain), tool, arguments, session_id, request)
 
 
 def edited_call(

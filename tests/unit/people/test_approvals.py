@@ -17,8 +17,9 @@ from tests.support.stand_in import stand_in
 from tests.unit.people.fakes import ID, Asks, Requests, Rows, approval, asked
 
 
-def edit(tool: str, arguments: Mapping[str, Any], session_id: str, request: TurnRequest) -> EditedCall:
-    return EditedCall(json.dumps({"arguments": arguments}), f"hash of {sorted(arguments.values())}", "fp")
+class Editor:
+    def edit_call(self, tool: str, arguments: Mapping[str, Any], session_id: str, request: TurnRequest) -> EditedCall:
+        return EditedCall(json.dumps({"arguments": arguments}), f"hash of {sorted(arguments.values())}", "fp")
 
 
 def desk(rows: Rows, asks: Asks, *, redact: bool = False) -> ApprovalDesk:
@@ -26,7 +27,7 @@ def desk(rows: Rows, asks: Asks, *, redact: bool = False) -> ApprovalDesk:
         rows=stand_in(rows),
         requests_in_redis=asks,
         requests=stand_in(Requests()),
-        editor=edit,
+        editor=Editor(),
         redact=lambda turn_id: redact,
     )
 
