@@ -8,7 +8,7 @@ POOL = ("tests/unit/wiring/test_process_pool.py",)
 WORKER = ("tests/unit/wiring/test_quarantine_children.py",)
 BLAME = ("tests/lua/test_turn_blame.py",)
 WAIT = ("tests/lua/test_turn_quarantine.py",)
-PRESENCE = ("tests/lua/test_presence.py",)
+PRESENCE = ("tests/lua/test_presence_look.py",)
 LAPSE = ("tests/lua/test_leases_lapse.py",)
 MANY = ("tests/integration/test_quarantine.py",)
 

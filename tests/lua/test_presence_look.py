@@ -1,4 +1,4 @@
-"""presence_join.lua, presence_look.lua, presence_forget.lua: who was seen to listen, and does no more, is gone."""
+"""presence_look.lua: who was seen to listen, and does no more, is gone at the second look that misses it."""
 
 from __future__ import annotations
 
@@ -36,11 +36,6 @@ def join(rig: Rig, process: str = "h-1") -> None:
         assert rig.run("presence_join", process=process) == ["WATCHED"]
 
 
-def test_a_process_that_nobody_hears_listen_is_not_watched(rig: Rig) -> None:
-    assert rig.run("presence_join", process="h-1") == ["DEAF"]
-    assert not rig.client.exists(rig.keys.presence)
-
-
 def test_one_that_listened_is_gone_at_the_second_look_that_misses_it(rig: Rig) -> None:
     with listening(rig, "h-1"):
         rig.run("presence_join", process="h-1")
@@ -59,17 +54,6 @@ def test_one_that_listens_again_was_never_gone(rig: Rig) -> None:
     with listening(rig, "h-1"):
         assert look(rig) == ["LOOKED"]
     assert look(rig) == ["LOOKED"], "it is missed for the first time"
-
-
-def test_one_that_was_seen_again_is_not_forgotten(rig: Rig) -> None:
-    join(rig)
-    look(rig)
-    _, process, missed_at = look(rig)
-    with listening(rig, "h-1"):
-        look(rig)
-        rig.run("presence_forget", process=process, absent_at=int(missed_at))
-    look(rig)
-    assert look(rig)[1:2] == ["h-1"]
 
 
 def test_a_redis_that_began_anew_takes_nobody_for_gone(rig: Rig) -> None:
