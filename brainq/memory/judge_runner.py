@@ -182,7 +182,7 @@ class JudgeRunner:
         brain = self.brain_of(turn_id)
         work = self.brains.of(brain)
         if work is None:  # a worker that has it may come first to the next try
-            error = f"its brain {brain!r} is none of this worker's: {', '.join(self.brains.names)}"
+            error = f"its brain {brain!r} is not one of this worker's: {', '.join(self.brains.names)}"
             return self._again(turn_id, judge_name, tries, error, "MissingBrain")
         judge = judges_named([judge_name], work.own, work.auxiliary)[judge_name]
         if judge is None:

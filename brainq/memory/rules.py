@@ -53,7 +53,7 @@ def _is_random(token: str) -> bool:
 # What a user says of themself, found by a few plain shapes: the fallback that needs no model. English.
 #
 # It takes sentences over unchanged, and understands none. Only the user's own message is read, up to the first
-# thing in it that may be somebody else's words: a tool's, a page's or another person's text is no memory of theirs.
+# thing in it that may be another's words: text of a tool, a page or another person is not the user's memory.
 # For more than this bring a `MemoryExtractor` of your own, or let the model do it.
 
 MAX_ITEMS = 8  # a turn

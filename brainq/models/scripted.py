@@ -78,8 +78,8 @@ def fails(
 class ScriptedProvider:
     """Answers step n (1-based) of every turn with `script[n - 1]`, or any request with `rules(request)`.
 
-    It holds no position: the reply depends on the request alone, so a step that is run again, by whichever
-    process, gets the same reply. A step past the end of the script raises ProviderError (kind `script`).
+    It holds no position: the reply depends on the request alone, so a step that is run again, by any process,
+    gets the same reply. A step past the end of the script raises ProviderError (kind `script`).
 
     latency_s   seconds a reply takes; a stream spreads them over its text's words, which come behind its reasoning.
                 If `timeout_s` of the request is less, the call raises ProviderError (kind `timeout`) when it is up.

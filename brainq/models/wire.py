@@ -19,7 +19,7 @@ _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def parse_arguments(text: str) -> dict[str, Any] | str:
-    """The object that `text` is as JSON; `text` itself if it is none (a gate repairs or denies it).
+    """The object that `text` is as JSON; `text` itself otherwise (a gate repairs or denies it).
 
     Models leave the arguments of a tool without parameters empty; that is an empty object.
     """

@@ -80,7 +80,7 @@ class ChangeCollector:
 
 
 READY_POLL_S = 0.2
-_TOKEN_NOT_STORED = "What runs this tool could not note the token of the call just now. That is no fault of the call's."
+_TOKEN_NOT_STORED = "What runs this tool could not note the token of the call just now. That is not the call's fault."
 log = logger("brainq.tools")
 
 
@@ -194,7 +194,7 @@ class RunContext:
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Report how far the call is. Cheap: readers get the newest report with the call's next heartbeat, every 3 s.
 
-        Raises InvalidInput for what is no finite number.
+        Raises InvalidInput unless both are finite numbers.
         """
         self.newest_progress = check_progress(done, total, message)
         if self._on_progress is not None:

@@ -122,7 +122,7 @@ class ToolSignature:
 
 
 class _QuietSchema(GenerateJsonSchema):
-    """A default that is no JSON is left out without a warning."""
+    """A default that is not JSON is left out without a warning."""
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}
 
@@ -160,7 +160,7 @@ def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     text = inspect.cleandoc(function.__doc__ or "")
     try:
         parsed = parse(text)
-    except ParseError:  # it looks like one of the styles, and is none
+    except ParseError:  # it only looks like one of the styles
         return text, {}
     described = {
         name.strip().lstrip("*"): " ".join((param.description or "").split())
@@ -231,7 +231,7 @@ def _schema(tool: str, model: type[BaseModel]) -> dict[str, Any]:
         ) from error
     _drop_titles(schema)
     schema.setdefault("properties", {})
-    # What pydantic makes is a JSON schema; only a pattern in it may be none of JSON schema's.
+    # What pydantic makes is a JSON schema; only a pattern in it may be Python's own.
     if '"pattern' in json.dumps(schema) and (problem := schema_problem(schema)):
         raise ToolSchemaError(f"tool {tool!r}: {problem}")
     return schema

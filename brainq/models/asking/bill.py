@@ -197,7 +197,7 @@ class Bill:
         self.allowance.charge(request.provider, request.model, request.usage())
 
     def close(self, outcome: ModelReply | BaseException) -> tuple[LostRequest, ...]:
-        """The call is over: what it lost. The request that brought the reply is no loss."""
+        """The call is over: what it lost. The request that brought the reply is not a loss."""
         if isinstance(outcome, ModelReply) and self._requests and not self._requests[-1].has_failed:
             self._requests.pop()
         for request in tuple(self._requests):  # of a provider that did not say what became of them

@@ -198,7 +198,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 
 def http_date_s(value: str | None) -> float | None:
-    """Seconds since 1970 of an HTTP date; None for what is none."""
+    """Seconds since 1970 of an HTTP date; None for other text."""
     if value is None:
         return None
     try:

@@ -99,7 +99,7 @@ class Fallback:
     nonsense; or whose place among a limited model's requests comes later than in 2 s: only for the last one's is waited
     in line. A request that was refused, or is too long, stays so: another model is not asked to do better. Of the time
     that is left each one has an equal share until its first output, the last one all of it. Once a reply has begun
-    nobody else is asked in that attempt; a turn's next attempt passes by the one that broke off.
+    no other one is asked in that attempt; a turn's next attempt passes by the one that broke off.
     """
 
     takes_permits = True  # each of its members does

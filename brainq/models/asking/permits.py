@@ -206,7 +206,7 @@ class RatePermit:
         try:
             return limits.take(self.name, self.id, ticket, tokens, max_wait_s, rank, self._estimated)
         except Exception as failure:  # our own trouble: the model is not asked, and has not failed
-            log.warning("no place was asked for", model=self.model, why=type(failure).__name__)
+            log.warning("a permit was not requested", model=self.model, why=type(failure).__name__)
             raise PermitDeferred(
                 self.model, RateWait(UNAVAILABLE_RETRY_S, "count"), f"{self.name}\n{ticket}"
             ) from failure
@@ -263,7 +263,7 @@ class RatePermit:
             )
             self.is_stopped = is_kept and self._rate_answer.stop_s > 0
         except Exception as failure:
-            log.warning("a model's place was not settled", model=self.model, why=type(failure).__name__)
+            log.warning("a permit was not settled", model=self.model, why=type(failure).__name__)
 
     def _count(self) -> int | TokenCount | None:
         """What it used, also without a reply; and how far off its estimate was, if the service has just counted."""

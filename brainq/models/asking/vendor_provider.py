@@ -208,7 +208,7 @@ class VendorProvider(ABC):
         }
 
     def _refusal_key(self, name: str, request: ModelRequest) -> str:
-        """Under what it is remembered. What a caller wrote may be named in a refusal: it is held against that alone."""
+        """The key of a refusal. One that may be about the caller's own schema counts for this schema only."""
         if name not in self.optional_parameters:
             return name
         if name == self.schema_parameter and request.output_schema is not None:

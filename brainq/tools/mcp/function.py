@@ -93,7 +93,7 @@ class _ToolCaller:
 
     async def run(self, context: RunContext, arguments: Mapping[str, Any], meta: Mapping[str, Any]) -> Any:
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
-            with suppress(InvalidInput):  # a server may say what is no number
+            with suppress(InvalidInput):  # a server may report something else than a number
                 context.progress(progress, total, self.secrets.hide(message or ""))
 
         try:

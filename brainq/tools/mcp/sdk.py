@@ -74,7 +74,7 @@ class ResultCheck:
             except UnresolvedReference as reference:
                 problem = f"it refers to {reference}, which is not in it"
             if problem:
-                raise RuntimeError(f"the output schema of the tool {name} is none: {problem}")
+                raise RuntimeError(f"the output schema of the tool {name} cannot be used: {problem}")
             validator = self._validators[name] = SchemaValidator(schema)
         if errors := validator.errors(result.structured_content):
             raise RuntimeError(f"the tool {name} returned what does not fit its schema: {explain_errors(errors)}")

@@ -39,7 +39,7 @@ class McpOAuth:
                 raise InvalidInput(f"oauth.{name}", "it is empty; use what the authorization server gave you")
         parts = urlsplit(self.issuer)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidInput("oauth.issuer", f"{self.issuer!r} is no URL; use such as https://auth.example.com")
+            raise InvalidInput("oauth.issuer", f"{self.issuer!r} is not a URL; use such as https://auth.example.com")
 
 
 DEFAULT_START_S = 30.0
@@ -188,7 +188,7 @@ class McpServer:
 
 
 def by_server_name(servers: Sequence[McpServer]) -> dict[str, McpServer]:
-    """The servers by their names. Raises InvalidInput for what is none, and for a name that is there twice."""
+    """The servers by their names. Raises InvalidInput for other objects, and for a name that is there twice."""
     found: dict[str, McpServer] = {}
     for server in servers:
         if not _is_mcp_server(server):
