@@ -30,7 +30,6 @@ EXIT_CODE_HELP = "\b\nExit codes:\n" + "\n".join(
     fill(meaning, 78, initial_indent=f"  {code.value:<4} ", subsequent_indent=_INDENT)
     for code, meaning in MEANINGS.items()
 )
-
 """For `--help`."""
 
 _ENDINGS = {
@@ -39,6 +38,9 @@ _ENDINGS = {
     "timed_out": ExitCode.TIMED_OUT,
     "cancelled": ExitCode.CANCELLED,
 }
+_UNREACHABLE_ERRORS = ("ConnectionError", "TimeoutError", "BusyLoadingError")
+_SERVICES = ("redis", "kombu", "sqlalchemy", "psycopg", "sqlite3")
+_FILE_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR}
 
 
 def exit_of_ending(ending: str) -> ExitCode:
@@ -49,11 +51,6 @@ def exit_of_ending(ending: str) -> ExitCode:
 def exit_of_error(error: BrainqError) -> ExitCode:
     """The code for an error that stopped a command."""
     return kind_of(error).exit
-
-
-_UNREACHABLE_ERRORS = ("ConnectionError", "TimeoutError", "BusyLoadingError")
-_SERVICES = ("redis", "kombu", "sqlalchemy", "psycopg", "sqlite3")
-_FILE_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR}
 
 
 def describe_error(error: Exception) -> tuple[str, ExitCode]:

@@ -68,5 +68,4 @@ _WANTED = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3, "TCP_USER_T
 KEEPALIVE_OPTIONS: dict[int, int] = {
     getattr(socket, name): value for name, value in _WANTED.items() if hasattr(socket, name)
 }
-
 """For setsockopt at IPPROTO_TCP, as far as this system knows them."""

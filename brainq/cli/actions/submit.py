@@ -21,6 +21,10 @@ from brainq.contracts.status import Ending, TurnState
 from brainq.contracts.turn import LimitsOverride, TurnResult
 from brainq.errors import InvalidInput, ResultTimeout
 
+POLL_S = 2.0
+WAITING_STATES = (TurnState.QUEUED, TurnState.PARKED)
+TEXT_OPTIONS = ("tool_choice", "reasoning_effort")  # options that are a text, also where it looks like a number
+
 
 @dataclass(frozen=True)
 class FollowResult:
@@ -51,11 +55,6 @@ def follow_events(
         if not as_json:
             timeline.close()
     return FollowResult(final, timeline.text)
-
-
-POLL_S = 2.0
-WAITING_STATES = (TurnState.QUEUED, TurnState.PARKED)
-TEXT_OPTIONS = ("tool_choice", "reasoning_effort")  # options that are a text, also where it looks like a number
 
 
 def submit_and_wait(

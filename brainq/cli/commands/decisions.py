@@ -20,6 +20,9 @@ ApprovalArgument = Annotated[
 ]
 
 By = Annotated[str, typer.Option("--by", help="Who decides, for the record; by default your login name.")]
+Token = Annotated[
+    str, typer.Argument(metavar="TOKEN", help="What the tool gave away; `@FILE` or `@-` (stdin) keeps it out of `ps`.")
+]
 
 
 def approvals(
@@ -146,11 +149,6 @@ def _print_decision(approval: Approval, as_json: bool) -> None:
         "green" if approval.state == "approved" else "yellow",
         as_json=as_json,
     )
-
-
-Token = Annotated[
-    str, typer.Argument(metavar="TOKEN", help="What the tool gave away; `@FILE` or `@-` (stdin) keeps it out of `ps`.")
-]
 
 
 def complete(

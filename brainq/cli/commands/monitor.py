@@ -14,6 +14,11 @@ import typer
 from brainq.cli.options import AsJson
 from brainq.errors import InvalidInput
 
+FLOWER_CONFIG = Path(__file__).parents[2] / "workers" / "flowerconfig.py"
+FLOWER_PORT = 5555
+LOOPBACK = "127.0.0.1"
+LOGIN_VARIABLES = ("FLOWER_BASIC_AUTH", "FLOWER_AUTH")
+
 
 def fleet(as_json: AsJson = False) -> None:
     """Show what runs turns: workers, queues, lanes, what was given up.
@@ -75,12 +80,6 @@ def metrics(
         _, thread = serve_metrics(client, port)
         note(f"metrics at http://{LOOPBACK}:{port}/metrics")
         thread.join()
-
-
-FLOWER_CONFIG = Path(__file__).parents[2] / "workers" / "flowerconfig.py"
-FLOWER_PORT = 5555
-LOOPBACK = "127.0.0.1"
-LOGIN_VARIABLES = ("FLOWER_BASIC_AUTH", "FLOWER_AUTH")
 
 
 def flower(

@@ -9,7 +9,11 @@ from typing import Annotated
 
 import typer
 
+from brainq.cli.commands.monitor import LOOPBACK
 from brainq.cli.options import Level, LogLevel
+
+WORKER_POOLS = ("coordinator", "parallel", "serial", "finalizer")
+GATEWAY_PORT = 8321
 
 
 def dev(
@@ -75,9 +79,6 @@ def up(
     run_up(pools or [], log_level=level.value)
 
 
-WORKER_POOLS = ("coordinator", "parallel", "serial", "finalizer")
-
-
 def worker(
     pool: Annotated[str, typer.Argument(metavar="POOL", help="coordinator, parallel, serial or finalizer.")],
     effects: Annotated[
@@ -134,10 +135,6 @@ def _checked_effects(pool: str, effects: str) -> str:
     if unknown:
         raise InvalidInput("--effects", f"{', '.join(unknown) or 'nothing'} is not one of {', '.join(known)}")
     return effects
-
-
-GATEWAY_PORT = 8321
-LOOPBACK = "127.0.0.1"
 
 
 def serve(

@@ -172,7 +172,6 @@ def _decision_time(approval: Approval) -> Text:
 
 Details = list[str | Text]
 Line = tuple[str, Text, Details]
-
 """The subject, the word, and what else there is to say."""
 
 NAME_WIDTH = 40

@@ -29,6 +29,13 @@ from brainq.operator.facts import TurnFacts
 # What the calls of a turn were given and what they gave back, as a section of pages.
 
 VALUE_WIDTH = 300  # of one call's arguments, or result; --json has all
+BAR_WIDTH = 20
+TEXT_LINES = 12
+LABEL_WIDTH = 26
+AFTER_WIDTH = 32
+MIN_WIDTH = 20
+MARKS = {"attempt": "█", "running": "█", "retry": "x", "planned": "·", "waiting": "-", "dispatched": "▒", "parked": "░"}
+LEGEND = "█ runs  ▒ in its queue  - waits for its lane  ░ parked  · for a later wave  x after a failure  > goes on"
 
 
 def call_section(calls: Sequence[TurnCall]) -> PageTable | None:
@@ -73,10 +80,6 @@ def print_call(console: Console, call: TurnCall) -> None:
     print_section(console, "arguments", Text(clean(text)))
     if call.result is not None:
         print_section(console, "result", Text(clean(call.result), "red" if call.is_error else ""))
-
-
-BAR_WIDTH = 20
-TEXT_LINES = 12
 
 
 def print_turn(console: Console, facts: TurnFacts) -> None:
@@ -262,12 +265,6 @@ def _intents(facts: TurnFacts) -> PageTable:
 
 
 # `brainq show --timeline`: a line a bar.
-
-LABEL_WIDTH = 26
-AFTER_WIDTH = 32
-MIN_WIDTH = 20
-MARKS = {"attempt": "█", "running": "█", "retry": "x", "planned": "·", "waiting": "-", "dispatched": "▒", "parked": "░"}
-LEGEND = "█ runs  ▒ in its queue  - waits for its lane  ░ parked  · for a later wave  x after a failure  > goes on"
 
 
 def print_bars(console: Console, timeline: TurnTimeline) -> None:
