@@ -158,11 +158,6 @@ def standard_finish_reason(said: object) -> str:
     return _STANDARD_FINISH_REASONS.get(word, word)
 
 
-def finish_kind(word: str) -> FinishKind:
-    """What a finish reason means, in our words or a service's."""
-    return _FINISH_KINDS.get(standard_finish_reason(word), FinishKind.BROKEN)
-
-
 # What is asked of a language model and what it answers.
 
 Purpose = Literal["step", "reflection", "compaction", "memory", "judge"]
@@ -235,7 +230,8 @@ class ModelReply(Wire):
 
     @property
     def finish(self) -> FinishKind:
-        return finish_kind(self.finish_reason)
+        """What its finish reason means, in our words or a service's."""
+        return _FINISH_KINDS.get(standard_finish_reason(self.finish_reason), FinishKind.BROKEN)
 
 
 class ModelRetry(Wire):

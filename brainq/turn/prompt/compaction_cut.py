@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from brainq.contracts.message import Message
 from brainq.text.estimate import estimate_messages
@@ -53,16 +54,16 @@ def cut_history(
     An earlier summary is always among the dropped. None when nothing but such a summary could be dropped.
     """
     pinned = _pinned(messages, turn_id)
+    sizes = [0 if i in pinned else estimate((message,)) for i, message in enumerate(messages)]
+    newest_tokens = [0, *accumulate(reversed(sizes))]  # n -> what the newest n messages take, beside the pinned ones
+    max_tokens = keep_tokens - sum(estimate((messages[i],)) for i in pinned)
+
+    def fits(cut: int) -> bool:
+        kept = len(messages) - cut
+        return kept <= keep_messages and newest_tokens[kept] <= max_tokens
+
     possible = _possible_cuts(messages)
-    pinned_size = sum(estimate((messages[i],)) for i in pinned)
-    best = at = possible[-1]
-    size = sum(estimate((message,)) for i, message in enumerate(messages[at:], at) if i not in pinned)
-    for cut in reversed(possible):
-        size += sum(estimate((messages[i],)) for i in range(cut, at) if i not in pinned)
-        at = cut
-        if pinned_size + size > keep_tokens or len(messages) - cut > keep_messages:
-            break
-        best = cut
+    best = next((cut for cut in possible if fits(cut)), possible[-1])
     dropped = tuple(message for i, message in enumerate(messages[:best]) if i not in pinned)
     if all(_is_summary(message) for message in dropped):
         return None

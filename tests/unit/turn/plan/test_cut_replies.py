@@ -9,7 +9,7 @@ import pytest
 
 from brainq.brain.brain import Brain
 from brainq.contracts.message import Message
-from brainq.contracts.model import FinishKind, ModelReply, TokenUsage, finish_kind
+from brainq.contracts.model import FinishKind, ModelReply, TokenUsage
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.models.scripted import calls, says
@@ -47,7 +47,7 @@ def cut_before(count: int, turn: str = "t-1") -> TurnView:
     ],
 )
 def test_what_a_finish_reason_means(word: str, finish: FinishKind) -> None:
-    assert finish_kind(word) is finish
+    assert ModelReply(finish_reason=word).finish is finish
 
 
 @pytest.mark.parametrize("reply", [says("hi"), calls(("read", {})), says(""), ModelReply(text="hi")])
@@ -68,7 +68,7 @@ def test_calls_of_a_reply_that_is_not_whole_are_told_why(finish: str, words: str
     tell = judge_finish(view(), 2, reply)
 
     assert isinstance(tell, AskAgain)
-    assert tell.problem == finish_kind(finish).value
+    assert tell.problem == ModelReply(finish_reason=finish).finish.value
     assert tell.text.startswith(words)
 
 
