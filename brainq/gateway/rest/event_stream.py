@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 from urllib.request import parse_http_list
 
@@ -164,15 +164,31 @@ def never_rest() -> bytes:
     return b""
 
 
+@dataclass(frozen=True, slots=True)
+class StreamEncoding:
+    """How a wire encodes a stream.
+
+    write      encodes an event
+    opening    sent before the first event
+    farewell   sent before an unfinished stream is closed
+    rest       ends a stream whose turn waits for its reader to act; empty: it goes on
+    headers    beside those of every stream
+    """
+
+    write: EncodeEvent = encode_native
+    opening: bytes = b""
+    farewell: bytes | Callable[[], bytes] = RECONNECT_FRAME
+    rest: Callable[[], bytes] = never_rest
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+NATIVE = StreamEncoding()
+
+
 class EventStream(Response):
     """`text/event-stream` of the events of `reading`. Releases its slot at its end, whatever the cause.
 
     may_still_read   whether the caller is still authenticated; checked every `heartbeat_s`
-    write            encodes an event
-    opening          sent before the first event
-    farewell         sent before an unfinished stream is closed
-    rest             ends a stream whose turn waits for its reader to act; empty: it goes on
-    headers          beside those of every stream
     """
 
     media_type = "text/event-stream"
@@ -183,29 +199,22 @@ class EventStream(Response):
         slot: StreamSlot,
         heartbeat_s: float,
         may_still_read: Callable[[], Awaitable[bool]],
-        write: EncodeEvent = encode_native,
-        opening: bytes = b"",
-        farewell: bytes | Callable[[], bytes] = RECONNECT_FRAME,
-        rest: Callable[[], bytes] = never_rest,
-        headers: Mapping[str, str] | None = None,
+        encoding: StreamEncoding = NATIVE,
     ) -> None:
-        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **(headers or {})})
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **encoding.headers})
         del self.headers["content-length"]
         self._reading = reading
         self._slot = slot
         self._heartbeat_s = heartbeat_s
         self._may_still_read = may_still_read
-        self._write = write
-        self._opening = opening
-        self._closing = farewell
-        self._rest = rest
+        self._encoding = encoding
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         gone = asyncio.ensure_future(wait_for_disconnect(receive))
         stopping = asyncio.ensure_future(self._slot.stopping.wait())
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            await _send_body(send, self._opening)
+            await _send_body(send, self._encoding.opening)
             await self._send_all(send, gone, stopping)
             await send({"type": "http.response.body", "body": b""})
         finally:
@@ -226,7 +235,7 @@ class EventStream(Response):
             reading = self._reading.next
             if not reading.done():
                 waited = {reading, gone, stopping}
-                quiet_s = GATHER_S if self._rest() else self._heartbeat_s
+                quiet_s = GATHER_S if self._encoding.rest() else self._heartbeat_s
                 await asyncio.wait(waited, timeout=quiet_s, return_when=asyncio.FIRST_COMPLETED)
             if gone.done():
                 return
@@ -236,7 +245,7 @@ class EventStream(Response):
             if reading.done():
                 try:
                     event = reading.result()
-                    written = None if event is None else await self._write(event)
+                    written = None if event is None else await self._encoding.write(event)
                 except BrainqError as failure:
                     log.warning("a stream is cut off", failure=failure)
                     await _send_body(send, self._closing_frames())
@@ -247,14 +256,15 @@ class EventStream(Response):
                 if written.is_last:
                     return
                 self._reading.advance()
-            elif rest := self._rest():
+            elif rest := self._encoding.rest():
                 await _send_body(send, rest)
                 return
             else:
                 await _send_body(send, HEARTBEAT)
 
     def _closing_frames(self) -> bytes:
-        return self._closing if isinstance(self._closing, bytes) else self._closing()
+        farewell = self._encoding.farewell
+        return farewell if isinstance(farewell, bytes) else farewell()
 
     async def _may_go_on(self) -> bool:
         try:
@@ -269,11 +279,7 @@ async def stream_events(
     gateway: Gateway,
     principal: Principal,
     begin_reading: Callable[[], Awaitable[EventReader | None]],
-    write: EncodeEvent = encode_native,
-    opening: bytes = b"",
-    farewell: bytes | Callable[[], bytes] = RECONNECT_FRAME,
-    rest: Callable[[], bytes] = never_rest,
-    headers: Mapping[str, str] | None = None,
+    encoding: StreamEncoding = NATIVE,
 ) -> EventStream | None:
     """The events of `begin_reading` as a stream in a slot of the caller's; None where there are none.
 
@@ -288,17 +294,7 @@ async def stream_events(
     try:
         reading = await begin_reading()
         if reading is not None:
-            return EventStream(
-                reading,
-                slot,
-                gateway.settings.http_heartbeat_s,
-                may_still_read,
-                write=write,
-                opening=opening,
-                farewell=farewell,
-                rest=rest,
-                headers=headers,
-            )
+            return EventStream(reading, slot, gateway.settings.http_heartbeat_s, may_still_read, encoding)
     except BaseException:
         slot.release()
         raise

@@ -17,6 +17,7 @@ from brainq.gateway.rest.event_stream import (
     EncodedEvent,
     EventReader,
     EventStream,
+    StreamEncoding,
     event_frame,
     open_events,
 )
@@ -85,7 +86,7 @@ async def stream(
             if len(sent) == 1:
                 do(place, left.set)
 
-    await EventStream(EventReader(handle.events()), place, heartbeat_s, may_still_read, **wire)(
+    await EventStream(EventReader(handle.events()), place, heartbeat_s, may_still_read, StreamEncoding(**wire))(
         {"type": "http"}, receive, send
     )
     return b"".join(sent), streams

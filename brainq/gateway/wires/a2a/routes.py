@@ -45,7 +45,7 @@ from brainq.errors import BrainqError
 from brainq.gateway.edge.dependencies import Gateway, GatewayDep, Principal, PrincipalDep, current_principal
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.verbs import AGENT_CARD_PATH
-from brainq.gateway.rest.event_stream import EventReader, stream_events
+from brainq.gateway.rest.event_stream import EventReader, StreamEncoding, stream_events
 from brainq.gateway.wires.a2a.messages import send_message
 from brainq.gateway.wires.a2a.rpc import (
     VERSION,
@@ -263,7 +263,9 @@ async def _stream_task(request: A2aRequest, handle: AsyncTurnHandle, task: Folde
     async def begin() -> EventReader | None:
         return None if is_whole else EventReader(handle.events(task.seq))
 
-    found = await stream_events(request.http, request.gateway, request.principal, begin, wire.write, wire.opening)
+    found = await stream_events(
+        request.http, request.gateway, request.principal, begin, StreamEncoding(wire.write, wire.opening)
+    )
     return found or Response(wire.opening, media_type="text/event-stream")
 
 

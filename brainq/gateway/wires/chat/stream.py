@@ -16,7 +16,14 @@ from brainq.contracts.ids import call_id, full_call_id, parse_call_id
 from brainq.errors import InvalidInput
 from brainq.gateway.edge.dependencies import Gateway, Principal
 from brainq.gateway.edge.problems import RequestRejected
-from brainq.gateway.rest.event_stream import EncodedEvent, EventReader, EventStream, open_events, stream_events
+from brainq.gateway.rest.event_stream import (
+    EncodedEvent,
+    EventReader,
+    EventStream,
+    StreamEncoding,
+    open_events,
+    stream_events,
+)
 from brainq.gateway.wires.chat.fold import ChatState, EventDetails
 
 NO_DETAILS = EventDetails()
@@ -176,17 +183,10 @@ async def chat_stream(
     """
     from_beginning = opens and not behind.seq
     writer = ChatWriter(wire, state, DetailsLookup(handle), behind, opens=opens and not from_beginning)
-    return await stream_events(
-        request,
-        gateway,
-        principal,
-        lambda: _begin_reading(handle, behind),
-        write=writer.write,
-        opening=wire.frames(wire.opening(state)) if from_beginning else b"",
-        farewell=wire.frames(wire.cut(RECONNECT_TEXT)) + wire.end,
-        rest=writer.rest,
-        headers=wire.headers,
-    )
+    opening = wire.frames(wire.opening(state)) if from_beginning else b""
+    farewell = wire.frames(wire.cut(RECONNECT_TEXT)) + wire.end
+    encoding = StreamEncoding(writer.write, opening, farewell, writer.rest, wire.headers)
+    return await stream_events(request, gateway, principal, lambda: _begin_reading(handle, behind), encoding)
 
 
 async def _begin_reading(handle: AsyncTurnHandle, behind: StreamPosition) -> EventReader | None:

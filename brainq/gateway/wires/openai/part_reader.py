@@ -19,6 +19,7 @@ from brainq.gateway.rest.event_stream import (
     EncodedEvent,
     EventReader,
     EventStream,
+    StreamEncoding,
     open_events,
     result_if_ready,
     stream_events,
@@ -135,7 +136,7 @@ async def stream_part(
         return await open_events(handle, 0)
 
     try:
-        found = await stream_events(request, gateway, principal, begin, write=write_event, farewell=farewell)
+        found = await stream_events(request, gateway, principal, begin, StreamEncoding(write_event, farewell=farewell))
     except RequestRejected as refusal:
         if refusal.kind.word != "events-gone" or is_continued:
             raise
@@ -144,8 +145,8 @@ async def stream_part(
         return found
     part_events = await _events_of_result(handle, selector, await result_if_ready(handle))
     require_end(part_events)
-    opening = b"".join(map(write, part_events))
-    found = await stream_events(request, gateway, principal, _read_nothing, opening=opening, farewell=farewell)
+    whole = StreamEncoding(opening=b"".join(map(write, part_events)), farewell=farewell)
+    found = await stream_events(request, gateway, principal, _read_nothing, whole)
     assert found is not None
     return found
 
