@@ -32,7 +32,7 @@ from brainq.gateway.edge.middleware import (
 from brainq.gateway.edge.problems import Problem, RequestRejected, error_response, problem_responses
 from brainq.gateway.edge.verbs import VERBS, is_public
 from brainq.gateway.page import routes as page
-from brainq.gateway.rest import approvals, deployment, lists, memories, schedules, sessions, turn_control, turns
+from brainq.gateway.rest import deployment, lists, memories, schedules, sessions, turn_control, turns
 from brainq.gateway.wires.ag_ui import routes as ag_ui
 from brainq.gateway.wires.ai_sdk import routes as ai_sdk
 from brainq.gateway.wires.mcp import routes as mcp
@@ -74,7 +74,7 @@ ROUTERS = (
     deployment.brains_router,
     turns.router,
     turn_control.router,
-    approvals.router,
+    turn_control.approvals_router,
     sessions.router,
     lists.router,
     schedules.router,

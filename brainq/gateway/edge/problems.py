@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from brainq.errors import (
+    ERROR_KINDS,
     ApprovalDecided,
     BrainqError,
     ErrorKind,
@@ -144,8 +145,6 @@ def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def _description(status: int) -> str:
-    from brainq.errors import ERROR_KINDS
-
     kinds = [*ERROR_KINDS.values(), *REJECTIONS.values()]
     return " ".join(f"{kind.title}." for kind in kinds if kind.status == status)
 

@@ -52,11 +52,7 @@ async def put(body: ScheduleBody, gateway: GatewayDep, principal: PrincipalDep) 
         body.name,
         body.session_id,
         body.user_message,
-        when=body.when,
-        at=body.at,
-        zone=body.zone,
-        on_running=body.on_running,
-        missed=body.missed,
+        **body.model_dump(include={"when", "at", "zone", "on_running", "missed"}),
         **submit_options(body),
     )
     return _schedule_status(made)

@@ -104,13 +104,7 @@ async def history(
 async def steer(own: SessionDep, principal: PrincipalDep, body: InputBody) -> Receipt:
     """Send input into whatever turn is live. When none is, it becomes a turn: this needs the verb `submit`, too."""
     principal.require_verb(Verb.SUBMIT)
-    return await own.steer(
-        body.text,
-        client_message_id=body.client_message_id,
-        readiness=body.readiness,
-        expected_turn_id=body.expected_turn_id,
-        attachments=[file.model_dump() for file in body.attachments],
-    )
+    return await own.steer(**body.model_dump())
 
 
 @router.post("/pause")

@@ -1,21 +1,27 @@
-"""Control of a turn: input, cancel, holds, results of the client's tools, and a retry of dead finalizer steps."""
+"""Control of turns: input, cancel, holds, approvals, results from outside, and a retry of dead finalizer
+steps.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Depends, Path, Query
 from pydantic import Field, JsonValue
 
 from brainq.access import Verb
 from brainq.client.checks import MAX_COMMENT_CHARS, MAX_HOLD_S, MAX_REASON_CHARS
+from brainq.contracts.call import parse_outside_token
 from brainq.contracts.file import MAX_FILES, read_files
+from brainq.contracts.ids import split_call_id
 from brainq.contracts.people import DEFAULT_HOLD_S, Approval, HoldPolicy, Receipt, StandingHold
 from brainq.contracts.turn import MAX_MESSAGE_CHARS
-from brainq.gateway.edge.dependencies import ID, TURN_ID, Gateway, GatewayDep, PrincipalDep, TurnDep
+from brainq.errors import TokenRefused
+from brainq.gateway.edge.authentication import LOCAL_CALLER
+from brainq.gateway.edge.dependencies import CALL_ID, ID, TURN_ID, Gateway, GatewayDep, Principal, PrincipalDep, TurnDep
 from brainq.gateway.edge.problems import problem_responses
-from brainq.gateway.rest.bodies import Answer, Body, FileBody
+from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, Body, FileBody, Limit
 from brainq.gateway.rest.turns import CancelAnswer, RetryAnswer, RetryBody, StepRetry
 from brainq.operator.operator import Operator
 from brainq.tools.results import WithFiles
@@ -141,13 +147,7 @@ async def steer(handle: TurnDep, principal: PrincipalDep, body: InputBody) -> Re
     Of a turn that has ended it becomes a turn of its own: this needs the verb `submit`, too.
     """
     principal.require_verb(Verb.SUBMIT)
-    return await handle.steer(
-        body.text,
-        client_message_id=body.client_message_id,
-        readiness=body.readiness,
-        expected_turn_id=body.expected_turn_id,
-        attachments=[file.model_dump() for file in body.attachments],
-    )
+    return await handle.steer(**body.model_dump())
 
 
 @router.get("/input/{client_message_id}")
@@ -212,3 +212,113 @@ def _retry_steps(gateway: Gateway, turn_id: str, wanted: str) -> tuple[StepRetry
     with Operator(gateway.settings, gateway.brains) as operator:
         tried = [operator.retry(turn_id, step) for step in operator.given_up(turn_id, wanted)]
     return tuple(StepRetry(step=again.name, outcome=again.word, error=again.error) for again in tried)
+
+
+approvals_router = APIRouter(prefix="/v1", tags=["approvals"])
+
+
+async def own_approval(
+    approval_id: Annotated[str, Path(pattern=CALL_ID)], gateway: GatewayDep, principal: PrincipalDep
+) -> Approval:
+    """An approval of the caller's own. Its turn is looked up first: that takes equally long for another tenant's."""
+    turn_id, _ = split_call_id(approval_id)
+    principal.require_session((await gateway.client.handle(turn_id)).session_id)
+    return await gateway.client.approval(approval_id)
+
+
+ApprovalDep = Annotated[Approval, Depends(own_approval)]
+
+
+@approvals_router.get("/approvals", name="approvals")
+async def list_approvals(
+    gateway: GatewayDep,
+    principal: PrincipalDep,
+    session: Annotated[str | None, Query(pattern=ID)] = None,
+    state: Annotated[str, Query(pattern="^(pending|approved|denied|expired|void|all)$")] = "pending",
+    limit: Limit = DEFAULT_LIST_PAGE,
+    after: Annotated[
+        str | None, Query(max_length=200, description="The `next` of the page at hand, its last approval.")
+    ] = None,
+) -> ApprovalPage:
+    """Calls that people are, or were, asked to approve, the newest first."""
+    if session is not None:
+        principal.require_session(session)
+    found = await gateway.client.approvals(session, state, limit, principal.caller.prefixes, after=after)
+    return ApprovalPage(approvals=found, next=found[-1].id if len(found) == limit else None)
+
+
+@approvals_router.get("/approvals/{approval_id}")
+async def approval(found: ApprovalDep) -> Approval:
+    """One approval."""
+    return found
+
+
+@approvals_router.post("/approvals/{approval_id}/approve", responses=problem_responses(409))
+async def approve(
+    found: ApprovalDep, gateway: GatewayDep, principal: PrincipalDep, body: ApproveBody | None = None
+) -> Approval:
+    """Let the call run. Doing it again changes nothing."""
+    wanted = body or ApproveBody()
+    return await gateway.client.approve(found.id, by=decider_name(principal, wanted.by), args_hash=wanted.args_hash)
+
+
+@approvals_router.post("/approvals/{approval_id}/deny", responses=problem_responses(409))
+async def deny(
+    found: ApprovalDep, gateway: GatewayDep, principal: PrincipalDep, body: DenyBody | None = None
+) -> Approval:
+    """Refuse the call; its turn goes on."""
+    wanted = body or DenyBody()
+    return await gateway.client.deny(found.id, wanted.reason, by=decider_name(principal, wanted.by))
+
+
+@approvals_router.post("/approvals/{approval_id}/edit", responses=problem_responses(409))
+async def edit(found: ApprovalDep, gateway: GatewayDep, principal: PrincipalDep, body: EditBody) -> Approval:
+    """Let the call run with other arguments, which have to fit the tool's schema."""
+    return await gateway.client.edit(
+        found.id, body.arguments, by=decider_name(principal, body.by), args_hash=body.args_hash
+    )
+
+
+@approvals_router.post("/outside/{token:path}")
+async def outside(
+    token: Annotated[str, Path(min_length=1, max_length=500)],
+    gateway: GatewayDep,
+    principal: PrincipalDep,
+    body: OutsideResult | OutsideError,
+) -> ResultReceipt:
+    """Give the result that a call waits for, or report that there is none. It is accepted once."""
+    # A token of brainq's names its session. A tool's own token does not, so it needs access to all sessions.
+    ref = parse_outside_token(token)
+    if not principal.may_access(None if ref is None else ref.session_id):
+        raise TokenRefused("no call of yours waits for this token")
+    if isinstance(body, OutsideResult):
+        taken = await gateway.client.complete_call(token, result_with_files(body), partial=body.partial)
+    else:
+        taken = await gateway.client.fail_call(token, body.error)
+    return ResultReceipt(taken=taken)
+
+
+def decider_name(principal: Principal, person: str) -> str:
+    """The decider for the record: the caller, and the person that it names."""
+    if principal.caller is LOCAL_CALLER:
+        return person
+    return f"{principal.caller.name}: {person}" if person else principal.caller.name
+
+
+async def decide(
+    gateway: Gateway,
+    principal: Principal,
+    approval_id: str,
+    *,
+    approves: bool,
+    reason: str = "",
+    arguments: dict[str, Any] | None = None,
+    args_hash: str | None = None,
+) -> Approval:
+    """Approve or deny a call in the caller's name. `arguments` are put in place of the model's."""
+    client, decided_by = gateway.client, decider_name(principal, "")
+    if not approves:
+        return await client.deny(approval_id, reason, by=decided_by)
+    if arguments is not None:
+        return await client.edit(approval_id, arguments, by=decided_by, args_hash=args_hash)
+    return await client.approve(approval_id, by=decided_by, args_hash=args_hash)

@@ -33,9 +33,9 @@ from brainq.gateway.edge.dependencies import CACHED_S, CachedCall, Principal
 from brainq.gateway.edge.limits import BURST_S, MAX_NAMES, RateLimiter, StreamLimiter, address_key
 from brainq.gateway.edge.problems import REJECTIONS, RequestRejected, error_response, problem_of
 from brainq.gateway.edge.verbs import VERBS
-from brainq.gateway.rest.approvals import decider_name
 from brainq.gateway.rest.event_stream import requested_wait_s
 from brainq.gateway.rest.submission import ScheduleBody, SubmitBody, TurnLimits
+from brainq.gateway.rest.turn_control import decider_name
 
 
 def routes() -> set[str]:

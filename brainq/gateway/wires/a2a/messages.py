@@ -18,7 +18,7 @@ from brainq.contracts.file import File
 from brainq.contracts.ids import check_id, split_call_id
 from brainq.errors import InvalidInput, ResultRefused, Unreachable
 from brainq.gateway.edge.dependencies import CALL_ID, Gateway, Principal
-from brainq.gateway.rest.approvals import decider_name
+from brainq.gateway.rest.turn_control import decide
 from brainq.gateway.wires.a2a.rpc import message_json
 from brainq.gateway.wires.a2a.tasks import read_task
 
@@ -153,7 +153,8 @@ async def _send_to_task(gateway: Gateway, principal: Principal, message: Message
         raise UnsupportedOperationError("the task has ended; send the message without its taskId")
     for answer in content.answers:
         if isinstance(answer, ApprovalDecision):
-            await _apply_decision(gateway, principal, answer)
+            given = answer.model_dump(include={"reason", "arguments", "args_hash"})
+            await decide(gateway, principal, answer.call, approves=answer.decision == "approve", **given)
         else:
             await _give_result(handle, answer)
     if content.has_input:
@@ -187,16 +188,6 @@ async def _give_result(handle: AsyncTurnHandle, answer: ClientResult) -> None:
     except ResultRefused as refusal:
         if not refusal.was_given:
             raise
-
-
-async def _apply_decision(gateway: Gateway, principal: Principal, decision: ApprovalDecision) -> None:
-    who = decider_name(principal, "")
-    if decision.decision == "deny":
-        await gateway.client.deny(decision.call, decision.reason, by=who)
-    elif decision.arguments is not None:
-        await gateway.client.edit(decision.call, decision.arguments, by=who, args_hash=decision.args_hash)
-    else:
-        await gateway.client.approve(decision.call, by=who, args_hash=decision.args_hash)
 
 
 def default_context(caller: Caller, message_id: str) -> str:

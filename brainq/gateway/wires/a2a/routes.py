@@ -211,7 +211,7 @@ async def _cancel(request: A2aRequest) -> Response:
         raise TaskNotCancelableError("the task has ended")
     task = await read_task(handle)
     with suppress(RequestRejected), request.gateway.streams.enter(request.principal.caller.counted_as) as slot:
-        task = await wait_for_task(_has_ended, handle, task, CANCEL_WAIT_S, slot, request.http.receive)
+        task = await wait_for_task(lambda task: task.is_over, handle, task, CANCEL_WAIT_S, slot, request.http.receive)
     return request.answer(render_task(task))
 
 
@@ -245,10 +245,6 @@ METHODS: dict[str, Callable[[A2aRequest], Awaitable[Response]]] = {
     "ListTaskPushNotificationConfigs": _no_push,
     "DeleteTaskPushNotificationConfig": _no_push,
 }
-
-
-def _has_ended(task: FoldedTask) -> bool:
-    return task.is_over
 
 
 def _is_clients_turn(task: FoldedTask) -> bool:

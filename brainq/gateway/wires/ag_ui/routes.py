@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal, cast
 
 from ag_ui.core import AssistantMessage, BaseEvent, DeveloperMessage, Message, SystemMessage, ToolMessage, UserMessage
 from fastapi import APIRouter, Path, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
 from brainq.access import Verb
 from brainq.client.options import SubmitOptions
@@ -31,6 +30,7 @@ from brainq.gateway.wires.ag_ui.events import (
 from brainq.gateway.wires.chat.requests import (
     ApprovalDecision,
     CallAnswer,
+    CamelBody,
     ClientResult,
     Question,
     apply_answers,
@@ -41,12 +41,6 @@ from brainq.gateway.wires.chat.stream import ChatWire, chat_stream
 
 MAX_MESSAGES = 10_000
 MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
-
-
-class CamelBody(BaseModel):
-    """A part of the body. Unknown fields are ignored."""
-
-    model_config = ConfigDict(strict=True, frozen=True, alias_generator=to_camel, validate_by_name=False)
 
 
 class InterruptAnswer(CamelBody):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
-from pydantic.alias_generators import to_camel
+from pydantic import Field, JsonValue
 from pydantic_core import to_json
 
 from brainq.client.async_handle import AsyncTurnHandle
@@ -31,6 +30,7 @@ from brainq.gateway.wires.ai_sdk.chunks import (
 from brainq.gateway.wires.chat.requests import (
     ApprovalDecision,
     CallAnswer,
+    CamelBody,
     ClientResult,
     Question,
     apply_answers,
@@ -40,12 +40,6 @@ from brainq.gateway.wires.chat.requests import (
 from brainq.gateway.wires.chat.stream import FROM_START, ChatWire, StreamPosition, chat_stream, read_position
 
 MAX_MESSAGES = 10_000
-
-
-class CamelBody(BaseModel):
-    """A part of the body. Unknown fields are ignored."""
-
-    model_config = ConfigDict(strict=True, frozen=True, alias_generator=to_camel, validate_by_name=False)
 
 
 class PartApproval(CamelBody):

@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
 from brainq.access import Verb, own_request_key
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
@@ -23,7 +26,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.status import Awaits
 from brainq.errors import InvalidInput, NotFound, ResultRefused, SessionBusy, SubmitConflict
 from brainq.gateway.edge.dependencies import Gateway, Principal
-from brainq.gateway.rest.approvals import decider_name
+from brainq.gateway.rest.turn_control import decide
 from brainq.gateway.wires.chat.stream import StreamPosition, position_of_reply
 
 NO_FILE_IDS = "file ids are not supported; send the bytes, as base64 or as a data: URL"
@@ -136,6 +139,12 @@ async def _waits_for_client(handle: AsyncTurnHandle) -> bool:
 DECIDE_FIRST = "it waits for an approval: decide it, or cancel the turn, then send the message again"
 
 
+class CamelBody(BaseModel):
+    """A part of a body with names in camel case. Unknown fields are ignored."""
+
+    model_config = ConfigDict(strict=True, frozen=True, alias_generator=to_camel, validate_by_name=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """One message of the user's. `message_id` makes it unique in the session, together with its text and files."""
@@ -238,19 +247,11 @@ async def apply_answers(
     behind = await position_of_reply(handle, max(steps))
     for one in answers:
         if isinstance(one, ApprovalDecision):
-            await _apply_decision(gateway, decider_name(principal, ""), one)
+            approves, reason, arguments = one.is_approved, one.reason, one.arguments
+            await decide(gateway, principal, one.call_id, approves=approves, reason=reason, arguments=arguments)
         else:
             await _give_result(handle, one)
     return handle, behind
-
-
-async def _apply_decision(gateway: Gateway, decided_by: str, decision: ApprovalDecision) -> None:
-    if not decision.is_approved:
-        await gateway.client.deny(decision.call_id, decision.reason, by=decided_by)
-    elif decision.arguments is None:
-        await gateway.client.approve(decision.call_id, by=decided_by)
-    else:
-        await gateway.client.edit(decision.call_id, decision.arguments, by=decided_by)
 
 
 async def _give_result(handle: AsyncTurnHandle, answer: ClientResult) -> None:

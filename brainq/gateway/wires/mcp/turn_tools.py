@@ -17,12 +17,11 @@ from brainq.contracts.ids import split_call_id
 from brainq.contracts.people import Approval, Receipt
 from brainq.contracts.turn import MAX_EXTRA_CHARS, MAX_MESSAGE_CHARS
 from brainq.gateway.edge.dependencies import CALL_ID, ID, TURN_ID
-from brainq.gateway.rest.approvals import decider_name
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, Body
 from brainq.gateway.rest.event_stream import GATHER_S, open_events
 from brainq.gateway.rest.lists import hide_foreign_parent
 from brainq.gateway.rest.submission import OptionsBody, SubmitBody, TurnLimits, require_may_submit, submit_turn
-from brainq.gateway.rest.turn_control import ApprovalList
+from brainq.gateway.rest.turn_control import ApprovalList, decide
 from brainq.gateway.rest.turns import CancelAnswer, TurnPage
 from brainq.gateway.wires.mcp.following import ProgressReporter, follow_turn
 from brainq.gateway.wires.mcp.requests import CallsInFlight, McpRequest, default_session
@@ -273,16 +272,11 @@ async def _cancel(request: McpRequest, args: CancelInput, calls: CallsInFlight) 
 async def _approve(request: McpRequest, args: ApproveInput, calls: CallsInFlight) -> Approval:
     """Let a tool call run that waits for an approval. Only for people to decide: ask your user first."""
     await request.turn(split_call_id(args.approval_id)[0], Verb.DECIDE)
-    who = decider_name(request.principal(Verb.DECIDE), "")
-    client = request.gateway.client
-    if args.arguments is not None:
-        return await client.edit(args.approval_id, args.arguments, by=who, args_hash=args.args_hash)
-    return await client.approve(args.approval_id, by=who, args_hash=args.args_hash)
+    return await decide(request.gateway, request.principal(Verb.DECIDE), approves=True, **args.model_dump())
 
 
 @_tool("deny", DenyInput, Approval, "neutral", Verb.DECIDE, is_idempotent=True)
 async def _deny(request: McpRequest, args: DenyInput, calls: CallsInFlight) -> Approval:
     """Refuse a tool call that waits for an approval; its turn goes on without it."""
     await request.turn(split_call_id(args.approval_id)[0], Verb.DECIDE)
-    who = decider_name(request.principal(Verb.DECIDE), "")
-    return await request.gateway.client.deny(args.approval_id, args.reason, by=who)
+    return await decide(request.gateway, request.principal(Verb.DECIDE), approves=False, **args.model_dump())

@@ -173,9 +173,7 @@ def _history(messages: Sequence[InputMessage]) -> list[Message]:
             continue  # services leave such behind; there is nothing in it
         calls = tuple(ToolCall(id=i, name=name, arguments=_arguments(text)) for i, name, text in entry.calls)
         references = tuple(file.attachment for file in entry.files)
-        history.append(
-            Message(role=_HISTORY_ROLES[entry.role], content=entry.text, calls=calls, attachments=references)
-        )
+        history.append(Message(role=cast("Any", entry.role), content=entry.text, calls=calls, attachments=references))
         results: dict[str, InputMessage] = {}
         while at < len(messages) and messages[at].role == "tool":
             results.setdefault(messages[at].call_id, messages[at])
@@ -190,9 +188,6 @@ def _history(messages: Sequence[InputMessage]) -> list[Message]:
             odd = next(iter(results.values()))
             raise InvalidInput(odd.field, f"no message before it made the call {odd.call_id[:80]!r}")
     return history
-
-
-_HISTORY_ROLES: Mapping[str, Any] = {"user": "user", "assistant": "assistant"}
 
 
 def _arguments(text: str) -> dict[str, Any] | str:
