@@ -102,7 +102,7 @@ class EditBody(Body):
 
 
 class OutsideResult(Body):
-    """The result that a call waits for, and files beside it; `partial`: a part of what was asked for."""
+    """The result that a call waits for, and files beside it; `partial`: it is incomplete."""
 
     result: JsonValue
     files: list[FileBody] = Field(default=[], max_length=MAX_FILES)
@@ -192,7 +192,7 @@ async def release(handle: TurnDep, hold_id: PathId) -> ReleaseAnswer:
 
 @router.get("/approvals")
 async def approvals(handle: TurnDep) -> ApprovalList:
-    """Every call of the turn that people are, or were, asked about."""
+    """All approvals of the turn's calls."""
     return ApprovalList(approvals=await handle.approvals())
 
 
@@ -240,7 +240,7 @@ async def list_approvals(
         str | None, Query(max_length=200, description="The `next` of the page at hand, its last approval.")
     ] = None,
 ) -> ApprovalPage:
-    """Calls that people are, or were, asked to approve, the newest first."""
+    """Approvals of calls, the newest first."""
     if session is not None:
         principal.require_session(session)
     found = await gateway.client.approvals(session, state, limit, principal.caller.prefixes, after=after)

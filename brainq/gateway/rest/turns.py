@@ -120,7 +120,7 @@ class TurnPage(Answer):
 
 
 class CancelAnswer(Answer):
-    """`cancelled`: it had not begun; `requested`: it is asked to stop; `ended`: there was nothing to cancel."""
+    """`cancelled`: it had not begun; `requested`: it will stop; `ended`: it was over before."""
 
     cancelled: Cancelled
 

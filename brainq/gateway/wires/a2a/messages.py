@@ -1,4 +1,4 @@
-"""Messages of an A2A client: one begins a task, answers what a task asks, or goes into a running task."""
+"""Messages of an A2A client: one begins a task, answers a task's requests, or goes into a running task."""
 
 from __future__ import annotations
 

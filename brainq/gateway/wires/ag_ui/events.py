@@ -252,8 +252,8 @@ def _render(state: RunState, event: ChatEvent) -> Rendered:
         case ClientCallRequested(id, tool, _):
             return state, [_custom("call.handed", {"toolCallId": id, "toolCallName": tool})]
         case ApprovalRequested(id, tool, reason):
-            asked = {"toolCallId": id, "toolCallName": tool, "reason": reason}
-            return state, [_custom("approval.requested", asked)]
+            requested = {"toolCallId": id, "toolCallName": tool, "reason": reason}
+            return state, [_custom("approval.requested", requested)]
         case ApprovalResolved(id, _, decision, arguments):
             decided = {"toolCallId": id, "decision": decision, "editedArgs": arguments}
             return state, [_custom("approval.decided", decided)]

@@ -1,1 +1,1 @@
-"""What the wires of chats share: one fold of a turn's events, its stream, and clients' requests."""
+"""The common parts of chat wires: one fold of a turn's events, its stream, and clients' requests."""

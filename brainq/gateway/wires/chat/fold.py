@@ -18,7 +18,7 @@ from brainq.contracts.turn import TurnResult
 
 @dataclass(frozen=True, slots=True)
 class StepStarted:
-    """The model is asked."""
+    """A model call begins."""
 
     step: int
 
@@ -151,7 +151,7 @@ ChatEvent = (
 class EventDetails:
     """Details of an event that the event does not hold.
 
-    calls      of `step.ended`: the calls that the reply asks for; of `call.ended`: that call
+    calls      of `step.ended`: the calls that the reply requests; of `call.ended`: that call
     arguments  of `approval.decided`: those that a person put in place of the model's
     result     of `result`
     """

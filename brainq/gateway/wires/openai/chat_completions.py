@@ -243,7 +243,7 @@ class ChunkWriter:
 
 
 def render_completion(turn_id: str, model: str, at_s: int, last: ToolCallsRequested | PartCompleted) -> dict[str, Any]:
-    """The whole of a part that was answered, or asked the client for calls."""
+    """A part that was answered, or requests calls of the client."""
     message: dict[str, Any] = {"role": "assistant", "content": last.text, "refusal": None}
     if last.thoughts:
         message["reasoning_content"] = SEPARATOR.join(last.thoughts)
@@ -283,7 +283,5 @@ def _frame(body: dict[str, Any]) -> bytes:
     return b"data: " + json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
 
 
-STOPPING_FRAME = _frame(
-    openai_error("the gateway stops; the turn goes on, and can be asked for again", 503, "stopping")
-)
-"""Before a stream is closed that is not over."""
+STOPPING_FRAME = _frame(openai_error("the gateway stops; the turn goes on, try again for the rest", 503, "stopping"))
+"""Before an unfinished stream is closed."""

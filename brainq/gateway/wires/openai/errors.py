@@ -17,15 +17,13 @@ from brainq.contracts.status import Ending
 from brainq.gateway.edge.problems import MEDIA_TYPE, problem_responses
 from brainq.gateway.wires.openai.part_fold import PartCompleted, PartFailed, ToolCallsRequested
 
-# Problems in OpenAI's shape: `{"error": {"message", "type", "param", "code"}}`, on the paths of its wires.
-
 PATHS = ("/v1/chat/completions", "/v1/responses", "/v1/models")
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _CODES = {"unauthorized": "invalid_api_key", "too-many-requests": "rate_limit_exceeded"}
 _RETRIED_IN_VAIN = (409, 410, 500)
-"""Statuses that the official clients take for a reason to ask again, where it would be in vain."""
+"""Statuses that official clients would retry in vain."""
 OPENAI_FIELDS = {"client_tools": "tools", "user_message": "messages", "output_schema": "response_format"}
-"""What a field of a turn is called on these wires; others have their own name."""
+"""Names of a turn's fields on these wires, where they differ."""
 
 
 def client_retries(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bool:
@@ -46,7 +44,7 @@ class ErrorDetail(BaseModel):
 
 
 class ErrorBody(BaseModel):
-    """How a request of OpenAI's is refused."""
+    """The body of an error of OpenAI's."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -70,7 +68,7 @@ def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 class OpenAiErrorMiddleware:
-    """Tells every refusal on the paths of OpenAI's wires in its shape, wherever it was made."""
+    """Reshapes every problem on the paths of OpenAI's wires."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -121,8 +119,6 @@ def _openai_messages(start: Message, problem: dict[str, Any]) -> tuple[Message, 
         more.append((b"x-should-retry", b"false"))
     return ({**start, "status": status, "headers": [*kept, *more]}, {"type": "http.response.body", "body": body})
 
-
-# How endings of a turn are reported on OpenAI's wires.
 
 _ENDING_STATUS = {
     Ending.COMPLETED: (500, "invalid_output"),

@@ -15,8 +15,6 @@ from brainq.contracts.message import Message, ToolCall
 from brainq.errors import InvalidInput
 from brainq.gateway.wires.chat.requests import decode_openai_file
 
-# From the messages of a request to what a turn is submitted with, or to results of calls that wait. Pure.
-
 
 @dataclass(frozen=True, slots=True)
 class InputMessage:
@@ -69,7 +67,7 @@ class ToolResults:
 
 
 def read_messages(field: str, entries: Sequence[InputMessage]) -> TurnInput | ToolResults:
-    """What a request says, by its last messages. Raises InvalidInput naming the message."""
+    """A request's new turn or results, by its last messages. Raises InvalidInput naming the message."""
     instructions = "\n\n".join(
         entry.text for entry in entries if entry.role in ("system", "developer") and entry.text.strip()
     )
@@ -80,7 +78,7 @@ def read_messages(field: str, entries: Sequence[InputMessage]) -> TurnInput | To
     if last.role == "tool":
         return _read_results(messages)
     if messages[0].role == "tool" and all(entry.role != "assistant" for entry in messages):
-        # Results for an answer that is named apart, and the user's message behind them.
+        # Results for an answer that the request names elsewhere, then the user's message.
         at = next(i for i, entry in enumerate(messages) if entry.role != "tool")
         if all(entry.role == "user" for entry in messages[at:]):
             return replace(_read_results(messages[:at]), text=_join_texts(messages[at:]), files=_files(messages[at:]))
@@ -144,9 +142,9 @@ def _read_results(messages: Sequence[InputMessage]) -> ToolResults:
         results[call] = (entry.text, entry.files)
     if len(turns) > 1:
         raise InvalidInput(messages[-1].field, "the results are for calls of several answers; send those of one")
-    asked = messages[begin - 1].calls if begin else ()
+    requested = messages[begin - 1].calls if begin else ()
     given = {entry.call_id for entry in messages[begin:]}
-    if missing := [call for call, _, _ in asked if call not in given]:
+    if missing := [call for call, _, _ in requested if call not in given]:
         raise InvalidInput(messages[-1].field, f"the call {missing[0]!r} has no result; send one for each call")
     found = tuple((call, text, files) for call, (text, files) in results.items())
     return ToolResults(turns.pop(), found, messages[-1].field)
@@ -197,8 +195,6 @@ def _arguments(text: str) -> dict[str, Any] | str:
         return text
     return cast("dict[str, Any]", found) if isinstance(found, dict) else text
 
-
-# The input items of a response as messages of a conversation. Pure.
 
 ITEM_ROLES = ("user", "assistant", "system", "developer")
 _SKIPPED_ITEMS = ("reasoning",)

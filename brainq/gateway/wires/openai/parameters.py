@@ -20,15 +20,13 @@ from brainq.gateway.edge.dependencies import Gateway, Principal
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.rest.event_stream import result_if_ready
 
-# Parameters that both wires have: the brain, the client's tools, the form of the answer, and what is not taken.
-
 SESSION_KEY = "session_id"
 """The key of `metadata` that names a session; so does the header."""
 SESSION_HEADER = "X-Session-ID"
 
 
 class OpenAiBody(BaseModel):
-    """What a request sends. Parameters that are not known are refused."""
+    """The body of a request. Unknown parameters are rejected."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -75,10 +73,10 @@ COMMON_UNSUPPORTED: dict[str, Sequence[Any]] = {"top_logprobs": (0,), "moderatio
 
 
 def require_known(gateway: Gateway, body: AnswerRequestBody) -> None:
-    """Raise InvalidInput for a parameter that is not known, where the gateway does not leave such out."""
+    """Raise InvalidInput for an unknown parameter, unless the gateway is lenient."""
     if not gateway.settings.http_openai_lenient:
         for name in body.model_extra or ():
-            raise InvalidInput(name, "it is not known here; leave it out")
+            raise InvalidInput(name, "it is unknown; leave it out")
 
 
 async def brain_name(gateway: Gateway, handle: AsyncTurnHandle) -> str:
@@ -89,7 +87,7 @@ async def brain_name(gateway: Gateway, handle: AsyncTurnHandle) -> str:
 
 
 def require_supported(given: Mapping[str, Any], taken: Mapping[str, Sequence[Any]]) -> None:
-    """Raise InvalidInput for a parameter that would change the answer, and cannot be done here.
+    """Raise InvalidInput for an unsupported parameter that would change the answer.
 
     taken   the values that change nothing
     """
@@ -126,15 +124,15 @@ def read_client_tools(given: Sequence[Mapping[str, Any]] | None, choice: object)
 def read_limits(
     brain: Brain, principal: Principal, output_tokens: int | None, tool_calls: int | None = None
 ) -> LimitsFields:
-    """The limits that a request wishes. Of a caller that may not configure turns only those that are narrower than the
-    brain's count: clients send such numbers by themselves."""
-    asked: LimitsFields = {}
+    """The limits that a request sets. A caller that may not configure turns can only narrow the brain's: clients send
+    such numbers by default."""
+    limits: LimitsFields = {}
     base, may_widen = brain.limits, Verb.CONFIGURE in principal.caller.verbs
     if output_tokens is not None and (may_widen or output_tokens <= (base.max_output_tokens or output_tokens)):
-        asked["max_output_tokens"] = output_tokens
+        limits["max_output_tokens"] = output_tokens
     if tool_calls is not None and (may_widen or tool_calls <= base.tool_calls):
-        asked["max_tool_calls"] = tool_calls
-    return asked
+        limits["max_tool_calls"] = tool_calls
+    return limits
 
 
 def read_output_schema(field: str, given: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -157,10 +155,10 @@ def submit_options(
     tools: list[dict[str, Any]],
     schema: dict[str, Any] | None,
     limits: LimitsFields,
-    asked: OptionsFields,
+    turn_options: OptionsFields,
     metadata: Mapping[str, str] | None,
 ) -> SubmitOptions:
-    """What a turn is submitted with beside its words."""
+    """The options that a turn is submitted with."""
     options: SubmitOptions = {"brain": brain.name}
     if tools:
         options["client_tools"] = tools
@@ -168,14 +166,12 @@ def submit_options(
         options["output_schema"] = schema
     if limits:
         options["limits"] = limits
-    if asked:
-        options["options"] = asked
+    if turn_options:
+        options["options"] = turn_options
     if rest := {name: value for name, value in (metadata or {}).items() if name != SESSION_KEY}:
         options["metadata"] = rest
     return options
 
-
-# The parameters of both wires that say how the model is asked, as options of a turn.
 
 _MODEL_OPTIONS = ("temperature", "top_p", "seed", "parallel_tool_calls", "reasoning_effort")
 
@@ -183,14 +179,14 @@ _MODEL_OPTIONS = ("temperature", "top_p", "seed", "parallel_tool_calls", "reason
 def model_options(
     principal: Principal, given: Mapping[str, Any], choice: str | None, *, effort: object = None
 ) -> OptionsFields:
-    """The options that a request wishes. Of a caller that may not configure turns none counts but the call of a tool of
-    its own: clients send such numbers by themselves.
+    """The options that a request sets. A caller that may not configure turns can only force calls of its own tools:
+    clients send such numbers by default.
 
     choice   from `forced_choice`
     effort   where the wire has it in a place of its own
 
-    Raises InvalidInput, and Refused for `stop` of such a caller: an answer that goes on would be taken for one that
-    stopped.
+    Raises InvalidInput, and RequestRejected for `stop` of such a caller: an answer that goes on would be taken for
+    one that stopped.
     """
     found: dict[str, Any] = {}
     if stop := _read_stops(given.get("stop")):

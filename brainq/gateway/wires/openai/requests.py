@@ -29,8 +29,8 @@ from brainq.tools.results import WithFiles
 
 
 async def request_key(gateway: Gateway, request: Request, principal: Principal, body: dict[str, Any]) -> str:
-    """The key that the request brings. Official clients bring none and say which try a request is, and no more: then it
-    is known again by who asks, and what. Others ask anew each time."""
+    """The request's key. Official clients send only the number of the try; then the caller and the content identify the
+    request. Of other clients each request is new."""
     given = request.headers.get("idempotency-key")
     if given is None:
         number = try_number(request.scope)
@@ -58,7 +58,7 @@ async def submit_request(
     principal.require_session(check_id("session", session))
     await require_no_client_wait(gateway, principal, session)
     if is_unnamed_session(session):
-        # Many clients read the arguments of a call and never send a result: nobody may come back to such a session.
+        # Many clients read the arguments of a call, never send a result, and never use such a session again.
         bound_waits(options, gateway.settings.http_client_tools_s)
     options["request_key"] = own_request_key(principal.caller, session, key)
     if question.instructions:
@@ -87,7 +87,7 @@ async def give_results(
 ) -> tuple[AsyncTurnHandle, PartSelector]:
     """The turn that the results are for, with them given; sending them again changes nothing.
 
-    Raises InvalidInput where a call that was asked for with them has none: the turn would wait for it.
+    Raises InvalidInput where a call that was requested with them has none: the turn would wait for it.
     """
     principal.require_verb(Verb.READ)
     principal.require_verb(Verb.STEER)

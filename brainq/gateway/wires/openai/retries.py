@@ -61,7 +61,7 @@ async def begin_try(gateway: Gateway, request: Request, principal: Principal, nu
 
 
 def try_digest(scope: Scope, caller: Caller, body: bytes) -> str:
-    """Who asks, for what, in which session: a client sends the same bytes again."""
+    """Of the caller, path, session and body: a retry has the same bytes."""
     session = Headers(scope=scope).get(SESSION_HEADER, "")
     prefix = json.dumps([caller.counted_as, scope["path"], session]).encode()
     return hashlib.sha256(prefix + b"\n" + body).hexdigest()
