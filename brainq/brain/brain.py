@@ -97,7 +97,7 @@ class StepChoice:
 
 ForStep = Callable[[StepInfo], StepChoice | None] | Callable[[StepInfo], Awaitable[StepChoice | None]]
 
-"""Must depend on what it is told alone: a step that is made again is asked about again. None: as the turn says."""
+"""Must depend on the StepInfo alone: it is called again for a step that is made again. None: as the turn says."""
 
 
 # A brain: the model, the prompt, the tools and the limits that an agent's turns share.
@@ -149,7 +149,7 @@ class Brain:
                      Not for child turns, reviews and compactions
     decisions        a `DecisionStore` that keeps the decision records in place of SQL
     final_steps      finalizer steps of your own (`FinalStep`), run before the turn-end callback
-    description      what it is for, in a line or two: others are told this, such as on the card of an A2A agent
+    description      what it is for, in a line or two: others read this, such as on the card of an A2A agent
     max_live_turns   how many of its turns may be live at once in the whole fleet, parked ones aside; the others wait,
                      and keep no turn of another brain waiting. None: as many as there is room for
     mcp              servers whose tools this brain has, as `brainq mcp pin` found them

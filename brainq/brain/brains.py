@@ -145,7 +145,7 @@ def _with_article(given: Any) -> str:
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
-# What is told of a deployment's brains.
+# What is shown of a deployment's brains.
 
 
 def describe_brains(brains: Brains) -> tuple[BrainDescription, ...]:

@@ -59,7 +59,7 @@ def load_brains(reference: str) -> Brains:
 
 
 def _reference_source(reference: str) -> str:
-    """Who said that it is this one."""
+    """What names this one."""
     typed = f"-A {reference}"
     if TYPED_OPTIONS.get("BRAINQ_APP") == typed and os.environ.get("BRAINQ_APP") == reference:
         return typed
@@ -89,9 +89,9 @@ def _brains_in_module(module_name: str) -> str:
 
 def _import_failure(reference: str, error: Exception) -> BrainNotLoaded:
     """Where the user's own code failed: the frames of brainq and of the import system say nothing about it."""
-    said, where = f"{type(error).__name__}: {error}", where_raised(error)
+    text, where = f"{type(error).__name__}: {error}", where_raised(error)
     if isinstance(error, SyntaxError):
-        said, where = f"{type(error).__name__}: {error.msg}", f"{error.filename}:{error.lineno}"
+        text, where = f"{type(error).__name__}: {error.msg}", f"{error.filename}:{error.lineno}"
     return BrainNotLoaded(
-        f"{_reference_source(reference)} could not be imported: {where}: {said}", user_traceback(error)
+        f"{_reference_source(reference)} could not be imported: {where}: {text}", user_traceback(error)
     )

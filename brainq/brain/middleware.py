@@ -108,7 +108,7 @@ _CALLBACK_OF = {
 
 
 class MiddlewareFailed(Exception):
-    """A middleware raised where that stops the work. Says which and where, and nothing of what it said."""
+    """A middleware raised where that stops the work. Names which and where, and nothing of the exception's message."""
 
 
 # The methods that there are to call: by name, in their order.

@@ -59,8 +59,8 @@ class Attempt:
             elif isinstance(value, ChildTurn):
                 ended = checked_child_turn(value)
             else:
-                said, files = split_files(value.value if isinstance(value, Partial) else value)
-                plain = jsonable(said)
+                plain_value, files = split_files(value.value if isinstance(value, Partial) else value)
+                plain = jsonable(plain_value)
                 if files:
                     self.context.replace_files(files)
                 ended = ToolSuccess(
@@ -93,7 +93,7 @@ class Attempt:
     def cut(self, settle: OnCut | None = None) -> CallReturn:
         """End the call now, unless it has ended: as a timeout of a function that still runs.
 
-        settle   called with that timeout. The function's end waits for it, so that what is late is told after it
+        settle   called with that timeout. The function's end waits for it, so that what is late is reported after it
         """
         with self._lock:
             if self.ended is None:
@@ -106,7 +106,7 @@ class Attempt:
             return self.ended
 
     def _end(self, ended: CallReturn, if_late: ToolOutcome | None = None) -> CallReturn | None:
-        """`if_late` is what is told of an end that comes after the cut, where that is another."""
+        """`if_late` is what is reported of an end that comes after the cut, where that is another."""
         with self._lock:
             if self.ended is None:
                 self.ended = ended

@@ -124,7 +124,7 @@ class BoundedToolExecutor:
         to wait for somebody outside.
 
         A plain function runs in the caller's thread. One that is cut off keeps that thread until it ends: then how the
-        call ended is told to `on_cut`, from another thread, and this returns None when the function has ended.
+        call ended goes to `on_cut`, from another thread, and this returns None when the function has ended.
 
         on_late   called once, after the cut, with how an abandoned function ended in the end
 

@@ -103,26 +103,26 @@ def _is_cut(outcome: ToolOutcome) -> bool:
 
 def _cancelled_outcome(claim: CallClaim, outcome: ToolOutcome) -> tuple[ToolOutcome, CallReport]:
     after_ms = outcome.after_ms if isinstance(outcome, ToolTimeout) else max(1, outcome.latency_ms)
-    said = cancelled_text(after_ms, is_read=claim.effect.is_read)
+    text = cancelled_text(after_ms, is_read=claim.effect.is_read)
     if after_ms == 0:
         return (outcome if claim.effect.is_read else NEVER_STARTED), never_started_report(claim)
     if claim.effect.is_read:
-        return outcome, _cancelled_report(claim, said, _status_and_detail(outcome)[1])
-    unknown = ToolUnknown(message=said, latency_ms=outcome.latency_ms)
+        return outcome, _cancelled_report(claim, text, _status_and_detail(outcome)[1])
+    unknown = ToolUnknown(message=text, latency_ms=outcome.latency_ms)
     return unknown, CallReport(TraceStatus.UNKNOWN, tool_message(claim, unknown), "cancelled")
 
 
 def _with_doubt(claim: CallClaim, outcome: ToolOutcome) -> ToolOutcome:
-    """A change that was cut off at its deadline, or gave up at it, said nothing of how it ended. One that still runs
-    may say so yet: until then it has timed out."""
+    """A change that was cut off at its deadline, or gave up at it, did not report how it ended. One that still runs may
+    do so yet: until then it has timed out."""
     if isinstance(outcome, ToolUnknown) and outcome.why == OutcomeUnknown.__name__:
         return unknown_outcome(outcome, is_read=claim.effect.is_read)
     if claim.effect.is_read or not isinstance(outcome, ToolTimeout):
         return outcome
     if outcome.still_running or outcome.after_ms == 0:
         return outcome
-    said = unreported_text(f"it was stopped at its deadline, after {outcome.after_ms / 1000:.1f} s,")
-    return ToolUnknown(message=said, why="deadline", latency_ms=outcome.latency_ms)
+    text = unreported_text(f"it was stopped at its deadline, after {outcome.after_ms / 1000:.1f} s,")
+    return ToolUnknown(message=text, why="deadline", latency_ms=outcome.latency_ms)
 
 
 def never_started_report(claim: CallClaim) -> CallReport:
@@ -130,9 +130,9 @@ def never_started_report(claim: CallClaim) -> CallReport:
     return _cancelled_report(claim, cancelled_text(0, is_read=claim.effect.is_read), "")
 
 
-def _cancelled_report(claim: CallClaim, said: str, detail: str) -> CallReport:
+def _cancelled_report(claim: CallClaim, text: str, detail: str) -> CallReport:
     # An unknown outcome's text is its message, so it serves for any text that is none of an outcome's own.
-    return CallReport(TraceStatus.CANCELLED, tool_message(claim, ToolUnknown(message=said)), detail)
+    return CallReport(TraceStatus.CANCELLED, tool_message(claim, ToolUnknown(message=text)), detail)
 
 
 def late_notice(claim: CallClaim, outcome: ToolOutcome) -> Message | None:

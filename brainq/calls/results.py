@@ -71,7 +71,7 @@ def _cut_result(text: str) -> str:
 
 
 def outcome_of_raise(error: BaseException, latency_ms: int, *, block_tool: bool) -> ToolFailure | ToolUnknown:
-    """A ToolError is the tool's own words, an OutcomeUnknown its doubt; anything else is told in one line."""
+    """A ToolError is the tool's own words, an OutcomeUnknown its doubt; anything else is rendered in one line."""
     if isinstance(error, OutcomeUnknown):
         return ToolUnknown(message=_error_words(error), why=OutcomeUnknown.__name__, latency_ms=latency_ms)
     own = isinstance(error, ToolError)

@@ -18,12 +18,11 @@ from brainq.brain.middleware import CallStart, MiddlewareFailed, run_hooks
 from brainq.calls.attempt import Abandon, run_in_own_thread
 from brainq.calls.event_loop import TOOL_LOOP
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.intent_gate import IntentGate
 from brainq.calls.parking import Parker
 from brainq.calls.report import NEVER_STARTED, make_report, never_started_report
 from brainq.calls.results import CallReturn
 from brainq.calls.server_tasks import ServerTaskWatcher
-from brainq.calls.settle import CallSettler, ResultFiles, model_call, settled_as
+from brainq.calls.settle import CallSettler, IntentGate, ResultFiles, model_call, settled_as
 from brainq.contracts.call import Progress, ToolFailure, ToolOutcome, ToolTimeout, new_outside_token
 from brainq.contracts.claim import CallClaim, CallRef, NoClaim
 from brainq.contracts.memory import MemoryRetriever, RetrievedMemory
@@ -66,7 +65,7 @@ def memory_tool(retriever: MemoryRetriever) -> Tool:
 
 @dataclass(eq=False, slots=True)
 class CallBeat:
-    """progress   gives the newest that the function said, or None"""
+    """progress   gives the newest that the function reported, or None"""
 
     calls: Calls
     claim: CallClaim
@@ -85,7 +84,7 @@ class CallBeat:
         if self._is_told and newest is not self._telling:
             self._telling, self._number, self._is_told = newest, self._number + 1, False
         if not self._is_told and self._telling is not None:
-            # What Redis may have heard is said again under the same number.
+            # What Redis may have received is published again under the same number.
             self.calls.tell_progress(self.claim, self._number, self._telling)
             self._is_told = True
 

@@ -30,8 +30,7 @@ from brainq.contracts.claim import CallClaim
 from brainq.contracts.status import Effect
 from brainq.errors import InvalidInput, TokenRefused
 from brainq.leases import LeaseRenewer
-from brainq.observe.log_ids import turn_log_ids
-from brainq.observe.logs import OutageLog, logger
+from brainq.observe.logs import OutageLog, logger, turn_log_ids
 from brainq.ports.redis_calls import ServerTasks
 from brainq.tools.results import OutcomeUnknown, ToolError, WithFiles, split_files
 from brainq.tools.tool import TaskEnd, TaskServer
@@ -158,23 +157,23 @@ class ServerTaskWatcher:
         if server is None:
             gone = OutcomeUnknown(f"No worker has the tool {task.tool!r} any more, of whose server the task is.")
             return TaskEnd(gone)
-        since, failures, poll_ms, told = time.monotonic(), 0, task.task.poll_ms, ""
+        since, failures, poll_ms, published = time.monotonic(), 0, task.task.poll_ms, ""
         outage = OutageLog(log, "ask for a server's task")
         pause_s = 0.0 if at_once else poll_delay_s(poll_ms, 0.0, 0)
         while not await _is_set(over, pause_s):
             try:
-                said = await server.poll(task.task)
+                state = await server.poll(task.task)
             except Exception as failure:  # ServerAway, or what nobody thought of: another process would fare no better
                 failures += 1
                 outage.failed(failure)
             else:
-                if isinstance(said, TaskEnd):
-                    return said
-                failures, poll_ms = 0, said.poll_ms or poll_ms
+                if isinstance(state, TaskEnd):
+                    return state
+                failures, poll_ms = 0, state.poll_ms or poll_ms
                 outage.worked()
-                if said.message and said.message != told:
-                    told = said.message
-                    await to_thread(self._publish_progress, task, told)
+                if state.message and state.message != published:
+                    published = state.message
+                    await to_thread(self._publish_progress, task, published)
             pause_s = poll_delay_s(poll_ms, time.monotonic() - since, failures)
         return None
 
@@ -213,7 +212,7 @@ class ServerTaskWatcher:
             self.tasks.tell(task, message)
 
     async def _end(self, task: ServerTaskWatch) -> None:
-        """Nobody waits for it: the server is told, and it is looked at no more."""
+        """Its result is not wanted any more: the server is asked to cancel it, and it is not polled again."""
         server = self._server(task)
         if server is not None:
             await server.cancel(task.task)

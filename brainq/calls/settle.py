@@ -1,21 +1,30 @@
-"""Settling of calls: how they ended is recorded in SQL and Redis, their files are stored, and the brain's hook
-is called.
+"""The start and the end of calls: intents of those that change something, outcomes in SQL and Redis, files of
+results, and middleware.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from opentelemetry.trace import INVALID_SPAN, Span
 
 from brainq.brain.brain import Brain
 from brainq.brain.middleware import notify_hooks
-from brainq.calls.intent_gate import IntentGate
 from brainq.calls.parking import Parker
-from brainq.calls.report import CallReport, change_rows, final_outcome, late_notice, make_report, source_rows
+from brainq.calls.report import (
+    NEVER_STARTED,
+    CallReport,
+    change_rows,
+    final_outcome,
+    late_notice,
+    make_report,
+    source_rows,
+)
 from brainq.calls.results import CallReturn
-from brainq.contracts.call import ChildTurn, ServerTask, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
+from brainq.contracts.call import ChildTurn, Intent, ServerTask, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.contracts.callbacks import PostToolUse
 from brainq.contracts.claim import CallClaim, SettleReply
 from brainq.contracts.file import File, FileLimits
@@ -25,15 +34,83 @@ from brainq.observe.logs import logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.turn_spans import end_call
+from brainq.ports.people import Brakes
 from brainq.ports.redis_calls import Calls
-from brainq.ports.sql import Blobs
+from brainq.ports.sql import Blobs, CallRows
 from brainq.tools.context import RunContext, SideOutputs
 from brainq.tools.results import Pending
 from brainq.tools.tool import Tool
 
-# Files that a tool returned: kept in SQL before the call is settled.
+# Starting a call that changes something: its intent, then its leases once more.
 
 log = logger("brainq.calls")
+
+StartWord = Literal["started", "closed", "left"]
+
+"""closed   its turn wants no more calls: it is over, and never started
+left     somebody else goes on with it: its lanes are the next attempt's, or were left by whoever gave it up
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class IntentGate:
+    """Starts such calls, once an attempt at most, and writes down how they ended."""
+
+    brain: Brain
+    calls: Calls
+    intents: CallRows
+    brakes: Brakes | None
+
+    def start(self, claim: CallClaim) -> StartWord:
+        """Only after `started` may its function be called."""
+        if not self._intend(claim):
+            log.warning("call did not start", turn_id=claim.turn_id, call_id=claim.call_id)
+            return _not_started_word(self.calls.beat(claim))
+        try:
+            word = self.calls.start(claim)
+        except Exception:
+            # Redis is away. The intent is stored, and only we know that nothing came of it: a rescue reads that.
+            self.record(claim, NEVER_STARTED, late=False)
+            raise
+        if word == "OK":
+            return "started"
+        self.record(claim, NEVER_STARTED, late=False)
+        return _not_started_word(word)
+
+    def record(self, claim: CallClaim, outcome: ToolOutcome, *, late: bool) -> None:
+        """How a call of those ended; `late`: after it was settled as something else."""
+        try:
+            self.intents.record_outcome(claim.turn_id, claim.call_id, claim.attempt, outcome, late)
+        except Exception as failure:
+            # The effect has happened; Redis still gets its result. Only the evidence in SQL is thinner.
+            log.error("outcome not recorded in SQL", failure=failure, turn_id=claim.turn_id, call_id=claim.call_id)
+
+    def _intend(self, claim: CallClaim) -> bool:
+        """False: a rescue took the call from us, or a brake holds that Redis had lost. Then it is asked for again once
+        our lease has lapsed, and meets the brake that was put back."""
+        intent = Intent(
+            turn_id=claim.turn_id,
+            call_id=claim.call_id,
+            attempt=claim.attempt,
+            session_id=claim.session_id,
+            tool=claim.tool,
+            effect=claim.effect,
+            args_hash=claim.args_hash,
+            args_json=None if self.brain.redact_logs else json.dumps(claim.arguments),
+            idempotency_key=claim.idempotency_key,
+            owner=claim.owner,
+        )
+        if self.brakes is None:
+            return self.intents.start(**intent)
+        if self.intents.start_unless_braked(**intent):
+            return True
+        # What Redis knows of, it has judged when the call was claimed, by its own clock.
+        return not self.brakes.restore(claim.session_id, claim.turn_id) and self.intents.start(**intent)
+
+
+def _not_started_word(word: str) -> StartWord:
+    """What a beat says of a call that did not start."""
+    return "closed" if word == "CLOSED" else "left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +139,7 @@ class ResultFiles:
         return outcome.model_copy(update={"attachments": tuple(file.attachment for file in files)})
 
 
-# Recording how calls ended: in SQL, in Redis, and to the brain's hook.
+# Recording how calls ended: in SQL, in Redis, and for the brain's middlewares.
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +173,7 @@ class CallSettler:
         if self.brain.hooks.after_call and claim.step > 0:  # what a turn begins with is not a tool use of the model's
             ended_call = PostToolUse(claim.turn_id, claim.session_id, model_call(claim), tool.spec, outcome)
             notify_hooks(self.brain.hooks.after_call, claim.turn_id, ended_call)
-        # What was cut off still runs, whatever is said of it.
+        # What was cut off still runs, whatever is reported of it.
         still_runs = isinstance(ended, ToolTimeout) and ended.still_running
         error_type = outcome.error_type if isinstance(outcome, ToolFailure) else ""
         end_call(span, report.status, error_type, None if self.brain.redact_logs else report.message.content)

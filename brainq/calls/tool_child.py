@@ -113,8 +113,8 @@ class _CallServer:
             self._send({"asks": "ready"})
             return self._readiness.get()
 
-    def _send_progress(self, said: Progress) -> None:
-        self._send({"progress": [said.done, said.total, said.message]})
+    def _send_progress(self, progress: Progress) -> None:
+        self._send({"progress": [progress.done, progress.total, progress.message]})
 
     def _send(self, frame: dict[str, Any]) -> None:
         with self._sending:  # a tool may ask from several threads

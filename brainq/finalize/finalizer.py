@@ -20,12 +20,18 @@ from brainq.brain.brains import ByBrain
 from brainq.contracts.claim import FinalStepClaim, NoClaim
 from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.contracts.turn import LATE_FAILURE_WARNINGS, TurnResult
-from brainq.finalize.backoff import MAX_LOST_WORKERS, RunInQuarantine, error_type_name
 from brainq.finalize.recall import EndedTurnCache
 from brainq.finalize.result import early_result_warning, make_result
 from brainq.finalize.result_first import RESULT_WAITS_S, BackgroundCallbacks, ResultFirst
 from brainq.finalize.step_order import FinalizerRuntime, StepHistory
-from brainq.finalize.steps import FinalStep, StepContext, around_step
+from brainq.finalize.steps import (
+    MAX_LOST_WORKERS,
+    FinalStep,
+    RunInQuarantine,
+    StepContext,
+    around_step,
+    error_type_name,
+)
 from brainq.leases import LeaseRenewer
 from brainq.observe.logs import MissingBrainLog, logger
 from brainq.observe.metrics import catalogue as m
@@ -98,7 +104,7 @@ class TurnFinalizer:
     def run(self, session_id: str, turn_id: str, step_name: str, events: TaskEvents | None = None) -> str:
         """Answer one doorbell, and go on with the steps that follow while nobody waits for this worker.
 
-        Returns what was done with the doorbell's own step, in a word, for logs and tests; `events` is told of the
+        Returns what was done with the doorbell's own step, in a word, for logs and tests; `events` gets the
         others. The first failure ends the visit.
         """
         claim = self._read.claim(session_id, turn_id, step_name, self._owner)
@@ -174,7 +180,7 @@ class TurnFinalizer:
             ahead = self._work(claim).order.ahead_of(claim.step, past, untried=True)
             return self._go_ahead(claim, ahead, past, until, after_s=0.0, uncounted=True) if ahead else None
         if claim.lost == past.lost(claim.step):
-            return None  # it was told before, and goes again
+            return None  # its death was counted before, and it goes again
         return self._failed(claim, RuntimeError("its worker died, or was cut off"), until)
 
     def _run_in_time(self, step: FinalStep, context: StepContext) -> ThreadCall[None] | None:
@@ -287,18 +293,18 @@ class TurnFinalizer:
         self._chain.publish(make_result(self._read.turn(claim), warnings=(warning,)))
 
     def _unserved_reason(self, brain: str | None) -> str:
-        said = "no finalizer worker has taken it up"
+        reason = "no finalizer worker has taken it up"
         if self._brains.of(brain) is not None:
-            return said
-        return f"{said}; its brain {brain!r} is none of {', '.join(self._brains.names)}"
+            return reason
+        return f"{reason}; its brain {brain!r} is not among {', '.join(self._brains.names)}"
 
     def _failed(self, claim: FinalStepClaim, failure: Exception, until: float) -> tuple[str, FinalStepClaim | None]:
         error_type = error_type_name(failure)
         dead = claim.tries >= self._max_tries and claim.step not in NEVER_DEAD
         log.error("step failed", failure=failure, turn_id=claim.turn_id, step=claim.step, tries=claim.tries)
-        said = error_type if self._work(claim).redacts else f"{error_type}: {failure}"[:2000]
+        error = error_type if self._work(claim).redacts else f"{error_type}: {failure}"[:2000]
         try:
-            self._records.note_failure(claim, said, dead)
+            self._records.note_failure(claim, error, dead)
         except Exception as worse:
             # SQL itself is away, most likely. A step is given up only where people can see it: until then it is
             # tried again.

@@ -191,8 +191,8 @@ class Recall:
         recorded = recorded_turn(turn, messages, turn.context_pack_json, step_key)
         if self.before is None:
             return recorded
-        said = {"system_prompt": self.before.system_prompt(turn), "history": self.before.history(turn)}
-        return recorded.model_copy(update=said)
+        context = {"system_prompt": self.before.system_prompt(turn), "history": self.before.history(turn)}
+        return recorded.model_copy(update=context)
 
     def _rebuilt(self, turn_id: str) -> EndedTurn | None:
         request, result = self.turns.request(turn_id), self.turns.result(turn_id)

@@ -23,7 +23,7 @@ class ResultFirst:
     """Sends the result out while a callback runs.
 
     send      does what leads to the result, and sends that; it may raise, and be called again
-    give_up   sends the result without that, and is told why
+    give_up   sends the result without that, and gets the reason
     """
 
     turn_id: str

@@ -1,5 +1,5 @@
-"""Finalizer steps: what a step is and is given, and brainq's own steps: citations, usage, log, result,
-decision, end.
+"""Finalizer steps: what a step is and is given, brainq's own steps, and the processes of steps that lost their
+workers.
 """
 
 from __future__ import annotations
@@ -28,6 +28,33 @@ from brainq.ports.people import ChildTurns
 from brainq.ports.redis_turns import FinalChain
 from brainq.ports.sql import FinalizerRecords
 from brainq.processes.bounded_call import call_within
+
+# Steps that may be what kills their workers: each runs in a process where nothing else runs.
+
+# A process that dies takes all its steps with it, and none of them shows which one did it. A step that lost so many
+# runs by itself: then its death is surely its own, and the others' steps end. As for turns (`state/turns.py`).
+MAX_LOST_WORKERS = 2
+
+RunInQuarantine = Callable[[FinalStepClaim, "float | None"], None]
+
+"""Runs a claimed step in a process of its own, within so many seconds. Raises QuarantinedStepError."""
+
+
+class QuarantinedStepError(Exception):
+    """A step in quarantine raised, or died. `error_type` is the class's name, `text` its message."""
+
+    def __init__(self, error_type: str, text: str) -> None:
+        super().__init__(error_type, text)
+        self.error_type = error_type
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def error_type_name(failure: Exception) -> str:
+    return failure.error_type if isinstance(failure, QuarantinedStepError) else type(failure).__name__
+
 
 # A step of the finalizer, and what it is given.
 
@@ -96,7 +123,7 @@ class FinalStep(Protocol):
 
     It may say what it needs (`needs`, names of steps before it; behind the result always that). While one of them is to
     be tried again it waits; no other step that fails holds it up. It may say how long it may take (`limit_s`, None: it
-    bounds itself), and that it reads what the turn said (`reads_said`), which is then read on the way.
+    bounds itself), and that it reads the turn's messages (`reads_said`), which is then read on the way.
     """
 
     name: str
@@ -128,6 +155,11 @@ class AppendCitations:
         text = with_citations(turn.text, citations(turn, "local"), citations(turn, "web"))
         if text != turn.text:
             context.chain.set_text(context.claim.session_id, context.claim.turn_id, text)
+
+
+FIRST_STEP = AppendCitations.name
+
+"""Of every brain's chain: a turn that is over before anybody has looked at its brain begins it, too."""
 
 
 # The usage callback.

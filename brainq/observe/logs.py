@@ -1,18 +1,172 @@
-"""Loggers: every line carries ids, none carries content, and what fails again and again is logged once, then
-for how long.
-"""
+"""Logs: lines with fields and without content, the ids of their turn, and exceptions by type and place."""
 
 from __future__ import annotations
 
 import logging
+import re
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, cast
+from urllib.parse import urlsplit, urlunsplit
 
-from brainq.observe.log_ids import ids_of_record
-from brainq.observe.log_redaction import redact_log_records, stack_lines
 from brainq.observe.tracebacks import print_user_traceback
+
+# Which turn a thread works on: the ids that each line it logs has, of any library.
+#
+# Set where a task enters, so a record costs one look at a context variable, and nothing where no turn is worked on.
+
+_ids: ContextVar[dict[str, str] | None] = ContextVar("brainq_log_ids", default=None)
+
+
+REQUEST = "request_id"
+
+
+@contextmanager
+def request_log_ids(request_id: str) -> Generator[None]:
+    """What is logged within, in this context, is about this request of a gateway's."""
+    token = _ids.set({REQUEST: request_id})
+    try:
+        yield
+    finally:
+        _ids.reset(token)
+
+
+@contextmanager
+def turn_log_ids(session_id: str, turn_id: str, call_id: str = "") -> Generator[None]:
+    """What is logged within, in this context, is about this turn, and this call of it."""
+    ids = {"turn_id": turn_id, "session_id": session_id}
+    above = _ids.get()
+    if above is not None and REQUEST in above:
+        ids[REQUEST] = above[REQUEST]
+    token = _ids.set({**ids, "call_id": call_id} if call_id else ids)
+    try:
+        yield
+    finally:
+        _ids.reset(token)
+
+
+def current_log_ids() -> dict[str, str]:
+    """turn_id, session_id, call_id, and request_id in a gateway; with telemetry on trace_id and span_id, as W3C writes
+    them. Empty: no turn, and no request."""
+    from brainq.observe.tracing import current_place  # here: `brainq --help` needs no OpenTelemetry
+
+    ids = _ids.get()
+    if ids is None:
+        return {}
+    place = current_place()
+    if place is None:
+        return ids
+    return {**ids, "trace_id": f"{place.trace_id:032x}", "span_id": f"{place.span_id:016x}"}
+
+
+def stamp_record(record: logging.LogRecord) -> None:
+    """Note the ids on a record, in the thread that makes it."""
+    if _ids.get() is not None:
+        record.brainq_ids = current_log_ids()
+
+
+def ids_of_record(record: logging.LogRecord) -> dict[str, str]:
+    """The ids of a record; empty for one that is about no turn."""
+    return getattr(record, "brainq_ids", {})
+
+
+# Exceptions in logs: their types and the places they came by. Never their messages, nor what variables held.
+#
+# A message may quote what a user wrote, a variable may hold a password, and libraries log exceptions whole.
+
+# Whose records are rewritten. An application's own loggers are left alone.
+_REDACTED_LOGGERS = frozenset(
+    {"brainq", "celery", "kombu", "amqp", "redis", "sqlalchemy", "alembic", "psycopg", "asyncio", "concurrent"}
+)
+
+_CELERY_TRACE = "celery.app.trace"
+# They log requests with their content at DEBUG.
+_LOGGERS_WITH_CONTENT = ("openai", "anthropic", "httpx", "httpcore")
+
+MAX_FRAMES = 40
+
+
+def stack_lines(failure: BaseException) -> str:
+    """The frames of an exception and of what it came from, a line each."""
+    lines: list[str] = []
+    seen: set[int] = set()
+    at: BaseException | None = failure
+    while at is not None and id(at) not in seen:
+        seen.add(id(at))
+        lines.append(f"{type(at).__name__}, from" if lines else type(at).__name__)
+        lines += _frames(at.__traceback__)
+        at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
+    return "\n".join(lines)
+
+
+def _frames(trace: TracebackType | None) -> list[str]:
+    frames = traceback.extract_tb(trace, limit=-MAX_FRAMES)
+    return [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}' for frame in frames]
+
+
+def redact_log_records() -> None:
+    """Have every record of ours, of Celery's and of the drivers' show of an exception what `stack` does, and every
+    record know the turn that it was made for."""
+    for name in _LOGGERS_WITH_CONTENT:
+        if logging.getLogger(name).level == logging.NOTSET:
+            logging.getLogger(name).setLevel(logging.INFO)
+    make = logging.getLogRecordFactory()
+    if getattr(make, "keeps_content_out", False):
+        return
+
+    def made(*args: Any, **given: Any) -> logging.LogRecord:
+        record = make(*args, **given)
+        stamp_record(record)
+        if (record.name or "").partition(".")[0] in _REDACTED_LOGGERS:  # a copy of a record is made without one
+            _rewrite(record)
+        return record
+
+    made.keeps_content_out = True  # type: ignore[attr-defined]
+    logging.setLogRecordFactory(made)
+
+
+def _rewrite(record: logging.LogRecord) -> None:
+    failure = record.exc_info[1] if record.exc_info else None
+    if failure is not None:
+        # A formatter prints the text where there is no exception to be formatted.
+        record.exc_info, record.exc_text = None, stack_lines(failure)
+        record.stacked = record.exc_text
+    if isinstance(record.args, Mapping):
+        if record.name == _CELERY_TRACE and record.levelno > logging.INFO and "exc" in record.args:
+            known = cast("Mapping[str, Any]", record.args)
+            record.args = {**known, "exc": str(known["exc"]).partition("(")[0]}
+    elif record.args:
+        record.args = tuple(_plain(value) for value in record.args)
+
+
+def _plain(value: object) -> object:
+    return type(value).__name__ if isinstance(value, BaseException) else value
+
+
+# Urls as they may be shown: without their password.
+
+_PASSWORD_IN_QUERY = re.compile(r"(?i)\b(password|sslpassword)=[^&]*")
+
+
+def without_password(url: str) -> str:
+    """`url` for a screen or a log: its password, also one in the query, is replaced by stars."""
+    try:
+        parts = urlsplit(url)
+        password = parts.password
+    except ValueError:
+        return "an address that cannot be read"
+    place = parts.netloc
+    if password:
+        place = f"{parts.username or ''}:***@{place.rpartition('@')[2]}"
+    query = _PASSWORD_IN_QUERY.sub(r"\1=***", parts.query)
+    if (place, query) == (parts.netloc, parts.query):
+        return url
+    return urlunsplit((parts.scheme, place, parts.path, query, parts.fragment))
+
 
 # One logger factory; every line carries ids, none carries content.
 
@@ -47,8 +201,8 @@ class EventLogger:
             if self._log.isEnabledFor(logging.DEBUG):
                 self._log.debug("%s\n%s", event, stack_lines(failure))
         if self._log.isEnabledFor(level):
-            said = " ".join(f"{name}={value}" for name, value in fields.items())
-            self._log.log(level, "%s %s", event, said, extra={"brainq": {"event": event, **fields}})
+            text = " ".join(f"{name}={value}" for name, value in fields.items())
+            self._log.log(level, "%s %s", event, text, extra={"brainq": {"event": event, **fields}})
 
 
 def _place(failure: BaseException) -> str:
@@ -108,8 +262,8 @@ class WithIds(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line, and after it ` turn_id=... session_id=...`."""
         line = self._other.format(record)
-        said = " ".join(f"{name}={value}" for name, value in ids_of_record(record).items())
-        return f"{line} {said}" if said else line
+        text = " ".join(f"{name}={value}" for name, value in ids_of_record(record).items())
+        return f"{line} {text}" if text else line
 
 
 def configure_library_logs(handlers: list[logging.Handler], *, json_lines: bool) -> None:
@@ -133,13 +287,13 @@ def configure_logs(level: str = "warning", *, json_lines: bool = False) -> None:
     root.propagate = False
 
 
-# What fails again and again, as while Redis is away: said once, then for how long, then that it is over.
+# What fails again and again, as while Redis is away: logged once, then for how long, then that it is over.
 
 REMIND_S = 60.0
 
 
 class OutageLog:
-    """Of one loop. `what` is its short name, such as `sweep`; `remind_s` is how often a lasting failure is told."""
+    """Of one loop. `what` is its short name, such as `sweep`; `remind_s` is how often a lasting failure is logged."""
 
     def __init__(
         self, log: EventLogger, what: str, *, remind_s: float = REMIND_S, now: Callable[[], float] = time.monotonic

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from brainq.observe import telemetry_names as names
-from brainq.observe.log_redaction import without_password
-from brainq.observe.logs import logger
+from brainq.observe.logs import logger, without_password
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
@@ -50,24 +49,24 @@ def metrics_exporter(environ: Mapping[str, str] = os.environ) -> ExporterChoice:
 def _exporter_choice(signal: Literal["traces", "metrics"], environ: Mapping[str, str]) -> ExporterChoice:
     """By the standard's variables; without any of them, `none`: nobody is sent anything who did not ask for it."""
 
-    def said(name: str) -> str:
+    def value(name: str) -> str:
         return environ.get(name, "").strip()
 
     name = signal.upper()
-    if said("OTEL_SDK_DISABLED").lower() == "true":
+    if value("OTEL_SDK_DISABLED").lower() == "true":
         return ExporterChoice("none", "OTEL_SDK_DISABLED is true")
-    asked = said(f"OTEL_{name}_EXPORTER").lower()
-    own = said(f"OTEL_EXPORTER_OTLP_{name}_ENDPOINT")
-    shared = said("OTEL_EXPORTER_OTLP_ENDPOINT")
-    if asked == "none":
+    wanted = value(f"OTEL_{name}_EXPORTER").lower()
+    own = value(f"OTEL_EXPORTER_OTLP_{name}_ENDPOINT")
+    shared = value("OTEL_EXPORTER_OTLP_ENDPOINT")
+    if wanted == "none":
         return ExporterChoice("none", f"OTEL_{name}_EXPORTER is none")
-    if asked and asked not in ("otlp", "console"):
-        return ExporterChoice("none", f"OTEL_{name}_EXPORTER is {asked!r}, and brainq knows otlp and console")
-    if asked == "console":
+    if wanted and wanted not in ("otlp", "console"):
+        return ExporterChoice("none", f"OTEL_{name}_EXPORTER is {wanted!r}, and brainq knows otlp and console")
+    if wanted == "console":
         return ExporterChoice("console", f"OTEL_{name}_EXPORTER is console")
-    if not (asked or own or shared):
+    if not (wanted or own or shared):
         return ExporterChoice("none", "OTEL_EXPORTER_OTLP_ENDPOINT is not set")
-    protocol = (said(f"OTEL_EXPORTER_OTLP_{name}_PROTOCOL") or said("OTEL_EXPORTER_OTLP_PROTOCOL")).lower()
+    protocol = (value(f"OTEL_EXPORTER_OTLP_{name}_PROTOCOL") or value("OTEL_EXPORTER_OTLP_PROTOCOL")).lower()
     if protocol and protocol != "http/protobuf":
         return ExporterChoice("none", f"the OTLP protocol is {protocol!r}, and brainq speaks http/protobuf")
     where = own or f"{(shared or 'http://localhost:4318').rstrip('/')}/v1/{signal}"

@@ -42,7 +42,7 @@ ERRORS = frozenset({TraceStatus.FAILED, TraceStatus.TIMED_OUT, TraceStatus.TIMED
 
 
 def tenant_of(session_id: str) -> str | None:
-    """What stands before the session's first colon; None where it has none."""
+    """What comes before the session's first colon; None where it has none."""
     tenant, colon, _ = session_id.partition(":")
     return tenant if colon else None
 
@@ -166,7 +166,7 @@ def judge_span(session_id: str, turn_id: str, traceparent: str | None, judge: st
 
 
 def webhook_span(delivery: DeliveryClaim, request: TurnRequest | None, host: str) -> Span:
-    """One try of a delivery. `host` alone is told of the url: its path may hold a secret."""
+    """One try of a delivery. `host` is all that is recorded of the url: its path may hold a secret."""
     recorder = tracer()
     if recorder is None:
         return INVALID_SPAN

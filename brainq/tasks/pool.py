@@ -91,7 +91,7 @@ def pool_app(
         wiring().warm_up()
         wiring().state.presence.begin()
         if pool == "coordinator":  # the finalizer may ask models, too, but nobody waits for it
-            from brainq.wiring.coordinator import warm_up_models
+            from brainq.wiring.machines import warm_up_models
 
             warm_up_models(brains)
         build()

@@ -13,8 +13,7 @@ from brainq.contracts.claim import CallRef
 from brainq.contracts.fleet import SweepResult, TurnKey
 from brainq.contracts.status import StopReason
 from brainq.finalize.finalizer import TurnFinalizer
-from brainq.observe.log_ids import turn_log_ids
-from brainq.observe.logs import OutageLog, logger
+from brainq.observe.logs import OutageLog, logger, turn_log_ids
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.people.approvals import ApprovalHealer

@@ -1,9 +1,10 @@
-"""Builds what works after the answer: finalizer steps, judgements, their reruns by hand, and the sender of
-webhooks.
+"""Builds what works after the answer: finalizer steps in their order, judgements, reruns by hand, and the
+sender of webhooks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,14 +15,24 @@ from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.message import Message, with_attachment_labels
 from brainq.contracts.view import EndedTurn
 from brainq.errors import BrainqError, InvalidInput
-from brainq.finalize.backoff import RunInQuarantine
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.recall import Recall
 from brainq.finalize.rerun import StepRerunner
 from brainq.finalize.step_order import FinalizerRuntime, StepOrder
+from brainq.finalize.steps import (
+    AppendCitations,
+    CallTurnEnd,
+    CallUsage,
+    FinalStep,
+    LogAnswer,
+    RecordDecision,
+    RunInQuarantine,
+    SendResult,
+)
 from brainq.leases import LeaseRenewer
 from brainq.memory.judge_runner import JudgeRunner, JudgeRuntime
 from brainq.memory.services import make_memory_services
+from brainq.memory.steps import ExtractMemories, ObserveTurn, ScheduleJudges
 from brainq.models.asking.permits import PermitPolicy
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import cost_usd
@@ -35,9 +46,25 @@ from brainq.store.store import Store
 from brainq.turn.begin import system_prompt_of
 from brainq.turn.decide import PREFIXES
 from brainq.turn.prompt.preparer import render_hash
-from brainq.wiring.final_steps import steps_of
-from brainq.wiring.services import Services, configured_webhooks
-from brainq.wiring.turn_brains import DecisionReader
+from brainq.wiring.services import DecisionReader, Services, configured_webhooks
+
+# The finalizer steps of a brain, in order: finalize's, memory's, and the brain's own.
+
+
+def steps_of(brain: Brain, more: Sequence[FinalStep] = ()) -> list[FinalStep]:
+    """The chain of this brain: steps that are not configured are left out; `more` go before the last one."""
+    steps: list[FinalStep] = [
+        AppendCitations(),
+        CallUsage(),
+        LogAnswer(),
+        SendResult(),
+        ExtractMemories(),
+        ObserveTurn(),
+        ScheduleJudges(),
+        RecordDecision(),
+    ]
+    return [step for step in (*steps, *more, CallTurnEnd()) if step.is_configured(brain)]
+
 
 # What an ended turn's answer was given on: its system prompt, and the conversation before it.
 
@@ -65,17 +92,17 @@ class AnswerContext:
         return text if render_hash(text, PREFIXES[brain.thinking]) == turn.prompt_hash else ""
 
     def history(self, turn: EndedTurn) -> tuple[Message, ...]:
-        """What was said in the session's last turns before this one, oldest first, as far as SQL keeps it."""
+        """The messages of the session's last turns before this one, oldest first, as far as SQL keeps it."""
         request = turn.request
         if request.kind == "review" and request.seed == "empty":
             return ()
-        said: list[Message] = []
+        messages: list[Message] = []
         for earlier in self.turns.history(request.session_id, request.turn_id, HISTORY_TURNS):
             if asked := with_attachment_labels(earlier.user, earlier.attachments):
-                said.append(Message(role="user", content=asked))
+                messages.append(Message(role="user", content=asked))
             if earlier.assistant:
-                said.append(Message(role="assistant", content=earlier.assistant))
-        return tuple(said)
+                messages.append(Message(role="assistant", content=earlier.assistant))
+        return tuple(messages)
 
 
 # Builds what sends to webhooks.

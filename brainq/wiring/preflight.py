@@ -21,7 +21,7 @@ from brainq.brain.loading import load_brains
 from brainq.errors import BrainNotLoaded, BrainqError, SetupError
 from brainq.models.base import Provider, check_provider
 from brainq.models.resolve import describe_provider, resolve_model
-from brainq.observe.log_redaction import without_password
+from brainq.observe.logs import without_password
 from brainq.settings.deployment import Settings
 from brainq.settings.redis_url import SENTINEL_URL_FORM
 from brainq.state.connection import DISK_REMEDY, disk_is_full, make_client
@@ -46,16 +46,16 @@ class Check:
         return asdict(self)
 
 
-def ok(name: str, said: str) -> Check:
-    return Check(name, "ok", said)
+def ok(name: str, text: str) -> Check:
+    return Check(name, "ok", text)
 
 
-def warn(name: str, said: str, remedy: str) -> Check:
-    return Check(name, "warn", said, remedy)
+def warn(name: str, text: str, remedy: str) -> Check:
+    return Check(name, "warn", text, remedy)
 
 
-def fail(name: str, said: str, remedy: str) -> Check:
-    return Check(name, "FAIL", said, remedy)
+def fail(name: str, text: str, remedy: str) -> Check:
+    return Check(name, "FAIL", text, remedy)
 
 
 # Whether a directory takes files.
@@ -80,7 +80,7 @@ def check_disk(directory: Path) -> Check:
 
 
 def disk_problem(error: OSError) -> str:
-    """What an error of the file system means, to be said after a path."""
+    """What an error of the file system means, to be shown after a path."""
     if error.errno in _DISK_FULL:
         return f"is on a disk that is full ({error.strerror})"
     return f"cannot be written ({error.strerror})"
@@ -95,19 +95,19 @@ def disk_remedy(error: OSError) -> str:
 
 def check_model(model: str | Provider) -> Check:
     if isinstance(model, Provider):
-        provider, said = model, describe_provider(model)
+        provider, shown = model, describe_provider(model)
     else:
         try:
             provider, name = resolve_model(model)
         except BrainqError as error:
             return fail("model", str(error), "correct the model of your Brain(...)")
-        said = f"{provider.name}:{name}"
+        shown = f"{provider.name}:{name}"
     try:
         check_provider(provider)
     except BrainqError as error:
         what, _, remedy = str(error).partition("; ")
-        return fail("model", f"{said}: {what}", remedy)
-    return ok("model", said)
+        return fail("model", f"{shown}: {what}", remedy)
+    return ok("model", shown)
 
 
 # Whether Redis answers and can hold turns, and whether a broker of its own is there.
@@ -232,11 +232,11 @@ def require_start(settings: Settings, *, redis_url: str | None, writes: Path | N
     if brains is not None:
         models = [model for brain in brains for model in (brain.model, brain.auxiliary_model)]
         found = [*(check_model(model) for model in models if model is not None), *found]
-    said = [*([str(failed)] if failed else []), *_fault_lines(found)]
+    lines = [*([str(failed)] if failed else []), *_fault_lines(found)]
     if isinstance(failed, BrainNotLoaded):
-        raise BrainNotLoaded("\n".join(said), failed.shown_traceback) from failed
-    if said:
-        raise SetupError("\n".join(said)) from failed
+        raise BrainNotLoaded("\n".join(lines), failed.shown_traceback) from failed
+    if lines:
+        raise SetupError("\n".join(lines)) from failed
     assert brains is not None
     return brains
 
@@ -253,7 +253,7 @@ def _service_checks(settings: Settings, redis_url: str | None, writes: Path | No
 
 
 def _fault_lines(found: list[Check]) -> list[str]:
-    """A line for each fault; one that two looks have met is said once."""
+    """A line for each fault; one that two checks have met is shown once."""
     faults: dict[str, str] = {}
     for check in found:
         if check.level == "FAIL":
@@ -300,7 +300,7 @@ _SETTING_OF_SERVICE = {
 }
 
 
-# What has to be there before a worker starts, looked at within seconds and said in a sentence each.
+# What has to be there before a worker starts, checked within seconds, with a sentence for each.
 #
 # The command line looks before it starts workers, `brainq doctor` at any time, and a worker when it starts.
 

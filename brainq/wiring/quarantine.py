@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from brainq.contracts.claim import FinalStepClaim
-from brainq.finalize.backoff import QuarantinedStepError
+from brainq.finalize.steps import QuarantinedStepError
 from brainq.observe.logs import logger
 from brainq.processes.child import FrameLostError
 from brainq.processes.guard import ProcessGuard
@@ -91,11 +91,11 @@ class Quarantine:
         shared = self._processes.join(1, lambda: True, self._beat_s)
         assert shared is not None
         try:
-            said = self._step(shared, claim, limit_s)
+            reply = self._step(shared, claim, limit_s)
         finally:
             self._processes.leave(shared)
-        if "failed" in said:
-            raise QuarantinedStepError(said["failed"], said["text"])
+        if "failed" in reply:
+            raise QuarantinedStepError(reply["failed"], reply["text"])
 
     def close(self) -> None:
         """Kill the children."""
@@ -139,14 +139,14 @@ class Quarantine:
         log.info("turn goes on in quarantine", turn_id=turn_id, pid=child.pid, most_together=shared.size)
         try:
             answer = child.request({"turn": [session_id, turn_id, fence]})
-            while (said := _result_within(answer, self._lease_s)) is None:
+            while (reply := _result_within(answer, self._lease_s)) is None:
                 if not self._may_hold(child, session_id, turn_id):
                     # It holds the turn no more, and does not come back: it hangs.
                     self._processes.retire(shared, STOPPED_ANSWERING)
                     return ProcessDeath(child.name, shared.how, shared.among) if shared.among > 1 else "lost"
         except FrameLostError:
             return ProcessDeath(child.name, shared.how, shared.among)
-        return str(said["did"])
+        return str(reply["did"])
 
     def _waits(self, session_id: str, turn_id: str, fence: int) -> bool:
         """Have the turn's time stand still while it waits for a place; False when it need not wait any more."""

@@ -14,16 +14,15 @@ from typing import Any
 from brainq.brain.loading import load_brains
 from brainq.contracts.claim import FinalStepClaim
 from brainq.finalize.finalizer import TurnFinalizer
-from brainq.observe.log_ids import turn_log_ids
-from brainq.observe.logs import configure_logs, logger
+from brainq.observe.logs import configure_logs, logger, turn_log_ids
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.metrics.export import start_metrics
 from brainq.observe.otel_setup import start_traces
 from brainq.processes.child import FrameLostError, receive_frame, send_frame
 from brainq.settings.deployment import load_settings
 from brainq.turn.coordinator import Coordinator
-from brainq.wiring.coordinator import make_coordinator, warm_up_models
 from brainq.wiring.finalizer import make_finalizer
+from brainq.wiring.machines import make_coordinator, warm_up_models
 from brainq.wiring.wiring import Wiring
 
 log = logger("brainq.turn")
@@ -57,10 +56,10 @@ def main(descriptor: int) -> None:
     sending = threading.Lock()
 
     def answer(asked: dict[str, Any]) -> None:
-        said = _advance_turn(coordinator, asked["turn"]) if "turn" in asked else _run_step(finalizer, asked["step"])
+        reply = _advance_turn(coordinator, asked["turn"]) if "turn" in asked else _run_step(finalizer, asked["step"])
         with sending, contextlib.suppress(OSError):  # that the worker hung up is noticed below
             _flush_metrics(wiring)
-            send_frame(sock, {**said, "id": asked["id"]})
+            send_frame(sock, {**reply, "id": asked["id"]})
 
     try:
         while True:

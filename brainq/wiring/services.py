@@ -1,29 +1,81 @@
-"""What the machines of one process are built from, its webhooks, and whether a failure comes from a service
-that is unavailable.
-"""
+"""What the machines of one process are built from, which brain a turn has, and the webhooks of a deployment."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
+from brainq.brain.brain import Brain
 from brainq.brain.brains import Brains
+from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.webhook import Webhook, parse_webhooks
 from brainq.leases import LeaseRenewer
 from brainq.settings.deployment import Settings
 from brainq.state.connection import is_redis_unavailable
 from brainq.store.engine import is_sql_unavailable
 from brainq.store.repositories.deliveries import AnnouncingApprovals
+from brainq.store.repositories.turn_records import Decisions
+from brainq.store.repositories.turns import Turns
 from brainq.store.store import Store
-from brainq.wiring.people import PeopleServices
 from brainq.wiring.state import RedisState
-from brainq.wiring.turn_brains import TurnBrains
+
+if TYPE_CHECKING:
+    from brainq.wiring.people import PeopleServices  # which reads turns' brains from here
+
+# Which brain a turn has, where its id is all that is known.
+
+CACHED_TURNS = 2048  # a turn keeps its brain for good
+
+
+class TurnBrains:
+    """As SQL has it, which is asked once."""
+
+    def __init__(self, brains: Brains, turns: Turns) -> None:
+        self._brains = brains
+        self._turns = turns
+        self._asked = lru_cache(CACHED_TURNS)(self._ask)
+
+    def name(self, turn_id: str) -> str | None:
+        """None: the default brain's, or nobody knows the turn."""
+        return self._asked(turn_id)
+
+    def of(self, turn_id: str) -> Brain | None:
+        """None for a brain that is not here."""
+        return self._brains.of(self.name(turn_id))
+
+    def redacts(self, turn_id: str) -> bool:
+        """Whether SQL is to keep no content of the turn. What is not known is not kept."""
+        brain = self.of(turn_id)
+        return brain is None or brain.redact_logs
+
+    def _ask(self, turn_id: str) -> str | None:
+        request = self._turns.request(turn_id)
+        return None if request is None else request.brain
+
+
+# Where a turn's decision record is read: in its brain's own store, or in SQL.
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionReader:
+    brains: TurnBrains
+    kept: Decisions
+
+    def get(self, turn_id: str) -> RuntimeDecisionRecord | None:
+        """None where there is none yet. SQL is asked for turns of brains that this process does not have."""
+        brain = self.brains.of(turn_id)
+        if brain is None or brain.decisions is None:
+            return self.kept.get(turn_id)
+        return brain.decisions.get(turn_id) or self.kept.get(turn_id)
+
 
 # Whether an exception comes from a server that cannot be reached, or cannot work just now.
 
 
 def is_unavailable(failure: BaseException) -> bool:
-    """True for trouble with Redis, SQL, the network or the disk: waiting may help. A broker that is away is not told
-    here: its bells are rung again."""
+    """True for trouble with Redis, SQL, the network or the disk: waiting may help. A broker that is away is not
+    meant: its bells are rung again."""
     return is_redis_unavailable(failure) or is_sql_unavailable(failure) or isinstance(failure, OSError)
 
 

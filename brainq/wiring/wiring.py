@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING
 from brainq.brain.brains import BrainsArgument, complete_request, read_brains
 from brainq.contracts.status import Effect
 from brainq.errors import SetupError, Unreachable
+from brainq.finalize.steps import FIRST_STEP
 from brainq.leases import LeaseRenewer, process_name
-from brainq.observe.log_redaction import without_password
+from brainq.observe.logs import without_password
 from brainq.settings.deployment import Settings
 from brainq.state.connection import DISK_REMEDY, UNAVAILABLE_ERRORS, disk_is_full
 from brainq.store.store import Store
-from brainq.wiring.final_steps import FIRST_STEP
 from brainq.wiring.people import PeopleServices, make_people
-from brainq.wiring.services import Services
+from brainq.wiring.services import DecisionReader, Services, TurnBrains
 from brainq.wiring.state import RedisState, make_state
-from brainq.wiring.turn_brains import DecisionReader, TurnBrains
 
 if TYPE_CHECKING:
     from brainq.calls.run import CallRunner
@@ -132,13 +131,13 @@ class Wiring:
 
     @cached_property
     def coordinator(self) -> Coordinator:
-        from brainq.wiring.coordinator import make_coordinator
+        from brainq.wiring.machines import make_coordinator
 
         return make_coordinator(self.parts, self.alone.advance)
 
     @cached_property
     def runner(self) -> CallRunner:
-        from brainq.wiring.runner import make_runner
+        from brainq.wiring.machines import make_runner
 
         return make_runner(self.parts)
 
@@ -162,7 +161,7 @@ class Wiring:
 
     @cached_property
     def sweeper(self) -> Sweeper:
-        from brainq.wiring.sweeper import make_sweeper
+        from brainq.wiring.machines import make_sweeper
 
         return make_sweeper(self.parts, self.coordinator, self.finalizer)
 

@@ -26,7 +26,7 @@ from brainq.processes.pool import FILL_FIRST
 from brainq.turn.coordinator import ANY_LOSSES
 from brainq.wiring import Wiring
 from brainq.wiring import quarantine as alone_module
-from brainq.wiring.coordinator import make_coordinator
+from brainq.wiring.machines import make_coordinator
 from tests.support.pump import Pump
 
 INNOCENTS = 20

@@ -15,7 +15,7 @@ from brainq.brain.brains import Brains
 from brainq.brain.loading import load_brains
 from brainq.cli.output import counted
 from brainq.errors import BrainqError, SetupError
-from brainq.observe.log_redaction import without_password
+from brainq.observe.logs import without_password
 from brainq.observe.otel_setup import NEEDS_EXTRA, captures_content, is_installed, traces_exporter
 from brainq.settings.deployment import Settings
 from brainq.tools.mcp.catalogue import find_drift, read_catalogue

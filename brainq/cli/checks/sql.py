@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 from brainq.contracts.webhook import parse_webhooks
-from brainq.observe.log_redaction import without_password
+from brainq.observe.logs import without_password
 from brainq.settings.deployment import Settings
 from brainq.wiring.preflight import Check, fail, ok, warn
 from brainq.wiring.preflight import check_sql as check_answer

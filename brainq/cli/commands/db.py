@@ -21,7 +21,7 @@ def upgrade() -> None:
       BRAINQ_SQL_URL=postgresql://brainq@db/brainq brainq db upgrade
     """
     from brainq.cli.output import note
-    from brainq.observe.log_redaction import without_password
+    from brainq.observe.logs import without_password
     from brainq.settings.deployment import load_settings
     from brainq.store.migrations import HEAD
     from brainq.store.store import Store

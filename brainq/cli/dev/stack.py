@@ -35,7 +35,7 @@ from brainq.devserver.ports import listener_at, require_free_port
 from brainq.devserver.redis_server import open_redis
 from brainq.errors import InvalidInput
 from brainq.models.resolve import describe_provider
-from brainq.observe.log_redaction import without_password
+from brainq.observe.logs import without_password
 from brainq.observe.tracebacks import TRACEBACK_VARIABLE
 from brainq.settings.deployment import Settings, load_settings
 

@@ -10,7 +10,7 @@ from typing import Any
 from brainq.cli.output import STATUS_STYLES, styled
 from brainq.cli.pages.layout import PageTable, fact, key, words
 from brainq.contracts.rows import TokenRow
-from brainq.observe.log_redaction import without_password
+from brainq.observe.logs import without_password
 from brainq.settings.deployment import load_settings
 from brainq.store.engine import require_file
 from brainq.store.store import Store

@@ -62,7 +62,7 @@ class Metric:
 
     @property
     def otel_name(self) -> str:
-        """As OpenTelemetry sends it: without the unit, which is told apart."""
+        """As OpenTelemetry sends it: without the unit, which is a field of its own."""
         bare = self.name.removesuffix(_ENDINGS.get(self.unit, ""))
         return self.otel or bare.replace("_", ".", 1)
 

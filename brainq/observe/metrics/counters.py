@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from brainq.observe.metrics.catalogue import COUNTED, NO_BOUND, Metric
 
-# Counters of a process: counted in memory, flushed as deltas that are told apart by a number.
+# Counters of a process: counted in memory, flushed as deltas that differ by a number.
 
 SUM = "sum"
 
@@ -29,7 +29,7 @@ class Batch:
 
 
 class Counters:
-    """Thread-safe. `process` is new for each: numbers of batches are told apart by it.
+    """Thread-safe. `process` is new for each: it distinguishes numbers of batches.
 
     A batch that was not taken is given again; what is counted meanwhile goes into the next one. A process that is
     killed loses what it counted since its last flush, and nothing is ever counted twice.

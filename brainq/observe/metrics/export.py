@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from brainq.observe import telemetry_names as names
-from brainq.observe.log_redaction import without_password
-from brainq.observe.logs import OutageLog, logger
+from brainq.observe.logs import OutageLog, logger, without_password
 from brainq.observe.metrics.counters import COUNTERS, Series, collect_series
 from brainq.observe.otel_setup import NEEDS_EXTRA, ExporterChoice, is_installed, metrics_exporter, resource_of
 
@@ -102,8 +101,8 @@ class MetricsSender:
         found = self._read()
         if not found:
             return
-        said = self._exporter.export(otlp_data(found, self._resource, self._began_ns, time.time_ns()))
-        if said is not MetricExportResult.SUCCESS:
+        outcome = self._exporter.export(otlp_data(found, self._resource, self._began_ns, time.time_ns()))
+        if outcome is not MetricExportResult.SUCCESS:
             raise ConnectionError("the collector did not take them")
 
 

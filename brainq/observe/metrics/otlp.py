@@ -1,7 +1,7 @@
 """Metrics as OpenTelemetry sends them. Needs the extra `otel`.
 
 They are made of what is counted already: the SDK's own instruments would count it a second time, and have no histogram
-that is read instead of told.
+that is read instead of pushed.
 """
 
 from __future__ import annotations

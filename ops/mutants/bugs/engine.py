@@ -295,7 +295,7 @@ BUGS = (
     ),
     Bug(
         "nobody writes down that a call never started while Redis is away",
-        "brainq/calls/intent_gate.py",
+        "brainq/calls/settle.py",
         "            self.record(claim, NEVER_STARTED, late=False)\n            raise",
         "            raise",
         START,
@@ -309,7 +309,7 @@ BUGS = (
     ),
     Bug(
         "SQL has the arguments while a redacted turn lives",
-        "brainq/calls/intent_gate.py",
+        "brainq/calls/settle.py",
         "args_json=None if self.brain.redact_logs else json.dumps(claim.arguments)",
         "args_json=json.dumps(claim.arguments)",
         START,

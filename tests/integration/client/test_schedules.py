@@ -18,7 +18,7 @@ from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput, ScheduleNotFound, SchedulesFull
 from brainq.models.scripted import says
 from brainq.people.admission import read_foreign
-from brainq.wiring.sweeper import make_schedule_runner
+from brainq.wiring.machines import make_schedule_runner
 from tests.support.pump import Pump
 
 Pumps = Callable[..., Pump]

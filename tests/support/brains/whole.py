@@ -14,7 +14,7 @@ from brainq.contracts.callbacks import TurnEnd, UsageInfo
 from brainq.contracts.evaluation import JudgeCase, Judgement
 from brainq.contracts.model import ModelRequest
 from brainq.models.scripted import ModelReply, says
-from brainq.wiring import final_steps
+from brainq.wiring import finalizer
 from tests.support.brains import diary
 
 PROMPT_ID = "judged"
@@ -89,5 +89,5 @@ def _hold(step: Any) -> None:
 
 
 if os.environ.get("BRAINQ_APP", "").startswith(__name__):  # in its workers alone, not where a test imports it
-    for made in final_steps.steps_of(brain):
+    for made in finalizer.steps_of(brain):
         _hold(type(made))

@@ -8,7 +8,7 @@ import pytest
 
 from brainq.contracts.brain import Memory
 from brainq.finalize.step_order import StepHistory, StepOrder
-from brainq.wiring.final_steps import steps_of
+from brainq.wiring.finalizer import steps_of
 from tests.support.parts import brain_of
 
 

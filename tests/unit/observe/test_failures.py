@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from brainq.observe.log_redaction import redact_log_records, stack_lines
-from brainq.observe.logs import configure_logs, logger
+from brainq.observe.logs import configure_logs, logger, redact_log_records, stack_lines
 
 SECRET = "hunter2"
 

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from brainq.observe.log_ids import current_log_ids, turn_log_ids
-from brainq.observe.logs import configure_library_logs, configure_logs, logger
+from brainq.observe.logs import configure_library_logs, configure_logs, current_log_ids, logger, turn_log_ids
 from brainq.observe.tracing import traceparent_of
 from tests.support.spans import recording
 

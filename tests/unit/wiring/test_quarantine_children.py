@@ -13,7 +13,7 @@ import redis
 
 from brainq.contracts.claim import FinalStepClaim
 from brainq.errors import SetupError
-from brainq.finalize.backoff import QuarantinedStepError
+from brainq.finalize.steps import QuarantinedStepError
 from brainq.processes import child as process_module
 from brainq.processes import parent as parent_module
 from brainq.processes.child import FrameLostError

@@ -1,0 +1,211 @@
+"""Builds the machines of a worker process: what advances turns, what runs calls, and what finds lost work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from brainq.brain.brain import Brain
+from brainq.brain.brains import Brains, live_turn_caps
+from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.run import CallRunner
+from brainq.calls.server_tasks import ServerTaskWatcher
+from brainq.calls.settle import ResultFiles
+from brainq.contracts.memory import MemoryRetriever
+from brainq.contracts.model import TokenUsage
+from brainq.finalize.finalizer import TurnFinalizer
+from brainq.finalize.steps import FIRST_STEP
+from brainq.leases import LeaseRenewer
+from brainq.models.asking.permits import PermitPolicy
+from brainq.models.costs import cost_usd
+from brainq.models.resolve import resolve_model, warm_up
+from brainq.store.store import Store
+from brainq.tools.ranking import ranker_by_name
+from brainq.turn.auxiliary import AuxiliaryWork
+from brainq.turn.begin import TurnStarter
+from brainq.turn.coordinator import Coordinator, CoordinatorRuntime
+from brainq.turn.decide import ThinkingManager
+from brainq.turn.ending import Ender
+from brainq.turn.outage import OutagePolicy
+from brainq.turn.prompt.blob_cache import BlobCache
+from brainq.turn.prompt.tool_selection import SemanticToolSelector
+from brainq.turn.step import StepPipeline
+from brainq.upkeep.rescue import Rescuer
+from brainq.upkeep.schedules import ScheduleRunner
+from brainq.upkeep.sweeper import CapacityKeeper, JudgementDoorbells, ParkExpiry, Sweeper
+from brainq.upkeep.walks import Comparer
+from brainq.wiring.services import Services, approval_webhooks, is_unavailable
+
+# What advances turns.
+
+HOLD_S = 2.0  # a wait for a place among a model's requests that is no longer keeps its thread
+
+
+def make_coordinator(parts: Services, alone: Callable[[str, str, int], str] | None) -> Coordinator:
+    """
+    alone   where turns go on that may be what kills their workers; None: in this very process
+    """
+    state, people = parts.state, parts.people
+    return Coordinator(
+        owner=parts.owner,
+        brains=parts.brains.each(partial(_coordinator_runtime, parts, BlobCache(parts.store.blobs))),
+        turns=state.turns,
+        beats=parts.beats,
+        stops=state.stops,
+        brakes=people.brakes,
+        ender=Ender(
+            turns=state.turns, bounce=people.inputs.bounce, children=people.children, first_final_step=FIRST_STEP
+        ),
+        taking=PermitPolicy(state.rates, HOLD_S),
+        alone=alone,
+        is_away=is_unavailable,
+        patience=OutagePolicy(is_unavailable),
+    )
+
+
+def warm_up_models(brains: Brains) -> None:
+    """Import the price list and the SDKs of the brains' models, which takes up to a second of CPU each.
+
+    For processes that ask models. Raises SetupError and InvalidInput for what is wrong with a model.
+    """
+    cost_usd("openai", "warm-up", TokenUsage(input_tokens=1))
+    for brain in brains:
+        provider, _model = resolve_model(brain.model)
+        warm_up(provider)
+
+
+def _coordinator_runtime(parts: Services, blobs: BlobCache, brain: Brain) -> CoordinatorRuntime:
+    state, store = parts.state, parts.store
+    auxiliary = AuxiliaryWork(brain, state.auxiliary, store.transcripts.archive, cost_usd)
+    thinker = StepPipeline(
+        brain=brain,
+        turns=state.turns,
+        budgets=state.budgets,
+        beginner=TurnStarter(brain, store.messages.log_user, store.turns),
+        auxiliary=auxiliary,
+        approvals=approval_webhooks(parts.settings, store),
+        brakes=parts.people.brakes,
+        price=cost_usd,
+        blobs=blobs,
+        selector=_selector(brain),
+    )
+    return CoordinatorRuntime(brain, thinker, auxiliary, ThinkingManager(brain.thinking))
+
+
+def _selector(brain: Brain) -> SemanticToolSelector | None:
+    selection = brain.selection
+    if selection is None:
+        return None
+    return SemanticToolSelector(selection.max_tools_per_turn, selection.pinned, ranker_by_name(selection.ranking))
+
+
+# What runs calls.
+
+GRACE_SHARE = 0.75  # of a cancelled turn's: a function may use so much of it
+
+
+def make_runner(parts: Services) -> CallRunner:
+    settings, state, people = parts.settings, parts.state, parts.people
+    return CallRunner(
+        owner=parts.owner,
+        brains=parts.brains,
+        calls=state.calls,
+        lanes=state.lanes,
+        intents=parts.store.calls,
+        budgets=state.budgets,
+        beats=parts.beats,
+        executor=BoundedToolExecutor(
+            brain_ref=settings.app,
+            # The rest is for hearing of the cancel, and for recording how the call ended.
+            cancel_grace_s=settings.cancel_grace_s * GRACE_SHARE,
+        ),
+        retriever=partial(_retriever, parts.store),
+        stops=state.stops,
+        holds=state.holds,
+        outside=state.outside,
+        children=people.children,
+        brakes=people.brakes,
+        files=ResultFiles(parts.store.blobs, settings.file_limits),
+        watch=ServerTaskWatcher(
+            tasks=state.server_tasks,
+            brains=parts.brains,
+            beats=LeaseRenewer(
+                settings.beat_s
+            ),  # parked calls take no room: however many wait, calls that run are beaten for
+            lease_s=settings.lease_s,
+            complete=people.outside.complete,
+            fail=people.outside.fail,
+        ),
+    )
+
+
+def _retriever(store: Store, brain: Brain) -> MemoryRetriever | None:
+    memory = brain.memory
+    if memory is None:
+        return None
+    if memory.retriever == "sql":
+        from brainq.store.repositories.knowledge import SqlMemoryRetriever
+
+        return SqlMemoryRetriever(store.memories, memory.scope_of)
+    return memory.retriever
+
+
+# What finds lost work.
+
+
+def make_schedule_runner(parts: Services) -> ScheduleRunner:
+    """Begins scheduled turns by Redis' clock."""
+    from brainq.broker.timetable import next_ms  # Celery, which whoever sweeps has
+
+    state, store, intake = parts.state, parts.store, parts.people.intake
+
+    def now_ms() -> int:
+        seconds, micros = state.redis.time()
+        return seconds * 1000 + micros // 1000
+
+    def runs(turn_id: str) -> bool:
+        row = store.turns.get(turn_id)
+        return row is not None and row.ended_at is None
+
+    return ScheduleRunner(
+        rows=store.schedules,
+        submit=lambda request: intake.submit(request).turn_id,
+        runs=runs,
+        next_ms=next_ms,
+        now_ms=now_ms,
+        is_away=is_unavailable,
+    )
+
+
+def make_sweeper(parts: Services, coordinator: Coordinator, finalizer: TurnFinalizer) -> Sweeper:
+    settings, state, store, people = parts.settings, parts.state, parts.store, parts.people
+    caps, cap = live_turn_caps(parts.brains)
+    capacity = CapacityKeeper(
+        capacity=state.room,
+        threads=lambda: sum(seen.threads for seen in state.workers.alive() if seen.pool == "coordinator"),
+        max_turns=settings.max_live_turns,
+        max_turns_a_tenant=settings.max_live_turns_a_tenant,
+        own=settings.live_turns_of,
+        caps=caps,
+        cap=cap,
+    )
+    return Sweeper(
+        every_s=settings.sweep_s,
+        index=state.index,
+        presence=state.presence,
+        lanes=state.lanes,
+        rescuer=Rescuer(calls=state.calls, intents=store.calls, max_attempts=settings.max_attempts),
+        comparer=Comparer(index=state.index, accepted=store.turns, admission=people.admission),
+        judges=JudgementDoorbells(store.judgements, state.finals),
+        coordinator=coordinator,
+        finalizer=finalizer,
+        turns=state.turns,
+        auxiliary=state.auxiliary,
+        parks=ParkExpiry(calls=state.calls, cancel=state.turns.cancel),
+        children=people.children,
+        inputs=people.inputs,
+        brakes=people.brakes,
+        approvals=people.approval_healer,
+        schedules=make_schedule_runner(parts),
+        capacity=capacity,
+    )
