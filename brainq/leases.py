@@ -1,6 +1,6 @@
 """One beating thread a process for every lease it holds.
 
-A worker that claims something hands its renewal to `Beats.renew`; while the `with` block runs, the lease is
+A worker that claims something hands its renewal to `LeaseRenewer.renew`; while the `with` block runs, the lease is
 renewed every `every_s`. The first answer other than OK is reported to the holder, once."""
 
 from __future__ import annotations

@@ -147,10 +147,10 @@ class Ownership:
 class Coordinator:
     """Advances turns. Holds no state of its own: any process may advance any turn.
 
-    alone   advances turns that lost their worker again and again, each in a process where nothing else runs.
-            None: this is such a process
-    taking     how its model calls take their places where their services are limited
-    patience   how Redis or SQL is waited for while a turn is worked on
+    quarantine   advances turns that lost their worker again and again, each in a process where nothing else runs.
+                 None: this is such a process
+    permits    how its model calls take their permits where their services are limited
+    outages    how Redis or SQL is waited for while a turn is worked on
     """
 
     def __init__(
@@ -163,12 +163,12 @@ class Coordinator:
         stops: StopSignals,
         ender: Ender,
         brakes: Brakes,
-        is_away: Callable[[Exception], bool],
-        taking: PermitPolicy,
-        alone: Callable[[str, str, int], str] | None = None,
-        patience: OutagePolicy = NO_WAITING,
+        is_unavailable: Callable[[Exception], bool],
+        permits: PermitPolicy,
+        quarantine: Callable[[str, str, int], str] | None = None,
+        outages: OutagePolicy = NO_WAITING,
     ) -> None:
-        """`is_away` says of an exception whether it comes from a server that cannot be reached."""
+        """`is_unavailable` says of an exception whether it comes from a server that cannot be reached."""
         self._owner = owner
         self._numbers = itertools.count(1)
         self._brains = brains
@@ -177,11 +177,11 @@ class Coordinator:
         self._beats = beats
         self._stops = stops
         self._ender = ender
-        self._taking = taking
-        self._alone = alone
-        self._is_away = is_away
+        self._permits = permits
+        self._quarantine = quarantine
+        self._is_unavailable = is_unavailable
         self._brakes = brakes
-        self._patience = patience
+        self._outages = outages
 
     def advance(self, session_id: str, turn_id: str, fence: int) -> str:
         """Answer one doorbell. Returns what was done, in a word, for logs and tests."""
@@ -194,12 +194,12 @@ class Coordinator:
             return self._claim_and_advance(session_id, turn_id, fence, owner, ownership)
 
     def _claim_and_advance(self, session_id: str, turn_id: str, fence: int, owner: str, ownership: Ownership) -> str:
-        if self._alone is None:
+        if self._quarantine is None:
             claim = self._turns.claim(session_id, turn_id, fence, owner, ANY_LOSSES)
         else:
             claim = self._turns.claim(session_id, turn_id, fence, owner)
             if isinstance(claim, NoClaim) and claim.why == "suspect":
-                return self._alone(session_id, turn_id, fence)
+                return self._quarantine(session_id, turn_id, fence)
         if isinstance(claim, NoClaim):
             if claim.why == "no_brain":
                 self._missing.say("turn", turn_id, self._brains.names)
@@ -220,7 +220,7 @@ class Coordinator:
         with self._beats.renew(lambda: self._turns.beat(claim), ownership.lose):
             view = self._turns.look(claim)
             work = self._brains.of(view.request.brain)
-            trying = self._patience.for_turn(view)
+            trying = self._outages.for_turn(view)
             if work is None:
                 did = self._end_unserved(claim, view, trying)
                 return self._leave_queue(view, did) if view.stands else did
@@ -241,7 +241,7 @@ class Coordinator:
         step = int(view.stands.rsplit(" ", 2)[-2])  # of its ticket: the session, the turn, the step and what it is for
         if step > view.step or view.step == 0:
             try:
-                self._taking.limits.leave(view.stands)
+                self._permits.limits.leave(view.stands)
             except Exception as failure:  # once it is first it is found that nobody comes
                 log.warning("a line was not left", turn_id=view.request.turn_id, why=type(failure).__name__)
         return did
@@ -250,12 +250,12 @@ class Coordinator:
         self, work: CoordinatorRuntime, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: OutageRetry
     ) -> str:
         try:
-            with replace(self._taking, requester=requester_of(view)).activate():
+            with replace(self._permits, requester=requester_of(view)).activate():
                 return self._act(work, claim, view, ownership, trying)
         except PermitDeferred as later:
             return self._defer(claim, later, trying)
         except Exception as failure:
-            if self._is_away(failure):
+            if self._is_unavailable(failure):
                 raise  # it is waited out: the turn is rung again
             # Nobody would do better: another worker reads the same and raises the same.
             log.error("turn failed in the coordinator", failure=failure, turn_id=claim.turn_id)

@@ -28,9 +28,9 @@ def never_unavailable(failure: Exception) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OutagePolicy:
-    """Makes the `Trying` of one turn.
+    """Makes the `OutageRetry` of one turn.
 
-    is_away   whether a failure says that Redis or SQL cannot be reached, or takes nothing now
+    is_unavailable   whether a failure says that Redis or SQL cannot be reached, or takes nothing now
     """
 
     is_unavailable: Callable[[Exception], bool] = never_unavailable

@@ -85,7 +85,7 @@ class ScheduleRunner:
     runs       whether a turn has not ended yet
     next_ms    the due instant after another one: (timing, zone, start, after)
     now_ms     by Redis' clock
-    is_away    whether a failure is SQL's or Redis' that is away
+    is_unavailable    whether a failure is SQL's or Redis' that is away
     """
 
     rows: ScheduleRows
@@ -93,7 +93,7 @@ class ScheduleRunner:
     runs: Callable[[str], bool]
     next_ms: Callable[[str, str, int, int], int | None]
     now_ms: Callable[[], int]
-    is_away: Callable[[Exception], bool]
+    is_unavailable: Callable[[Exception], bool]
 
     def __post_init__(self) -> None:
         self._done_ms: int | None = None  # when everything that was due had been begun
@@ -164,7 +164,7 @@ class ScheduleRunner:
     def _refusal_note(self, row: ScheduleRow, failure: Exception) -> str:
         """Its brain is gone, its session is busy, too many turns wait, or this version cannot read it: none of that
         may keep another one waiting."""
-        if self.is_away(failure):
+        if self.is_unavailable(failure):
             raise failure
         log.warning("scheduled turn refused", schedule=row.name, why=type(failure).__name__)
         if isinstance(failure, BrainqError):

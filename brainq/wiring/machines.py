@@ -56,10 +56,10 @@ def make_coordinator(parts: Services, alone: Callable[[str, str, int], str] | No
         ender=Ender(
             turns=state.turns, bounce=people.inputs.bounce, children=people.children, first_final_step=FIRST_STEP
         ),
-        taking=PermitPolicy(state.rates, HOLD_S),
-        alone=alone,
-        is_away=is_unavailable,
-        patience=OutagePolicy(is_unavailable),
+        permits=PermitPolicy(state.rates, HOLD_S),
+        quarantine=alone,
+        is_unavailable=is_unavailable,
+        outages=OutagePolicy(is_unavailable),
     )
 
 
@@ -173,7 +173,7 @@ def make_schedule_runner(parts: Services) -> ScheduleRunner:
         runs=runs,
         next_ms=next_ms,
         now_ms=now_ms,
-        is_away=is_unavailable,
+        is_unavailable=is_unavailable,
     )
 
 

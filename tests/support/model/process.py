@@ -171,9 +171,9 @@ class Process:
                 stops=stops,
                 brakes=brakes,
                 ender=ender,
-                taking=PermitPolicy(stand_in(None)),
-                is_away=lambda failure: True,  # what a process raises in a schedule is its death
-                alone=None if alone is None else alone.advance,
+                permits=PermitPolicy(stand_in(None)),
+                is_unavailable=lambda failure: True,  # what a process raises in a schedule is its death
+                quarantine=None if alone is None else alone.advance,
             )
 
         lone = coordinator(f"{owner}-alone", None)

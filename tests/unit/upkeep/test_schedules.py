@@ -79,7 +79,7 @@ class World:
             runs=lambda turn_id: turn_id in self.running,
             next_ms=lambda timing, zone, start, after: start + ((after - start) // HOUR_MS + 1) * HOUR_MS,
             now_ms=lambda: self.now_ms,
-            is_away=lambda failure: isinstance(failure, ConnectionError),
+            is_unavailable=lambda failure: isinstance(failure, ConnectionError),
         )
 
 
