@@ -170,7 +170,7 @@ class Tokens:
         caller = _caller(row)
         if caller is None:
             return None
-        kept_s = self._kept_s if row.left_s is None else min(self._kept_s, row.left_s)
+        kept_s = self._kept_s if row.remaining_s is None else min(self._kept_s, row.remaining_s)
         cached = _CheckedToken(row.secret_hash, caller, looked_up_at + kept_s)
         with self._lock:
             self._checked[token.token_id] = cached

@@ -85,7 +85,7 @@ class CallBeat:
             self._telling, self._number, self._is_told = newest, self._number + 1, False
         if not self._is_told and self._telling is not None:
             # What Redis may have received is published again under the same number.
-            self.calls.tell_progress(self.claim, self._number, self._telling)
+            self.calls.publish_progress(self.claim, self._number, self._telling)
             self._is_told = True
 
 

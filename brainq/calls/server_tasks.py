@@ -209,7 +209,7 @@ class ServerTaskWatcher:
 
     def _publish_progress(self, task: ServerTaskWatch, message: str) -> None:
         with contextlib.suppress(Exception):  # readers miss a word
-            self.tasks.tell(task, message)
+            self.tasks.publish_progress(task, message)
 
     async def _end(self, task: ServerTaskWatch) -> None:
         """Its result is not wanted any more: the server is asked to cancel it, and it is not polled again."""

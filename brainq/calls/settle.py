@@ -125,7 +125,7 @@ class ResultFiles:
 
         Raises what SQL raises where nothing was changed: the call is run again.
         """
-        why = self.limits.why_not(files)
+        why = self.limits.problem_with(files)
         if not why:
             try:
                 self.blobs.keep(claim.session_id, claim.turn_id, files)

@@ -235,7 +235,7 @@ class AsyncTurnHandle:
         try:
             yield follower
         finally:
-            follower.part()
+            follower.close()
 
     async def _next(self, follower: Follower, wait_s: float) -> list[TurnEvent] | NoEvents:
         with translate_unreachable():

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 def child_turns(wiring: Wiring, session_id: str, turn_id: str) -> tuple[StartedTurn, ...]:
     """In the order of its calls. A child's id follows from its call, so it is not stored."""
-    trace = wiring.state.calls.trace(session_id, turn_id) or wiring.store.traces.of(turn_id)
+    trace = wiring.state.calls.trace(session_id, turn_id) or wiring.store.traces.of_turn(turn_id)
     calls = {child_turn_id(turn_id, entry.call_id): entry.call_id for entry in trace}
     rows = {row.turn_id: row for row in wiring.store.turns.rows(list(calls))}
     return tuple(
@@ -185,7 +185,7 @@ class TurnHandle:
 
     def snapshot(self) -> TurnSnapshot | None:
         """The turn as Redis knows it now; None once it has expired there."""
-        return self._wiring.state.snapshots.of(self.session_id, self.turn_id)
+        return self._wiring.state.snapshots.read(self.session_id, self.turn_id)
 
     def explain(self) -> str:
         """What happens next, and why, in one sentence: what it waits for, who has it, how soon what was lost is
@@ -360,7 +360,7 @@ class TurnHandle:
 
     def holds(self) -> tuple[StandingHold, ...]:
         """The holds that stand on the turn, its readiness flag among them."""
-        return self._wiring.state.holds.of(self.session_id, self.turn_id)
+        return self._wiring.state.holds.of_turn(self.session_id, self.turn_id)
 
     def release(self, hold_id: str) -> bool:
         """Release a hold that was placed elsewhere. False when it did not stand."""

@@ -52,7 +52,7 @@ class History:
         live: dict[str, tuple[str, str]] = {}
         if self.redis is not None:
             going_on = [turn.row.turn_id for turn in rows if turn.row.ended_at is None]
-            live = self.redis.snapshots.in_brief(session_id, going_on)
+            live = self.redis.snapshots.read_brief(session_id, going_on)
         return tuple(_history_turn(turn, is_first and turn is oldest, live.get(turn.row.turn_id)) for turn in rows)
 
     def transcript(self, session_id: str, turn_id: str, limit: int, after: int) -> tuple[Message, ...]:
@@ -61,7 +61,7 @@ class History:
         living: tuple[Message, ...] = ()
         if self.redis is not None and not has_ended:
             # First Redis, then SQL: a message that leaves the one is in the other before.
-            living = self.redis.transcripts.said(session_id, turn_id)
+            living = self.redis.transcripts.messages(session_id, turn_id)
             has_ended = self._has_ended(turn_id)
         stored, last = self.store.transcripts.page(turn_id, limit, after)
         if stored is None or (after and not stored and self.store.transcripts.page(turn_id, 1, 0)[0] is None):

@@ -108,7 +108,7 @@ class TurnList:
         """See `Client.turns`."""
         checks.limit(limit)
         place = self._row_of(before, filters.sessions)
-        if filters.is_read or filters.sort != "newest":
+        if filters.needs_content or filters.sort != "newest":
             return tuple(islice(self._ordered(filters, place, limit), limit))
         # First those that have not ended: one that ends in between is met twice, and not missed.
         live = list(self._unended(filters, place, limit)) if filters.has_live else []
@@ -126,7 +126,7 @@ class TurnList:
         rows = self.store.turn_lists.sessions(theirs, begins, place, checks.limit(limit))
         turns = [turn for _, turn in self._with_state([row for row, _ in rows])]
         ids = [row.turn.session_id for row, _ in rows]
-        states = self.live_turns.sessions(ids) if self.live_turns is not None else [None] * len(ids)
+        states = self.live_turns.read_sessions(ids) if self.live_turns is not None else [None] * len(ids)
         return tuple(
             ListedSession(
                 session_id=turn.session_id,
@@ -143,19 +143,19 @@ class TurnList:
     def _row_of(self, before: str | None, sessions: Sequence[str] | None) -> int | None:
         if before is None:
             return None
-        row = self.store.turn_lists.place(check_turn_id("after", before), sessions)
+        row = self.store.turn_lists.row_number(check_turn_id("after", before), sessions)
         if row is None:
             raise InvalidInput("after", f"there is no turn {before!r}, or no more; begin with the first page")
         return row
 
     def _ordered(self, filters: TurnFilter, place: int | None, limit: int) -> Iterator[ListedTurn]:
         """In an order of its own, or those that a search finds."""
-        at_once = max(limit, REDIS_BATCH) if filters.is_read or filters.is_redis_asked else limit
+        at_once = max(limit, REDIS_BATCH) if filters.needs_content or filters.needs_redis else limit
         while True:
             rows = self.store.turn_lists.ordered(filters, place, at_once)
             wanted = rows
-            if filters.is_read:
-                matching = self.store.turn_lists.said([row.turn.row for row in rows], filters)
+            if filters.needs_content:
+                matching = self.store.turn_lists.rows_with_text([row.turn.row for row in rows], filters)
                 wanted = [row for row in rows if row.turn.row in matching]
             for row, turn in self._with_state(wanted):
                 if row.turn.ended_at is not None or filters.fits(turn):
@@ -166,7 +166,7 @@ class TurnList:
 
     def _unended(self, filters: TurnFilter, place: int | None, limit: int) -> Iterator[tuple[ListRow, ListedTurn]]:
         """The newest that have not ended and that are wanted, by what Redis says of them."""
-        left, at_once = limit, max(limit, REDIS_BATCH) if filters.is_redis_asked else limit
+        left, at_once = limit, max(limit, REDIS_BATCH) if filters.needs_redis else limit
         while left:
             rows = self.store.turn_lists.unended(filters, place, at_once)
             for row, turn in self._with_state(rows):
@@ -182,7 +182,7 @@ class TurnList:
         unended = [row.turn for row in rows if row.turn.ended_at is None]
         snapshots: dict[str, LiveTurn | None] = {}
         if self.live_turns is not None:
-            states = self.live_turns.of([(turn.session_id, turn.turn_id) for turn in unended])
+            states = self.live_turns.read_turns([(turn.session_id, turn.turn_id) for turn in unended])
             snapshots = {turn.turn_id: now for turn, now in zip(unended, states, strict=True)}
         why = "accepted; " + ("Redis does not know it" if self.live_turns is not None else "Redis is away")
         listed: list[tuple[ListRow, ListedTurn]] = []

@@ -28,12 +28,12 @@ def read_timeline(store: Store, state: RedisState | None, row: TurnRow, events: 
         timeline = timeline_from_sql(
             row,
             store.turn_lists.steps_of(turn_id),
-            store.traces.of(turn_id),
-            store.spends.of(turn_id),
-            store.approvals.of(turn_id),
-            store.inputs.of(turn_id),
+            store.traces.of_turn(turn_id),
+            store.spends.of_turn(turn_id),
+            store.approvals.of_turn(turn_id),
+            store.inputs.of_turn(turn_id),
         )
-    bars = (*timeline.bars, *finalizer_bars(row, timeline, store.steps.of(turn_id)))
+    bars = (*timeline.bars, *finalizer_bars(row, timeline, store.steps.of_turn(turn_id)))
     of_turn = {"turn_id": turn_id, "session_id": row.session_id, "bars": bars}
     return TurnTimeline.model_validate({**dict(timeline), **of_turn})
 

@@ -99,8 +99,8 @@ def first_problem(
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, InvalidInput):
         return InvalidInput(where if where.startswith(cause.field) else cause.field, cause.problem)
-    said = str(first["msg"]).removeprefix("Value error, ")
-    return InvalidInput(where, _PROBLEM_TEXTS.get(first["type"]) or _PYDANTIC_SUBJECT.sub("it should", said))
+    message = str(first["msg"]).removeprefix("Value error, ")
+    return InvalidInput(where, _PROBLEM_TEXTS.get(first["type"]) or _PYDANTIC_SUBJECT.sub("it should", message))
 
 
 def field_path(loc: Sequence[object], given: object, *, under: str = "", is_missing: bool = False) -> str:

@@ -35,7 +35,7 @@ class TurnInfo:
     turn_number: int = 1
 
     @classmethod
-    def of(cls, request: TurnRequest, turn_number: int) -> TurnInfo:
+    def from_request(cls, request: TurnRequest, turn_number: int) -> TurnInfo:
         """What a request says of its turn."""
         return cls(
             turn_id=request.turn_id,

@@ -44,7 +44,7 @@ class TurnClaim:
     owner: str
     fence: int
     now_ms: int
-    seen: object = field(default=None, compare=False, repr=False)
+    reads: object = field(default=None, compare=False, repr=False)
     lost: bool = False
     under_way: RunningAttempt = field(default_factory=RunningAttempt, compare=False, repr=False)
 
@@ -73,7 +73,7 @@ class StepStart:
     """What an attempt at a step is begun with.
 
     estimate    tokens of its input, as they are compared with the bill later
-    most_tokens, most_usd   what the step is thought to take at most, its reply included where that is bounded
+    most_tokens, max_usd   what the step is thought to take at most, its reply included where that is bounded
     shown       names of the tools chosen for this turn; the first choice stands
     drained     so many of the mailbox's oldest inputs are consumed by this step
     inputs      the messages they become in the history
@@ -86,7 +86,7 @@ class StepStart:
 
     estimate: int
     most_tokens: int
-    most_usd: float | None
+    max_usd: float | None
     shown: tuple[str, ...] = ()
     drained: int = 0
     inputs: tuple[Message, ...] = ()
@@ -97,7 +97,7 @@ class StepStart:
     under_way: tuple[Spend, ...] = ()
 
     @property
-    def again(self) -> StepStart:
+    def for_retry(self) -> StepStart:
         """Another attempt at it: what the first one brought is there."""
         return replace(self, drained=0, inputs=(), readiness="", turn=None)
 
@@ -185,8 +185,8 @@ NoCallClaim = NoClaim[TraceStatus | Literal["gone", "stale", "unserved", "closed
 class FinalStepClaim:
     """The right to run one finalizer step once. `tries` counts from 1; `revision` counts changes of the text;
     `sent` says that the result went out before; `lost` counts the workers that took the step before and told no end
-    of it. `seen` is what was read of the turn with the claim; `Finals.look` makes the turn of it. `said` likewise, for
-    `Finals.details_of`. `brain` is the one that the turn names; "": the default. `waited_ms`: from its doorbell to the
+    of it. `replies` are what was read of the turn with the claim; `look` makes the turn of it. `details` likewise, for
+    `details_of`. `brain` is the one that the turn names; "": the default. `waited_ms`: from its doorbell to the
     claim.
 
     base      the chain's own step, where this one goes ahead of it; "": this one is it
@@ -202,8 +202,8 @@ class FinalStepClaim:
     revision: int = 0
     sent: bool = False
     lost: int = 0
-    seen: list[Any] = field(default_factory=list[Any], compare=False, repr=False)
-    said: list[Any] = field(default_factory=list[Any], compare=False, repr=False)
+    replies: list[Any] = field(default_factory=list[Any], compare=False, repr=False)
+    details: list[Any] = field(default_factory=list[Any], compare=False, repr=False)
     brain: str = ""
     waited_ms: int = 0
     base: str = ""
@@ -238,7 +238,7 @@ class CallRef:
         return f"{self.session_id} {self.turn_id} {self.call_id}"
 
     @classmethod
-    def of_holder(cls, holder: str) -> CallRef:
+    def from_holder(cls, holder: str) -> CallRef:
         session_id, turn_id, call_id = holder.split(" ")
         return cls(session_id, turn_id, call_id)
 

@@ -43,7 +43,7 @@ class Conversation:
 
     def of_turn(self, turn_id: str) -> tuple[Message, ...]:
         """The messages of one turn."""
-        return tuple(said for said in self.messages[self.begin_of(turn_id) :] if said.turn == turn_id)
+        return tuple(message for message in self.messages[self.begin_of(turn_id) :] if message.turn == turn_id)
 
     def plus(self, messages: Sequence[Message], sizes: Sequence[int]) -> Conversation:
         """With these behind."""
@@ -149,16 +149,16 @@ def newest_within_limits(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 def opening_messages(greeting: str | None, history: Sequence[Message]) -> list[Message]:
     """The messages that the session's history begins with. Each of the user's begins an earlier turn."""
-    said = [Message(role="assistant", content=greeting)] if greeting else list(history)
-    if not said:
+    messages = [Message(role="assistant", content=greeting)] if greeting else list(history)
+    if not messages:
         return []
     kind = "greeting" if greeting else "history"
-    if said[0].role != "user":
+    if messages[0].role != "user":
         # An answer to nobody: services and templates want a user's message before each of the assistant's.
-        said.insert(0, Message(role="user", content=OPENING_PLACEHOLDER, extra={"note": "greeting"}))
+        messages.insert(0, Message(role="user", content=OPENING_PLACEHOLDER, extra={"note": "greeting"}))
     opened: list[Message] = []
     number = 0
-    for before, message in zip([None, *said], said, strict=False):
+    for before, message in zip([None, *messages], messages, strict=False):
         number += message.role == "user" and (before is None or before.role != "user")
         turn = f"{EARLIER_TURN_PREFIX}{kind}" if greeting else f"{EARLIER_TURN_PREFIX}{kind}-{number}"
         opened.append(message.model_copy(update={"turn": turn}))

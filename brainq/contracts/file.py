@@ -77,7 +77,7 @@ class File:
         return cls(data, media_type, name or Path(path).name)
 
     @classmethod
-    def of_text(cls, field: str, data: object, *, media_type: str = "", name: str = "") -> Self:
+    def from_base64(cls, field: str, data: object, *, media_type: str = "", name: str = "") -> Self:
         """Of base64, or of a `data:` URL, as JSON carries files. Raises InvalidInput naming `field`."""
         if not isinstance(data, str):
             raise InvalidInput(field, "send the bytes as base64 text, or as a data: URL")
@@ -123,7 +123,7 @@ class FileLimits:
         """The same, and no more than `size` bytes together."""
         return FileLimits(min(self.one, size), min(self.message, size))
 
-    def why_not(self, files: Sequence[File]) -> str:
+    def problem_with(self, files: Sequence[File]) -> str:
         """Why these cannot come with one message; empty where they can."""
         if len(files) > MAX_FILES:
             return f"they are {len(files)}; send at most {MAX_FILES} with a message"
@@ -172,7 +172,7 @@ def _read_file(field: str, given: object) -> File:
             raise InvalidInput(f"{field}.{name}", "it must be a text")
     if isinstance(item.get("data"), bytes):
         return File(item["data"], item.get("media_type", ""), item.get("name", ""))
-    return File.of_text(
+    return File.from_base64(
         f"{field}.data", item.get("data"), media_type=item.get("media_type", ""), name=item.get("name", "")
     )
 
@@ -188,19 +188,19 @@ def _safe_name(name: object) -> str:
 def _checked_type(given: object, data: bytes, name: str) -> str:
     if not isinstance(given, str):
         raise InvalidInput("media_type", "it must be a text, such as `image/png`")
-    said = given.split(";")[0].strip().lower()
-    said = _MEDIA_TYPE_ALIASES.get(said, said)
+    media_type = given.split(";")[0].strip().lower()
+    media_type = _MEDIA_TYPE_ALIASES.get(media_type, media_type)
     found = _sniffed_type(data)
-    if not said or said == _UNKNOWN_MEDIA_TYPE:
+    if not media_type or media_type == _UNKNOWN_MEDIA_TYPE:
         return found or _guessed_type(data, name)
-    if not _MEDIA_TYPE.fullmatch(said) or len(said) > 127:
+    if not _MEDIA_TYPE.fullmatch(media_type) or len(media_type) > 127:
         raise InvalidInput(
             "media_type", f"{given[:60]!r} is no media type; use one such as `image/png`, or leave it out"
         )
-    if found != said and (found or said in _SNIFFED_MEDIA_TYPES):
+    if found != media_type and (found or media_type in _SNIFFED_MEDIA_TYPES):
         what = f"are {found}" if found else "are not"
-        raise InvalidInput("media_type", f"it says {said}, and the bytes {what}; leave it out, or send that file")
-    return said
+        raise InvalidInput("media_type", f"it says {media_type}, and the bytes {what}; leave it out, or send that file")
+    return media_type
 
 
 _SNIFFED_MEDIA_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")
@@ -246,10 +246,10 @@ def extract_files(fields: Mapping[str, Any], limits: FileLimits) -> tuple[dict[s
     files = check_files("attachments", parted.pop("attachments", None), limits)
     if files:
         parted["attachments"] = _attachments(files)
-    told = parted.get(HISTORY_FIELD)
-    if isinstance(told, list | tuple):
+    history = parted.get(HISTORY_FIELD)
+    if isinstance(history, list | tuple):
         messages: list[object] = []
-        for at, message in enumerate(cast("Sequence[object]", told)):
+        for at, message in enumerate(cast("Sequence[object]", history)):
             message, brought = _extract_message_files(f"{HISTORY_FIELD}[{at}].attachments", message, limits)
             messages.append(message)
             files = (*files, *brought)
@@ -265,7 +265,7 @@ def extract_files(fields: Mapping[str, Any], limits: FileLimits) -> tuple[dict[s
 def check_files(field: str, given: object, limits: FileLimits) -> tuple[File, ...]:
     """The files of one message. Raises InvalidInput naming what is wrong, or over the limits."""
     files = read_files(field, given)
-    if why := limits.why_not(files):
+    if why := limits.problem_with(files):
         raise InvalidInput(field, why)
     return files
 
@@ -277,9 +277,9 @@ def _extract_message_files(field: str, message: object, limits: FileLimits) -> t
         return message, ()
     if not isinstance(message, Mapping):
         return message, ()
-    said = cast("Mapping[str, Any]", message)
-    files = check_files(field, said.get("attachments"), limits)
-    return ({**said, "attachments": _attachments(files)} if files else message), files
+    fields = cast("Mapping[str, Any]", message)
+    files = check_files(field, fields.get("attachments"), limits)
+    return ({**fields, "attachments": _attachments(files)} if files else message), files
 
 
 def _attachments(files: Sequence[File]) -> tuple[Attachment, ...]:

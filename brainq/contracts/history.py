@@ -210,7 +210,7 @@ class TurnFilter:
     prompt_tags: tuple[str, ...] = ()
 
     @property
-    def is_read(self) -> bool:
+    def needs_content(self) -> bool:
         """Whether what turns say has to be read: SQL alone finds too many."""
         return bool(self.search or self.metadata or self.prompt_tags)
 
@@ -231,7 +231,7 @@ class TurnFilter:
         return self.state in (None, "ended", "rejected")
 
     @property
-    def is_redis_asked(self) -> bool:
+    def needs_redis(self) -> bool:
         """Whether only Redis knows which of the turns that have not ended are among them."""
         return self.state in LIVE_TURN_STATES or self.failing or self.min_cost_usd is not None
 

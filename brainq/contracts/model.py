@@ -81,7 +81,7 @@ class Spend(Wire):
     estimated: bool = False
 
     @classmethod
-    def of(cls, kind: SpendKind, step: int, model: str, usage: TokenUsage, cost_usd: float | None) -> Spend:
+    def from_usage(cls, kind: SpendKind, step: int, model: str, usage: TokenUsage, cost_usd: float | None) -> Spend:
         return cls(
             kind=kind,
             step=step,
@@ -152,9 +152,9 @@ _FINISH_KINDS = {
 }
 
 
-def standard_finish_reason(said: object) -> str:
+def standard_finish_reason(reason: object) -> str:
     """Our word for a service's finish reason; an unknown one as it is, in lower case."""
-    word = str(said or "").lower()
+    word = str(reason or "").lower()
     return _STANDARD_FINISH_REASONS.get(word, word)
 
 

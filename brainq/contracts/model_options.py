@@ -91,7 +91,7 @@ class TurnOptions(Wire):
             raise InvalidInput("options.tool_choice", f"it is empty; use {', '.join(TOOL_CHOICES)} or a tool's name")
         return value
 
-    def said(self) -> dict[str, Any]:
+    def explicit(self) -> dict[str, Any]:
         """The fields that say something."""
         # Asked at every step: pydantic's own iteration takes eight times as long.
         return {name: value for name, value in self.__dict__.items() if value is not None}
@@ -146,18 +146,18 @@ class ModelOptions(TurnOptions):
     def over(self, below: ModelOptions) -> ModelOptions:
         """What is said here, and where nothing is, what is said `below`. Headers, and the parameters of the body, are
         merged one by one."""
-        said = self.said()
-        if not said:
+        fields = self.explicit()
+        if not fields:
             return below
-        for name in CODE_ONLY & said.keys():
-            said[name] = {**(getattr(below, name) or {}), **said[name]}
-        return below.model_copy(update=said)
+        for name in CODE_ONLY & fields.keys():
+            fields[name] = {**(getattr(below, name) or {}), **fields[name]}
+        return below.model_copy(update=fields)
 
 
 def as_model_options(turn: TurnOptions) -> ModelOptions:
     """What a turn said, as options that can stand over others."""
-    said = turn.said()
-    return ModelOptions.model_construct(**said) if said else NO_OPTIONS
+    fields = turn.explicit()
+    return ModelOptions.model_construct(**fields) if fields else NO_OPTIONS
 
 
 NO_OPTIONS = ModelOptions()

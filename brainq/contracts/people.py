@@ -201,12 +201,14 @@ class Brake(Wire):
     reason: str
     on_timeout: HoldPolicy
     timeout_s: float
-    left_s: float
+    remaining_s: float
 
     @property
     def hold(self) -> HoldSpec:
         """The brake as a hold with the time that is left."""
-        return HoldSpec(id=self.id, reason=self.reason, timeout_s=max(0.0, self.left_s), on_timeout=self.on_timeout)
+        return HoldSpec(
+            id=self.id, reason=self.reason, timeout_s=max(0.0, self.remaining_s), on_timeout=self.on_timeout
+        )
 
 
 class RestoredState(Wire):

@@ -35,7 +35,7 @@ class RateWait:
     most: int = 0
     is_late: bool = False
 
-    def told(self, model: str) -> str:
+    def describe(self, model: str) -> str:
         """For people, such as `openai:gpt-5: 60 requests a minute`."""
         match self.what:
             case "requests" | "tokens":
@@ -74,7 +74,7 @@ class RateRules:
 
     by_name: tuple[tuple[str, Rate | None], ...] = ()
 
-    def of(self, model: str) -> Rate | Literal["unknown"] | None:
+    def for_model(self, model: str) -> Rate | Literal["unknown"] | None:
         """The limits of `provider:model`: None where it is to be held to none, `unknown` where nothing is set."""
         fitting = [(len(name), rate) for name, rate in self.by_name if fnmatchcase(model, name)]
         return max(fitting, key=lambda each: each[0])[1] if fitting else "unknown"

@@ -281,7 +281,7 @@ class TokenRow:
     secret_hash: str = field(repr=False)
 
     @property
-    def left_s(self) -> float | None:
+    def remaining_s(self) -> float | None:
         """Until it expires, from `read_at`; None: for ever."""
         return None if self.expires_at is None else (self.expires_at - self.read_at).total_seconds()
 
@@ -295,4 +295,4 @@ class TokenRow:
         """As it was at `read_at`."""
         if self.revoked_at is not None:
             return "revoked"
-        return "expired" if self.left_s is not None and self.left_s <= 0 else "live"
+        return "expired" if self.remaining_s is not None and self.remaining_s <= 0 else "live"

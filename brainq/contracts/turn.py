@@ -205,11 +205,11 @@ class TurnRequest(Wire):
 
     @model_validator(mode="before")
     @classmethod
-    def _says_something(cls, given: Any) -> Any:
+    def _check_not_empty(cls, given: Any) -> Any:
         if isinstance(given, dict):
             fields = cast("dict[str, object]", given)
-            said = fields.get("user_message")
-            if isinstance(said, str) and not said.strip() and not fields.get("attachments"):
+            text = fields.get("user_message")
+            if isinstance(text, str) and not text.strip() and not fields.get("attachments"):
                 raise InvalidInput("user_message", "it is empty, and a turn answers what was said; send a text")
         return given
 
@@ -222,7 +222,7 @@ class TurnRequest(Wire):
     @classmethod
     def _of_a_turn(cls, value: object) -> object:
         # What was made for a brain may be more than a turn can bring.
-        return value.said() if isinstance(value, TurnOptions) else value
+        return value.explicit() if isinstance(value, TurnOptions) else value
 
     @field_validator("turn_id")
     @classmethod
@@ -258,7 +258,7 @@ class TurnRequest(Wire):
         return self.request_key or self.turn_id
 
     @property
-    def said(self) -> str:
+    def message_with_files(self) -> str:
         """The user's message for people, with its files by name."""
         return with_attachment_labels(self.user_message, self.attachments)
 

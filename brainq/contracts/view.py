@@ -40,7 +40,7 @@ class QueuePosition(Wire):
     is_paused: bool = False
     paused_ms: int = 0
     paused_why: str = ""
-    in_line: int | None = None
+    ahead_for_capacity: int | None = None
     full: Literal["", "fleet", "tenant"] = ""
     brain: str = ""
     brain_live: int = 0
@@ -175,12 +175,12 @@ class TurnView:
     inputs: tuple[TurnInput, ...] = ()
     compacted: bool = False
     flag: str = ""
-    died_alone: int = 0
+    quarantine_deaths: int = 0
     died_how: str = ""
     rung_at_ms: int = 0
     parked_ms: int = 0
     max_wait_ms: int | None = None
-    stands: str = ""
+    queue_position: str = ""
     hooks_due: tuple[str, ...] = ()
 
     @property
@@ -188,14 +188,16 @@ class TurnView:
         return self.deadline_ms - self.now_ms
 
     @property
-    def own(self) -> tuple[Message, ...]:
+    def own_messages(self) -> tuple[Message, ...]:
         """The messages of this turn."""
         return self.history.of_turn(self.request.turn_id)
 
     @property
     def failed_calls(self) -> int:
         """Calls of the last step that did not succeed."""
-        return sum(message.is_error for message in self.own if message.role == "tool" and message.step == self.step)
+        return sum(
+            message.is_error for message in self.own_messages if message.role == "tool" and message.step == self.step
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,5 +253,5 @@ class TurnDetails:
     messages: tuple[Message, ...] = ()
     trace: tuple[ToolTraceEntry, ...] = ()
     receipts: Mapping[str, str] = field(default_factory=dict[str, str])
-    asks: Mapping[str, ApprovalStatus] = field(default_factory=dict[str, ApprovalStatus])
+    approvals: Mapping[str, ApprovalStatus] = field(default_factory=dict[str, ApprovalStatus])
     outside: Mapping[str, str] = field(default_factory=dict[str, str])

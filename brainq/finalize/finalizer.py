@@ -224,7 +224,7 @@ class TurnFinalizer:
         for name in order.behind(claim.step):
             step = order.get(name)
             assert step is not None
-            self._run(step, self._context(replace(claim, step=name, tries=1, lost=0, seen=[], said=[])))
+            self._run(step, self._context(replace(claim, step=name, tries=1, lost=0, replies=[], details=[])))
             if name == RESULT:
                 return
 
@@ -314,7 +314,7 @@ class TurnFinalizer:
         seen = WorkFailure.STEP_FAILED, error_type
         if dead:
             if claim.step in LATE_FAILURE_WARNINGS:
-                self._chain.warn_later(claim.session_id, claim.turn_id, LATE_FAILURE_WARNINGS[claim.step], stands=True)
+                self._chain.warn_later(claim.session_id, claim.turn_id, LATE_FAILURE_WARNINGS[claim.step], applies=True)
             did, following = self._go_on(claim, until)
             return WorkOutcome(did, *seen), following
         did, following = self._wait(claim, f"{claim.step}: {error_type}", until)

@@ -59,8 +59,8 @@ class RerunChain:
         kept = None if self.recall.is_redacted(result.turn_id) else self.recall.result(result.turn_id)
         return self.live.publish(kept or result)
 
-    def warn_later(self, session_id: str, turn_id: str, warning: str, *, stands: bool) -> None:
-        self.live.warn_later(session_id, turn_id, warning, stands=stands)
+    def warn_later(self, session_id: str, turn_id: str, warning: str, *, applies: bool) -> None:
+        self.live.warn_later(session_id, turn_id, warning, applies=applies)
 
     def set_text(self, session_id: str, turn_id: str, text: str) -> None:
         # Writing to a turn that Redis has let go would leave a key without a lifetime behind.
@@ -156,7 +156,7 @@ class StepRerunner:
         brain that is not here.
         """
         order = self._work(turn_id).order
-        dead = [f"{JUDGE_PREFIX}{row.judge}" for row in self.judgements.of(turn_id) if row.state == "dead"]
+        dead = [f"{JUDGE_PREFIX}{row.judge}" for row in self.judgements.of_turn(turn_id) if row.state == "dead"]
         rows = {row.step: row for row in self.steps(turn_id)}
         if name is None:
             failed = [row.step for row in rows.values() if row.state == "dead"]
@@ -213,7 +213,7 @@ class StepRerunner:
             return Retried(name, "failed", " ".join(error.split()))
         self.records.note_done(claim)
         if name in LATE_FAILURE_WARNINGS:
-            self.chain.warn_later(session_id, turn_id, LATE_FAILURE_WARNINGS[name], stands=False)
+            self.chain.warn_later(session_id, turn_id, LATE_FAILURE_WARNINGS[name], applies=False)
         return Retried(name, "done")
 
     def _judge(self, session_id: str, turn_id: str, name: str) -> Retried:
@@ -222,7 +222,7 @@ class StepRerunner:
         word = self.judges.run(session_id, turn_id, judge)
         if word in ("judged", "dropped"):  # dropped: a worker was at it before the second line above
             return Retried(name, "done" if word == "judged" else "taken")
-        row = next(row for row in self.judgements.of(turn_id) if row.judge == judge)
+        row = next(row for row in self.judgements.of_turn(turn_id) if row.judge == judge)
         return Retried(name, "failed", " ".join((row.error or word).split()))
 
     def _work(self, turn_id: str) -> FinalizerRuntime:
@@ -237,7 +237,7 @@ class StepRerunner:
         return work
 
     def _require_dead_judgement(self, turn_id: str, name: str) -> None:
-        rows = {f"{JUDGE_PREFIX}{row.judge}": row.state for row in self.judgements.of(turn_id)}
+        rows = {f"{JUDGE_PREFIX}{row.judge}": row.state for row in self.judgements.of_turn(turn_id)}
         if name not in rows:
             known = ", ".join(sorted(rows)) or "none: its prompt names no judges, or it has no answer"
             raise InvalidInput("STEP", f"the turn has no {name!r}; its judgements are {known}")

@@ -243,7 +243,7 @@ def log_entries(request: TurnRequest, text: str, *, begun: bool) -> tuple[str, s
     nothing."""
     match request.kind:
         case "chat":
-            return "" if begun else request.said, text
+            return "" if begun else request.message_with_files, text
         case "review":
             return REVIEW_PLACEHOLDER, text
         case "compact":

@@ -234,4 +234,4 @@ def _ignore(word: str) -> None:
 def _reported_spend(judgement: Judgement) -> tuple[Spend, ...]:
     """What a judge of the brain's own says it used; the price is unknown."""
     used = TokenUsage(input_tokens=judgement.input_tokens or 0, output_tokens=judgement.output_tokens or 0)
-    return (Spend.of("judge", 0, judgement.model or "", used, None),) if used.total else ()
+    return (Spend.from_usage("judge", 0, judgement.model or "", used, None),) if used.total else ()

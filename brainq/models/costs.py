@@ -97,7 +97,7 @@ def reply_spend(kind: SpendKind, step: int, provider: Provider, model: str, repl
     """What a reply used, by the name and the price of the model that gave it."""
     by = reply.answered_by
     name, model = (provider.name, model) if by is None else (by.provider, by.model)
-    return Spend.of(kind, step, model, reply.usage, price(name, model, reply.usage))
+    return Spend.from_usage(kind, step, model, reply.usage, price(name, model, reply.usage))
 
 
 def worst_cost_usd(provider: Provider, model: str, usage: TokenUsage, price: Price) -> float | None:
@@ -118,7 +118,9 @@ def first_model(provider: Provider, model: str) -> tuple[str, str]:
 
 def lost_spends(kind: SpendKind, step: int, lost: Sequence[LostRequest], price: Price) -> tuple[Spend, ...]:
     """What requests that broke off are charged as, each by the name and the price of the model it went to."""
-    return tuple(Spend.of(kind, step, one.model, one.usage, price(one.provider, one.model, one.usage)) for one in lost)
+    return tuple(
+        Spend.from_usage(kind, step, one.model, one.usage, price(one.provider, one.model, one.usage)) for one in lost
+    )
 
 
 def call_spends(kind: SpendKind, calls: Sequence[AuxiliaryCall], price: Price, step: int = 0) -> tuple[Spend, ...]:

@@ -120,18 +120,18 @@ def collect_facts(
         request=store.turns.request(turn_id),
         snapshot=snapshot,
         result=result,
-        steps=store.steps.of(turn_id),
-        intents=store.calls.of(turn_id),
+        steps=store.steps.of_turn(turn_id),
+        intents=store.calls.of_turn(turn_id),
         calls=history.calls(row.session_id, turn_id, MAX_LISTED, None),
-        spends=store.spends.of(turn_id) or list(result.spends if result else ()),
-        judgements=store.judgements.of(turn_id),
+        spends=store.spends.of_turn(turn_id) or list(result.spends if result else ()),
+        judgements=store.judgements.of_turn(turn_id),
         memories=store.memories.of_turn(turn_id),
         observations=store.observations.of_turn(turn_id),
-        approvals=store.approvals.of(turn_id) if handle is None else list(handle.approvals()),
+        approvals=store.approvals.of_turn(turn_id) if handle is None else list(handle.approvals()),
         holds=_holds(handle, snapshot),
         inputs=[
             (sent, sent.receipt if handle is None else handle.receipt(sent.client_message_id))
-            for sent in store.inputs.of(turn_id)
+            for sent in store.inputs.of_turn(turn_id)
         ],
         messages=messages,
         no_messages=no_messages,

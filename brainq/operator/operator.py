@@ -166,7 +166,7 @@ class Operator:
         prefixes = None if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes)
         place = None
         if after is not None:
-            place = self._store.approvals.place(*split_call_id(checks.approval(after)), prefixes)
+            place = self._store.approvals.row_number(*split_call_id(checks.approval(after)), prefixes)
             if place is None:
                 raise InvalidInput("after", f"there is no approval {after!r}; begin with the first page")
         rows = self._store.approvals.list(session, checks.approval_state(state), checks.limit(limit), place, prefixes)

@@ -153,7 +153,7 @@ class Admission:
         if self.wrote is not None and self.wrote(request.turn_id):
             self.end_as_lost(request, LOST_AFTER_WRITE)
         else:
-            sent = () if self.inputs is None else self.inputs.of(request.turn_id)
+            sent = () if self.inputs is None else self.inputs.of_turn(request.turn_id)
             read = [row.item for row in sent if row.state in ("accepted", "consumed")]
             self.queue(*self._as_released(request, read))
 

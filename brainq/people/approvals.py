@@ -128,7 +128,7 @@ class ApprovalDesk:
 
     def of_turn(self, turn_id: str) -> tuple[Approval, ...]:
         """A turn's approvals, in the order they were asked for."""
-        joined = self._reconciled(self.rows.of(turn_id), again=True)
+        joined = self._reconciled(self.rows.of_turn(turn_id), again=True)
         return tuple(approval for approval in joined if approval is not None)
 
     def get(self, approval_id: str) -> Approval:
@@ -239,7 +239,7 @@ class ApprovalDesk:
         return row
 
     def _place(self, approval_id: str, sessions: Sequence[str] | None) -> int:
-        place = self.rows.place(*split_call_id(approval_id), sessions)
+        place = self.rows.row_number(*split_call_id(approval_id), sessions)
         if place is None:
             raise InvalidInput("before", f"there is no approval {approval_id!r}, or no more; begin with the first page")
         return place

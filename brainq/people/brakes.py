@@ -36,7 +36,7 @@ class BrakeDesk:
             word = self.holds.place(session_id, turn_id, spec)
         except Exception:
             # Whoever asked learns no id: nobody could release it.
-            self.rows.over(session_id, spec.id)
+            self.rows.end(session_id, spec.id)
             raise
         if word in ("ENDED", "GONE"):
             self.rows.withdraw(session_id, spec.id)
@@ -44,7 +44,7 @@ class BrakeDesk:
 
     def release(self, session_id: str, turn_id: str, hold_id: str) -> bool:
         """Let go of a hold, or of a flag that the turn has taken; the calls that waited for it go on."""
-        stood = self.rows.over(session_id, hold_id)
+        stood = self.rows.end(session_id, hold_id)
         word = self.holds.release(session_id, turn_id, hold_id)
         if word == "RELEASED" and not stood:
             # A word of the turn's request or input placed it, and would do so again when they are read again.
@@ -61,7 +61,7 @@ class BrakeDesk:
 
     def release_flag(self, session_id: str, flag_id: str) -> bool:
         """Say that a flag is ready; False when there is nothing to release any more."""
-        stood = self.rows.over(session_id, flag_id)
+        stood = self.rows.end(session_id, flag_id)
         word, turn_id = self.holds.release_flag(session_id, flag_id)
         if word == "TAKEN":
             return self.release(session_id, turn_id, flag_id)
@@ -69,7 +69,7 @@ class BrakeDesk:
 
     def record_taken(self, session_id: str, flag_id: str, turn_id: str) -> None:
         """A turn that became live took the flag: from now on it is a brake of that turn."""
-        self.rows.taken(session_id, flag_id, turn_id)
+        self.rows.assign_flag(session_id, flag_id, turn_id)
 
     def lift(self, session_id: str, turn_id: str) -> None:
         """A newer word on the turn's readiness takes the place of its flag."""
@@ -105,7 +105,7 @@ class BrakeDesk:
 
     def of_turn(self, session_id: str, turn_id: str) -> Sequence[Brake]:
         """A turn's brakes, and the flags of its session that no turn has taken."""
-        return self.rows.of(session_id, turn_id)
+        return self.rows.of_turn(session_id, turn_id)
 
     def released_among(self, session_id: str, brake_ids: Sequence[str]) -> set[str]:
         """Which of these were released."""
@@ -114,7 +114,7 @@ class BrakeDesk:
     def recheck_restored(self, turn_id: str, brakes: Iterable[Brake]) -> None:
         """These were put back with the turn: what was released between the look and then is let go of again."""
         for brake in brakes:
-            if brake.kind == "cancel" or self.rows.stands(brake.session_id, brake.id):
+            if brake.kind == "cancel" or self.rows.is_in_force(brake.session_id, brake.id):
                 continue
             if brake.turn_id is None:
                 self.release_flag(brake.session_id, brake.id)
@@ -123,7 +123,7 @@ class BrakeDesk:
 
     def restore(self, session_id: str, turn_id: str) -> int:
         """Put back what Redis has lost of a turn's brakes; how many that were, cancels always among them."""
-        standing = [brake for brake in self.rows.of(session_id, turn_id) if brake.turn_id == turn_id]
+        standing = [brake for brake in self.rows.of_turn(session_id, turn_id) if brake.turn_id == turn_id]
         return sum(self._put_back(brake) or brake.kind == "cancel" for brake in standing)
 
     def heal(self, after_row: int) -> ComparedPage:
@@ -157,7 +157,7 @@ class BrakeDesk:
         turn_id = brake.turn_id or ""
         if word != "HELD":
             return False
-        if self.rows.stands(brake.session_id, brake.id):
+        if self.rows.is_in_force(brake.session_id, brake.id):
             log.warning("a hold that Redis had lost is back", turn_id=turn_id)
             return True
         # It was released between our look and now.

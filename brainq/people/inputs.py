@@ -171,7 +171,7 @@ class InputDesk:
     def _take_back(self, row: InputRow, new: Sequence[str]) -> None:
         """The files of a refused input, but for those that another one has sent meanwhile."""
         if new:
-            others = (one for one in self.inputs.of(row.turn_id) if one.client_message_id != row.client_message_id)
+            others = (one for one in self.inputs.of_turn(row.turn_id) if one.client_message_id != row.client_message_id)
             had = {attachment.sha256 for one in others for attachment in one.attachments}
             self.blobs.take_back(row.turn_id, [sha256 for sha256 in new if sha256 not in had])
 
@@ -188,7 +188,7 @@ class InputDesk:
         """A turn that is parked by its readiness hold takes no step that could read the word that lifts it."""
         if row.readiness is not True:
             return
-        for hold in self.holds.of(row.session_id, row.turn_id):
+        for hold in self.holds.of_turn(row.session_id, row.turn_id):
             if hold.kind == "readiness":
                 self.brakes.release(row.session_id, row.turn_id, hold.id)
 

@@ -229,7 +229,7 @@ class OutsideDesk:
     def _arguments(self, call: _AwaitedCall) -> str:
         if call.arguments is not None:
             return call.arguments
-        for row in self.intents.of(call.ref.turn_id):
+        for row in self.intents.of_turn(call.ref.turn_id):
             if (row.call_id, row.attempt) == (call.ref.call_id, call.attempt):
                 kept: Any = None if row.args_json is None else json.loads(row.args_json)
                 return "" if kept is None else json.dumps(kept, ensure_ascii=False)

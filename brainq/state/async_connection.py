@@ -42,7 +42,7 @@ class AsyncConnection:
     def is_open(self) -> bool:
         return self._connection is not None and bool(self._connection.is_connected)
 
-    async def ask(self, commands: Sequence[Command]) -> list[Any]:
+    async def run(self, commands: Sequence[Command]) -> list[Any]:
         """Send commands in one go; their raw replies, in order, and in place of one what Redis refused.
 
         Raises redis' ConnectionError or TimeoutError. After any failure, and when it is cancelled, the line is closed:
@@ -59,9 +59,9 @@ class AsyncConnection:
         with suppress(*UNAVAILABLE_ERRORS):  # the other end may have gone already
             if self._connection is not None:
                 await self._connection.disconnect()
-        for asked in self._sentinel.sentinels if self._sentinel else ():
+        for sentinel in self._sentinel.sentinels if self._sentinel else ():
             with suppress(*UNAVAILABLE_ERRORS):
-                await asked.aclose()
+                await sentinel.aclose()
 
     async def _ask(self, commands: Sequence[Command]) -> list[Any]:
         if self._connection is None:
@@ -137,7 +137,7 @@ class CommandBatcher:
         self._task: asyncio.Task[None] | None = None
         self._closed: Exception | None = None
 
-    async def ask(self, *commands: Command, patience_s: float = 0.0) -> list[Any]:
+    async def run(self, *commands: Command, patience_s: float = 0.0) -> list[Any]:
         """The raw replies, in order. Raises redis' errors, the first that a command got among them.
 
         patience_s   for so long it asks again while Redis is away
@@ -157,11 +157,11 @@ class CommandBatcher:
                     raise reply
             return replies
 
-    def tell(self, *commands: Command) -> None:
+    def run_unawaited(self, *commands: Command) -> None:
         """Ask, and wait for nothing. A failure is lost."""
         if self._closed is None:
             # Whoever looks at an exception has it: else asyncio complains that nobody did.
-            self._put(commands).add_done_callback(lambda told: told.cancelled() or told.exception())
+            self._put(commands).add_done_callback(lambda future: future.cancelled() or future.exception())
 
     async def close(self, error: Exception) -> None:
         """Whoever asks, or waits for a reply, gets `error`."""
@@ -187,7 +187,7 @@ class CommandBatcher:
         while self._waiting and task is not None and not task.cancelling():
             some = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
             try:
-                replies = await self._asked([command for commands, _ in some for command in commands])
+                replies = await self._run_batch([command for commands, _ in some for command in commands])
             except Exception as failure:
                 for _, future in some:
                     _set_result(future, failure)
@@ -200,14 +200,14 @@ class CommandBatcher:
                 _set_result(future, replies[at : at + len(commands)])
                 at += len(commands)
 
-    async def _asked(self, commands: Sequence[Command]) -> list[Any]:
+    async def _run_batch(self, commands: Sequence[Command]) -> list[Any]:
         was_open = self._line.is_open
         try:
-            return await self._line.ask(commands)
+            return await self._line.run(commands)
         except UNAVAILABLE_ERRORS:
             if not was_open:
                 raise
-            return await self._line.ask(commands)
+            return await self._line.run(commands)
 
 
 def _set_result(future: asyncio.Future[list[Any]], answer: list[Any] | Exception) -> None:

@@ -105,7 +105,7 @@ class RedisCalls:
             lease_ms=self._lease_ms,
         )
 
-    def tell_progress(self, claim: CallClaim, number: int, progress: Progress) -> None:
+    def publish_progress(self, claim: CallClaim, number: int, progress: Progress) -> None:
         """Tell readers how far it is, once for each `number`; nothing where the call is another's by now."""
         self._run.call_progress(
             claim.session_id,
@@ -238,7 +238,7 @@ class RedisCalls:
         reply = self._run.call_unstarted(ref.session_id, ref.turn_id, call=ref.call_id, attempt=attempt)
         return reply == "UNSTARTED"
 
-    def ask_again(self, ref: CallRef, attempt: int) -> Literal["AGAIN", "ALIVE", "GONE"]:
+    def dispatch_again(self, ref: CallRef, attempt: int) -> Literal["AGAIN", "ALIVE", "GONE"]:
         """Dispatch the next attempt of a call whose lease lapsed: `AGAIN`, `ALIVE` or `GONE`."""
         reply = self._run.call_rescue(ref.session_id, ref.turn_id, call=ref.call_id, attempt=attempt)
         self._outbox.flush(ref.session_id)
@@ -351,10 +351,10 @@ class RedisLanes:
         """Keep the lanes of a function that still runs though its call was settled: `OK` or `LOST`."""
         return self._run.lane_beat(holder=ref.holder, lease_ms=self._lease_ms)
 
-    def lapsed(self, most: int) -> tuple[str, list[CallRef]]:
+    def lapsed(self, limit: int) -> tuple[str, list[CallRef]]:
         """Holders whose lease has lapsed, each handed to one sweeper for a lease's time, and the mark for `check`."""
-        reply = self._run.lane_lapsed(most=most, hold_ms=self._lease_ms, longest_lease_ms=self._lease_ms)
-        return reply.mark, [CallRef.of_holder(holder) for holder in reply.holders]
+        reply = self._run.lane_lapsed(most=limit, hold_ms=self._lease_ms, longest_lease_ms=self._lease_ms)
+        return reply.mark, [CallRef.from_holder(holder) for holder in reply.holders]
 
     def check(self, ref: CallRef, mark: str) -> str:
         """What becomes of lanes whose lease has lapsed: `KEPT` for a call that is queued or runs, else `LEFT`."""
@@ -365,4 +365,4 @@ class RedisLanes:
     def line(self, lane: str) -> list[CallRef]:
         """Who holds a lane (first) and who waits for it."""
         kept = cast(list[str], self._run.client.lrange(self._keys.lane(lane), 0, -1))
-        return [CallRef.of_holder(holder) for holder in kept]
+        return [CallRef.from_holder(holder) for holder in kept]

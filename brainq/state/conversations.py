@@ -50,9 +50,9 @@ EMPTY_HISTORY = CachedHistory("", 0, 0, "", EMPTY_CONVERSATION)
 class Conversations:
     """Reads histories, and keeps those read last."""
 
-    def __init__(self, client: Client, most_bytes: int = MAX_CACHED_BYTES) -> None:
+    def __init__(self, client: Client, max_bytes: int = MAX_CACHED_BYTES) -> None:
         self._client = client
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._known: OrderedDict[str, CachedHistory] = OrderedDict()
         self._bytes = 0
         self._lock = Lock()
@@ -85,7 +85,7 @@ class Conversations:
         conversation = with_sizes(messages, behind).of_newest(MAX_READ_MESSAGES)
         if added:
             sizes = (*known.sizes, *(len(item) + BYTES_A_MESSAGE for item in added))
-            sizes = _newest_kept(sizes, conversation)
+            sizes = _newest_cached(sizes, conversation)
             self._keep(key, CachedHistory(stamp, trimmed, trimmed + length, added[-1], conversation, sizes))
         return conversation
 
@@ -109,7 +109,7 @@ class Conversations:
             before = self._known.pop(key, EMPTY_HISTORY)
             self._bytes += known.taken_bytes - before.taken_bytes
             self._known[key] = known
-            while self._bytes > self._most_bytes:
+            while self._bytes > self._max_bytes:
                 _, gone = self._known.popitem(last=False)
                 self._bytes -= gone.taken_bytes
 
@@ -124,9 +124,9 @@ def _trimmed(known: CachedHistory, trimmed: int) -> CachedHistory:
     older = known.conversation.older
     gone = trimmed - known.trimmed
     shorter = known.conversation.without_oldest(max(0, gone - older), older=max(0, older - gone))
-    return CachedHistory(known.stamp, trimmed, known.end, known.newest, shorter, _newest_kept(known.sizes, shorter))
+    return CachedHistory(known.stamp, trimmed, known.end, known.newest, shorter, _newest_cached(known.sizes, shorter))
 
 
-def _newest_kept(sizes: tuple[int, ...], kept: Conversation) -> tuple[int, ...]:
+def _newest_cached(sizes: tuple[int, ...], kept: Conversation) -> tuple[int, ...]:
     """Those of the messages that are kept."""
     return sizes[len(sizes) - len(kept.messages) :]

@@ -140,30 +140,30 @@ class Follower:
             return  # it joined while the read was under way, and needs what is before these
         new = [event for event in events if event.seq > self.after]
         if len(self._buffer) + len(new) > MAX_BUFFERED:
-            self.part()
+            self.close()
             return
         if new:
             self._buffer += new
             self.after, self.was_fed = new[-1].seq, True
             if new[-1].is_final:
-                self.part()
+                self.close()
             self._news.set()
 
-    def doubt(self) -> None:
+    def check_stream(self) -> None:
         """Have it look for itself: the turn may have expired, or be over."""
-        self.part()
+        self.close()
         self._news.set()
 
     def fail(self, failure: Exception) -> None:
         """Have `next` raise this, once it has given what is in the buffer."""
         self._failure = failure
-        self.doubt()
+        self.check_stream()
 
-    def part(self) -> None:
+    def close(self) -> None:
         """Be fed no more. Nothing is left behind; done twice it is done once."""
         if self._is_live:
             self._is_live = False
-            self._reader.part(self)
+            self._reader.remove_follower(self)
 
     async def _catch_up(self, wait_s: float | None) -> NoEvents | None:
         # One that has reached Redis once is patient with it; at first it says at once that it cannot.
@@ -178,5 +178,5 @@ class Follower:
         if look.is_out and not events:
             return NoEvents.OVER
         self._is_live = self.was_fed = True
-        self._reader.join(self)
+        self._reader.add_follower(self)
         return None if look.is_known or events else NoEvents.UNKNOWN

@@ -70,7 +70,7 @@ class RedisFinalChain:
     def _claim(
         self, session_id: str, turn_id: str, step: str, owner: str, reads: Sequence[Command]
     ) -> FinalStepClaim | NoFinalStepClaim:
-        reply, seen = self._run.with_reads(
+        reply, replies = self._run.with_reads(
             lambda run: run.finalize_claim(
                 session_id,
                 turn_id,
@@ -94,7 +94,7 @@ class RedisFinalChain:
             revision=reply.revision,
             sent=reply.sent,
             lost=reply.lost,
-            seen=seen,
+            replies=replies,
             brain=reply.brain,
             waited_ms=reply.waited_ms,
             base=step if reply.ahead else "",
@@ -104,11 +104,11 @@ class RedisFinalChain:
 
     def look(self, claim: FinalStepClaim) -> EndedTurn | None:
         """The ended turn as it is at this claim; None when Redis no longer knows it."""
-        if not claim.seen:
+        if not claim.replies:
             return self.ended(claim.session_id, claim.turn_id)
         # Taken out: they may be long.
-        found = list(claim.seen)
-        claim.seen.clear()
+        found = list(claim.replies)
+        claim.replies.clear()
         for reply in found:
             if isinstance(reply, ResponseError):
                 raise reply
@@ -126,7 +126,7 @@ class RedisFinalChain:
         self, claim: FinalStepClaim, next_step: str, *, stay: bool
     ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
         """As `go_on`; what `details_of` needs is read in the same round trip."""
-        settled, said = self._run.together(
+        settled, details = self._run.together(
             [
                 lambda run: self._settle(run, claim, next_step, stay),
                 lambda run: _read_conversation(run, claim.session_id, claim.turn_id),
@@ -136,8 +136,8 @@ class RedisFinalChain:
             raise settled
         assert not isinstance(settled, TurnSaidSaid)
         found = self._gone_on(claim, next_step, settled)
-        if isinstance(found, FinalStepClaim) and isinstance(said, TurnSaidSaid):
-            found.said.append(said)
+        if isinstance(found, FinalStepClaim) and isinstance(details, TurnSaidSaid):
+            found.details.append(details)
         return found
 
     def send(
@@ -184,8 +184,8 @@ class RedisFinalChain:
             revision=reply.revision,
             sent=reply.sent,
             lost=0,
-            seen=[],
-            said=[],
+            replies=[],
+            details=[],
             waited_ms=0,
             failing="",
         )
@@ -235,8 +235,8 @@ class RedisFinalChain:
             revision=reply.revision,
             sent=reply.sent,
             lost=0,
-            seen=[],
-            said=[],
+            replies=[],
+            details=[],
             waited_ms=0,
         )
 
@@ -264,10 +264,10 @@ class RedisFinalChain:
 
     def details_of(self, claim: FinalStepClaim) -> TurnDetails:
         """The same as `details`, as it was when the step was claimed where it was read then."""
-        if not claim.said:
+        if not claim.details:
             return self.details(claim.session_id, claim.turn_id)
         # Taken out: it may be long.
-        return _read_details(claim.turn_id, claim.said.pop())
+        return _read_details(claim.turn_id, claim.details.pop())
 
     def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]:
         """Ring for a judge of the turn: `RUNG`, or `ALREADY` when that was a moment ago."""
@@ -286,8 +286,8 @@ class RedisFinalChain:
         body = self._run.client.get(self._keys.turn(session_id, turn_id) + ":result")
         return TurnResult.model_validate_json(cast(str, body)) if body else None
 
-    def warn_later(self, session_id: str, turn_id: str, warning: str, *, stands: bool) -> None:
-        """The result that is out has this warning among its others from now on, or (`stands` False) no longer."""
+    def warn_later(self, session_id: str, turn_id: str, warning: str, *, applies: bool) -> None:
+        """The result that is out has this warning among its others from now on, or (`applies` False) no longer."""
         key = self._keys.turn(session_id, turn_id) + ":result"
         for _ in range(MAX_AMEND_TRIES):
             body = cast("str | None", self._run.client.get(key))
@@ -295,7 +295,7 @@ class RedisFinalChain:
                 return
             result = TurnResult.model_validate_json(body)
             others = tuple(one for one in result.warnings if one != warning)
-            wanted = (*others, warning) if stands else others
+            wanted = (*others, warning) if applies else others
             if set(wanted) == set(result.warnings):
                 return
             amended = result.model_copy(update={"warnings": wanted}).model_dump_json()
@@ -328,12 +328,12 @@ def _read_conversation(run: Scripts, session_id: str, turn_id: str) -> TurnSaidS
     return run.turn_said(session_id, turn_id, most=MAX_READ_MESSAGES)
 
 
-def _read_details(turn_id: str, said: TurnSaidSaid) -> TurnDetails:
-    messages = (Message.model_validate_json(item) for item in said.messages)
+def _read_details(turn_id: str, reply: TurnSaidSaid) -> TurnDetails:
+    messages = (Message.model_validate_json(item) for item in reply.messages)
     return TurnDetails(
         tuple(message for message in messages if message.turn == turn_id),
-        read_trace(said.trace),
-        said.receipts,
-        read_approvals(said.trace),
-        outside_results(said.trace),
+        read_trace(reply.trace),
+        reply.receipts,
+        read_approvals(reply.trace),
+        outside_results(reply.trace),
     )

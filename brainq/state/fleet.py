@@ -222,18 +222,18 @@ CAP_KEPT_MS = 60_000  # after it was told last: sweepers of two deployments tell
 class RedisCapacity:
     """Fits `ports.room.Room`."""
 
-    def __init__(self, scripts: Scripts, outbox: Outbox, cap_stands_ms: int = CAP_KEPT_MS) -> None:
+    def __init__(self, scripts: Scripts, outbox: Outbox, cap_lifetime_ms: int = CAP_KEPT_MS) -> None:
         self._run = scripts
         self._outbox = outbox
-        self._cap_stands_ms = cap_stands_ms
+        self._cap_lifetime_ms = cap_lifetime_ms
 
-    def keep(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int:
+    def set_limits(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int:
         reply = self._run.room_keep(
             size=size,
             share=share,
             own=json.dumps(dict(own)),
             caps=json.dumps(dict(caps)),
-            told_ms=self._cap_stands_ms,
+            told_ms=self._cap_lifetime_ms,
             most=ADMIT_BATCH,
             keep_ms=CAPACITY_KEPT_MS,
         )

@@ -43,9 +43,9 @@ class RedisSweepIndex:
         self._grace_ms = int(grace_s * 1000)
         self._longest_lease_ms = int(lease_s * 1000)
 
-    def due(self, most: int, hold_s: float) -> DueTurns:
+    def due(self, limit: int, hold_s: float) -> DueTurns:
         """Up to `most` turns that are due; no other sweeper gets them for `hold_s`."""
-        reply = self._run.index_take(most=most, hold_ms=int(hold_s * 1000))
+        reply = self._run.index_take(most=limit, hold_ms=int(hold_s * 1000))
         members = tuple(cast(TurnKey, tuple(member.split(" "))) for member in reply.members)
         return DueTurns(members, reply.stepped)
 
@@ -65,8 +65,8 @@ class RedisSweepIndex:
         """Of each turn: `unknown` to Redis, `unlisted` (nobody would ever look at it), or `known`."""
         if not turns:
             return []
-        asked = [("HGET", self._keys.turn(*turn), "awaits") for turn in turns]
-        *awaits, scores = self._run.client.many([*asked, ("ZMSCORE", self._keys.index, *map(_index_member, turns))])
+        reads = [("HGET", self._keys.turn(*turn), "awaits") for turn in turns]
+        *awaits, scores = self._run.client.many([*reads, ("ZMSCORE", self._keys.index, *map(_index_member, turns))])
         return [_index_state(word, score) for word, score in zip(awaits, scores, strict=True)]
 
     def list_again(self, turns: Iterable[TurnKey]) -> None:

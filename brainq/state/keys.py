@@ -225,7 +225,7 @@ class Keys:
     def room_for(self, brain: str) -> str:
         return f"{self.prefix}{{room}}:for:{brain}"
 
-    def room_aside(self, brain: str, session_id: str) -> str:
+    def capacity_deferred(self, brain: str, session_id: str) -> str:
         """Those of the session's tenant who stand aside for the brain."""
         return f"{self.room_for(brain)} {tenant_of(session_id)}"
 

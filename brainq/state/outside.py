@@ -47,7 +47,7 @@ class RedisOutside:
     def find(self, token: str) -> CallRef | None:
         """The call that waits, or waited, for a token of a tool's own."""
         holder = cast("str | None", self._run.client.get(self._key(token)))
-        return CallRef.of_holder(holder) if holder else None
+        return CallRef.from_holder(holder) if holder else None
 
     def complete(
         self,
@@ -160,7 +160,7 @@ class RedisServerTasks:
             return "OK"
         return "BEGINS" if status in _NOT_YET_PARKED else "OVER"
 
-    def lapsed(self, places: Collection[tuple[str, Effect]], most: int) -> list[ServerTaskWatch]:
+    def lapsed(self, places: Collection[tuple[str, Effect]], limit: int) -> list[ServerTaskWatch]:
         """Up to `most` of each brain and effect, those that lapsed first. A row that another version wrote, and
         this one cannot read, is put off for a lease: a process of that version takes it, and the others are reached.
         """
@@ -168,7 +168,7 @@ class RedisServerTasks:
             return []
         now_ms = self._now_ms()
         keys = [self._keys.server_tasks(brain, effect.value) for brain, effect in places]
-        found = self._client.many([("ZRANGEBYSCORE", key, "-inf", now_ms, "LIMIT", 0, most) for key in keys])
+        found = self._client.many([("ZRANGEBYSCORE", key, "-inf", now_ms, "LIMIT", 0, limit) for key in keys])
         lapsed: list[ServerTaskWatch] = []
         for key, rows in zip(keys, found, strict=True):
             for row in rows:
@@ -193,7 +193,7 @@ class RedisServerTasks:
     def drop(self, task: ServerTaskWatch) -> None:
         self._client.zrem(self._key(task), task.row)
 
-    def tell(self, task: ServerTaskWatch, message: str) -> None:
+    def publish_progress(self, task: ServerTaskWatch, message: str) -> None:
         """How far it is: seconds since it was given, and the server's words."""
         ref = task.ref
         progress = check_progress(max(0, self._now_ms() - task.begun_ms) // 1000, None, message)
@@ -227,7 +227,7 @@ class RedisServerTasks:
 
 
 def _task_row(task: ServerTaskWatch) -> str:
-    said = task.task
+    server_task = task.task
     return json.dumps(
         {
             "call": task.ref.holder,
@@ -237,7 +237,7 @@ def _task_row(task: ServerTaskWatch) -> str:
             "effect": task.effect.value,
             "tool": task.tool,
             "token": task.token,
-            "task": [said.task_id, said.poll_ms, said.timeout_s, said.held_by],
+            "task": [server_task.task_id, server_task.poll_ms, server_task.timeout_s, server_task.held_by],
             "begun": task.begun_ms,
         }
     )
@@ -246,7 +246,7 @@ def _task_row(task: ServerTaskWatch) -> str:
 def _read_watch(row: str) -> ServerTaskWatch:
     read: dict[str, Any] = json.loads(row)
     return ServerTaskWatch(
-        CallRef.of_holder(read["call"]),
+        CallRef.from_holder(read["call"]),
         read["attempt"],
         read["owner"],
         read["brain"],

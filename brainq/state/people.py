@@ -168,7 +168,7 @@ class RedisHolds:
         self._outbox.flush(session_id)
         return reply
 
-    def of(self, session_id: str, turn_id: str) -> tuple[StandingHold, ...]:
+    def of_turn(self, session_id: str, turn_id: str) -> tuple[StandingHold, ...]:
         """The holds that stand, by their id. Those whose time is up stand with `ends_in_ms` at 0 or below."""
         clock, text = self._run.client.many([("TIME",), ("HGET", self._keys.turn(session_id, turn_id), "holds")])
         now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
@@ -186,7 +186,9 @@ class RedisHolds:
 
     def is_ready(self, session_id: str, turn_id: str) -> bool:
         """Whether nothing keeps calls that change something from starting."""
-        return not any(hold.ends_in_ms > 0 or hold.on_timeout != "release" for hold in self.of(session_id, turn_id))
+        return not any(
+            hold.ends_in_ms > 0 or hold.on_timeout != "release" for hold in self.of_turn(session_id, turn_id)
+        )
 
     def add_flag(self, session_id: str, flag: HoldSpec) -> Literal["ADDED", "ALREADY", "FULL"]:
         """`ADDED`, `ALREADY`, or `FULL`: too many flags no turn has taken."""
@@ -315,7 +317,7 @@ class RedisSessions:
         if caps:
             pipe = self._run.client.pipeline(transaction=False)
             for brain in caps.split():
-                pipe.zcard(self._keys.room_aside(brain, session_id))
+                pipe.zcard(self._keys.capacity_deferred(brain, session_id))
             of_tenant += sum(pipe.execute())
         return of_session, of_tenant
 

@@ -43,21 +43,21 @@ class RedisRates:
         self._slack_ms = int(WINDOW_S * SLACK_SHARE * 1000)
         self._lock = threading.Lock()
         self._learned: dict[str, float] = {}  # until when, by time.monotonic()
-        self._told: dict[str, tuple[RateReport, float]] = {}
+        self._reported: dict[str, tuple[RateReport, float]] = {}
 
-    def holds(self, name: str) -> bool:
+    def is_limited(self, name: str) -> bool:
         """Whether anything limits the model. No round trip."""
         if not self._hears:
             self._hears = True
             self._listen()
         if not self._rates.by_name and name not in self._learned:
             return False  # most models
-        rate = self._rates.of(_model_name(name))
+        rate = self._rates.for_model(_model_name(name))
         if rate is None:
             return False
         return rate != "unknown" or time.monotonic() < self._learned.get(name, 0.0)
 
-    def heard(self, name: str) -> None:
+    def receive_learned(self, name: str) -> None:
         """Some process has learned a limit of this model's service."""
         with self._lock:
             self._learned[name] = time.monotonic() + LEARNED_S
@@ -70,7 +70,7 @@ class RedisRates:
                 self._learned[name] = time.monotonic() + until_ms / 1000 - seconds
 
     def take(
-        self, name: str, place: str, ticket: str, tokens: int, most_wait_s: float, rank: int = 2, estimated: int = 0
+        self, name: str, place: str, ticket: str, tokens: int, max_wait_s: float, rank: int = 2, estimated: int = 0
     ) -> RateWait | None:
         """Take a place for one request: None; or wait, and ask again with the same ticket."""
         rate = self._rate(name)
@@ -88,7 +88,7 @@ class RedisRates:
                 tokens_most=rate.tokens,
                 window_ms=self._window_ms,
                 slack_ms=self._slack_ms,
-                most_wait_ms=int(min(most_wait_s, MAX_WAIT_S) * 1000),
+                most_wait_ms=int(min(max_wait_s, MAX_WAIT_S) * 1000),
             )
             match reply:
                 case RateTakeWait() | RateTakeLate():
@@ -100,20 +100,20 @@ class RedisRates:
                     # Redis, or this process, was slow: the request could arrive after its place counts no more.
                     place += "+"
 
-    def leave(self, stands: str) -> None:
+    def leave(self, queue_position: str) -> None:
         """Leave the line; nothing where it is left."""
-        name, _, ticket = stands.partition("\n")
+        name, _, ticket = queue_position.partition("\n")
         self._run.rate_leave(**self._of(name, "line", "order", "due", "rule", "tenants"), ticket=ticket)
 
     def settle(
-        self, name: str, place: str, used: int | TokenCount | None, answered_s: float | None, said: RateReport
+        self, name: str, place: str, used: int | TokenCount | None, answered_s: float | None, report: RateReport
     ) -> bool:
         """What came of a request; nothing is written where nothing limits the model, and nothing is new. False: what
         its service says is not kept to."""
-        if self._rates.of(_model_name(name)) is None:
+        if self._rates.for_model(_model_name(name)) is None:
             return False
-        said = self._new_of(name, said)
-        if said == EMPTY_RATE_REPORT and not self.holds(name):
+        report = self._new_of(name, report)
+        if report == EMPTY_RATE_REPORT and not self.is_limited(name):
             return True
         count, plain = (used, None) if isinstance(used, TokenCount) else (None, used)
         self._run.rate_settle(
@@ -126,13 +126,13 @@ class RedisRates:
             counted=count.counted if count else None,
             answered_ms=None if answered_s is None else int(answered_s * 1000),
             window_ms=self._window_ms,
-            requests=said.requests,
-            tokens=said.tokens,
-            stop_ms=int(min(said.stop_s, MAX_STOP_S) * 1000),
-            probes=said.stop_s > MAX_STOP_S,
+            requests=report.requests,
+            tokens=report.tokens,
+            stop_ms=int(min(report.stop_s, MAX_STOP_S) * 1000),
+            probes=report.stop_s > MAX_STOP_S,
         )
-        if said != EMPTY_RATE_REPORT:
-            self.heard(name)
+        if report != EMPTY_RATE_REPORT:
+            self.receive_learned(name)
         return True
 
     def report(self, name: str, place: str, count: TokenCount, is_all: bool) -> None:
@@ -163,18 +163,18 @@ class RedisRates:
         found = client.many(reads) if reads else []
         return tuple(_fleet_model(name, *found[3 * i : 3 * i + 3], now_ms=now_ms) for i, name in enumerate(names))
 
-    def _new_of(self, name: str, said: RateReport) -> RateReport:
+    def _new_of(self, name: str, report: RateReport) -> RateReport:
         """What was not told a moment ago."""
-        limits = RateReport(said.requests, said.tokens)
-        before, at = self._told.get(name, (EMPTY_RATE_REPORT, 0.0))
-        if said.stop_s <= 0 and limits == before and time.monotonic() - at < REPORT_AGAIN_S:
+        limits = RateReport(report.requests, report.tokens)
+        before, at = self._reported.get(name, (EMPTY_RATE_REPORT, 0.0))
+        if report.stop_s <= 0 and limits == before and time.monotonic() - at < REPORT_AGAIN_S:
             return EMPTY_RATE_REPORT
         if limits != EMPTY_RATE_REPORT:
-            self._told[name] = (limits, time.monotonic())
-        return said
+            self._reported[name] = (limits, time.monotonic())
+        return report
 
     def _rate(self, name: str) -> Rate:
-        rate = self._rates.of(_model_name(name))
+        rate = self._rates.for_model(_model_name(name))
         return rate if isinstance(rate, Rate) else NO_RATE
 
     def _of(self, name: str, *parts: str) -> dict[str, Any]:
@@ -201,8 +201,8 @@ def _fleet_model(name: str, taken: int, waiting: int, rule: Sequence[str | None]
     )
 
 
-def _smaller_limit(given: int, learned: int) -> int | None:
-    limits = [limit for limit in (given, learned) if limit]
+def _smaller_limit(configured: int, learned: int) -> int | None:
+    limits = [limit for limit in (configured, learned) if limit]
     return min(limits) if limits else None
 
 

@@ -95,8 +95,8 @@ class Signature:
     @property
     def fingerprint(self) -> str:
         """Another one for another interface: what was generated from this header is out of date then."""
-        told = (self.keys, self.more_keys, self.args, self.more_args, self.replies)
-        return hashlib.sha1(repr(told).encode()).hexdigest()[:10]
+        parts = (self.keys, self.more_keys, self.args, self.more_args, self.replies)
+        return hashlib.sha1(repr(parts).encode()).hexdigest()[:10]
 
     def prelude(self) -> str:
         """Lua that binds the header's names."""

@@ -125,7 +125,7 @@ def restored_state_json(kept: RestoredState) -> str:
             "kind": brake.kind,
             "taken": brake.turn_id is not None,
             "timeout_ms": int(brake.timeout_s * 1000),
-            "left_ms": int(brake.left_s * 1000),
+            "left_ms": int(brake.remaining_s * 1000),
             "policy": brake.on_timeout,
             "reason": brake.reason,
         }

@@ -36,7 +36,7 @@ class _NotRunYet(Exception):
     """A script was asked for, and has not run."""
 
 
-def _raw_reply(reply: list[Any], *_asked: object) -> list[Any]:
+def _raw_reply(reply: list[Any], *_call: object) -> list[Any]:
     return reply
 
 
@@ -187,13 +187,13 @@ class LoadedScripts:
 
         return call(self._running(run)), replies
 
-    def send_with(self, asked: ScriptCall, reads: Sequence[Command]) -> tuple[list[Any], list[Any]]:
+    def send_with(self, call: ScriptCall, reads: Sequence[Command]) -> tuple[list[Any], list[Any]]:
         """Send a script and plain commands in one go: its reply, and theirs."""
-        name, keys, args = asked
+        name, keys, args = call
         script = self._scripts[name]
         reply, *replies = self.client.replies([("EVALSHA", script.sha, len(keys), *keys, *args), *reads])
         if isinstance(reply, NoScriptError):
-            return self.run(*asked), self.client.replies(reads)
+            return self.run(*call), self.client.replies(reads)
         if isinstance(reply, ResponseError):
             raise reply
         return script.checked(reply), replies
@@ -214,34 +214,34 @@ class LoadedScripts:
 
         Each calls one script, of the Scripts that it is given. It is called twice: to ask, and with the reply.
         """
-        asked: list[ScriptCall] = []
+        recorded: list[ScriptCall] = []
 
         def ask(name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
-            asked.append((name, keys, args))
+            recorded.append((name, keys, args))
             raise _NotRunYet
 
         for call in calls:
             with suppress(_NotRunYet):
                 call(self._running(ask))
-        replies = self.send_all(asked)
+        replies = self.send_all(recorded)
         return [
             reply if isinstance(reply, ResponseError) else call(self._running(partial(_raw_reply, reply)))
             for call, reply in zip(calls, replies, strict=True)
         ]
 
-    def send_all(self, asked: Sequence[ScriptCall]) -> list[list[Any] | ResponseError]:
+    def send_all(self, calls: Sequence[ScriptCall]) -> list[list[Any] | ResponseError]:
         """Send these in one go; the replies in order, and in place of one what Redis refused.
 
         From the first script on that the server does not know they run again one by one: a later one may build on it.
         Those before it have run, and would not say the same again.
         """
-        sent = [("EVALSHA", self._scripts[name].sha, len(keys), *keys, *args) for name, keys, args in asked]
+        sent = [("EVALSHA", self._scripts[name].sha, len(keys), *keys, *args) for name, keys, args in calls]
         replies = self.client.replies(sent) if sent else []
         known = sum(1 for _ in takewhile(lambda reply: not isinstance(reply, NoScriptError), replies))
-        replies[known:] = [self._tried(*one) for one in asked[known:]]
+        replies[known:] = [self._tried(*one) for one in calls[known:]]
         return [
             reply if isinstance(reply, ResponseError) else self._scripts[name].checked(reply)
-            for (name, _, _), reply in zip(asked, replies, strict=True)
+            for (name, _, _), reply in zip(calls, replies, strict=True)
         ]
 
     def _tried(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any] | ResponseError:

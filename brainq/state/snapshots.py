@@ -42,7 +42,7 @@ def position_commands(keys: Keys, turn: TurnKey, brain: str) -> list[Command]:
         ("ZLEXCOUNT", keys.room_live, "[!", "+"),
         ("ZLEXCOUNT", keys.room_live, f"[{tenant}", f"({prefix_upper_bound(tenant)}"),
         ("HGET", keys.room_brains, session_id),
-        ("ZRANK", keys.room_aside(brain, session_id), session_id),
+        ("ZRANK", keys.capacity_deferred(brain, session_id), session_id),
         *brain_commands(keys, brain),
     ]
 
@@ -68,7 +68,7 @@ def read_position(row: Mapping[str, str], replies: Sequence[Any], now_ms: int) -
         is_paused=paused == "1",
         paused_ms=max(0, now_ms - int(paused_at)) if paused_at else 0,
         paused_why=paused_why or "",
-        in_line=in_line if waits_for is None else aside or 0,
+        ahead_for_capacity=in_line if waits_for is None else aside or 0,
         full=full,
         brain=waits_for or "",
         brain_live=brain_live if is_its_own else 0,
@@ -92,7 +92,7 @@ class RedisSnapshots:
         self._keys = keys
         self._calls = calls
 
-    def of(self, session_id: str, turn_id: str) -> TurnSnapshot | None:
+    def read(self, session_id: str, turn_id: str) -> TurnSnapshot | None:
         """The turn's snapshot, or None when Redis does not know it."""
         key = self._keys.turn(session_id, turn_id)
         pipe = self._client.pipeline(transaction=False)
@@ -109,7 +109,7 @@ class RedisSnapshots:
         trace, text = self._calls.trace(session_id, turn_id), self._text(session_id, turn_id, turn)
         return read_snapshot((session_id, turn_id), turn, budget, place, now_ms, trace, text)
 
-    def in_brief(self, session_id: str, turn_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
+    def read_brief(self, session_id: str, turn_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
         """State and text alone, of those that Redis knows, in one round trip; a live turn's newest text is another."""
         pipe = self._client.pipeline(transaction=False)
         for turn_id in turn_ids:
@@ -175,7 +175,7 @@ def _waiting_behind(place: QueuePosition) -> tuple[Awaits, int]:
         return Awaits.SESSION, place.ahead + 1
     if place.brain and place.ahead:
         return Awaits.SESSION, place.ahead
-    return Awaits.BRAIN if place.brain else Awaits.ROOM, place.ahead + (place.in_line or 0)
+    return Awaits.BRAIN if place.brain else Awaits.ROOM, place.ahead + (place.ahead_for_capacity or 0)
 
 
 # What Redis knows of the turns on a page of a list: two round trips, however many there are.
@@ -229,7 +229,7 @@ class RedisLiveTurns:
     client: Client
     keys: Keys
 
-    def of(self, turns: Sequence[TurnKey]) -> list[LiveTurn | None]:
+    def read_turns(self, turns: Sequence[TurnKey]) -> list[LiveTurn | None]:
         """In their order; None for a turn that Redis does not know."""
         if not turns:
             return []
@@ -239,24 +239,24 @@ class RedisLiveTurns:
             (turn, _present(TURN_FIELDS, row), _present(BUDGET_FIELDS, budget))
             for turn, row, budget in zip(turns, found[::2], found[1::2], strict=True)
         ]
-        asked = [read for turn, row, budget in known if row and budget for read in self._further_reads(turn, row)]
-        more = iter(self.client.many(asked) if asked else [])
-        seen: list[LiveTurn | None] = []
+        reads = [read for turn, row, budget in known if row and budget for read in self._further_reads(turn, row)]
+        more = iter(self.client.many(reads) if reads else [])
+        snapshots: list[LiveTurn | None] = []
         for turn, row, budget in known:
             if not row or not budget:
-                seen.append(None)
+                snapshots.append(None)
                 continue
             place = (
                 read_position(row, [next(more) for _ in range(POSITION_COMMANDS)], now_ms) if _is_queued(row) else None
             )
-            statuses, told = next(more), next(more) if _newest_step_calls(row) else None
-            trace = read_trace(_by_field(_newest_step_calls(row), told)) if told is not None else ()
+            statuses, call_fields = next(more), next(more) if _newest_step_calls(row) else None
+            trace = read_trace(_by_field(_newest_step_calls(row), call_fields)) if call_fields is not None else ()
             snapshot = read_snapshot(turn, row, budget, place, now_ms, trace, "")
             failed = Counter(statuses[1][1::2])
-            seen.append(LiveTurn(snapshot, sum(failed[status.value] for status in FAILED_CALLS)))
-        return seen
+            snapshots.append(LiveTurn(snapshot, sum(failed[status.value] for status in FAILED_CALLS)))
+        return snapshots
 
-    def sessions(self, session_ids: Sequence[str]) -> list[LiveSession]:
+    def read_sessions(self, session_ids: Sequence[str]) -> list[LiveSession]:
         """How these sessions stand, in their order."""
         if not session_ids:
             return []
@@ -299,9 +299,9 @@ def _newest_step_calls(row: dict[str, str]) -> list[str]:
     return [f"c{row['step']}-{at}" for at in range(min(MAX_SHOWN_CALLS, int(row.get("n_calls") or 0)))]
 
 
-def _by_field(calls: Sequence[str], told: Sequence[str | None]) -> dict[str, str]:
+def _by_field(calls: Sequence[str], values: Sequence[str | None]) -> dict[str, str]:
     names = [f"{call}:{name}" for call in calls for name in CALL_FIELDS]
-    return {name: value for name, value in zip(names, told, strict=True) if value is not None}
+    return {name: value for name, value in zip(names, values, strict=True) if value is not None}
 
 
 def _present(names: Sequence[str], values: Sequence[Any]) -> dict[str, str]:

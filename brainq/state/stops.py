@@ -129,19 +129,19 @@ class RedisStopSignals:
         if message["type"] == "subscribe" and message["channel"] == self._channel:
             # Only now is it sure that what comes is heard.
             self._outage.worked()
-            for told in self._on_connect:
-                self._tell(told)
+            for callback in self._on_connect:
+                self._notify(callback)
         elif message["type"] == "message" and message["channel"] in self._others:
-            self._tell(partial(self._others[message["channel"]], message["data"]))
+            self._notify(partial(self._others[message["channel"]], message["data"]))
         elif message["type"] == "message":
             with self._lock:
                 callbacks = list(self._watching.get(message["data"], ()))
             for callback in callbacks:
-                self._tell(partial(callback, REASON))
+                self._notify(partial(callback, REASON))
 
-    def _tell(self, told: Callable[[], None]) -> None:
+    def _notify(self, callback: Callable[[], None]) -> None:
         try:
-            told()
+            callback()
         except Exception as failure:
             log.error("a listener for stops failed", failure=failure)
 

@@ -97,7 +97,7 @@ class StreamReader:
         """How far the turn is. Raises redis' errors; SetupError once closed."""
         self._start()
         turn = self._keys.turn(session_id, turn_id)
-        known, last, result = await self._asks.ask(
+        known, last, result = await self._asks.run(
             ("EXISTS", turn),
             ("XREVRANGE", turn + ":events", "+", "-", "COUNT", 1),
             ("GET", turn + ":result"),
@@ -109,12 +109,12 @@ class StreamReader:
         """A page of the events above what the follower has. Raises redis' errors; SetupError once closed."""
         turn = self._keys.turn(follower.session_id, follower.turn_id)
         read = ("XREAD", "COUNT", READ_BATCH, "STREAMS", turn + ":events", f"{follower.after}-0")
-        known, out, found = await self._asks.ask(
+        known, out, found = await self._asks.run(
             ("EXISTS", turn), ("EXISTS", turn + ":result"), read, patience_s=patience_s
         )
         return StreamState(bool(known), bool(out), found[0][1] if found else [])
 
-    def join(self, follower: Follower) -> None:
+    def add_follower(self, follower: Follower) -> None:
         """Feed it what comes from now on."""
         if self._closed is not None:
             follower.fail(self._closed)
@@ -122,7 +122,7 @@ class StreamReader:
         self._live.setdefault(self._key(follower), []).append(follower)
         self._change()
 
-    def part(self, follower: Follower) -> None:
+    def remove_follower(self, follower: Follower) -> None:
         """Feed it no more."""
         key = self._key(follower)
         others = [other for other in self._live.pop(key, []) if other is not follower]
@@ -141,7 +141,7 @@ class StreamReader:
         if self._has_woken:
             with suppress(TimeoutError, redis.RedisError, OSError):  # it ends by itself, too
                 async with asyncio.timeout(LONGEST_BACKOFF_S):
-                    await self._asks.ask(("DEL", self._wake_key))
+                    await self._asks.run(("DEL", self._wake_key))
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -164,7 +164,7 @@ class StreamReader:
             self._is_waking = self._has_woken = True
             # One that gets lost costs what is left of the block: two seconds at most.
             add = ("XADD", self._wake_key, "MAXLEN", 1, "*", "w", "")
-            self._asks.tell(("MULTI",), add, ("EXPIRE", self._wake_key, WAKE_KEPT_S), ("EXEC",))
+            self._asks.run_unawaited(("MULTI",), add, ("EXPIRE", self._wake_key, WAKE_KEPT_S), ("EXEC",))
 
     async def _run(self) -> None:
         task = asyncio.current_task()
@@ -185,10 +185,10 @@ class StreamReader:
             await self._line.close()
 
     async def _read(self) -> None:
-        asked = {key: min(one.after for one in followers) for key, followers in self._live.items()}
+        positions = {key: min(one.after for one in followers) for key, followers in self._live.items()}
         self._is_reading = True
         try:
-            found = await self._asked(_read_command({self._wake_key: self._woken}, asked))
+            found = await self._execute(_read_command({self._wake_key: self._woken}, positions))
         finally:
             self._is_reading = self._is_waking = False
         self._outage.worked()
@@ -198,13 +198,13 @@ class StreamReader:
             if key == self._wake_key:
                 self._woken = rows[-1][0]
                 continue
-            self._feed(key, asked[key], rows)
+            self._feed(key, positions[key], rows)
             total += len(rows)
             since_others += len(rows)
             if since_others >= PARSE_BATCH:
                 since_others = 0
                 await asyncio.sleep(0)
-        await asyncio.sleep(pause_s(len(asked), total))
+        await asyncio.sleep(pause_s(len(positions), total))
 
     def _feed(self, key: str, asked_after: int, rows: list[Any]) -> None:
         followers = self._live.get(key)
@@ -232,16 +232,16 @@ class StreamReader:
             return
         turns = [self._keys.turn(follower.session_id, follower.turn_id) for follower in quiet]
         results = [turn + ":result" for turn in turns]
-        known, out = await self._asked(("EXISTS", *turns), ("EXISTS", *results), one=False)
+        known, out = await self._execute(("EXISTS", *turns), ("EXISTS", *results), one=False)
         if known == len(quiet) and not out:
             return
-        said = await self._asked(*[("EXISTS", key) for key in turns + results], one=False)
-        for follower, is_known, is_out in zip(quiet, said[: len(quiet)], said[len(quiet) :], strict=True):
+        exists = await self._execute(*[("EXISTS", key) for key in turns + results], one=False)
+        for follower, is_known, is_out in zip(quiet, exists[: len(quiet)], exists[len(quiet) :], strict=True):
             if is_out or not is_known:
-                follower.doubt()
+                follower.check_stream()
 
-    async def _asked(self, *commands: Command, one: bool = True) -> Any:
-        replies = await self._line.ask(commands)
+    async def _execute(self, *commands: Command, one: bool = True) -> Any:
+        replies = await self._line.run(commands)
         for reply in replies:
             if isinstance(reply, redis.ResponseError):
                 raise reply

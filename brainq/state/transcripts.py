@@ -98,9 +98,9 @@ class RedisTranscripts:
     scripts: Scripts
     keys: Keys
 
-    def said(self, session_id: str, turn_id: str) -> tuple[Message, ...]:
+    def messages(self, session_id: str, turn_id: str) -> tuple[Message, ...]:
         """The turn's messages, as its history has them."""
-        return self._said(session_id, turn_id, MAX_READ_MESSAGES)
+        return self._newest_messages(session_id, turn_id, MAX_READ_MESSAGES)
 
     def calls(
         self, session_id: str, turn_id: str, limit: int | None = None, after: str | None = None
@@ -118,13 +118,13 @@ class RedisTranscripts:
             return (), ()
         results = read_results(fields)
         if is_few:
-            said = (*results, *self._said(session_id, turn_id, 2 * len(page) + FEW_CALLS))
-            if _has_all(page, said):
-                return page, said
-        return page, (*results, *self.said(session_id, turn_id))
+            messages = (*results, *self._newest_messages(session_id, turn_id, 2 * len(page) + FEW_CALLS))
+            if _has_all(page, messages):
+                return page, messages
+        return page, (*results, *self.messages(session_id, turn_id))
 
-    def _said(self, session_id: str, turn_id: str, most: int) -> tuple[Message, ...]:
-        reply = self.scripts.turn_said(session_id, turn_id, most=most)
+    def _newest_messages(self, session_id: str, turn_id: str, limit: int) -> tuple[Message, ...]:
+        reply = self.scripts.turn_said(session_id, turn_id, most=limit)
         messages = (Message.model_validate_json(item) for item in reply.messages)
         return tuple(message for message in messages if message.turn == turn_id)
 
@@ -160,11 +160,13 @@ def _page_of(trace: tuple[ToolTraceEntry, ...], limit: int | None, after: str | 
     return tuple(entry for entry in trace if parse_call_id(entry.call_id) > beyond)[:limit]
 
 
-def _has_all(page: tuple[ToolTraceEntry, ...], said: tuple[Message, ...]) -> bool:
+def _has_all(page: tuple[ToolTraceEntry, ...], messages: tuple[Message, ...]) -> bool:
     """Whether every call of the page has its arguments here, and its result where it has one."""
-    asked = {call.id for message in said for call in message.calls}
-    told = {message.call_id for message in said if message.role == "tool"}
-    return all(entry.call_id in asked and (entry.call_id in told or not entry.status.is_settled) for entry in page)
+    requested = {call.id for message in messages for call in message.calls}
+    answered = {message.call_id for message in messages if message.role == "tool"}
+    return all(
+        entry.call_id in requested and (entry.call_id in answered or not entry.status.is_settled) for entry in page
+    )
 
 
 # What a turn has gathered so far, read from Redis. Fits `ports.runtime.Runtime`.
@@ -197,8 +199,8 @@ class RedisRuntime:
     def results(self, session_id: str, turn_id: str) -> dict[str, str]:
         """Call id -> what the model read as its result, for the calls of this turn that have ended."""
         self.fields(session_id, turn_id)
-        _, told = RedisTranscripts(self._run, self._keys).calls(session_id, turn_id)
-        return {message.call_id: message.content for message in told if message.role == "tool"}
+        _, messages = RedisTranscripts(self._run, self._keys).calls(session_id, turn_id)
+        return {message.call_id: message.content for message in messages if message.role == "tool"}
 
     def newest_text(self, session_id: str, turn_id: str) -> str:
         """The newest text of the turn's model; of one that was cut off what it had said last."""

@@ -67,7 +67,7 @@ class TurnSteps:
             case "LOST":
                 return "LOST"
 
-    def tell_delta(
+    def publish_delta(
         self,
         claim: TurnClaim,
         step: int,
@@ -92,7 +92,7 @@ class TurnSteps:
         )
         return reply == "OK"
 
-    def tell_retry(self, claim: TurnClaim, step: int, attempt: int, retry: ModelRetry) -> bool:
+    def publish_retry(self, claim: TurnClaim, step: int, attempt: int, retry: ModelRetry) -> bool:
         reply = self._run.step_retry(
             claim.session_id,
             claim.turn_id,
@@ -172,7 +172,7 @@ def _begin_step_script(
         asked=mark,
         estimate=step.estimate,
         tokens=step.most_tokens,
-        estimate_usd=step.most_usd,
+        estimate_usd=step.max_usd,
         shown=step.shown,
         lost=spends_json(step.lost),
         under_way=spends_json(step.under_way or None),

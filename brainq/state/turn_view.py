@@ -161,13 +161,13 @@ def read_view(
         shown=frozenset((turn["shown"] or "").split()),
         compacted=turn["compacted"] == "1",
         flag=turn["flag"] or "",
-        died_alone=int(turn["died_alone"] or 0),
+        quarantine_deaths=int(turn["died_alone"] or 0),
         died_how=turn["died_how"] or "",
         inputs=tuple(TurnInput.model_validate_json(item) for item in inputs),
         rung_at_ms=int(turn["rung_at"] or 0),
         parked_ms=int(turn["parked_ms"] or 0),
         max_wait_ms=int(turn["max_wait_ms"]) if turn["max_wait_ms"] else None,
-        stands=turn["stands"] or "",
+        queue_position=turn["stands"] or "",
         hooks_due=tuple((turn["hooks_due"] or "").split()),
     )
 
@@ -175,20 +175,20 @@ def read_view(
 def read_step_text(client: Client, keys: Keys, session_id: str, turn_id: str) -> str:
     """The text of the newest attempt at a step, as far as readers were told of it; "" once the step ended."""
     events = keys.named("events", session_id, turn_id)
-    told: list[str] = []
+    deltas: list[str] = []
     for _, fields in cast("list[tuple[str, dict[str, str]]]", client.xrevrange(events, count=MAX_DELTAS)):
         if fields["kind"] in ("step.started", "step.ended"):
             break
         if fields["kind"] == "text.delta":
-            told.append(json.loads(fields["data"])["text"])
-    return "".join(reversed(told))
+            deltas.append(json.loads(fields["data"])["text"])
+    return "".join(reversed(deltas))
 
 
 def read_newest_text(client: Client, keys: Keys, session_id: str, turn_id: str, isolated: bool) -> str:
     """The newest text of a live turn's model: of the reply that is being written, else of the last that had any."""
-    said = read_step_text(client, keys, session_id, turn_id)
-    if said:
-        return said
+    text = read_step_text(client, keys, session_id, turn_id)
+    if text:
+        return text
     history = keys.history(session_id, turn_id, isolated=isolated)
     for item in reversed(cast(list[str], client.lrange(history, -MAX_TEXT_MESSAGES, -1))):
         message = Message.model_validate_json(item)

@@ -127,9 +127,9 @@ class RedisTurns(TurnSteps):
                 return "ACTIVE", "", ()
 
     def claim(
-        self, session_id: str, turn_id: str, fence: int, owner: str, most_lost: int = MAX_LOST_WORKERS
+        self, session_id: str, turn_id: str, fence: int, owner: str, max_lost: int = MAX_LOST_WORKERS
     ) -> TurnClaim | NoTurnClaim:
-        """The turn's ownership, or why the doorbell is dropped: `suspect` when it lost its worker `most_lost` times.
+        """The turn's ownership, or why the doorbell is dropped: `suspect` when it lost its worker `max_lost` times.
 
         What `look` needs is read in the same round trip.
         """
@@ -142,7 +142,7 @@ class RedisTurns(TurnSteps):
                 fence=fence,
                 lease_ms=self._lease_ms,
                 grace_ms=self._grace_ms,
-                most_lost=most_lost,
+                most_lost=max_lost,
                 brains=self._brains,
             ),
             view_reads(self._keys, session_id, turn_id, known),
@@ -165,8 +165,8 @@ class RedisTurns(TurnSteps):
         """Let the turn go, though nothing came of this advance: `RELEASED`, or `CLEARED` of having lost its worker."""
         return self._run.turn_release(claim.session_id, claim.turn_id, owner=claim.owner, fence=claim.fence)
 
-    def let_wait(
-        self, claim: TurnClaim, ring_s: float, wait_s: float, why: str, stands: str, lost: Sequence[Spend] = ()
+    def wait_for_permit(
+        self, claim: TurnClaim, ring_s: float, wait_s: float, why: str, queue_position: str, lost: Sequence[Spend] = ()
     ) -> Literal["WAITS", "LOST"]:
         """Let the turn go until its model may be asked: it is rung in `ring_s`; readers are told `wait_s` and `why`.
         Without a reply so far its time begins then. `stands`: in which line it stands, and as whom. `lost`: requests to
@@ -179,7 +179,7 @@ class RedisTurns(TurnSteps):
             after_ms=int(ring_s * 1000),
             wait_ms=int(wait_s * 1000),
             why=why,
-            stands=stands,
+            stands=queue_position,
             lost=spends_json(lost),
         )
         self._outbox.flush(claim.session_id)
@@ -208,8 +208,8 @@ class RedisTurns(TurnSteps):
 
     def look(self, claim: TurnClaim) -> TurnView:
         """What the owner needs to decide and to prepare, as it was right after the claim. Once a claim."""
-        assert isinstance(claim.seen, ViewReplies)
-        return read_view(self._client, self._keys, self._conversations, claim, claim.seen)
+        assert isinstance(claim.reads, ViewReplies)
+        return read_view(self._client, self._keys, self._conversations, claim, claim.reads)
 
     def parked_calls(self, claim: TurnClaim, step: int) -> tuple[tuple[str, int], ...]:
         """Those of a step's calls that waited for somebody: id and newest attempt."""
@@ -233,7 +233,7 @@ class RedisTurns(TurnSteps):
         """The hook has heard of these calls."""
         return self._run.hooks_done(claim.session_id, claim.turn_id, owner=claim.owner, fence=claim.fence, calls=calls)
 
-    def said_so_far(self, claim: TurnClaim) -> str:
+    def text_so_far(self, claim: TurnClaim) -> str:
         """The text that readers were told of the reply that was being written; "" when none was."""
         return read_step_text(self._client, self._keys, claim.session_id, claim.turn_id)
 

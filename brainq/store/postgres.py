@@ -43,8 +43,8 @@ class BoundedConnection(psycopg.Connection[Any]):
 def set_limits(connection: BoundedConnection, answer_s: float, *, by_statement: bool) -> None:
     """Bound the waits of a new connection, and what the server spends on a statement: three quarters of that."""
     connection.answer_s = answer_s
-    said = f"SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_S * 1000:.0f}"
+    statement = f"SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_S * 1000:.0f}"
     if by_statement:
-        said += f"; SET statement_timeout = {answer_s * 750:.0f}"
+        statement += f"; SET statement_timeout = {answer_s * 750:.0f}"
     with connection.cursor() as cursor:
-        cursor.execute(said.encode())
+        cursor.execute(statement.encode())

@@ -177,7 +177,7 @@ def prune(
     *,
     knowledge: bool = False,
     dry_run: bool = False,
-    told: Callable[[PrunedRows], None] = lambda _: None,
+    on_progress: Callable[[PrunedRows], None] = lambda _: None,
 ) -> PrunedRows:
     """Delete turns that ended, or were rejected, more than `older_than_s` ago; the rows deleted, by table.
 
@@ -187,17 +187,17 @@ def prune(
     knowledge   delete memories and observations, too, that were not seen since
     dry_run     count, and delete nothing
     """
-    return _Pruner(store.database, older_than_s, dry_run, told).run(knowledge)
+    return _Pruner(store.database, older_than_s, dry_run, on_progress).run(knowledge)
 
 
 class _Pruner:
     def __init__(
-        self, database: Database, older_than_s: float, dry_run: bool, told: Callable[[PrunedRows], None]
+        self, database: Database, older_than_s: float, dry_run: bool, on_progress: Callable[[PrunedRows], None]
     ) -> None:
         self._db = database
         self._ages = {"ago": -older_than_s, "stale": -UNFINISHED_S}
         self._dry_run = dry_run
-        self._told = told
+        self._on_progress = on_progress
         self._counts: Counter[str] = Counter()
         self._mark = database.pick(_MARK)
 
@@ -238,7 +238,7 @@ class _Pruner:
             with self._db.transaction() as connection:
                 self._delete(connection, turn_ids)
             self._rest(time.monotonic() - began)
-        self._told(dict(self._counts))
+        self._on_progress(dict(self._counts))
 
     def _rest(self, took_s: float) -> None:
         """A SQLite file has one writer, and those who wait for it look only now and then: as long as a batch
@@ -291,7 +291,7 @@ class _Pruner:
         while deleted := self._db.write(statement, {"ago": self._ages["ago"]}):
             self._counts[table.name] += deleted
             self._rest(time.monotonic() - began)
-            self._told(dict(self._counts))
+            self._on_progress(dict(self._counts))
             began = time.monotonic()
 
 

@@ -88,21 +88,21 @@ class SqlRecords:
         user_message   logged if it is not blank: a turn that began has logged it then
         answer         what is logged as the assistant's message; None: the result's text
         """
-        said = result.text if answer is None else answer
+        text = result.text if answer is None else answer
         ids = {"session_id": result.session_id, "turn_id": result.turn_id}
 
         def effect(connection: Transaction) -> None:
             if user_message:
                 self.store.messages.write_user(connection, **ids, content=user_message, redact=redact)
-            if said:
-                self.store.messages.write_assistant(connection, **ids, content=said, redact=redact)
+            if text:
+                self.store.messages.write_assistant(connection, **ids, content=text, redact=redact)
             self.store.spends.write(connection, result.turn_id, result.spends)
             self.store.traces.write(connection, **ids, entries=details.trace, redact=redact)
             self.store.transcripts.write(connection, **ids, messages=details.messages, redact=redact)
             if details.receipts:
                 self.store.inputs.settle(connection, result.turn_id, details.receipts)
-            if details.asks:
-                self.store.approvals.settle(connection, result.turn_id, details.asks)
+            if details.approvals:
+                self.store.approvals.settle(connection, result.turn_id, details.approvals)
             if details.outside:
                 self.store.calls.settle(connection, result.turn_id, details.outside)
             if redact:
@@ -122,7 +122,7 @@ class SqlRecords:
         self.store.blobs.forget(connection, result.turn_id)
         if details.receipts:
             self.store.inputs.forget(connection, result.turn_id)
-        if details.asks:
+        if details.approvals:
             self.store.approvals.forget(connection, result.turn_id)
 
     def record_decision(self, claim: FinalStepClaim, record: RuntimeDecisionRecord) -> bool:
@@ -179,7 +179,7 @@ class SqlRecords:
 
     def transcript(self, turn_id: str) -> tuple[Message, ...]:
         """The conversation as SQL has it; empty when there is none, or it is redacted."""
-        return self.store.transcripts.of(turn_id)
+        return self.store.transcripts.of_turn(turn_id)
 
     def note_done(self, claim: FinalStepClaim) -> None:
         """A step that failed before and writes nothing itself is done: its row says so."""

@@ -44,12 +44,12 @@ def insert_or_ignore(
     return statement
 
 
-def insert_unless(table: Table, names: Sequence[str], stands: ColumnElement[bool]) -> Dialects:
+def insert_unless(table: Table, names: Sequence[str], unless: ColumnElement[bool]) -> Dialects:
     """INSERT these columns' values, given at each run, ON CONFLICT DO NOTHING; 0 rows also where `stands` holds."""
 
     @cache
     def statement(dialect: str) -> Executable:
-        values = select(*(bindparam(name, type_=table.c[name].type) for name in names)).where(~stands)
+        values = select(*(bindparam(name, type_=table.c[name].type) for name in names)).where(~unless)
         return insert_into(dialect, table).from_select(list(names), values).on_conflict_do_nothing().inline()
 
     return statement

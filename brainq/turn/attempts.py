@@ -71,8 +71,8 @@ class AttemptAccount:
         usage = TokenUsage(input_tokens=input_tokens, estimated=True)
         provider, model = first_model(setting.provider, setting.model)
         is_known = not most_output and begin.most_tokens == input_tokens and provider == setting.provider.name
-        usd = begin.most_usd if is_known else price(provider, model, usage)
-        unsent = Spend.of("lost", step, model, usage, usd)
+        usd = begin.max_usd if is_known else price(provider, model, usage)
+        unsent = Spend.from_usage("lost", step, model, usage, usd)
         return cls(Bill(input_tokens, allowance), step, price, unsent)
 
     def so_far(self) -> tuple[Spend, ...]:
@@ -145,7 +145,7 @@ class StepRunner:
                 if not (failure.kind in RESTARTABLE_KINDS and failure.retryable and remaining):
                     return LoopEnd(end_after_failure(failure), lost=spends)
                 self._wait(reader, failure, ends_at - time.monotonic())
-                begin = replace(begin.again, lost=spends)
+                begin = replace(begin.for_retry, lost=spends)
         raise AssertionError("the last attempt returns")
 
     def _attempt(

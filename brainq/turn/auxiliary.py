@@ -158,7 +158,7 @@ class AuxiliaryWork:
         lost: list[bool] = []
 
         def claimed() -> bool:
-            tokens = min(MAX_REFLECTION_TOKENS, estimate_messages(view.own)) + REFLECTION_FRAME_TOKENS
+            tokens = min(MAX_REFLECTION_TOKENS, estimate_messages(view.own_messages)) + REFLECTION_FRAME_TOKENS
             usd, under_way = self._worst_cost(view, tokens)
             begin = partial(self._auxiliary.begin, claim, "reflection", str(view.step), tokens, usd, under_way)
             word = trying(begin)
@@ -169,7 +169,7 @@ class AuxiliaryWork:
         engine = ReflectionEngine(lambda: self._model(view), claimed, self._price)
         with self._allowance(view).activate():
             made = engine.reflect(
-                view.own,
+                view.own_messages,
                 view.step,
                 timeout_s=view.remaining_ms / 1000,
                 session_id=claim.session_id,

@@ -73,7 +73,7 @@ def brain_step_choice(brain: Brain, view: TurnView, info: TurnInfo) -> StepChoic
     step = StepInfo(
         turn=info,
         step=view.step + 1,
-        calls=sum(len(message.calls) for message in view.own),
+        calls=sum(len(message.calls) for message in view.own_messages),
         failed_calls=view.failed_calls,
         usage=view.usage,
         cost_usd=view.cost_usd,
@@ -173,7 +173,7 @@ class TurnStarter:
         """How the turn's next step is asked. Raises BrainqError when it cannot be: nobody knows the model, or one of
         the brain's functions fails."""
         request, brain = view.request, self._brain
-        info = TurnInfo.of(request, max(view.turn_number, earlier + 1))
+        info = TurnInfo.from_request(request, max(view.turn_number, earlier + 1))
         choice = brain_step_choice(brain, view, info)
         named = None if choice.model is None else checked_model(choice.model)
         provider, model = (

@@ -130,7 +130,7 @@ def turn_facts(view: TurnView) -> TurnFacts:
         cancel_reason=view.cancel_reason,
         lost_reason=view.lost_reason,
         lost_attempts=view.lost_attempts,
-        quarantine_deaths=view.died_alone,
+        quarantine_deaths=view.quarantine_deaths,
         death_reason=view.died_how,
         failed_calls=view.failed_calls,
         reflected_step=view.reflected_step,

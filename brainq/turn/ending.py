@@ -92,7 +92,7 @@ class Ender:
         # An answer comes from a step, and a step begins the turn.
         begun = view.begun or (answer is not None and answer.message is not None)
         cut_off = begun and end.ending is not Ending.COMPLETED
-        streamed = trying(lambda: self._turns.said_so_far(claim)) if cut_off else ""
+        streamed = trying(lambda: self._turns.text_so_far(claim)) if cut_off else ""
         while True:
             ended = trying(partial(self._end, claim, view, end, answer, begun, streamed, diff, len(changes)))
             if ended != "CHANGED":
@@ -169,7 +169,7 @@ def _is_own_text(message: Message | None, end: End) -> bool:
 
 def last_reply_text(view: TurnView) -> str:
     """The last words of the model in this turn; "" for none."""
-    texts = (message.content for message in reversed(view.own) if message.role == "assistant")
+    texts = (message.content for message in reversed(view.own_messages) if message.role == "assistant")
     return next((text for text in texts if text.strip()), "")
 
 

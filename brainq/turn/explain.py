@@ -25,7 +25,7 @@ def why_queued(session_id: str, place: QueuePosition | None) -> str:
         why = _behind_turn(place)
     elif place.brain:
         why = _for_brain_cap(session_id, place)
-    elif place.in_line is not None:
+    elif place.ahead_for_capacity is not None:
         why = _for_capacity(session_id, place)
     else:
         why = "queued, and nothing is before it: a coordinator's sweeper lets it begin"
@@ -54,7 +54,11 @@ def _for_brain_cap(session_id: str, place: QueuePosition) -> str:
     if place.ahead:
         return f"queued behind {_turns(place.ahead)} of its session, the first of which waits for brain {place.brain}"
     tenant = _tenant(session_id)
-    before = f"{place.in_line} of {tenant} before it" if place.in_line else f"it is the next of {tenant}"
+    before = (
+        f"{place.ahead_for_capacity} of {tenant} before it"
+        if place.ahead_for_capacity
+        else f"it is the next of {tenant}"
+    )
     return (
         f"queued: {place.brain_live} of {place.brain_cap} turns of brain {place.brain} are live; {before}; "
         "the brain's max_live_turns says how many may be"
@@ -74,7 +78,7 @@ def _for_capacity(session_id: str, place: QueuePosition) -> str:
         remedy = "; BRAINQ_LIVE_TURNS_OF, or more coordinators, make that more"
     elif place.full:
         remedy = "; more coordinators, or BRAINQ_MAX_LIVE_TURNS, make more"
-    ahead = (place.in_line or 0) + place.ahead
+    ahead = (place.ahead_for_capacity or 0) + place.ahead
     of_priority = f", by its priority {place.priority}" if place.priority != "normal" else ""
     before = f"{ahead} of {tenant} before it" if ahead else f"it is the next of {tenant}"
     return f"{until}; {before}{of_priority}{remedy}"

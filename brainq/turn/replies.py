@@ -117,4 +117,4 @@ class ReplyHandler:
         """Write down what people will be asked, before anybody can see that they are."""
         asked = approval_rows(claim, plan.calls, self._brain.redact_logs)
         if asked:
-            self._approvals.ask(asked)
+            self._approvals.request(asked)

@@ -184,7 +184,7 @@ def step_request(
     begin = StepStart(
         estimate=step.estimate,
         most_tokens=worst.total,
-        most_usd=worst_cost_usd(setting.provider, setting.model, worst, price),
+        max_usd=worst_cost_usd(setting.provider, setting.model, worst, price),
         shown=() if len(step.chosen) == all_tools else tuple(spec.name for spec in step.chosen),
         drained=len(view.inputs),
         inputs=step.inputs,

@@ -160,7 +160,7 @@ class AttemptReader:
     def publish_retry(self, retry: ModelRetry) -> None:
         """Readers see that the model is asked again. The retry itself needs no Redis."""
         try:
-            self.turns.tell_retry(self.claim, self.step.step, self.step.attempt, retry)
+            self.turns.publish_retry(self.claim, self.step.step, self.step.attempt, retry)
         except Exception as failure:
             turn_id, why = self.claim.turn_id, type(failure).__name__
             log.warning("retry not published", turn_id=turn_id, step=self.step.step, why=why)
@@ -170,7 +170,7 @@ class AttemptReader:
             raise TurnLost
 
     def _publish_text(self, mark: str, text: str, kind: EventKind) -> bool:
-        return self.turns.tell_delta(self.claim, self.step.step, self.step.attempt, text, mark, kind)
+        return self.turns.publish_delta(self.claim, self.step.step, self.step.attempt, text, mark, kind)
 
     def _notify(self, text: str) -> None:
         turn_id, session_id = self.claim.turn_id, self.claim.session_id

@@ -107,7 +107,7 @@ class Rescuer:
         did = "asked again" if isinstance(judged, AskAgain) else f"given up as {_status(judged.outcome).value}"
         log.warning("call rescued", turn_id=ref.turn_id, call_id=ref.call_id, effect=effect, did=did)
         if isinstance(judged, AskAgain):
-            did = WorkOutcome(self.calls.ask_again(ref, attempt).lower(), WorkFailure.CALL_LOST)
+            did = WorkOutcome(self.calls.dispatch_again(ref, attempt).lower(), WorkFailure.CALL_LOST)
         else:
             end_call(span, _status(judged.outcome))
             did = self._give_up(ref, attempt, tool, step, judged.outcome)

@@ -82,7 +82,7 @@ class AnswerContext:
         """As the turn had it; "" where it cannot be made again: the brain, or what its function says, has changed."""
         request = turn.request
         brain = self.brains.of(request.brain)
-        info = TurnInfo.of(request, turn.turn_number)
+        info = TurnInfo.from_request(request, turn.turn_number)
         if brain is None:
             return ""
         try:
@@ -155,7 +155,7 @@ def make_rerunner(parts: Services, judges: JudgeRunner) -> StepRerunner:
         brain_of=parts.turn_brains.name,
         chain=parts.state.finals,
         records=SqlRecords(parts.store, configured_webhooks(parts.settings)),
-        steps=parts.store.steps.of,
+        steps=parts.store.steps.of_turn,
         judgements=parts.store.judgements,
         recall=make_recall(parts),
         judges=judges,
@@ -168,8 +168,8 @@ def make_recall(parts: Services) -> Recall:
     return Recall(
         parts.state.finals,
         store.turns,
-        store.transcripts.of,
-        store.traces.of,
+        store.transcripts.of_turn,
+        store.traces.of_turn,
         DecisionReader(parts.turn_brains, store.decisions).get,
         AnswerContext(parts.brains, store.turns),
     )

@@ -110,7 +110,7 @@ class Quarantine:
         child.wait_ready()
         log.info("step runs alone", turn_id=claim.turn_id, step=claim.step, pid=child.pid)
         try:
-            return child.request({"step": asdict(replace(claim, seen=[]))}).result(limit_s)
+            return child.request({"step": asdict(replace(claim, replies=[]))}).result(limit_s)
         except TimeoutError:
             self._processes.retire(shared, STOPPED_ANSWERING)
             raise QuarantinedStepError(

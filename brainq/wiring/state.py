@@ -151,7 +151,7 @@ def make_state(
     workers = RedisWorkers(client, keys)
     stops = RedisStopSignals(url, keys.stops, on_gap)
     rates = RedisRates(scripts, keys, parse_rates(settings.rates), stops.listen)
-    stops.hear(keys.limited, rates.heard, rates.catch_up)
+    stops.hear(keys.limited, rates.receive_learned, rates.catch_up)
     calls = RedisCalls(scripts, keys, outbox, lease_s=lease_s, serves=sorted(serves), brains=brains)
     return RedisState(
         redis=client,

@@ -188,7 +188,7 @@ def _finished(client: Client, handle: TurnHandle, label: str, asked: str) -> Fin
                 f"turn {handle.turn_id} has its result, but its finalizer stands at {snapshot.finalizer_step}"
             )
         time.sleep(0.05)
-    steps = sum(row.state == "done" for row in wiring_of(client).store.steps.of(handle.turn_id))
+    steps = sum(row.state == "done" for row in wiring_of(client).store.steps.of_turn(handle.turn_id))
     return Finished(label, asked, result, snapshot.trace, steps)
 
 

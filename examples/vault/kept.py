@@ -21,7 +21,7 @@ def wait_for_judges(store: Store, turns: Sequence[Finished], timeout_s: float) -
     """Judging is not part of a turn's chain: it comes when it comes. Raises RuntimeError when it does not."""
     until = time.monotonic() + timeout_s
     for turn in turns:
-        while any(row.state == "pending" for row in store.judgements.of(turn.result.turn_id)):
+        while any(row.state == "pending" for row in store.judgements.of_turn(turn.result.turn_id)):
             if time.monotonic() > until:
                 raise RuntimeError(f"the judges of turn {turn.result.turn_id} are not done")
             time.sleep(0.05)
@@ -34,7 +34,7 @@ def show_kept(console: Console, store: Store, turns: Sequence[Finished]) -> None
         table.add_column(title)
     for turn in turns:
         decision = store.decisions.get(turn.result.turn_id)
-        rows = {row.judge: row for row in store.judgements.of(turn.result.turn_id)}
+        rows = {row.judge: row for row in store.judgements.of_turn(turn.result.turn_id)}
         scores = [rows[name].score if name in rows else None for name in JUDGES]
         table.add_row(
             turn.label,

@@ -73,7 +73,7 @@ def park(on: Stage, count: int, within_s: float) -> tuple[tuple[Submitted, ...],
 
 
 def _is_parked(on: Stage, turn: Submitted) -> bool:
-    snapshot = wiring_of(on.client).state.snapshots.of(turn.session_id, turn.turn_id)
+    snapshot = wiring_of(on.client).state.snapshots.read(turn.session_id, turn.turn_id)
     if snapshot is None or snapshot.state.is_final:
         raise BenchFailure(f"turn {turn.turn_id} was to park, and ended")
     return snapshot.state is TurnState.PARKED

@@ -70,7 +70,7 @@ def kill_with_a_write_in_hand(stage: Stage) -> str:
         kill(stage, "serial")
         key = stage.database.newest_key()
         turn_id, call_id = key.split(":")
-        rows = wiring_of(stage.client).store.calls.of(turn_id)
+        rows = wiring_of(stage.client).store.calls.of_turn(turn_id)
         return key if any(row.call_id == call_id and row.state == "intent" for row in rows) else ""
 
     return wait_until(hit, "the kill came before the report", timeout_s=200.0)

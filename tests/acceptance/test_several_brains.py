@@ -42,8 +42,8 @@ def test_each_brains_turns_have_its_own_tools_steps_and_judges(tmp_path: Path) -
         of_lab = {turn_id for turn_id, request in turns.items() if request and request.brain == "lab"}
         assert len(of_lab) == 2, "its own, and the desk's child"
         assert steps == of_lab
-        wait_until(lambda: [row.state for row in store.judgements.of(in_lab.turn_id)] == ["done"], "it is judged")
-        assert [(row.judge, row.score) for row in store.judgements.of(in_lab.turn_id)] == [("strict", 0.25)]
-        assert store.judgements.of(by_default.turn_id) == []
+        wait_until(lambda: [row.state for row in store.judgements.of_turn(in_lab.turn_id)] == ["done"], "it is judged")
+        assert [(row.judge, row.score) for row in store.judgements.of_turn(in_lab.turn_id)] == [("strict", 0.25)]
+        assert store.judgements.of_turn(by_default.turn_id) == []
     finally:
         world.stop()

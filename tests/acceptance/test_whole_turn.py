@@ -93,19 +93,21 @@ def test_a_turn_goes_through_all_stages(vault_world: World) -> None:
     }
 
     # What SQL has of it.
-    wait_until(lambda: [row.state for row in store.judgements.of(turn_id)] == ["done", "done"], "the turn is judged")
+    wait_until(
+        lambda: [row.state for row in store.judgements.of_turn(turn_id)] == ["done", "done"], "the turn is judged"
+    )
     assert world.row_counts(handle)["messages"] == 2
-    said = store.transcripts.of(turn_id)
+    said = store.transcripts.of_turn(turn_id)
     assert [message.role for message in said] == ["user", "assistant", "tool", "user", "assistant"]
     assert REVIEW in said[3].content
-    long_one = store.transcripts.of(first.turn_id)
+    long_one = store.transcripts.of_turn(first.turn_id)
     assert long_one[0].content == PLANTS
-    assert {row.method for row in store.judgements.of(turn_id)} == {"model"}
-    assert [row.score for row in store.judgements.of(turn_id)] == [0.9, 0.9]
+    assert {row.method for row in store.judgements.of_turn(turn_id)} == {"model"}
+    assert [row.score for row in store.judgements.of_turn(turn_id)] == [0.9, 0.9]
     memories = {(row.kind, row.text): row.times_seen for row in store.memories.list(owner_of("s1"))}
     assert memories["fact", REMEMBERED] == 2  # both turns said so: one row
     assert store.observations.of_turn(turn_id) or store.observations.list(owner_of("s1"))
-    assert [row.state for row in store.steps.of(turn_id)].count("done") == len(store.steps.of(turn_id))
+    assert [row.state for row in store.steps.of_turn(turn_id)].count("done") == len(store.steps.of_turn(turn_id))
     decision = store.decisions.get(turn_id)
     assert decision is not None
     assert (decision.key, decision.strategy, decision.tools, decision.turn_number) == (
@@ -120,7 +122,7 @@ def test_a_turn_goes_through_all_stages(vault_world: World) -> None:
     assert decision.elapsed_ms > 0
 
     # What it cost, a model call at a time.
-    all_spends = store.spends.of(turn_id)
+    all_spends = store.spends.of_turn(turn_id)
     spends = [spend for spend in all_spends if spend.kind not in ("memory", "judge")]
     assert {spend.kind for spend in all_spends} - {spend.kind for spend in spends} == {"memory", "judge"}
     assert [spend.kind for spend in spends] == ["compaction", "step", "reflection", "step"]

@@ -82,7 +82,7 @@ def test_a_token_reads_as_expired_within_a_second(
     assert result.ending is Ending.CANCELLED
     [entry] = pump.wiring.state.calls.trace("s1", handle.turn_id)
     assert entry.status == status
-    [message] = [m for m in pump.wiring.store.transcripts.of(handle.turn_id) if m.role == "tool"]
+    [message] = [m for m in pump.wiring.store.transcripts.of_turn(handle.turn_id) if m.role == "tool"]
     match status:
         case TraceStatus.COMPLETED:
             # The listener that was there may be an earlier test's, and this one's connect after the cancel: a gap.
@@ -91,5 +91,5 @@ def test_a_token_reads_as_expired_within_a_second(
             assert re.fullmatch(r"Cancelled after \d+\.\d s\.", message.content)
         case _:
             assert re.fullmatch(r"Cancelled after .*; check before repeating it\.", message.content)
-    kept = pump.wiring.store.calls.of(handle.turn_id)
+    kept = pump.wiring.store.calls.of_turn(handle.turn_id)
     assert [row.outcome_kind for row in kept] == ([] if effect.is_read else [OUTCOME[status]])

@@ -134,7 +134,7 @@ def test_a_very_long_history_is_read_in_part(session: Session) -> None:
 
 
 def test_of_many_histories_those_read_last_are_kept(session: Session) -> None:
-    conversations = Conversations(session.client, most_bytes=10_000)
+    conversations = Conversations(session.client, max_bytes=10_000)
     session.say(5)
     session.read(conversations)
     assert conversations.known(KEY).end == 5
@@ -167,7 +167,7 @@ def test_two_processes_read_the_same_whatever_happens(session: Session, seed: in
 def test_a_history_takes_what_is_kept_of_it(session: Session, trims: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it has grown: else a long session would put every other out, and then itself."""
     monkeypatch.setattr(module, "MAX_READ_MESSAGES", 10)
-    conversations = Conversations(session.client, most_bytes=20 * (module.BYTES_A_MESSAGE + 100))
+    conversations = Conversations(session.client, max_bytes=20 * (module.BYTES_A_MESSAGE + 100))
     for _ in range(50):
         if trims and session.said >= 5:
             session.trim(1)

@@ -96,7 +96,7 @@ def test_a_store_of_ones_own_has_them_in_place_of_sql(pumps: Callable[..., Pump]
     assert shelf.keys == [f"{handle.turn_id}:decision"] * 2
     assert pump.wiring.store.decisions.get(handle.turn_id) is None
     assert Operator(pump.settings, pump.wiring.brains).facts(handle.turn_id).decision == record
-    rows = {row.step: (row.state, row.tries) for row in pump.wiring.store.steps.of(handle.turn_id)}
+    rows = {row.step: (row.state, row.tries) for row in pump.wiring.store.steps.of_turn(handle.turn_id)}
     assert rows["decision"] == ("done", 2)
 
 

@@ -288,7 +288,7 @@ def test_a_full_context_is_compacted_and_sql_keeps_all(pumps: Pumps) -> None:
     asked = [call.id for message in last for call in message.calls]
     assert asked == [message.call_id for message in last if message.role == "tool"]
     assert len(asked) < 12
-    kept = pump.wiring.store.transcripts.of(handle.turn_id)
+    kept = pump.wiring.store.transcripts.of_turn(handle.turn_id)
     assert [message.call_id for message in kept if message.role == "tool"] == [f"c{n}-0" for n in range(1, 13)]
     assert pump.client.state("s1", handle.turn_id).context_was_compacted
 

@@ -91,7 +91,7 @@ def test_p3_an_intent_that_came_late_of_a_write_that_never_ran_is_void(pump: Pum
     lapse(pump, handle)
     assert told(pump, handle)["text"] == "write x ok"
     assert [row["attempt"] for row in notes("start")] == [2]
-    states = [(row.attempt, row.state) for row in pump.wiring.store.calls.of(handle.turn_id)]
+    states = [(row.attempt, row.state) for row in pump.wiring.store.calls.of_turn(handle.turn_id)]
     assert states == [(1, "void"), (2, "done")]
     assert pump.wiring.state.calls.start(claimed) == "LOST"
 
@@ -139,7 +139,7 @@ def test_p3_a_voided_attempt_can_never_start(pumps: Pumps) -> None:
     assert frozen.wiring.runner._brains.default.starts.start(claimed) == "left"  # pyright: ignore[reportPrivateUsage]
     assert told(pump, handle)["text"] == "write x ok"
     assert len(notes("start")) == 1
-    states = [(row.attempt, row.state) for row in pump.wiring.store.calls.of(handle.turn_id)]
+    states = [(row.attempt, row.state) for row in pump.wiring.store.calls.of_turn(handle.turn_id)]
     assert states == [(1, "void"), (2, "done")]
     assert bell.args[-1] == 1
 
@@ -210,14 +210,14 @@ def test_p4_a_late_write_becomes_a_notice_and_evidence(pump: Pump) -> None:
     )
     pump.drain("brainq.turns", "brainq.tools.local_write")
     assert pump.wiring.state.calls.trace("s1", handle.turn_id)[0].status == TraceStatus.TIMED_OUT
-    (row,) = pump.wiring.store.calls.of(handle.turn_id)
+    (row,) = pump.wiring.store.calls.of_turn(handle.turn_id)
     assert (row.outcome_kind, row.late) == ("timeout", False)
     open_gate("late")
     wait_until(
         lambda: pump.wiring.state.calls.trace("s1", handle.turn_id)[0].status == TraceStatus.TIMED_OUT_LATE,
         "the late end was traced",
     )
-    (row,) = pump.wiring.store.calls.of(handle.turn_id)
+    (row,) = pump.wiring.store.calls.of_turn(handle.turn_id)
     assert (row.outcome_kind, row.late) == ("success", True)
     open_gate("r")
     shown = json.loads(pump.finish(handle).text)
@@ -279,7 +279,7 @@ def test_p4_what_ends_after_the_turn_is_told_as_it_ended(pump: Pump, how: str) -
     wait_until(lambda: pump.wiring.state.redis.exists(notices), "the late write left a notice")
     shown = json.loads(pump.finish(pump.submit("s1", script(final="$seen"))).text)
     assert ["succeeded after all" in m["text"] for m in shown if m["text"].startswith("[Notice")] == [True]
-    (row,) = pump.wiring.store.calls.of(handle.turn_id)
+    (row,) = pump.wiring.store.calls.of_turn(handle.turn_id)
     assert (row.outcome_kind, row.late) == ("success", True)
 
 

@@ -64,7 +64,7 @@ def result_events(handle: TurnHandle) -> int:
 
 def once_in_sql(pump: Pump, handle: TurnHandle) -> None:
     store = pump.wiring.store
-    states = {step.step: step.state for step in store.steps.of(handle.turn_id)}
+    states = {step.step: step.state for step in store.steps.of_turn(handle.turn_id)}
     assert states.keys() >= {"log", "decision"}
     assert set(states.values()) == {"done"}
     with store.engine.connect() as connection:
@@ -144,7 +144,7 @@ def test_a_callback_that_keeps_failing_holds_up_neither_the_result_nor_what_foll
     result = handle.result(timeout_s=0)
     assert result.warnings == ("sent before the finalizer was done: usage: RuntimeError",)
     assert len(notes("turn_end.end")) == 1
-    states = {step.step: step.state for step in pump.wiring.store.steps.of(handle.turn_id)}
+    states = {step.step: step.state for step in pump.wiring.store.steps.of_turn(handle.turn_id)}
     assert states == {"usage": "failed", "log": "done", "decision": "done"}
     order("usage.raise", "")
     pump.settle(handle)
@@ -266,7 +266,7 @@ def test_a_step_that_fails_lets_others_go_ahead_and_is_tried_again_alone(pump: P
     said = [(bell.args[2], word) for bell, word in pump.bells if bell.queue == "brainq.finalize"]
     assert said[:5] == [(step, "next") for step in CHAIN[:5]]
     assert said[5:] == [("extra", "failed"), ("end", "wait"), ("extra", "failed"), ("extra", "finished")]
-    rows = {step.step: step.tries for step in pump.wiring.store.steps.of(handle.turn_id)}
+    rows = {step.step: step.tries for step in pump.wiring.store.steps.of_turn(handle.turn_id)}
     assert (rows["log"], rows["extra"]) == (1, 3)
 
 
@@ -281,7 +281,7 @@ def test_steps_that_go_ahead_are_rung_for_after_a_long_visit(pump: Pump) -> None
     said = [(bell.args[2], word) for bell, word in pump.bells if bell.queue == "brainq.finalize"]
     decision = [word for step, word in said if step == "decision"]
     assert decision == ["failed", "failed", "wait", "failed", "wait", "finished"]
-    rows = {step.step: (step.state, step.tries) for step in pump.wiring.store.steps.of(handle.turn_id)}
+    rows = {step.step: (step.state, step.tries) for step in pump.wiring.store.steps.of_turn(handle.turn_id)}
     assert (rows["decision"], rows["extra"]) == (("done", 3), ("done", 2))
     assert len(notes("turn_end.end")) == 1
 
@@ -308,7 +308,7 @@ def test_a_step_that_kills_its_workers_holds_up_only_itself(pump: Pump, dies_at:
         except SystemExit:
             continue
     assert died == ["before", "turn_end", "turn_end", "turn_end"]
-    states = {step.step: step.state for step in pump.wiring.store.steps.of(handle.turn_id)}
+    states = {step.step: step.state for step in pump.wiring.store.steps.of_turn(handle.turn_id)}
     assert states[dies_at] == "dead"
     assert {state for step, state in states.items() if step != dies_at} == {"done"}
     assert len(notes("turn_end.end")) == 1
@@ -407,7 +407,7 @@ def test_a_step_whose_worker_dies_each_time_is_given_up(pump: Pump) -> None:
         except SystemExit:
             continue
     assert died == [1, 2, 3]
-    states = {step.step: step for step in pump.wiring.store.steps.of(handle.turn_id)}
+    states = {step.step: step for step in pump.wiring.store.steps.of_turn(handle.turn_id)}
     assert states["decision"].state == "dead"
     assert "its worker died" in str(states["decision"].error)
     assert len(notes("turn_end.end", turn=handle.turn_id)) == 1
@@ -421,7 +421,7 @@ def test_a_callback_that_hangs_stops_no_other_turn(pump: Pump, monkeypatch: pyte
     pump.settle(hung)
     order("usage.gate", "")
     open_gate("hung")
-    states = {step.step: step for step in pump.wiring.store.steps.of(hung.turn_id)}
+    states = {step.step: step for step in pump.wiring.store.steps.of_turn(hung.turn_id)}
     assert states["usage"].state == "dead"
     assert "did not return within 0.05 s" in str(states["usage"].error)
     assert states["log"].state == "done"

@@ -44,8 +44,8 @@ class Asked:
 def test_the_turns_word_stands_over_the_brains(pumps: Callable[..., Pump]) -> None:
     asked = Asked(pumps, OPTIONS)
     asked.run(options={"temperature": 0, "tool_choice": "required"})
-    said = {**OPTIONS.said(), "temperature": 0.0}
-    assert [options.said() for options in asked.options] == [said | {"tool_choice": "required"}, said, said]
+    said = {**OPTIONS.explicit(), "temperature": 0.0}
+    assert [options.explicit() for options in asked.options] == [said | {"tool_choice": "required"}, said, said]
     asked.run()
     assert asked.options[3:] == [OPTIONS] * 3
 
@@ -145,7 +145,7 @@ class Models:
 def test_a_cheaper_model_takes_chosen_steps_and_is_what_they_are_billed_for(pumps: Callable[..., Pump]) -> None:
     models = Models(pumps, options={"temperature": 1, "seed": 7})
     result = models.run(options={"temperature": 0.5})
-    assert [(name, options.said()) for name, options in models.asked] == [
+    assert [(name, options.explicit()) for name, options in models.asked] == [
         ("dear", {"temperature": 0.5, "seed": 7}),
         ("cheap", {"temperature": 0, "seed": 7, "tool_choice": "required"}),
         ("cheap", {"temperature": 0, "seed": 7, "tool_choice": "required"}),
@@ -156,8 +156,8 @@ def test_a_cheaper_model_takes_chosen_steps_and_is_what_they_are_billed_for(pump
 def test_what_is_meant_for_one_service_is_told_to_no_other(pumps: Callable[..., Pump]) -> None:
     models = Models(pumps, options=OPTIONS)
     models.run()
-    own, other, _ = [options.said() for _, options in models.asked]
-    assert own == OPTIONS.said()
+    own, other, _ = [options.explicit() for _, options in models.asked]
+    assert own == OPTIONS.explicit()
     assert other == {"temperature": 0, "seed": 7, "tool_choice": "required"}
     mine = StepChoice(model=models.cheap, options=ModelOptions(extra_headers={"x-mine": "1"}))
 

@@ -24,7 +24,7 @@ from tests.support.pump import Pump
 from tests.support.wait import wait_until
 
 Pumps = Callable[..., Pump]
-STEP = StepStart(estimate=1, most_tokens=0, most_usd=None)
+STEP = StepStart(estimate=1, most_tokens=0, max_usd=None)
 
 
 def race(works: list[Callable[[], Any]]) -> list[Any]:
@@ -113,7 +113,7 @@ def test_p1_every_write_of_an_old_fence_is_lost(pumps: Pumps) -> None:
         assert turns.begin(fence_of_old, TurnStart((message,), "")) is False
         assert turns.begin_step(fence_of_old, STEP, "1") == "LOST"
         assert turns.begin_step(fence_of_old, replace(STEP, turn=TurnStart((message,), "")), "2") == "LOST"
-        assert turns.tell_delta(fence_of_old, 1, 1, "x") is False
+        assert turns.publish_delta(fence_of_old, 1, 1, "x") is False
         assert turns.commit_calls(fence_of_old, 1, message, (), Spend(step=1), "") == "LOST"
         assert end(pump, fence_of_old) == "LOST"
     assert snapshot(pump) == before

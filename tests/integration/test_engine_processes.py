@@ -33,7 +33,7 @@ def test_p3_a_change_that_did_not_report_its_end_is_unknown_and_made_once(pumps:
         assert told[call]["error"]
         assert "unknown whether this call took effect" in told[call]["text"]
         assert len(notes("effect", key=f"{handle.turn_id}:{call}")) == 1
-    rows = pump.wiring.store.calls.of(handle.turn_id)
+    rows = pump.wiring.store.calls.of_turn(handle.turn_id)
     assert [row.outcome_kind for row in rows] == ["unknown"] * 3
 
 

@@ -67,7 +67,7 @@ def test_nothing_of_a_turn_is_in_sql(pumps: Pumps, end: Any) -> None:
 
     assert {type(outcome) for outcome in outcomes} == {ToolSuccess, ToolFailure}
     assert CANARY in f"{result.text}{result.error}" or isinstance(end, ScriptedFailure)
-    rows = pump.wiring.store.calls.of(handle.turn_id)
+    rows = pump.wiring.store.calls.of_turn(handle.turn_id)
     assert {(row.tool, row.state, row.outcome_kind) for row in rows} == {
         ("keep", "done", "success"),
         ("post", "done", "failure"),
@@ -80,7 +80,7 @@ def test_without_redaction_it_is_there(pumps: Pumps) -> None:
     pump = pumps(brain_of(WRITES, ENDS["answered"], redact=False))
     handle = pump.submit("s1", f"Do {CANARY}")
     pump.finish(handle)
-    (kept, _) = pump.wiring.store.calls.of(handle.turn_id)
+    (kept, _) = pump.wiring.store.calls.of_turn(handle.turn_id)
     assert CANARY in f"{kept.args_json}"
     assert CANARY in f"{kept.outcome_json}"
 

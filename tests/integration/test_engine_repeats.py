@@ -68,7 +68,7 @@ def test_only_a_repeat_that_can_bring_nothing_new_is_denied(pumps: Callable[...,
         ("look", "validation", Effect.READ_ONLY),
         ("once_only", "blocked", Effect.NETWORK),
     ]
-    rows = pump.wiring.store.traces.of(handle.turn_id)
+    rows = pump.wiring.store.traces.of_turn(handle.turn_id)
     kept = {entry.call_id: (entry.effect, entry.retryable, entry.repairs) for entry in rows}
     assert kept == {entry.call_id: (entry.effect, entry.retryable, entry.repairs) for entry in trace}
     assert [entry.call_id for entry in trace if entry.retryable] == ["c4-0"]

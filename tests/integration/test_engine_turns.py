@@ -36,7 +36,7 @@ def test_a_turn_with_reads_and_a_write_answers(pump: Pump) -> None:
     assert row is not None
     assert row.state == "completed"
     assert pump.wiring.store.decisions.get(handle.turn_id) is not None
-    assert [step.state for step in pump.wiring.store.steps.of(handle.turn_id)] == ["done"] * 2
+    assert [step.state for step in pump.wiring.store.steps.of_turn(handle.turn_id)] == ["done"] * 2
 
 
 def test_an_advance_and_a_finalizers_visit_make_few_round_trips(pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:

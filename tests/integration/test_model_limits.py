@@ -46,12 +46,12 @@ def limits(client: Client, rates: RateRules) -> RedisRates:
 
 def test_what_one_process_learns_all_hear(pumps: Pumps) -> None:
     first, second = pumps(owner="a").wiring.state.rates, pumps(owner="b").wiring.state.rates
-    assert not second.holds(NAME)  # from here on it listens
+    assert not second.is_limited(NAME)  # from here on it listens
     first.settle(NAME, "p0", 5, 0.0, RateReport(requests=60))
-    wait_until(lambda: second.holds(NAME), "it has heard")
+    wait_until(lambda: second.is_limited(NAME), "it has heard")
     late = pumps(owner="c").wiring.state.rates
-    assert not late.holds("openai:other")
-    wait_until(lambda: late.holds(NAME), "one that begins to listen later reads it")
+    assert not late.is_limited("openai:other")
+    wait_until(lambda: late.is_limited(NAME), "one that begins to listen later reads it")
     assert [(model.name, model.requests) for model in late.models()] == [(NAME, 60)]
 
 
@@ -81,7 +81,7 @@ def test_a_model_that_is_held_to_no_limit_learns_none(redis_url: str) -> None:
     with closing(make_client(redis_url)) as client:
         mine = limits(client, parse_rates(f"{NAME}=none"))
         assert not mine.settle(NAME, "p0", 5, 0.0, RateReport(requests=1, stop_s=20.0))
-        assert not mine.holds(NAME)
+        assert not mine.is_limited(NAME)
         assert client.keys("*") == []
 
 
@@ -94,7 +94,7 @@ def test_a_429_stops_the_fleet_and_no_thread_waits_with_the_turns(pumps: Pumps, 
     wire.otherwise = lambda exchange: openai_words(exchange, "hello")
     models = [OpenAIProvider(base_url=f"{wire.url}/v1", api_key="k") for _ in range(2)]
     one, other = (pumps(Brain("shop", model=model), owner=name) for name, model in zip("ab", models, strict=True))
-    assert not other.wiring.state.rates.holds("anything")
+    assert not other.wiring.state.rates.is_limited("anything")
     first = one.submit("s1", "hi")
     bell = one.take()
     assert bell is not None
@@ -102,7 +102,7 @@ def test_a_429_stops_the_fleet_and_no_thread_waits_with_the_turns(pumps: Pumps, 
     assert one.answer(bell).startswith("waits for openai:openai: its service asked to wait")
     name = one.wiring.state.rates.models()[0]
     assert name.stopped_s > 0
-    wait_until(lambda: other.wiring.state.rates.holds(f"{name.name} #{name.account}"), "the other has heard")
+    wait_until(lambda: other.wiring.state.rates.is_limited(f"{name.name} #{name.account}"), "the other has heard")
     second = other.submit("s2", "hi")
     bell = other.take()
     assert bell is not None

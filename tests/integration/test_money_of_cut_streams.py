@@ -72,7 +72,7 @@ def asked(pumps: Callable[..., Pump], model: Any = f"anthropic:{MODEL}", **limit
     pump = pumps(Brain("writer", model, limits=Limits(**limits)))
     handle = pump.submit("s1", "Write it.")
     result = pump.finish(handle)
-    facts = pump.wiring.store.spends.of(handle.turn_id)
+    facts = pump.wiring.store.spends.of_turn(handle.turn_id)
     assert facts == list(result.spends), "SQL has them as the result does"
     if result.cost_usd is not None:
         assert result.cost_usd == pytest.approx(sum(spend.cost_usd or 0 for spend in result.spends))

@@ -145,7 +145,7 @@ def test_a_denial_is_told_to_the_model_and_it_goes_on(pumps: Pumps) -> None:
     assert model.results(2) == ["Not run: a person refused it: too dear."]
     [entry] = pump.wiring.state.calls.trace("s1", handle.turn_id)
     assert (entry.status, entry.detail, ran) == ("denied", "approval", [])
-    assert pump.wiring.store.calls.of(handle.turn_id) == []
+    assert pump.wiring.store.calls.of_turn(handle.turn_id) == []
 
 
 def test_an_edit_runs_with_the_persons_arguments_and_says_so(pumps: Pumps) -> None:
@@ -172,7 +172,7 @@ def test_an_edit_runs_with_the_persons_arguments_and_says_so(pumps: Pumps) -> No
     (result,) = model.results(2)
     assert result.endswith("]\nwrote c")
     assert '{"name": "c"}' in result
-    (row,) = pump.wiring.store.calls.of(handle.turn_id)
+    (row,) = pump.wiring.store.calls.of_turn(handle.turn_id)
     assert json.loads(row.args_json or "") == {"name": "c"}
     (kept,) = handle.approvals()
     assert (kept.edited, kept.arguments, kept.args_hash) == (True, {"name": "c"}, edited.args_hash)

@@ -48,7 +48,7 @@ def test_a_hold_outlives_redis_data(pumps: Pumps, when: str) -> None:
     assert (standing.reason, standing.on_timeout, standing.kind) == ("looking", "deny", "hold")
     assert 590_000 < standing.ends_in_ms <= 600_000
     held_until_released(pump, handle, hold.id, ran)
-    assert not pump.wiring.store.brakes.of("s1", handle.turn_id)
+    assert not pump.wiring.store.brakes.of_turn("s1", handle.turn_id)
 
 
 def test_a_hold_that_was_released_does_not_come_back(pumps: Pumps) -> None:
@@ -80,7 +80,7 @@ def test_a_hold_that_is_released_while_its_turn_is_put_back_does_not_stand(
     handle = pump.submit("s1", "Go.")
     hold = handle.hold()
     rows, released = pump.wiring.store.brakes, list[bool]()
-    read = rows.of
+    read = rows.of_turn
 
     def released_meanwhile(session_id: str, turn_id: str) -> Any:
         found = read(session_id, turn_id)
@@ -200,7 +200,7 @@ def test_a_flag_that_input_lifted_stays_lifted_in_sql(pumps: Pumps) -> None:
     handle.steer("", readiness=True)
     pump.finish(handle)
     assert ran == ["write b"]
-    assert not pump.wiring.store.brakes.of("s1", handle.turn_id)
+    assert not pump.wiring.store.brakes.of_turn("s1", handle.turn_id)
 
 
 def test_a_flag_whose_turn_read_that_it_is_ready_with_its_first_step(pumps: Pumps) -> None:
@@ -278,7 +278,7 @@ def test_nothing_stands_after_a_turn_has_ended(pumps: Pumps) -> None:
         handle.hold()
     assert handle.cancel() == "ended"
     pump.wiring.people.brakes.heal(0)
-    assert not pump.wiring.store.brakes.of("s1", handle.turn_id)
+    assert not pump.wiring.store.brakes.of_turn("s1", handle.turn_id)
 
 
 def test_input_is_given_back_in_the_same_script_as_its_turn(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,7 @@ def test_a_write_that_returns_within_the_grace_is_completed(pumps: Pumps) -> Non
     assert pump.finish(handle).ending is Ending.CANCELLED
     assert statuses(pump, handle) == {"c1-0": "completed"}
     assert said(pump).startswith("worked")
-    (row,) = pump.wiring.store.calls.of(handle.turn_id)
+    (row,) = pump.wiring.store.calls.of_turn(handle.turn_id)
     assert (row.state, row.outcome_kind) == ("done", "success")
 
 
@@ -107,12 +107,12 @@ def test_a_write_that_ignores_the_cancel_is_unknown_and_its_end_is_told_later(pu
     assert pump.finish(handle).ending is Ending.CANCELLED
     assert statuses(pump, handle) == {"c1-0": "unknown"}
     assert "whether it took effect is not known" in said(pump).lower()
-    (row,) = pump.wiring.store.calls.of(handle.turn_id)
+    (row,) = pump.wiring.store.calls.of_turn(handle.turn_id)
     assert row.outcome_kind == "unknown"
     work.go.set()
 
     def late() -> bool:
-        (row,) = pump.wiring.store.calls.of(handle.turn_id)
+        (row,) = pump.wiring.store.calls.of_turn(handle.turn_id)
         return (row.outcome_kind, row.late) == ("success", True)
 
     wait_until(late, "the late end is evidence")

@@ -126,7 +126,7 @@ def test_the_childs_answer_is_the_calls_result_and_is_paid_for(pumps: Pumps, eff
         ("child", 1, 100),
         ("step", 2, 100),
     ]
-    outcomes = [row.outcome_kind for row in pump.wiring.store.calls.of(handle.turn_id)]
+    outcomes = [row.outcome_kind for row in pump.wiring.store.calls.of_turn(handle.turn_id)]
     assert outcomes == ([] if effect.is_read else ["success"])
     assert [e.data["why"] for e in events(handle, "call.parked")] == ["child"]
 

@@ -37,7 +37,7 @@ WRITE = calls(("look", {"name": "a"}), ("write", {"name": "b"}))
 
 
 def intents(pump: Pump, handle: TurnHandle) -> list[str]:
-    return [row.state for row in pump.wiring.store.calls.of(handle.turn_id)]
+    return [row.state for row in pump.wiring.store.calls.of_turn(handle.turn_id)]
 
 
 def test_a_held_write_waits_and_its_turn_uses_up_no_time(pumps: Pumps) -> None:

@@ -70,7 +70,7 @@ def parked(pumps: Pumps, outside: Outside) -> tuple[Pump, TurnHandle]:
 
 
 def outcome(pump: Pump, handle: TurnHandle) -> tuple[str, str | None, bool]:
-    (row,) = pump.wiring.store.calls.of(handle.turn_id)
+    (row,) = pump.wiring.store.calls.of_turn(handle.turn_id)
     return row.state, row.outcome_kind, row.late
 
 
@@ -416,7 +416,7 @@ def test_files_of_a_result_that_nobody_waits_for_are_not_kept(pumps: Pumps) -> N
     for refused in (second, late):
         with pytest.raises(AttachmentNotFound, match="no file"):
             handle.file(refused.attachment.sha256)
-    (_, row) = pump.wiring.store.calls.of(handle.turn_id)
+    (_, row) = pump.wiring.store.calls.of_turn(handle.turn_id)
     assert "nobody waits for this result" in (row.outcome_json or "")
 
 
@@ -425,6 +425,6 @@ def test_redacted_sql_keeps_no_result_from_outside(pumps: Pumps) -> None:
     pump, handle = parked(pumps, outside)
     pump.client.complete_call(outside.tokens["a"], "secret result")
     pump.finish(handle)
-    (row,) = pump.wiring.store.calls.of(handle.turn_id)
+    (row,) = pump.wiring.store.calls.of_turn(handle.turn_id)
     assert (row.args_json, row.outcome_kind) == (None, "success")
     assert "secret" not in (row.outcome_json or "")

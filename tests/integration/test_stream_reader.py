@@ -80,7 +80,7 @@ def test_a_stream_is_added_and_removed_while_the_read_blocks(
                 tellers.tell("new")
                 assert await adding == [number]
                 assert time.monotonic() - began < AT_ONCE_S
-                new.part()
+                new.close()
                 assert reader.streams == 1
                 new = reader.follow(SESSION, "new", number)
             (own,) = [key for key in redis_server.keys() if "wake" in key]  # noqa: SIM118 - a command
@@ -89,7 +89,7 @@ def test_a_stream_is_added_and_removed_while_the_read_blocks(
             assert await waiting == [1]
             await until(lambda: blocked(redis_server), "it blocks")
             began = time.monotonic()
-            idle.part()
+            idle.close()
             await until(lambda: not blocked(redis_server), "nothing is left to read")
             assert time.monotonic() - began < AT_ONCE_S
 
@@ -186,7 +186,7 @@ def test_a_consumer_that_is_cancelled_leaves_nothing(
         try:
             await take(follower, 100)
         finally:
-            follower.part()
+            follower.close()
 
     async def run() -> None:
         async with reading(redis_url) as reader:

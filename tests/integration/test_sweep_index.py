@@ -54,7 +54,7 @@ def test_a_parked_turn_goes_on_though_its_doorbell_is_lost_and_nobody_asked_for_
     handle, _ = parked(pump)
     (standing,) = handle.holds()
     # All that whoever released it did: then its process died, and the doorbell was lost with it.
-    assert pump.wiring.store.brakes.over("s1", standing.id)
+    assert pump.wiring.store.brakes.end("s1", standing.id)
     assert pump.wiring.state.holds.release("s1", handle.turn_id, standing.id) == "RELEASED"
     while pump.take():
         pass

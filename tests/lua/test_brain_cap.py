@@ -38,7 +38,7 @@ def left(rig: Rig) -> list[str]:
 
 def aside(rig: Rig) -> list[str]:
     """The sessions of tenant a that stand aside for the lab."""
-    return rig.client.zrange(rig.keys.room_aside("lab", "a:"), 0, -1)
+    return rig.client.zrange(rig.keys.capacity_deferred("lab", "a:"), 0, -1)
 
 
 def queued(rig: Rig, turn: tuple[str, str]) -> dict[str, Any]:

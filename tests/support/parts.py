@@ -108,11 +108,11 @@ def memories(pump: Pump, handle: TurnHandle) -> list[tuple[str, int]]:
 
 
 def states(pump: Pump, handle: TurnHandle) -> dict[str, str]:
-    return {row.step: row.state for row in pump.wiring.store.steps.of(handle.turn_id)}
+    return {row.step: row.state for row in pump.wiring.store.steps.of_turn(handle.turn_id)}
 
 
 def judgements(pump: Pump, handle: TurnHandle) -> dict[str, Any]:
-    return {row.judge: row for row in pump.wiring.store.judgements.of(handle.turn_id)}
+    return {row.judge: row for row in pump.wiring.store.judgements.of_turn(handle.turn_id)}
 
 
 def forget(pump: Pump) -> None:

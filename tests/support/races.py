@@ -144,14 +144,14 @@ class Arena:
         assert (kinds[EventKind.TURN_CLOSING], kinds[EventKind.RESULT]) == (1, 1)
 
         trace = {entry.call_id: entry.status for entry in self.pump.wiring.state.calls.trace(sid, tid)}
-        kept = {entry.call_id: entry.status for entry in store.traces.of(tid)}
+        kept = {entry.call_id: entry.status for entry in store.traces.of_turn(tid)}
         assert kept == trace
         assert all(status.is_settled for status in trace.values()), trace
         ended = Counter(event.data["call"] for event in events if event.kind is EventKind.CALL_ENDED)
         assert ended == dict.fromkeys(trace, 1)
 
         in_history = self.history(sid)
-        in_sql = store.transcripts.of(tid)
+        in_sql = store.transcripts.of_turn(tid)
         for messages in (in_history, in_sql):
             answered = Counter(message.call_id for message in messages if message.role == "tool")
             assert answered == dict.fromkeys(trace, 1)

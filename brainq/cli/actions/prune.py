@@ -53,7 +53,7 @@ def run_prune(store: Store, older_than: str, *, knowledge: bool, dry_run: bool, 
             store,
             seconds,
             knowledge=knowledge,
-            told=lambda counts: status.update(
+            on_progress=lambda counts: status.update(
                 f"deleted {counted(counts['turns'], 'turn')}, {sum(counts.values()):,} rows in all ..."
             ),
         )

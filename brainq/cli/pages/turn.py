@@ -146,7 +146,7 @@ def _print_turn_head(console: Console, facts: TurnFacts) -> None:
     if facts.request and facts.request.brain:
         head.append(("brain", Text(facts.request.brain)))
     if facts.request:
-        head.append(("message", Text(short(facts.request.said, 100))))
+        head.append(("message", Text(short(facts.request.message_with_files, 100))))
     if snapshot and snapshot.state in (TurnState.ACTIVE, TurnState.PARKED):
         head.append(("lease", _lease(snapshot)))
     if reason := clean(row.error or row.reject_reason or "", lines=False):

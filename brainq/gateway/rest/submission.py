@@ -214,7 +214,7 @@ def submit_options(body: TurnBody) -> SubmitOptions:
     if body.limits is not None:
         options["limits"] = body.limits.model_dump(exclude_unset=True)
     if body.options is not None:
-        options["options"] = body.options.said()
+        options["options"] = body.options.explicit()
     for name in ("attachments", "history", "client_tools"):
         if name in options:
             options[name] = [item.model_dump(exclude_unset=True) for item in options[name]]

@@ -42,7 +42,7 @@ class PermitDeferred(ProviderError):
     def __init__(self, model: str, wait: RateWait, queue_position: str = "") -> None:
         self.wait_s = wait.wait_s
         self.queue_position = queue_position
-        self.why = wait.told(model)
+        self.why = wait.describe(model)
         self.spends: tuple[Spend, ...] = ()
         super().__init__(f"waits for {self.why}, {wait.wait_s:.0f} s", kind="limited", retryable=True)
 
@@ -143,7 +143,7 @@ class RatePermit:
         return has_waited
 
     def _acquire(self, request: ModelRequest, remaining_s: float) -> bool:
-        if self.policy is None or not self.policy.limits.holds(self.name):
+        if self.policy is None or not self.policy.limits.is_limited(self.name):
             return False
         ticket = self.id = uuid.uuid4().hex  # both begin with the session: tenants share the model
         if request.turn_id:
@@ -190,7 +190,7 @@ class RatePermit:
     ) -> ProviderError:
         if not request.in_line:
             return PermitDeferred(self.model, wait, queue_position)
-        prefix = f"{wait.told(self.model)}; its place comes in {wait.wait_s:.0f} s, past"
+        prefix = f"{wait.describe(self.model)}; its place comes in {wait.wait_s:.0f} s, past"
         limit = "raise the limit (BRAINQ_RATES, or the service's own), or the turn's"
         if requester.has_begun:
             return ProviderError(
@@ -254,7 +254,7 @@ class RatePermit:
         self.bill.end(self.request, self.request.has_begun)
         if self.policy is None:
             return
-        if self._rate_answer is EMPTY_RATE_REPORT and not self.policy.limits.holds(self.name):
+        if self._rate_answer is EMPTY_RATE_REPORT and not self.policy.limits.is_limited(self.name):
             return  # the model has no limit
         ago_s = None if self._answered_at is None else time.monotonic() - self._answered_at
         try:

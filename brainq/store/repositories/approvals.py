@@ -68,7 +68,7 @@ class Approvals:
         self._db = database
         self._ask = database.pick(_ASK)
 
-    def ask(self, rows: Sequence[ApprovalRequest]) -> None:
+    def request(self, rows: Sequence[ApprovalRequest]) -> None:
         """Write down what people will be asked, all or nothing. One of the same call is replaced (its place and
         `created_at` stay): its step was made again. What a person decided of the same arguments stays as it is."""
         if not rows:
@@ -89,11 +89,11 @@ class Approvals:
         found = self._db.first(_GET, {"turn": turn_id, "call": call_id})
         return None if found is None else _read_approval(found)
 
-    def of(self, turn_id: str) -> list[Approval]:
+    def of_turn(self, turn_id: str) -> list[Approval]:
         """The turn's approvals in the order they were asked for."""
         return [_read_approval(found) for found in self._db.all(_OF, {"turn": turn_id})]
 
-    def place(self, turn_id: str, call_id: str, sessions: Sequence[str] | None = None) -> int | None:
+    def row_number(self, turn_id: str, call_id: str, sessions: Sequence[str] | None = None) -> int | None:
         """Where an approval stands among all; None for one that is not there, or in none of these sessions."""
         statement = select(_A.row).where(_HERE)
         if sessions is not None:
@@ -146,8 +146,8 @@ class Approvals:
     def settle(self, connection: Transaction, turn_id: str, states: Mapping[str, ApprovalStatus]) -> None:
         """Effect: pending approvals of an ended turn become what Redis says of their calls (call_id -> state), and
         void where it says nothing or that they are pending. One statement when nothing was decided."""
-        for call_id, asked in states.items():
-            decision = _status_columns(asked)
+        for call_id, status in states.items():
+            decision = _status_columns(status)
             if decision is not None:
                 connection.write(_DECIDE, {"turn": turn_id, "call": call_id, **decision})
         connection.write(_VOID, {"turn": turn_id})
@@ -183,13 +183,13 @@ def _decision_columns(
     return values | {"args_hash": args_hash, "args_json": args_json} if edited else values
 
 
-def _status_columns(asked: ApprovalStatus) -> dict[str, object] | None:
+def _status_columns(status: ApprovalStatus) -> dict[str, object] | None:
     """None for one that nobody decided."""
-    match asked.state:
+    match status.state:
         case "approved" | "denied" | "expired" as state:
-            arguments = None if asked.arguments is None else json.dumps(asked.arguments)
-            decision = _decision_columns(state, asked.by, asked.why, asked.edited, asked.args_hash, arguments)
-            return decision | {"at": _utc_instant(asked.decided_at_ms)}
+            arguments = None if status.arguments is None else json.dumps(status.arguments)
+            decision = _decision_columns(state, status.by, status.why, status.edited, status.args_hash, arguments)
+            return decision | {"at": _utc_instant(status.decided_at_ms)}
         case _:
             return None
 

@@ -97,11 +97,11 @@ class Brakes:
     def is_response_deleted(self, turn_id: str) -> bool:
         return self._db.first(_DELETED, {"turn": turn_id}) is not None
 
-    def taken(self, session_id: str, flag_id: str, turn_id: str) -> bool:
+    def assign_flag(self, session_id: str, flag_id: str, turn_id: str) -> bool:
         """A turn has taken a flag; False, and nothing changed, if it was taken, or is over."""
         return self._db.write(_TAKEN, {"session": session_id, "brake": flag_id, "turn": turn_id}) == 1
 
-    def over(self, session_id: str, brake_id: str) -> bool:
+    def end(self, session_id: str, brake_id: str) -> bool:
         """It stands no longer; False if it did not."""
         return self._db.write(_OVER, {"session": session_id, "brake": brake_id}) == 1
 
@@ -123,11 +123,11 @@ class Brakes:
         """A newer word on the turn's readiness takes the place of the flags it took; how many those were."""
         return self._db.write(_LIFT, {"session": session_id, "turn": turn_id})
 
-    def of(self, session_id: str, turn_id: str) -> list[Brake]:
+    def of_turn(self, session_id: str, turn_id: str) -> list[Brake]:
         """What stands on the turn, and the flags of its session that no turn has taken, oldest first."""
         return [_read_brake(row) for row in self._db.all(_OF, {"session": session_id, "turn": turn_id})]
 
-    def stands(self, session_id: str, brake_id: str) -> bool:
+    def is_in_force(self, session_id: str, brake_id: str) -> bool:
         return self._db.first(_GET, {"session": session_id, "brake": brake_id}) is not None
 
     def of_turns(self, after_row: int, limit: int) -> list[tuple[int, Brake]]:
@@ -145,7 +145,7 @@ class Brakes:
         connection.write(_FORGET, {"turn": turn_id})
 
 
-def brake_stands(turn: ColumnElement[str]) -> ColumnElement[bool]:
+def brake_in_force(turn: ColumnElement[str]) -> ColumnElement[bool]:
     """Whether a brake of this turn stands that keeps a call from starting: one that lets go by itself counts until
     then, any other until it is over."""
     return exists().where(_B.turn_id == turn, _STANDS, or_(_B.on_timeout != "release", _B.ends_at > utc_now()))
@@ -177,5 +177,5 @@ def _read_brake(found: Record) -> Brake:
         reason=found["reason"],
         on_timeout=found["on_timeout"],
         timeout_s=found["timeout_s"],
-        left_s=left_s,
+        remaining_s=left_s,
     )

@@ -11,7 +11,7 @@ from brainq.contracts.call import Intent, ToolFailure, ToolOutcome, ToolSuccess
 from brainq.contracts.rows import CallRow, VoidResult
 from brainq.contracts.status import Effect
 from brainq.store.database import Database, Record, Transaction
-from brainq.store.repositories.brakes import brake_stands
+from brainq.store.repositories.brakes import brake_in_force
 from brainq.store.statements import insert_or_ignore, insert_unless
 from brainq.store.tables import calls, turns
 from brainq.store.tables.types import SafeText, utc_now
@@ -25,7 +25,7 @@ _START = insert_unless(
         *("turn_id", "call_id", "attempt", "session_id", "tool", "effect", "state"),
         *("args_hash", "args_json", "idempotency_key", "owner"),
     ),
-    brake_stands(bindparam("turn_id")),
+    brake_in_force(bindparam("turn_id")),
 )
 _HERE = and_(_C.turn_id == bindparam("turn"), _C.call_id == bindparam("call"), _C.attempt == bindparam("nth"))
 _STATE = select(_C.state, _C.outcome_json).where(_HERE)
@@ -132,8 +132,8 @@ class Calls:
             return True
         if not isinstance(outcome, ToolSuccess | ToolFailure):
             return False
-        told = {"late_after_all": late, "outcome_kind_given": outcome.kind}
-        return self._db.write(_RECORD_LATE, values | told) == 1
+        columns = {"late_after_all": late, "outcome_kind_given": outcome.kind}
+        return self._db.write(_RECORD_LATE, values | columns) == 1
 
     def settle(self, connection: Transaction, turn_id: str, ended: Mapping[str, str]) -> None:
         """Effect: calls (call_id -> outcome kind) that ended by a result from outside get that kind, where whoever
@@ -145,7 +145,7 @@ class Calls:
         """Effect: the turn's calls without arguments and results; that they ran, and how they ended, stays."""
         connection.write(_FORGET, {"turn": turn_id})
 
-    def of(self, turn_id: str) -> list[CallRow]:
+    def of_turn(self, turn_id: str) -> list[CallRow]:
         """All rows of a turn, in the order they were written."""
         return [_call_row(found) for found in self._db.all(_OF, {"turn": turn_id})]
 

@@ -39,11 +39,11 @@ def ending_deliveries(webhooks: Sequence[Webhook], result: TurnResult) -> list[N
     return _subscribed_deliveries(webhooks, "turn.ended", result.session_id, result.turn_id, result.turn_id, data)
 
 
-def approval_deliveries(webhooks: Sequence[Webhook], asked: Sequence[ApprovalRequest]) -> list[NewDelivery]:
+def approval_deliveries(webhooks: Sequence[Webhook], requests: Sequence[ApprovalRequest]) -> list[NewDelivery]:
     """What is sent of calls that people are asked about. The same call with the same arguments is told of once."""
     return [
         delivery
-        for call in asked
+        for call in requests
         for delivery in _subscribed_deliveries(
             webhooks,
             "approval.requested",

@@ -74,7 +74,7 @@ class FinalizerSteps:
         }
         return self._db.write(self._failed, values) == 1
 
-    def of(self, turn_id: str) -> list[StepRow]:
+    def of_turn(self, turn_id: str) -> list[StepRow]:
         """The turn's steps that were tried, in the order of their last change."""
         return [StepRow(**found) for found in self._db.all(_STEPS_OF_TURN, {"turn": turn_id})]
 

@@ -129,7 +129,7 @@ class Inputs:
         found = self._db.first(_GET, {"session": session_id, "message": client_message_id})
         return None if found is None else _row(found)
 
-    def of(self, turn_id: str) -> list[InputRow]:
+    def of_turn(self, turn_id: str) -> list[InputRow]:
         """What was sent to this turn, in the order of acceptance; bounced and refused inputs, too."""
         return [_row(found) for found in self._db.all(_OF, {"turn": turn_id})]
 
@@ -182,8 +182,8 @@ class Inputs:
         if not steps:
             return
         rows = connection.all(_READ_OR_OPEN, {"turn": turn_id})
-        said = {row["client_message_id"]: row["step"] for row in rows}
-        changed = {message: steps[message] for message, step in said.items() if steps.get(message, step) != step}
+        recorded = {row["client_message_id"]: row["step"] for row in rows}
+        changed = {message: steps[message] for message, step in recorded.items() if steps.get(message, step) != step}
         for step, messages in _by_step(changed).items():
             connection.write(_CONSUME_OF_TURN, {"turn": turn_id, "at": step, "messages": messages})
 
@@ -198,8 +198,8 @@ class Inputs:
 
 def _row(found: Record) -> InputRow:
     values = dict(found)
-    said = values.pop("attachments_json")
-    return InputRow(**values, attachments=() if said is None else _ATTACHMENTS.validate_json(said))
+    attachments = values.pop("attachments_json")
+    return InputRow(**values, attachments=() if attachments is None else _ATTACHMENTS.validate_json(attachments))
 
 
 def _by_step(ids_to_steps: Mapping[str, int]) -> dict[int, list[str]]:

@@ -125,12 +125,12 @@ class Judgements:
         found = self._db.all(_DUE, {"seconds": -older_than_s, "most": limit})
         return [(row["session_id"], row["turn_id"], row["judge"]) for row in found]
 
-    def of(self, turn_id: str) -> list[JudgementRow]:
+    def of_turn(self, turn_id: str) -> list[JudgementRow]:
         """The turn's judgements, by the judge's name."""
         return [JudgementRow(**found) for found in self._db.all(_OF, {"turn": turn_id})]
 
     def _tries(self, turn_id: str, judge: str) -> int:
-        return next((row.tries for row in self.of(turn_id) if row.judge == judge), 0)
+        return next((row.tries for row in self.of_turn(turn_id) if row.judge == judge), 0)
 
 
 def _sum_or_none(spends: Sequence[Spend]) -> float | None:

@@ -316,18 +316,18 @@ class SqlMemoryRetriever:
             *self.memories.search(scope, query, self.limit, kinds=["preference", "habit"]),
             *self.memories.of_kinds(scope, ["preference", "habit"], HABITS_LISTED),
         ]
-        said: set[str] = set()
-        preferences = _unrepeated((row for row in ways if row.kind == "preference"), said)
-        habits = _unrepeated((row for row in ways if row.kind == "habit"), said)
-        known = _unrepeated(facts, said)
+        listed: set[str] = set()
+        preferences = _unrepeated((row for row in ways if row.kind == "preference"), listed)
+        habits = _unrepeated((row for row in ways if row.kind == "habit"), listed)
+        known = _unrepeated(facts, listed)
         return RetrievedMemory(text="\n".join(f"- {fact}" for fact in known), preferences=preferences, habits=habits)
 
 
-def _unrepeated(rows: Iterable[MemoryRow], said: set[str]) -> tuple[str, ...]:
+def _unrepeated(rows: Iterable[MemoryRow], listed: set[str]) -> tuple[str, ...]:
     """Each text on one line with its day, without those that `said` holds; it is added to."""
     fresh: list[str] = []
     for row in rows:
-        if (key := normalized(row.text)) not in said:
-            said.add(key)
+        if (key := normalized(row.text)) not in listed:
+            listed.add(key)
             fresh.append(f"{' '.join(row.text.split())} (said {row.updated_at:%Y-%m-%d})")
     return tuple(fresh)

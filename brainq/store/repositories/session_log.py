@@ -116,9 +116,9 @@ def read_past_turns(found: Sequence[Record]) -> list[EarlierTurn]:
         if row["request_json"]:
             requests[row["turn_id"]] = row["request_json"]
     return [
-        _past_turn("\n\n".join(said["user"]), "\n\n".join(said["assistant"]), requests.get(turn_id))
-        for turn_id, said in by_turn.items()
-        if turn_id not in hidden and "user" in said and "assistant" in said
+        _past_turn("\n\n".join(contents["user"]), "\n\n".join(contents["assistant"]), requests.get(turn_id))
+        for turn_id, contents in by_turn.items()
+        if turn_id not in hidden and "user" in contents and "assistant" in contents
     ]
 
 
@@ -152,7 +152,7 @@ class Messages:
 
     def log_user(self, request: TurnRequest, redact: bool) -> int:
         """Log the turn's user message (redacted: that there was one); its row, the same when logged again."""
-        values = _values(request.session_id, request.turn_id, "user", request.said, redact)
+        values = _values(request.session_id, request.turn_id, "user", request.message_with_files, redact)
         while True:
             found = self._db.write_returning(self._insert_returning, values) or self._db.first(
                 _ROW, {"turn": request.turn_id, "said_by": "user", "at": 0}

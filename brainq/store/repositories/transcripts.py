@@ -37,15 +37,15 @@ def other_turn_ids(turn_id: str, messages: Sequence[Message]) -> list[str]:
 
 def transcript_rows(session_id: str, turn_id: str, messages: Sequence[Message], redact: bool) -> list[dict[str, Any]]:
     """The rows of a turn's messages among `messages`."""
-    within, said = Counter[tuple[int, int]](), Counter[tuple[int, str, str]]()
+    within, repeats = Counter[tuple[int, int]](), Counter[tuple[int, str, str]]()
     rows: list[dict[str, Any]] = []
     for message in _own_messages(turn_id, messages):
         body = _redact_message(message) if redact else sql_json(message, exclude_defaults=True)
         digest = "" if message.call_id else hashlib.blake2b(body.encode(), digest_size=16).hexdigest()
         if digest:
             key = (message.step, message.role, digest)
-            said[key] += 1
-            digest += f".{said[key]}" if said[key] > 1 else ""  # the same words again are another message
+            repeats[key] += 1
+            digest += f".{repeats[key]}" if repeats[key] > 1 else ""  # the same words again are another message
         rank = _rank_in_step(message)
         within[message.step, rank] += 1
         nth = _call_index(message.call_id) or within[message.step, rank]
@@ -164,7 +164,7 @@ class Transcripts:
         """Effect: keep the turn's messages; those archived before stay."""
         self._rows.insert(connection, transcript_rows(session_id, turn_id, messages, redact))
 
-    def of(self, turn_id: str) -> tuple[Message, ...]:
+    def of_turn(self, turn_id: str) -> tuple[Message, ...]:
         """The conversation in order: the user's message, then step by step the input it read, the reply, its tool
         messages in the order of the calls, and notes on it. Empty when there is none, or it is redacted."""
         return _messages(self._db.all(_WHOLE, {"turn": turn_id})) or ()

@@ -104,7 +104,7 @@ class TurnLists:
         found = self._db.first(_STEPS, {"turn": turn_id})
         return 0 if found is None else int(found["steps"] or 0)
 
-    def place(self, turn_id: str, sessions: Sequence[str] | None) -> int | None:
+    def row_number(self, turn_id: str, sessions: Sequence[str] | None) -> int | None:
         """Where a turn stands among all; None for one that is not there, or in none of these sessions."""
         statement = select(_T.row).where(_T.turn_id == turn_id)
         if sessions is not None:
@@ -191,7 +191,7 @@ class TurnLists:
         newest = chosen.where(late).order_by(_T.accepted_at.desc()).limit(limit)
         return [RecentTurn(*(found[name] for name in RECENT)) for found in self._db.all(newest, {})]
 
-    def said(self, rows: Sequence[int], asked: TurnFilter) -> set[int]:
+    def rows_with_text(self, rows: Sequence[int], asked: TurnFilter) -> set[int]:
         """Those of these rows that say what is searched for, and have its metadata and tags."""
         statement = select(*(_T[name] for name in _SEARCHED_TEXTS)).where(_T.row.in_(rows))
         return {
@@ -242,7 +242,7 @@ class TurnLists:
             by_key = select(_T.row).where(_T.request_key == asked.text).scalar_subquery()
             held = [_unindexed(name).contains(asked.text, autoescape=True) for name in (_T.turn_id, _T.session_id)]
             known.append(or_(*held, _T.row == by_key))
-        if asked.is_read:
+        if asked.needs_content:
             known += [*may_have(asked.metadata, asked.prompt_tags), _T.row > self._searched_from(asked)]
         if asked.search:
             known.append(may_contain(asked.search))
@@ -262,8 +262,8 @@ class TurnLists:
         """As the column holds it: SQLite's are texts with milliseconds."""
         if self._db.dialect != "sqlite":
             return literal(instant, _T.accepted_at.type)
-        told = instant.astimezone(UTC).replace(tzinfo=None)
-        return literal(told.isoformat(" ", "milliseconds"), Text())
+        utc = instant.astimezone(UTC).replace(tzinfo=None)
+        return literal(utc.isoformat(" ", "milliseconds"), Text())
 
 
 def _state_condition(asked: TurnFilter) -> ColumnElement[bool]:

@@ -61,7 +61,7 @@ class Traces:
         quote arguments."""
         self._rows.insert(connection, [_trace_values(session_id, turn_id, entry, redact) for entry in entries])
 
-    def of(self, turn_id: str) -> list[ToolTraceEntry]:
+    def of_turn(self, turn_id: str) -> list[ToolTraceEntry]:
         """By step, in the model's order; empty before the finalizer's `log` step."""
         return _trace_entries(self._db.all(_TRACE_OF_TURN, {"turn": turn_id}))
 
@@ -137,7 +137,7 @@ class Spends:
         rows = [{"turn_id": turn_id, "seq": seq, **vars(spend)} for seq, spend in enumerate(used, begin)]
         self._rows.insert(connection, rows)
 
-    def of(self, turn_id: str) -> list[Spend]:
+    def of_turn(self, turn_id: str) -> list[Spend]:
         """In the order they were made, those after the result last; empty before the finalizer's `log` step."""
         return [Spend.model_validate(dict(found)) for found in self._db.all(_SPENDS_OF_TURN, {"turn": turn_id})]
 

@@ -27,11 +27,11 @@ def may_contain(sought: str) -> ColumnElement[bool]:
     # Of `order.id=7` the stored JSON has the three apart; what is no such pair stands in it as it is.
     pair = [_json_fragment(part) for part in (*name.split("."), value) if part] if equals else []
     parts = pair or [_json_fragment(sought)]
-    said = [
+    in_content = [
         or_(_T.request_json.icontains(part, autoescape=True), _T.result_json.icontains(part, autoescape=True))
         for part in parts
     ]
-    return or_(*ids, and_(*said)) if said else or_(*ids)
+    return or_(*ids, and_(*in_content)) if in_content else or_(*ids)
 
 
 def contains(found: Mapping[str, Any], sought: str) -> bool:

@@ -211,7 +211,7 @@ class Turns:
         self._insert = database.pick(_INSERT)
         self._insert_ended = database.pick(_INSERT_ENDED)
 
-    def accept(self, request: TurnRequest, said: TurnRequest | None = None) -> AcceptedTurn:
+    def accept(self, request: TurnRequest, as_sent: TurnRequest | None = None) -> AcceptedTurn:
         """Write the turn down, or find the turn that this request key already stands for.
 
         said   the request as its producer sent it, where that is another: the same again is the same turn
@@ -219,7 +219,7 @@ class Turns:
         One statement when it is new. Raises SubmitConflict when the request key or the turn id was used with
         other content, TurnRejected when the key was refused before.
         """
-        digest = content_hash(said or request)
+        digest = content_hash(as_sent or request)
         values = {
             "turn_id": request.turn_id,
             "request_key": request.key,
@@ -229,7 +229,7 @@ class Turns:
             "request_json": sql_json(request),
             "kind": request.kind,
             "brain": request.brain,
-            "message": line_of(request.said),
+            "message": line_of(request.message_with_files),
         }
         if self._db.write(self._insert, values):
             return AcceptedTurn(request.turn_id, request.session_id, created=True)

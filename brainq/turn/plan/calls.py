@@ -84,7 +84,7 @@ def untrusted_sources(brain: Brain, view: TurnView) -> tuple[str, ...]:
     What a compaction has dropped cannot be looked at any more: its summary counts as untrusted.
     """
     is_session = brain.after_untrusted == "ask_in_session"
-    messages = view.history.messages if is_session else view.own
+    messages = view.history.messages if is_session else view.own_messages
     names = [*view.opening, *(message.name for message in messages if message.role == "tool")]
     found = [name for name in names if (tool := brain.tools.get(name)) is not None and tool.untrusted]
     if view.compacted or (is_session and _has_summary(messages)):

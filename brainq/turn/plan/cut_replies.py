@@ -78,7 +78,7 @@ def cut_replies(view: TurnView) -> int:
 
 
 def _count(view: TurnView, problems: set[str]) -> int:
-    return sum((message.extra or {}).get("problem") in problems for message in view.own)
+    return sum((message.extra or {}).get("problem") in problems for message in view.own_messages)
 
 
 def problem_note(tell: AskAgain, turn_id: str, step: int) -> Message:

@@ -233,8 +233,8 @@ BUGS = (
     Bug(
         "the price is not reserved before a step",
         "brainq/turn/step_request.py",
-        "most_usd=worst_cost_usd(setting.provider, setting.model, worst, price),",
-        "most_usd=None,",
+        "max_usd=worst_cost_usd(setting.provider, setting.model, worst, price),",
+        "max_usd=None,",
         RESERVED,
     ),
     Bug(

@@ -36,14 +36,14 @@ BUGS = (
     Bug(
         "earlier turns do not count in the session",
         POLICY,
-        "view.history.messages if is_session else view.own",
-        "view.own",
+        "view.history.messages if is_session else view.own_messages",
+        "view.own_messages",
         UNTRUSTED,
     ),
     Bug(
         "earlier turns count in the turn",
         POLICY,
-        "view.history.messages if is_session else view.own",
+        "view.history.messages if is_session else view.own_messages",
         "view.history.messages",
         UNTRUSTED,
     ),

@@ -151,7 +151,7 @@ def test_a_finalizer_step_that_was_given_up_is_run_again(page: Page, world: Worl
     diary.order("extra.raise", "9")
     handle = world.client.submit(session, script(final="done"))
     wait_until(
-        lambda: [step for step in world.wiring.store.steps.of(handle.turn_id) if step.state == "dead"],
+        lambda: [step for step in world.wiring.store.steps.of_turn(handle.turn_id) if step.state == "dead"],
         "the step is given up",
         90,
     )

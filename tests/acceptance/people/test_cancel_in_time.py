@@ -87,7 +87,7 @@ def test_a_thread_that_does_not_listen_is_left_behind(narrow: World, other: Else
     assert after.result(timeout_s=60).text == "after"
     (stop,) = notes("stop", turn=turn.turn_id)
     assert stop["at"] < started(after)["at"]
-    assert [row.state for row in narrow.wiring.store.calls.of(turn.turn_id)] == ["done"]
+    assert [row.state for row in narrow.wiring.store.calls.of_turn(turn.turn_id)] == ["done"]
     second = notes("thinking", turn=after.turn_id, step=2)[0]
     (notice,) = [text for text in second["others"] if text.startswith("[Notice")]
     assert "write w ok" in notice

@@ -90,7 +90,7 @@ def test_the_decider_dies_between_redis_and_sql(stormy: World, neighbours: Neigh
     assert texts[1] == "Not run: a person refused it: enough."
     assert texts[0].endswith({"approve": "sign a ok", "edit": "sign c ok", "deny": "a person refused it."}[decision])
     stormy.done(turn)
-    rows = stormy.wiring.store.approvals.of(turn.turn_id)
+    rows = stormy.wiring.store.approvals.of_turn(turn.turn_id)
     assert [(a.state, a.decided_by, a.edited) for a in rows] == [
         (state, "mia", decision == "edit"),
         ("denied", "", False),

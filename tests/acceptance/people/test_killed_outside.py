@@ -26,9 +26,9 @@ def test_the_completer_dies_between_redis_and_sql(stormy: World, neighbours: Nei
         stormy.client.complete_call(token, "sent twice")
     stormy.done(turn)
     assert stormy.status(turn) == TraceStatus.COMPLETED
-    assert [entry.status for entry in stormy.wiring.store.traces.of(turn.turn_id)] == ["completed"]
+    assert [entry.status for entry in stormy.wiring.store.traces.of_turn(turn.turn_id)] == ["completed"]
     # What the completer could not write down any more, the end of the turn did.
-    calls = stormy.wiring.store.calls.of(turn.turn_id)
+    calls = stormy.wiring.store.calls.of_turn(turn.turn_id)
     assert [(call.state, call.outcome_kind) for call in calls] == [("done", "success")]
 
 
@@ -159,7 +159,7 @@ def test_the_finalizer_dies_at_the_delivery_to_the_parent(stormy: World, sid: st
     assert came > {held["pid"]}, "no other worker delivered it again"
     (charged,) = [spend for spend in result.spends if spend.kind == "child"]
     assert (charged.input_tokens, charged.output_tokens) == (child.input_tokens, child.output_tokens)
-    assert [row.state for row in stormy.wiring.store.calls.of(turn_id)] == ["done"]
+    assert [row.state for row in stormy.wiring.store.calls.of_turn(turn_id)] == ["done"]
 
 
 def test_the_parent_is_cancelled_while_no_coordinator_is_there(stormy: World, neighbours: Neighbours, sid: str) -> None:

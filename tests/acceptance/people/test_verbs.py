@@ -158,7 +158,7 @@ def test_outside_results(narrow: World, other: Elsewhere, sid: str) -> None:
     assert texts[0] == '{"n":1}'
     assert "no such thing" in texts[1]
     assert "found" in texts[2]
-    assert [row.state for row in narrow.wiring.store.calls.of(turn.turn_id)] == ["done", "done"]
+    assert [row.state for row in narrow.wiring.store.calls.of_turn(turn.turn_id)] == ["done", "done"]
     with pytest.raises(Refused, match="TokenRefused"):
         other.client("complete_call", "nobody's", 1)
 

@@ -80,7 +80,10 @@ def test_p3_a_worker_that_dies_before_its_intent_leaves_a_call_that_runs_once(st
         lock.close()
     assert handle.result(timeout_s=60).text == "done"
     assert [row["attempt"] for row in notes("start", turn=handle.turn_id)] == [2]
-    assert [(r.attempt, r.state) for r in stormy.wiring.store.calls.of(handle.turn_id)] == [(1, "void"), (2, "done")]
+    assert [(r.attempt, r.state) for r in stormy.wiring.store.calls.of_turn(handle.turn_id)] == [
+        (1, "void"),
+        (2, "done"),
+    ]
 
 
 def test_p3_an_idempotent_write_runs_again_with_its_key(stormy: World, sid: str) -> None:

@@ -91,6 +91,6 @@ def test_p4_a_write_that_is_abandoned_keeps_its_lane_and_is_told_of(calm: World,
     (notice,) = [m["text"] for m in shown if m["text"].startswith("[Notice")]
     assert "succeeded after all" in notice
     assert [m["call"] for m in shown if m["role"] == "tool"] == ["c1-0", "c2-0"]
-    row = calm.wiring.store.calls.of(handle.turn_id)[0]
+    row = calm.wiring.store.calls.of_turn(handle.turn_id)[0]
     assert (row.outcome_kind, row.late) == ("success", True)
     assert notes("stop", name=f"{sid}-x")[0]["at"] < notes("start", name=f"{sid}-y")[0]["at"]

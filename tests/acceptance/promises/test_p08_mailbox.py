@@ -163,7 +163,7 @@ class Seen:
         for sid in {sid for sid, _ in plan.turns}:
             rows = self.store.turns.list(sid, None, 1000)
             self.turns[sid] = [row.turn_id for row in rows]
-            self.kept |= {row.turn_id: self.store.transcripts.of(row.turn_id) for row in rows}
+            self.kept |= {row.turn_id: self.store.transcripts.of_turn(row.turn_id) for row in rows}
 
     def check_read(self, sid: str, text: str, turn_id: str, step: int, mark: str | None) -> None:
         """The model of `turn_id` was first asked with the text at `step`, then always, and never twice at once; all

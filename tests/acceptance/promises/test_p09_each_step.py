@@ -52,13 +52,13 @@ def rows_of(world: World, handle: TurnHandle) -> dict[str, Any]:
     store = world.wiring.store
     return {
         **{name: world.row_counts(handle)[name] for name in ("messages", "decisions")},
-        "steps": {row.step: row.state for row in store.steps.of(handle.turn_id)},
+        "steps": {row.step: row.state for row in store.steps.of_turn(handle.turn_id)},
         "memories": sorted((row.kind, row.times_seen) for row in store.memories.list(handle.session_id)),
         "observations": [row.times_seen for row in store.observations.list(handle.session_id)],
-        "judges": sorted(row.judge for row in store.judgements.of(handle.turn_id)),
-        "spends": [spend.kind for spend in store.spends.of(handle.turn_id)],
-        "traces": [entry.call_id for entry in store.traces.of(handle.turn_id)],
-        "said": [message.role for message in store.transcripts.of(handle.turn_id)],
+        "judges": sorted(row.judge for row in store.judgements.of_turn(handle.turn_id)),
+        "spends": [spend.kind for spend in store.spends.of_turn(handle.turn_id)],
+        "traces": [entry.call_id for entry in store.traces.of_turn(handle.turn_id)],
+        "said": [message.role for message in store.transcripts.of_turn(handle.turn_id)],
     }
 
 
@@ -81,7 +81,7 @@ def check(world: World, handle: TurnHandle) -> None:
 
 
 def judged(world: World, handle: TurnHandle) -> bool:
-    rows = world.wiring.store.judgements.of(handle.turn_id)
+    rows = world.wiring.store.judgements.of_turn(handle.turn_id)
     return bool(rows) and all(row.state == "done" for row in rows)
 
 
@@ -117,7 +117,7 @@ def test_a_finalizer_dies_while_it_judges(whole: World, sid: str) -> None:
     whole.done(handle)
     store = whole.wiring.store
     wait_until(lambda: judged(whole, handle), "the turn is judged by another worker", 30.0)
-    row = next(row for row in store.judgements.of(handle.turn_id) if row.judge == "own")
+    row = next(row for row in store.judgements.of_turn(handle.turn_id) if row.judge == "own")
     assert (row.state, row.tries) == ("done", 2)
     first, second = notes("own judge", turn=handle.turn_id)
     assert first["pid"] != second["pid"]

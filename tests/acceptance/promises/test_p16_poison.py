@@ -106,5 +106,5 @@ def test_a_finalizer_step_that_kills_runs_alone_and_its_neighbours_end(world: Wo
             world.done(handle)
     assert died == ["finalizer"] * 2
     assert len(notes("kill", turn=poison.turn_id)) == 4, "two of them were nobody else's end"
-    (row,) = (row for row in world.wiring.store.steps.of(poison.turn_id) if row.step == "own")
+    (row,) = (row for row in world.wiring.store.steps.of_turn(poison.turn_id) if row.step == "own")
     assert (row.state, row.tries) == ("done", 5)

@@ -69,7 +69,7 @@ def check_decided(arena: Arena, made: Approved, handle: TurnHandle, stands: str,
     row = arena.pump.wiring.store.approvals.get(handle.turn_id, CALL)
     assert row is not None
     assert (row.state, row.decided_by) == (stands, by)
-    (*intents, last) = arena.pump.wiring.store.calls.of(handle.turn_id)
+    (*intents, last) = arena.pump.wiring.store.calls.of_turn(handle.turn_id)
     text, then = left.tool_texts
     assert (then, left.trace.pop(THEN), last.state) == ("noted", TraceStatus.COMPLETED, "done")
     if stands == "approved":
@@ -183,7 +183,7 @@ def test_cancel_against_last_result(arena_of: MakeArena, rounds: int, request: p
         assert left.ending is Ending.CANCELLED
         assert len(left.told(EventKind.TURN_CANCELLING)) == 1
         (status,), (text,) = left.trace.values(), left.tool_texts
-        (intent,) = arena.pump.wiring.store.calls.of(handle.turn_id)
+        (intent,) = arena.pump.wiring.store.calls.of_turn(handle.turn_id)
         assert (intent.state, intent.outcome_kind) == ("done", "success")
         is_left = status is TraceStatus.UNKNOWN
         if is_left:
@@ -267,7 +267,7 @@ def test_complete_against_timeout(arena_of: MakeArena, rounds: int, request: pyt
         said, did = duel.run(complete, let_expire)
         left = arena.finish(handle)
         assert left.ending is Ending.COMPLETED
-        status, text, (intent, last) = left.trace[CALL], left.tool_texts[0], store.calls.of(handle.turn_id)
+        status, text, (intent, last) = left.trace[CALL], left.tool_texts[0], store.calls.of_turn(handle.turn_id)
         assert (left.tool_texts[1:], left.trace[THEN], last.state) == (["noted"], TraceStatus.COMPLETED, "done")
         assert (intent.state, intent.outcome_kind) == ("done", "success")
         is_left = said == "settled"

@@ -120,7 +120,7 @@ def test_a_denied_call_tells_the_model_why(brainq: Brainq, pump: Pump) -> None:
     handle = parked(pump)
     assert printed(brainq, "deny", f"{handle.turn_id}-c1-0", "--reason", "not today")["state"] == "denied"
     pump.finish(handle)
-    details = pump.wiring.store.transcripts.of(handle.turn_id)
+    details = pump.wiring.store.transcripts.of_turn(handle.turn_id)
     assert "not today" in str(details)
 
 

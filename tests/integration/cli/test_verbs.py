@@ -126,7 +126,7 @@ def test_a_submit_carries_every_field(brainq: Brainq, client: Client, tmp_path: 
     assert (request.skill_context, request.cwd, request.provider) == ("skill", "/srv", "offline")
     assert (request.show_citations, request.readiness) == (True, False)
     said = {"temperature": 0.0, "stop": ("a", "b"), "reasoning_effort": "low"}
-    assert request.options.said() == said
+    assert request.options.explicit() == said
     for wrong in ("temperature", "=1", "temprature=1", "temperature=hot"):
         assert brainq("submit", "s1", "hi", "--option", wrong).code == ExitCode.USAGE
     assert brainq("submit", "s1", "hi", "--metadata", "[1]").code == ExitCode.USAGE

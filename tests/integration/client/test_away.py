@@ -117,7 +117,7 @@ def test_an_input_whose_answer_was_lost_is_the_same_input_again(pumps: Pumps, mo
         with pytest.raises(Unreachable) as lost:
             handle.steer("more")
     assert handle.steer("more", client_message_id=lost.value.client_message_id).state == "accepted"
-    assert len(pump.wiring.store.inputs.of(handle.turn_id)) == 1
+    assert len(pump.wiring.store.inputs.of_turn(handle.turn_id)) == 1
 
 
 def test_a_mailbox_that_is_full_refuses_and_says_what_to_do(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:

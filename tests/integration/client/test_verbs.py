@@ -282,7 +282,7 @@ def test_of_two_decisions_at_once_one_stands(pump: Pump, client: Client) -> None
     assert sorted(found) == sorted([state] * 4 + [f"refused: {state}"] * 4)
     pump.finish(handle)
     assert client.approval(asked.id).state == state
-    (entry,) = pump.wiring.store.traces.of(handle.turn_id)
+    (entry,) = pump.wiring.store.traces.of_turn(handle.turn_id)
     assert entry.status == ("completed" if state == "approved" else "denied")
 
 
@@ -297,7 +297,7 @@ def test_a_token_is_used_once(pump: Pump, client: Client) -> None:
         client.complete_call("job of s1", 1)
     assert "job of" not in str(refused.value)
     assert pump.finish(handle).text == "Read: The tool failed: sold out."
-    (intent,) = pump.wiring.store.calls.of(handle.turn_id)
+    (intent,) = pump.wiring.store.calls.of_turn(handle.turn_id)
     assert (intent.state, intent.outcome_kind, intent.late) == ("done", "failure", False)
 
 
@@ -306,7 +306,7 @@ def test_a_late_result_is_kept_as_evidence(pump: Pump, client: Client) -> None:
     handle.cancel()
     pump.finish(handle)
     assert client.complete_call("job of s1", "sent") == "late"
-    (intent,) = pump.wiring.store.calls.of(handle.turn_id)
+    (intent,) = pump.wiring.store.calls.of_turn(handle.turn_id)
     assert (intent.outcome_kind, intent.late) == ("success", True)
     notices: Any = pump.wiring.state.redis.lrange(pump.wiring.state.keys.of_session("s1", "notices"), 0, -1)
     assert "sent" in json.loads(notices[0])["content"]

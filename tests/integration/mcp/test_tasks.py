@@ -129,7 +129,7 @@ def test_a_call_parks_and_its_server_s_result_is_its_own(lab: Lab) -> None:
     said = [event.data for event in handle.events() if event.kind == "call.progress"]
     assert [data["message"] for data in said] == ["reading about bees", "writing it up"]
     assert lab.status(handle) is TraceStatus.COMPLETED
-    (row,) = lab.pump.wiring.store.calls.of(handle.turn_id)
+    (row,) = lab.pump.wiring.store.calls.of_turn(handle.turn_id)
     assert (row.state, row.outcome_kind) == ("done", "success")
     assert lines(lab.folder, "cancelled") == []
 

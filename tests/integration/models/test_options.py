@@ -47,8 +47,8 @@ def test_openai_is_asked_so(wire: WireServer, openai: OpenAIProvider, streamed: 
     wire.answers = [openai_answer]
     ask(openai, request(options=ASKED, tools=(WEATHER,), session_id="s1"), streamed=streamed)
     (body,) = wire.bodies
-    assert {name: body.get(name) for name in (*ASKED.said(), "top_k", "prompt_cache_key")} == {
-        **ASKED.said(),
+    assert {name: body.get(name) for name in (*ASKED.explicit(), "top_k", "prompt_cache_key")} == {
+        **ASKED.explicit(),
         "stop": ["END"],
         "top_k": 5,
         "extra_headers": None,

@@ -46,7 +46,7 @@ def new(call_id: str = "c1-0", turn_id: str = "turn-1", **more: Any) -> Approval
 
 
 def ask(store: Store, *call_ids: str, **more: Any) -> None:
-    store.approvals.ask([new(call_id, **more) for call_id in call_ids])
+    store.approvals.request([new(call_id, **more) for call_id in call_ids])
 
 
 def known(store: Store, call_id: str = "c1-0", turn_id: str = "turn-1") -> Approval:
@@ -88,7 +88,7 @@ def test_an_approval_that_was_asked_for_is_pending(store: Store) -> None:
     )
     assert abs(found.created_at - datetime.now(UTC)) < timedelta(minutes=1)
     assert abs(found.expires_at - found.created_at - timedelta(hours=1)) < timedelta(seconds=5)
-    assert store.approvals.of("turn-1") == [found]
+    assert store.approvals.of_turn("turn-1") == [found]
 
 
 def test_what_is_unknown_is_none(store: Store) -> None:
@@ -103,7 +103,7 @@ def test_what_is_unknown_is_none(store: Store) -> None:
 
 def test_an_approval_may_hold_any_text(store: Store) -> None:
     hostile = new(args_json='{"a":"\\ud800 \\u0000"}', reason="a\x00b \ud800", tool="say_\ud800")
-    store.approvals.ask([hostile])
+    store.approvals.request([hostile])
     store.approvals.decided("turn-1", "c1-0", "denied", by="\ud83d", comment="no \x00")
 
     found = known(store)
@@ -116,7 +116,7 @@ def test_asking_again_replaces_what_is_pending(store: Store) -> None:
     ask(store, "c1-0", "c1-1")
     first = known(store)
 
-    store.approvals.ask([new(args_hash="h2", args_json='{"table": "cats"}', reason="cats", timeout_s=60)])
+    store.approvals.request([new(args_hash="h2", args_json='{"table": "cats"}', reason="cats", timeout_s=60)])
 
     again = known(store)
     assert (again.args_hash, again.arguments, again.reason) == ("h2", {"table": "cats"}, "cats")
@@ -131,7 +131,7 @@ def test_asking_again_leaves_what_is_decided(store: Store, state: FinalApprovalS
     store.approvals.decided("turn-1", "c1-0", state, by="ann")
     before = known(store)
 
-    store.approvals.ask([new(), new("c1-1")])
+    store.approvals.request([new(), new("c1-1")])
 
     assert known(store) == before
     assert known(store, "c1-1").state == "pending"
@@ -142,7 +142,7 @@ def test_a_step_that_redis_lost_asks_anew_about_other_arguments(store: Store, st
     ask(store, "c1-0")
     store.approvals.decided("turn-1", "c1-0", state, by="ann", comment="as before")
 
-    store.approvals.ask([new(args_hash="h2")])
+    store.approvals.request([new(args_hash="h2")])
 
     again = known(store)
     assert (again.state, again.args_hash, again.decided_by, again.comment) == ("pending", "h2", "", "")
@@ -166,9 +166,9 @@ def test_decisions_of_turns_that_live_are_found(store: Store) -> None:
 def test_asking_is_all_or_nothing(store: Store) -> None:
     broken = new("c1-1", tool=None)
     with pytest.raises(Exception, match="tool"):
-        store.approvals.ask([new("c1-0"), broken])
+        store.approvals.request([new("c1-0"), broken])
 
-    assert store.approvals.of("turn-1") == []
+    assert store.approvals.of_turn("turn-1") == []
 
 
 def test_a_decision_says_who_and_why(store: Store) -> None:
@@ -281,7 +281,7 @@ def test_with_its_turn_an_approval_becomes_what_redis_says(store: Store) -> None
         c1_9=asked("approved", "nobody"),
     )
 
-    found = store.approvals.of("turn-1")
+    found = store.approvals.of_turn("turn-1")
     assert [(a.state, a.decided_by, a.comment, a.args_hash) for a in found] == [
         ("approved", "ann", "fine", "h2"),
         ("denied", "bob", "no", "h"),
@@ -295,7 +295,7 @@ def test_with_its_turn_an_approval_becomes_what_redis_says(store: Store) -> None
     assert found[2].decided_at == datetime(2023, 11, 14, 22, 13, 20, 250_000, UTC)
     assert known(store, turn_id="turn-2").state == "pending"
     settle(store, c1_3=asked("approved", "late"))
-    assert store.approvals.of("turn-1") == found
+    assert store.approvals.of_turn("turn-1") == found
 
 
 def test_a_turn_without_approvals_settles_in_one_statement(store: Store) -> None:
@@ -373,9 +373,9 @@ def test_run_twice_is_run_once_and_what_a_person_decided_of_these_arguments_stan
         for made in moves:
             for _ in range(times):
                 move(store, turn_id, made)
-            for found in store.approvals.of(turn_id):
+            for found in store.approvals.of_turn(turn_id):
                 if found.state in ("approved", "denied"):
                     assert ended.setdefault((found.call_id, found.args_hash), found.state) == found.state
         own = {"id", "turn_id", "created_at", "expires_at", "decided_at"}
-        seen.append([found.model_dump(exclude=own) for found in store.approvals.of(turn_id)])
+        seen.append([found.model_dump(exclude=own) for found in store.approvals.of_turn(turn_id)])
     assert seen[0] == seen[1]

@@ -12,7 +12,7 @@ from tests.integration.store.examples import end_turn, request
 
 
 def standing(store: Store, turn_id: str = "turn-1") -> list[tuple[str, str | None]]:
-    return [(brake.id, brake.turn_id) for brake in store.brakes.of("s1", turn_id)]
+    return [(brake.id, brake.turn_id) for brake in store.brakes.of_turn("s1", turn_id)]
 
 
 def intent(attempt: int = 1, turn_id: str = "turn-1") -> Intent:
@@ -36,8 +36,8 @@ def test_a_turn_has_its_own_and_its_sessions_untaken_flags(store: Store) -> None
     store.brakes.flag("s1", HoldSpec(id="f1"))
     store.brakes.flag("s2", HoldSpec(id="f2"))
     assert standing(store) == [("h1", "turn-1"), ("f1", None)]
-    assert store.brakes.taken("s1", "f1", "turn-2")
-    assert not store.brakes.taken("s1", "f1", "turn-1")
+    assert store.brakes.assign_flag("s1", "f1", "turn-2")
+    assert not store.brakes.assign_flag("s1", "f1", "turn-1")
     assert standing(store) == [("h1", "turn-1")]
     assert standing(store, "turn-2") == [("h2", "turn-2"), ("f1", "turn-2")]
 
@@ -53,8 +53,8 @@ def test_that_a_response_was_deleted_is_kept_once_and_brakes_nothing(store: Stor
 def test_what_is_over_stays_over(store: Store) -> None:
     for _ in range(2):
         store.brakes.hold("s1", "turn-1", HoldSpec(id="h1"))
-    assert store.brakes.over("s1", "h1")
-    assert not store.brakes.over("s1", "h1")
+    assert store.brakes.end("s1", "h1")
+    assert not store.brakes.end("s1", "h1")
     store.brakes.hold("s1", "turn-1", HoldSpec(id="h1"))
     assert standing(store) == []
 
@@ -73,23 +73,23 @@ def test_what_was_placed_on_nothing_leaves_no_row(store: Store) -> None:
     store.brakes.cancel("s1", "turn-1", "too early")
     store.brakes.withdraw("s1", cancel_brake_id("turn-1"))
     store.brakes.cancel("s1", "turn-1", "now")
-    assert [brake.reason for brake in store.brakes.of("s1", "turn-1")] == ["now"]
+    assert [brake.reason for brake in store.brakes.of_turn("s1", "turn-1")] == ["now"]
 
 
 def test_time_is_counted_by_the_database(store: Store) -> None:
     store.brakes.hold("s1", "turn-1", HoldSpec(id="h1", timeout_s=60.0))
     store.brakes.flag("s1", HoldSpec(id="f1", timeout_s=30.0))
-    hold, flag = store.brakes.of("s1", "turn-1")
-    assert 50.0 < hold.left_s <= 60.0
-    assert flag.left_s == 30.0
-    store.brakes.taken("s1", "f1", "turn-1")
-    assert 20.0 < store.brakes.of("s1", "turn-1")[1].left_s <= 30.0
+    hold, flag = store.brakes.of_turn("s1", "turn-1")
+    assert 50.0 < hold.remaining_s <= 60.0
+    assert flag.remaining_s == 30.0
+    store.brakes.assign_flag("s1", "f1", "turn-1")
+    assert 20.0 < store.brakes.of_turn("s1", "turn-1")[1].remaining_s <= 30.0
 
 
 def test_a_word_on_readiness_lifts_flags_and_no_hold(store: Store) -> None:
     store.brakes.hold("s1", "turn-1", HoldSpec(id="h1"))
     store.brakes.flag("s1", HoldSpec(id="f1"))
-    store.brakes.taken("s1", "f1", "turn-1")
+    store.brakes.assign_flag("s1", "f1", "turn-1")
     assert store.brakes.lift("s1", "turn-1") == 1
     assert standing(store) == [("h1", "turn-1")]
 
@@ -116,6 +116,6 @@ def test_an_intent_is_not_written_while_a_brake_stands(
     store.brakes.flag("s1", HoldSpec(id="f1"))
     assert store.calls.start_unless_braked(**intent()) is starts
     assert store.calls.start_unless_braked(**intent(turn_id="turn-2")), "another turn's"
-    store.brakes.over("s1", "h1")
+    store.brakes.end("s1", "h1")
     assert store.calls.start_unless_braked(**intent()) is not starts, "once at most"
     assert not store.calls.start(**intent())

@@ -24,7 +24,7 @@ def test_an_attempt_starts_once(store: Store) -> None:
 def test_an_intent_says_what_was_started(store: Store) -> None:
     start(store)
 
-    (row,) = store.calls.of("turn-1")
+    (row,) = store.calls.of_turn("turn-1")
     assert (row.turn_id, row.call_id, row.attempt, row.session_id) == ("turn-1", "c1-0", 1, "s1")
     assert (row.tool, row.effect, row.owner) == ("write_note", Effect.LOCAL_WRITE, "worker-1")
     assert (row.state, row.args_json, row.idempotency_key) == ("intent", '{"a":1}', "turn-1:c1-0")
@@ -77,7 +77,7 @@ def test_the_first_outcome_stays(store: Store) -> None:
     assert store.calls.record_outcome("turn-1", "c1-0", 1, DONE, late=False) is True
     assert store.calls.record_outcome("turn-1", "c1-0", 1, ToolFailure(error="x"), late=True) is False
     assert store.calls.record_outcome("turn-1", "c1-0", 2, DONE, late=False) is False
-    (row,) = store.calls.of("turn-1")
+    (row,) = store.calls.of_turn("turn-1")
     assert (row.state, row.outcome, row.late) == ("done", DONE, False)
     assert row.ended_at is not None
 
@@ -90,7 +90,7 @@ def test_a_late_end_is_kept_as_evidence(store: Store, given_up: ToolOutcome) -> 
     assert store.calls.record_outcome("turn-1", "c1-0", 1, ToolUnknown(), late=True) is False
     assert store.calls.record_outcome("turn-1", "c1-0", 1, DONE, late=True) is True
     assert store.calls.record_outcome("turn-1", "c1-0", 1, ToolFailure(error="x"), late=True) is False
-    (row,) = store.calls.of("turn-1")
+    (row,) = store.calls.of_turn("turn-1")
     assert (row.outcome, row.outcome_kind, row.late) == (DONE, "success", True)
 
 
@@ -100,7 +100,7 @@ def test_an_outcome_may_hold_any_text(store: Store) -> None:
         "turn-1", "c1-0", 1, ToolSuccess(value=["\ud83d\ude00", {"\ud800": "a\x00"}]), late=False
     )
 
-    (row,) = store.calls.of("turn-1")
+    (row,) = store.calls.of_turn("turn-1")
     assert row.outcome == ToolSuccess(value=["\U0001f600", {"\ufffd": "a\ufffd"}])
 
 
@@ -109,7 +109,7 @@ def test_an_end_that_turns_out_to_be_late_is_marked_so(store: Store) -> None:
     store.calls.record_outcome("turn-1", "c1-0", 1, DONE, late=False)
     assert store.calls.record_outcome("turn-1", "c1-0", 1, DONE, late=True) is True
     assert store.calls.record_outcome("turn-1", "c1-0", 1, DONE, late=True) is False
-    (row,) = store.calls.of("turn-1")
+    (row,) = store.calls.of_turn("turn-1")
     assert (row.state, row.outcome, row.late) == ("done", DONE, True)
 
 
@@ -120,6 +120,6 @@ def test_what_somebody_outside_completed_is_settled_once(store: Store) -> None:
     for _ in range(2):
         with store.database.transaction() as connection:
             store.calls.settle(connection, "turn-1", {"c1-0": "failure", "c1-1": "failure"})
-    open_one, known = store.calls.of("turn-1")
+    open_one, known = store.calls.of_turn("turn-1")
     assert (open_one.state, open_one.outcome_kind, open_one.outcome) == ("done", "failure", None)
     assert (known.state, known.outcome_kind) == ("done", "success")

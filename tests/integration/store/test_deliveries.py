@@ -146,11 +146,11 @@ def test_an_approval_is_told_with_its_row_a_moment_later(store: Store, monkeypat
     with monkeypatch.context() as patched:
         patched.setattr(store.deliveries, "plan", broken)
         with pytest.raises(OSError, match="disk"):
-            told.ask([asked()])
+            told.request([asked()])
     assert store.approvals.list() == []
 
     for args_hash in ("h", "h", "other"):
-        told.ask([asked(args_hash)])
+        told.request([asked(args_hash)])
     assert [row.event for row in store.deliveries.list()] == ["approval.requested"] * 2
     assert len(store.approvals.list()) == 1
     assert store.deliveries.claim(URL, LONG_S) is None, "its call may not wait yet"

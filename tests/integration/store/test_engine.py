@@ -77,7 +77,7 @@ def test_a_transaction_is_undone_by_an_exception(store: Store) -> None:
     with pytest.raises(KeyError):
         write_and_fail()
 
-    assert store.steps.of("t") == []
+    assert store.steps.of_turn("t") == []
 
 
 def test_error_texts_hold_no_parameters(store: Store) -> None:

@@ -42,7 +42,7 @@ def forget(store: Store, turn_id: str = "turn-1") -> None:
 
 
 def states(store: Store, turn_id: str = "turn-1") -> list[tuple[str, str, int | None]]:
-    return [(row.client_message_id, row.state, row.step) for row in store.inputs.of(turn_id)]
+    return [(row.client_message_id, row.state, row.step) for row in store.inputs.of_turn(turn_id)]
 
 
 def known(store: Store, message: str = "m1", session_id: str = "s1") -> InputRow:
@@ -62,7 +62,7 @@ def test_an_accepted_input_can_be_read_back(store: Store) -> None:
     assert abs(row.accepted_at - datetime.now(UTC)) < timedelta(minutes=1)
     assert (row.settled_at, row.bounced_turn_id) == (None, None)
     assert store.inputs.get("s1", "m:1") == row
-    assert store.inputs.of("turn-1") == [row]
+    assert store.inputs.of_turn("turn-1") == [row]
 
 
 def test_what_is_unknown_is_none(store: Store) -> None:
@@ -70,7 +70,7 @@ def test_what_is_unknown_is_none(store: Store) -> None:
 
     assert store.inputs.get("s1", "m2") is None
     assert store.inputs.get("s2", "m1") is None
-    assert store.inputs.of("turn-2") == []
+    assert store.inputs.of_turn("turn-2") == []
     assert store.inputs.consumed("s2", {"m1": 1}) == store.inputs.consumed("s1", {"m2": 1}) == 0
     assert store.inputs.bounced("s2", "m1", "in-1") is store.inputs.refused("s1", "m2") is False
     assert known(store).state == "accepted"
@@ -83,7 +83,7 @@ def test_the_same_id_twice_is_one_input(store: Store, readiness: bool | None) ->
 
     assert again == first
     assert (first.turn_id, first.text) == ("turn-1", "a \ufffd\ufffd")
-    assert store.inputs.of("turn-2") == []
+    assert store.inputs.of_turn("turn-2") == []
 
 
 def test_the_same_id_finds_what_became_of_it(store: Store) -> None:
@@ -182,7 +182,7 @@ def test_what_is_settled_stays(store: Store) -> None:
     store.inputs.consumed("s1", {"m1": 1})
     assert store.inputs.bounced("s1", "m2", "in-2") is True
     assert store.inputs.refused("s1", "m3") is True
-    before = store.inputs.of("turn-1")
+    before = store.inputs.of_turn("turn-1")
 
     for message in ("m1", "m2", "m3"):
         assert store.inputs.bounced("s1", message, "in-9") is False
@@ -190,7 +190,7 @@ def test_what_is_settled_stays(store: Store) -> None:
     assert store.inputs.consumed("s1", {"m2": 7, "m3": 7}) == 0
     settle(store, {"m2": "consumed 7", "m3": "consumed 7"})
 
-    assert store.inputs.of("turn-1") == before
+    assert store.inputs.of_turn("turn-1") == before
     assert known(store, "m2").receipt == Receipt(
         client_message_id="m2", session_id="s1", turn_id="turn-1", state="bounced", bounced_turn_id="in-2"
     )
@@ -260,7 +260,7 @@ def test_a_forgotten_input_keeps_what_became_of_it(store: Store) -> None:
 
     forget(store)
 
-    assert [(row.text, row.state) for row in store.inputs.of("turn-1")] == [
+    assert [(row.text, row.state) for row in store.inputs.of_turn("turn-1")] == [
         ("", "consumed"),
         ("", "bounced"),
         ("faster", "accepted"),
@@ -276,7 +276,7 @@ def test_what_is_moved_after_its_turn_was_forgotten_loses_its_text(store: Store)
     store.inputs.bounced("s1", "m1", "in-1", redact=True)
     store.inputs.refused("s1", "m2", redact=True)
 
-    assert [(row.text, row.state) for row in store.inputs.of("turn-1")] == [("", "bounced"), ("", "refused")]
+    assert [(row.text, row.state) for row in store.inputs.of_turn("turn-1")] == [("", "bounced"), ("", "refused")]
 
 
 @pytest.mark.parametrize("state", ["accepted", "consumed"])
@@ -328,13 +328,13 @@ def test_run_twice_is_run_once_and_nothing_settled_opens(store: Store, moves: li
         for made in moves:
             for _ in range(times):
                 move(store, session, made)
-            for row in store.inputs.of(f"{session}-turn"):
+            for row in store.inputs.of_turn(f"{session}-turn"):
                 if row.state != "accepted":
                     assert ended.setdefault(row.client_message_id, row.state) == row.state
         seen.append(
             [
                 (row.client_message_id, row.state, row.step, row.bounced_turn_id, row.text)
-                for row in store.inputs.of(f"{session}-turn")
+                for row in store.inputs.of_turn(f"{session}-turn")
             ]
         )
     assert seen[0] == seen[1]

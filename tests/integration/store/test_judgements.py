@@ -33,7 +33,7 @@ def lapse(store: Store) -> None:
 
 
 def only(store: Store) -> JudgementRow:
-    (row,) = store.judgements.of("turn-1")
+    (row,) = store.judgements.of_turn("turn-1")
     return row
 
 
@@ -41,7 +41,7 @@ def test_a_planned_judgement_is_pending_and_due(store: Store) -> None:
     plan(store, "faithfulness", "relevance")
     plan(store, "relevance", "tone")
 
-    assert [(row.judge, row.state, row.tries) for row in store.judgements.of("turn-1")] == [
+    assert [(row.judge, row.state, row.tries) for row in store.judgements.of_turn("turn-1")] == [
         (name, "pending", 0) for name in ("faithfulness", "relevance", "tone")
     ]
     assert sorted(store.judgements.due(0, 9)) == [
@@ -49,7 +49,7 @@ def test_a_planned_judgement_is_pending_and_due(store: Store) -> None:
     ]
     assert len(store.judgements.due(0, 2)) == 2
     assert store.judgements.due(60, 9) == []
-    assert abs(store.judgements.of("turn-1")[0].created_at - datetime.now(UTC)) < timedelta(minutes=1)
+    assert abs(store.judgements.of_turn("turn-1")[0].created_at - datetime.now(UTC)) < timedelta(minutes=1)
 
 
 def test_planning_is_recorded_once_a_step(store: Store) -> None:
@@ -59,7 +59,7 @@ def test_planning_is_recorded_once_a_step(store: Store) -> None:
         return records.record_judges(claim, "s1", "turn-1", names)
 
     assert [record(["relevance"]), record(["tone"])] == [True, False]
-    assert [row.judge for row in store.judgements.of("turn-1")] == ["relevance"]
+    assert [row.judge for row in store.judgements.of_turn("turn-1")] == ["relevance"]
     assert records.record_judges(FinalStepClaim("s1", "turn-2", "judges", "me", 1, 1), "s1", "turn-2", ()) is True
 
 
@@ -82,7 +82,7 @@ def test_what_is_unknown_cannot_be_claimed_or_settled(store: Store) -> None:
     assert store.judgements.claim("turn-2", "tone", LONG_S) is None
     assert store.judgements.settle("turn-2", "tone", GOOD) is False
     assert store.judgements.fail("turn-2", "tone", "x", 0, dead=False) is False
-    assert store.judgements.of("turn-2") == []
+    assert store.judgements.of_turn("turn-2") == []
 
 
 def test_of_many_one_claims(store: Store) -> None:
@@ -118,7 +118,7 @@ def test_the_first_score_stays(store: Store) -> None:
     asked = Spend(kind="judge", step=0, model="m", input_tokens=100, output_tokens=7, cost_usd=0.002)
     assert store.judgements.settle("turn-1", "tone", GOOD, [asked]) is True
     assert store.judgements.settle("turn-1", "tone", BAD, [asked]) is False
-    assert store.spends.of("turn-1") == [asked], "with the score that stays, once"
+    assert store.spends.of_turn("turn-1") == [asked], "with the score that stays, once"
     assert store.judgements.fail("turn-1", "tone", "late", 0, dead=True) is False
     assert store.judgements.claim("turn-1", "tone", 0) is None
     row = only(store)

@@ -78,7 +78,7 @@ def whole_turn(store: Store, turn_id: str, session_id: str = "s1") -> None:
     steer(store, turn_id, session_id)
     store.inputs.consumed(session_id, {f"{turn_id}-m": 1})
     asked = ApprovalRequest(session_id, turn_id, "c1-0", "write", Effect.LOCAL_WRITE, "h", "{}", "why", 60)
-    store.approvals.ask([asked])
+    store.approvals.request([asked])
     store.brakes.hold(session_id, turn_id, HoldSpec(id=f"{turn_id}-hold"))
     records = SqlRecords(store, [WEBHOOK])
 
@@ -134,7 +134,7 @@ def test_every_row_of_an_old_turn_goes_and_nothing_else(store: Store) -> None:
     planned = prune(store, 30 * DAY_S, dry_run=True)
     assert rows(store) == before
     told: list[PrunedRows] = []
-    done = prune(store, 30 * DAY_S, told=told.append)
+    done = prune(store, 30 * DAY_S, on_progress=told.append)
 
     assert done == planned
     assert done["turns"] == 7
@@ -185,7 +185,7 @@ def test_flags_that_were_released_before_a_turn_took_them_go_with_their_time(sto
     for flag in ("old", "new", "stands"):
         store.brakes.flag("s1", HoldSpec(id=flag))
         if flag != "stands":
-            assert store.brakes.over("s1", flag)
+            assert store.brakes.end("s1", flag)
     with store.engine.connect() as connection:
         connection.execute(text(f"UPDATE brakes SET over_at = '{LONG_AGO}' WHERE brake_id = 'old'"))
 
@@ -194,15 +194,15 @@ def test_flags_that_were_released_before_a_turn_took_them_go_with_their_time(sto
     assert prune(store, 30 * DAY_S) == planned
     assert planned["brakes"] == 1
     assert rows(store)["brakes"] == 2
-    assert [brake.id for brake in store.brakes.of("s1", "none")] == ["stands"]
+    assert [brake.id for brake in store.brakes.of_turn("s1", "none")] == ["stands"]
 
 
 def test_a_released_flag_stays_as_long_as_the_turn_that_took_it(store: Store) -> None:
     for name in ("stays", "goes"):
         store.brakes.flag("s1", HoldSpec(id=f"flag-{name}"))
         store.turns.accept(request(f"turn-{name}"))
-        assert store.brakes.taken("s1", f"flag-{name}", f"turn-{name}")
-        assert store.brakes.over("s1", f"flag-{name}")
+        assert store.brakes.assign_flag("s1", f"flag-{name}", f"turn-{name}")
+        assert store.brakes.end("s1", f"flag-{name}")
     end_turn(store, "turn-goes")
     live_turn(store)
     age(store, "turn-goes")
@@ -316,7 +316,7 @@ def test_a_turn_with_an_input_that_nothing_became_of_stays(store: Store) -> None
 
     assert prune(store, 30 * DAY_S)["inputs"] == 1
     assert ids(store) == ["turn-live", "turn-open"]
-    assert [row.state for row in store.inputs.of("turn-open")] == ["accepted"]
+    assert [row.state for row in store.inputs.of_turn("turn-open")] == ["accepted"]
     store.inputs.bounced("s1", "turn-open-m", "in-2")
     assert prune(store, 30 * DAY_S)["inputs"] == 1
     assert ids(store) == ["turn-live"]
@@ -470,7 +470,7 @@ def test_an_interrupted_prune_is_taken_up_again(store: Store) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        prune(store, 30 * DAY_S, told=interrupt)
+        prune(store, 30 * DAY_S, on_progress=interrupt)
     assert rows(store)["turns"] - 1 == rows(store)["decisions"] == 3
     assert prune(store, 30 * DAY_S)["turns"] == 3
     assert rows(store)["calls"] == 0
@@ -486,6 +486,6 @@ def test_submits_go_on_while_old_turns_go(store: Store) -> None:
     def submit(counts: PrunedRows) -> None:
         accepted.append(store.turns.accept(request(f"new-{len(accepted)}")).created)
 
-    assert prune(store, 30 * DAY_S, told=submit)["turns"] == 12
+    assert prune(store, 30 * DAY_S, on_progress=submit)["turns"] == 12
     assert accepted == [True] * 4
     assert numbers(store, *(f"new-{n}" for n in range(4))) == [13, 14, 15, 16]

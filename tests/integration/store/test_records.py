@@ -80,8 +80,8 @@ def test_everything_of_a_turn_is_recorded_once(store: Store) -> None:
     assert records.record_answer(claim(), result(spends=SPENDS), False, details) is True
     assert records.record_answer(claim(), result(text="other"), False, TurnDetails()) is False
 
-    assert store.spends.of("turn-1") == [*SPENDS[:2], SPENDS[2].model_copy(update={"model": "n\ufffd"})]
-    assert store.traces.of("turn-1") == list(trace)
+    assert store.spends.of_turn("turn-1") == [*SPENDS[:2], SPENDS[2].model_copy(update={"model": "n\ufffd"})]
+    assert store.traces.of_turn("turn-1") == list(trace)
     assert records.transcript("turn-1") == clean(conversation())
     assert records.transcript("turn-2") == ()
     assert (row := store.turns.get("turn-1")) is not None
@@ -100,14 +100,14 @@ def test_what_comes_after_the_result_is_added_to_the_turn(store: Store) -> None:
             store.spends.add(connection, "turn-1", [spend])
 
     at_once([lambda spend=spend: add(spend) for spend in more])
-    kept = store.spends.of("turn-1")
+    kept = store.spends.of_turn("turn-1")
     assert len(kept) == len(SPENDS) + 6
     assert sorted(kept[len(SPENDS) :], key=lambda spend: spend.model) == more
     assert figures(store) == (180, pytest.approx(3.25))
     memory = FinalStepClaim("s1", "turn-1", "memory", "me", 1, 1)
     unpriced = Spend(kind="memory", step=0, model="m", input_tokens=5)
     assert [records.record_memories(memory, "ann", (), [unpriced]) for _ in range(2)] == [True, False]
-    assert store.spends.of("turn-1")[-1] == unpriced
+    assert store.spends.of_turn("turn-1")[-1] == unpriced
     assert figures(store) == (185, pytest.approx(3.25))
 
 
@@ -122,7 +122,7 @@ def test_a_trace_may_hold_any_text(store: Store) -> None:
     )
     SqlRecords(store).record_answer(claim(), result(), False, details)
 
-    (kept,) = store.traces.of("turn-1")
+    (kept,) = store.traces.of_turn("turn-1")
     assert (kept.tool, kept.detail, kept.attempt, kept.repairs) == ("say_\ufffd", "a\ufffdb \ufffd", 3, 2)
 
 
@@ -132,8 +132,8 @@ def test_redacted_is_that_there_was_something(store: Store) -> None:
     details = TurnDetails((secret, *conversation()[1:]), (entry(0, detail="secret argument"),))
     SqlRecords(store).record_answer(claim(), result(text="secret answer"), True, details)
 
-    assert store.transcripts.of("turn-1") == ()
-    assert [kept.detail for kept in store.traces.of("turn-1")] == [""]
+    assert store.transcripts.of_turn("turn-1") == ()
+    assert [kept.detail for kept in store.traces.of_turn("turn-1")] == [""]
     with store.engine.connect() as connection:
         rows = connection.execute(text("SELECT role, message_json FROM transcripts")).all()
         said = connection.execute(text("SELECT content FROM messages")).all()
@@ -149,13 +149,13 @@ def test_redacted_calls_keep_how_they_ended_and_not_what(store: Store) -> None:
     store.calls.start(**call("c1-3"), args_json='{"a": "secret"}', idempotency_key="k")
     store.calls.record_outcome("turn-1", "c1-0", 1, ToolSuccess(value="secret"), late=False)
     store.calls.record_outcome("turn-1", "c1-1", 1, ToolTimeout(after_ms=1), late=False)
-    assert "secret" in (store.calls.of("turn-1")[0].outcome_json or "")  # a rescue may need it: the turn lives
+    assert "secret" in (store.calls.of_turn("turn-1")[0].outcome_json or "")  # a rescue may need it: the turn lives
 
     SqlRecords(store).record_answer(claim(), result(), True, TurnDetails())
     store.calls.record_outcome("turn-1", "c1-1", 1, ToolSuccess(value="secret"), late=True)
     store.calls.record_outcome("turn-1", "c1-2", 1, ToolFailure(error="secret"), late=False)
 
-    rows = store.calls.of("turn-1")
+    rows = store.calls.of_turn("turn-1")
     assert [(row.state, row.outcome_kind, row.late) for row in rows] == [
         ("done", "success", False),
         ("done", "success", True),
@@ -170,7 +170,7 @@ def test_calls_that_are_not_redacted_keep_a_late_outcome(store: Store) -> None:
     start(store)
     SqlRecords(store).record_answer(claim(), result(), False, TurnDetails())
     store.calls.record_outcome("turn-1", "c1-0", 1, ToolSuccess(value="kept"), late=True)
-    assert "kept" in (store.calls.of("turn-1")[0].outcome_json or "")
+    assert "kept" in (store.calls.of_turn("turn-1")[0].outcome_json or "")
 
 
 def test_of_a_redacted_error_stays_why_the_turn_stopped(store: Store) -> None:
@@ -223,7 +223,7 @@ def test_a_conversation_archived_in_two_parts_is_whole(store: Store, cut: int) -
     store.transcripts.archive("s1", "turn-1", said[:cut], redact=False)
     SqlRecords(store).record_answer(claim(), result(), False, TurnDetails((said[0], *said[max(1, cut) :])))
 
-    kept, whole = store.transcripts.of("turn-1"), clean(said)
+    kept, whole = store.transcripts.of_turn("turn-1"), clean(said)
     if cut == NOTES_AT + 1:  # of two notes in the same words, the second is taken for the first
         whole = (*whole[:NOTES_AT], *whole[NOTES_AT + 1 :])
     if NOTES_AT < cut < len(said) - 1:  # two parts that both hold notes of this step
@@ -237,7 +237,7 @@ def test_pages_are_the_whole_in_order(store: Store) -> None:
     trace = tuple(entry(n, call_id=f"c{step}-{n}", step=step) for step in (1, 2, 10) for n in range(12))
     SqlRecords(store).record_answer(claim(), result(), False, TurnDetails(conversation(), trace))
 
-    whole = store.transcripts.of("turn-1")
+    whole = store.transcripts.of_turn("turn-1")
     for limit in (1, 5, len(whole)):
         pages = [store.transcripts.page("turn-1", limit, at)[0] or () for at in range(0, len(whole), limit)]
         assert tuple(message for page in pages for message in page) == whole
@@ -245,7 +245,7 @@ def test_pages_are_the_whole_in_order(store: Store) -> None:
     assert store.transcripts.count("turn-1") == len(whole)
     called = store.transcripts.of_calls("turn-1", 1, 1)
     assert called == tuple(message for message in whole if message.role != "user" and message.step == 1)
-    assert store.traces.of("turn-1") == list(trace)
+    assert store.traces.of_turn("turn-1") == list(trace)
     for at in range(len(trace)):
         after = trace[at - 1].call_id if at else None
         assert store.traces.page("turn-1", 3, after) == list(trace[at : at + 3])
@@ -285,7 +285,7 @@ def test_threads_may_archive_and_record_at_once(store: Store) -> None:
 
     at_once([*jobs, lambda: store.transcripts.archive("s1", "turn-1", said[:4], redact=False)])
 
-    assert store.transcripts.of("turn-1") == clean(said)
+    assert store.transcripts.of_turn("turn-1") == clean(said)
 
 
 def test_messages_of_an_earlier_turn_are_kept_with_it_until_it_is_recorded(store: Store) -> None:
@@ -297,10 +297,10 @@ def test_messages_of_an_earlier_turn_are_kept_with_it_until_it_is_recorded(store
 
     store.transcripts.archive("s1", "turn-2", (read_back, *of_all), redact=False)
 
-    assert store.transcripts.of("turn-0") == ()  # its own record is there: pruned, or written without details
-    assert store.transcripts.of("turn-1") == clean(conversation("turn-1"))
-    assert store.transcripts.of("turn-2") == clean(conversation("turn-2"))
-    assert store.transcripts.of("earlier-3") == ()
+    assert store.transcripts.of_turn("turn-0") == ()  # its own record is there: pruned, or written without details
+    assert store.transcripts.of_turn("turn-1") == clean(conversation("turn-1"))
+    assert store.transcripts.of_turn("turn-2") == clean(conversation("turn-2"))
+    assert store.transcripts.of_turn("earlier-3") == ()
 
 
 def test_the_record_of_a_turn_is_few_statements(store: Store) -> None:

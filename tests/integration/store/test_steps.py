@@ -17,7 +17,7 @@ def test_a_step_runs_once(store: Store) -> None:
     assert store.steps.run_once("turn-1", "log", "k", lambda _: runs.append(2)) is False
     assert store.steps.run_once("turn-1", "end", "k", lambda _: runs.append(3)) is True
     assert runs == [1, 3]
-    assert {row.step: (row.state, row.tries) for row in store.steps.of("turn-1")} == {
+    assert {row.step: (row.state, row.tries) for row in store.steps.of_turn("turn-1")} == {
         "log": ("done", 1),
         "end": ("done", 1),
     }
@@ -42,18 +42,18 @@ def test_an_effect_that_fails_leaves_nothing(store: Store) -> None:
         store.steps.run_once("turn-1", "decision", "k", write_and_fail)
 
     assert store.decisions.get("turn-1") is None
-    assert store.steps.of("turn-1") == []
+    assert store.steps.of_turn("turn-1") == []
 
 
 def test_failures_are_noted_until_the_step_is_done(store: Store) -> None:
     assert store.steps.note_failure("turn-1", "memory", "k", "no \ud800", 1, dead=False) is True
     assert store.steps.note_failure("turn-1", "memory", "k", "gone", 2, dead=True) is True
-    (row,) = store.steps.of("turn-1")
+    (row,) = store.steps.of_turn("turn-1")
     assert (row.state, row.tries, row.error, row.step_key) == ("dead", 2, "gone", "k")
 
     assert store.steps.run_once("turn-1", "memory", "k", lambda _: None) is True
     assert store.steps.note_failure("turn-1", "memory", "k", "late", 4, dead=True) is False
-    (row,) = store.steps.of("turn-1")
+    (row,) = store.steps.of_turn("turn-1")
     assert (row.state, row.tries, row.error) == ("done", 3, None)
 
 

@@ -30,7 +30,7 @@ def test_a_token_lets_its_caller_in(tokens: Tokens) -> None:
     assert tokens.check(made.text) == Caller("acme-web", ("acme:", "beta:"), frozenset({Verb.READ, Verb.SUBMIT}))
     assert made.row.state == "live"
     assert made.row.verbs == ("read", "submit")
-    assert 3590 < (made.row.left_s or 0) <= 3600
+    assert 3590 < (made.row.remaining_s or 0) <= 3600
 
 
 def test_nothing_else_lets_in(tokens: Tokens) -> None:

@@ -211,8 +211,8 @@ def test_sessions_come_by_their_newest_turn_with_the_number_of_their_turns(store
 @pytest.mark.parametrize(("sessions", "is_seen"), [(None, True), (("acme:",), True), (("evil:",), False)])
 def test_a_place_is_told_of_ones_own_turns_only(store: Store, sessions: tuple[str, ...] | None, is_seen: bool) -> None:
     store.turns.accept(request("turn-1", "acme:1"))
-    assert (store.turn_lists.place("turn-1", sessions) is not None) == is_seen
-    assert store.turn_lists.place("nobody", sessions) is None
+    assert (store.turn_lists.row_number("turn-1", sessions) is not None) == is_seen
+    assert store.turn_lists.row_number("nobody", sessions) is None
 
 
 def test_metadata_and_tags_are_found_by_sql_and_then_exactly(store: Store) -> None:
@@ -225,5 +225,5 @@ def test_metadata_and_tags_are_found_by_sql_and_then_exactly(store: Store) -> No
     asked = TurnFilter(metadata=("order.id=50%", "n=7"), prompt_tags=("a_b",))
     rows = store.turn_lists.ordered(asked, None, 10)
     assert [row.turn.turn_id for row in rows] == ["seems", "has"]
-    found = store.turn_lists.said([row.turn.row for row in rows], asked)
+    found = store.turn_lists.rows_with_text([row.turn.row for row in rows], asked)
     assert [row.turn.turn_id for row in rows if row.turn.row in found] == ["has"]

@@ -55,7 +55,7 @@ class Inputs:
         found = self.rows.get((session_id, client_message_id))
         return None if found is None else replace(found)
 
-    def of(self, turn_id: str) -> list[InputRow]:
+    def of_turn(self, turn_id: str) -> list[InputRow]:
         return [replace(row) for row in self.rows.values() if row.turn_id == turn_id]
 
     def open(self, after_row: int, limit: int, older_than_s: float) -> list[InputRow]:

@@ -68,7 +68,7 @@ class State:
         self.budgets = RedisBudgets(scripts, keys)
         self.index = RedisSweepIndex(scripts, keys, outbox, rering_s=RERING_S, failing_s=5, unserved_s=5)
         # A cap is lifted by the next sweeper that does not tell it.
-        self.room = RedisCapacity(scripts, outbox, cap_stands_ms=0)
+        self.room = RedisCapacity(scripts, outbox, cap_lifetime_ms=0)
         self.mailbox = RedisMailbox(scripts, keys)
         self.holds = RedisHolds(scripts, keys, outbox, keep_session_s=3600)
         self.approvals = RedisApprovals(scripts, keys, outbox)

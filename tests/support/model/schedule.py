@@ -245,13 +245,15 @@ class Schedule:
         self.spawn("heal inputs", process, lambda: process.desk.heal(0))
 
     def _keep_room(self) -> None:
-        self.ports.room.keep(*self.room, {}, {CAPPED: self.cap} if self.cap else {})
+        self.ports.room.set_limits(*self.room, {}, {CAPPED: self.cap} if self.cap else {})
 
     def _change_cap(self) -> None:
         """A sweeper of another deployment, which tells another cap, or none."""
         cap = self.rng.choice(CHANGED)
         process = self.rng.choice(self.processes)
-        self.spawn(f"cap {cap}", process, lambda: self.ports.room.keep(*self.room, {}, {CAPPED: cap} if cap else {}))
+        self.spawn(
+            f"cap {cap}", process, lambda: self.ports.room.set_limits(*self.room, {}, {CAPPED: cap} if cap else {})
+        )
 
     def _forget_room(self) -> None:
         """What sweepers said of the room has ended, and another one says it later."""

@@ -132,12 +132,12 @@ class WatchedScripts(Scripts):
     def run(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
         return self._watched[name](keys, args)
 
-    def send_with(self, asked: ScriptCall, reads: Sequence[Command]) -> tuple[list[Any], list[Any]]:
-        return self.run(*asked), self._wire.many(reads)
+    def send_with(self, call: ScriptCall, reads: Sequence[Command]) -> tuple[list[Any], list[Any]]:
+        return self.run(*call), self._wire.many(reads)
 
-    def send_all(self, asked: Sequence[ScriptCall]) -> list[list[Any] | redis.ResponseError]:
+    def send_all(self, calls: Sequence[ScriptCall]) -> list[list[Any] | redis.ResponseError]:
         """One after the other: a request, or a reply, that is lost takes those behind it along."""
-        return [self.run(*one) for one in asked]
+        return [self.run(*one) for one in calls]
 
     def replace(self, name: str, old: str, new: str) -> None:
         """Run `name` with `new` in place of `old`, which must be in it."""

@@ -121,7 +121,7 @@ class Intents:
         row.state, row.outcome_json = "done", json.dumps(outcome.model_dump(mode="json"))
         return True
 
-    def of(self, turn_id: str) -> tuple[()]:
+    def of_turn(self, turn_id: str) -> tuple[()]:
         """Attempts with their arguments, which are not kept here."""
         return ()
 
@@ -143,7 +143,7 @@ class Accepted:
     requests: dict[str, TurnRequest] = field(default_factory=dict[str, TurnRequest])
     ended: dict[str, str] = field(default_factory=dict[str, str])
 
-    def accept(self, request: TurnRequest, said: TurnRequest | None = None) -> SimpleNamespace:
+    def accept(self, request: TurnRequest, as_sent: TurnRequest | None = None) -> SimpleNamespace:
         turn_id = request.turn_id
         created = turn_id not in self.requests
         if created:

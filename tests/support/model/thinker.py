@@ -65,7 +65,7 @@ class RandomThinker:
         step_start = StepStart(
             estimate=10,
             most_tokens=0,
-            most_usd=None,
+            max_usd=None,
             drained=len(view.inputs),
             inputs=input_messages(drain, turn_id, view.step + 1),
             readiness=readiness_word(drain),
@@ -73,13 +73,13 @@ class RandomThinker:
         )
         for again in (rng.random() < 0.1, False):
             begun = self._turns.begin_step(claim, step_start, self._turns.mark(claim))
-            step_start = step_start.again
+            step_start = step_start.for_retry
             if begun == "LOST":
                 return None
             if isinstance(begun, StepOverBudget):
                 return LoopEnd(BUDGET_ENDS[begun.what])
             step, attempt = begun.step, begun.attempt
-            if rng.random() < 0.2 and not self._turns.tell_delta(claim, step, attempt, "text"):
+            if rng.random() < 0.2 and not self._turns.publish_delta(claim, step, attempt, "text"):
                 return None
             if lost():
                 return None

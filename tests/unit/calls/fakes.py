@@ -47,7 +47,7 @@ class Calls:
     def beat(self, claim: CallClaim) -> str:
         return self.word
 
-    def tell_progress(self, claim: CallClaim, number: int, progress: Progress) -> None:
+    def publish_progress(self, claim: CallClaim, number: int, progress: Progress) -> None:
         if self.fails is not None:
             raise self.fails
         self.progress.append((number, progress))

@@ -91,9 +91,9 @@ def test_what_json_may_not_say(item: Any, refusal: str) -> None:
 
 def test_limits_say_which_file_and_which_setting() -> None:
     limits = FileLimits(one=10, message=15)
-    assert limits.why_not([File(b"x" * 10)]) == ""
-    assert "'big.txt' has 11 bytes; a file may have 10 (BRAINQ_MAX_FILE_BYTES)" in limits.why_not(
+    assert limits.problem_with([File(b"x" * 10)]) == ""
+    assert "'big.txt' has 11 bytes; a file may have 10 (BRAINQ_MAX_FILE_BYTES)" in limits.problem_with(
         [File(b"x" * 11, name="big.txt")]
     )
-    assert "16 bytes together" in limits.why_not([File(b"x" * 8), File(b"y" * 8)])
-    assert "they are 21; send at most 20" in FileLimits().why_not([File(b"x")] * 21)
+    assert "16 bytes together" in limits.problem_with([File(b"x" * 8), File(b"y" * 8)])
+    assert "they are 21; send at most 20" in FileLimits().problem_with([File(b"x")] * 21)

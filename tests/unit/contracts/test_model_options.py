@@ -95,7 +95,7 @@ def test_a_turn_may_be_given_what_was_made_for_a_brain() -> None:
     request = submitted(ModelOptions(temperature=0, stop=("END",)))
     assert request.options == TurnOptions(temperature=0, stop=("END",))
     assert type(request.options) is TurnOptions
-    assert request.options.said() == {"temperature": 0.0, "stop": ("END",)}
+    assert request.options.explicit() == {"temperature": 0.0, "stop": ("END",)}
     assert TurnRequest.model_validate_json(request.model_dump_json(exclude_defaults=True)) == request
 
 

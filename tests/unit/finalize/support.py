@@ -264,7 +264,7 @@ class LiveChain:
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
         return self.turn
 
-    def warn_later(self, session_id: str, turn_id: str, warning: str, *, stands: bool) -> None: ...
+    def warn_later(self, session_id: str, turn_id: str, warning: str, *, applies: bool) -> None: ...
 
     def set_text(self, session_id: str, turn_id: str, text: str) -> None:
         self.texts.append(text)

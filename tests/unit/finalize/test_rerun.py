@@ -39,7 +39,7 @@ class Judging:
     states: dict[str, str] = field(default_factory=dict[str, str])
     errors: dict[str, str] = field(default_factory=dict[str, str])
 
-    def of(self, turn_id: str) -> list[Any]:
+    def of_turn(self, turn_id: str) -> list[Any]:
         return [PlannedRow(name, state, self.errors.get(name)) for name, state in self.states.items()]
 
     def revive(self, turn_id: str, judge: str) -> bool:
@@ -78,7 +78,7 @@ class Sql:
     kept_result: TurnResult | None = RESULT
     redacted: bool = False
 
-    def of(self, turn_id: str) -> Any:
+    def of_turn(self, turn_id: str) -> Any:
         return self.tried
 
     def request(self, turn_id: str) -> TurnRequest | None:
@@ -98,7 +98,7 @@ class NoDecision:
 
 
 class Empty:
-    def of(self, turn_id: str) -> tuple[Any, ...]:
+    def of_turn(self, turn_id: str) -> tuple[Any, ...]:
         return ()
 
 
@@ -138,13 +138,13 @@ class Stage:
         self.chain = LiveChain(self.live, out=self.out)
         sql = Sql(self.tried, self.result, self.redacted)
         said = Conversation(talk(("user", "Where?")))
-        recall = Recall(self.chain, stand_in(sql), said.of, Empty().of, NoDecision().get)
+        recall = Recall(self.chain, stand_in(sql), said.of_turn, Empty().of_turn, NoDecision().get)
         self.retrier = StepRerunner(
             brains=only(FinalizerRuntime(brain_with(show_citations=False), StepOrder([OneStep("first"), self.step]))),
             brain_of=lambda turn_id: None,
             chain=self.chain,
             records=self.rows,
-            steps=sql.of,
+            steps=sql.of_turn,
             judgements=stand_in(self.judgements),
             recall=recall,
             judges=JudgeRunner(
@@ -166,7 +166,7 @@ class Stage:
 class Conversation:
     messages: tuple[Message, ...]
 
-    def of(self, turn_id: str) -> tuple[Message, ...]:
+    def of_turn(self, turn_id: str) -> tuple[Message, ...]:
         return self.messages
 
 

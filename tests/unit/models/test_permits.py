@@ -41,14 +41,14 @@ class Limits:
     counts: list[int | TokenCount | None] = field(default_factory=list[int | TokenCount | None])
     reports: list[tuple[TokenCount, bool]] = field(default_factory=list[tuple[TokenCount, bool]])
 
-    def holds(self, name: str) -> bool:
+    def is_limited(self, name: str) -> bool:
         return self.limited
 
     def take(
-        self, name: str, place: str, ticket: str, tokens: int, most_wait_s: float, rank: int = 2, estimated: int = 0
+        self, name: str, place: str, ticket: str, tokens: int, max_wait_s: float, rank: int = 2, estimated: int = 0
     ) -> RateWait | None:
         self.ranks.append(rank)
-        self.taken.append((name, ticket, tokens, most_wait_s))
+        self.taken.append((name, ticket, tokens, max_wait_s))
         if not self.waits:
             return None
         wait = self.waits.pop(0)
@@ -56,15 +56,15 @@ class Limits:
             raise wait
         return wait
 
-    def leave(self, stands: str) -> None:
-        self.taken.append((stands, "left", 0, 0.0))
+    def leave(self, queue_position: str) -> None:
+        self.taken.append((queue_position, "left", 0, 0.0))
 
     def settle(
-        self, name: str, place: str, used: int | TokenCount | None, answered_s: float | None, said: RateReport
+        self, name: str, place: str, used: int | TokenCount | None, answered_s: float | None, report: RateReport
     ) -> bool:
         self.counts.append(used)
         total = used.used if isinstance(used, TokenCount) else used
-        self.settled.append((name, total, answered_s is not None, said))
+        self.settled.append((name, total, answered_s is not None, report))
         return True
 
     def report(self, name: str, place: str, count: TokenCount, is_all: bool) -> None:

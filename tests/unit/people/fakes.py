@@ -64,7 +64,7 @@ class Rows:
     def get(self, turn_id: str, call_id: str) -> Approval | None:
         return next((row for row in self.rows if row.id == full_call_id(turn_id, call_id)), None)
 
-    def of(self, turn_id: str) -> Sequence[Approval]:
+    def of_turn(self, turn_id: str) -> Sequence[Approval]:
         return [row for row in self.rows if row.turn_id == turn_id]
 
     def decided_of_open_turns(self, after_row: int, limit: int) -> Sequence[ApprovalRow]:
@@ -210,7 +210,7 @@ class Intents:
     is_down: bool = False
     recorded: list[tuple[int, ToolOutcome, bool]] = field(default_factory=list[tuple[int, ToolOutcome, bool]])
 
-    def of(self, turn_id: str) -> Sequence[Intent]:
+    def of_turn(self, turn_id: str) -> Sequence[Intent]:
         return self.rows
 
     def record_outcome(self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool) -> bool:

@@ -35,10 +35,10 @@ class Stream:
         self.live: list[Follower] = []
         self.reads: list[tuple[int, int]] = []
 
-    def join(self, follower: Follower) -> None:
+    def add_follower(self, follower: Follower) -> None:
         self.live.append(follower)
 
-    def part(self, follower: Follower) -> None:
+    def remove_follower(self, follower: Follower) -> None:
         self.live.remove(follower)
 
     async def look(self, follower: Follower, patience_s: float) -> StreamState:
@@ -90,7 +90,7 @@ def test_drops_at_any_event_and_reads_at_any_time_give_the_same_whole(last: int,
                 case "take":
                     taken += [one.seq for one in await take(follower)]
                 case "doubt":
-                    follower.doubt()
+                    follower.check_stream()
                 case "fail":
                     follower.fail(ConnectionError("away"))
                     try:
@@ -99,10 +99,10 @@ def test_drops_at_any_event_and_reads_at_any_time_give_the_same_whole(last: int,
                     except ConnectionError:
                         pass
                 case _:  # whoever read it goes away; another goes on after the last number
-                    follower.part()
+                    follower.close()
                     follower = stream.follow(taken[-1] if taken else 0)
         assert taken == list(range(1, last + 1))
-        follower.part()
+        follower.close()
         assert not stream.live
 
     bound, page = module.MAX_BUFFERED, module.READ_BATCH

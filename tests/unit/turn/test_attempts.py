@@ -27,7 +27,7 @@ class Turns:
     def mark(self, claim: TurnClaim) -> str:
         return "mark"
 
-    def tell_delta(self, *_: object) -> bool:
+    def publish_delta(self, *_: object) -> bool:
         return True
 
 
@@ -51,8 +51,8 @@ def test_time_that_was_waited_for_redis_or_sql_is_not_given_to_the_model() -> No
         price=lambda provider, model, usage: None,
         blobs=BlobCache(BlobsInMemory()),
     )
-    setting = StepSetting(provider, "m", "", TurnInfo.of(REQUEST, 1), Limits())
-    asking = StepRequest(setting, (), (), StepStart(estimate=0, most_tokens=0, most_usd=None))
+    setting = StepSetting(provider, "m", "", TurnInfo.from_request(REQUEST, 1), Limits())
+    asking = StepRequest(setting, (), (), StepStart(estimate=0, most_tokens=0, max_usd=None))
     claim = TurnClaim("s1", "t-1", "me", 1, 0)
     trying = OutageRetry("t-1", never_unavailable, time.sleep, time.monotonic() + 5)
     assert view().remaining_ms == 60_000

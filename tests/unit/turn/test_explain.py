@@ -106,21 +106,21 @@ def test_one_sentence_says_what_happens_next_and_why(given: dict[str, Any], said
     [
         ({"live": "t-0"}, "queued behind the live turn t-0 of its session"),
         (
-            {"brain": "lab", "brain_live": 2, "brain_cap": 2, "in_line": 0},
+            {"brain": "lab", "brain_live": 2, "brain_cap": 2, "ahead_for_capacity": 0},
             (
                 "queued: 2 of 2 turns of brain lab are live; it is the next of tenant acme; "
                 "the brain's max_live_turns says how many may be"
             ),
         ),
         (
-            {"brain": "lab", "brain_live": 2, "brain_cap": 2, "in_line": 3, "full": "fleet"},
+            {"brain": "lab", "brain_live": 2, "brain_cap": 2, "ahead_for_capacity": 3, "full": "fleet"},
             (
                 "queued: 2 of 2 turns of brain lab are live; 3 of tenant acme before it; "
                 "the brain's max_live_turns says how many may be"
             ),
         ),
         (
-            {"brain": "lab", "ahead": 1, "in_line": 0},
+            {"brain": "lab", "ahead": 1, "ahead_for_capacity": 0},
             "queued behind 1 turn of its session, the first of which waits for brain lab",
         ),
         ({"live": "t-0", "ahead": 2}, "queued behind 3 turns of its session, of which t-0 is live"),
@@ -140,20 +140,20 @@ def test_one_sentence_says_what_happens_next_and_why(given: dict[str, Any], said
             ),
         ),
         (
-            {"in_line": 0, "full": "fleet", "share": 7},
+            {"ahead_for_capacity": 0, "full": "fleet", "share": 7},
             (
                 "queued until the fleet has room; it is the next of tenant acme; "
                 "more coordinators, or BRAINQ_MAX_LIVE_TURNS, make more"
             ),
         ),
         (
-            {"in_line": 3, "ahead": 1, "full": "tenant", "share": 7, "priority": "low"},
+            {"ahead_for_capacity": 3, "ahead": 1, "full": "tenant", "share": 7, "priority": "low"},
             (
                 "queued until fewer turns of tenant acme are live: its share is 7; 4 of tenant acme before it, "
                 "by its priority low; BRAINQ_LIVE_TURNS_OF, or more coordinators, make that more"
             ),
         ),
-        ({"in_line": 0}, "queued until the fleet has room; it is the next of tenant acme"),
+        ({"ahead_for_capacity": 0}, "queued until the fleet has room; it is the next of tenant acme"),
         ({}, "queued, and nothing is before it: a coordinator's sweeper lets it begin"),
         (
             {"live": "t-0", "gives_up_ms": 61_000},

@@ -25,7 +25,7 @@ VIEW = view(
     cancel_reason="never mind",
     history=with_sizes([Message(role="tool", content="no", is_error=True, turn=TURN, step=2)]),
     lost_reason="Redis lost it",
-    died_alone=1,
+    quarantine_deaths=1,
     died_how="was killed by signal 9",
     reflected_step=1,
     compacted=True,

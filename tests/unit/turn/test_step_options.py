@@ -14,8 +14,8 @@ BRAIN = ModelOptions(temperature=1, seed=7, extra_headers={"x-team": "blue"})
 def test_step_over_turn_over_brain() -> None:
     turn, step = TurnOptions(temperature=0.5, top_p=0.9), ModelOptions(temperature=0)
     assert step_options(1, BRAIN, TurnOptions()) == BRAIN
-    assert step_options(1, BRAIN, turn).said() == BRAIN.said() | {"temperature": 0.5, "top_p": 0.9}
-    assert step_options(1, BRAIN, turn, step).said() == BRAIN.said() | {"temperature": 0, "top_p": 0.9}
+    assert step_options(1, BRAIN, turn).explicit() == BRAIN.explicit() | {"temperature": 0.5, "top_p": 0.9}
+    assert step_options(1, BRAIN, turn, step).explicit() == BRAIN.explicit() | {"temperature": 0, "top_p": 0.9}
 
 
 @pytest.mark.parametrize("choice", ["required", "look"])

@@ -33,7 +33,7 @@ def test_a_keeper_says_what_the_coordinators_that_are_alive_can_work_on() -> Non
     said: list[object] = []
 
     class Room:
-        def keep(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int:
+        def set_limits(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int:
             said.append((size, share, dict(own), dict(caps)))
             return 0
 

@@ -35,7 +35,7 @@ NO_FILE_IDS = "file ids are not supported; send the bytes, as base64 or as a dat
 def decode_file(field: str, data: object, media_type: object = "", name: object = "") -> File:
     """Raises InvalidInput naming `field`."""
     kind = media_type if isinstance(media_type, str) else ""
-    return File.of_text(field, data, media_type=kind, name=name if isinstance(name, str) else "")
+    return File.from_base64(field, data, media_type=kind, name=name if isinstance(name, str) else "")
 
 
 def decode_openai_file(field: str, part: Mapping[str, Any]) -> File | None:

@@ -52,7 +52,7 @@ def test_how_the_model_is_asked_reaches_the_turn(client: OpenAI, pump: Pump) -> 
         pump.wiring.store.turns.request(turn_id)
         for turn_id in (done.id.removeprefix("chatcmpl-"), again.id.removeprefix("resp_"))
     ]
-    assert [request.options.said() for request in requests if request is not None] == [
+    assert [request.options.explicit() for request in requests if request is not None] == [
         {"temperature": 0.0, "stop": ("END",), "tool_choice": "weather", "reasoning_effort": "low"},
         {"top_p": 0.5, "reasoning_effort": "high"},
     ]
