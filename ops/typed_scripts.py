@@ -34,11 +34,11 @@ HEADERS = {headers}
 """Fingerprints: the loader refuses a script whose header is not the one its method was made from."""
 
 
-def _closed(script: str, said: Any, declared: tuple[str, ...]) -> Any:
-    """`said`, if it is one of the words declared. Raises ScriptError."""
-    if said not in declared:
-        raise undeclared(script, said, declared)
-    return said
+def _closed(script: str, word: Any, declared: tuple[str, ...]) -> Any:
+    """`word`, if it is one of those declared. Raises ScriptError."""
+    if word not in declared:
+        raise undeclared(script, word, declared)
+    return word
 
 '''
 _CLASS = '''
@@ -111,24 +111,24 @@ def _closed_type(field: HeaderField) -> str:
 
 def _read(sig: Signature, field: HeaderField, place: int) -> str:
     """Python that reads a field of the reply."""
-    said = f"reply[{place}]"
+    item = f"reply[{place}]"
     plain = {
-        "": said,
-        "n": f"int({said})",
-        "b": f'{said} == "1"',
-        "words": f"tuple({said}.split())",
-        "rows": f'tuple(tuple(row.split()) for row in {said}.split(",") if row)',
-        "hash": f"as_mapping({said})",
+        "": item,
+        "n": f"int({item})",
+        "b": f'{item} == "1"',
+        "words": f"tuple({item}.split())",
+        "rows": f'tuple(tuple(row.split()) for row in {item}.split(",") if row)',
+        "hash": f"as_mapping({item})",
     }
     if field.kind in plain:
         return plain[field.kind]
     if field.kind in LITERALS:
-        return f'_closed("{sig.name}", {said}, get_args({field.kind}))'
+        return f'_closed("{sig.name}", {item}, get_args({field.kind}))'
     enums = [choice for choice in field.choices if choice in ENUMS]
     words = tuple(choice for choice in field.choices if choice not in ENUMS)
     if not enums:
-        return f'_closed("{sig.name}", {said}, {words!r})'
-    return f"{said} if {said} in {words!r} else {enums[0]}({said})" if words else f"{enums[0]}({said})"
+        return f'_closed("{sig.name}", {item}, {words!r})'
+    return f"{item} if {item} in {words!r} else {enums[0]}({item})" if words else f"{enums[0]}({item})"
 
 
 def _read_rest(sig: Signature, field: HeaderField, place: int) -> str:

@@ -70,7 +70,7 @@ def _children(value: object) -> Iterable[object]:
             return ()
 
 
-# What pydantic found wrong, told as every other refusal of ours: by the whole name of the field.
+# What pydantic found wrong, reported as every other rejection: by the whole name of the field.
 
 MAX_PART_CHARS = 60  # of a name that came from outside
 

@@ -94,7 +94,7 @@ class Approvals:
 
     effects     every call with one of these effects needs an approval; a tool with `approval=False` is exempt
     timeout_s   how long a call waits for a person, seconds; then it is denied. It counts for calls that need
-                an approval because of their tool, too, and the turn's time limit stands still meanwhile
+                an approval because of their tool, too, and the turn's time limit does not run meanwhile
 
     Raises InvalidInput.
     """
@@ -193,7 +193,7 @@ class ThinkLevel(StrEnum):
 class ReflectionResult(Wire):
     """What a reflection brought; always one, also when none could be made.
 
-    text      what the model is told before its next step; empty in a stub
+    text      what the model reads before its next step; empty in a stub
     stub      why there is no text: `budget`, `deadline`, `model`; empty when a model reflected
     """
 

@@ -65,7 +65,7 @@ class ToolFailure(Wire):
 
 NOT_STARTED = "brainq.NotStarted"
 
-"""The `error_type` of a call whose intent stands in SQL and whose function was surely never called. No exception's name
+"""The `error_type` of a call whose intent is in SQL and whose function was surely never called. No exception's name
 has a dot, so no tool can say this."""
 
 
@@ -192,7 +192,7 @@ class Intent(TypedDict):
     owner: str
 
 
-# A call that no worker ended, as the brain's hook is told of it.
+# A call that no worker ended, as the brain's hook gets it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,7 @@ class ServerTaskWatch:
     brain, effect   whose processes ask: those that run calls of this effect of this brain ("": the default one)
     token           completes the call
     begun_ms        when it was given, by Redis' clock
-    row             as it stands in Redis
+    row             as it is in Redis
     """
 
     ref: CallRef
@@ -305,6 +305,6 @@ def parse_outside_token(token: str) -> CallRef | None:
 
 
 def client_token(call_id: str) -> str:
-    """What stands in the place of a token where the client's own call waits. It is no secret, and completes nothing
+    """What is in the place of a token where the client's own call waits. It is no secret, and completes nothing
     but through `TurnHandle.give_result`."""
     return f"client {call_id}"

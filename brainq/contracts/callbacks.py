@@ -1,4 +1,4 @@
-"""What a brain's callbacks are told, and what the one that may refuse can answer.
+"""What a brain's callbacks get, and what the one that may refuse can answer.
 
 Callbacks are functions, plain or async, that run in brainq's own workers. Those of the finalizer (`on_usage`,
 `on_turn_end`) run at least once: a crash can bring them again with the same `step_key`, and
@@ -75,7 +75,7 @@ class PreToolUse:
 class Deny:
     """The answer of `on_pre_tool_use` that refuses a call.
 
-    message      said to the model
+    message      shown to the model
     block_tool   True: refuse every later call of this tool in the turn, too
     """
 

@@ -35,7 +35,7 @@ class TurnClaim:
 
     seen   what was read of the turn with the claim; `Turns.look` makes the view of it
     lost   whether its owner before had stopped beating
-    under_way   what is written with each beat, and with each text that readers are told: should this worker die, it is
+    under_way   what is written with each beat, and with each published text: should this worker die, it is
                 what its model call is charged as
     """
 
@@ -74,7 +74,7 @@ class StepStart:
 
     estimate    tokens of its input, as they are compared with the bill later
     most_tokens, max_usd   what the step is thought to take at most, its reply included where that is bounded
-    shown       names of the tools chosen for this turn; the first choice stands
+    shown       names of the tools chosen for this turn; the first choice remains
     drained     so many of the mailbox's oldest inputs are consumed by this step
     inputs      the messages they become in the history
     readiness   the newest word of theirs about it: `ready`, a hold, or "" for none
@@ -177,21 +177,21 @@ class CallClaim:
 
 
 NoCallClaim = NoClaim[TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired", "held", "no_brain"]]
-"""`unserved`: another pool serves the call's effect; `closed`: the turn no longer wants it; `held`: a hold stands;
+"""`unserved`: another pool serves the call's effect; `closed`: the turn no longer wants it; `held`: a hold is in force;
 `no_brain`: this worker does not have its turn's brain."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinalStepClaim:
     """The right to run one finalizer step once. `tries` counts from 1; `revision` counts changes of the text;
-    `sent` says that the result went out before; `lost` counts the workers that took the step before and told no end
+    `sent` says that the result went out before; `lost` counts the workers that took the step before and reported no end
     of it. `replies` are what was read of the turn with the claim; `look` makes the turn of it. `details` likewise, for
     `details_of`. `brain` is the one that the turn names; "": the default. `waited_ms`: from its doorbell to the
     claim.
 
     base      the chain's own step, where this one goes ahead of it; "": this one is it
     past      what went ahead of it so far, as `finalize.order.Past` writes it
-    failing   why the chain's own step waits: `memory: ValueError`; "" where none was told"""
+    failing   why the chain's own step waits: `memory: ValueError`; "" where none was given"""
 
     session_id: str
     turn_id: str
@@ -212,7 +212,7 @@ class FinalStepClaim:
 
     @property
     def chain_step(self) -> str:
-        """Where the chain stands."""
+        """The chain's current step."""
         return self.base or self.step
 
     @property
@@ -264,7 +264,7 @@ class CallFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClientCall:
-    """How a call of a client's tool parks: `arguments_json` is what readers are told, a text of JSON."""
+    """How a call of a client's tool parks: `arguments_json` is published, a text of JSON."""
 
     arguments_json: str
     timeout_s: float

@@ -82,7 +82,7 @@ def _turn_begins(messages: Iterable[Message], offset: int, known: Mapping[str, i
 
 
 class EarlierTurn(NamedTuple):
-    """What the user said, with which files, and what was answered."""
+    """The user's message with its files, and the answer."""
 
     user: str
     assistant: str
@@ -97,7 +97,7 @@ MAX_HISTORY_CHARS = 1_000_000  # as of one user message
 
 EARLIER_TURN_PREFIX = "earlier-"
 
-"""Begins the turn ids of messages that no turn of this session said."""
+"""Begins the turn ids of messages that are not of a turn of this session."""
 
 OPENING_PLACEHOLDER = "[The user opened the conversation and has not said anything yet.]"
 

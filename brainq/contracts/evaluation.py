@@ -19,7 +19,7 @@ class JudgeCase(Wire):
     """What a judge reads.
 
     transcript       `[role] text` lines of the turn's messages, tool results cut to a length
-    system_prompt    the turn's; "" where it cannot be told any more
+    system_prompt    the turn's; "" where it is no longer known
     history          `[role] text` lines of the session's last turns before this one, which the question may refer to
     relevant_facts   the context pack's `relevant_facts`, or the texts its notes carry
     """

@@ -39,7 +39,7 @@ class EventKind(StrEnum):
     INPUT_ACCEPTED = "input.accepted"
     INPUT_CONSUMED = "input.consumed"
     INPUT_BOUNCED = "input.bounced"
-    TURN_PARKED = "turn.parked"  # the deadline stands still
+    TURN_PARKED = "turn.parked"  # the deadline does not run
     TURN_RESUMED = "turn.resumed"
     TURN_CANCELLING = "turn.cancelling"  # a cancel was asked for
     BUDGET = "budget"  # something of it is used up
@@ -166,7 +166,7 @@ class Timeline(Wire):
     seq            the number of the last event that is in it; 0: none. The bars go on from the events above it
     state          queued, active, parked, closing, or the ending; `accepted` where Redis does not know the turn yet
     now_ms         when the last event that is in it was; of a timeline that was read, when that was
-    idle_since_ms  since when the coordinator could go on, as far as it is told
+    idle_since_ms  since when the coordinator could go on, as far as it is known
     """
 
     source: Literal["events", "sql"] = "events"

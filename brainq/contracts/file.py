@@ -46,7 +46,7 @@ class File:
 
     data         its bytes
     media_type   left out: what its first bytes say, else its name, else `text/plain` for UTF-8
-    name         what the model and people are told it is called; may be empty
+    name         its name for the model and people; may be empty
 
     Raises InvalidInput for no bytes, for a type that is none, and for an image or a PDF whose bytes are of another
     kind: models' services refuse the whole request for it.
@@ -103,7 +103,7 @@ class File:
 
     @cached_property
     def attachment(self) -> Attachment:
-        """What stands for it in a message."""
+        """Its reference in a message."""
         return Attachment(
             sha256=hashlib.sha256(self.data).hexdigest(),
             media_type=self.media_type,
@@ -180,7 +180,7 @@ def _read_file(field: str, given: object) -> File:
 def _safe_name(name: object) -> str:
     if not isinstance(name, str):
         raise InvalidInput("name", "it must be a text")
-    # One line, and no path: it is said to models and people, and offered to browsers.
+    # One line, and no path: it is shown to models and people, and offered to browsers.
     plain = "".join(c if c.isprintable() else " " for c in name.encode("utf-8", "ignore").decode())
     return " ".join(re.split(r"[\\/]", plain)[-1].split())[:MAX_NAME_CHARS]
 
@@ -231,7 +231,7 @@ def _guessed_type(data: bytes, name: str) -> str:
         return _UNKNOWN_MEDIA_TYPE
 
 
-# The fields of a submit that hold files: taken out, with what stands for them in their place.
+# The fields of a submit that hold files: taken out, with their references in their place.
 
 HISTORY_FIELD = "history"
 

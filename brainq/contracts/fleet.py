@@ -12,10 +12,10 @@ from brainq.contracts.base import Wire
 
 
 class FleetWorker(Wire):
-    """A worker process that is alive: it said so within the last seconds.
+    """A worker process that is alive: it reported within the last seconds.
 
     name            its node name in Celery, as Flower shows it: `serial@host`
-    threads, busy   how many tasks it may run at once, and how many it ran when it said so
+    threads, busy   how many tasks it may run at once, and how many it ran when it reported
     """
 
     name: str
@@ -67,7 +67,7 @@ class FleetBrain(Wire):
 
 class FleetCapacity(Wire):
     """How many turns may be live, how many of one tenant, how many are, and how many tenants have turns that wait for
-    room, or for their brain's. `size` and `share` are None before a sweeper has said so."""
+    room, or for their brain's. `size` and `share` are None before a sweeper has reported them."""
 
     size: int | None = None
     share: int | None = None
@@ -163,7 +163,7 @@ class FleetRedis(Wire):
 
 
 class Fleet(Wire):
-    """All of it. `queues` and `quarantined` are told where broker and state are one Redis; else there are none."""
+    """All of it. `queues` and `quarantined` are given where broker and state are one Redis; else there are none."""
 
     at_ms: int
     pools: tuple[Pool, ...]

@@ -16,7 +16,7 @@ from brainq.contracts.message import Attachment
 from brainq.contracts.status import Awaits, Effect, Ending, StopReason, TraceStatus
 from brainq.contracts.turn import ParentCall, TurnKind
 
-# What was said and done as its readers see it: turns and calls, from Redis while a turn lives and from SQL later.
+# Turns as their readers see them: turns and calls, from Redis while a turn lives and from SQL later.
 
 
 class HistoryTurn(Wire):
@@ -25,10 +25,10 @@ class HistoryTurn(Wire):
     state         as `brainq list` shows it: queued, active, parked, closing, or the ending; `accepted` where only SQL
                   knows the turn yet
     brain         the one that the turn names; None in a deployment of one
-    greeting      what the assistant said before the user did, where this is the session's first turn
-    user_message  what the user said
+    greeting      the assistant's first message, where this is the session's first turn
+    user_message  the user's message
     attachments   images and files of the user's message
-    text          the answer; of a live turn what the model said last
+    text          the answer; of a live turn the model's newest text
     calls         how many calls it made; 0 before it has ended
     is_kept       False: the brain keeps content out of SQL (`redact_logs`), and both texts are empty
     """
@@ -58,7 +58,7 @@ class TurnCall(Wire):
     arguments  as the model gave them: an object, or text that is none; None where they are not kept
     result     the text that the model reads; None while there is none, or where it is not kept
     attachments   images and files of the result
-    is_error   what the model is told of it
+    is_error   the model gets it as an error
     repairs    mends of the arguments that were tried
     detail     why it ended so, in a word or two
     park       what a parked call waits for: approval, hold, outside, child or client; empty for any other

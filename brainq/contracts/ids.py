@@ -1,4 +1,4 @@
-"""Ids, and how each is made and checked; session prefixes, by which one tenant's sessions are told from another's.
+"""Ids, and how each is made and checked; session prefixes, which separate one tenant's sessions from another's.
 
 Ids go into Redis keys, Celery task ids and file names. So they are a strict alphabet: no braces (a hash tag), no
 spaces, no control characters, no slashes.
@@ -176,7 +176,7 @@ def _shortened_repr(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-# Session prefixes: how a tenant's sessions are told from another's.
+# Session prefixes: how a tenant's sessions are separated from another's.
 #
 # A tenant's sessions all begin with its prefix, which ends with a colon: `acme:` has `acme:42` and `acme:eu:7`, and
 # neither `acme2:1` nor `acme`. Without the colon `acme` would be the beginning of `acme2:1`, too.

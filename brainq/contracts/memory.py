@@ -23,8 +23,8 @@ class RecordedTurn(Wire):
     messages            the turn's own messages in order, tool calls and results included, the user's first
     context_pack_json   the pack the turn began with, merged with the preferences found in memory
     tools               names of the tools the model used, in the order of their first use
-    system_prompt       as the turn had it; "" where it cannot be told any more
-    history             what was said in the session's last turns before this one, oldest first
+    system_prompt       as the turn had it; "" where it is no longer known
+    history             the session's last turns before this one, oldest first
     step_key            the same for every try of the finalizer step that asks: an idempotency key
     traceparent         of the turn's request
     """
@@ -54,7 +54,7 @@ ObservationKind = Literal["topic", "source", "open_question"]
 
 
 class MemoryItem(Wire):
-    """One thing worth remembering, as one sentence that stands alone."""
+    """One thing worth remembering, as one sentence that needs no context."""
 
     kind: MemoryKind
     text: str = Field(min_length=1, max_length=1000)

@@ -22,7 +22,7 @@ class Attachment(Wire):
     sha256       of the bytes, as 64 hexadecimal digits
     media_type   such as `image/png` or `application/pdf`
     size         bytes
-    name         what the model and people are told it is called; may be empty
+    name         its name for the model and people; may be empty
     """
 
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")

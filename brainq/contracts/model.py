@@ -67,7 +67,7 @@ class Spend(Wire):
     model      the one that was asked, by its own name: never that of a `Fallback`
     cost_usd   None where the price of the model is not known
     estimated  the service did not count the tokens, or not all of them. So it is with what broke off: what the stream
-               had told of usage is taken, else the input is estimated, and output from what had been streamed
+               had reported of usage is taken, else the input is estimated, and output from what had been streamed
     """
 
     kind: SpendKind = "step"
@@ -277,7 +277,7 @@ _RETRY_HINT = re.compile(r" \(again in (\d{1,6}) s\)")
 
 @dataclass(frozen=True, slots=True)
 class ModelFailure:
-    """`retry_after_s`: when the service takes requests again, where it said so."""
+    """`retry_after_s`: when the service takes requests again, where it gave a time."""
 
     kind: FailureKind
     retry_after_s: int | None = None
@@ -293,7 +293,7 @@ def render_failure(kind: str, message: str, retry_after_s: float | None = None) 
 
 
 def parse_failure(error: str | None) -> ModelFailure | None:
-    """What `failure_text` said; None of any other error."""
+    """The text of `failure_text`; None of any other error."""
     for kind, begin in _FAILURE_PREFIXES.items():
         if error and error.startswith(begin):
             again = _RETRY_HINT.match(error, len(begin))

@@ -144,7 +144,7 @@ class ModelOptions(TurnOptions):
         return self.model_copy(update=dict.fromkeys(CODE_ONLY))
 
     def over(self, below: ModelOptions) -> ModelOptions:
-        """What is said here, and where nothing is, what is said `below`. Headers, and the parameters of the body, are
+        """The options set here, and where none is, those set `below`. Headers, and the parameters of the body, are
         merged one by one."""
         fields = self.explicit()
         if not fields:
@@ -155,7 +155,7 @@ class ModelOptions(TurnOptions):
 
 
 def as_model_options(turn: TurnOptions) -> ModelOptions:
-    """What a turn said, as options that can stand over others."""
+    """A turn's explicit options, which can go over others."""
     fields = turn.explicit()
     return ModelOptions.model_construct(**fields) if fields else NO_OPTIONS
 

@@ -38,7 +38,7 @@ class Approval(Wire):
     args_hash    what a decision is bound to: one made for other arguments is refused
     edited       the person who approved it changed the arguments
     decided_by   who, as the decider named himself; empty where nobody did
-    comment      what was said with the decision
+    comment      the comment on the decision
     message      how the user's message begins, which led to the call; empty where content is not kept
     brain        the one that its turn names; None: the default
     """
@@ -80,7 +80,7 @@ class EditedCall:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalStatus:
-    """How an approval stands in Redis. `arguments` are None once the call's step is over."""
+    """An approval's state in Redis. `arguments` are None once the call's step is over."""
 
     state: ApprovalState
     by: str
@@ -191,7 +191,7 @@ BrakeKind = Literal["hold", "flag", "cancel"]
 
 
 class Brake(Wire):
-    """A brake that stands, as SQL has it. `left_s` is what is left of its time, by SQL's clock: 0 or less when it is
+    """A brake in force, as SQL has it. `left_s` is what is left of its time, by SQL's clock: 0 or less when it is
     up."""
 
     kind: BrakeKind

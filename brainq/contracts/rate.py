@@ -69,8 +69,8 @@ EMPTY_RATE_REPORT = RateReport()
 
 @dataclass(frozen=True, slots=True)
 class RateRules:
-    """The limits that are set, by `provider:model`; a `*` stands for any letters. Of several that fit the longest name
-    counts. Each model has its own count, also where one name stands for several."""
+    """The limits that are set, by `provider:model`; a `*` fits any letters. Of several that fit the longest name
+    counts. Each model has its own count, also where one name fits several."""
 
     by_name: tuple[tuple[str, Rate | None], ...] = ()
 

@@ -31,7 +31,7 @@ _OUTCOME_ADAPTER: TypeAdapter[ToolOutcome] = TypeAdapter(ToolOutcome)
 
 @dataclass(frozen=True, slots=True)
 class AcceptedTurn:
-    """The turn a submit stands for. `created` is False when the request key was sent before.
+    """The turn of a submit. `created` is False when the request key was sent before.
 
     ended   that turn has its ending: it must not be queued again, however long ago Redis forgot it
     """

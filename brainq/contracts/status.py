@@ -31,11 +31,11 @@ class Effect(StrEnum):
 
 
 class TurnState(StrEnum):
-    """Where a turn stands. The last four are its endings."""
+    """The states of a turn. The last four are its endings."""
 
     QUEUED = "queued"  # accepted; an earlier turn of its session is live, or the fleet has no room
     ACTIVE = "active"  # somebody is, or should be, advancing it; its deadline runs
-    PARKED = "parked"  # everything open in it waits for people or outside results; its deadline stands still
+    PARKED = "parked"  # everything open in it waits for people or outside results; its deadline does not run
     CLOSING = "closing"  # the write gate is shut and the ending decided; the finalizer runs
     COMPLETED = "completed"
     TIMED_OUT = "timed_out"
@@ -91,7 +91,7 @@ class StopReason(StrEnum):
 
     ANSWERED = "answered"
     EMPTY_REPLY = "empty_reply"
-    LENGTH = "length"  # the model's last reply was cut off, and stands as far as it came
+    LENGTH = "length"  # the model's last reply was cut off, and is kept as far as it came
     FILTERED = "filtered"  # a content filter stopped it, or the model refused
     INVALID_OUTPUT = "invalid_output"  # it does not fit the output schema, however often the model was asked
     MAX_STEPS = "max_steps"
@@ -116,7 +116,7 @@ REPLY_STOP_REASONS = frozenset(
 class TraceStatus(StrEnum):
     """The status of one call.
 
-    `planned` is ours: the call stands in a later wave of its step and nothing has been asked for yet.
+    `planned` is ours: the call is in a later wave of its step and nothing has been asked for yet.
     """
 
     PLANNED = "planned"
@@ -202,7 +202,7 @@ TRACE_MOVES: dict[TraceStatus, frozenset[TraceStatus]] = {
 
 RequestTryEnd = Literal["refused", "cut", "sent", "over"]
 
-"""How a client's try of a request ended: refused, cut before all was sent, sent whole, or told not to come again."""
+"""How a client's try of a request ended: refused, cut before all was sent, sent whole, or turned away for good."""
 
 
 # What a machine did about a doorbell, and whether the work itself failed.

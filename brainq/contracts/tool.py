@@ -30,7 +30,7 @@ class ToolSpec(Wire):
     resources    templates such as `note:{path}`, `item:{order.sku}` or `cart:{session}`; filled from the call they
                  name lanes (non-read calls) or keep two reads out of one wave (READ_ONLY calls)
     deny_repeats   True: the same call again, after it brought a result and with no change made since, is denied. So
-                 it is for READ_ONLY and idempotent tools, whatever stands here
+                 it is for READ_ONLY and idempotent tools, whatever is set here
     isolation    `thread` abandons a function that misses its deadline; `process` kills it
     """
 
@@ -69,7 +69,7 @@ class ClientTool(Wire):
     """A function that the caller runs itself.
 
     parameters   the JSON schema (of an object) of its arguments; left out: it takes none
-    timeout_s    how long a call of it waits for its result; it has timed out then. The turn's time limit stands still
+    timeout_s    how long a call of it waits for its result; it has timed out then. The turn's time limit does not run
                  meanwhile
     """
 

@@ -162,9 +162,9 @@ class TurnRequest(Wire):
     kind           `review` and `compact` turns do not enter the session's history, only their outcome does
     seed           what a review begins with: the session's conversation so far, or nothing
     parent         the call that started this turn, for a child turn
-    readiness      False: a readiness hold stands on the turn from its beginning; True: it is ready, and takes no flag
+    readiness      False: a readiness hold is on the turn from its beginning; True: it is ready, and takes no flag
                    of its session; None: it takes the oldest flag. As input of another turn: see `TurnInput`
-    greeting       what the assistant said before the user did; only the first turn of a session takes it
+    greeting       the assistant's message before the user's; only the first turn of a session takes it
     attachments    images and files of the user's message, which may be empty then; their bytes are in SQL
     history        a conversation that was had elsewhere, before the user's message; as the greeting, and in its place
     client_tools   tools that the caller runs itself, beside the brain's
@@ -210,7 +210,7 @@ class TurnRequest(Wire):
             fields = cast("dict[str, object]", given)
             text = fields.get("user_message")
             if isinstance(text, str) and not text.strip() and not fields.get("attachments"):
-                raise InvalidInput("user_message", "it is empty, and a turn answers what was said; send a text")
+                raise InvalidInput("user_message", "it is empty, and a turn answers a message; send a text")
         return given
 
     @field_validator("output_schema", "metadata", mode="before")
@@ -274,7 +274,7 @@ class Citation(Wire):
 class TurnResult(Wire):
     """How a turn ended. Goes out for every ending.
 
-    text                     the answer, or the text that stands for a limit, a timeout or a failure
+    text                     the answer, or the text that reports a limit, a timeout or a failure
     rendered_content_paths   files the tools rendered for the user
     ending, stop_reason      which of the four endings, and why the loop stopped
     warnings                 what went wrong on the way without changing the ending
@@ -282,7 +282,7 @@ class TurnResult(Wire):
     spends                   what each model call of the turn used, in order
     error                    one line, for `failed`, where no worker had the turn's brain in time, and where the answer
                              does not fit its schema
-    last_agent_message       the last the model said, where that is not `text`: a turn that was cut off
+    last_agent_message       the model's last text, where that is not `text`: a turn that was cut off
     diff                     one unified diff of all changes the tools reported; None where there were none
     parked_ms                how long the turn waited for people and outside results; no part of its time limit
     brain                    the one that the turn named; None in a deployment of one

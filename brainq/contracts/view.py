@@ -21,17 +21,17 @@ from brainq.contracts.turn import Priority, TurnRequest
 
 
 class QueuePosition(Wire):
-    """Where a queued turn stands, and what is in its way.
+    """A queued turn's position, and what it waits for.
 
     live         its session's live turn; "": none is
     ahead        turns of its session that wait before it
-    is_paused    its session is; `paused_ms` for how long, `paused_why` as whoever paused it said
+    is_paused    its session is; `paused_ms` for how long, `paused_why` for what reason
     in_line      it waits for room: so many of its tenant's sessions are before its own; None: its session is in no line
     full         what has no room: the `fleet`, or its `tenant`'s `share` of it alone; "": there is room
     brain        its session waits for this brain, of which `brain_live` turns are live, and no more than `brain_cap`
                  may be; "": for none. `in_line` are then those of its tenant who wait for that brain, too. Where it is
                  that of a turn before it, the numbers are 0
-    share        how many turns of its tenant may be live; None: no sweeper has said so yet
+    share        how many turns of its tenant may be live; None: no sweeper has reported it yet
     gives_up_ms  in how long it ends unbegun, by its `max_wait_s`; None: it waits as long as it takes
     """
 
@@ -83,7 +83,7 @@ class TurnSnapshot(Wire):
     brain       the one that the turn names; None in a deployment of one
     waits_for   the limit of its model that it waits for, such as `openai:gpt-5: 60 requests a minute`, and for how
                 long still (`waits_ms`)
-    text        the turn's answer; while it lives the newest text of its model, as far as readers were told of it
+    text        the turn's answer; while it lives the newest text of its model, as far as it was published
     """
 
     turn_id: str
@@ -138,7 +138,7 @@ class TurnView:
     rung_at_ms      when its doorbell was rung last
     parked_ms       how long it was parked so far
     max_wait_ms     how long it may wait before it begins; None: no limit of its own
-    stands          the line for a model's limit in which it stood last, and as whom; "": in none so far
+    queue_position  its last place in a queue for a model's limit: the queue and the ticket; "": none so far
     hooks_due       calls that no worker ended, and of which the brain's `on_post_tool_use` has not heard yet
     """
 
@@ -202,7 +202,7 @@ class TurnView:
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """A turn whose ending stands, as the finalizer sees it.
+    """An ended turn, as the finalizer sees it.
 
     context_hash, prompt_hash   as in RuntimeDecisionRecord
     opening_failed   what was to be read before the first step and was not: tool -> how its call ended

@@ -1,4 +1,4 @@
-"""Webhooks: where others are told of endings and approvals, and what is sent there."""
+"""Webhooks: where deliveries about endings and approvals go, and what they hold."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FIELDS = ("url", "secret", "events", "sessions")
 class Webhook:
     """Where to send what. Its repr has no secret.
 
-    url        http or https; deliveries are told apart by it
+    url        http or https; deliveries are distinguished by it
     secret     what they are signed with
     events     which
     sessions   of sessions that begin with one of these prefixes; ("*",) is all
@@ -66,7 +66,7 @@ class DeliveryClaim:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRow:
-    """A delivery as it stands. `due_at`: not tried before; `error`: of the last try."""
+    """A delivery as it is now. `due_at`: not tried before; `error`: of the last try."""
 
     row: int
     message_id: str

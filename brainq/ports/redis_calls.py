@@ -33,7 +33,7 @@ class Calls(Protocol):
     start      the last look before the function of a call that changes something: `OK`, `CLOSED` or `LOST`
     settle     with it the call leaves its lanes, unless its function `still_runs`: then with the one that says it ended
     park       `PARKED`, `SETTLED` (the outside result was there before), `LATE` or `LOST`
-    tell_progress   tells readers how far it is; `number` counts what this attempt has told
+    publish_progress   publishes how far it is; `number` counts what this attempt has published
     give_token   notes that the call gives a token away: that one, or the one an earlier attempt gave. Returns it
     fence_unstarted   whether an attempt whose worker is gone surely never started; from now on it cannot
     facts      (status, tool, effect, attempt, idempotent, step, client_arguments), or None when Redis no longer
@@ -114,7 +114,7 @@ class Lanes(Protocol):
 class Outside(Protocol):
     """Calls that wait for a result from outside. Fitted by `state.outside.RedisOutside`.
 
-    register   that a token of a tool's own stands for `ref`, for `keep_s` at least. True also if it does already;
+    register   that a token of a tool's own names `ref`, for `keep_s` at least. True also if it does already;
                False if another call has it
     find       the call of such a token
     complete   `SETTLED`, `EARLY` (the tool has not returned yet), `LATE` (nobody waits any more), `USED`, `BAD`, `GONE`
@@ -148,7 +148,7 @@ class ServerTasks(Protocol):
     lapsed   those nobody beats for, of these brains and effects
     take     True for one of those who ask for a lapsed one
     leave    have another process take it at once
-    tell     tells readers how far it is; the same words again are told once
+    publish_progress   publishes how far it is; the same words again are published once
     """
 
     def put(self, claim: CallClaim, task: ServerTask, token: str) -> ServerTaskWatch: ...
@@ -166,7 +166,7 @@ class ServerTasks(Protocol):
 class Approvals(Protocol):
     """Redis is the truth of approvals while their turn lives. Fitted by `state.approvals.RedisApprovals`.
 
-    decide   (word, detail): `APPROVED`, `DENIED`, `EXPIRED`; `DECIDED` with how it stands; `STALE`: the arguments
+    decide   (word, detail): `APPROVED`, `DENIED`, `EXPIRED`; `DECIDED` with its state; `STALE`: the arguments
              are other ones; `ENDED` with the turn's state; `GONE`
     states   None where Redis does not know the call, or it needs no approval
     """

@@ -275,8 +275,8 @@ class Capacity(Protocol):
     """How many turns may be live at once. Fitted by `state.room.RedisRoom`.
 
     keep   say how many, and how many of one tenant; put right what is not, and let in who waits. `own` are the shares
-           of tenants that have one of their own, `caps` how many of a brain, where it has a cap: it stands until nobody
-           has told it for a while, for not all who tell know the same brains. Returns how many are live
+           of tenants that have one of their own, `caps` how many of a brain, where it has a cap: it lasts until nobody
+           has reported it for a while, for not all sweepers know the same brains. Returns how many are live
     """
 
     def set_limits(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int: ...
@@ -299,23 +299,23 @@ class RateLimits(Protocol):
         self, name: str, place: str, ticket: str, tokens: int, max_wait_s: float, rank: int = ..., estimated: int = ...
     ) -> RateWait | None:
         """Take a place: None, or how long `ticket` waits in line for it. With the same `place` it is taken once.
-        Whoever waits asks again when its time has come, and may be told of another: tenants take turns in the line.
+        Whoever waits asks again when its time has come, and may get a later one: tenants take turns in the line.
         A ticket, and a place, begin with their tenant's session. Of a tenant's the lower `rank`, 0 to 9, goes first.
         Those of the `tokens` that are `estimated` count as the service has counted others."""
         ...
 
     def leave(self, queue_position: str) -> None:
-        """Whoever `stands` names, the count's name and a ticket on two lines, wants no place any more."""
+        """The holder of `queue_position` (the count's name and a ticket, on two lines) wants no place any more."""
         ...
 
     def settle(
         self, name: str, place: str, used: int | TokenCount | None, answered_s: float | None, report: RateReport
     ) -> bool:
-        """What came of it: tokens that were used, how long ago the answer began, and what it said of limits. Whether
+        """What came of it: tokens that were used, how long ago the answer began, and its word on limits. Whether
         the fleet keeps to that."""
         ...
 
     def report(self, name: str, place: str, count: TokenCount, is_all: bool) -> None:
-        """What a stream that goes on has told: `count.used` tokens with what its reply may yet have. `is_all`: no more
+        """What an open stream has reported: `count.used` tokens with what its reply may yet have. `is_all`: no more
         than that can come."""
         ...

@@ -38,7 +38,7 @@ class TurnRows(Protocol):
 
     by_key    the turn of a request key
     unended   accepted and not seen end, in row order
-    history   what was said in a session's last turns, oldest first
+    history   questions and answers of a session's last turns, oldest first
     """
 
     def accept(self, request: TurnRequest, as_sent: TurnRequest | None = None) -> AcceptedTurn: ...
@@ -59,7 +59,7 @@ class TurnRows(Protocol):
 class CallRows(Protocol):
     """A row before a call starts, its outcome when it ended. Fitted by `store.repositories.calls.Calls`.
 
-    start_unless_braked   `start`, but False also while SQL says that a brake stands on the turn
+    start_unless_braked   `start`, but False also while SQL has a brake in force on the turn
     void_unstarted        an intent whose attempt never started, and now never will, is void; False: it is none any more
     void                  succeeds only for an attempt that never started, and now never will
     """

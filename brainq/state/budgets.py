@@ -75,7 +75,7 @@ class RedisBudgets:
 
 
 def budget_now_ms(now_ms: int, state: str | None, parked_at: str | None) -> int:
-    """What a turn's deadline is compared with: while it is parked, when that began, for its time stands still."""
+    """What a turn's deadline is compared with: while it is parked, when that began, for its deadline does not run."""
     return int(parked_at) if state == "parked" and parked_at else now_ms
 
 

@@ -114,11 +114,11 @@ class RedisCalls:
             call=claim.call_id,
             attempt=claim.attempt,
             number=number,
-            said=as_json(progress),
+            progress=as_json(progress),
         )
 
     def start(self, claim: CallClaim) -> str:
-        """As `beat`, once its intent stands; `LOST` also when it no longer holds its lanes."""
+        """As `beat`, once its intent is stored; `LOST` also when it no longer holds its lanes."""
         return self._run.call_start(
             claim.session_id,
             claim.turn_id,
@@ -234,7 +234,7 @@ class RedisCalls:
                 return "NONE", ""
 
     def fence_unstarted(self, ref: CallRef, attempt: int) -> bool:
-        """Whether the attempt surely never started, though its intent stands: from now on it cannot."""
+        """Whether the attempt surely never started, though its intent is stored: from now on it cannot."""
         reply = self._run.call_unstarted(ref.session_id, ref.turn_id, call=ref.call_id, attempt=attempt)
         return reply == "UNSTARTED"
 

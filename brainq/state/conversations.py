@@ -1,7 +1,7 @@
 """Conversations: a history in Redis, parsed and estimated once a process and not once a step.
 
 A history only grows at its end, is trimmed at its front, and is made anew by a compaction or after a loss. Places are
-counted from its first message on: `trimmed` says how many are gone in front. What a process knows of a history stands
+counted from its first message on: `trimmed` says how many are gone in front. What a process knows of a history remains
 as long as its `stamp` does, which whoever makes it anew replaces, and its newest known message is where it was.
 """
 
@@ -92,7 +92,7 @@ class Conversations:
     def _again(
         self, key: str, known: CachedHistory, stamp: str, trimmed: int
     ) -> tuple[CachedHistory, Sequence[str], int]:
-        """What of `known` stands, if anything, with the messages from its newest on; else all there is to read."""
+        """What of `known` is still valid, if anything, with the messages from its newest on; else all messages."""
         if known.stamp == stamp and known.trimmed < trimmed < known.end:
             cut = _trimmed(known, trimmed)
             items, length = self._read(self.reads(key, cut))
@@ -120,7 +120,7 @@ def _continues(known: CachedHistory, items: Sequence[str]) -> bool:
 
 
 def _trimmed(known: CachedHistory, trimmed: int) -> CachedHistory:
-    """What stands of it once messages in front were trimmed away."""
+    """What remains of it once messages in front were trimmed away."""
     older = known.conversation.older
     gone = trimmed - known.trimmed
     shorter = known.conversation.without_oldest(max(0, gone - older), older=max(0, older - gone))

@@ -44,7 +44,7 @@ class RedisEvents:
         return [_read_event(number, fields) for number, fields in rows]
 
     def now_ms(self) -> int:
-        """What the clock says by which events are told."""
+        """The time on the clock that paces events."""
         seconds, micros = self._client.time()
         return seconds * 1000 + micros // 1000
 

@@ -26,7 +26,7 @@ from brainq.state.typed_scripts import (
     FinalizeSendGo,
     FinalizeSettleGo,
     Scripts,
-    TurnSaidSaid,
+    TurnTranscriptSaid,
 )
 
 JUDGE_RUNG_MS = 5_000  # a judge is not rung more often than this
@@ -134,9 +134,9 @@ class RedisFinalChain:
         )
         if isinstance(settled, ResponseError):
             raise settled
-        assert not isinstance(settled, TurnSaidSaid)
+        assert not isinstance(settled, TurnTranscriptSaid)
         found = self._gone_on(claim, next_step, settled)
-        if isinstance(found, FinalStepClaim) and isinstance(details, TurnSaidSaid):
+        if isinstance(found, FinalStepClaim) and isinstance(details, TurnTranscriptSaid):
             found.details.append(details)
         return found
 
@@ -324,11 +324,11 @@ def _result_event(result: TurnResult) -> str:
     )
 
 
-def _read_conversation(run: Scripts, session_id: str, turn_id: str) -> TurnSaidSaid:
-    return run.turn_said(session_id, turn_id, most=MAX_READ_MESSAGES)
+def _read_conversation(run: Scripts, session_id: str, turn_id: str) -> TurnTranscriptSaid:
+    return run.turn_transcript(session_id, turn_id, most=MAX_READ_MESSAGES)
 
 
-def _read_details(turn_id: str, reply: TurnSaidSaid) -> TurnDetails:
+def _read_details(turn_id: str, reply: TurnTranscriptSaid) -> TurnDetails:
     messages = (Message.model_validate_json(item) for item in reply.messages)
     return TurnDetails(
         tuple(message for message in messages if message.turn == turn_id),

@@ -155,7 +155,7 @@ def _info_fields(info: Any) -> dict[str, str]:
     return dict(line.split(":", 1) for line in str(info).splitlines() if ":" in line)
 
 
-# Which workers are alive: each says so every few seconds, and what it said lasts a little longer.
+# Which workers are alive: each reports every few seconds, and its report lasts a little longer.
 
 WORKERS_KEPT_MS = 86_400_000
 
@@ -188,7 +188,7 @@ class RedisWorkers:
                 self.withdraw(name)
 
     def forget_dead(self) -> None:
-        """Names of workers that said nothing for long go out of the set."""
+        """Names of workers without a recent report go out of the set."""
         names = self._names()
         dead = [name for name, word in zip(names, self._words(names), strict=True) if word is None]
         if dead:
@@ -216,7 +216,7 @@ CAPACITY_KEPT_MS = 86_400_000
 
 ADMIT_BATCH = 200
 
-CAP_KEPT_MS = 60_000  # after it was told last: sweepers of two deployments tell different ones in turn
+CAP_KEPT_MS = 60_000  # after its last report: sweepers of two deployments report different caps in turn
 
 
 class RedisCapacity:
@@ -233,7 +233,7 @@ class RedisCapacity:
             share=share,
             own=json.dumps(dict(own)),
             caps=json.dumps(dict(caps)),
-            told_ms=self._cap_lifetime_ms,
+            cap_ms=self._cap_lifetime_ms,
             most=ADMIT_BATCH,
             keep_ms=CAPACITY_KEPT_MS,
         )

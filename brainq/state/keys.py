@@ -63,10 +63,10 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     limited                   zset    NAME of a limited model -> learned until, or 0        1 day after its last use
     limited                   channel NAME of a model whose limits were just learned        -
     epoch                     string  new when Redis was emptied                            1 day
-    workers                   set     names of workers that said they are alive             1 day
+    workers                   set     names of workers that reported                       1 day
     presence                  hash    process -> the Redis that saw it, and since when not  10 minutes
     alive:PROCESS             channel that this process listens to as long as it lives      -
-    worker:NAME               string  what a worker said of itself, as JSON                 seconds
+    worker:NAME               string  a worker's report, as JSON                           seconds
     metrics                   hash    cell -> what all processes counted, see state/metrics.py  30 days
     flushed:PROCESS           string  the number of the last batch that this process added      1 day
     brainq.*                  list    the broker's queues                                   the broker's

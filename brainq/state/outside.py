@@ -25,7 +25,7 @@ from brainq.state.typed_scripts import CallCompleteLate, Scripts
 
 # Results from outside: which call waits for a token, and the result that comes for it.
 
-TOKEN_KEPT_AFTER_S = 86_400.0  # so that a result which comes too late is told so, and does not meet an unknown token
+TOKEN_KEPT_AFTER_S = 86_400.0  # so that a result comes too late is rejected as late, and not for an unknown token
 
 
 class RedisOutside:
@@ -131,7 +131,7 @@ class RedisServerTasks:
         self._run = scripts
         self._keys = keys
         self._lease_ms = int(lease_s * 1000)
-        self._unreadable: set[str] = set()  # told
+        self._unreadable: set[str] = set()  # logged
 
     def put(self, claim: CallClaim, task: ServerTask, token: str) -> ServerTaskWatch:
         """Note the task, and that this process asks for it."""
@@ -203,9 +203,9 @@ class RedisServerTasks:
             owner=task.owner,
             call=ref.call_id,
             attempt=task.attempt,
-            # Whoever goes on with the task does not tell again what was told last.
+            # The process that takes the task over does not publish the same progress again.
             number=zlib.crc32(progress.message.encode()),
-            said=as_json(progress),
+            progress=as_json(progress),
         )
 
     def _put_off(self, key: str, row: str, now_ms: int, failure: Exception) -> None:

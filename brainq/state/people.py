@@ -60,7 +60,7 @@ class RedisApprovals:
     ) -> tuple[DecideResult, str]:
         """(word, detail).
 
-        `APPROVED`, `DENIED`, `EXPIRED`; `DECIDED` with how it stands; `STALE`: the arguments are other ones;
+        `APPROVED`, `DENIED`, `EXPIRED`; `DECIDED` with its state; `STALE`: the arguments are other ones;
         `ENDED` with the turn's state; `GONE`.
         """
         edit = ""
@@ -95,7 +95,7 @@ class RedisApprovals:
                 return reply, ""
 
     def states(self, refs: Sequence[CallRef]) -> list[ApprovalStatus | None]:
-        """How each approval stands; None where Redis does not know the call, or it needs none."""
+        """The state of each approval; None where Redis does not know the call, or it needs none."""
         if not refs:
             return []
         commands: list[tuple[Any, ...]] = [("TIME",)]
@@ -277,7 +277,7 @@ class RedisMailbox:
         return cast(dict[str, str], self._run.client.hgetall(self._keys.named("receipts", session_id, turn_id)))
 
 
-# Sessions in Redis: which turn is live, which wait, and whether the queue stands still.
+# Sessions in Redis: which turn is live, which wait, and whether the queue is paused.
 
 
 class RedisSessions:
@@ -297,7 +297,7 @@ class RedisSessions:
         return self._field(session_id, "paused") == "1"
 
     def why_paused(self, session_id: str) -> str | None:
-        """What whoever paused it said, or ""; None: it is not paused."""
+        """The reason it was paused for, or ""; None: it is not paused."""
         key = self._keys.of_session(session_id, "session")
         paused, why = cast("list[str | None]", self._run.client.hmget(key, ["paused", "paused_why"]))
         return (why or "") if paused == "1" else None

@@ -164,7 +164,7 @@ class RedisRates:
         return tuple(_fleet_model(name, *found[3 * i : 3 * i + 3], now_ms=now_ms) for i, name in enumerate(names))
 
     def _new_of(self, name: str, report: RateReport) -> RateReport:
-        """What was not told a moment ago."""
+        """What of it was not reported a moment ago."""
         limits = RateReport(report.requests, report.tokens)
         before, at = self._reported.get(name, (EMPTY_RATE_REPORT, 0.0))
         if report.stop_s <= 0 and limits == before and time.monotonic() - at < REPORT_AGAIN_S:

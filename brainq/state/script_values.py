@@ -97,7 +97,7 @@ def _planned_call(call: PlannedCall) -> dict[str, Any]:
 
 
 def hold_ms(hold: HoldSpec) -> int:
-    """How long a hold stands, in ms."""
+    """How long a hold lasts, in ms."""
     return int(hold.timeout_s * 1000)
 
 

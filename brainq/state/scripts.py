@@ -120,7 +120,7 @@ class Script:
     """One Lua operation."""
 
     def __init__(self, client: Client, name: str, pasted: Mapping[str, str]) -> None:
-        """`pasted`: what stands in its text for marks, such as `-- @doorbells`."""
+        """`pasted`: replacements for marks in its text, such as `-- @doorbells`."""
         self.signature, text = _read_script(name)
         self._client = client
         self._words = self.signature.words

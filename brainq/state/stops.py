@@ -29,7 +29,7 @@ MAX_BACKOFF_S = 0.5  # a process that nobody hears for a second is taken to be g
 READ_TIMEOUT_S = 1.0  # how long one read waits; so long a closed listener may go on
 SOCKET_TIMEOUT_S = 5.0  # for commands; a read waits as long as it says
 PING_AFTER_S = 5.0
-DEAF_AFTER_S = 10.0  # no answer to a ping: the connection is dead, though nobody has said so
+DEAF_AFTER_S = 10.0  # no answer to a ping: the connection is dead, though it was not closed
 
 Callback = Callable[[str], None]
 
@@ -73,7 +73,7 @@ class RedisStopSignals:
                     del self._watching[name]
 
     def hear(self, channel: str, heard: Callback, on_connect: Callable[[], None]) -> None:
-        """Call `heard` with each message on another channel, too, and `on_connect` after each connect. To be said
+        """Call `heard` with each message on another channel, too, and `on_connect` after each connect. To be called
         before anything is listened for."""
         self._others[channel] = heard
         self._on_connect.append(on_connect)

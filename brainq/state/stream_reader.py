@@ -63,7 +63,7 @@ def pause_s(streams: int, found: int) -> float:
 class StreamReader:
     """Of one event loop. Its task begins with the first follower and lasts until `close`, or the loop's end.
 
-    patience_s   for so long a broken connection is tried to be opened anew, before followers are told
+    patience_s   for so long a broken connection is tried to be opened anew, before followers fail
     """
 
     def __init__(self, url: str, keys: Keys, *, patience_s: float = OUTAGE_PATIENCE_S) -> None:

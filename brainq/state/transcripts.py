@@ -1,4 +1,4 @@
-"""What a turn has said, done and gathered so far: its trace, its messages, its runtime state."""
+"""A turn's trace, its messages and its runtime state so far."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def outside_results(fields: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-# What was said and done in a turn, as far as Redis still has it.
+# The messages and calls of a turn, as far as Redis still has them.
 
 FEW_CALLS = 32
 
@@ -124,7 +124,7 @@ class RedisTranscripts:
         return page, (*results, *self.messages(session_id, turn_id))
 
     def _newest_messages(self, session_id: str, turn_id: str, limit: int) -> tuple[Message, ...]:
-        reply = self.scripts.turn_said(session_id, turn_id, most=limit)
+        reply = self.scripts.turn_transcript(session_id, turn_id, most=limit)
         messages = (Message.model_validate_json(item) for item in reply.messages)
         return tuple(message for message in messages if message.turn == turn_id)
 
@@ -203,7 +203,7 @@ class RedisRuntime:
         return {message.call_id: message.content for message in messages if message.role == "tool"}
 
     def newest_text(self, session_id: str, turn_id: str) -> str:
-        """The newest text of the turn's model; of one that was cut off what it had said last."""
+        """The newest text of the turn's model; of one that was cut off its last text."""
         turn = self.fields(session_id, turn_id)
         if "ending" in turn:
             return turn.get("last_agent_message") or turn.get("text", "")

@@ -77,7 +77,7 @@ class TurnSteps:
         kind: EventKind = EventKind.TEXT_DELTA,
     ) -> bool:
         """Tell readers a part of the reply, or of what was thought; False when the turn was lost. With the same `mark`
-        it is told once."""
+        it is published once."""
         reply = self._run.step_delta(
             claim.session_id,
             claim.turn_id,

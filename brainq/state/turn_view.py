@@ -121,7 +121,7 @@ def read_view(
     budget = dict(zip(_BUDGET_FIELDS, budget_row, strict=True))
     begun = turn["begun"] == "1"
     if begun and turn["isolated"] == "1":
-        # A review began with what the session had said so far, where it is to be seen, and goes on by itself.
+        # A review began with the session's messages so far, where it is to be seen, and goes on by itself.
         history_key, counted = key + ":history", turn
         known = conversations.known(history_key)
         items, length = client.many(conversations.reads(history_key, known))
@@ -173,7 +173,7 @@ def read_view(
 
 
 def read_step_text(client: Client, keys: Keys, session_id: str, turn_id: str) -> str:
-    """The text of the newest attempt at a step, as far as readers were told of it; "" once the step ended."""
+    """The text of the newest attempt at a step, as far as it was published; "" once the step ended."""
     events = keys.named("events", session_id, turn_id)
     deltas: list[str] = []
     for _, fields in cast("list[tuple[str, dict[str, str]]]", client.xrevrange(events, count=MAX_DELTAS)):

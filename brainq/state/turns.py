@@ -100,7 +100,7 @@ class RedisTurns(TurnSteps):
             parent=f"{parent.session_id} {parent.turn_id} {parent.call_id}" if parent else "",
             mode=request.on_busy,
             priority=request.priority,
-            said=readiness_argument(readiness_at_submit(request.readiness, request.key)),
+            readiness_word=readiness_argument(readiness_at_submit(request.readiness, request.key)),
             first_step=self._first_step,
             timeout_ms=int(limits.timeout_s * 1000),
             max_wait_ms=None if limits.max_wait_s is None else int(limits.max_wait_s * 1000),
@@ -168,8 +168,8 @@ class RedisTurns(TurnSteps):
     def wait_for_permit(
         self, claim: TurnClaim, ring_s: float, wait_s: float, why: str, queue_position: str, lost: Sequence[Spend] = ()
     ) -> Literal["WAITS", "LOST"]:
-        """Let the turn go until its model may be asked: it is rung in `ring_s`; readers are told `wait_s` and `why`.
-        Without a reply so far its time begins then. `stands`: in which line it stands, and as whom. `lost`: requests to
+        """Let the turn go until its model may be asked: it is rung in `ring_s`; `wait_s` and `why` are published.
+        Without a reply so far its time begins then. `queue_position`: its queue and ticket. `lost`: requests to
         other models that broke off before."""
         reply = self._run.turn_wait(
             claim.session_id,
@@ -179,7 +179,7 @@ class RedisTurns(TurnSteps):
             after_ms=int(ring_s * 1000),
             wait_ms=int(wait_s * 1000),
             why=why,
-            stands=queue_position,
+            queue_position=queue_position,
             lost=spends_json(lost),
         )
         self._outbox.flush(claim.session_id)
@@ -198,7 +198,7 @@ class RedisTurns(TurnSteps):
         return int(cast("str | None", found) or 0)
 
     def wait_in_quarantine(self, session_id: str, turn_id: str, fence: int) -> Literal["WAITS", "GONE"]:
-        """For the next lease the turn waits for a place in quarantine, and its deadline stands still. `GONE`: it need
+        """For the next lease the turn waits for a place in quarantine, and its deadline does not run. `GONE`: it need
         not wait any more."""
         return self._run.turn_quarantine(session_id, turn_id, fence=fence, after_ms=self._lease_ms)
 
@@ -234,7 +234,7 @@ class RedisTurns(TurnSteps):
         return self._run.hooks_done(claim.session_id, claim.turn_id, owner=claim.owner, fence=claim.fence, calls=calls)
 
     def text_so_far(self, claim: TurnClaim) -> str:
-        """The text that readers were told of the reply that was being written; "" when none was."""
+        """The published text of the reply that was being written; "" when none was."""
         return read_step_text(self._client, self._keys, claim.session_id, claim.turn_id)
 
     def changes(self, claim: TurnClaim) -> list[dict[str, str]]:

@@ -29,7 +29,7 @@ HEADERS = {
     "call_complete": "d372aab514",
     "call_give_up": "7ec4ba040c",
     "call_park": "5b9ae3d1a7",
-    "call_progress": "4fee818b87",
+    "call_progress": "72cc0726ef",
     "call_rescue": "101f529562",
     "call_settle": "e3bb6b22eb",
     "call_start": "c24748e874",
@@ -72,7 +72,7 @@ HEADERS = {
     "request_try": "933fc6678b",
     "result_amend": "a55abd370e",
     "result_publish": "2e8d688678",
-    "room_keep": "98775cfc42",
+    "room_keep": "bb79d1e8cd",
     "session_pause": "c933e9a644",
     "session_resume": "176957ed69",
     "step_begin": "bc7c14bd50",
@@ -88,20 +88,20 @@ HEADERS = {
     "turn_open": "e939255213",
     "turn_quarantine": "315c5a5a90",
     "turn_release": "859646fbe2",
-    "turn_said": "e7b20edab8",
-    "turn_submit": "fb95dae045",
+    "turn_submit": "6e172512b3",
     "turn_sweep": "50809dad03",
-    "turn_wait": "479d2ad90e",
+    "turn_transcript": "e7b20edab8",
+    "turn_wait": "40911d7b1c",
     "turn_waited": "91d72c75e2",
 }
 """Fingerprints: the loader refuses a script whose header is not the one its method was made from."""
 
 
-def _closed(script: str, said: Any, declared: tuple[str, ...]) -> Any:
-    """`said`, if it is one of the words declared. Raises ScriptError."""
-    if said not in declared:
-        raise undeclared(script, said, declared)
-    return said
+def _closed(script: str, word: Any, declared: tuple[str, ...]) -> Any:
+    """`word`, if it is one of those declared. Raises ScriptError."""
+    if word not in declared:
+        raise undeclared(script, word, declared)
+    return word
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,13 +366,6 @@ class TurnEndEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnSaidSaid:
-    trace: Mapping[str, str]
-    receipts: Mapping[str, str]
-    messages: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class TurnSubmitQueued:
     ahead: int
     stopped: tuple[str, ...]
@@ -393,6 +386,13 @@ class TurnSweepLook:
     fence: int
     actions: tuple[tuple[str, ...], ...]
     lost: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTranscriptSaid:
+    trace: Mapping[str, str]
+    receipts: Mapping[str, str]
+    messages: tuple[str, ...]
 
 
 class Scripts(LoadedScripts):
@@ -749,12 +749,12 @@ class Scripts(LoadedScripts):
         return reply[0]
 
     def call_progress(
-        self, session_id: str, turn_id: str, *, owner: str, call: str, attempt: int, number: int, said: str
+        self, session_id: str, turn_id: str, *, owner: str, call: str, attempt: int, number: int, progress: str
     ) -> Literal["OK", "LOST"]:
-        """Tell readers how far a call is that runs, or waits for a server's task."""
+        """Publish how far a call is that runs, or waits for a server's task."""
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
-            "call_progress", [turn, f"{turn}:trace", f"{turn}:events"], [owner, call, attempt, number, said]
+            "call_progress", [turn, f"{turn}:trace", f"{turn}:events"], [owner, call, attempt, number, progress]
         )
         return reply[0]
 
@@ -841,7 +841,7 @@ class Scripts(LoadedScripts):
         self, session_id: str, turn_id: str, *, owner: str, call: str, attempt: int, lease_ms: int
     ) -> Literal["OK", "CLOSED", "LOST"]:
         """The last look before the function of a call that changes something is called, once its
-        intent stands: it still is wanted, and still holds its lanes."""
+        intent is stored: it still is wanted, and still holds its lanes."""
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
             "call_start",
@@ -863,8 +863,8 @@ class Scripts(LoadedScripts):
     def call_unstarted(
         self, session_id: str, turn_id: str, *, call: str, attempt: int
     ) -> CallUnstartedGone | Literal["UNSTARTED", "STARTED"]:
-        """Whether an attempt never started, though its intent stands in SQL and its worker is gone:
-        a statement of its worker's reached SQL after that had given it up."""
+        """Whether an attempt never started, though its intent is in SQL and its worker is gone: a
+        statement of its worker's reached SQL after that had given it up."""
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run("call_unstarted", [f"{turn}:trace"], [session_id, turn_id, call, attempt])
         if reply[0] == "GONE":
@@ -1293,8 +1293,8 @@ class Scripts(LoadedScripts):
     def rate_report(
         self, *, places: str, rule: str, place: str, used: int, estimated: int, counted: int, is_all: bool
     ) -> Literal["OK", "GONE"]:
-        """What a stream that goes on has told of its usage: `used` tokens at least, with what its
-        reply may yet have."""
+        """What a stream that goes on has reported of its usage: `used` tokens at least, with what
+        its reply may yet have."""
         reply = self.run("rate_report", [places, rule], [place, used, estimated, counted, "1" if is_all else "0"])
         return reply[0]
 
@@ -1318,8 +1318,8 @@ class Scripts(LoadedScripts):
     ) -> Literal["OK", "LEARNED"]:
         """What came of a request: how many tokens it really used, `answered_ms` ago its answer
         began (its place counts a window from there), what of them it `counted` for those that were
-        `estimated`, and what the service said of its limits: `requests` and `tokens` a minute, and
-        to wait `stop_ms`; `probes`: for longer than that, so one request tries it first."""
+        `estimated`, and the service's word on its limits: `requests` and `tokens` a minute, and to
+        wait `stop_ms`; `probes`: for longer than that, so one request tries it first."""
         reply = self.run(
             "rate_settle",
             [places, rule, self.keys.limited],
@@ -1398,7 +1398,7 @@ class Scripts(LoadedScripts):
         self, *, tries: str, key: str, number: int, state: Literal["refused", "cut", "sent", "over"]
     ) -> Literal["NOTED", "NONE"]:
         """How a try ended: it was refused, cut before its client had all, or sent whole; `over`:
-        its client is told not to come again."""
+        its client is not to come again."""
         reply = self.run("request_tried", [tries], [key, number, state])
         return reply[0]
 
@@ -1434,11 +1434,11 @@ class Scripts(LoadedScripts):
         return reply[0]
 
     def room_keep(
-        self, *, size: int, share: int, own: str, caps: str, told_ms: int, most: int, keep_ms: int
+        self, *, size: int, share: int, own: str, caps: str, cap_ms: int, most: int, keep_ms: int
     ) -> RoomKeepKept:
         """Say how large the room is and what a tenant's share of it is, take turns out of it that
         are not live (they were lost, not ended), and let in who waits."""
-        reply = self.run("room_keep", [self.keys.room], [size, share, own, caps, told_ms, most, keep_ms])
+        reply = self.run("room_keep", [self.keys.room], [size, share, own, caps, cap_ms, most, keep_ms])
         return RoomKeepKept(live=int(reply[1]), asked=tuple(reply[2].split()))
 
     def session_pause(self, session_id: str, *, keep_session_ms: int, why: str) -> Literal["PAUSED", "ALREADY"]:
@@ -1449,7 +1449,7 @@ class Scripts(LoadedScripts):
 
     def session_resume(self, session_id: str) -> SessionResumeResumed | Literal["ALREADY"]:
         """Let the session's turns begin again: the first that waits does, when none is live and
-        there is room, which it stands in line for else."""
+        there is room, which it queues for else."""
         session = self.keys.session(session_id)
         reply = self.run("session_resume", [f"{session}session", f"{session}waiting"], [session_id])
         if reply[0] == "RESUMED":
@@ -1821,17 +1821,6 @@ class Scripts(LoadedScripts):
         reply = self.run("turn_release", [turn], [session_id, turn_id, owner, fence])
         return reply[0]
 
-    def turn_said(self, session_id: str, turn_id: str, *, most: int) -> TurnSaidSaid:
-        """What was said and done in a turn: its messages, as far as its history still holds them,
-        at most the `most` newest (some of other turns may be among them), its calls and its inputs'
-        receipts."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "turn_said", [turn, f"{session}session", f"{session}history", f"{turn}:trace", f"{turn}:receipts"], [most]
-        )
-        return TurnSaidSaid(trace=as_mapping(reply[1]), receipts=as_mapping(reply[2]), messages=tuple(reply[3:]))
-
     def turn_submit(
         self,
         session_id: str,
@@ -1844,7 +1833,7 @@ class Scripts(LoadedScripts):
         parent: str,
         mode: OnBusy,
         priority: Priority,
-        said: str,
+        readiness_word: str,
         first_step: str,
         timeout_ms: int,
         max_wait_ms: int | None,
@@ -1860,8 +1849,8 @@ class Scripts(LoadedScripts):
         trace: str,
     ) -> TurnSubmitQueued | TurnSubmitExists | TurnSubmitBusy | Literal["ACTIVE"]:
         """Make an accepted turn known to Redis: live if its session is idle and the fleet has room,
-        else last in the session's queue; a session whose first turn finds no room stands in its
-        tenant's line."""
+        else last in the session's queue; a session whose first turn finds no room waits in its
+        tenant's queue."""
         session = self.keys.session(session_id)
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
@@ -1889,7 +1878,7 @@ class Scripts(LoadedScripts):
                 parent,
                 mode,
                 priority,
-                said,
+                readiness_word,
                 first_step,
                 self.keys.stops,
                 timeout_ms,
@@ -1942,6 +1931,19 @@ class Scripts(LoadedScripts):
             )
         return reply[0]
 
+    def turn_transcript(self, session_id: str, turn_id: str, *, most: int) -> TurnTranscriptSaid:
+        """A turn's transcript: its messages, as far as its history still holds them, at most the
+        `most` newest (some of other turns may be among them), its calls and its inputs'
+        receipts."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "turn_transcript",
+            [turn, f"{session}session", f"{session}history", f"{turn}:trace", f"{turn}:receipts"],
+            [most],
+        )
+        return TurnTranscriptSaid(trace=as_mapping(reply[1]), receipts=as_mapping(reply[2]), messages=tuple(reply[3:]))
+
     def turn_wait(
         self,
         session_id: str,
@@ -1952,7 +1954,7 @@ class Scripts(LoadedScripts):
         after_ms: int,
         wait_ms: int,
         why: str,
-        stands: str,
+        queue_position: str,
         lost: str,
     ) -> Literal["WAITS", "LOST"]:
         """Let a turn go that waits for its place among a model's requests: nobody's thread waits
@@ -1961,7 +1963,7 @@ class Scripts(LoadedScripts):
         reply = self.run(
             "turn_wait",
             [turn, f"{turn}:budget", f"{turn}:events", f"{turn}:spends"],
-            [session_id, turn_id, owner, fence, after_ms, wait_ms, why, stands, lost],
+            [session_id, turn_id, owner, fence, after_ms, wait_ms, why, queue_position, lost],
         )
         return reply[0]
 

@@ -7,7 +7,7 @@ nothing moved there for a week; one that was sent an input which nothing became 
 of it; and memories and observations, which are knowledge and not logs. Sessions go on counting their turns where
 they were. Images and files go with the last turn that has them, those of submits that never became a turn after a week.
 
-On SQLite the newest turn of all stays, too: a deleted last row gives its number to the next, and rows are told
+On SQLite the newest turn of all stays, too: a deleted last row gives its number to the next, and rows are known
 apart, and ordered, by theirs.
 """
 
@@ -182,7 +182,7 @@ def prune(
     """Delete turns that ended, or were rejected, more than `older_than_s` ago; the rows deleted, by table.
 
     In short transactions of 200 turns, the oldest first: what is interrupted goes on where it was the next time.
-    `told` hears the counts so far after each.
+    `on_progress` gets the counts so far after each.
 
     knowledge   delete memories and observations, too, that were not seen since
     dry_run     count, and delete nothing

@@ -67,7 +67,7 @@ _NOTHING = TurnDetails()
 
 @dataclass(eq=False)
 class SqlRecords:
-    """The finalizer's rows; and, with a turn's result, what `webhooks` are told of its ending."""
+    """The finalizer's rows; and, with a turn's result, the deliveries of its ending to `webhooks`."""
 
     store: Store
     webhooks: Sequence[Webhook] = ()
@@ -82,7 +82,7 @@ class SqlRecords:
         answer: str | None = None,
     ) -> bool:
         """The assistant's message, the turn's result, what its model calls used, its calls' traces, its
-        conversation, and what webhooks are told; False when this was done before.
+        conversation, and the webhooks' deliveries; False when this was done before.
 
         redact         no content, also of what was written while the turn lived; see `store.redaction`
         user_message   logged if it is not blank: a turn that began has logged it then
@@ -110,7 +110,7 @@ class SqlRecords:
             kept = redact_result(result) if redact else result
             failed_calls = sum(entry.status in FAILED_CALLS for entry in details.trace)
             self.store.turns.write_result(connection, kept, failed_calls)
-            # The result goes out a step later: whoever is told of it finds it there.
+            # The result is published a step later, so a receiver of the delivery finds it.
             self.store.deliveries.plan(connection, ending_deliveries(self.webhooks, result), ANNOUNCE_AFTER_S)
 
         return self._once(claim, effect)

@@ -45,7 +45,7 @@ def insert_or_ignore(
 
 
 def insert_unless(table: Table, names: Sequence[str], unless: ColumnElement[bool]) -> Dialects:
-    """INSERT these columns' values, given at each run, ON CONFLICT DO NOTHING; 0 rows also where `stands` holds."""
+    """INSERT these columns' values, given at each run, ON CONFLICT DO NOTHING; 0 rows also where `unless` holds."""
 
     @cache
     def statement(dialect: str) -> Executable:

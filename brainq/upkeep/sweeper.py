@@ -74,7 +74,7 @@ class CapacityKeeper:
 
     def apply(self) -> None:
         size = turn_capacity(self.threads(), self.max_turns, self.max_turns_a_tenant, self.cap)
-        self.capacity.keep(size.all, size.tenant, self.own, self.caps)
+        self.capacity.set_limits(size.all, size.tenant, self.own, self.caps)
 
 
 # Judgements whose doorbell was lost, or whose next try has come: their judges are rung.

@@ -91,7 +91,7 @@ class Shop:
         pump = pumps(self.brain)
         handle = pump.submit("s1", "hello")
         result = pump.finish(handle)
-        self.trace = [(entry.tool, entry.status) for entry in pump.wiring.store.traces.of(handle.turn_id)]
+        self.trace = [(entry.tool, entry.status) for entry in pump.wiring.store.traces.of_turn(handle.turn_id)]
         return result
 
 
@@ -198,13 +198,13 @@ def test_what_raises_before_a_call_fails_it_and_nothing_has_started(pumps: Pumps
     handle = pump.submit("s1", "hello")
     result = pump.finish(handle)
     assert (shop.ran, result.ending) == ([], Ending.COMPLETED)
-    (entry,) = pump.wiring.store.traces.of(handle.turn_id)
+    (entry,) = pump.wiring.store.traces.of_turn(handle.turn_id)
     assert entry.status is TraceStatus.FAILED
-    (message,) = [m for m in pump.wiring.store.transcripts.of(handle.turn_id) if m.role == "tool"]
+    (message,) = [m for m in pump.wiring.store.transcripts.of_turn(handle.turn_id) if m.role == "tool"]
     assert "not run: the middleware Noting.before_call raised ValueError" in message.content
     assert SECRET not in message.content
     assert [note for note in notes if "after_call" in note] == [f"{name}.after_call {tool} failure" for name in "ba"]
-    assert list(pump.wiring.store.calls.of(handle.turn_id)) == []
+    assert list(pump.wiring.store.calls.of_turn(handle.turn_id)) == []
 
 
 def test_an_end_that_raises_is_told_again_to_all(pumps: Pumps) -> None:

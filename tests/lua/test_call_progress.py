@@ -16,17 +16,17 @@ def told(rig: Rig) -> list[dict[str, object]]:
 
 def test_each_word_is_one_event(rig: Rig) -> None:
     rig.running()
-    assert rig.run("call_progress", number=1, said=SAID) == ["OK"]
-    assert rig.run("call_progress", number=2, said=json.dumps({"done": 2})) == ["OK"]
+    assert rig.run("call_progress", number=1, progress=SAID) == ["OK"]
+    assert rig.run("call_progress", number=2, progress=json.dumps({"done": 2})) == ["OK"]
     assert told(rig) == [{"call": "c1-0", "done": 1, "total": 3, "message": "rows"}, {"call": "c1-0", "done": 2}]
 
 
 def test_nothing_is_told_of_a_call_that_is_anothers_or_over(rig: Rig) -> None:
     rig.running()
-    assert rig.run("call_progress", owner="w2", number=1, said=SAID) == ["LOST"]
-    assert rig.run("call_progress", attempt=2, number=1, said=SAID) == ["LOST"]
+    assert rig.run("call_progress", owner="w2", number=1, progress=SAID) == ["LOST"]
+    assert rig.run("call_progress", attempt=2, number=1, progress=SAID) == ["LOST"]
     rig.run("call_settle")
-    assert rig.run("call_progress", number=1, said=SAID) == ["LOST"]
+    assert rig.run("call_progress", number=1, progress=SAID) == ["LOST"]
     assert told(rig) == []
 
 
@@ -35,13 +35,13 @@ def test_a_call_that_waits_for_a_server_s_task_is_told_of_once_a_word(rig: Rig) 
     rig.run("call_park", token="t", timeout_ms=60_000, why="outside")
     assert rig.client.hget(rig.names(TID)["turn"], "state") == "parked"
     for _ in range(2):
-        assert rig.run("call_progress", number=7, said=SAID) == ["OK"]
-    assert rig.run("call_progress", owner="w2", number=8, said=SAID) == ["LOST"]
+        assert rig.run("call_progress", number=7, progress=SAID) == ["OK"]
+    assert rig.run("call_progress", owner="w2", number=8, progress=SAID) == ["LOST"]
     assert len(told(rig)) == 1
 
 
 def test_nothing_is_told_of_a_turn_that_ends(rig: Rig) -> None:
     rig.running()
     rig.client.hset(rig.names(TID)["turn"], "state", "closing")
-    assert rig.run("call_progress", number=1, said=SAID) == ["LOST"]
+    assert rig.run("call_progress", number=1, progress=SAID) == ["LOST"]
     assert told(rig) == []

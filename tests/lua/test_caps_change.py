@@ -88,15 +88,15 @@ def test_a_tenant_without_a_line_that_is_to_come_is_passed(rig: Rig) -> None:
 
 def test_two_sweepers_that_tell_other_caps_in_turn_leave_the_one_that_is_told(rig: Rig) -> None:
     for turn in (A1, A2, A3, A4):
-        keep(rig, 9, caps=TWO, told_ms=60_000)
+        keep(rig, 9, caps=TWO, cap_ms=60_000)
         submit(rig, turn, **LAB)
         rig.pass_ms(30_000)
-        keep(rig, 9, caps='{"ward":1}', told_ms=60_000)
+        keep(rig, 9, caps='{"ward":1}', cap_ms=60_000)
     assert [state(rig, turn) for turn in (A1, A2, A3, A4)] == ["active", "active", "queued", "queued"]
     rig.pass_ms(29_999)
-    assert keep(rig, 9, caps='{"ward":1}', told_ms=60_000)[2] == ""
+    assert keep(rig, 9, caps='{"ward":1}', cap_ms=60_000)[2] == ""
     rig.pass_ms(1)
-    assert keep(rig, 9, caps='{"ward":1}', told_ms=60_000)[2] == "a:3 a:4"
+    assert keep(rig, 9, caps='{"ward":1}', cap_ms=60_000)[2] == "a:3 a:4"
     rig.pass_ms(60_000)
     keep(rig, 9)
     for turn in (A1, A2, A3, A4):
@@ -135,7 +135,7 @@ def test_a_script_lets_in_a_thousand_at_once_and_leaves_the_others_to_the_next_o
     keep(rig, 9)
     rig.client.zadd(rig.keys.room_line("a:"), {f"a:{n}": n for n in range(1500)})
     rig.client.zadd(rig.keys.room_tenants, {"a:": 1})
-    rig.scripts.room_keep(size=9, share=9, own="{}", caps="{}", told_ms=0, most=9, keep_ms=600_000)
+    rig.scripts.room_keep(size=9, share=9, own="{}", caps="{}", cap_ms=0, most=9, keep_ms=600_000)
     assert rig.client.zcard(rig.keys.room_line("a:")) == 500
-    rig.scripts.room_keep(size=9, share=9, own="{}", caps="{}", told_ms=0, most=9, keep_ms=600_000)
+    rig.scripts.room_keep(size=9, share=9, own="{}", caps="{}", cap_ms=0, most=9, keep_ms=600_000)
     assert left(rig) == []

@@ -10,10 +10,10 @@ A1, A2, A3, B1 = ("a:1", "t01"), ("a:2", "t02"), ("a:3", "t03"), ("b:1", "t04")
 
 
 def keep(
-    rig: Rig, size: int, share: int | None = None, own: str = "{}", caps: str = "{}", told_ms: int = 0
+    rig: Rig, size: int, share: int | None = None, own: str = "{}", caps: str = "{}", cap_ms: int = 0
 ) -> list[Any]:
-    """`told_ms`: caps that are not told any more are lifted at once."""
-    said: dict[str, Any] = {"size": size, "share": share or size, "own": own, "caps": caps, "told_ms": told_ms}
+    """`cap_ms`: caps that are not told any more are lifted at once."""
+    said: dict[str, Any] = {"size": size, "share": share or size, "own": own, "caps": caps, "cap_ms": cap_ms}
     return rig.run("room_keep", **said, most=100, keep_ms=600_000)
 
 
@@ -81,8 +81,7 @@ def test_places_are_looked_at_some_at_a_time(rig: Rig) -> None:
         rig.client.delete(rig.names(turn[1], turn[0])["turn"])
     script = rig.scripts
     left = [
-        script.room_keep(size=3, share=3, own="{}", caps="{}", told_ms=0, most=2, keep_ms=600_000).live
-        for _ in range(2)
+        script.room_keep(size=3, share=3, own="{}", caps="{}", cap_ms=0, most=2, keep_ms=600_000).live for _ in range(2)
     ]
     assert left == [1, 0]
 

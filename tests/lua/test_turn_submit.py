@@ -85,7 +85,7 @@ UNREADY = '{"id":"ready:k1","timeout_ms":1000,"policy":"deny","reason":"not yet"
 
 def test_a_turn_that_was_submitted_as_not_ready_is_held_from_its_beginning(rig: Rig) -> None:
     rig.run("flag_add")
-    rig.active(said=UNREADY)
+    rig.active(readiness_word=UNREADY)
     held = json.loads(rig.turn()["holds"])
     assert held == {"ready:k1": {"ends": rig.now_ms + 1000, "policy": "deny", "reason": "not yet", "kind": "readiness"}}
     assert rig.turn()["readiness"] == "ready:k1"
@@ -94,7 +94,7 @@ def test_a_turn_that_was_submitted_as_not_ready_is_held_from_its_beginning(rig: 
 
 def test_its_time_runs_from_when_it_becomes_live(rig: Rig) -> None:
     rig.owned()
-    rig.run("turn_submit", tid="t02", said=UNREADY)
+    rig.run("turn_submit", tid="t02", readiness_word=UNREADY)
     assert "holds" not in rig.turn("t02")
     rig.pass_ms(5_000)
     assert rig.run("turn_end")[0] == "ENDED"
@@ -103,6 +103,6 @@ def test_its_time_runs_from_when_it_becomes_live(rig: Rig) -> None:
 
 def test_a_turn_that_was_submitted_as_ready_takes_no_flag(rig: Rig) -> None:
     rig.run("flag_add")
-    rig.active(said="ready")
+    rig.active(readiness_word="ready")
     assert "holds" not in rig.turn()
     assert rig.client.lrange(rig.names(TID)["readiness"], 0, -1) == ["f1"]

@@ -1,6 +1,6 @@
 --[[
 Claim units of one kind (steps, tool_calls, reflections): never more than its maximum, whoever asks. Ids are
-claimed in order, one unit each; an id claimed before pays nothing. Replies one word an id. A parked turn's deadline stands
+claimed in order, one unit each; an id claimed before pays nothing. Replies one word an id. A parked turn's deadline keeps
 still; a budget of its own has no turn.
 
 KEYS   turn budget

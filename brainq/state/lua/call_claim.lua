@@ -1,6 +1,6 @@
 --[[
 Take a dispatched call to run it. A call of a turn that is closed, cancelled or past its deadline never starts, and one
-that changes something not while a hold stands: it leaves its lanes, and is parked or denied. A worker that
+that changes something not while a hold is in force: it leaves its lanes, and is parked or denied. A worker that
 does not serve the call's effect (`serves` names those it does), or does not have its brain (`brains`), is not to run it,
 whoever sent it the doorbell. With one that changes something it is noted from which Redis it was claimed (call_unstarted); which
 that is, is asked for once in 10 s. Its place in the list is for the next call that waits for one, whatever is replied.

@@ -1,6 +1,6 @@
 --[[
 The result of a parked call comes from outside, once. EARLY: the call's function has not returned yet; the result is
-kept for it. LATE: nobody waits any more; a write is told to the model as evidence. `known` is 1 for a token that is
+kept for it. LATE: nobody waits any more; a write is shown to the model as evidence. `known` is 1 for a token that is
 known to stand for the call; any other must be the one the call has given away. `spent` is what a child turn used, as
 JSON: it is paid by this turn. `outcome` is JSON for the brain's hook.
 

@@ -1,9 +1,9 @@
 --[[
-Tell readers how far a call is that runs, or waits for a server's task. `number` stands for what this attempt tells, so
-that telling it twice is telling it once. `said` is JSON: done, and total and message where they are known.
+Publish how far a call is that runs, or waits for a server's task. `number` counts what this attempt publishes, so
+that the same number is published once. `progress` is JSON: done, and total and message where they are known.
 
 KEYS   turn trace events
-ARGV   owner call attempt:n number:n said
+ARGV   owner call attempt:n number:n progress
 REPLY  OK | LOST
 ]]
 -- @include lib/event
@@ -16,7 +16,7 @@ if state ~= 'active' and state ~= 'parked' then return {'LOST'} end
 local mark = attempt .. ':' .. number
 if c.progress == mark then return {'OK'} end
 redis.call('HSET', trace, call .. ':progress', mark)
-local told = cjson.decode(said)
-told.call = call
-emit(events, 'call.progress', told)
+local event = cjson.decode(progress)
+event.call = call
+emit(events, 'call.progress', event)
 return {'OK'}

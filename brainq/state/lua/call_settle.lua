@@ -21,7 +21,7 @@ if c.status == 'running' and is_open(t) then
   add_changes(changed)
   note_retryable(call, retryable)
   settle(call, c, t, status, message, detail, latency_ms, found, block, still_runs == '0')
-  -- What came from outside for a call that was cut off before it could take it is told like what comes late. The
+  -- What came from outside for a call that was cut off before it could take it is reported like what comes late. The
   -- status does not move by it: the function has not ended.
   if c.early and is_cut then came_late(call, c, 'unknown', t.state, cjson.decode(c.early).notice) end
   return {'SETTLED'}

@@ -1,5 +1,5 @@
 --[[
-The last look before the function of a call that changes something is called, once its intent stands: it still is
+The last look before the function of a call that changes something is called, once its intent is stored: it still is
 wanted, and still holds its lanes. Both leases are young then.
 
 KEYS   turn trace leases

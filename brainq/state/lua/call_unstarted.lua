@@ -1,5 +1,5 @@
 --[[
-Whether an attempt never started, though its intent stands in SQL and its worker is gone: a statement of its worker's reached
+Whether an attempt never started, though its intent is in SQL and its worker is gone: a statement of its worker's reached
 SQL after that had given it up. Then it is fenced here, and never will. UNSTARTED only where `call_start` of it never came,
 and this Redis is the one that it was claimed from, with nothing lost since: neither restarted nor failed over.
 

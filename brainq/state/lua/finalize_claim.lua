@@ -1,6 +1,6 @@
 --[[
 Take the finalizer step that is next, if it is the one the doorbell names and nobody holds it. `lost`: how many workers
-took it before and told no end of it. While the step waits for its time, `ahead` is the step behind it that goes ahead,
+took it before and reported no end of it. While the step waits for its time, `ahead` is the step behind it that goes ahead,
 `past` what did, and `failing` why it waits; tries are then the waiting one's, and lost is of `ahead`. A worker whose
 `brains` the turn's is none of gets it only when the turn was over `left_ms` ago: then nobody seems to have that brain. Its
 place in the list is for the next turn that waits for one, whatever is replied.

@@ -17,8 +17,8 @@ for i = 0, tonumber(t.n_calls) - 1 do
   if not SETTLED[c.status] then
     leave_calls(trace, sid, tid, call, c)
     local took_ms = c.started_at and now - tonumber(c.started_at) or 0
-    local said = tool_message(call, c.tool, 0, 'It took too long.')
-    end_call(call, 'timed_out', said, 'not waited for', took_ms, c.tool)
+    local message = tool_message(call, c.tool, 0, 'It took too long.')
+    end_call(call, 'timed_out', message, 'not waited for', took_ms, c.tool)
   end
 end
 open_waves()

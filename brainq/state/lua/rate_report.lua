@@ -1,5 +1,5 @@
 --[[
-What a stream that goes on has told of its usage: `used` tokens at least, with what its reply may yet have. `is_all`: no more than
+What a stream that goes on has reported of its usage: `used` tokens at least, with what its reply may yet have. `is_all`: no more than
 that can come, so that a place counts less, too, and the ratio of `counted` to `estimated` tokens is known; else both only rise.
 
 KEYS   places rule

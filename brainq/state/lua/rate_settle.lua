@@ -1,8 +1,8 @@
 --[[
 What came of a request: how many tokens it really used, `answered_ms` ago its answer began (its place counts a window from
-there), what of them it `counted` for those that were `estimated`, and what the service said of its limits: `requests` and `tokens` a minute, and to wait `stop_ms`; `probes`: for
+there), what of them it `counted` for those that were `estimated`, and the service's word on its limits: `requests` and `tokens` a minute, and to wait `stop_ms`; `probes`: for
 longer than that, so one request tries it first. All processes
-hear of a limit that is new. `mark` is new for each request: what it said counts once.
+hear of a limit that is new. `mark` is new for each request: its word counts once.
 
 KEYS   places rule limited
 ARGV   place model mark used:n? estimated:n? counted:n? answered_ms:n? window_ms:n requests:n? tokens:n? stop_ms:n probes:b

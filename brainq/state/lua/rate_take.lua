@@ -27,7 +27,7 @@ local ratio = most_tokens and estimated > 0 and ratio_of(r) or 1
 tokens = tokens + math.ceil(estimated * (ratio - 1))
 local taken, cost = redis.call('ZCARD', places), cost_of(tokens, most, most_tokens)
 local tenant, present = tenant_of(ticket), tonumber(r.present or 0)
-local ahead, before, stands, next_tag = place_in_line(ticket, rank, present)
+local ahead, before, is_queued, next_tag = place_in_line(ticket, rank, present)
 local at, what, limit = now, 'stop', 0
 local function not_before(when, why, number)
   if when > at then at, what, limit = when, why, number end
@@ -56,7 +56,7 @@ if wait_ms > most_wait_ms then
   leave_line(ticket)
   return {'LATE', wait_ms, what, limit}
 end
-if not stands then
+if not is_queued then
   redis.call('ZADD', tenants, next_tag + cost, tenant)
   join_line(ticket, rank, next_tag)
 end
@@ -67,11 +67,11 @@ if wait_ms <= 0 then
   if r.probe then redis.call('HSET', rule, 'probe', place, 'probe_until', now + window_ms) end
   redis.call('HSET', rule, 'sum', sum + tokens, 't:' .. place, tokens, 'seen', now)
 else
-  if not stands then move_on(present + 1) end
+  if not is_queued then move_on(present + 1) end
   redis.call('ZADD', due, at, ticket)
   redis.call('HSET', rule, 't:' .. ticket, tokens)
 end
-if not stands or wait_ms <= 0 then note_asked(tenant, r) end
+if not is_queued or wait_ms <= 0 then note_asked(tenant, r) end
 redis.call('HSET', rule, 'set_requests', requests_most, 'set_tokens', tokens_most)
 redis.call('ZADD', limited, 'NX', 0, model)
 for _, key in ipairs({places, line, order, due, rule, tenants, by, limited}) do redis.call('PEXPIRE', key, KEEP_MS) end

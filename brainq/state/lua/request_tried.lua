@@ -1,5 +1,5 @@
 --[[
-How a try ended: it was refused, cut before its client had all, or sent whole; `over`: its client is told not to come
+How a try ended: it was refused, cut before its client had all, or sent whole; `over`: its client is not to come
 again. One that was tried again since is that try's.
 
 KEYS   tries

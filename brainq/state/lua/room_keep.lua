@@ -1,28 +1,28 @@
 --[[
 Say how large the room is and what a tenant's share of it is, take turns out of it that are not live (they were lost, not ended), and let in who waits. `own`
-are the shares of tenants that have one of their own, `caps` how many turns of a brain may be live, where there is a cap; both as JSON. A cap stands
-until nobody has told it for `told_ms`: not all who tell need know the same brains. Places, and who waits for a brain, are looked at `most` at a time, each time
+are the shares of tenants that have one of their own, `caps` how many turns of a brain may be live, where there is a cap; both as JSON. A cap lasts
+until nobody has reported it for `cap_ms`: sweepers may know different brains. Places, and who waits for a brain, are looked at `most` at a time, each time
 the next ones.
 
 KEYS   room
-ARGV   size:n share:n own caps told_ms:n most:n keep_ms:n
+ARGV   size:n share:n own caps cap_ms:n most:n keep_ms:n
 REPLY  KEPT live:n asked:words
 ]]
 -- @include lib/fill
 redis.call('HSET', room, 'all', size, 'tenant', share)
-local shares, cap_of, stands = cjson.decode(own), cjson.decode(caps), {}
-for brain, most_live in pairs(cap_of) do redis.call('HSET', room, 'brain ' .. brain, most_live, 'until ' .. brain, now + told_ms) end
+local shares, cap_of, in_force = cjson.decode(own), cjson.decode(caps), {}
+for brain, most_live in pairs(cap_of) do redis.call('HSET', room, 'brain ' .. brain, most_live, 'until ' .. brain, now + cap_ms) end
 for _, name in ipairs(redis.call('HKEYS', room)) do
   local brain = name:match('^brain (%S+)$')
   if brain then
-    stands[brain] = cap_of[brain] or tonumber(redis.call('HGET', room, 'until ' .. brain) or 0) > now
-    if not stands[brain] then redis.call('HDEL', room, name, 'until ' .. brain) end
+    in_force[brain] = cap_of[brain] or tonumber(redis.call('HGET', room, 'until ' .. brain) or 0) > now
+    if not in_force[brain] then redis.call('HDEL', room, name, 'until ' .. brain) end
   elseif not name:find(' ', 1, true) and name:sub(-1) == ':' and not shares[name] then redis.call('HDEL', room, name) end
 end
 for name, most_live in pairs(shares) do redis.call('HSET', room, name, most_live) end
 
--- Who waits for a brain stands in line or aside; who does neither, waits no more. Which brains they wait for is found here where
--- what was said of the room had ended meanwhile.
+-- A session that waits for a brain is queued or deferred; one that is neither waits no more. Which brains they wait for is found here where
+-- the room's size had expired meanwhile.
 local met = {}
 local function look_who_waits()
   local found = redis.call('HSCAN', ROOM_FOR, redis.call('HGET', room, 'for_from') or '0', 'COUNT', most)
@@ -38,14 +38,14 @@ local function look_who_waits()
 end
 look_who_waits()
 
--- A brain that has no cap any more is named until nobody stands aside for it, and the field is there while one is counted in
+-- A brain that has no cap any more is named until nobody is deferred for it, and the field is there while one is counted in
 -- places, or anybody waits for one.
 local function name_brains()
   local names = {}
   for brain in (redis.call('HGET', room, 'caps') or ''):gmatch('%S+') do met[brain] = true end
-  for brain, is_capped in pairs(stands) do if is_capped then met[brain] = true end end
+  for brain, is_capped in pairs(in_force) do if is_capped then met[brain] = true end end
   for brain in pairs(met) do
-    if stands[brain] or redis.call('EXISTS', tenants_for(brain)) == 1 then names[#names + 1] = brain end
+    if in_force[brain] or redis.call('EXISTS', tenants_for(brain)) == 1 then names[#names + 1] = brain end
   end
   table.sort(names)
   if #names > 0 or redis.call('EXISTS', ROOM_FOR) == 1 or redis.call('ZLEXCOUNT', ROOM_LIVE, '-', '(!') > 0 then

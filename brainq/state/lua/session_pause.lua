@@ -1,6 +1,6 @@
 --[[
-No further turn of the session begins, until it is resumed. A live one goes on. `why` is what people are told of it, or empty;
-the first one's word stands.
+No further turn of the session begins, until it is resumed. A live one goes on. `why` is shown to people, or empty;
+the first reason is kept.
 
 KEYS   session waiting
 ARGV   keep_session_ms:n why

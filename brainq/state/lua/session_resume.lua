@@ -1,5 +1,5 @@
 --[[
-Let the session's turns begin again: the first that waits does, when none is live and there is room, which it stands in line
+Let the session's turns begin again: the first that waits does, when none is live and there is room, which it queues
 for else.
 
 KEYS   session waiting

@@ -6,7 +6,7 @@ asking twice with the same one is asking once. `estimate` is compared with what 
 `tokens` is the most it is thought to take, and what the budget is held against.
 With the step the input it reads is consumed: the `drain` oldest of the mailbox, whose messages (`items`) enter the
 history. `ready` is the newest word about readiness: `ready`, or a hold as JSON with its id. `full` is how much of the
-context this step fills, in per cent, where that is worth a warning, else 0: it is told once a turn.
+context this step fills, in per cent, where that is worth a warning, else 0: it is published once a turn.
 
 KEYS   turn budget history events spends mailbox receipts
 ARGV   owner fence:n asked estimate:n tokens:n estimate_usd:f? shown:words lost under_way drain:n ready full:n items...

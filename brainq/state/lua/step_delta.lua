@@ -1,7 +1,7 @@
 --[[
 Tell readers a part of the reply that is being written, or of what was thought before it (`kind`). A higher attempt
 replaces the text of a lower one.
-`under_way` is what the attempt has come to so far, after its step and number; "" where that is not told.
+`under_way` is what the attempt has come to so far, after its step and number; "" where that is not known.
 `part` is new for each text, so that telling it twice is telling it once.
 
 KEYS   turn events

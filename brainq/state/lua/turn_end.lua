@@ -38,10 +38,10 @@ add_usage(budget, input, output, cache_read, cache_creation, cost)
 if spend ~= '' then redis.call('RPUSH', spends, spend) end
 if item ~= '' and ending == 'completed' then learn_ratio(session, t.estimate, input) end
 local children = close_calls(t)
-local said = {}
-if item ~= '' then said[1] = item end
-if marker ~= '' then said[#said + 1] = marker end
-local length = push(history, said) or redis.call('LLEN', history)
+local messages = {}
+if item ~= '' then messages[1] = item end
+if marker ~= '' then messages[#messages + 1] = marker end
+local length = push(history, messages) or redis.call('LLEN', history)
 if outcome ~= '' then redis.call('RPUSH', session_history, outcome) end
 local s = read(session, {'paused', 'trimmed'})
 local trimmed = tonumber((isolated and t or s).trimmed or 0)

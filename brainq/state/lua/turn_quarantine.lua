@@ -1,6 +1,6 @@
 --[[
 A turn that may be what kills its workers waits for a place in quarantine, and nobody owns it. For `after_ms` nobody rings for
-it, and its deadline stands still, in all for as long as its own time limit. Said again before that, it goes on waiting;
+it, and its deadline does not run, in all for as long as its own time limit. Called again before that, it goes on waiting;
 what is left of it when it is claimed is taken back (turn_claim).
 
 KEYS   turn budget

@@ -1,14 +1,14 @@
 --[[
 Make an accepted turn known to Redis: live if its session is idle and the fleet has room, else last in the session's queue; a
-session whose first turn finds no room stands in its tenant's line. A child turn asks for no room but its brain's, for its parent's
+session whose first turn finds no room waits in its tenant's queue. A child turn asks for no room but its brain's, for its parent's
 call waits for it, and one that is to be ended for none. `mode` says what
 it does to a live turn: `enqueue` waits behind the others, `interrupt` stops it and waits before the others, `replace`
-drops those as well, `reject` does not queue. `said` is its word on readiness: `ready`, or a hold as JSON with its id.
+drops those as well, `reject` does not queue. `readiness_word` is its word on readiness: `ready`, or a hold as JSON with its id.
 `kept` is what SQL knows of a turn that Redis may have lost, or empty. `brain` is the one it names, or empty. `trace` is the turn's place in its
 producer's trace, or empty. Running it again changes nothing.
 
 KEYS   session waiting turn spec budget events flags readiness mailbox receipts
-ARGV   base sid tid spec_json turn_kind:TurnKind isolated:b brain parent mode:OnBusy priority:Priority said first_step channel
+ARGV   base sid tid spec_json turn_kind:TurnKind isolated:b brain parent mode:OnBusy priority:Priority readiness_word first_step channel
        timeout_ms:n max_wait_ms:n? max_steps:n max_tool_calls:n max_reflections:n max_context_tokens:n max_total_tokens:n?
        max_cost_usd:f? max_children:n lost_reason kept trace
 REPLY  ACTIVE | QUEUED ahead:n stopped:words | EXISTS state:TurnState | BUSY live
@@ -36,7 +36,7 @@ redis.call('HSET', budget, 'timeout_ms', timeout_ms, 'steps_max', max_steps, 'to
   'tokens_max', max_total_tokens, 'cost_max_usd', max_cost_usd, 'children_max', max_children)
 redis.call('HSET', turn, 'state', 'queued', 'awaits', 'session', 'sid', sid, 'tid', tid, 'created_at', now,
   'fence', 0, 'step', 0, 'attempt', 0, 'owner', '', 'write_epoch', 0, 'lost_reason', lost_reason,
-  'kind', turn_kind, 'isolated', isolated, 'brain', brain, 'parent', parent, 'said', said,
+  'kind', turn_kind, 'isolated', isolated, 'brain', brain, 'parent', parent, 'said', readiness_word,
   'max_wait_ms', max_wait_ms, 'priority', priority)
 if trace ~= '' then redis.call('HSET', turn, 'trace', trace) end
 

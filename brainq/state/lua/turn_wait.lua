@@ -1,11 +1,11 @@
 --[[
 Let a turn go that waits for its place among a model's requests: nobody's thread waits with it. Nothing was asked of
-that model, so nothing is charged but `lost`, what others were asked before; a call beside the steps is begun again. The sweeper rings in `after_ms`; `why` is told. Its
+that model, so nothing is charged but `lost`, what others were asked before; a call beside the steps is begun again. The sweeper rings in `after_ms`; `why` is published. Its
 room is another's until then, whose model may have no limit; it goes on without asking for some, as one that was parked.
-The turn's time stands still until it is claimed then (turn_claim); of one that has no reply yet it begins there. `stands` says in which line it stands, and as whom.
+Its deadline does not run until it is claimed then (turn_claim); of a turn without a reply it begins there. `queue_position` is its queue and ticket.
 
 KEYS   turn budget events spends
-ARGV   sid tid owner fence:n after_ms:n wait_ms:n why stands lost
+ARGV   sid tid owner fence:n after_ms:n wait_ms:n why queue_position lost
 REPLY  WAITS | LOST
 ]]
 -- @include lib/event
@@ -18,7 +18,7 @@ if not t then return {'LOST'} end
 charge_spends(budget, spends, lost)
 if t.aux_open and t.aux_open ~= '' then redis.call('HDEL', turn, 'aux_' .. t.aux_open) end
 redis.call('HSET', turn, 'owner', '', 'thinking', '0', 'aux_open', '', 'rung_at', now, 'resumes_at', now + after_ms,
-  'resumes_ms', after_ms, 'waits_for', why, 'stands', stands)
+  'resumes_ms', after_ms, 'waits_for', why, 'stands', queue_position)
 if t.step == '0' then
   redis.call('HSET', budget, 'deadline', now + after_ms + tonumber(redis.call('HGET', budget, 'timeout_ms')))
 else

@@ -32,7 +32,7 @@ _ASK = upsert(
         "comment": literal_column("''"),
         "edited": false(),
     },
-    # What a person decided of just these arguments stands, and so does the end of its turn.
+    # A person's decision on these very arguments remains, and so does the end of its turn.
     where=or_(
         _A.state == "pending",
         _A.state == "expired",
@@ -94,7 +94,7 @@ class Approvals:
         return [_read_approval(found) for found in self._db.all(_OF, {"turn": turn_id})]
 
     def row_number(self, turn_id: str, call_id: str, sessions: Sequence[str] | None = None) -> int | None:
-        """Where an approval stands among all; None for one that is not there, or in none of these sessions."""
+        """The row number of an approval; None for one that is not there, or in none of these sessions."""
         statement = select(_A.row).where(_HERE)
         if sessions is not None:
             statement = statement.where(in_sessions(_A.session_id, sessions))

@@ -66,7 +66,7 @@ _CLOSE = (
 
 
 class Brakes:
-    """The `brakes` table. A brake stands until it is over, and then stays so."""
+    """The `brakes` table. A brake is in force until it is over, and then stays over."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -102,7 +102,7 @@ class Brakes:
         return self._db.write(_TAKEN, {"session": session_id, "brake": flag_id, "turn": turn_id}) == 1
 
     def end(self, session_id: str, brake_id: str) -> bool:
-        """It stands no longer; False if it did not."""
+        """It is no longer in force; False if it was not."""
         return self._db.write(_OVER, {"session": session_id, "brake": brake_id}) == 1
 
     def released(self, session_id: str, turn_id: str, brake_id: str) -> None:
@@ -124,7 +124,7 @@ class Brakes:
         return self._db.write(_LIFT, {"session": session_id, "turn": turn_id})
 
     def of_turn(self, session_id: str, turn_id: str) -> list[Brake]:
-        """What stands on the turn, and the flags of its session that no turn has taken, oldest first."""
+        """The turn's brakes in force, and the flags of its session that no turn has taken, oldest first."""
         return [_read_brake(row) for row in self._db.all(_OF, {"session": session_id, "turn": turn_id})]
 
     def is_in_force(self, session_id: str, brake_id: str) -> bool:
@@ -146,7 +146,7 @@ class Brakes:
 
 
 def brake_in_force(turn: ColumnElement[str]) -> ColumnElement[bool]:
-    """Whether a brake of this turn stands that keeps a call from starting: one that lets go by itself counts until
+    """Whether a brake in force on this turn keeps a call from starting: one that lets go by itself counts until
     then, any other until it is over."""
     return exists().where(_B.turn_id == turn, _STANDS, or_(_B.on_timeout != "release", _B.ends_at > utc_now()))
 

@@ -74,7 +74,7 @@ class Calls:
         return self._db.write(self._insert, {**intent, "effect": intent["effect"].value, "state": "intent"}) == 1
 
     def start_unless_braked(self, **intent: Unpack[Intent]) -> bool:
-        """`start`; False, too, while SQL says that a brake stands on the turn."""
+        """`start`; False, too, while SQL has a brake in force on the turn."""
         return self._db.write(self._start, {**intent, "effect": intent["effect"].value, "state": "intent"}) == 1
 
     def void(

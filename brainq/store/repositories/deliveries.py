@@ -21,11 +21,11 @@ from brainq.store.statements import in_sessions, insert_or_ignore
 from brainq.store.tables import deliveries
 from brainq.store.tables.types import utc_after, utc_now
 
-# Which webhooks are told of what, and in which words. Pure. No content of a turn is in them.
+# Which webhooks get which deliveries, and their bodies. Pure. They hold no content of a turn.
 
 ANNOUNCE_AFTER_S = 1.0
 
-"""The row is there a moment before the call waits, or the result is out: who is told at once would find neither."""
+"""The row is there a moment before the call waits, or the result is out: an immediate delivery would find neither."""
 
 
 def ending_deliveries(webhooks: Sequence[Webhook], result: TurnResult) -> list[NewDelivery]:
@@ -40,7 +40,7 @@ def ending_deliveries(webhooks: Sequence[Webhook], result: TurnResult) -> list[N
 
 
 def approval_deliveries(webhooks: Sequence[Webhook], requests: Sequence[ApprovalRequest]) -> list[NewDelivery]:
-    """What is sent of calls that people are asked about. The same call with the same arguments is told of once."""
+    """What is sent of calls that people are asked about. The same call with the same arguments is delivered once."""
     return [
         delivery
         for call in requests
@@ -191,11 +191,11 @@ class Deliveries:
         return counts | {found["state"]: int(found["rows"]) for found in self._db.all(_COUNT, {})}
 
 
-# Approvals that webhooks are told of.
+# Approvals with their deliveries to webhooks.
 
 
 class AnnouncingApprovals(Approvals):
-    """The `approvals` table, and, in the same transaction as what people are asked, what webhooks are told of it."""
+    """The `approvals` table, and, in the same transaction as each request, its deliveries to webhooks."""
 
     def __init__(self, database: Database, deliveries: Deliveries, webhooks: Sequence[Webhook]) -> None:
         super().__init__(database)

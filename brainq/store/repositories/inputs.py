@@ -99,7 +99,7 @@ class Inputs:
         self._insert = database.pick(_INSERT)
 
     def accept(self, session_id: str, turn_id: str, item: TurnInput) -> InputRow:
-        """Write the input down, or find the one that this client_message_id already stands for, whatever became of
+        """Write the input down, or find the one that already has this client_message_id, whatever became of
         it and whichever turn it was sent to.
 
         Raises SubmitConflict when the id was used in this session with another text or readiness.

@@ -119,7 +119,7 @@ class KnowledgeTable:
     ) -> int:
         """Effect: keep (kind, text) items, or count those the scope has already; how many different ones.
 
-        The same item twice in one call counts once. The first text stays as it was first said.
+        The same item twice in one call counts once. The first text stays as it first was.
         """
         in_scope = values | {"scope": scope, "scope_term": scope_term(scope)}
         rows = {
@@ -216,9 +216,9 @@ class Memories:
     def page(
         self, scopes: Sequence[str], limit: int, after: int | None = None, sessions: Sequence[str] | None = None
     ) -> list[MemoryRow]:
-        """All kinds, those first said last come first; the next page begins after the `row` of the last one here.
+        """All kinds, the newest first; the next page begins after the `row` of the last one here.
 
-        sessions   only what was first said in a session that begins with one of these prefixes
+        sessions   only what first came up in a session that begins with one of these prefixes
         """
         return [MemoryRow(**found) for found in self._table.page(scopes, limit, after, sessions)]
 
@@ -306,9 +306,9 @@ class SqlMemoryRetriever:
     limit: int = MAX_RETRIEVED
 
     def retrieve_for_context(self, query: str, session_id: str) -> RetrievedMemory:
-        """Facts that share words with the query, one a line, those said last first; the preferences and habits that
-        match it, and then those seen last. Each has the day on which it was last said: of two that contradict each
-        other the newer one counts. Nothing is said twice."""
+        """Facts that share words with the query, one a line, the newest first; the preferences and habits that
+        match it, and then those seen last. Each has the day on which it last came up: of two that contradict each
+        other the newer one counts. Nothing is repeated."""
         scope = self.scope_of(session_id)
         found = self.memories.search(scope, query, self.limit, kinds=["fact"])
         facts = sorted(found, key=lambda row: row.updated_at, reverse=True)
@@ -324,7 +324,7 @@ class SqlMemoryRetriever:
 
 
 def _unrepeated(rows: Iterable[MemoryRow], listed: set[str]) -> tuple[str, ...]:
-    """Each text on one line with its day, without those that `said` holds; it is added to."""
+    """Each text on one line with its day, without those that `listed` holds; it is added to."""
     fresh: list[str] = []
     for row in rows:
         if (key := normalized(row.text)) not in listed:

@@ -1,4 +1,4 @@
-"""The log of a session: what was said, its past turns as question and answer, and each turn's number, also
+"""The log of a session: its messages, its past turns as question and answer, and each turn's number, also
 after earlier ones were pruned.
 """
 
@@ -123,7 +123,7 @@ def read_past_turns(found: Sequence[Record]) -> list[EarlierTurn]:
 
 
 def _past_turn(user: str, assistant: str, request_json: str | None) -> EarlierTurn:
-    """The log names the files of what was said in its text; the model is shown them beside it again."""
+    """The log names the files of a message in its text; the model is shown them beside it again."""
     if request_json is not None:
         request = TurnRequest.model_validate_json(request_json)
         if request.attachments and user == with_attachment_labels(request.user_message, request.attachments):
@@ -131,7 +131,7 @@ def _past_turn(user: str, assistant: str, request_json: str | None) -> EarlierTu
     return EarlierTurn(user, assistant)
 
 
-# Messages: the event log of what was said.
+# Messages: the event log of sessions.
 
 _M = messages.c
 

@@ -26,7 +26,7 @@ _RANK_SIZE = 1_000_000  # more messages than a step has
 
 MessagePosition = tuple[int, int, str]
 
-"""Where a message stands in its turn: step, place in the step, digest."""
+"""A message's place in its turn: step, place in the step, digest."""
 
 
 def other_turn_ids(turn_id: str, messages: Sequence[Message]) -> list[str]:
@@ -78,12 +78,12 @@ def messages_after(turn_id: str, messages: Sequence[Message], last: MessagePosit
 
 
 def _own_messages(turn_id: str, messages: Sequence[Message]) -> list[Message]:
-    """What a review left in its session's conversation is not what was said in the review."""
+    """What a review left in its session's conversation is not a message of the review."""
     return [message for message in messages if message.turn == turn_id and _extra_value(message, "note") != "review"]
 
 
 def _rank_in_step(message: Message) -> int:
-    """Where a message stands in its step: input that the step read, the reply, its tool messages, notes after them.
+    """A message's place in its step: input that the step read, the reply, its tool messages, notes after them.
 
     It follows from the message alone: a history is archived in parts, and a part does not know its neighbours.
     """

@@ -105,7 +105,7 @@ class TurnLists:
         return 0 if found is None else int(found["steps"] or 0)
 
     def row_number(self, turn_id: str, sessions: Sequence[str] | None) -> int | None:
-        """Where a turn stands among all; None for one that is not there, or in none of these sessions."""
+        """The row number of a turn; None for one that is not there, or in none of these sessions."""
         statement = select(_T.row).where(_T.turn_id == turn_id)
         if sessions is not None:
             statement = statement.where(in_sessions(_T.session_id, sessions))
@@ -170,7 +170,7 @@ class TurnLists:
 
     def ordered(self, asked: TurnFilter, behind: int | None, limit: int) -> list[ListRow]:
         """Turns in the order that is asked for, those behind this row, and among them all that a search may find:
-        `said` says which it does. What only Redis knows of them is not looked at."""
+        `rows_with_text` says which it does. What only Redis knows of them is not looked at."""
         figure = {"cost": _T.cost_usd, "tokens": _T.tokens}.get(asked.sort)
         chosen = select(_T.row).where(*self._known(asked, None), _state_condition(asked))
         if figure is not None:
@@ -267,7 +267,7 @@ class TurnLists:
 
 
 def _state_condition(asked: TurnFilter) -> ColumnElement[bool]:
-    """By how a turn stands, or ended. For what no index helps with: the others have statements of their own."""
+    """By a turn's state, or its ending. For what no index helps with: the others have statements of their own."""
     ways: list[ColumnElement[bool]] = []
     by_brain = true() if asked.brain is None else _T.brain == asked.brain
     if asked.has_live:

@@ -24,7 +24,7 @@ def may_contain(sought: str) -> ColumnElement[bool]:
     """Whether a turn may say this: all that `holds` finds, and more."""
     ids = [column.icontains(sought, autoescape=True) for column in (_T.turn_id, _T.session_id, _T.request_key)]
     name, equals, value = sought.partition("=")
-    # Of `order.id=7` the stored JSON has the three apart; what is no such pair stands in it as it is.
+    # Of `order.id=7` the stored JSON has the three apart; what is not such a pair is in it as it is.
     pair = [_json_fragment(part) for part in (*name.split("."), value) if part] if equals else []
     parts = pair or [_json_fragment(sought)]
     in_content = [
@@ -74,5 +74,5 @@ def _searched_texts(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _json_fragment(text: str) -> str:
-    """As it stands inside a JSON text."""
+    """As it is inside a JSON text."""
     return json.dumps(text, ensure_ascii=False)[1:-1]

@@ -212,9 +212,9 @@ class Turns:
         self._insert_ended = database.pick(_INSERT_ENDED)
 
     def accept(self, request: TurnRequest, as_sent: TurnRequest | None = None) -> AcceptedTurn:
-        """Write the turn down, or find the turn that this request key already stands for.
+        """Write the turn down, or find the turn that already has this request key.
 
-        said   the request as its producer sent it, where that is another: the same again is the same turn
+        as_sent   the request as its producer sent it, where that is another: the same again is the same turn
 
         One statement when it is new. Raises SubmitConflict when the request key or the turn id was used with
         other content, TurnRejected when the key was refused before.
@@ -279,7 +279,7 @@ class Turns:
         return found is not None and found["ended_at"] is None
 
     def by_key(self, request_key: str) -> str | None:
-        """The turn that this request key stands for; a refused one, too."""
+        """The turn of this request key; a rejected one, too."""
         found = self._db.first(_SAME, {"key": request_key, "turn": ""})
         return None if found is None else str(found["turn_id"])
 

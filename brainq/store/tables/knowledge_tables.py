@@ -6,7 +6,7 @@ from sqlalchemy import BigInteger, Column, Float, Index, Integer, PrimaryKeyCons
 
 from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, metadata, partial_index, row_column, utc_now
 
-# What was found worth remembering, once however often it was said.
+# What was found worth remembering, once however often it came up.
 
 # Full-text search hangs on `terms`: on SQLite an FTS5 table that triggers keep, on Postgres a generated
 # column `search`. Both are made by the migration and are not part of this metadata: `store/repositories/knowledge.py`.

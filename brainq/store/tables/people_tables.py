@@ -130,7 +130,7 @@ brakes = Table(
 
 Index(None, brakes.c.turn_id)
 
-# Read with every submit, and before every call that changes something: it holds what stands only.
+# Read with every submit, and before every call that changes something: it holds only what is in force.
 partial_index("ix_brakes_standing", brakes.c.session_id, brakes.c.row, where="over_at IS NULL")
 
 

@@ -1,4 +1,4 @@
-"""Tables of turns: requests and results, what was said, calls, and what the finalizer records of each turn."""
+"""Tables of turns: requests and results, messages, calls, and what the finalizer records of each turn."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ partial_index("ix_turns_failing", turns.c.row, where="failed_calls > 0")
 partial_index("ix_turns_brain", turns.c.brain, turns.c.row, where="brain IS NOT NULL")
 
 
-# The event log of a session: what the user said at a turn's start, what the assistant said at its end.
+# The event log of a session: the user's message at a turn's start, the assistant's at its end.
 
 messages = Table(
     "messages",
@@ -93,7 +93,7 @@ Index(None, messages.c.session_id, messages.c.row)
 # The whole conversation of each turn, message by message: it outlives Redis, and compaction.
 
 # A step has one message a call, but may have several without one: a follow-up, a note of the runtime. These
-# are told apart by a digest of what they say, so that writing a message twice is writing it once.
+# are distinguished by a digest of their content, so that writing a message twice is writing it once.
 transcripts = Table(
     "transcripts",
     metadata,

@@ -364,9 +364,9 @@ BUGS = (
         ("tests/lua/test_finalize_finish.py",),
     ),
     Bug(
-        "a write starts though SQL says that a hold stands",
+        "a write starts though SQL has a hold in force",
         "brainq/store/statements.py",
-        ".where(~stands)",
+        ".where(~unless)",
         "",
         ("tests/integration/test_people_brakes.py",),
     ),

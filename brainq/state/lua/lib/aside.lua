@@ -1,6 +1,6 @@
 -- A session whose next turn is of a brain with a cap has its place in its tenant's line while there may be room for that brain, and
--- stands aside else, so that it keeps nobody waiting behind it: a line has no more of them than may begin. `for` says for which brain a
--- session waits, in line or aside. Who stands aside is called back to that place in line when there is room: tenants take turns.
+-- is deferred else, so that it keeps nobody waiting behind it: a line has no more of them than may begin. `for` says for which brain a
+-- session waits, queued or deferred. A deferred one is called back to that place in line when there is room: tenants take turns.
 -- @include lib/room
 local function tenants_for(brain) return ROOM_FOR .. ':' .. brain end
 local function aside_of(brain, tenant) return ROOM_FOR .. ':' .. brain .. ' ' .. tenant end
@@ -64,7 +64,7 @@ end
 
 -- For as many turns as there is room for in each brain: one of each tenant in turn, not of those that are known to have no share
 -- left, `n_full` names in `share_full`. One that has somebody in line has its turn too. Where the line is empty nobody is next,
--- whatever is counted: so somebody is called, or nobody stands aside any more.
+-- whatever is counted: so somebody is called, or nobody is deferred any more.
 local function call_back(caps, share_full, n_full)
   for brain in caps:gmatch('%S+') do
     local tenants = tenants_for(brain)

@@ -58,8 +58,8 @@ local function charge_spends(budget_key, spends_key, list)
   end
 end
 
--- Charge a model call whose end nobody tells. `known` is what its owner last said of it, after the word it is of (`mark`);
--- where that is another one's, or was not said, the estimate that it was begun with is charged.
+-- Charge a model call whose end nobody reports. `known` is its owner's last report of it, after the word it is of (`mark`);
+-- where that is another one's, or is missing, the estimate that it was begun with is charged.
 local function charge_unknown(budget_key, spends_key, known, mark, step, estimate, usd)
   local of, list = (known or ''):match('^(%S+) (.*)$')
   if of == mark and list ~= '' then return charge_spends(budget_key, spends_key, list) end

@@ -64,7 +64,7 @@ do -- a script has no more than 200 local names
     local word, until_ms = hold_word(t.holds)
     if word == 'hold' then return park(call, c, 'hold', until_ms) end
     if word == 'deny' and c.started_at and c.again == '1' then
-      -- Of an idempotent tool. An attempt that was lost may have taken effect: it cannot be said that it was not run.
+      -- Of an idempotent tool. An attempt that was lost may have taken effect: its message must not claim that it was not run.
       return ends('unknown', 'Its worker was lost, and it was not tried again because changes are on hold. It may or may '
         .. 'not have taken effect.', 'hold')
     end

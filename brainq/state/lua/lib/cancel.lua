@@ -1,5 +1,5 @@
 -- Ask for a turn to be cancelled. One that waits for its session ends at once; a live one is marked, the mark outlives
--- every process, and whoever runs something of it is told. Its coordinator is rung when nothing runs in it: else its
+-- every process, and a process that runs something of it gets a signal. Its coordinator is rung when nothing runs in it: else its
 -- last call to end does that, or the sweeper after the grace.
 -- @include lib/fields
 -- @include lib/end_queued

@@ -13,7 +13,7 @@ do -- a script has no more than 200 local names
     how(place, sid, tid, suffix, {sid, tid, step}, tid, nil, since_s)
   end
 
-  -- A turn that was claimed meanwhile, or is gone, needs none. One whose result has gone out stands before nobody's. Returns whether
+  -- A turn that was claimed meanwhile, or is gone, needs none. One whose result has gone out delays nobody's. Returns whether
   -- the first list has one more.
   local function publish_queued(member)
     local sid, tid = member:match('^(%S+) (%S+)$')

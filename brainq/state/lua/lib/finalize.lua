@@ -1,4 +1,4 @@
--- The write gate shuts, the ending stands, and the finalizer's first step is rung.
+-- The write gate shuts, the ending is stored, and the finalizer's first step is rung.
 -- @include lib/event
 -- @include lib/final_queue
 -- @include lib/index

@@ -1,4 +1,4 @@
--- The session is done with its live turn: its next one begins, or stands in line for room behind those that wait for it
+-- The session is done with its live turn: its next one begins, or queues for room behind those that wait for it
 -- already; a child turn asks for none but its brain's. Uses the names of turn_end.
 -- @include lib/fill
 

@@ -1,4 +1,4 @@
--- A result that comes after its call was given up: no part of the turn, but a write that took effect after all is told
+-- A result that comes after its call was given up: no part of the turn, but a write that took effect after all is reported
 -- to the model. `c` is the call as it was read; `status` what it was given up as, `state` the turn's. False: it was no longer
 -- awaited. Uses the script's names: turn trace history notices, and lib/now.
 local function came_late(call, c, status, state, notice)

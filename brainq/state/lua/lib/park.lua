@@ -1,5 +1,5 @@
 -- What keeps a call from going on, and a turn whose open calls all wait for somebody outside: it is parked, and its
--- deadline stands still, and its room is another's. Uses the script's names: turn budget trace events, and sid tid.
+-- deadline does not run, and its room is another's. Uses the script's names: turn budget trace events, and sid tid.
 -- @include lib/event
 -- @include lib/resume
 -- @include lib/fill
@@ -29,7 +29,7 @@ local function ask_word(call, c)
   return 'expired'
 end
 
--- `c`: the call's status, and what it was parked by. Readers are told what to do of a call that is theirs.
+-- `c`: the call's status, and what it was parked by. The event says what to do of a client's own call.
 local function park(call, c, why, ends)
   redis.call('HSET', trace, call .. ':status', 'parked', call .. ':park', why, call .. ':park_ends', ends)
   look_within(sid, tid, tonumber(ends) - now + 1)
@@ -51,7 +51,7 @@ end
 
 local function park_turn(awaits, state, brain)
   if state ~= 'active' then
-    -- Readers are told anew: what they can do about it is another thing now.
+    -- It is published anew: what they can do about it is another thing now.
     if redis.call('HGET', turn, 'awaits') ~= awaits then emit(events, 'turn.parked', {awaits = awaits}) end
     redis.call('HSET', turn, 'awaits', awaits)
     return

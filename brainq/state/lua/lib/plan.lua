@@ -1,4 +1,4 @@
--- Write the trace of a step's calls, in the model's order. Returns how many waves they make, and what readers are told.
+-- Write the trace of a step's calls, in the model's order. Returns how many waves they make, and what is published.
 -- Uses the script's names: turn trace events, and lib/now.
 -- @include lib/event
 local function plan_calls(plan)

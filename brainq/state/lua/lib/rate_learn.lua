@@ -1,5 +1,5 @@
 -- How many tokens the service counts for one that we estimate: learned from answers, each weighing nine tenths of the one after it.
--- Before the first it is as if one had told four. Never under one: an estimate that is high is put right by settling.
+-- Before the first it is as if one had reported four. Never under one: an estimate that is high is put right by settling.
 -- `rule` has the sums, `ratio_of` estimated and `ratio_is` counted, and `ratio_n` answers. Uses the names of the script.
 local UNKNOWN_RATIO, FORGETS = 4, 0.9
 

@@ -17,8 +17,8 @@ end
 local function ring(queue, sid, id, suffix, args, root, tool, since_s)
   local key, task_id = bell_key(queue), id .. '.' .. suffix
   local tag = task_id .. '.' .. (since_s or clock[1]) .. clock[2]
-  local said = cjson.encode(args):gsub('"', '\\"')
-  local text = bell_text(queue, said, '(' .. table.concat(args, ', ') .. ')', task_id, root, tag, tool,
+  local encoded = cjson.encode(args):gsub('"', '\\"')
+  local text = bell_text(queue, encoded, '(' .. table.concat(args, ', ') .. ')', task_id, root, tag, tool,
     TRACES and header_of_trace(sid, root) or '')
   if key == '' then
     redis.call('RPUSH', OUTBOX_PREFIX .. '{' .. (outbox_sid or sid) .. '}:outbox', text)

@@ -1,5 +1,5 @@
 -- The fleet's room: how many turns may be live at once, all together and of one tenant. `live` has those that are, but for
--- parked ones; membership in it is all that is counted, so nothing leaks. A session whose next turn finds no room stands in its
+-- parked ones; membership in it is all that is counted, so nothing leaks. A session whose next turn finds no room waits in its
 -- tenant's line; tenants that have a line, and may begin a turn, stand in `tenants`, the one that began one longest ago first.
 -- Tenants that have a line, and no share left, are in `capped` meanwhile.
 -- A turn of a brain that has a cap is in `live` once more, as ` BRAIN PLACE`: a brain's are counted by these.
@@ -9,7 +9,7 @@
 local ROOM = OUTBOX_PREFIX .. '{room}:'
 local ROOM_SIZE, ROOM_LIVE, ROOM_TENANTS, ROOM_CAPPED = ROOM .. 'size', ROOM .. 'live', ROOM .. 'tenants', ROOM .. 'capped'
 local ROOM_PASSED, ROOM_FOR = ROOM .. 'passed', ROOM .. 'for'
-local ALL, OF_TENANT = 125, 88 -- before a sweeper has said how large it is: room for one coordinator
+local ALL, OF_TENANT = 125, 88 -- before a sweeper has set its size: room for one coordinator
 
 local function line_of(tenant) return ROOM .. 'line:' .. tenant end
 local function place_of(sid, tid) return (sid:find(':', 1, true) and '' or ':') .. sid .. ' ' .. tid end
@@ -22,7 +22,7 @@ local function places_of(sid, tid, brain)
 end
 
 -- The names of the brains that have a cap, with a blank around each; false where none has, nothing is counted by one, and nobody is
--- in `for`. So whoever sees false need not look at any of that. Where nobody has said how large the room is, or nobody any more, it is
+-- in `for`. So whoever sees false need not look at any of that. Where nobody has set the room's size, or nobody any more, it is
 -- not known: none is named. Asked for once a script.
 local its_caps
 local NONE_NAMED = '  '

@@ -1,4 +1,4 @@
--- A turn that waits, but no longer than it may. Where its session is idle it waits for room: a session that stands in no line is put into one. Uses the
+-- A turn that waits, but no longer than it may. Where its session is idle it waits for room: a session in no queue is put into one. Uses the
 -- names of turn_sweep.
 -- @include lib/fill
 local function sweep_queued()

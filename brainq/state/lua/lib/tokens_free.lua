@@ -7,8 +7,8 @@ local function tokens_free_at(sum, ahead, most_tokens, ratio, r)
   if all <= most_tokens then return now end
   -- While the ratio is being learned, what answers give back may be enough for it: it looks again soon.
   if tonumber(r.ratio_n or 0) < KNOWN_AFTER and all <= most_tokens * ratio then
-    local told = tonumber(redis.call('ZSCORE', due, ticket) or 0)
-    return told > now and math.min(told, now + LOOK_AGAIN_MS) or now + LOOK_AGAIN_MS
+    local expected = tonumber(redis.call('ZSCORE', due, ticket) or 0)
+    return expected > now and math.min(expected, now + LOOK_AGAIN_MS) or now + LOOK_AGAIN_MS
   end
   local last, left = place_that_frees(all - most_tokens)
   return last and score_at(last) or rounds_later(left / most_tokens)

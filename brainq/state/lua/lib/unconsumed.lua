@@ -13,7 +13,7 @@ do -- a script has no more than 200 local names
   -- Whether another step may read `inputs`, which are in the mailbox.
   function may_go_on(inputs, cancel)
     if #inputs == 0 or cancel == '1' then return false end
-    -- It would read at least what this one has read and said. One that cannot be paid, or has hardly a second left, must
+    -- It would read at least what this one has read and written. One that cannot be paid, or has hardly a second left, must
     -- not cost the turn its answer.
     if would_pass(budget, 2 * (input + output), 2 * (tonumber(cost) or 0)) then return false end
     local b = read(budget, {'steps_used', 'steps_max', 'deadline'})
@@ -39,15 +39,15 @@ do -- a script has no more than 200 local names
       if not SETTLED[c.status] then
         leave_calls(trace, sid, tid, call, c)
         local took_ms = c.started_at and now - tonumber(c.started_at) or 0
-        local said = open_text:gsub('%%SECONDS%%', string.format('%.1f', took_ms / 1000))
+        local text = open_text:gsub('%%SECONDS%%', string.format('%.1f', took_ms / 1000))
         -- Of an idempotent tool an attempt may have been lost, and the next one not have begun.
         local tried = c.started_at and c.again == '1'
         local status = status_of_open(c.status, c.effect, c.status == 'parked' and c.park, tried)
-        if status == 'unknown' then said = said .. ' Whether it took effect is not known.' end
+        if status == 'unknown' then text = text .. ' Whether it took effect is not known.' end
         redis.call('HSET', trace, call .. ':status', status, call .. ':ended_at', now, call .. ':latency', took_ms)
         if c.ask == 'pending' then redis.call('HSET', trace, call .. ':ask', 'void') end
         emit(events, 'call.ended', {call = call, tool = c.tool, status = status, latency_ms = took_ms, detail = ''})
-        c.msg = cjson.encode({role = 'tool', call_id = call, name = c.tool, content = said,
+        c.msg = cjson.encode({role = 'tool', call_id = call, name = c.tool, content = text,
           is_error = true, turn = tid, step = step})
         if c.status == 'parked' and c.park == 'child' then children[#children + 1] = c.token end
         -- A running call leaves its lanes when its function ends.

@@ -53,7 +53,7 @@ do -- a script has no more than 200 local names
         if not SETTLED[c.status] then open = open + 1 end
         if c.status == 'parked' then
           parked = parked + 1
-          -- The client's calls come first: it is told of them, and may act.
+          -- The client's calls come first: it gets their events, and may act.
           if c.park == 'client' then awaits = 'client' end
           if awaits ~= 'client' and (c.park == 'approval' or c.park == 'hold') then awaits = 'people' end
         end

@@ -1,4 +1,4 @@
-"""turn_said.lua: the messages of a turn."""
+"""turn_transcript.lua: the messages of a turn."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.lua.rig import TID, Rig
 
 
 def said(rig: Rig, **named: Any) -> list[str]:
-    word, _, _, *messages = rig.run("turn_said", **named)
+    word, _, _, *messages = rig.run("turn_transcript", **named)
     assert word == "SAID"
     return messages
 
@@ -45,7 +45,7 @@ def test_a_review_has_a_history_of_its_own(rig: Rig) -> None:
 
 
 def test_its_calls_and_receipts_are_told_with_it(rig: Rig) -> None:
-    assert rig.run("turn_said") == ["SAID", [], []]
+    assert rig.run("turn_transcript") == ["SAID", [], []]
     rig.client.hset(rig.names(TID)["trace"], "c1-0:tool", "read_note")
     rig.client.hset(rig.names(TID)["receipts"], "m1", "consumed 2")
-    assert rig.run("turn_said") == ["SAID", ["c1-0:tool", "read_note"], ["m1", "consumed 2"]]
+    assert rig.run("turn_transcript") == ["SAID", ["c1-0:tool", "read_note"], ["m1", "consumed 2"]]
