@@ -144,7 +144,7 @@ class CancelGrace:
 
     cancel_s: float = COOPERATIVE_GRACE_S
 
-    def of(self, tool: Tool, *, is_cancelled: bool) -> float:
+    def seconds_for(self, tool: Tool, *, is_cancelled: bool) -> float:
         """Seconds."""
         usual = GRACE_S if tool.context_param is None else COOPERATIVE_GRACE_S
         if is_cancelled and (tool.context_param is not None or not tool.spec.effect.is_read):

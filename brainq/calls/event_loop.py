@@ -46,7 +46,7 @@ class LoopCall:
         while not self._has_ended and (remaining_s := token.remaining_s) > 0:
             self._wait(remaining_s)
         stop_listening()
-        if (grace_s := self._grace.of(self._tool, is_cancelled=token.is_cancelled)) > GRACE_S:
+        if (grace_s := self._grace.seconds_for(self._tool, is_cancelled=token.is_cancelled)) > GRACE_S:
             self._wait_at_most(grace_s)
         if not self._has_ended:
             self._loop.call_soon_threadsafe(self._cancel)

@@ -136,15 +136,15 @@ class BoundedToolExecutor:
         if left_s <= 0:
             return ToolTimeout(after_ms=0)
         if tool.spec.isolation == "process":
-            return self.run_apart(tool, arguments, context)
+            return self.run_in_child(tool, arguments, context)
         if tool.is_async:
             return LoopCall(tool, arguments, context, self._grace, on_late).run()
         attempt = Attempt(context, on_late)
-        due = time.monotonic() + left_s + self._grace.of(tool, is_cancelled=False)
+        due = time.monotonic() + left_s + self._grace.seconds_for(tool, is_cancelled=False)
         watch = Watch(due, partial(attempt.cut, on_cut))
 
         def hasten() -> None:
-            watch.due = min(watch.due, time.monotonic() + self._grace.of(tool, is_cancelled=True))
+            watch.due = min(watch.due, time.monotonic() + self._grace.seconds_for(tool, is_cancelled=True))
             self._watchdog.add(watch)
 
         self._watchdog.add(watch)
@@ -159,7 +159,7 @@ class BoundedToolExecutor:
         finally:
             watch.act = None
 
-    def run_apart(self, tool: Tool, arguments: Mapping[str, Any], context: RunContext) -> CallReturn:
+    def run_in_child(self, tool: Tool, arguments: Mapping[str, Any], context: RunContext) -> CallReturn:
         """Like `run`, in a process where nothing else runs: what kills it ends this call, and no other."""
         return self._processes.run(tool, arguments, context, context.token)
 

@@ -97,7 +97,7 @@ class CallRuntime:
     """All that differs between the calls of one brain and those of another. `memory` reads what it remembers."""
 
     brain: Brain
-    starts: IntentGate
+    intents: IntentGate
     settler: CallSettler
     memory: Tool | None
 
@@ -141,9 +141,9 @@ class RunningCall:
             self.settle(ended)
         return self.did
 
-    def run_apart(self, executor: BoundedToolExecutor) -> str:
+    def run_in_child(self, executor: BoundedToolExecutor) -> str:
         """As `run`, in a process where nothing else runs."""
-        self.settle(executor.run_apart(self.tool, self.claim.arguments, self.context))
+        self.settle(executor.run_in_child(self.tool, self.claim.arguments, self.context))
         return self.did
 
     def settle(self, ended: CallReturn) -> str:
@@ -266,7 +266,7 @@ class CallRunner:
                 # Another pool serves the call's effect: the doorbell was forged, or put into a wrong queue.
                 tell = log.warning if claim.why == "unserved" else log.debug
                 if claim.why == "no_brain":
-                    self._missing.say("call", turn_id, self._brains.names)
+                    self._missing.warn("call", turn_id, self._brains.names)
                 tell("doorbell dropped", turn_id=turn_id, call_id=call_id, why=claim.why)
                 return f"dropped: {claim.why}"
             work = self._brains.of(claim.brain)
@@ -290,14 +290,14 @@ class CallRunner:
         with in_span(call_span(claim, work.brain.name, content=not redact), redact=redact) as call.span:
             if (failed := self._call_before(work, call)) is not None:
                 return call.settle(failed)
-            if not claim.effect.is_read and (word := work.starts.start(claim)) != "started":
+            if not claim.effect.is_read and (word := work.intents.start(claim)) != "started":
                 if word == "closed":  # a turn that is being cancelled waits for its calls: this one is over
                     report = never_started_report(claim)
                     end_call(call.span, report.status)
                     work.settler.settle(claim, NEVER_STARTED, report)
                 call.span.set_attribute(names.DID, NOT_STARTED)
                 return NOT_STARTED
-            return call.run_apart(self._executor) if runs_alone else call.run(self._executor)
+            return call.run_in_child(self._executor) if runs_alone else call.run(self._executor)
 
     def _call_before(self, work: CallRuntime, call: RunningCall) -> ToolFailure | None:
         """Before the intent: what a middleware stops has not started."""

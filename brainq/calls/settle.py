@@ -70,14 +70,14 @@ class IntentGate:
             word = self.calls.start(claim)
         except Exception:
             # Redis is away. The intent is stored, and only we know that nothing came of it: a rescue reads that.
-            self.record(claim, NEVER_STARTED, late=False)
+            self.record_outcome(claim, NEVER_STARTED, late=False)
             raise
         if word == "OK":
             return "started"
-        self.record(claim, NEVER_STARTED, late=False)
+        self.record_outcome(claim, NEVER_STARTED, late=False)
         return _not_started_word(word)
 
-    def record(self, claim: CallClaim, outcome: ToolOutcome, *, late: bool) -> None:
+    def record_outcome(self, claim: CallClaim, outcome: ToolOutcome, *, late: bool) -> None:
         """How a call of those ended; `late`: after it was settled as something else."""
         try:
             self.intents.record_outcome(claim.turn_id, claim.call_id, claim.attempt, outcome, late)
@@ -120,7 +120,7 @@ class ResultFiles:
     blobs: Blobs
     limits: FileLimits
 
-    def kept(self, claim: CallClaim, outcome: ToolSuccess, files: Sequence[File]) -> ToolSuccess:
+    def store(self, claim: CallClaim, outcome: ToolSuccess, files: Sequence[File]) -> ToolSuccess:
         """The outcome with its files, or with the reason why they are missing: what was done is done.
 
         Raises what SQL raises where nothing was changed: the call is run again.
@@ -144,11 +144,11 @@ class ResultFiles:
 
 @dataclass(frozen=True, slots=True)
 class CallSettler:
-    """Settles calls. `starts` has the intents of those that change something, `files` keeps what they return."""
+    """Settles calls. `intents` has the intents of those that change something, `files` keeps what they return."""
 
     brain: Brain
     calls: Calls
-    starts: IntentGate
+    intents: IntentGate
     parker: Parker
     files: ResultFiles
 
@@ -166,10 +166,10 @@ class CallSettler:
                 return settled_as(parked.word.lower(), None)
             ended = parked
         if outputs.files and isinstance(ended, ToolSuccess):
-            ended = self.files.kept(claim, ended, outputs.files)
+            ended = self.files.store(claim, ended, outputs.files)
         outcome, report = final_outcome(claim, ended, context.token)
         if not claim.effect.is_read:
-            self.starts.record(claim, outcome, late=False)
+            self.intents.record_outcome(claim, outcome, late=False)
         if self.brain.hooks.after_call and claim.step > 0:  # what a turn begins with is not a tool use of the model's
             ended_call = PostToolUse(claim.turn_id, claim.session_id, model_call(claim), tool.spec, outcome)
             notify_hooks(self.brain.hooks.after_call, claim.turn_id, ended_call)
@@ -179,13 +179,13 @@ class CallSettler:
         end_call(span, report.status, error_type, None if self.brain.redact_logs else report.message.content)
         reply = self.settle(claim, outcome, report, outputs, still_runs=still_runs)
         if reply.word == "LATE" and not claim.effect.is_read:
-            self.starts.record(claim, outcome, late=True)
+            self.intents.record_outcome(claim, outcome, late=True)
         return settled_as(reply.word.lower(), report)
 
     def end_late(self, claim: CallClaim, outcome: ToolOutcome) -> None:
         """A function that was cut off has ended by itself: its lanes are left, and what it did is evidence."""
         if not claim.effect.is_read:
-            self.starts.record(claim, outcome, late=True)
+            self.intents.record_outcome(claim, outcome, late=True)
         self.settle(claim, outcome, make_report(claim, outcome))
 
     def settle(

@@ -62,7 +62,7 @@ class ToolProcesses:
             reply = child.ask(
                 _request(tool, arguments, context, token),
                 token,
-                lambda: self._grace.of(tool, is_cancelled=token.is_cancelled),
+                lambda: self._grace.seconds_for(tool, is_cancelled=token.is_cancelled),
                 context,
             )
             if reply is None:

@@ -110,7 +110,7 @@ class TurnFinalizer:
         claim = self._read.claim(session_id, turn_id, step_name, self._owner)
         if isinstance(claim, NoClaim):
             if claim.why == "no_brain":
-                self._left.say("step", turn_id, self._brains.names)
+                self._left.warn("step", turn_id, self._brains.names)
             log.debug("doorbell dropped", turn_id=turn_id, step=step_name, why=claim.why)
             return f"dropped: {claim.why}"
         if claim.lost:
@@ -197,7 +197,9 @@ class TurnFinalizer:
 
     def _delays_result(self, step: FinalStep, claim: FinalStepClaim) -> bool:
         """Whether the result, which is not out yet, comes after this step, which runs code of the brain's."""
-        return _limit_s(step) is not None and not claim.sent and RESULT in self._work(claim).order.behind(claim.step)
+        return (
+            _limit_s(step) is not None and not claim.sent and RESULT in self._work(claim).order.steps_after(claim.step)
+        )
 
     def _finish_in_background(
         self, step: FinalStep, claim: FinalStepClaim, running: ThreadCall[None]
@@ -215,13 +217,13 @@ class TurnFinalizer:
                     return self._failed(claim, failure, 0.0)[0]
             return self._done(claim, 0.0)[0]
 
-        return "behind" if self._behind.go_on(end) else end(), None
+        return "behind" if self._behind.start(end) else end(), None
 
     def _send_ahead(self, claim: FinalStepClaim) -> None:
         """Do the steps that lead to the result, and send it, while this one runs. The chain comes to them once more,
         and finds them done."""
         order = self._work(claim).order
-        for name in order.behind(claim.step):
+        for name in order.steps_after(claim.step):
             step = order.get(name)
             assert step is not None
             self._run(step, self._context(replace(claim, step=name, tries=1, lost=0, replies=[], details=[])))
@@ -362,7 +364,7 @@ class TurnFinalizer:
         if claim.base:
             past = past.with_done(claim.step)
             return self._go_ahead(claim, order.ahead_of(claim.base, past, claim.step), past, until)
-        next_step = order.after(claim.step, past)
+        next_step = order.next_step(claim.step, past)
         if not next_step:
             for result in outgoing:
                 self._chain.publish(result)

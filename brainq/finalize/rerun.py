@@ -147,7 +147,7 @@ class StepRerunner:
     judges: JudgeRunner
     parents: ChildTurns | None = None
 
-    def wanted(self, turn_id: str, name: str | None) -> list[str]:
+    def steps_to_run(self, turn_id: str, name: str | None) -> list[str]:
         """What to run: every dead step and judgement of the turn (None), or what `name` says.
 
         name   a step; `judge:NAME`; or `judges`, the step of that name and every dead judgement, as far as they failed

@@ -63,7 +63,7 @@ class BackgroundCallbacks:
     def __init__(self, most: int = MAX_BACKGROUND) -> None:
         self._places = threading.BoundedSemaphore(most)
 
-    def go_on(self, work: Callable[[], object]) -> bool:
+    def start(self, work: Callable[[], object]) -> bool:
         """Have a thread do `work`; False when there is no place for it, or the system gives no more threads."""
         if not self._places.acquire(blocking=False):
             return False

@@ -71,14 +71,14 @@ class StepOrder:
     def get(self, name: str) -> FinalStep | None:
         return self._steps.get(name)
 
-    def after(self, name: str, past: StepHistory | None = None) -> str:
+    def next_step(self, name: str, past: StepHistory | None = None) -> str:
         """The step that follows and has not ended before, or "" after the last. A step this brain does not know is
         followed by the log: a chain that was rung by a newer or older release is still recorded and delivered, and what
         it had done before is not done twice."""
         if name not in self._steps:
             return "log" if "log" in self._steps else ""
         done = past.done if past is not None else ()
-        return next((step for step in self.behind(name) if step not in done), "")
+        return next((step for step in self.steps_after(name) if step not in done), "")
 
     def ahead_of(self, base: str, past: StepHistory, last: str = "", *, untried: bool = False) -> str:
         """The step that goes ahead of `base` next, which is to be tried again; "" when this round is over.
@@ -90,7 +90,7 @@ class StepOrder:
         """
         waiting = {base}
         is_reached = not last
-        for name in self.behind(base):
+        for name in self.steps_after(base):
             may_go = is_reached and name not in past.done and not waiting.intersection(self._needs(name))
             if may_go and not (untried and name in past.failed):
                 return name
@@ -99,13 +99,13 @@ class StepOrder:
             is_reached = is_reached or name == last
         return ""
 
-    def behind(self, name: str) -> Sequence[str]:
+    def steps_after(self, name: str) -> Sequence[str]:
         """The steps that follow, in order; none after one that this brain does not know."""
         return self._names[self._names.index(name) + 1 :] if name in self._steps else ()
 
     def _needs(self, name: str) -> Sequence[str]:
         needs: Sequence[str] = getattr(self._steps[name], "needs", ())
-        return (*needs, RESULT) if name in self.behind(RESULT) else needs
+        return (*needs, RESULT) if name in self.steps_after(RESULT) else needs
 
 
 # What a brain's ended turns are seen off with.

@@ -339,7 +339,7 @@ class MissingBrainLog:
     def __init__(self) -> None:
         self._said_at = float("-inf")
 
-    def say(self, what: str, turn_id: str, brains: Sequence[str]) -> None:
+    def warn(self, what: str, turn_id: str, brains: Sequence[str]) -> None:
         """Of `what` (`turn`, `call`, `step`) of this turn; `brains` are those of this worker."""
         now = time.monotonic()
         if now - self._said_at >= WARN_EVERY_S:

@@ -179,7 +179,7 @@ class Operator:
 
         Raises InvalidInput for what is not known, or needs no retry.
         """
-        return wiring_of(self.client).retrier.wanted(turn_id, step or None)
+        return wiring_of(self.client).retrier.steps_to_run(turn_id, step or None)
 
     def retry(self, turn_id: str, step: str) -> Retried:
         """Run one of them here. What it writes to SQL is written once, whichever process tries.

@@ -103,11 +103,11 @@ GRACE_S = 4.0  # a worker waits no longer than 5 s for its threads
 
 @dataclass(eq=False, kw_only=True)
 class WebhookSender:
-    """Any number of processes may send. A webhook that hangs holds up no other: each has places of its own.
+    """Any number of processes may send. A webhook that hangs holds up no other: each has threads of its own.
 
     every_s   how often it looks for what is due
     lease_s   how long nobody else gets what one has taken
-    places    deliveries to one webhook at a time, in this process
+    threads   deliveries to one webhook at a time, in this process
     request_of   a turn's request, for its trace; None for one that SQL no longer has
     """
 

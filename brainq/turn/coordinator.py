@@ -202,7 +202,7 @@ class Coordinator:
                 return self._quarantine(session_id, turn_id, fence)
         if isinstance(claim, NoClaim):
             if claim.why == "no_brain":
-                self._missing.say("turn", turn_id, self._brains.names)
+                self._missing.warn("turn", turn_id, self._brains.names)
             log.debug("doorbell dropped", turn_id=turn_id, why=claim.why)
             return f"dropped: {claim.why}"
         if claim.lost:

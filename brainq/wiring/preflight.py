@@ -228,7 +228,7 @@ def require_start(settings: Settings, *, redis_url: str | None, writes: Path | N
         brains = load_brains(settings.app)
     except SetupError as error:
         failed = error
-    found = services.found()
+    found = services.results()
     if brains is not None:
         models = [model for brain in brains for model in (brain.model, brain.auxiliary_model)]
         found = [*(check_model(model) for model in models if model is not None), *found]
@@ -274,7 +274,7 @@ class _ParallelChecks:
         for thread in self._threads.values():
             thread.start()
 
-    def found(self) -> list[Check]:
+    def results(self) -> list[Check]:
         for thread in self._threads.values():
             thread.join(max(0.0, self._until - time.monotonic()))
         late = {

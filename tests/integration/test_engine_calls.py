@@ -136,7 +136,7 @@ def test_p3_a_voided_attempt_can_never_start(pumps: Pumps) -> None:
     claimed = frozen.wiring.state.calls.claim(ref(handle), 1, "frozen")
     assert isinstance(claimed, CallClaim)
     lapse(pump, handle)
-    assert frozen.wiring.runner._brains.default.starts.start(claimed) == "left"  # pyright: ignore[reportPrivateUsage]
+    assert frozen.wiring.runner._brains.default.intents.start(claimed) == "left"  # pyright: ignore[reportPrivateUsage]
     assert told(pump, handle)["text"] == "write x ok"
     assert len(notes("start")) == 1
     states = [(row.attempt, row.state) for row in pump.wiring.store.calls.of_turn(handle.turn_id)]

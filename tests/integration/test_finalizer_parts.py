@@ -75,7 +75,7 @@ def test_what_extraction_and_judging_cost_is_counted_once(pumps: Pumps, monkeypa
     def price(provider: str, model: str, usage: TokenUsage) -> float:
         return usage.total / 1000
 
-    for place in ("coordinator", "finalizer"):
+    for place in ("machines", "finalizer"):
         monkeypatch.setattr(f"brainq.wiring.{place}.cost_usd", price)
 
     def beside(request: ModelRequest) -> ModelReply | ScriptedFailure:
@@ -187,7 +187,7 @@ def test_an_extractor_that_fails_for_ever_stops_nothing_and_may_be_tried_again(p
     assert memories(pump, handle) == []
 
     retrier = pump.wiring.retrier
-    assert retrier.wanted(handle.turn_id, None) == ["memory"]
+    assert retrier.steps_to_run(handle.turn_id, None) == ["memory"]
     again = retrier.run("s1", handle.turn_id, "memory")
     assert again == Retried("memory", "failed", "OSError: the extractor is away")
     assert states(pump, handle)["memory"] == "dead"
@@ -197,7 +197,7 @@ def test_an_extractor_that_fails_for_ever_stops_nothing_and_may_be_tried_again(p
     assert pump.wiring.store.turns.result(handle.turn_id) == handle.result(timeout_s=1)
     assert set(extractor.keys) == {f"{handle.turn_id}:memory"}
     with pytest.raises(InvalidInput, match="'memory' is done"):
-        retrier.wanted(handle.turn_id, "memory")
+        retrier.steps_to_run(handle.turn_id, "memory")
 
 
 def test_a_step_is_tried_again_after_redis_has_let_the_turn_go(pumps: Pumps) -> None:
@@ -231,7 +231,7 @@ def test_an_unknown_judge_is_dead_with_the_remedy_until_the_brain_has_it(pumps: 
     assert "no judge is named 'tone'" in judgements(pump, handle)["tone"].error
     mended = pumps(brain_of("tone", own=(Tone(),)), owner="mended")
     retrier = mended.wiring.retrier
-    assert retrier.wanted(handle.turn_id, None) == ["judge:tone"]
+    assert retrier.steps_to_run(handle.turn_id, None) == ["judge:tone"]
     assert retrier.run("s1", handle.turn_id, "judge:tone").word == "done"
     assert judgements(pump, handle)["tone"].score == 0.5
 

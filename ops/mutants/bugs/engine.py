@@ -296,7 +296,7 @@ BUGS = (
     Bug(
         "nobody writes down that a call never started while Redis is away",
         "brainq/calls/settle.py",
-        "            self.record(claim, NEVER_STARTED, late=False)\n            raise",
+        "            self.record_outcome(claim, NEVER_STARTED, late=False)\n            raise",
         "            raise",
         START,
     ),

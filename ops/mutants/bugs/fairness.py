@@ -16,7 +16,7 @@ BUGS = (
     Bug(
         "a result goes out ahead of a slow callback before SQL has it",
         FINALIZER,
-        "        for name in order.behind(claim.step):\n",
+        "        for name in order.steps_after(claim.step):\n",
         "        for name in (RESULT,):\n",
         SLOW,
     ),
@@ -32,7 +32,7 @@ BUGS = (
     Bug(
         "a worker waits for a slow callback though the result is out",
         FINALIZER,
-        '"behind" if self._behind.go_on(end) else end()',
+        '"behind" if self._behind.start(end) else end()',
         "end()",
         SLOW,
     ),

@@ -11,7 +11,7 @@ BUGS = (
         "a call that a middleware stops has written its intent",
         "brainq/calls/run.py",
         "                return call.settle(failed)\n",
-        "                work.starts.start(claim)\n                return call.settle(failed)\n",
+        "                work.intents.start(claim)\n                return call.settle(failed)\n",
         TESTS,
     ),
     Bug(

@@ -195,7 +195,7 @@ def test_what_is_on_its_way_ends_before_its_worker_does(store: Store) -> None:
     stop = threading.Event()
     with Receiver(lambda _: -1) as receiver:
         plan(store, receiver.url, "t1")
-        made, _ = sender(store, receiver, places=1, every_s=0.05)
+        made, _ = sender(store, receiver, threads=1, every_s=0.05)
         thread = threading.Thread(target=made.run, args=(stop,), daemon=True)
         thread.start()
         wait_until(lambda: receiver.received, "it is on its way")

@@ -132,7 +132,7 @@ class Executor:
             context.record_change("a.md", "before", f"after {ref.holder}")
         return ToolSuccess(value="done") if roll < 0.9 else ToolFailure(error="it failed")
 
-    def run_apart(self, tool: Any, arguments: dict[str, Any], context: RunContext) -> CallReturn:
+    def run_in_child(self, tool: Any, arguments: dict[str, Any], context: RunContext) -> CallReturn:
         """In a process where nothing else runs: what is cut off there is killed, and never ends late."""
         ref = CallRef(context.session_id, context.turn_id, context.call_id)
         function = self._functions.start(ref, context.attempt, arguments, self._process)

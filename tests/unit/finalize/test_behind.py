@@ -16,10 +16,10 @@ def test_there_are_so_many_places_and_one_is_free_again_once_its_work_has_ended(
     at_work: list[Callable[[], None]] = []
     monkeypatch.setattr(result_first, "run_in_thread", at_work.append)
     places = BackgroundCallbacks(most=1)
-    assert places.go_on(lambda: None)
-    assert not places.go_on(lambda: None)
+    assert places.start(lambda: None)
+    assert not places.start(lambda: None)
     at_work.pop()()
-    assert places.go_on(lambda: None)
+    assert places.start(lambda: None)
 
 
 def test_where_the_system_gives_no_thread_nobody_keeps_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,5 +29,5 @@ def test_where_the_system_gives_no_thread_nobody_keeps_a_place(monkeypatch: pyte
     places = BackgroundCallbacks(most=1)
     with monkeypatch.context() as patch:
         patch.setattr(result_first, "run_in_thread", none_left)
-        assert not places.go_on(lambda: None)
-    assert places.go_on(lambda: None)
+        assert not places.start(lambda: None)
+    assert places.start(lambda: None)

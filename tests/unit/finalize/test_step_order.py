@@ -65,8 +65,8 @@ def test_what_failed_ahead_goes_again_in_the_next_round_and_what_is_done_does_no
     assert past.tries("extra") == 1
     assert ORDER.ahead_of("memory", past, untried=True) == ""
     assert round_of("memory", past)[0] == ["extra"]
-    assert ORDER.after("memory", past) == "extra"
-    assert ORDER.after("memory", past.with_done("extra")) == "reader"
+    assert ORDER.next_step("memory", past) == "extra"
+    assert ORDER.next_step("memory", past.with_done("extra")) == "reader"
 
 
 def test_what_went_ahead_is_read_as_it_was_written() -> None:
