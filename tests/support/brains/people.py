@@ -183,7 +183,7 @@ if os.environ.get("BRAINQ_APP", "").startswith(__name__):  # in its workers alon
     _hold(RedisTurns, "commit_calls", "commit", _of_claim)
     _hold(RedisTurns, "end", "end", _of_claim)
     _hold(RedisCalls, "park", "park", _of_claim)
-    _hold(ApprovalRows, "ask", "asked", _of_rows)
+    _hold(ApprovalRows, "request", "asked", _of_rows)
     _hold(InputDesk, "bounce", "bounce", _second)
     _hold(ChildDesk, "cancel_children", "orphans", _first_of_many)
     _hold(CallRows, "record_outcome", "record", _first)
