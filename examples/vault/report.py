@@ -74,10 +74,11 @@ def show_answers(console: Console, turns: Sequence[Finished]) -> None:
 
 
 def show_pools(console: Console, turns: Sequence[Finished], pools: Mapping[str, str]) -> None:
-    """Which pool ran what. `pools` maps the owner that a call's trace names to its pool."""
+    """Which pool ran what. `pools` maps host and pid, as a call's trace names its owner, to a pool."""
     groups: dict[tuple[str, str, str], list[ToolTraceEntry]] = {}
     for entry in (entry for turn in turns for entry in turn.trace):
-        pool = pools.get(entry.owner.rpartition("@")[2], "not run")
+        process = entry.owner.rpartition("@")[2].rpartition("-")[0]  # without what makes its name the only one
+        pool = pools.get(process, "not run")
         groups.setdefault((pool, entry.effect.value, entry.tool), []).append(entry)
     table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim", pad_edge=False)
     for title in ("pool", "ran", "effect", "lanes"):

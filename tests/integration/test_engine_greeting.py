@@ -48,7 +48,7 @@ def test_a_session_begins_with_its_greeting_and_keeps_it(pumps: Callable[..., Pu
 def test_an_empty_message_is_refused_with_the_reason(pumps: Callable[..., Pump]) -> None:
     pump, _ = greeted(pumps)
     for text in ("", "  \n"):
-        with pytest.raises(InvalidInput, match="user_message: it is empty, and a turn answers what was said"):
+        with pytest.raises(InvalidInput, match="user_message: it is empty, and a turn answers a message; send a text"):
             pump.submit("s1", text)
     with pytest.raises(InvalidInput, match="greeting"):
         pump.submit("s1", "Hi.", greeting="")

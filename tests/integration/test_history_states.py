@@ -236,7 +236,7 @@ def events_so_far(handle: TurnHandle) -> list[TurnEvent]:
     return list(handle.events_so_far())
 
 
-@pytest.mark.parametrize(("read", "after"), [("said", 0), ("page", 0), ("page", 4), ("count", 1)])
+@pytest.mark.parametrize(("read", "after"), [("messages", 0), ("page", 0), ("page", 4), ("count", 1)])
 def test_a_compaction_in_the_middle_of_a_read_hides_nothing(
     pumps: Pumps, monkeypatch: pytest.MonkeyPatch, read: str, after: int
 ) -> None:
@@ -253,7 +253,7 @@ def test_a_compaction_in_the_middle_of_a_read_hides_nothing(
         answer_next(pump)
     whole = handle.transcript()
     wiring = wiring_of(pump.client)
-    reads: Any = wiring.state.transcripts if read == "said" else wiring.store.transcripts
+    reads: Any = wiring.state.transcripts if read == "messages" else wiring.store.transcripts
     asked = getattr(type(reads), read)
 
     def compacts_first(self: Any, *given: Any) -> Any:

@@ -89,7 +89,7 @@ def test_a_hold_that_is_released_while_its_turn_is_put_back_does_not_stand(
         return found
 
     with monkeypatch.context() as patched:
-        patched.setattr(rows, "of", released_meanwhile)
+        patched.setattr(rows, "of_turn", released_meanwhile)
         lose_redis(pump)
     assert released == [True]
     assert not handle.holds()

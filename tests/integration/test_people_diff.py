@@ -150,8 +150,8 @@ def _all_of(pump: Pump, turn_id: str) -> str:
     store: Any = pump.wiring.store
     found = [
         store.turns.result(turn_id),
-        store.calls.of(turn_id),
-        store.transcripts.of(turn_id),
-        store.traces.of(turn_id),
+        store.calls.of_turn(turn_id),
+        store.transcripts.of_turn(turn_id),
+        store.traces.of_turn(turn_id),
     ]
     return str(found)

@@ -184,7 +184,7 @@ class _CheckedChannel:
             return True
         finally:
             if _unsaved and time.monotonic() - _tried_at > SAVE_RETRY_S:
-                self._keep()
+                self._save_quarantined()
             self._in_poll = None
             self._flush_brpop_reauth()
 
@@ -268,7 +268,7 @@ class _CheckedChannel:
         text = item.decode(errors="replace") if isinstance(item, bytes) else item
         note = {"reason": reason, "queue": queue, "at": round(time.time(), 3), "item": text[:SAVED_BYTES]}
         _unsaved.append(json.dumps(note))
-        self._keep()
+        self._save_quarantined()
 
     def _save_quarantined(self: Any) -> None:
         """Write down what was quarantined. While Redis refuses (it is full), this process has it."""
