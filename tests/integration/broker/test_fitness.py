@@ -138,5 +138,5 @@ def test_a_release_that_meets_a_newer_schema_says_so_and_exits(redis_url: str, t
         check=False,
     )
     assert worker.returncode == SETUP_EXIT, worker.stderr
-    assert "revision 9999, which this brainq" in worker.stderr
+    assert "revision 9999, newer than this brainq" in worker.stderr
     assert "ready." not in worker.stderr
