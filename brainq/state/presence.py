@@ -55,12 +55,14 @@ class RedisPresence:
     def begin(self) -> None:
         """Listen, so that this process is watched. Before anything else listens; again changes nothing."""
         if not self._is_listening:
+            self._is_listening = True
             self._stops.hear(self._keys.alive + self._process, _ignore, self.join)
             self._stops.listen()
-            self._is_listening = True
 
     def join(self) -> None:
         """Have this process watched, if Redis hears it listen. Repeated for as long as the process lives."""
+        if not self._is_listening:
+            return  # a worker that never came so far as to begin holds nothing
         word = self._run.presence_join(channels=self._keys.alive, process=self._process, keep_ms=FORGET_MS)
         if word == "DEAF" and not self._is_deaf:
             log.info("Redis does not hear this process listen: if it dies its lease says so", process=self._process)

@@ -174,6 +174,9 @@ class _CheckedChannel:
             key, item = reply
             name = bytes_to_str(key).removeprefix(self.global_keyprefix)
             queue, is_later = name.rsplit(self.sep, 1)[0], self._is_later(name)
+            if is_later and not LATER_THREADS.free:
+                self._put_back(connection, key, item)
+                raise Empty
             self._queue_cycle.rotate(queue)
             may_be_backlog = self._may_be_backlog()
             # Before anything else can fail: it is on no queue any more.
@@ -217,6 +220,16 @@ class _CheckedChannel:
 
     def _is_later(self: Any, name: str) -> bool:
         return name != FINALIZE_QUEUE and FINALIZE_QUEUE in self.active_queues and isinstance(self.qos, ThreadSafeQoS)
+
+    def _put_back(self: Any, connection: Any, key: bytes | str, item: bytes | str) -> None:
+        """As the next of its queue: visits took the last thread for later work after this was asked for. Should the
+        connection be lost in between, the sweeper rings for it again."""
+        try:
+            connection.send_command("RPUSH", key, item)
+            connection.read_response()
+        except self.connection_errors:
+            connection.disconnect()
+            raise
 
     def _may_be_backlog(self: Any) -> bool:
         """Whether to ask for more than the item just popped: it came at once, and asking was not in vain lately."""

@@ -60,4 +60,11 @@ BUGS = (
         "            log.warning",
         ("tests/unit/finalize/test_behind.py",),
     ),
+    Bug(
+        "a later step that was asked for before visits took the last thread is taken all the same",
+        "brainq/broker/celery57/transport.py",
+        "            if is_later and not LATER_THREADS.free:\n",
+        "            if False:\n",
+        ("tests/integration/broker/test_later_threads.py",),
+    ),
 )
