@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from brainq.errors import BrainqError, Unreachable
-from brainq.state.connection import DISK_REMEDY, disk_is_full
+from brainq.state.connection import write_refusal
 from brainq.wiring import Wiring, services
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def public_error(failure: Exception, *, request_key: str = "", client_message_id
 
 
 def _unreachable_message(failure: Exception) -> str:
-    if disk_is_full(failure):
-        return f"Redis cannot write to its disk, so it takes no writes; {DISK_REMEDY}"
+    if (refusal := write_refusal(failure)) is not None:
+        return f"Redis {refusal.reason}; {refusal.remedy}"
     where, remedy = _service_and_remedy(failure)
     return f"{where} does not answer ({_failure_reason(failure)}); {remedy}"
 

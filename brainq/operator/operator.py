@@ -26,7 +26,7 @@ from brainq.errors import CallNotFound, InvalidInput, SetupError, Unreachable
 from brainq.finalize.rerun import Retried
 from brainq.operator.facts import TurnFacts, collect_facts
 from brainq.settings.deployment import Settings, settings_here
-from brainq.state.connection import disk_is_full
+from brainq.state.connection import write_refusal
 from brainq.store.store import Store
 
 # Whether Redis answers; and where opening a database would make an empty one.
@@ -48,7 +48,7 @@ def require_redis(client: Client) -> None:
     try:
         client.ping()
     except Unreachable as away:
-        if away.__cause__ is not None and disk_is_full(away.__cause__):
+        if away.__cause__ is not None and write_refusal(away.__cause__) is not None:
             raise SetupError(str(away)) from away
         raise SetupError(f"{away}; start it, or correct BRAINQ_REDIS_URL; `brainq doctor` says more") from away
 

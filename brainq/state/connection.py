@@ -11,6 +11,7 @@ from typing import Any, cast
 import hiredis
 import redis
 from redis.backoff import NoBackoff
+from redis.exceptions import OutOfMemoryError
 from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
@@ -217,9 +218,26 @@ def is_redis_unavailable(failure: BaseException) -> bool:
     return isinstance(failure, redis.RedisError) and not isinstance(failure, redis.DataError)
 
 
-DISK_REMEDY = "make room on the disk that holds its files (`CONFIG GET dir`); it then takes writes again by itself"
+@dataclass(frozen=True, slots=True)
+class WriteRefusal:
+    """Why a Redis that answers takes no writes, as in "Redis ...", and what ends that."""
+
+    reason: str
+    remedy: str
 
 
-def disk_is_full(failure: BaseException) -> bool:
-    """Whether Redis answers and refuses writes because it cannot keep them on its disk, which is full or broken."""
-    return str(failure).startswith("MISCONF")
+DISK_FULL = WriteRefusal(
+    "cannot write to its disk, so it takes no writes",
+    "make room on the disk that holds its files (`CONFIG GET dir`); it then takes writes again by itself",
+)
+MEMORY_FULL = WriteRefusal(
+    "is full, so it takes no writes",
+    "raise its limit (`CONFIG SET maxmemory`, and in its file); it then takes writes again by itself",
+)
+
+
+def write_refusal(failure: BaseException) -> WriteRefusal | None:
+    """None for a failure of another kind."""
+    if str(failure).startswith("MISCONF"):
+        return DISK_FULL
+    return MEMORY_FULL if isinstance(failure, OutOfMemoryError) else None

@@ -24,7 +24,7 @@ from brainq.models.resolve import describe_provider, resolve_model
 from brainq.observe.logs import without_password
 from brainq.settings.deployment import Settings
 from brainq.settings.redis_url import SENTINEL_URL_FORM
-from brainq.state.connection import DISK_REMEDY, disk_is_full, make_client
+from brainq.state.connection import make_client, write_refusal
 from brainq.store.engine import make_engine, require_fts5
 from brainq.store.migrations import revision, why_not_upgradable
 
@@ -133,8 +133,8 @@ def check_redis(url: str, *, name: str = "redis", variable: str = "BRAINQ_REDIS_
     except Exception as error:
         if type(error).__name__ in ("AuthenticationError", "AuthenticationWrongNumberOfArgsError"):
             return fail(name, f"{shown} refuses the login", f"put user and password into {variable}")
-        if disk_is_full(error):
-            return fail(name, f"{shown} cannot write to its disk, so it takes no writes ({error})", DISK_REMEDY)
+        if (refusal := write_refusal(error)) is not None:
+            return fail(name, f"{shown} {refusal.reason} ({error})", refusal.remedy)
         return fail(name, f"{shown} does not answer ({type(error).__name__}: {error})", start)
     finally:
         client.close()

@@ -21,7 +21,7 @@ from brainq.finalize.steps import FIRST_STEP
 from brainq.leases import LeaseRenewer, process_name
 from brainq.observe.logs import without_password
 from brainq.settings.deployment import Settings
-from brainq.state.connection import DISK_REMEDY, UNAVAILABLE_ERRORS, disk_is_full
+from brainq.state.connection import UNAVAILABLE_ERRORS, write_refusal
 from brainq.store.store import Store
 from brainq.wiring.people import PeopleServices, make_people
 from brainq.wiring.services import DecisionReader, Services, TurnBrains
@@ -187,10 +187,8 @@ class Wiring:
             self.state.redis.ping()
         except UNAVAILABLE_ERRORS as error:
             where = without_password(self.redis_url)
-            if disk_is_full(error):
-                raise Unreachable(
-                    f"Redis at {where} cannot write to its disk, so it takes no writes; {DISK_REMEDY}"
-                ) from error
+            if (refusal := write_refusal(error)) is not None:
+                raise Unreachable(f"Redis at {where} {refusal.reason}; {refusal.remedy}") from error
             raise Unreachable(f"Redis at {where} does not answer ({type(error).__name__})") from error
         if sql:
             self.store.ping()

@@ -13,7 +13,7 @@ from brainq.broker.app import make_app
 from brainq.broker.envelope import envelope
 from brainq.cli.output import counted
 from brainq.settings.deployment import Settings
-from brainq.state.connection import make_client
+from brainq.state.connection import MEMORY_FULL, make_client
 from brainq.state.index import overdue_s
 from brainq.state.keys import Keys
 from brainq.state.presence import unwatched
@@ -26,7 +26,7 @@ SKEW_WARN_S = 1.0
 
 
 def check_redis(url: str) -> Generator[Check, None, bool]:
-    """Yields checks; returns whether Redis answered."""
+    """Yields checks; returns whether Redis answers and takes writes, which the checks behind these need."""
     answer = check_answer(url)
     yield answer
     if answer.level != "ok":
@@ -40,6 +40,10 @@ def check_redis(url: str) -> Generator[Check, None, bool]:
         yield _eviction(info)
         yield _appendonly(info)
         yield _clock(skew_s)
+        if (limit := int(info.get("maxmemory", 0))) and int(info["used_memory"]) >= limit:
+            used = f"{info['used_memory_human']} of {info['maxmemory_human']} used"
+            yield fail("redis limit", f"{used}: it {MEMORY_FULL.reason}", MEMORY_FULL.remedy)
+            return False
     finally:
         client.close()
     return True

@@ -272,18 +272,20 @@ def gateway_program(
 
 
 def start_all(fleet: LocalFleet, others: Sequence[Program], stop: StopSignals) -> bool:
-    """Launch every worker and wait until all are ready, the others too; False if a stop was asked for before that.
+    """Launch every worker and wait until each has been ready, the others too; False if a stop was requested before.
 
-    Raises SetupError with the end of its log when one does not start.
+    A worker that dies once it was ready has started: a turn's work may have killed it while others still start. Raises
+    SetupError with the end of its log when one does not start.
     """
     for worker in fleet.workers:
         worker.launch()
+    starting = [*others, *fleet.workers]
     end = time.monotonic() + START_S
     while not stop.stop_requested:
-        unready = [each for each in (*others, *fleet.workers) if not each.is_ready]
-        if not unready:
+        starting = [each for each in starting if not each.is_ready]
+        if not starting:
             return True
-        for each in unready:
+        for each in starting:
             if not each.is_running or time.monotonic() > end:
                 what = f"{each.name} worker" if isinstance(each, LocalWorker) else each.name
                 raise SetupError(f"the {what} did not start; {each.log_path} ends:\n{each.log_tail()}")

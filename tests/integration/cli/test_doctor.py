@@ -73,6 +73,21 @@ def test_a_redis_whose_disk_takes_nothing_is_told_with_its_cause(
         assert "start it" not in told
 
 
+def test_a_redis_that_is_full_is_told_with_its_remedy(brainq: Brainq, redis_server: RedisServer) -> None:
+    brainq("db", "upgrade")
+    redis_server.command("CONFIG", "SET", "maxmemory", "100")
+    try:
+        code, found = levels(brainq)
+        submit = brainq("submit", "s1", "Hello.")
+    finally:
+        redis_server.command("CONFIG", "SET", "maxmemory", "0")
+    assert (code, found["redis limit"][0]) == (1, "FAIL")
+    for text in (found["redis limit"][1], submit.err):
+        assert "is full, so it takes no writes" in text
+        assert "CONFIG SET maxmemory" in text
+        assert "start it" not in text
+
+
 def test_quarantined_items_and_long_queues_are_seen(brainq: Brainq, redis_server: RedisServer) -> None:
     redis_server.command("LPUSH", "bq:brainq.poison", "{}")
     redis_server.command("LPUSH", "bq:brainq.turns", *(["x"] * 990))

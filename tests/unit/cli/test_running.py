@@ -8,11 +8,13 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from brainq.cli import exit_codes
-from brainq.cli.dev.supervisor import StopSignals, Supervisor, describe_exit, restart_wait_s
+from brainq.cli.dev.supervisor import StopSignals, Supervisor, describe_exit, restart_wait_s, start_all
 from brainq.cli.exit_codes import ExitCode
 from brainq.devserver.locks import exclusive_pools
 from brainq.devserver.redis_server import known_redis
@@ -66,6 +68,42 @@ def test_what_dies_is_started_again_and_both_are_said() -> None:
     supervisor.check_all()
     supervisor.check_all()
     assert said[1:] == ["serial is back"]
+
+
+class Starting:
+    """A worker of which each look finds what comes next in `looks`: `starts`, `ready` or `dead`; the last one stays."""
+
+    log_path = "serial.log"
+
+    def __init__(self, name: str, *looks: str) -> None:
+        self.name, self._looks, self._now = name, iter(looks), ""
+
+    def launch(self) -> None: ...
+
+    def log_tail(self) -> str:
+        return "no such brain"
+
+    @property
+    def is_ready(self) -> bool:
+        self._now = next(self._looks, self._now)
+        return self._now == "ready"
+
+    @property
+    def is_running(self) -> bool:
+        return self._now != "dead"
+
+
+def start(*workers: Starting) -> bool:
+    return start_all(cast(Any, SimpleNamespace(workers=workers)), [], StopSignals())
+
+
+def test_a_worker_that_a_turn_kills_while_others_start_has_started() -> None:
+    assert start(Starting("serial", "ready", "dead"), Starting("finalizer", "starts", "starts", "ready"))
+
+
+def test_a_worker_that_ends_before_it_is_ready_did_not_start() -> None:
+    with pytest.raises(SetupError, match=r"serial did not start; serial\.log ends:\nno such brain"):
+        start(Starting("parallel", "ready"), Starting("serial", "starts", "dead"))
 
 
 def test_what_keeps_dying_is_started_after_growing_waits_and_never_given_up() -> None:
