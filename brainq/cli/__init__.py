@@ -1,1 +1,1 @@
-"""The `brainq` command: `brainq.cli.main:main`. `pages.events.EventPrinter` prints events to any rich Console."""
+"""The `brainq` command: `brainq.cli.main:main`. `cli.pages.events.EventPrinter` prints events to any rich Console."""

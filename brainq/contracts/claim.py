@@ -190,7 +190,7 @@ class FinalStepClaim:
     claim.
 
     base      the chain's own step, where this one goes ahead of it; "": this one is it
-    past      what went ahead of it so far, as `finalize.order.Past` writes it
+    past      what went ahead of it so far, as `finalize.step_order.StepHistory` writes it
     failing   why the chain's own step waits: `memory: ValueError`; "" where none was given"""
 
     session_id: str

@@ -28,7 +28,7 @@ from brainq.ports.sql import FinalizerRecords, JudgementRows
 
 @dataclass(eq=False)
 class RerunChain:
-    """Fits `ports.finals.Finals`. The chain in Redis neither waits for this step nor is moved by it.
+    """Fits `ports.redis_turns.FinalChain`. The chain in Redis neither waits for this step nor is moved by it.
 
     What SQL or a caller has stays as it is: a text is no longer changed, a result not sent again.
     """

@@ -87,7 +87,10 @@ class ChildTurns(Protocol):
 
 
 class AnswerContext(Protocol):
-    """What the turn itself does not hold: its system prompt, the conversation before it. See `wiring.before.Before`."""
+    """What the turn itself does not hold: its system prompt, the conversation before it.
+
+    See `wiring.finalizer.AnswerContext`.
+    """
 
     def system_prompt(self, turn: EndedTurn) -> str: ...
     def history(self, turn: EndedTurn) -> tuple[Message, ...]: ...
@@ -97,7 +100,7 @@ class AnswerContext(Protocol):
 
 
 class TaskEvents(Protocol):
-    """Tells of what was done without a doorbell of its own. Fitted by `tasks.events.TaskEvents`.
+    """Tells of what was done without a doorbell of its own. Fitted by `tasks.task_events.TaskEvents`.
 
     turn         the sweeper ended a turn
     call         the sweeper gave an attempt of a call up, or found it lost; `rung_again_ms` as `Calls` tells it

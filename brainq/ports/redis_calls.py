@@ -96,7 +96,7 @@ class Calls(Protocol):
 
 
 class Lanes(Protocol):
-    """Lanes: lines of calls, one holder each. Fitted by `state.lanes.RedisLanes`.
+    """Lanes: lines of calls, one holder each. Fitted by `state.calls.RedisLanes`.
 
     beat    keeps those of a function that was abandoned
     lapsed  those whose lease lapsed, and the mark to `check` them with
@@ -141,7 +141,7 @@ class Outside(Protocol):
 
 
 class ServerTasks(Protocol):
-    """Each is watched by one process at a time, which beats for it. Fitted by `state.server_tasks.RedisServerTasks`.
+    """Each is watched by one process at a time, which beats for it. Fitted by `state.outside.RedisServerTasks`.
 
     put      before the call parks, so that no kill leaves a parked call for whose task nobody asks
     beat     `OK`; `BEGINS` while the call has not parked yet; `OVER` when it waits no more
@@ -164,7 +164,7 @@ class ServerTasks(Protocol):
 
 
 class Approvals(Protocol):
-    """Redis is the truth of approvals while their turn lives. Fitted by `state.approvals.RedisApprovals`.
+    """Redis is the truth of approvals while their turn lives. Fitted by `state.people.RedisApprovals`.
 
     decide   (word, detail): `APPROVED`, `DENIED`, `EXPIRED`; `DECIDED` with its state; `STALE`: the arguments
              are other ones; `ENDED` with the turn's state; `GONE`
@@ -188,7 +188,7 @@ class Approvals(Protocol):
 
 
 class Holds(Protocol):
-    """What keeps calls that change something from starting. Fitted by `state.holds.RedisHolds`.
+    """What keeps calls that change something from starting. Fitted by `state.people.RedisHolds`.
 
     place_all   in place of a word what kept that one from being placed
     """
@@ -206,7 +206,7 @@ class Holds(Protocol):
 
 
 class Mailbox(Protocol):
-    """Fitted by `state.mailbox.RedisMailbox`, which says what each word means."""
+    """Fitted by `state.people.RedisMailbox`, which says what each word means."""
 
     def put(self, session_id: str, turn_id: str, item: TurnInput) -> tuple[PutResult, str, str]: ...
     def receipt(self, session_id: str, turn_id: str, client_message_id: str) -> str | None: ...
@@ -216,7 +216,7 @@ class Mailbox(Protocol):
 
 
 class StopSignals(Protocol):
-    """Tells at once that a turn is to stop. Fitted by `state.stops.RedisStops`.
+    """Tells at once that a turn is to stop. Fitted by `state.stops.RedisStopSignals`.
 
     watch   `callback` gets the reason, at most once a message
     """

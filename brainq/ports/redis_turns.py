@@ -166,26 +166,11 @@ class Budgets(Protocol):
     def snapshot(self, session_id: str, turn_id: str) -> BudgetSnapshot: ...
 
 
-# What a turn has gathered so far, in Redis.
-
-
-class Runtime(Protocol):
-    """Reads of a turn's state, and its write gate. Fitted by `state.runtime.RedisRuntime`. Reads raise TurnNotFound."""
-
-    def fields(self, session_id: str, turn_id: str) -> dict[str, str]: ...
-    def usage(self, session_id: str, turn_id: str) -> TokenUsage: ...
-    def sources(self, session_id: str, turn_id: str) -> list[dict[str, str]]: ...
-    def blocked(self, session_id: str, turn_id: str) -> frozenset[str]: ...
-    def results(self, session_id: str, turn_id: str) -> dict[str, str]: ...
-    def newest_text(self, session_id: str, turn_id: str) -> str: ...
-    def shut_gate(self, session_id: str, turn_id: str, by: str) -> bool: ...
-
-
 # Sessions in Redis.
 
 
 class Sessions(Protocol):
-    """Which turn of a session is live ("" for none), and which wait. Fitted by `state.sessions.RedisSessions`.
+    """Which turn of a session is live ("" for none), and which wait. Fitted by `state.people.RedisSessions`.
 
     waiting_counts   how many turns of the session wait, and how many sessions of its tenant wait for room
     """
@@ -199,7 +184,7 @@ class Sessions(Protocol):
 
 
 class FinalChain(Protocol):
-    """The chain of an ended turn; every move is fenced. Fitted by `state.finals.RedisFinals`."""
+    """The chain of an ended turn; every move is fenced. Fitted by `state.finals.RedisFinalChain`."""
 
     def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> FinalStepClaim | NoFinalStepClaim: ...
     def claim_and_look(
@@ -251,7 +236,7 @@ class Presence(Protocol):
 
 
 class SweepIndex(Protocol):
-    """When each turn is looked at, and what a look finds. Fitted by `state.index.RedisIndex`.
+    """When each turn is looked at, and what a look finds. Fitted by `state.index.RedisSweepIndex`.
 
     look         and say when each is looked at next; what cannot be looked at is due again when its hold is over
     drop         a turn that Redis does not know is looked at no more
@@ -272,7 +257,7 @@ class SweepIndex(Protocol):
 
 
 class Capacity(Protocol):
-    """How many turns may be live at once. Fitted by `state.room.RedisRoom`.
+    """How many turns may be live at once. Fitted by `state.fleet.RedisCapacity`.
 
     keep   say how many, and how many of one tenant; put right what is not, and let in who waits. `own` are the shares
            of tenants that have one of their own, `caps` how many of a brain, where it has a cap: it lasts until nobody

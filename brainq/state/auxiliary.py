@@ -18,7 +18,7 @@ from brainq.state.typed_scripts import AuxBeginSpent, Scripts
 
 
 class RedisAuxiliary:
-    """The operations beside a turn's steps, each one script. Fits `ports.auxiliary.Auxiliary`."""
+    """The operations beside a turn's steps, each one script. Fits `ports.redis_turns.Auxiliary`."""
 
     def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox) -> None:
         self._run = scripts

@@ -1,4 +1,4 @@
-"""Budgets in Redis. Fits `ports.budgets.Budgets`."""
+"""Budgets in Redis. Fits `ports.redis_turns.Budgets`."""
 
 from __future__ import annotations
 

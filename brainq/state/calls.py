@@ -28,7 +28,7 @@ from brainq.state.typed_scripts import (
     Scripts,
 )
 
-# Calls in Redis: claim, start, beat, settle, rescue. Fits `ports.calls.Calls`.
+# Calls in Redis: claim, start, beat, settle, rescue. Fits `ports.redis_calls.Calls`.
 
 
 class RedisCalls:
@@ -339,7 +339,7 @@ def _rows_json(rows: Sequence[Mapping[str, str]]) -> str:
 
 
 class RedisLanes:
-    """The lane operations over one Redis, each one script. Fits `ports.lanes.Lanes`."""
+    """The lane operations over one Redis, each one script. Fits `ports.redis_calls.Lanes`."""
 
     def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox, *, lease_s: float) -> None:
         self._run = scripts

@@ -35,7 +35,7 @@ MISSING_BRAIN_WAIT_S = 300.0  # a deployment that brings a brain is rolled out i
 
 
 class RedisFinalChain:
-    """The finalizer operations over one Redis, each one script. Fits `ports.finals.Finals`."""
+    """The finalizer operations over one Redis, each one script. Fits `ports.redis_turns.FinalChain`."""
 
     def __init__(
         self,

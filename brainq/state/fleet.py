@@ -220,7 +220,7 @@ CAP_KEPT_MS = 60_000  # after its last report: sweepers of two deployments repor
 
 
 class RedisCapacity:
-    """Fits `ports.room.Room`."""
+    """Fits `ports.redis_turns.Capacity`."""
 
     def __init__(self, scripts: Scripts, outbox: Outbox, cap_lifetime_ms: int = CAP_KEPT_MS) -> None:
         self._run = scripts

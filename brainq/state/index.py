@@ -19,7 +19,7 @@ _RUN_ID = re.compile(r"run_id:(\w+)")
 
 
 class RedisSweepIndex:
-    """The sweeper's view of all turns. Fits `ports.index.Index`."""
+    """The sweeper's view of all turns. Fits `ports.redis_turns.SweepIndex`."""
 
     def __init__(
         self,

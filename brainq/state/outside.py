@@ -112,7 +112,7 @@ class RedisOutside:
         return self._keys.outside(hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()[:32])
 
 
-# Tasks of servers that parked calls wait for. Fits `ports.server_tasks.ServerTasks`.
+# Tasks of servers that parked calls wait for. Fits `ports.redis_calls.ServerTasks`.
 
 TASK_KEPT_AFTER_S = 86_400.0  # once the longest wait is over; for rows that no process of their brain is left to drop
 

@@ -23,7 +23,7 @@ _OF_RULE = ("set_requests", "set_tokens", "requests", "tokens", "learned_until",
 
 
 class RedisRates:
-    """Fits `ports.rates.RateLimits`.
+    """Fits `ports.redis_turns.RateLimits`.
 
     A process asks Redis only about models that are limited: by what is set, or by what some process has learned of
     their service, which all hear (`heard`, `catch_up`).

@@ -1,7 +1,7 @@
-"""Loads `lua/`: binds header names to KEYS and ARGV, pastes includes, checks replies. Headers: `headers.py`.
+"""Loads `lua/`: binds header names to KEYS and ARGV, pastes includes, checks replies. Headers: `script_headers.py`.
 
-What calls a script is `typed_scripts.Scripts`, generated from the headers: one method a script, with its arguments and
-replies typed. `python -m ops.typed_scripts` writes it anew.
+`state.typed_scripts.Scripts` calls them, and is generated from the headers: one method a script, with its arguments
+and replies typed. `python -m ops.typed_scripts` writes it anew.
 """
 
 from __future__ import annotations

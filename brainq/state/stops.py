@@ -35,7 +35,7 @@ Callback = Callable[[str], None]
 
 
 class RedisStopSignals:
-    """One listening thread a process, started by the first `watch`. Fits `ports.stops.Stops`.
+    """One listening thread a process, started by the first `watch`. Fits `ports.redis_calls.StopSignals`.
 
     url       of the Redis that holds the turns
     channel   what cancels are published on: `SESSION TURN`

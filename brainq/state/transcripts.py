@@ -169,7 +169,7 @@ def _has_all(page: tuple[ToolTraceEntry, ...], messages: tuple[Message, ...]) ->
     )
 
 
-# What a turn has gathered so far, read from Redis. Fits `ports.runtime.Runtime`.
+# What a turn has gathered so far, read from Redis.
 
 
 class RedisRuntime:

@@ -49,7 +49,7 @@ _OUTCOME: TypeAdapter[Any] = TypeAdapter(ToolOutcome)
 
 
 class RedisTurns(TurnSteps):
-    """The turn operations over one Redis, each one script. Fits `ports.turns.Turns`."""
+    """The turn operations over one Redis, each one script. Fits `ports.redis_turns.Turns`."""
 
     def __init__(
         self,

@@ -60,7 +60,7 @@ def redact_result(result: TurnResult) -> TurnResult:
     )
 
 
-# What the finalizer writes, each in one transaction with its step's own row. Fits `ports.records.Records`.
+# What the finalizer writes, each in one transaction with its step's own row. Fits `ports.sql.FinalizerRecords`.
 
 _NOTHING = TurnDetails()
 

@@ -30,7 +30,7 @@ SETUP_EXIT = 6  # as the command line's Exit.SETUP: another attempt would find t
 
 
 class WorkerHealth:
-    """One a worker. Fits `broker.consumer.Fitness`.
+    """One a worker. Fits `broker.celery57.consumer.HealthGate`.
 
     prepare   opens what the worker needs. Raises Unreachable while that is away, SetupError when it is wrong
     look      raises when something of it is away

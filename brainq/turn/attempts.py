@@ -52,7 +52,7 @@ def turn_allowance(view: TurnView, limits: Limits, price: Price) -> Allowance:
 
 @dataclass(frozen=True, slots=True)
 class AttemptAccount:
-    """One attempt's. Fits `contracts.usage.Account`.
+    """One attempt's. Fits `contracts.model.RequestAccount`.
 
     unsent   what it is charged as should its worker die before anybody knows whether its request was sent
     """

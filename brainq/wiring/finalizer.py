@@ -73,7 +73,7 @@ HISTORY_TURNS = 10
 
 @dataclass(eq=False)
 class AnswerContext:
-    """Fits `ports.before.Before`."""
+    """Fits `ports.people.AnswerContext`."""
 
     brains: Brains
     turns: Turns

@@ -39,7 +39,7 @@ class _InvalidMessage(Exception):
 
 
 class HealthGate(Protocol):
-    """Whether this worker can work; see `tasks.fitness.Fitness`."""
+    """Whether this worker can work; see `tasks.worker_health.WorkerHealth`."""
 
     def wait_fit(self, give_up: Callable[[], object]) -> None: ...
     def follow(self, tell: Callable[[bool], None]) -> None: ...

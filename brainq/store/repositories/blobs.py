@@ -1,4 +1,4 @@
-"""Blobs: bytes under their hash, and the turns that have them. Fits `ports.blobs.Blobs`."""
+"""Blobs: bytes under their hash, and the turns that have them. Fits `ports.sql.Blobs`."""
 
 from __future__ import annotations
 

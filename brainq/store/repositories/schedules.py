@@ -55,7 +55,7 @@ _SET = ("timing", "zone", "session_id", "request_json", "on_running", "missed", 
 
 
 class Schedules:
-    """The `schedules` table. Fits `ports.schedule_rows.ScheduleRows`."""
+    """The `schedules` table. Fits `ports.sql.ScheduleRows`."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
