@@ -12,7 +12,7 @@ from brainq.contracts.fleet import Fleet, FleetActivity, FleetMinute, FleetQueue
 from brainq.contracts.rows import RecentTurn
 from brainq.contracts.status import Ending
 from brainq.state.fleet import FleetFacts, rung_at_s
-from brainq.store.repositories.finalizer_steps import count_given_up
+from brainq.store.repositories.turn_records import count_given_up
 from brainq.wiring import Wiring
 
 MAX_OPEN_TURNS = 2_000  # whose states are asked for: some 20 ms

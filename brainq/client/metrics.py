@@ -18,7 +18,7 @@ from brainq.observe.logs import logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import Cell, Reading, Series, collect_series
 from brainq.observe.metrics.recording import model_name
-from brainq.store.repositories.finalizer_steps import GivenUpCounts, count_given_up
+from brainq.store.repositories.turn_records import GivenUpCounts, count_given_up
 from brainq.wiring import Wiring
 from brainq.wiring.services import is_unavailable
 

@@ -21,8 +21,7 @@ from brainq.contracts.claim import FinalStepClaim, NoClaim
 from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.contracts.turn import LATE_FAILURE_WARNINGS, TurnResult
 from brainq.finalize.recall import EndedTurnCache
-from brainq.finalize.result import early_result_warning, make_result
-from brainq.finalize.result_first import RESULT_WAITS_S, BackgroundCallbacks, ResultFirst
+from brainq.finalize.result import RESULT_WAITS_S, BackgroundCallbacks, ResultFirst, early_result_warning, make_result
 from brainq.finalize.step_order import FinalizerRuntime, StepHistory
 from brainq.finalize.steps import (
     MAX_LOST_WORKERS,
@@ -44,7 +43,6 @@ from brainq.ports.sql import FinalizerRecords
 from brainq.processes.bounded_call import ThreadCall, call_within
 
 log = logger("brainq.finalize")
-
 FIRST_RETRY_S = 0.5
 LONGEST_RETRY_S = 60.0
 LIMIT_S = 60.0  # of a step that runs code of the brain's; a step may say otherwise by `limit_s`

@@ -21,8 +21,6 @@ from brainq.ports.people import AnswerContext
 from brainq.ports.redis_turns import FinalChain
 from brainq.ports.sql import TurnRows
 
-# From an ended turn to what extractors, learners and judges are given. Pure.
-
 
 def recorded_turn(
     turn: EndedTurn, messages: Sequence[Message], context_pack_json: str | None, step_key: str
@@ -48,8 +46,6 @@ def recorded_turn(
         traceparent=turn.request.traceparent,
     )
 
-
-# An ended turn put together from what SQL keeps, after Redis has let it go. Pure.
 
 OPENING_STEP = 0  # calls made before the first step are brainq's, no tool use of the model's
 
@@ -106,8 +102,6 @@ def _source_rows(result: TurnResult) -> Iterator[Mapping[str, str]]:
         yield {"kind": "rendered", "source": path}
 
 
-# Ended turns, read once a process instead of once a step.
-
 CACHED_TURNS = 2048  # a few kB each; a chain's steps come far apart when many turns end at once
 
 
@@ -142,9 +136,6 @@ class EndedTurnCache:
             while len(self._turns) > CACHED_TURNS:
                 self._turns.popitem(last=False)
         return turn
-
-
-# Recall: an ended turn from wherever it still is.
 
 
 @dataclass(eq=False)

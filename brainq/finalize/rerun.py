@@ -23,7 +23,7 @@ from brainq.ports.people import ChildTurns
 from brainq.ports.redis_turns import FinalChain
 from brainq.ports.sql import FinalizerRecords, JudgementRows
 
-# The chain as a step sees it that runs again on its own, mostly after the result went out.
+log = logger("brainq.finalize")
 
 
 @dataclass(eq=False)
@@ -108,14 +108,8 @@ class RerunChain:
         return "LOST"
 
 
-# StepRetrier: runs steps and judgements again that were given up, whether Redis still has their turn or not.
-
-log = logger("brainq.finalize")
-
 RERUN_OWNER = "retry"
-
 JUDGE_PREFIX = "judge:"
-
 JUDGES_STEP = "judges"
 
 

@@ -10,8 +10,6 @@ from brainq.brain.brain import Brain
 from brainq.finalize.steps import FinalStep
 from brainq.memory.services import MemoryServices
 
-# Which steps a brain's chain has, what follows what, and which may go ahead of one that fails. Pure.
-
 RESULT = "result"  # what comes behind it needs it
 
 
@@ -106,9 +104,6 @@ class StepOrder:
     def _needs(self, name: str) -> Sequence[str]:
         needs: Sequence[str] = getattr(self._steps[name], "needs", ())
         return (*needs, RESULT) if name in self.steps_after(RESULT) else needs
-
-
-# What a brain's ended turns are seen off with.
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,14 +29,10 @@ from brainq.ports.redis_turns import FinalChain
 from brainq.ports.sql import FinalizerRecords
 from brainq.processes.bounded_call import call_within
 
-# Steps that may be what kills their workers: each runs in a process where nothing else runs.
-
 # A process that dies takes all its steps with it, and none of them shows which one did it. A step that lost so many
 # runs by itself: then its death is surely its own, and the others' steps end. As for turns (`state/turns.py`).
 MAX_LOST_WORKERS = 2
-
 RunInQuarantine = Callable[[FinalStepClaim, "float | None"], None]
-
 """Runs a claimed step in a process of its own, within so many seconds. Raises QuarantinedStepError."""
 
 
@@ -54,9 +50,6 @@ class QuarantinedStepError(Exception):
 
 def error_type_name(failure: Exception) -> str:
     return failure.error_type if isinstance(failure, QuarantinedStepError) else type(failure).__name__
-
-
-# A step of the finalizer, and what it is given.
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +125,6 @@ class FinalStep(Protocol):
     def run(self, context: StepContext) -> None: ...
 
 
-# Citations under the answer: at most eight local and eight of the web.
-
-
 class AppendCitations:
     """Appends the list of sources, where the turn or the brain asks for it. Safe to repeat."""
 
@@ -158,11 +148,8 @@ class AppendCitations:
 
 
 FIRST_STEP = AppendCitations.name
-
 """Of every brain's chain: a turn that is over before anybody has looked at its brain begins it, too."""
 
-
-# The usage callback.
 
 NO_USAGE = TokenUsage()
 
@@ -195,8 +182,6 @@ class CallUsage:
 def _model_name(model: Any) -> str:
     return model if isinstance(model, str) else str(model.name)
 
-
-# The assistant's message and the turn's result, into SQL.
 
 REVIEW_PLACEHOLDER = (
     "[A review of this conversation was asked for.]"  # what stays of the question: only its outcome is kept
@@ -250,9 +235,6 @@ def log_entries(request: TurnRequest, text: str, *, begun: bool) -> tuple[str, s
             return "", ""
 
 
-# The result going out: the turn's one final event.
-
-
 class SendResult:
     """Publishes the TurnResult, and gives it to the call that started the turn, if one did. A result the sweeper sent
     before stays as it went out."""
@@ -275,10 +257,7 @@ class SendResult:
         context.parents.deliver(turn.request, sent or result)
 
 
-# The decision record.
-
 DECISION_LIMIT_S = 60.0
-
 RETRIEVAL_TOOLS = frozenset({"local_search", "get_context_pack"})
 
 
@@ -334,9 +313,6 @@ def decision_record(turn: EndedTurn) -> RuntimeDecisionRecord:
         prompt_version=turn.request.prompt_version,
         prompt_tags=turn.request.prompt_tags,
     )
-
-
-# The end of the turn, for callbacks and middleware.
 
 
 class CallTurnEnd:

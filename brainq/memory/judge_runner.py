@@ -27,6 +27,7 @@ from brainq.observe.turn_spans import judge_span
 from brainq.ports.sql import JudgementRows
 from brainq.processes.bounded_call import call_within
 
+log = logger("brainq.finalize")
 MOST_RESULT_CHARS = 2_000  # of one tool result
 MOST_MESSAGE_CHARS = 8_000  # of any other message, of the question, and of the answer
 MOST_TRANSCRIPT_CHARS = 40_000
@@ -122,10 +123,8 @@ class JudgeRuntime:
     price: Price = unknown_price
 
 
-log = logger("brainq.finalize")
 JUDGE_LIMIT_S = 60.0  # one judge, one turn; a model is given less, so that its fallback still has time
 MOST_ERROR_CHARS = 2_000
-
 NO_CONTENT = (
     "the turn's content is gone: Redis has let it go and SQL keeps none of it (redact_logs); judge sooner, or keep "
     "turns longer in Redis (BRAINQ_KEEP_TURN_S)"

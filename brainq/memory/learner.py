@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 from brainq.contracts.memory import Observation, ObservationKind, RecordedTurn
 from brainq.contracts.status import Ending, StopReason
-from brainq.memory.rules import looks_secret
-from brainq.memory.words import cut, is_stop_word, sentences
+from brainq.memory.words import cut, is_stop_word, looks_secret, sentences
 
 # The key terms of a text by RAKE: rapid automatic keyword extraction. Pure.
 #
@@ -27,7 +26,6 @@ _REQUEST_LIST = """
     get look write list say think use using used also still already really much many lot way thing things something
     anything everyone today tomorrow yesterday new good best better yes okay ok sorry
 """
-
 _REQUEST_WORDS = frozenset(_REQUEST_LIST.split())
 
 
@@ -79,7 +77,6 @@ _UNKNOWN = re.compile(
     r"\b(?:found|available|about|on|for)\b",
     re.IGNORECASE,
 )
-
 _OPENING_SENTENCES = 2
 
 

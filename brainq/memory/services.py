@@ -10,9 +10,8 @@ from brainq.brain.brain import Brain
 from brainq.contracts.brain import Memory
 from brainq.contracts.memory import AutonomousResearchLearner, MemoryExtractor
 from brainq.contracts.model import Price, unknown_price
+from brainq.memory.extractors import ModelMemoryExtractor, RuleMemoryExtractor
 from brainq.memory.learner import RuleResearchLearner
-from brainq.memory.model import ModelMemoryExtractor
-from brainq.memory.rules import RuleMemoryExtractor
 from brainq.models.auxiliary import AuxiliaryModel
 
 

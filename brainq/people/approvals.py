@@ -22,14 +22,12 @@ from brainq.ports.people import CallEditor
 from brainq.ports.redis_calls import Approvals
 from brainq.ports.sql import ApprovalRows, TurnRows
 
-# An approval's state, of what SQL and Redis have; and why it cannot be decided.
+log = logger("brainq.people")
 
 # SQL has an approval before its step is committed to Redis. For as long as this, one that Redis does not know may
 # still come; only what is shown depends on it.
 COMMIT_TIME = timedelta(seconds=5)
-
 _REFUSED_STATES: dict[DecideResult, ApprovalState] = {"EXPIRED": "expired", "ENDED": "void"}
-
 _STATE_REASONS: dict[ApprovalState, str] = {
     "pending": "its step is just being committed; decide again in a few seconds",
     "void": "its turn ended before anybody decided; submit another turn",
@@ -78,10 +76,6 @@ def _decided_before(now: Approval, decision: str) -> str:
     other = ", with other arguments" if now.state == decision else ""
     return f"it was {now.state}{by} before{other}; a decision is final"
 
-
-# ApprovalDesk: lists the calls that people are asked about, and decides them, each once.
-
-log = logger("brainq.people")
 
 LIST_PAGE = 100
 
@@ -277,8 +271,6 @@ class ApprovalDesk:
 def _ref(approval: Approval) -> CallRef:
     return CallRef(approval.session_id, approval.turn_id, approval.call_id)
 
-
-# ApprovalHealer: what people decided, and Redis has forgotten, is decided again.
 
 HEAL_PAGE = 500
 

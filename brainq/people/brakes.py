@@ -17,7 +17,6 @@ from brainq.ports.redis_calls import Holds
 from brainq.ports.redis_turns import Turns
 
 log = logger("brainq.people")
-
 PAGE = 500
 
 

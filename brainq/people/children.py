@@ -26,7 +26,6 @@ from brainq.ports.sql import CallRows, TurnRows
 from brainq.tools.outcome_text import outcome_text
 
 log = logger("brainq.people")
-
 PARENT_OVER = "its parent turn is over"
 
 

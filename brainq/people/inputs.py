@@ -22,7 +22,6 @@ from brainq.ports.redis_turns import Sessions
 from brainq.ports.sql import Blobs, InputRows, TurnRows
 
 log = logger("brainq.people")
-
 LIVE_STATES = ("queued", "active", "parked")
 PAGE = 500
 SETTLING_S = 5.0  # how long a sender has for its two steps before a sweeper takes them

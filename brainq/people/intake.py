@@ -17,10 +17,7 @@ from brainq.people.inputs import InputDesk
 from brainq.ports.redis_turns import Sessions
 from brainq.ports.sql import Blobs, TurnRows
 
-# How many turns may wait: a submit beyond is refused while nothing is stored of it.
-
 SESSION_SETTING = "BRAINQ_MAX_WAITING_TURNS_A_SESSION"
-
 TENANT_SETTING = "BRAINQ_MAX_WAITING_TURNS_A_TENANT"
 
 
@@ -51,9 +48,6 @@ class QueueLimits:
             tenant = tenant_of(sid).removesuffix(PREFIX_BOUNDARY)
             waiting = f"{of_tenant} sessions of tenant {tenant!r} wait for room"
             raise QueueFull(waiting, TENANT_SETTING, self.a_tenant)
-
-
-# Intake: where every submit enters, and finds out whether it is a turn of its own or input of another.
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,10 +31,8 @@ from brainq.tools.outcome_text import edited_note, outcome_text, unknown_outcome
 from brainq.tools.results import MAX_TOKEN_CHARS, OutcomeUnknown, ToolError, split_files
 
 log = logger("brainq.people")
-
 MAX_RESULT_CHARS = 256_000  # as of what a tool returns
 MAX_ERROR_CHARS = 2_000
-
 Taken = Literal["settled", "early", "late"]
 """What became of a result.
 
@@ -48,8 +46,6 @@ _TOKEN_REFUSALS = {
     "BAD": "its call does not wait for it",
     "GONE": "its call is not known any more; its turn ended some time ago",
 }
-
-
 _CALL_REFUSALS = {
     "USED": "it was given one before",
     "BAD": "it does not wait for one, or not yet; `handle.calls()` says which calls do (park `client`)",

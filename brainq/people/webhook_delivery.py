@@ -8,10 +8,6 @@ The row in SQL is the truth: it is claimed, settled and retried there. Redis and
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
-import json
 import random
 import threading
 import time
@@ -27,20 +23,14 @@ from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.tracing import fail_span, in_span, traceparent_of, tracer
 from brainq.observe.turn_spans import webhook_span
 from brainq.people.webhook_post import post
+from brainq.people.webhook_signature import message_body, message_headers
 from brainq.ports.sql import DeliveryRows
 
-# When a delivery that was not taken is tried again. Pure.
-
+log = logger("brainq.webhooks")
 FIRST_DELAY_S = 5.0
-
 FACTOR = 3.0
-
 MAX_DELAY_S = 6 * 3600.0
-
-MAX_TRIES = 12
-
-"""After these it is dead: 17 to 28 hours after the first try, as the jitter falls."""
-
+MAX_TRIES = 12  # after these it is dead: 17 to 28 hours after the first try, as the jitter falls
 JITTER = 0.25
 
 
@@ -53,51 +43,10 @@ def retry_delay_s(tries: int, chance: float) -> float:
     return plain * (1 - JITTER + 2 * JITTER * chance)
 
 
-# A delivery's body and headers, as the Standard Webhooks specification says. Pure.
-
-
-def message_body(delivery: DeliveryClaim) -> bytes:
-    """The same bytes at every try."""
-    return json.dumps(
-        {
-            "type": delivery.event,
-            "timestamp": delivery.created_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "data": json.loads(delivery.data_json),
-        },
-        separators=(",", ":"),
-    ).encode()
-
-
-def message_headers(delivery: DeliveryClaim, body: bytes, secret: bytes) -> dict[str, str]:
-    """`webhook-id` is the same at every try; the timestamp, and with it the signature, is of this one."""
-    timestamp = str(int(delivery.now.timestamp()))
-    return {
-        "content-type": "application/json",
-        "user-agent": "brainq-webhooks",
-        "webhook-id": delivery.message_id,
-        "webhook-timestamp": timestamp,
-        "webhook-signature": sign(secret, delivery.message_id, timestamp, body),
-    }
-
-
-def sign(secret: bytes, message_id: str, timestamp: str, body: bytes) -> str:
-    """`v1,` and the base64 of an HMAC-SHA256 over id, timestamp and body."""
-    signed = b".".join((message_id.encode(), timestamp.encode(), body))
-    return f"v1,{base64.b64encode(hmac.digest(secret, signed, hashlib.sha256)).decode()}"
-
-
-# WebhookSender: sends what is due.
-
-log = logger("brainq.webhooks")
-
 Post = Callable[[str, bytes, Mapping[str, str]], str]
-
 POLL_S = 1.0
-
 LEASE_S = 60.0  # longer than a POST may take; who dies in the middle of one is found after it
-
 THREADS = 4
-
 GRACE_S = 4.0  # a worker waits no longer than 5 s for its threads
 
 

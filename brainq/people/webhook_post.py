@@ -15,10 +15,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
-# A connection within one deadline: name, addresses and TLS together. http.client's own takes as long for each.
-
 Address = tuple[Any, Any, int, str, Any]
-
 """As `socket.getaddrinfo` gives it."""
 
 
@@ -75,12 +72,8 @@ def _addresses(host: str, port: int, within_s: float) -> list[Address]:
     return addresses
 
 
-# One POST, bounded in time. Redirects are not followed, and no answer is read beyond its status.
-
 CONNECT_S = 5.0
-
 ANSWER_S = 10.0
-
 MAX_ERROR_CHARS = 300
 
 

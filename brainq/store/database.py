@@ -14,13 +14,10 @@ from sqlalchemy import Dialect, Engine, Executable, PoolProxiedConnection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import TypeEngine
 
-# Statements in the driver's own words, compiled once.
-#
 # A turn runs some twenty short statements, and SQLAlchemy's own execution of one costs three times what SQLite makes
 # of it. What it knows is asked once: the text, and how values go in and come out.
 
 Record = Mapping[str, Any]  # column name -> value
-
 Convert = Callable[[Any], Any]
 
 
@@ -104,12 +101,8 @@ class Prepared:
         return value if convert is None else convert(value)
 
 
-# Running statements: one write, one read, or several in one transaction.
-
 Parameters = Mapping[str, object]
-
 Dialects = Callable[[str], Executable]
-
 """From a dialect's name to the statement in it."""
 
 MAX_PREPARED = 500  # more than there are; some are made anew for each call

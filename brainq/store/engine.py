@@ -24,25 +24,17 @@ from sqlalchemy.exc import (
 
 from brainq.errors import SetupError
 
-# One SQLAlchemy engine a process, for SQLite or Postgres.
-#
 # Every engine runs its connections in autocommit: a lone statement is its own transaction and costs one round
 # trip. More than one statement goes through `transaction`, which sends the BEGIN itself (BEGIN IMMEDIATE on
 # SQLite: a transaction that reads first and writes later would otherwise fail at once, without waiting, when
 # another process wrote in between).
 
 POOL_SIZE = 16  # 5 processes stay below Postgres' default of 100 connections; 100 threads take turns
-
 POOL_TIMEOUT_S = 30.0  # longer than ANSWER_S: when all hang, the first to give up makes room
-
 BUSY_TIMEOUT_S = 10.0
-
 PING_AFTER_IDLE_S = 10.0
-
 PING_S = 3.0
-
 ANSWER_S = 20.0  # our statements take milliseconds; whoever waits for one holds a lease and a slot
-
 _OLDEST_SQLITE = (3, 35, 0)  # RETURNING
 
 
@@ -204,9 +196,6 @@ def _ping_if_idle(connection: Any, record: Any, _proxy: Any) -> None:
         raise InvalidatePoolError("the connection died while idle") from error
     finally:
         connection.answer_s = answer_s
-
-
-# Whether an exception says that SQL is away, or cannot work just now: what was asked may be asked again later.
 
 
 def is_sql_unavailable(failure: BaseException) -> bool:

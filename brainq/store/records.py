@@ -20,13 +20,10 @@ from brainq.store.database import Transaction
 from brainq.store.repositories.deliveries import ANNOUNCE_AFTER_S, ending_deliveries
 from brainq.store.store import Store
 
-# What SQL keeps of an ended turn when its content is to be kept out (`redact_logs`). Pure.
-
 CONTENT_FIELDS = (
     *("system_prompt", "skill_context", "output_schema", "metadata", "greeting"),
     *("attachments", "history", "client_tools", "options"),
 )
-
 """What a request says beside its message that somebody wrote: texts, files, schemas."""
 
 
@@ -59,8 +56,6 @@ def redact_result(result: TurnResult) -> TurnResult:
         }
     )
 
-
-# What the finalizer writes, each in one transaction with its step's own row. Fits `ports.sql.FinalizerRecords`.
 
 _NOTHING = TurnDetails()
 

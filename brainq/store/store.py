@@ -16,7 +16,6 @@ from brainq.store.repositories.blobs import Blobs
 from brainq.store.repositories.brakes import Brakes
 from brainq.store.repositories.calls import Calls
 from brainq.store.repositories.deliveries import Deliveries
-from brainq.store.repositories.finalizer_steps import FinalizerSteps
 from brainq.store.repositories.inputs import Inputs
 from brainq.store.repositories.judgements import Judgements
 from brainq.store.repositories.knowledge import Memories, Observations
@@ -25,7 +24,7 @@ from brainq.store.repositories.session_log import Messages
 from brainq.store.repositories.tokens import Tokens
 from brainq.store.repositories.transcripts import Transcripts
 from brainq.store.repositories.turn_lists import TurnLists
-from brainq.store.repositories.turn_records import Decisions, Spends, Traces
+from brainq.store.repositories.turn_records import Decisions, FinalizerSteps, Spends, Traces
 from brainq.store.repositories.turns import Turns
 
 

@@ -16,8 +16,6 @@ from pydantic_core import PydanticSerializationError
 
 from brainq.text.surrogates import clean
 
-# Text that every database accepts.
-#
 # Models return lone surrogates (half an emoji, split by a server) and tools return NULs. Postgres refuses both
 # and sqlite3 the first, so they are replaced where values are bound, not where they are made.
 
@@ -48,8 +46,6 @@ def _clean_strings(value: object) -> JsonValue:
         return [_clean_strings(item) for item in cast("list[object]", value)]
     return cast("JsonValue", value)
 
-
-# When two texts say the same: without case, width, spacing and punctuation.
 
 # Punctuation that tells things apart: C# from C, 50% from 50, a/b from ab.
 _KEPT_CATEGORIES = frozenset("#%&@/")
@@ -105,8 +101,6 @@ def _keep_minus(text: str) -> str:
     return " ".join(_NUMBER_SIGN + word[1:] if word[:1] == "-" and word[1:2].isdigit() else word for word in words)
 
 
-# Texts as search sees them: the words they are found by.
-#
 # The words are made here, the same for every database, and reach it as plain a-z and 0-9. So SQLite and Postgres
 # find the same texts, neither one's tokenizer meets anything it treats in its own way, and nothing in a query
 # can be taken for its syntax. What the databases add is English stemming ("deployed" finds "deploying"): the
@@ -114,9 +108,7 @@ def _keep_minus(text: str) -> str:
 # are found as well as without it.
 
 MAX_QUERY_TERMS = 64
-
 MAX_QUERY_CHARS = 8_000  # of a longer message the beginning and the end are searched for
-
 _MAX_TERM_CHARS = 48
 
 # Words that say nothing about a text's subject.
@@ -130,14 +122,12 @@ under until up us very was we were what when where which while who whom whose wh
 your yours
 d ll m re s t ve don doesn didn isn aren wasn weren won wouldn couldn shouldn hasn haven hadn
 """
-
 _STOP_WORDS = frozenset(_STOP_TEXT.split())
 
 # Scripts written without spaces: Han, kana, Thai, Lao, Burmese, Khmer. Two letters at a time are a term.
 _UNSPACED_SCRIPTS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-
 _RUNS = re.compile(f"([{_UNSPACED_SCRIPTS}]+)|([^{_UNSPACED_SCRIPTS}]+)")
 
 

@@ -19,7 +19,6 @@ from brainq.observe.logs import logger
 from brainq.ports.sql import ScheduleRows
 
 log = logger("brainq.upkeep")
-
 AT_ONCE = 500
 MAX_RUN_S = 2.0  # for what is due; the rest is begun the next time
 MISSED_AFTER_MS = 60_000

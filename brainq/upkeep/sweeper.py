@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from brainq.contracts.claim import CallRef
-from brainq.contracts.fleet import SweepResult, TurnKey
+from brainq.contracts.fleet import ComparedPage, SweepResult, TurnKey
 from brainq.contracts.status import StopReason
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.observe.logs import OutageLog, logger, turn_log_ids
@@ -18,16 +19,17 @@ from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.people.approvals import ApprovalHealer
 from brainq.people.inputs import InputDesk
+from brainq.people.lost_turns import Comparer
 from brainq.ports.people import Brakes, ChildTurns, TaskEvents
 from brainq.ports.redis_calls import Calls, Lanes
 from brainq.ports.redis_turns import Auxiliary, Capacity, FinalChain, Presence, SweepIndex, Turns
 from brainq.ports.sql import JudgementRows
 from brainq.turn.coordinator import Coordinator
 from brainq.turn.decide import FALLBACK_TEXTS
-from brainq.upkeep.rescue import Rescuer
+from brainq.upkeep.call_rescue import Rescuer
 from brainq.upkeep.schedules import ScheduleRunner
-from brainq.upkeep.walks import Comparer, RowWalk
 
+log = logger("brainq.upkeep")
 DEFAULT_THREADS = 100  # threads of one coordinator, where none has announced itself
 
 
@@ -77,10 +79,7 @@ class CapacityKeeper:
         self.capacity.set_limits(size.all, size.tenant, self.own, self.caps)
 
 
-# Judgements whose doorbell was lost, or whose next try has come: their judges are rung.
-
 RING_AFTER_S = 1.0  # a row that is due this long was not rung, or its doorbell was lost
-
 RING_AT_ONCE = 100
 
 
@@ -95,11 +94,6 @@ class JudgementDoorbells:
         """How many judges were rung."""
         due = self.rows.due(RING_AFTER_S, RING_AT_ONCE)
         return sum(self.finals.ring_judge(*judgement) == "RUNG" for judgement in due)
-
-
-# Parks: what becomes of calls and holds that were waited for too long.
-
-log = logger("brainq.upkeep")
 
 
 @dataclass(eq=False, kw_only=True)
@@ -119,22 +113,58 @@ class ParkExpiry:
         return word.lower()
 
 
-# Sweeper: looks at every turn that is due, and has done what is found to be missing.
+VISIBLE_AFTER_S = 60.0  # on Postgres a row may be seen this long after a higher one
+
+
+class RowWalk:
+    """One table's walk. `heal` compares the page of rows after the one it is given.
+
+    What Redis knew once it knows as long as it keeps its data: old rows are compared all at once only when it may have
+    lost some (`restart`), and one page each time besides.
+    """
+
+    def __init__(self, heal: Callable[[int], ComparedPage]) -> None:
+        self._heal = heal
+        self.restart()
+
+    def restart(self) -> None:
+        """Compare every row anew."""
+        self._settled = 0  # up to here all rows have been compared, and no other can come in sight
+        self._reached = 0
+        self._ends: deque[tuple[float, int]] = deque()  # when the walk came to the last row, and which that was
+        self._old = 0
+
+    def walk(self, limit_s: float) -> int:
+        """How much was healed. After `limit_s` the rest of the new rows is left to the next time."""
+        began, healed = time.monotonic(), 0
+        while True:
+            page = self._heal(self._reached)
+            self._reached = page.last_row
+            healed += page.healed
+            if not page.more:
+                break
+            if time.monotonic() - began > limit_s:
+                return healed
+        self._ends.append((began, self._reached))
+        while self._ends[0][0] <= began - VISIBLE_AFTER_S:
+            self._settled = self._ends.popleft()[1]
+        self._reached = self._settled
+        if self._old < self._settled:
+            page = self._heal(self._old)
+            self._old = page.last_row if page.more else 0
+            healed += page.healed
+        else:
+            self._old = 0
+        return healed
+
 
 TURNS_AT_ONCE = 100  # few, so that sweepers share what is due
-
 LANES_AT_ONCE = 100
-
 COMPARE_EVERY_SWEEPS = 5
-
 COMPARER_LOST_AFTER = 3  # times that it does not ask to go on comparing
-
 WALK_S = 1.0  # for one table's rows; looks at lapsed leases wait meanwhile
-
 LOOKS_S = 1.0  # of a sweep; lanes, SQL and judges have their turn whatever is due
-
 HOLD_S = 2.0  # for which no other sweeper gets what one has taken
-
 LONG_S = 10.0
 
 

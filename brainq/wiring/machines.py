@@ -19,6 +19,7 @@ from brainq.leases import LeaseRenewer
 from brainq.models.asking.permits import PermitPolicy
 from brainq.models.costs import cost_usd
 from brainq.models.resolve import resolve_model, warm_up
+from brainq.people.lost_turns import Comparer
 from brainq.store.store import Store
 from brainq.tools.ranking import ranker_by_name
 from brainq.turn.auxiliary import AuxiliaryWork
@@ -30,10 +31,9 @@ from brainq.turn.outage import OutagePolicy
 from brainq.turn.prompt.blob_cache import BlobCache
 from brainq.turn.prompt.tool_selection import SemanticToolSelector
 from brainq.turn.step import StepPipeline
-from brainq.upkeep.rescue import Rescuer
+from brainq.upkeep.call_rescue import Rescuer
 from brainq.upkeep.schedules import ScheduleRunner
 from brainq.upkeep.sweeper import CapacityKeeper, JudgementDoorbells, ParkExpiry, Sweeper
-from brainq.upkeep.walks import Comparer
 from brainq.wiring.services import Services, approval_webhooks, is_unavailable
 
 # What advances turns.

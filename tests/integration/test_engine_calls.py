@@ -16,7 +16,13 @@ from brainq.contracts.call import ToolSuccess
 from brainq.contracts.claim import CallClaim, CallRef
 from brainq.contracts.status import Effect, Ending, TraceStatus
 from brainq.tools.deadline import DeadlineToken
-from brainq.upkeep.rescue import UNKNOWN, WORKERS_LOST, AskAgain, GiveUp, rescue_verdict
+from brainq.upkeep.call_rescue import (
+    UNKNOWN,
+    WORKERS_LOST,
+    AskAgain,
+    GiveUp,
+    rescue_verdict,
+)
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
 from tests.support.pump import Bell, Pump

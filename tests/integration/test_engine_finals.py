@@ -12,7 +12,7 @@ import pytest
 from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import FinalStepClaim, NoClaim
 from brainq.contracts.event import EventKind
-from brainq.finalize import result_first
+from brainq.finalize import result as result_module
 from brainq.finalize.finalizer import retry_after_s
 from brainq.finalize.steps import StepContext
 from tests.support.brains.diary import notes, open_gate, order
@@ -474,7 +474,7 @@ def test_a_callback_that_fails_behind_its_result_is_called_again(pumps: Callable
 def test_where_sql_is_away_the_result_goes_out_with_a_warning_while_a_callback_runs(
     pumps: Callable[..., Pump], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(result_first, "SEND_ANYWAY_S", 0.0)
+    monkeypatch.setattr(result_module, "SEND_ANYWAY_S", 0.0)
     pump = pumps(lease_s=30.0)
     wrap(pump, "record_answer", 1)
     handle = left_behind(pump)
@@ -486,7 +486,7 @@ def test_where_sql_is_away_the_result_goes_out_with_a_warning_while_a_callback_r
 def test_without_a_place_behind_the_worker_itself_waits_for_the_callback(pumps: Callable[..., Pump]) -> None:
     pump = pumps(lease_s=30.0)
     finalizer: Any = pump.wiring.finalizer
-    finalizer._behind = result_first.BackgroundCallbacks(most=0)
+    finalizer._behind = result_module.BackgroundCallbacks(most=0)
     order("usage.gate", "usage")
     handle = pump.submit("s1", script())
     opener = threading.Thread(target=lambda: (handle.result(timeout_s=60), open_gate("usage")))

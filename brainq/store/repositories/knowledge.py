@@ -31,8 +31,6 @@ from brainq.store.tables import memories, observations
 from brainq.store.tables.types import utc_now
 from brainq.store.text import normalized, normalized_hash, query_terms, scope_term, terms_of
 
-# Full-text search, made for each database: an FTS5 table beside the rows, or a generated tsvector column.
-
 
 def search_statement(rows: Table, shown: Select[Any]) -> Dialects:
     """Rows of a scope that hold any of the words, the best first. Parameters: scope match any_kind kinds limit.
@@ -79,10 +77,7 @@ def match_query(dialect: str, scope: str, terms: Sequence[str]) -> str:
     return f'scope_term : "{scope_term(scope)}" AND terms : ({words})'
 
 
-# What memories and observations have in common: kept once per scope, merged when seen again, searchable.
-
 _INTERNAL = ("norm_hash", "scope_term", "terms")
-
 MAX_LISTED = 1000
 
 
@@ -183,9 +178,6 @@ def _kind_parameters(scope: str, kinds: Sequence[str], limit: int) -> dict[str, 
     return {"scope": scope, "any_kind": not kinds, "kinds": list(kinds), "limit": limit}
 
 
-# Memories: facts, preferences and habits of a scope, each once.
-
-
 class Memories:
     """The `memories` table. A scope sees its own memories and nobody else's."""
 
@@ -239,9 +231,6 @@ class Memories:
         return [MemoryRow(**found) for found in self._table.of_turn(turn_id)]
 
 
-# Observations: what turns taught of a scope's subjects, each once.
-
-
 class Observations:
     """The `observations` table. Like `Memories`, with the event each was learned from."""
 
@@ -286,10 +275,7 @@ class Observations:
         return [ObservationRow(**found) for found in self._table.of_turn(turn_id)]
 
 
-# The shipped MemoryRetriever: full-text search over the SQL memories.
-
 MAX_RETRIEVED = 8
-
 HABITS_LISTED = 20  # preferences and habits count for every message, not only where words are shared
 
 

@@ -18,13 +18,9 @@ from brainq.store.tables import attachments, messages, pruned_sessions, turns
 from brainq.store.tables.types import greater_of
 
 # A turn's number: its place among the accepted turns of its session, from 1, also after earlier ones are gone.
-
 _T = turns.c
-
 _KEPT = turns.alias("kept")
-
 _SINCE = turns.alias("since")
-
 _P = pruned_sessions.c
 
 
@@ -49,11 +45,9 @@ def _number_of_pruned(column: Column[Any]) -> ScalarSelect[Any]:
 _KNOWN_NUMBER = greater_of(
     func.coalesce(_number_of_kept(_KEPT.c.turn_number), 0), func.coalesce(_number_of_pruned(_P.turn_number), 0)
 )
-
 _KNOWN_ROW = greater_of(
     func.coalesce(_number_of_kept(_KEPT.c.row), 0), func.coalesce(_number_of_pruned(_P.turn_row), 0)
 )
-
 _COUNTED = (
     select(func.count())
     .select_from(_SINCE)
@@ -66,19 +60,14 @@ _COUNTED = (
     .correlate(turns)
     .scalar_subquery()
 )
-
 TURN_NUMBER = _KNOWN_NUMBER + _COUNTED
-
 """For statements over `turns`: the number of a turn that has none yet. Costs as much as the session has turns
 that have not ended, not as much as it has turns."""
 
 
 # A session's past turns as what was asked, with its files, and answered.
-
 _BEYOND_ALL_ROWS = 2**62
-
 _turn_row = select(turns.c.row).where(turns.c.turn_id == bindparam("before")).scalar_subquery()
-
 _last_turns = (
     select(
         turns.c.turn_id,
@@ -96,7 +85,6 @@ _last_turns = (
     .limit(bindparam("limit"))
     .subquery("last")
 )
-
 PAST_TURNS = (
     select(messages.c.turn_id, messages.c.role, messages.c.content, messages.c.redacted, _last_turns.c.request_json)
     .join(_last_turns, _last_turns.c.turn_id == messages.c.turn_id)
@@ -131,14 +119,9 @@ def _past_turn(user: str, assistant: str, request_json: str | None) -> EarlierTu
     return EarlierTurn(user, assistant)
 
 
-# Messages: the event log of sessions.
-
 _M = messages.c
-
 _INSERT = insert_or_ignore(messages)
-
 _INSERT_RETURNING = insert_or_ignore(messages, returning="row")
-
 _ROW = select(_M.row).where(_M.turn_id == bindparam("turn"), _M.role == bindparam("said_by"), _M.seq == bindparam("at"))
 
 

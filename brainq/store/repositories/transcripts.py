@@ -16,16 +16,10 @@ from brainq.store.statements import ManyRows
 from brainq.store.tables import transcripts, turns
 from brainq.store.text import sql_json, sql_text
 
-# From messages to rows of a transcript: what identifies each, and its place. Pure.
-
 _FROM_SQL = "earlier-"  # the engine gives such turns to messages it read back from SQL
-
 _BEFORE, _REPLY, _TOOL, _AFTER = 0, 1, 2, 3
-
 _RANK_SIZE = 1_000_000  # more messages than a step has
-
 MessagePosition = tuple[int, int, str]
-
 """A message's place in its turn: step, place in the step, digest."""
 
 
@@ -111,24 +105,17 @@ def _redact_message(message: Message) -> str:
     return json.dumps({"role": message.role, "call_id": sql_text(message.call_id)})
 
 
-# Transcripts: the whole conversation of a turn.
-
 _T = transcripts.c
-
 _WHOLE = (
     select(_T.message_json, _T.redacted, _T.step, _T.place, _T.digest)
     .where(_T.turn_id == bindparam("turn"))
     .order_by(_T.step, _T.place, _T.digest)
 )
-
 _PAGE = _WHOLE.limit(bindparam("limit")).offset(bindparam("after"))
-
 _OF_STEPS = _WHOLE.where(
     _T.step >= bindparam("first"), _T.step <= bindparam("last"), _T.role.in_(("assistant", "tool"))
 )
-
 _COUNT = select(func.count().label("kept")).where(_T.turn_id == bindparam("turn"))
-
 _UNRECORDED = select(turns.c.turn_id).where(
     turns.c.turn_id.in_(bindparam("turns", expanding=True)), turns.c.ended_at.is_(None)
 )

@@ -1,12 +1,9 @@
-"""Lists of turns and of sessions, the newest first, by what SQL knows.
-
-Rows hold whole requests and results, so a page is first found by `row` alone, in one index that the statement names
-by the one column it does not set apart; then the rows of the page are read. docs/operations.md has what that takes.
-"""
+"""Lists of turns and of sessions, the newest first, by what SQL knows; and searches in requests and results."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -32,19 +29,85 @@ from sqlalchemy import (
 )
 
 from brainq.contracts.evaluation import Strategy
-from brainq.contracts.history import MAX_SEARCHED_TURNS, TurnFilter
+from brainq.contracts.history import MAX_SEARCHED_TURNS, TurnFilter, metadata_pairs
 from brainq.contracts.ids import CHILD_TURN_PREFIX
 from brainq.contracts.rows import RecentTurn, TurnRow
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import ParentCall
 from brainq.store.database import Database, Record
 from brainq.store.repositories.session_log import TURN_NUMBER
-from brainq.store.repositories.turn_search import contains, has_all, may_contain, may_have, read_parent
 from brainq.store.repositories.turns import turn_row
 from brainq.store.statements import in_sessions
 from brainq.store.tables import decisions, finalizer_steps, turns
 
+# SQL looks at the stored JSON as text, which finds too much: names of fields, prompts, tools. So each turn that it
+# finds is read, and looked at once more.
+
 _T = turns.c
+_IN_REQUEST = ("user_message", "prompt_id", "prompt_version")
+
+
+def may_contain(sought: str) -> ColumnElement[bool]:
+    """Whether a turn may say this: all that `holds` finds, and more."""
+    ids = [column.icontains(sought, autoescape=True) for column in (_T.turn_id, _T.session_id, _T.request_key)]
+    name, equals, value = sought.partition("=")
+    # Of `order.id=7` the stored JSON has the three apart; what is not such a pair is in it as it is.
+    pair = [_json_fragment(part) for part in (*name.split("."), value) if part] if equals else []
+    parts = pair or [_json_fragment(sought)]
+    in_content = [
+        or_(_T.request_json.icontains(part, autoescape=True), _T.result_json.icontains(part, autoescape=True))
+        for part in parts
+    ]
+    return or_(*ids, and_(*in_content)) if in_content else or_(*ids)
+
+
+def contains(found: Mapping[str, Any], sought: str) -> bool:
+    """Whether its ids, message, answer, tags or metadata (`key=value`) hold this, whatever the case. Pure."""
+    wanted = sought.casefold()
+    return any(wanted in text.casefold() for text in _searched_texts(found))
+
+
+def may_have(metadata: Sequence[str], tags: Sequence[str]) -> list[ColumnElement[bool]]:
+    """Whether a turn's request may have all of these pairs and tags: all that `is_of` finds, and more."""
+    words = list(tags)
+    for pair in metadata:
+        name, _, value = pair.partition("=")
+        words += [*name.split("."), value]
+    return [_T.request_json.icontains(_json_fragment(word), autoescape=True) for word in words if word]
+
+
+def has_all(found: Mapping[str, Any], metadata: Sequence[str], tags: Sequence[str]) -> bool:
+    """Whether its request has all of these pairs and tags, exactly. Pure."""
+    request: dict[str, Any] = json.loads(found["request_json"])
+    return set(tags) <= set(request.get("prompt_tags") or ()) and set(metadata) <= set(
+        metadata_pairs(request.get("metadata"))
+    )
+
+
+def read_parent(request_json: str | None) -> ParentCall | None:
+    """The call that started a turn, by its stored request."""
+    parent = None if request_json is None else json.loads(request_json).get("parent")
+    return None if parent is None else ParentCall.model_validate(parent)
+
+
+def _searched_texts(found: Mapping[str, Any]) -> Iterator[str]:
+    yield from (found["turn_id"], found["session_id"], found["request_key"])
+    request: dict[str, Any] = json.loads(found["request_json"])
+    yield from (text for name in _IN_REQUEST if isinstance(text := request.get(name), str))
+    yield from request.get("prompt_tags") or ()
+    yield from metadata_pairs(request.get("metadata"))
+    if found["result_json"] is not None:
+        yield json.loads(found["result_json"]).get("text") or ""
+
+
+def _json_fragment(text: str) -> str:
+    """As it is inside a JSON text."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+# Rows hold whole requests and results, so a page is first found by `row` alone, in one index that the statement names
+# by the one column it does not set apart; then the rows of the page are read. docs/operations.md has what that takes.
+
 _S = finalizer_steps.c
 _ROW_FIELDS = tuple(TurnRow.__dataclass_fields__)
 _DEAD = _S.state == literal_column("'dead'")  # a literal: only so the partial index is used

@@ -1,41 +1,49 @@
-"""What is recorded of an ended turn: the trace of its calls, what each model call used, and what the turn
-decided.
+"""What is recorded of an ended turn: the trace of its calls, what each model call used, what it decided, and
+its finalizer's steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BigInteger, Float, and_, bindparam, func, or_, select, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Float,
+    Table,
+    and_,
+    bindparam,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.ids import parse_call_id
 from brainq.contracts.model import Spend, TokenUsage
+from brainq.contracts.rows import StepRow
 from brainq.store.database import Database, Record, Transaction
-from brainq.store.statements import ManyRows, insert_or_ignore
-from brainq.store.tables import decisions, spends, traces, turns
+from brainq.store.statements import ManyRows, insert_or_ignore, upsert
+from brainq.store.tables import approvals, decisions, deliveries, finalizer_steps, judgements, spends, traces, turns
+from brainq.store.tables.types import utc_now
 from brainq.store.text import sql_text
 
-# Traces: the calls of a turn as they stood when it was over.
-
 _T = traces.c
-
 _TRACE_COLUMNS = [
     name for name in ToolTraceEntry.model_fields if name in _T
 ]  # neither lanes nor owner: they meant then
-
 _TRACE_OF_TURN = (
     select(*(_T[name] for name in _TRACE_COLUMNS))
     .where(_T.turn_id == bindparam("turn"))
     .order_by(_T.step, func.length(_T.call_id), _T.call_id)  # c2-9 before c2-10
 )
-
 _PAGE = _TRACE_OF_TURN.limit(bindparam("limit"))
-
 _size, _its_size = func.length(_T.call_id), func.length(bindparam("call"))
-
 _PAGE_AFTER = _PAGE.where(
     or_(
         _T.step > bindparam("step"),
@@ -87,8 +95,6 @@ def _trace_values(session_id: str, turn_id: str, entry: ToolTraceEntry, redact: 
     return values
 
 
-# Spends: what each model call of a turn used.
-
 _SPENDS_OF_TURN = (
     select(*(spends.c[name] for name in Spend.model_fields))
     .where(spends.c.turn_id == bindparam("turn"))
@@ -105,7 +111,6 @@ _ADD_SPEND = (
         cost_usd=turns.c.cost_usd + bindparam("more_usd", type_=Float()),
     )
 )
-
 _LAST_SEQ = select(func.max(spends.c.seq).label("seq")).where(spends.c.turn_id == bindparam("turn"))
 
 
@@ -142,10 +147,7 @@ class Spends:
         return [Spend.model_validate(dict(found)) for found in self._db.all(_SPENDS_OF_TURN, {"turn": turn_id})]
 
 
-# Decisions: one RuntimeDecisionRecord a turn.
-
 _INSERT_DECISION = insert_or_ignore(decisions)
-
 _GET_DECISION = select(decisions).where(decisions.c.turn_id == bindparam("turn"))
 
 
@@ -175,3 +177,90 @@ class Decisions:
         values = {name: value for name, value in found.items() if name not in ("row", "created_at")}
         usage = {name: values.pop(name) for name in TokenUsage.model_fields if name in values}
         return RuntimeDecisionRecord.model_validate(values | {"usage": usage})
+
+
+_STEP = finalizer_steps.c
+_STEP_KEYS = ("turn_id", "step")
+_STEP_DONE = upsert(
+    finalizer_steps,
+    _STEP_KEYS,
+    copied=("state", "error", "step_key"),
+    changed={"tries": _STEP.tries + 1, "updated_at": utc_now()},
+    where=_STEP.state != "done",
+)
+_STEP_FAILED = upsert(
+    finalizer_steps,
+    _STEP_KEYS,
+    copied=("state", "error", "step_key", "tries"),
+    changed={"updated_at": utc_now()},
+    where=_STEP.state != "done",
+)
+_STEPS_OF_TURN = (
+    select(finalizer_steps).where(_STEP.turn_id == bindparam("turn")).order_by(_STEP.updated_at, _STEP.step)
+)
+
+
+class FinalizerSteps:
+    """The `finalizer_steps` table."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._done = database.pick(_STEP_DONE)
+        self._failed = database.pick(_STEP_FAILED)
+
+    def run_once(self, turn_id: str, step: str, step_key: str, effect: Callable[[Transaction], None]) -> bool:
+        """Mark the step done and run `effect` in the same transaction; False, and no effect, if it was done.
+
+        What `effect` raises undoes both. It may only use effects that take the connection.
+        """
+        values = {"turn_id": turn_id, "step": step, "state": "done", "tries": 1, "step_key": step_key, "error": None}
+        with self._db.transaction() as connection:
+            if connection.write(self._done, values) == 0:
+                return False
+            effect(connection)
+            return True
+
+    def note_failure(self, turn_id: str, step: str, step_key: str, error: str, tries: int, dead: bool) -> bool:
+        """Write down a failed try (`dead`: the last one); False if the step was done meanwhile."""
+        values = {
+            "turn_id": turn_id,
+            "step": step,
+            "state": "dead" if dead else "failed",
+            "tries": tries,
+            "step_key": step_key,
+            "error": error,
+        }
+        return self._db.write(self._failed, values) == 1
+
+    def of_turn(self, turn_id: str) -> list[StepRow]:
+        """The turn's steps that were tried, in the order of their last change."""
+        return [StepRow(**found) for found in self._db.all(_STEPS_OF_TURN, {"turn": turn_id})]
+
+
+def _count_in_state(table: Table, state: str) -> ColumnElement[int]:
+    # A literal: only so the partial index is used.
+    is_so = table.c.state == literal_column(f"'{state}'")
+    return select(func.count()).select_from(table).where(is_so).scalar_subquery()
+
+
+_GIVEN_UP_COUNTS = select(
+    _count_in_state(finalizer_steps, "dead").label("finalizer_steps"),
+    _count_in_state(judgements, "dead").label("judgements"),
+    _count_in_state(deliveries, "dead").label("deliveries"),
+    _count_in_state(approvals, "pending").label("approvals"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUpCounts:
+    """Finalizer steps, judgements and deliveries that are dead; approvals that are pending."""
+
+    finalizer_steps: int
+    judgements: int
+    deliveries: int
+    approvals: int
+
+
+def count_given_up(database: Database) -> GivenUpCounts:
+    found = database.first(_GIVEN_UP_COUNTS, {}) or {}
+    return GivenUpCounts(**{name: int(number) for name, number in found.items()})

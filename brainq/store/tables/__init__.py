@@ -6,7 +6,6 @@ able to start calls and finish all the same.
 
 from __future__ import annotations
 
-from brainq.store.tables.knowledge_tables import judgements, memories, observations
 from brainq.store.tables.people_tables import (
     approvals,
     attachments,
@@ -21,7 +20,10 @@ from brainq.store.tables.turn_tables import (
     calls,
     decisions,
     finalizer_steps,
+    judgements,
+    memories,
     messages,
+    observations,
     pruned_sessions,
     spends,
     traces,

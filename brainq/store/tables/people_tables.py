@@ -21,7 +21,6 @@ from sqlalchemy import (
 from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, metadata, partial_index, row_column, utc_now
 
 # Mid-turn input: written before Redis knows it, and what became of it.
-
 inputs = Table(
     "inputs",
     metadata,
@@ -49,9 +48,7 @@ partial_index("ix_inputs_accepted", inputs.c.row, where="state = 'accepted'")
 
 
 # The bytes of attachments, once however often they came; and which turns have them.
-#
 # Who may read a blob follows from `attachments` alone: a turn has it, or a session by one of its turns.
-
 blobs = Table(
     "blobs",
     metadata,
@@ -79,7 +76,6 @@ Index(None, attachments.c.sha256)
 
 
 # Calls that a person has to let through, and what was decided.
-
 approvals = Table(
     "approvals",
     metadata,
@@ -110,7 +106,6 @@ partial_index("ix_approvals_pending", approvals.c.row, where="state = 'pending'"
 
 # What keeps a turn from changing anything: holds, readiness flags, cancels. Written before anybody is promised one.
 # Beside them, over from the start, the note that a turn's response was deleted: no build reads it as a brake.
-
 brakes = Table(
     "brakes",
     metadata,
@@ -135,7 +130,6 @@ partial_index("ix_brakes_standing", brakes.c.session_id, brakes.c.row, where="ov
 
 
 # Schedules: what is asked when. They outlive Redis, and stay until somebody removes them.
-
 schedules = Table(
     "schedules",
     metadata,
@@ -162,7 +156,6 @@ schedules = Table(
 
 
 # Bearer tokens: who may ask, in which sessions, for what. No secret is in it, only the secret's hash.
-
 tokens = Table(
     "tokens",
     metadata,
@@ -181,7 +174,6 @@ tokens = Table(
 
 
 # What webhooks are sent: first jobs, then what became of them.
-
 deliveries = Table(
     "deliveries",
     metadata,

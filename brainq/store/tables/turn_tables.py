@@ -1,4 +1,6 @@
-"""Tables of turns: requests and results, messages, calls, and what the finalizer records of each turn."""
+"""Tables of turns: requests and results, messages, calls, what the finalizer records, and what turns leave
+behind.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,6 @@ from sqlalchemy import (
 from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, metadata, partial_index, row_column, utc_now
 
 # Every turn ever accepted or rejected: written before Redis knows it, ended by the finalizer.
-
 turns = Table(
     "turns",
     metadata,
@@ -72,7 +73,6 @@ partial_index("ix_turns_brain", turns.c.brain, turns.c.row, where="brain IS NOT 
 
 
 # The event log of a session: the user's message at a turn's start, the assistant's at its end.
-
 messages = Table(
     "messages",
     metadata,
@@ -91,7 +91,6 @@ Index(None, messages.c.session_id, messages.c.row)
 
 
 # The whole conversation of each turn, message by message: it outlives Redis, and compaction.
-
 # A step has one message a call, but may have several without one: a follow-up, a note of the runtime. These
 # are distinguished by a digest of their content, so that writing a message twice is writing it once.
 transcripts = Table(
@@ -111,7 +110,6 @@ transcripts = Table(
 
 
 # The trace of each call of a turn, as it stood when the turn was over.
-
 traces = Table(
     "traces",
     metadata,
@@ -138,7 +136,6 @@ traces = Table(
 
 
 # Intents of non-read calls. The unique key is the promise: an attempt starts at most once.
-
 calls = Table(
     "calls",
     metadata,
@@ -164,7 +161,6 @@ calls = Table(
 
 
 # What each model call of a turn used.
-
 # Dollars are floats: prices come as floats, a 64-bit float keeps a sum of a million calls right to far below
 # a millionth of a cent, and SQLite would turn NUMERIC into a float anyway. An invoice is the vendor's to write.
 # No `row`, and no rowid on SQLite: written in every turn's one transaction, so it has one index and no more.
@@ -188,7 +184,6 @@ spends = Table(
 
 
 # One RuntimeDecisionRecord a turn.
-
 decisions = Table(
     "decisions",
     metadata,
@@ -217,7 +212,6 @@ decisions = Table(
 
 
 # How far each turn's finalizer got. What a step writes to SQL commits together with its row here.
-
 finalizer_steps = Table(
     "finalizer_steps",
     metadata,
@@ -236,9 +230,7 @@ partial_index("ix_finalizer_steps_dead", finalizer_steps.c.turn_id, where="state
 
 
 # How far each session's turns were pruned: the number of the newest turn that is gone.
-#
 # One small row a session, for good: its next turn goes on counting from here.
-
 pruned_sessions = Table(
     "pruned_sessions",
     metadata,
@@ -248,3 +240,85 @@ pruned_sessions = Table(
     PrimaryKeyConstraint("session_id"),
     sqlite_with_rowid=False,
 )
+
+
+# What was found worth remembering, once however often it came up.
+# Full-text search hangs on `terms`: on SQLite an FTS5 table that triggers keep, on Postgres a generated
+# column `search`. Both are made by the migration and are not part of this metadata: `store/repositories/knowledge.py`.
+memories = Table(
+    "memories",
+    metadata,
+    row_column(),
+    Column("scope", IdText, nullable=False),  # whose: a user, or a session
+    Column("kind", IdText, nullable=False),  # fact, preference, habit
+    Column("norm_hash", IdText, nullable=False),  # of the text without case, spacing and punctuation
+    Column("times_seen", Integer, nullable=False, server_default="1"),
+    Column("session_id", IdText, nullable=False),  # where it was first seen
+    Column("turn_id", IdText, nullable=False),
+    Column("last_turn_id", IdText, nullable=False),
+    Column("created_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),  # seen last
+    Column("scope_term", IdText, nullable=False),
+    Column("text", SafeText, nullable=False),
+    Column("terms", SafeText, nullable=False),
+    UniqueConstraint("scope", "kind", "norm_hash"),
+)
+
+Index(None, memories.c.turn_id)
+
+
+# What turns taught about a scope's subjects: topics, sources that helped, questions left open.
+# Full-text search hangs on `terms`: on SQLite an FTS5 table that triggers keep, on Postgres a generated
+# column `search`. Both are made by the migration and are not part of this metadata: `store/repositories/knowledge.py`.
+observations = Table(
+    "observations",
+    metadata,
+    row_column(),
+    Column("scope", IdText, nullable=False),  # whose: a user, or a session
+    Column("kind", IdText, nullable=False),  # topic, source, open_question
+    Column("norm_hash", IdText, nullable=False),  # of the text without case, spacing and punctuation
+    Column("times_seen", Integer, nullable=False, server_default="1"),
+    Column("session_id", IdText, nullable=False),  # where it was first seen
+    Column("turn_id", IdText, nullable=False),
+    Column("last_turn_id", IdText, nullable=False),
+    Column("source_event_id", IdText, nullable=False),  # the user's message it was first learned from
+    Column("created_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),  # seen last
+    Column("scope_term", IdText, nullable=False),
+    Column("text", SafeText, nullable=False),
+    Column("terms", SafeText, nullable=False),
+    UniqueConstraint("scope", "kind", "norm_hash"),
+)
+
+Index(None, observations.c.turn_id)
+
+
+# Judgements of turns: first jobs, then scores.
+judgements = Table(
+    "judgements",
+    metadata,
+    Column("turn_id", IdText, nullable=False),
+    Column("judge", IdText, nullable=False),
+    Column("session_id", IdText, nullable=False),
+    Column("state", IdText, nullable=False),  # pending, done, dead
+    Column("tries", Integer, nullable=False, server_default="0"),
+    # Not to be taken before this: a claim sets it to the end of its lease, a failure to the next try.
+    Column("due_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    Column("score", Float),
+    Column("method", IdText),
+    Column("model", IdText),
+    Column("input_tokens", BigInteger),
+    Column("output_tokens", BigInteger),
+    Column("cost_usd", Float),
+    Column("created_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    Column("reason", SafeText),
+    Column("error", SafeText),
+    PrimaryKeyConstraint("turn_id", "judge"),
+)
+
+# What the sweeper reads: it holds open judgements only, however many are settled.
+partial_index("ix_judgements_pending", judgements.c.due_at, where="state = 'pending'")
+
+# What people have to mend: it holds judgements that were given up only.
+partial_index("ix_judgements_dead", judgements.c.turn_id, where="state = 'dead'")

@@ -14,8 +14,6 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from brainq.store.text import sql_text
 
-# What all tables share.
-
 metadata = MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",
@@ -31,9 +29,6 @@ def partial_index(name: str, *columns: Column[Any], where: str) -> None:
     The condition is noted only: SQLAlchemy's own words for it name each dialect, and import it.
     """
     Index(name, *columns, info={"where": where})
-
-
-# Column types: text that cannot crash a write, ids that sort by bytes, instants by the database's clock.
 
 
 class SafeText(TypeDecorator[str]):

@@ -14,7 +14,7 @@ INPUT = ("tests/integration/test_engine_input.py",)
 RESERVED = ("tests/integration/test_reserved.py",)
 
 PLAN = ("tests/unit/turn/plan/test_calls.py", "tests/unit/turn/plan/test_scheduler.py")
-RESCUE = ("tests/unit/upkeep/test_rescue.py",)
+RESCUE = ("tests/unit/upkeep/test_call_rescue.py",)
 REPORT = ("tests/unit/calls/test_report.py",)
 STATES = ("tests/integration/test_history_states.py",)
 RETRY = ("tests/unit/models/test_retry.py",)
@@ -92,21 +92,21 @@ BUGS = (
     ),
     Bug(
         "a started write is asked for again",
-        "brainq/upkeep/rescue.py",
+        "brainq/upkeep/call_rescue.py",
         'surely_without_effect = effect.is_read or (started == "void" and not idempotent)',
         "surely_without_effect = True",
         RESCUE,
     ),
     Bug(
         "a rescue asks again without end",
-        "brainq/upkeep/rescue.py",
+        "brainq/upkeep/call_rescue.py",
         "if attempt < max_attempts and (",
         "if attempt <= max_attempts and (",
         RESCUE,
     ),
     Bug(
         "an abandoned write's timeout is taken for its end",
-        "brainq/upkeep/rescue.py",
+        "brainq/upkeep/call_rescue.py",
         "if isinstance(outcome, ToolTimeout) and outcome.after_ms > 0:",
         "if False:",
         RESCUE,

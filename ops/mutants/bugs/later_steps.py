@@ -55,7 +55,7 @@ BUGS = (
     ),
     Bug(
         "callbacks behind: where the system gives no thread a place is lost",
-        "brainq/finalize/result_first.py",
+        "brainq/finalize/result.py",
         "            self._places.release()\n            log.warning",
         "            log.warning",
         ("tests/unit/finalize/test_behind.py",),

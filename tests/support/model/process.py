@@ -19,6 +19,7 @@ from brainq.finalize.step_order import FinalizerRuntime, StepOrder
 from brainq.models.asking.permits import PermitPolicy
 from brainq.people.admission import Admission
 from brainq.people.inputs import InputDesk
+from brainq.people.lost_turns import Comparer
 from brainq.people.outside import OutsideDesk
 from brainq.state.auxiliary import RedisAuxiliary
 from brainq.state.budgets import RedisBudgets
@@ -34,9 +35,8 @@ from brainq.state.turns import RedisTurns
 from brainq.turn.coordinator import ANY_LOSSES, Coordinator, CoordinatorRuntime
 from brainq.turn.decide import ThinkingManager
 from brainq.turn.ending import Ender
-from brainq.upkeep.rescue import Rescuer
+from brainq.upkeep.call_rescue import Rescuer
 from brainq.upkeep.sweeper import ParkExpiry, Sweeper
-from brainq.upkeep.walks import Comparer
 from tests.support.blobs import BlobsInMemory
 from tests.support.model.auxiliary import RandomAuxiliary
 from tests.support.model.functions import Executor, Functions

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from brainq.finalize import result_first
-from brainq.finalize.result_first import BackgroundCallbacks
+from brainq.finalize import result
+from brainq.finalize.result import BackgroundCallbacks
 
 
 def test_there_are_so_many_places_and_one_is_free_again_once_its_work_has_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     at_work: list[Callable[[], None]] = []
-    monkeypatch.setattr(result_first, "run_in_thread", at_work.append)
+    monkeypatch.setattr(result, "run_in_thread", at_work.append)
     places = BackgroundCallbacks(most=1)
     assert places.start(lambda: None)
     assert not places.start(lambda: None)
@@ -28,6 +28,6 @@ def test_where_the_system_gives_no_thread_nobody_keeps_a_place(monkeypatch: pyte
 
     places = BackgroundCallbacks(most=1)
     with monkeypatch.context() as patch:
-        patch.setattr(result_first, "run_in_thread", none_left)
+        patch.setattr(result, "run_in_thread", none_left)
         assert not places.start(lambda: None)
     assert places.start(lambda: None)

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.memory.model import SCHEMA, ModelMemoryExtractor
-from brainq.memory.rules import MAX_ITEM_CHARS, MAX_ITEMS, RuleMemoryExtractor
+from brainq.memory.extractors import MAX_ITEM_CHARS, MAX_ITEMS, SCHEMA, ModelMemoryExtractor, RuleMemoryExtractor
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.scripted import ScriptedProvider, fails, says
 from tests.unit.finalize.support import auxiliary, recorded

@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.memory import MemoryExtractor
-from brainq.memory.rules import MAX_ITEM_CHARS, MAX_ITEMS, MAX_READ_CHARS, RuleMemoryExtractor
+from brainq.memory.extractors import (
+    MAX_ITEM_CHARS,
+    MAX_ITEMS,
+    MAX_READ_CHARS,
+    RuleMemoryExtractor,
+)
 from tests.unit.finalize.support import ANSWERED, CANCELLED, FAILED, TIMED_OUT, recorded, talk
 
 SAID = [

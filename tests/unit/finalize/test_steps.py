@@ -9,9 +9,8 @@ import pytest
 
 from brainq.contracts.brain import Memory, PromptTemplate
 from brainq.contracts.memory import MemoryItem, Observation
+from brainq.memory.extractors import ModelMemoryExtractor, RuleMemoryExtractor
 from brainq.memory.learner import RuleResearchLearner
-from brainq.memory.model import ModelMemoryExtractor
-from brainq.memory.rules import RuleMemoryExtractor
 from brainq.memory.services import MemoryServices, make_memory_services
 from brainq.memory.steps import ExtractMemories, ObserveTurn, ScheduleJudges
 from tests.unit.finalize.support import (

@@ -9,7 +9,7 @@ import pytest
 from brainq.contracts.claim import CallRef
 from brainq.people import approvals as module
 from brainq.people.approvals import ApprovalHealer
-from brainq.upkeep.walks import RowWalk
+from brainq.upkeep.sweeper import RowWalk
 from tests.support.stand_in import stand_in
 from tests.unit.people.fakes import Asks, Rows, approval, asked
 

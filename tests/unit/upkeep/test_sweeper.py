@@ -13,8 +13,7 @@ import pytest
 from brainq.contracts.claim import CallRef
 from brainq.contracts.fleet import ComparedPage, DueTurns, SweepResult
 from brainq.upkeep import sweeper as module
-from brainq.upkeep.sweeper import Sweeper
-from brainq.upkeep.walks import RowWalk
+from brainq.upkeep.sweeper import RowWalk, Sweeper
 
 
 class Index:

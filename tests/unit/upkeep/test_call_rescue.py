@@ -7,7 +7,13 @@ import pytest
 from brainq.calls.report import NEVER_STARTED
 from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.contracts.status import Effect
-from brainq.upkeep.rescue import UNKNOWN, WORKERS_LOST, AskAgain, GiveUp, rescue_verdict
+from brainq.upkeep.call_rescue import (
+    UNKNOWN,
+    WORKERS_LOST,
+    AskAgain,
+    GiveUp,
+    rescue_verdict,
+)
 
 WRITE = Effect.LOCAL_WRITE
 RAISED = ToolFailure(error="NotStarted: the engine did not start", error_type="NotStarted")

@@ -1,4 +1,4 @@
-"""Rescue: what becomes of a call whose worker stopped beating."""
+"""Rescue of calls: what becomes of a call whose worker stopped beating."""
 
 from __future__ import annotations
 
@@ -33,11 +33,8 @@ from brainq.ports.sql import CallRows
 from brainq.tools.outcome_text import outcome_text
 
 log = logger("brainq.upkeep")
-
 RESCUED = frozenset({"again", "settled"})  # what a rescue did, and nobody before it
-
 _OUTCOME: TypeAdapter[Any] = TypeAdapter(ToolOutcome)
-
 WORKERS_LOST = ToolFailure(error="its workers were lost each time it ran", error_type="WorkerLost", retryable=True)
 UNKNOWN = ToolUnknown(
     message="The worker that ran this call was lost. It may or may not have taken effect; check before repeating it."
