@@ -16,7 +16,7 @@ from brainq.contracts.model_options import NO_OPTIONS, ModelOptions
 from brainq.errors import InvalidInput
 from brainq.models.base import Provider
 from brainq.models.resolve import split_model
-from brainq.processes.loop_thread import as_sync
+from brainq.processes.threads import as_sync
 
 F = TypeVar("F", bound=Callable[..., Any])
 

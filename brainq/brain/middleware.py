@@ -25,8 +25,7 @@ from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput, ProviderError
 from brainq.observe.logs import logger
 from brainq.observe.tracebacks import where_raised
-from brainq.processes.bounded_call import call_within
-from brainq.processes.loop_thread import as_sync
+from brainq.processes.threads import as_sync, call_within
 
 log = logger("brainq.middleware")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from brainq.calls.attempt import GRACE_S, Attempt, CancelGrace, OnLate
 from brainq.calls.results import CallReturn
-from brainq.processes.loop_thread import LoopThread
+from brainq.processes.threads import LoopThread
 from brainq.tools.context import RunContext
 from brainq.tools.tool import Tool
 

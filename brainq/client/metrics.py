@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from brainq.client.client import Client
 
 log = logger("brainq.client")
-
 T = TypeVar("T")
 OPEN_STATES = ("accepted", "queued", "active", "parked", "closing")
 

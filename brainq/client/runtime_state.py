@@ -115,12 +115,6 @@ class TurnBudget:
         return self._state.claim(self.session_id, self.turn_id, kind, [claim_id])[0] in ("CLAIMED", "ALREADY")
 
 
-# TurnRuntimeState: one turn's shared state, attached to from any process by its ids.
-#
-# Nothing is kept here: every property is read from the truth, and every move is one atomic script. Two processes
-# that look at one turn see the same.
-
-
 @dataclass(frozen=True, slots=True)
 class CitationAccumulator:
     """What the turn's tools cited and rendered, without repeats, in the order it came."""
@@ -164,6 +158,7 @@ class RuntimeSnapshot:
 class TurnRuntimeState:
     """Accounting, citations, trace and gate of one turn.
 
+    Nothing is kept here: every property is read from the truth, and every move is one atomic script.
     Its moves are the workers' own, and its reads theirs or of what they wrote. Every read raises TurnNotFound for a
     turn that Redis does not know, or knows no more.
     """

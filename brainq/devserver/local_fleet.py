@@ -1,4 +1,4 @@
-"""Fleet: the pools as real worker processes of this process, for `brainq dev`, demos, benchmarks and tests.
+"""The pools as worker processes of this one, for `brainq dev`, demos, benchmarks and tests; and a worker's own end.
 
 Workers write their logs to files, end with this process even when it is killed, and can be killed and started
 again one by one. For production use `brainq up`, systemd or containers instead.
@@ -8,16 +8,75 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol, Self
 
-from brainq.devserver.owner import OWNER_FD, READY_FILE
 from brainq.errors import SetupError
+
+# In the worker: it ends with the process that started it, and lets that one know when it is ready.
+
+OWNER_FD = "BRAINQ_OWNER_FD"
+READY_FILE = "BRAINQ_READY_FILE"
+LISTENER_FD = "BRAINQ_HTTP_FD"
+OWNER_GRACE_S = 5.0
+
+
+def follow_owner() -> None:
+    """End with the owner: when its end of the pipe closes, stop warmly, and after 5 s for good.
+
+    Does nothing in a worker without an owner (systemd, a container, a terminal).
+    """
+    number = os.environ.pop(OWNER_FD, "")
+    if number.isdigit():
+        threading.Thread(target=_watch_owner, args=(int(number),), name="brainq-owner", daemon=True).start()
+
+
+def inherited_listener() -> socket.socket | None:
+    """The bound socket that the owner handed over, if it did."""
+    number = os.environ.pop(LISTENER_FD, "")
+    if not number.isdigit():
+        return None
+    listener = socket.socket(fileno=int(number))
+    listener.set_inheritable(False)
+    return listener
+
+
+def mark_ready() -> None:
+    """Create the file that BRAINQ_READY_FILE names, if any: a readiness probe for supervisors."""
+    path = os.environ.get(READY_FILE)
+    if path:
+        made = Path(f"{path}.{os.getpid()}")
+        made.write_text(str(os.getpid()))
+        made.replace(path)  # a reader never finds it empty
+
+
+def mark_unready() -> None:
+    """Remove the file that `mark_ready` wrote."""
+    path = os.environ.get(READY_FILE)
+    if path:
+        Path(path).unlink(missing_ok=True)
+
+
+def _watch_owner(pipe: int) -> None:
+    while True:
+        try:
+            if not os.read(pipe, 1):
+                break
+        except OSError:
+            break
+    os.kill(os.getpid(), signal.SIGTERM)
+    threading.Event().wait(OWNER_GRACE_S)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+# In the process that starts workers.
 
 START_S = 120.0  # until every worker consumes, on a machine that is slow and busy
 POOLS = ("coordinator", "parallel", "serial", "finalizer")
@@ -40,12 +99,9 @@ class WorkerProcess(Protocol):
     def kill(self) -> None: ...
 
 
-class SpawnWorker(Protocol):
-    """How a worker's process is started: this celery command, in a session of its own, its output in `log`."""
-
-    def __call__(
-        self, celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int
-    ) -> WorkerProcess: ...
+SpawnWorker = Callable[[Sequence[str], Mapping[str, str], int, int], WorkerProcess]
+"""How a worker's process is started, in a session of its own: from a celery command, its environment, a file for its
+output, and one that it inherits."""
 
 
 def run_celery(celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int) -> WorkerProcess:

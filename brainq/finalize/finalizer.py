@@ -40,7 +40,7 @@ from brainq.observe.turn_spans import final_span, record_turn
 from brainq.ports.people import ChildTurns, LaterStepThreads, TaskEvents
 from brainq.ports.redis_turns import FinalChain
 from brainq.ports.sql import FinalizerRecords
-from brainq.processes.bounded_call import ThreadCall, call_within
+from brainq.processes.threads import ThreadCall, call_within
 
 log = logger("brainq.finalize")
 FIRST_RETRY_S = 0.5

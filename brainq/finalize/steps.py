@@ -27,7 +27,7 @@ from brainq.observe.metrics.recording import count_lost, count_turn
 from brainq.ports.people import ChildTurns
 from brainq.ports.redis_turns import FinalChain
 from brainq.ports.sql import FinalizerRecords
-from brainq.processes.bounded_call import call_within
+from brainq.processes.threads import call_within
 
 # A process that dies takes all its steps with it, and none of them shows which one did it. A step that lost so many
 # runs by itself: then its death is surely its own, and the others' steps end. As for turns (`state/turns.py`).

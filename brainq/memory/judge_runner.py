@@ -25,7 +25,7 @@ from brainq.observe.logs import logger
 from brainq.observe.tracing import in_span
 from brainq.observe.turn_spans import judge_span
 from brainq.ports.sql import JudgementRows
-from brainq.processes.bounded_call import call_within
+from brainq.processes.threads import call_within
 
 log = logger("brainq.finalize")
 MOST_RESULT_CHARS = 2_000  # of one tool result

@@ -13,7 +13,7 @@ from brainq.contracts.view import EndedTurn
 from brainq.finalize.recall import recorded_turn
 from brainq.finalize.steps import StepContext
 from brainq.models.costs import call_spends, record_calls
-from brainq.processes.bounded_call import call_within
+from brainq.processes.threads import call_within
 
 EXTRACT_LIMIT_S = 60.0  # a model's 30 s and what follows when it used them up
 

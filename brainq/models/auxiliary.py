@@ -19,7 +19,7 @@ from brainq.models.costs import AuxiliaryCall, cost_usd, record_call
 from brainq.observe.metrics.recording import record_model_call
 from brainq.observe.model_spans import chat_span
 from brainq.observe.tracing import in_span
-from brainq.processes.bounded_call import call_within
+from brainq.processes.threads import call_within
 
 OVERRUN_S = 1.0  # for a provider that raises at its deadline itself
 

@@ -86,7 +86,6 @@ _REDACTED_LOGGERS = frozenset(
 _CELERY_TRACE = "celery.app.trace"
 # They log requests with their content at DEBUG.
 _LOGGERS_WITH_CONTENT = ("openai", "anthropic", "httpx", "httpcore")
-
 MAX_FRAMES = 40
 
 
@@ -329,7 +328,6 @@ class OutageLog:
 # Saying that a worker leaves work to others, because it does not have its brain.
 
 _brains_log = logger("brainq.brain.brains")
-
 WARN_EVERY_S = 60.0  # such a worker may be asked all the time while a deployment is rolled out
 
 

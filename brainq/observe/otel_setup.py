@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 # What OpenTelemetry's own environment says of traces and metrics. Pure, and imports nothing of it.
 
 CAPTURE_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-
 _CAPTURE_VALUES = frozenset({"true", "1", "span_only", "span_and_event"})
 
 
@@ -82,11 +81,8 @@ def captures_content(environ: Mapping[str, str] = os.environ) -> bool:
 # Traces of a process that brainq starts: by the standard's environment, unless the application has a provider.
 
 log = logger("brainq.telemetry")
-
 NEEDS_EXTRA = "traces are wanted, and the extra is missing: pip install 'brainq[otel]'"
-
 STOP_S = 3.0  # for what is still to be sent; a collector that is away keeps no worker from stopping
-
 BATCH_MS = 1_000  # the standard's five seconds are what a killed worker takes along
 
 

@@ -12,9 +12,7 @@ from brainq.errors import BrainqError
 # Where an exception was raised: a file and a line, and nothing of what it says.
 
 _BRAINQ = os.path.dirname(os.path.dirname(__file__)) + os.sep
-
 _PATHS = sysconfig.get_paths()
-
 _LIBRARIES = tuple(_PATHS[name] + os.sep for name in ("stdlib", "purelib", "platlib"))
 
 

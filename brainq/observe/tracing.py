@@ -36,11 +36,8 @@ from brainq.errors import NOT_SENT, ProviderError
 from brainq.observe import telemetry_names as names
 
 MS = 1_000_000  # in ns
-
 Value = str | bool | int | float | Sequence[str]
-
 Attributes = Mapping[str, Value | None]
-
 """What is None is left out."""
 
 # Places in a trace: W3C trace context, and ids that follow from the turn's own.

@@ -1,5 +1,8 @@
 """The spans of a turn: its submit, its own, those of the advances that work on it, of its calls, and of what
 follows its end.
+
+All of them are children of the turn's own span, whose id follows from the turn's. That one is recorded by the
+finalizer once the result is out, so a turn's spans are in one tree whichever processes worked on it, or died.
 """
 
 from __future__ import annotations
@@ -32,11 +35,6 @@ from brainq.observe.tracing import (
     tracer,
     tracer_of,
 )
-
-# The spans of a turn: its own, those of the advances that work on it, of its calls, and of what follows its end.
-#
-# All of them are children of the turn's own span, whose id follows from the turn's. That one is recorded by the
-# finalizer once the result is out, so a turn's spans are in one tree whichever processes worked on it, or died.
 
 ERRORS = frozenset({TraceStatus.FAILED, TraceStatus.TIMED_OUT, TraceStatus.TIMED_OUT_LATE, TraceStatus.UNKNOWN})
 

@@ -1,5 +1,7 @@
 """Addresses of Redis: `sentinel://[user:password@]host:port,host:port,.../master[/database]`, and the TCP
 options that find a connection whose other end is gone.
+
+The login of a Sentinel address is that of the servers; the sentinels themselves are asked without one.
 """
 
 from __future__ import annotations
@@ -10,10 +12,6 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from brainq.errors import SetupError
-
-# Addresses of a Redis that Sentinel watches: `sentinel://[user:password@]host:port,host:port,.../master[/database]`.
-#
-# The login is that of the servers; the sentinels themselves are asked without one.
 
 _ADDRESS = re.compile(
     r"sentinel://(?:(?P<login>[^@/]*)@)?(?P<hosts>[^/@]+)/(?P<master>[\w.-]+)(?:/(?P<database>\d+))?/?", re.ASCII
@@ -49,7 +47,7 @@ class SentinelAddress:
 
 
 def parse_sentinel_url(url: str) -> SentinelAddress:
-    """Raises SetupError, without the url, when it is none of these."""
+    """Raises SetupError, without the url, for anything else."""
     match = _ADDRESS.fullmatch(url)
     hosts = [_HOST.fullmatch(host) for host in match["hosts"].split(",")] if match else []
     if not match or not all(hosts):

@@ -24,7 +24,7 @@ from brainq.brain.loading import load_brains
 from brainq.broker.app import make_app
 from brainq.broker.names import effects_of_queues
 from brainq.broker.thread_step import thread_step
-from brainq.devserver.owner import follow_owner, mark_ready, mark_unready
+from brainq.devserver.local_fleet import follow_owner, mark_ready, mark_unready
 from brainq.models.resolve import warm_up_vendors
 from brainq.observe.logs import configure_library_logs, configure_logs, logger
 from brainq.observe.metrics.counters import COUNTERS

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from brainq.contracts.fleet import FleetWorker
-from brainq.devserver.owner import mark_ready, mark_unready
+from brainq.devserver.local_fleet import mark_ready, mark_unready
 from brainq.errors import SetupError, Unreachable
 from brainq.observe.logs import logger
 from brainq.state.fleet import RedisWorkers

@@ -14,7 +14,7 @@ from brainq.contracts.call import ServerTask
 from brainq.contracts.status import Effect
 from brainq.contracts.tool import Isolation, ToolSpec
 from brainq.errors import InvalidInput, ToolSchemaError
-from brainq.processes.loop_thread import as_sync
+from brainq.processes.threads import as_sync
 from brainq.tools.context import RunContext
 from brainq.tools.lanes import check_template
 from brainq.tools.results import ToolError

@@ -21,8 +21,7 @@ from brainq.finalize.steps import QuarantinedStepError
 from brainq.observe.logs import logger
 from brainq.processes.child import FrameLostError
 from brainq.processes.guard import ProcessGuard
-from brainq.processes.parent import ChildProcess
-from brainq.processes.pool import PooledProcess, ProcessPool, group_size
+from brainq.processes.pool import ChildProcess, PooledProcess, ProcessPool, group_size
 from brainq.settings.deployment import Settings
 from brainq.state.connection import is_redis_unavailable
 from brainq.state.turns import RedisTurns

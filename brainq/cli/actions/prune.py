@@ -79,10 +79,5 @@ def print_counts(counts: PrunedRows | None, older_than: str, *, dry_run: bool, s
 def counts_table(counts: PrunedRows) -> PageTable:
     table = PageTable()
     for name, rows in counts.items():
-        table.add(
-            {
-                key("table"): name,
-                fact("rows", 1, right=True): Text(f"{rows:,}", "" if rows else "dim"),
-            }
-        )
+        table.add({key("table"): name, fact("rows", 1, right=True): Text(f"{rows:,}", "" if rows else "dim")})
     return table

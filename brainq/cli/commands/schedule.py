@@ -73,10 +73,7 @@ def add(
 
 
 @subcommand(app, "list")
-def list_schedules(
-    limit: Limit = 1000,
-    as_json: AsJson = False,
-) -> None:
+def list_schedules(limit: Limit = 1000, as_json: AsJson = False) -> None:
     """List schedules by name, each with its next run."""
     from brainq.cli.connect import open_brainless_client
     from brainq.cli.output import print_rows

@@ -19,8 +19,7 @@ from rich.text import Text
 from brainq.cli.commands.monitor import FLOWER_PORT, flower_command
 from brainq.cli.commands.run import gateway_command
 from brainq.cli.output import clean
-from brainq.devserver.local_fleet import START_S, LocalFleet, LocalWorker, OwnedProcess, WorkerProcess
-from brainq.devserver.owner import LISTENER_FD
+from brainq.devserver.local_fleet import LISTENER_FD, START_S, LocalFleet, LocalWorker, OwnedProcess, WorkerProcess
 from brainq.errors import SetupError
 
 # What Ctrl+C, SIGTERM and SIGHUP ask for.

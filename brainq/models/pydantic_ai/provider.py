@@ -17,7 +17,7 @@ from brainq.models.asking.retry import Deadline, Pace, RetryPolicy, call_with_re
 from brainq.models.asking.whole_call import call_permit
 from brainq.models.base import keeps_limits
 from brainq.models.resolve import ANY_SERVICE, require_service
-from brainq.processes.loop_thread import LoopThread
+from brainq.processes.threads import LoopThread
 from brainq.text.estimate import with_usage
 from brainq.text.surrogates import SurrogateJoiner
 

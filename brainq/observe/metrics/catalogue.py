@@ -1,5 +1,8 @@
 """Every metric there is, declared once: its name, what it counts, its labels and buckets. docs/metrics.md says
 where each is from.
+
+Labels are bounded: names of brains, tools, models, queues and pools, and words of ours. Sessions, turns and tenants
+are not labels: Prometheus keeps a series for weeks for each value, and there is no end of those.
 """
 
 from __future__ import annotations
@@ -10,12 +13,8 @@ from typing import Literal
 from brainq.contracts.status import Effect
 from brainq.observe import telemetry_names as names
 
-# One metric: its name, what it counts, its labels and buckets.
-
 Kind = Literal["counter", "gauge", "histogram"]
-
 NO_BOUND = "inf"
-
 """The name of a histogram's last bucket."""
 
 _ENDINGS = {"s": "_seconds", "By": "_bytes", "USD": "_usd"}
@@ -77,24 +76,14 @@ class Metric:
         return f"{self.name}_total" if self.kind == "counter" else self.name
 
 
-# Every metric there is, declared once. docs/metrics.md says where each is from.
-#
-# Labels are bounded: names of brains, tools, models, queues and pools, and words of ours. Sessions, turns and tenants
-# are none: each value of a label is a series that Prometheus keeps for weeks, and there is no end of those.
-
 CONVENTIONS = names.SCHEMA_URL.rpartition("/")[2]
-
 """The version of OpenTelemetry's semantic conventions whose GenAI metrics have these names, attributes and buckets."""
 
 # A turn may take a second or a day; a call a millisecond or its ten minutes.
 _TURN_S = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600)
-
 _CALL_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
-
 _WAIT_S = (0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600)
-
 _MODEL_S = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
-
 _TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 
 
@@ -198,7 +187,7 @@ COST = _counter(
     "brainq_cost_usd", "US dollars of model calls whose price is known.", "provider", "model", "purpose", unit="USD"
 )
 
-# Counted by whoever finds it: each is found once.
+# Counted by the process that finds it: each is found once.
 LAPSED = _counter(
     "brainq_leases_lapsed",
     "Leases whose owner stopped beating, and whose work was taken up: of a turn, call, finalizer_step or lane.",
@@ -238,9 +227,8 @@ DROPPED = _counter(
     always=((),),
 )
 
-# Read when somebody asks.
+# Read at each scrape.
 UP = _gauge("brainq_up", "Whether this service answered: redis, sql.", "service")
-
 BUILD = _gauge("brainq_build_info", "1, with the version of who answers.", "version")
 
 QUEUE_DEPTH = _gauge(
@@ -274,11 +262,8 @@ OPEN_AGE = _gauge(
 )
 
 OPEN_CUT = _gauge("brainq_open_turns_cut", "1 where there are more than were looked at, which are the newest 2,000.")
-
 CAPACITY_SIZE = _gauge("brainq_room_size", "Turns that may be live at once.", unit="{turn}")
-
 CAPACITY_USED = _gauge("brainq_room_live", "Turns that are live, and take room.", unit="{turn}")
-
 TENANTS_WAITING = _gauge("brainq_tenants_waiting", "Tenants with turns that wait for room.", unit="{tenant}")
 
 MODEL_WAITING = _gauge(
@@ -293,9 +278,7 @@ LANES = _gauge(
 )  # fmt: skip
 
 WORKERS = _gauge("brainq_workers", "Workers of a pool that are alive.", "pool", unit="{worker}")
-
 SLOTS = _gauge("brainq_worker_slots", "Tasks that a pool's workers can run at once.", "pool", unit="{task}")
-
 BUSY = _gauge("brainq_worker_slots_busy", "Tasks that a pool's workers run.", "pool", unit="{task}")
 
 GIVEN_UP = _gauge(
@@ -315,9 +298,6 @@ SWEEP_OVERDUE = _gauge(
 )
 
 REDIS_MEMORY = _gauge("brainq_redis_memory_bytes", "Memory that Redis uses.", unit="By")
-
 REDIS_LIMIT = _gauge("brainq_redis_memory_limit_bytes", "Redis' maxmemory; none where it has none.", unit="By")
-
 ALL = tuple(value for value in tuple(globals().values()) if isinstance(value, Metric))
-
 COUNTED = {metric.name: metric for metric in ALL if metric.kind != "gauge"}

@@ -14,9 +14,7 @@ from brainq.observe.metrics.catalogue import COUNTED, NO_BOUND, Metric
 # Counters of a process: counted in memory, flushed as deltas that differ by a number.
 
 SUM = "sum"
-
 Cell = tuple[str, ...]
-
 """Metric, label values; and of a histogram the bucket's bound, or SUM."""
 
 
@@ -94,7 +92,6 @@ class Counters:
 
 
 COUNTERS = Counters()
-
 """This process's. One a process, as its log is: whoever works in it counts here."""
 
 # A child counts for itself, under a name of its own.
@@ -124,7 +121,6 @@ class Series:
 
 
 Reading = tuple[Metric, Labels, float]
-
 """One value of a gauge."""
 
 

@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
 log = logger("brainq.telemetry")
-
 EVERY_MS = 60_000.0  # the standard's
 STOP_S = 3.0
-
 ReadSeries = Callable[[], Sequence[Series]]
 
 

@@ -15,55 +15,34 @@ from brainq.errors import NOT_SENT, ProviderError
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS, Counters
 
-# Names that somebody outside chooses, as values of a label: so many, and the rest is one.
-
 OTHER = "other"
-
 MAX_CHARS = 100
 
 
 class BoundedLabel:
-    """The first `most` different names that a process meets are themselves; all others are `other`."""
+    """The first `max_names` different names that a process meets are themselves; all others are `other`."""
 
-    def __init__(self, most: int = 50) -> None:
-        self._most = most
+    def __init__(self, max_names: int = 50) -> None:
+        self._max_names = max_names
         self._known: set[str] = set()
         self._lock = threading.Lock()
 
-    def of(self, name: str) -> str:
+    def value_of(self, name: str) -> str:
         with self._lock:
             if name in self._known:
                 return name
-            if len(self._known) >= self._most or len(name) > MAX_CHARS or not name.isprintable():
+            if len(self._known) >= self._max_names or len(name) > MAX_CHARS or not name.isprintable():
                 return OTHER
             self._known.add(name)
             return name
 
 
-_brains, _client_tools, _models, _errors = BoundedLabel(), BoundedLabel(), BoundedLabel(), BoundedLabel()
+_brain_name = BoundedLabel().value_of  # a foreign submit may name any brain
+model_name = BoundedLabel().value_of  # a submit may name any model
+_error_name = BoundedLabel().value_of  # a provider of the user's own names its errors
+_client_tool_name = BoundedLabel().value_of  # a client brings tools of its own with each turn
 
-
-def brain_name(name: str) -> str:
-    """A foreign submit may name any brain."""
-    return _brains.of(name)
-
-
-def model_name(name: str) -> str:
-    """A submit may name any model."""
-    return _models.of(name)
-
-
-def error_name(name: str) -> str:
-    """A provider of the user's own may call its errors what it likes."""
-    return _errors.of(name)
-
-
-def client_tool_name(name: str) -> str:
-    """A client brings tools of its own with each turn."""
-    return _client_tools.of(name)
-
-
-# Counting model calls: each where it is made, by whoever makes it.
+# Model calls, counted where they are made.
 
 OPERATION = "chat"
 
@@ -78,7 +57,7 @@ class ModelCallRecord:
         self._purpose = purpose
 
     def answered(self, reply: ModelReply, cost_usd: float | None) -> None:
-        """Count what it used, by who of several answered; `cost_usd` None: its price is not known."""
+        """Count what it used, by the provider and model that answered; `cost_usd` None: its price is not known."""
         if reply.answered_by is not None:
             self.provider, self.model = reply.answered_by.provider, model_name(reply.answered_by.model)
         usage = reply.usage
@@ -103,10 +82,10 @@ def record_model_call(
 ) -> Generator[ModelCallRecord]:
     """Time what is done in it, and count it by how it ends: a ProviderError by its kind, any other by its class. A
     request that was never sent is not counted."""
-    asked = ModelCallRecord(counters, provider, model_name(model), purpose)
+    call = ModelCallRecord(counters, provider, model_name(model), purpose)
     began, error_type = time.monotonic(), ""
     try:
-        yield asked
+        yield call
     except ProviderError as failure:
         error_type = failure.kind
         raise
@@ -119,17 +98,16 @@ def record_model_call(
                 m.MODEL_CALLS,
                 time.monotonic() - began,
                 OPERATION,
-                asked.provider,
-                asked.model,
-                error_type and error_name(error_type),
+                call.provider,
+                call.model,
+                error_type and _error_name(error_type),
                 purpose,
             )
 
 
-# Counting a turn whose result was recorded, with its steps and calls.
+# Turns whose result was recorded, with their steps and calls.
 
 INVENTED = "invented"
-
 """Tools that a model asked for and nobody has."""
 
 LOST = "lost"
@@ -153,14 +131,14 @@ def count_turn(
     has_tool: Callable[[str], bool],
     client_tools: Sequence[str],
 ) -> None:
-    """Count all of a turn that its record tells.
+    """Count all of a turn that its record has.
 
     brain          the name of the one that had it
     wait_ms        how long it was queued
     has_tool       whether its brain has a tool of this name
     client_tools   the names of those that its caller runs
     """
-    brain = brain_name(brain)
+    brain = _brain_name(brain)
     ending, stop_reason = result.ending.value, result.stop_reason.value
     counters.add(m.TURNS, brain, ending, stop_reason)
     counters.observe(m.TURN_DURATION, (result.elapsed_ms - result.parked_ms) / 1000, brain, ending)
@@ -189,7 +167,7 @@ def _count_call(counters: Counters, entry: ToolTraceEntry, tool: str) -> None:
 
 
 def count_lost(counters: Counters, spends: Sequence[Spend], provider: str) -> None:
-    """Count what attempts that broke off were charged as: whoever made those may be dead."""
+    """Count what attempts that broke off were charged as: the process that made those may be dead."""
     for spend in spends:
         if spend.kind == LOST:
             model = model_name(spend.model)
@@ -203,4 +181,4 @@ def count_lost(counters: Counters, spends: Sequence[Spend], provider: str) -> No
 def _tool_name(entry: ToolTraceEntry, has_tool: Callable[[str], bool], client_tools: Sequence[str]) -> str:
     if entry.step == 0 or has_tool(entry.tool):  # what is called before the first step is brainq's own
         return entry.tool
-    return client_tool_name(entry.tool) if entry.tool in client_tools else INVENTED
+    return _client_tool_name(entry.tool) if entry.tool in client_tools else INVENTED

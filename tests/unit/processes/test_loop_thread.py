@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from brainq.processes.loop_thread import as_sync, is_async
+from brainq.processes.threads import as_sync, is_async
 
 WHO = contextvars.ContextVar("who", default="nobody")
 

@@ -1,0 +1,184 @@
+"""Threads: calls that come back in time whatever the function does, and event loops that plain code can use."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import inspect
+import os
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from queue import Empty, LifoQueue, SimpleQueue
+from typing import Any, Generic, NamedTuple, TypeVar
+
+# Calls a function and comes back in time, whatever the function does.
+#
+# A part of the user's own may hang. Its thread is then abandoned: it is a daemon, keeps no process from exiting, and
+# what it returns later is dropped. Unlike a tool's late write nothing waits for it, so there is no late report; a
+# part with effects of its own needs the step key for the run that follows.
+#
+# Threads that came back in time wait for the next call: starting one costs more than most of what is called.
+
+T = TypeVar("T")
+MAX_IDLE_THREADS = 32
+
+_idle: LifoQueue[_WorkerThread]
+
+
+class _WorkerThread:
+    """One thread that does what it is handed, one thing after another."""
+
+    def __init__(self) -> None:
+        self.inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        threading.Thread(target=self._work, name="brainq-within", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            self.inbox.get()()
+            if _idle.qsize() >= MAX_IDLE_THREADS:
+                return
+            _idle.put(self)
+
+
+_idle = LifoQueue()
+
+
+def run_in_thread(work: Callable[[], None]) -> None:
+    """Let a waiting thread, or a new one, do `work`, which must not raise."""
+    try:
+        worker = _idle.get_nowait()
+    except Empty:
+        worker = _WorkerThread()
+    worker.inbox.put(work)
+
+
+class ThreadCall(Generic[T]):
+    """A function that runs in a thread of its own."""
+
+    def __init__(self, what: str, function: Callable[[], T]) -> None:
+        self._what = what
+        self._began = time.monotonic()
+        self._answered: SimpleQueue[tuple[bool, Any]] = SimpleQueue()
+        self._answer: tuple[bool, Any] | None = None
+        variables = contextvars.copy_context()  # spans opened here stay the parents of those opened there
+
+        def work() -> None:
+            try:
+                self._answered.put((True, variables.run(function)))
+            except BaseException as error:  # SystemExit, too: it reaches the caller instead of ending this thread
+                self._answered.put((False, error))
+
+        run_in_thread(work)
+
+    def wait(self, wait_s: float) -> bool:
+        """Whether it has ended, or does in the next `wait_s` seconds."""
+        if self._answer is None:
+            with suppress(Empty):
+                self._answer = self._answered.get(timeout=max(0.0, wait_s))
+        return self._answer is not None
+
+    def result(self, limit_s: float) -> T:
+        """What it returned or raised; raises TimeoutError when it has run for longer than `limit_s` seconds."""
+        self.wait(self._began + limit_s - time.monotonic())
+        if self._answer is None:
+            raise TimeoutError(f"{self._what} did not return within {limit_s:g} s and was abandoned")
+        returned, found = self._answer
+        if returned:
+            return found
+        if isinstance(found, Exception):
+            raise found
+        raise RuntimeError(f"{self._what} raised {type(found).__name__}: {found}") from found
+
+
+def call_within(limit_s: float, what: str, function: Callable[[], T]) -> T:
+    """What `function` returns or raises; raises TimeoutError naming `what` after `limit_s` seconds."""
+    return ThreadCall(what, function).result(limit_s)
+
+
+# Event loops in threads of their own, and async functions where brainq calls plain ones.
+#
+# Callbacks, prompts and approval rules of users may be async. The caller waits for them: it is a worker's thread,
+# which a plain function would keep as long.
+
+
+class _Running(NamedTuple):
+    pid: int
+    loop: asyncio.AbstractEventLoop
+    thread: threading.Thread
+
+
+class LoopThread:
+    """One event loop a process, in a daemon thread of this name. It starts at the first use, and again after a fork."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._running: _Running | None = None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The running loop."""
+        return self._started().loop
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller runs in the loop's thread."""
+        return threading.current_thread() is self._started().thread
+
+    def run(self, work: Coroutine[Any, Any, T], limit_s: float | None = None) -> T:
+        """What `work` returns or raises; TimeoutError after `limit_s` seconds."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(limit_s)
+
+    def stop(self) -> None:
+        """Stop the loop, wait for its thread and cancel what still runs; the next use starts another."""
+        with self._lock:
+            running, self._running = self._running, None
+        if running is None or running.pid != os.getpid():
+            return
+        loop = running.loop
+        loop.call_soon_threadsafe(loop.stop)
+        running.thread.join()
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
+
+    def _started(self) -> _Running:
+        running = self._running
+        if running is not None and running.pid == os.getpid():
+            return running
+        with self._lock:
+            if self._running is None or self._running.pid != os.getpid():
+                loop = asyncio.new_event_loop()
+                thread = threading.Thread(target=loop.run_forever, name=self._name, daemon=True)
+                thread.start()
+                self._running = _Running(os.getpid(), loop, thread)
+            return self._running
+
+
+_CALLBACKS = LoopThread("brainq-callbacks")
+
+
+def is_async(function: object) -> bool:
+    """True for `async def`, a partial of one, and an object whose `__call__` is one."""
+    return any(
+        inspect.iscoroutinefunction(thing)
+        for thing in (function, getattr(function, "__call__", None))  # noqa: B004
+    )
+
+
+def as_sync(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself; an async one as a plain one, which returns what it returns and raises what it raises."""
+    if not is_async(function):
+        return function
+
+    @functools.wraps(function, updated=())
+    def waited(*args: Any, **named: Any) -> Any:
+        if _CALLBACKS.is_current:
+            raise RuntimeError("an async callback reached another one, which would wait for itself; await it instead")
+        return _CALLBACKS.run(function(*args, **named))
+
+    return waited
