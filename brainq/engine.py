@@ -14,12 +14,11 @@ from brainq.contracts.claim import CallClaim
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.gates.arguments import ToolArgValidator
 from brainq.gates.chain import ReplayControl
-from brainq.turn.decide import ThinkingManager
-from brainq.turn.plan.calls import ToolScheduler
+from brainq.turn.call_plan import ToolScheduler
 from brainq.turn.prompt.compaction import ContextCompactor
 from brainq.turn.prompt.preparer import TurnDrain, TurnMailbox, TurnPreparation, TurnPreparer
 from brainq.turn.prompt.tool_selection import SemanticToolSelector
-from brainq.turn.reflection import ReflectionEngine
+from brainq.turn.reflection import ReflectionEngine, ThinkingManager
 
 __all__ = ["AsyncTurnBudget", "AsyncTurnRuntimeState", "BoundedToolExecutor", "CallClaim", "CitationAccumulator"]
 __all__ += ["ContextCompactor", "ReflectionEngine", "ReplayControl", "RuntimeSnapshot", "SemanticToolSelector"]

@@ -132,7 +132,7 @@ _FIXED: dict[str, Any] = {
     "broker_pool_acquire_timeout": 5,
     # The sweeper is the real retry; a publisher does not wait long.
     "task_publish_retry_policy": {"max_retries": 2, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.5},
-    "worker_pool": "brainq.broker.celery57.pool:TaskPool",
+    "worker_pool": "brainq.broker.celery57.thread_pool:TaskPool",
     "worker_consumer": "brainq.broker.celery57.consumer:Consumer",
     "worker_detect_quorum_queues": False,
     "worker_hijack_root_logger": False,

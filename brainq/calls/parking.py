@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from brainq.calls.attempt import one_line
 from brainq.calls.report import change_rows, source_rows
-from brainq.calls.results import one_line
 from brainq.calls.server_tasks import ServerTaskWatcher
 from brainq.contracts.call import ChildTurn, ServerTask, ToolFailure, new_outside_token, parse_outside_token
 from brainq.contracts.claim import CallClaim, SettleReply

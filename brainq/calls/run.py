@@ -15,12 +15,10 @@ from opentelemetry.trace import INVALID_SPAN, Span
 from brainq.brain.brain import Brain
 from brainq.brain.brains import ByBrain
 from brainq.brain.middleware import CallStart, MiddlewareFailed, run_hooks
-from brainq.calls.attempt import Abandon, run_in_own_thread
-from brainq.calls.event_loop import TOOL_LOOP
-from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.attempt import Abandon, CallReturn, run_in_own_thread
+from brainq.calls.executor import TOOL_LOOP, BoundedToolExecutor
 from brainq.calls.parking import Parker
 from brainq.calls.report import NEVER_STARTED, make_report, never_started_report
-from brainq.calls.results import CallReturn
 from brainq.calls.server_tasks import ServerTaskWatcher
 from brainq.calls.settle import CallSettler, IntentGate, ResultFiles, model_call, settled_as
 from brainq.contracts.call import Progress, ToolFailure, ToolOutcome, ToolTimeout, new_outside_token

@@ -13,6 +13,7 @@ from opentelemetry.trace import INVALID_SPAN, Span
 
 from brainq.brain.brain import Brain
 from brainq.brain.middleware import notify_hooks
+from brainq.calls.attempt import CallReturn
 from brainq.calls.parking import Parker
 from brainq.calls.report import (
     NEVER_STARTED,
@@ -23,7 +24,6 @@ from brainq.calls.report import (
     make_report,
     source_rows,
 )
-from brainq.calls.results import CallReturn
 from brainq.contracts.call import ChildTurn, Intent, ServerTask, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.contracts.callbacks import PostToolUse
 from brainq.contracts.claim import CallClaim, SettleReply

@@ -117,7 +117,7 @@ class ScheduleVerbs:
 
     def resume_schedule(self, name: str) -> Schedule:
         """It goes on with its next due instant; what was due meanwhile is left out. Raises ScheduleNotFound."""
-        from brainq.broker.timetable import next_ms
+        from brainq.broker.schedule_times import next_ms
 
         row = _get_schedule(self._wiring, name)
         now_ms = _redis_now_ms(self._wiring)
@@ -143,7 +143,7 @@ def _check_policies(on_running: str, missed: str, options: Mapping[str, Any]) ->
 
 def _first_run(wiring: Wiring, when: object, at: datetime | None, in_s: float | None, zone: str) -> tuple[str, int]:
     """The timing as it is stored, and the first due instant. Raises InvalidInput naming the field."""
-    from brainq.broker.timetable import next_ms, read_timing, read_zone  # Celery takes a third of a second
+    from brainq.broker.schedule_times import next_ms, read_timing, read_zone  # Celery takes a third of a second
 
     read_zone(zone)
     if sum(choice is not None for choice in (when, at, in_s)) != 1:

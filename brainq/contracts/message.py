@@ -107,3 +107,8 @@ class Message(Wire):
     extra: dict[str, JsonValue] | None = None
     attachments: tuple[Attachment, ...] = ()
     reasoning: tuple[Reasoning, ...] = ()
+
+    @property
+    def note_kind(self) -> str:
+        """Which note of the runtime this is: `summary`, `reflection`, ...; "" for what people and models wrote."""
+        return "" if self.extra is None else str(self.extra.get("note") or "")

@@ -17,7 +17,7 @@ from brainq.contracts.view import EndedTurn
 
 
 class CallEditor(Protocol):
-    """Puts a person's arguments in place of the model's. Fitted by `turn.plan.argument_edit.BrainCallEditor`."""
+    """Puts a person's arguments in place of the model's. Fitted by `turn.call_plan.BrainCallEditor`."""
 
     def edit_call(self, tool: str, arguments: Mapping[str, Any], session_id: str, request: TurnRequest) -> EditedCall:
         """The call as it will run. Raises InvalidInput."""

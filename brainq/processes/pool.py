@@ -24,7 +24,7 @@ from brainq.processes.guard import ProcessGuard
 
 START_S = 60.0  # for what the brain's module does when it is imported, too
 _HELLO = 0  # the number of its first frame
-_MAIN = "brainq.wiring.quarantine_child:main"
+_MAIN = "brainq.wiring.quarantine:main"
 Frame = dict[str, Any]
 
 

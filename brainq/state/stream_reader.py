@@ -3,8 +3,7 @@
 The set of streams changes while the read blocks, so the read waits for one more stream, the reader's own: an entry in
 it ends the read at once. CLIENT UNBLOCK would need a right that can wake any client, workers too, which our ACL gives
 nobody; it does nothing when it comes a moment before the read, where an entry stays until it is seen; and it needs the
-connection's id anew after each reconnect.
-"""
+connection's id anew after each reconnect."""
 
 from __future__ import annotations
 
@@ -27,13 +26,18 @@ from brainq.state.keys import Keys
 log = logger("brainq.streams")
 
 BLOCK_S = 2.0  # under the line's socket timeout
+
 DOUBT_EVERY_S = 2.0
+
 OUTAGE_PATIENCE_S = 10.0  # a failover of Sentinel takes about as long
+
 LIVE_BATCH = 100  # events a stream and read
+
 WAKE_KEPT_S = 60
 # A read of 500 streams costs Redis and us about a millisecond, however little is new. One that found much will find
 # more together if it waits; one that found a word or two is not kept from the next.
 PAUSE_A_STREAM_S, PAUSE_AN_EVENT_S, LONGEST_PAUSE_S = 0.00001, 0.0001, 0.02
+
 PARSE_BATCH = 200  # events; then others have their turn on the loop
 
 
@@ -267,3 +271,33 @@ def _read_command(*after: dict[str, Any]) -> Command:
     given = [number if isinstance(number, str) else f"{number}-0" for number in ids.values()]
     head = ("XREAD", "COUNT", LIVE_BATCH, "BLOCK", int(BLOCK_S * 1000), "STREAMS")
     return (*head, *ids, *given)
+
+
+# The readers of many turns' events: one an event loop, made when something is first followed on it.
+
+
+class StreamReaders:
+    """A program has one loop as a rule, and so one reader; one that calls `asyncio.run` again gets another."""
+
+    def __init__(self, redis_url: str, prefix: str) -> None:
+        self._url = redis_url
+        self._keys = Keys(prefix)
+        self._readers: dict[asyncio.AbstractEventLoop, StreamReader] = {}
+
+    @property
+    def reader(self) -> StreamReader:
+        """That of the running loop."""
+        loop = asyncio.get_running_loop()
+        found = self._readers.get(loop)
+        if found is None:
+            # A loop that was closed has cancelled its reader's task, which hung up.
+            for closed in [known for known in list(self._readers) if known.is_closed()]:
+                self._readers.pop(closed, None)
+            found = self._readers[loop] = StreamReader(self._url, self._keys)
+        return found
+
+    async def close(self) -> None:
+        """End the running loop's reader and its followers."""
+        reader = self._readers.get(asyncio.get_running_loop())
+        if reader is not None:
+            await reader.close()

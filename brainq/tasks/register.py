@@ -11,8 +11,8 @@ from celery.signals import worker_init
 
 from brainq.brain.brains import Brains
 from brainq.broker import names
-from brainq.broker.celery57.inspection import HiddenRequest
-from brainq.broker.celery57.pool import current_run
+from brainq.broker.celery57.consumer import HiddenRequest
+from brainq.broker.celery57.thread_pool import current_run
 from brainq.broker.thread_step import thread_step
 from brainq.calls.attempt import Abandon
 from brainq.contracts.status import WorkFailure, WorkOutcome

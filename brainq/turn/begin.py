@@ -28,9 +28,9 @@ from brainq.observe.logs import logger
 from brainq.ports.sql import TurnRows
 from brainq.text.estimate import with_sizes
 from brainq.turn.client_tools import turn_specs
-from brainq.turn.decide import PREFIXES
 from brainq.turn.outage import OutageRetry
 from brainq.turn.prompt.preparer import render_hash
+from brainq.turn.reflection import PREFIXES
 
 # A prompt template, filled in for one turn. Pure.
 

@@ -27,23 +27,13 @@ from brainq.observe.turn_spans import advance_span
 from brainq.ports.people import Brakes
 from brainq.ports.redis_calls import StopSignals
 from brainq.ports.redis_turns import Turns
-from brainq.turn.attempts import middleware_end
-from brainq.turn.auxiliary import AuxiliaryWork
+from brainq.turn.before_step import AuxiliaryWork
 from brainq.turn.client_tools import turn_specs
-from brainq.turn.decide import (
-    NOTHING_TO_COMPACT,
-    Compact,
-    End,
-    Reflect,
-    Think,
-    ThinkingManager,
-    Wait,
-    decide,
-    turn_facts,
-)
+from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think, Wait, decide, turn_facts
 from brainq.turn.ending import Ender
 from brainq.turn.outage import NO_WAITING, OutagePolicy, OutageRetry
-from brainq.turn.step import StepPipeline
+from brainq.turn.reflection import ThinkingManager
+from brainq.turn.step import StepPipeline, middleware_end
 from brainq.turn.step_request import CallsCommitted, LoopEnd, StepOutcome, StepPostponed
 
 # What a brain's turns are worked on with.

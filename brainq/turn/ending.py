@@ -13,10 +13,10 @@ from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
 from brainq.ports.people import ChildTurns
 from brainq.ports.redis_turns import Turns
-from brainq.turn.changes.diff import turn_diff
 from brainq.turn.decide import End
 from brainq.turn.outage import OutageRetry
 from brainq.turn.step_request import LoopEnd
+from brainq.turn.turn_diff import turn_diff
 
 # Texts of brainq's own that a model reads. %SECONDS% is filled in by the script that ends a turn.
 

@@ -1,14 +1,17 @@
-"""ReflectionEngine: a model looks back at the steps so far and says what to do differently.
+"""Reflections: when a turn looks back at its steps, and ReflectionEngine, by which a model does so and says what to do
+differently.
 
-It never holds a turn up: without budget, time or an answer, the reflection is a stub and the turn goes on.
+Whether it does follows from the thinking level, the last step, how many of its calls failed and which step was
+reflected on last. All of that is in the turn's state, so every process comes to the same answer. A reflection never
+holds a turn up: without budget, time or an answer it is a stub, and the turn goes on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from brainq.contracts.brain import ReflectionResult
+from brainq.contracts.brain import ReflectionResult, ThinkLevel
 from brainq.contracts.message import Message
 from brainq.contracts.model import Price, Spend
 from brainq.models.asking.permits import PermitDeferred
@@ -17,10 +20,83 @@ from brainq.models.costs import call_spends, record_calls, sum_spends
 from brainq.observe.logs import logger
 from brainq.text.shorten import shortened
 from brainq.text.surrogates import clean
-from brainq.turn.prompt.transcript import transcript_lines
+from brainq.turn.prompt.summary import transcript_lines
 from brainq.turn.prompt.untrusted import neutralise, untrusted
 
 log = logger("brainq.turn")
+
+# When a turn reflects, and what its level asks of every step.
+
+PERIODS: dict[ThinkLevel, int | None] = {
+    ThinkLevel.OFF: None,
+    ThinkLevel.LOW: 8,  # past what most turns need: only long ones pay for it
+    ThinkLevel.MEDIUM: 4,
+    ThinkLevel.HIGH: 2,
+}
+
+"""Level -> after every how many steps a turn reflects, whether or not a call failed."""
+
+PREFIXES: dict[ThinkLevel, str] = {
+    ThinkLevel.OFF: "",
+    ThinkLevel.LOW: "Before you act, think: what is asked, and which one step brings it nearer?",
+    ThinkLevel.MEDIUM: (
+        "Think before each step: what do you know, what is missing, and which tool finds it? After each result check "
+        "whether it is what you expected, and change your plan if it is not."
+    ),
+    ThinkLevel.HIGH: (
+        "Think hard. Plan before you act: list what is asked and the steps to it. Before each step weigh another way. "
+        "After each result compare it with the plan, and change the plan where they differ. Before you answer check "
+        "that every part of the request is done, and that a result shows each thing you claim."
+    ),
+}
+
+"""Level -> what follows the system prompt of each step, before the runtime's metadata."""
+
+
+def should_reflect(level: ThinkLevel, step: int, failed_calls: int, reflected_step: int = 0) -> bool:
+    """Whether to reflect before the step that follows `step`.
+
+    step             the step whose calls have just ended; 0 before the first one
+    failed_calls     calls of that step that did not succeed
+    reflected_step   the step whose reflection was tried last: a step is reflected on once
+    """
+    period = PERIODS[level]
+    if period is None or step < 1 or step <= reflected_step:
+        return False
+    return failed_calls > 0 or step % period == 0
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingManager:
+    """`should_reflect` for a level, from the start of a turn on. Frozen: there is nothing to share or to lose.
+
+    level         a ThinkLevel or its word; ValueError for another one
+    turn_number   which turn of its session this is, counted from 1; 0: no turn yet
+    """
+
+    level: ThinkLevel | str = ThinkLevel.OFF
+    turn_number: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "level", ThinkLevel(self.level))
+
+    @property
+    def reflects(self) -> bool:
+        """Whether it ever does; what it would be asked with need not be worked out otherwise."""
+        return self.level is not ThinkLevel.OFF
+
+    def on_turn_start(self, turn_number: int) -> ThinkingManager:
+        """The manager for this turn of the session. Redis counts the turns; ValueError for a number under 1."""
+        if turn_number < 1:
+            raise ValueError(f"turn_number={turn_number} must be 1 or more; turns are counted from 1")
+        return replace(self, turn_number=turn_number)
+
+    def should_reflect(self, step: int, failed_calls: int, reflected_step: int = 0) -> bool:
+        """See the function of this name."""
+        return should_reflect(ThinkLevel(self.level), step, failed_calls, reflected_step)
+
+
+# What a model says about the steps so far.
 
 ModelFactory = Callable[[], AuxiliaryModel]
 

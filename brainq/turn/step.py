@@ -1,28 +1,288 @@
-"""One step: the turn begins if need be, the step is prepared, made to fit, and asked."""
+"""Makes one step of a turn. The turn begins if need be, the step is prepared and made to fit. Each attempt at
+it is paid for once, asks the model, and publishes its text; one without a reply is charged, too.
+"""
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 
 from brainq.brain.brain import Brain
-from brainq.contracts.claim import TurnClaim, TurnStart
-from brainq.contracts.model import Price
+from brainq.brain.middleware import MiddlewareFailed, notify_hooks, run_hooks
+from brainq.contracts.claim import StepAttempt, StepOverBudget, TurnClaim, TurnStart
+from brainq.contracts.model import (
+    ModelReply,
+    ModelRequest,
+    ModelRetry,
+    Price,
+    Spend,
+    TokenUsage,
+    render_failure,
+)
+from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
-from brainq.errors import BrainqError
+from brainq.errors import BrainqError, ProviderError
+from brainq.models.asking.bill import Allowance, Bill, BudgetExhausted
+from brainq.models.asking.permits import PermitDeferred
+from brainq.models.costs import first_model, lost_spends, reply_spend
+from brainq.observe.logs import logger
+from brainq.observe.metrics.recording import record_model_call as counted
 from brainq.ports.people import Brakes
 from brainq.ports.redis_turns import Budgets, Turns
 from brainq.ports.sql import ApprovalRows
-from brainq.turn.attempts import StepRunner, model_error_end
-from brainq.turn.auxiliary import AuxiliaryWork, OutcomeWord
+from brainq.turn.before_step import AuxiliaryWork, OutcomeWord
 from brainq.turn.begin import TurnStarter, with_start
+from brainq.turn.decide import BUDGET_ENDS, End
+from brainq.turn.opening_wave import opening_wave
 from brainq.turn.outage import OutageRetry
-from brainq.turn.prompt.blob_cache import BlobCache
 from brainq.turn.prompt.preparer import TurnPreparer
 from brainq.turn.prompt.tool_selection import SemanticToolSelector
 from brainq.turn.replies import ReplyHandler
-from brainq.turn.step_request import StepOutcome, StepPostponed, StepPreparer, step_request
+from brainq.turn.step_request import (
+    BlobCache,
+    LoopEnd,
+    ReplyCost,
+    StepOutcome,
+    StepPostponed,
+    StepPreparer,
+    StepRequest,
+    step_request,
+    turn_allowance,
+)
+from brainq.turn.text_stream import AttemptReader, TurnLost
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptAccount:
+    """One attempt's. Fits `contracts.model.RequestAccount`.
+
+    unsent   what it is charged as should its worker die before anybody knows whether its request was sent
+    """
+
+    bill: Bill
+    step: int
+    price: Price
+    unsent: Spend
+
+    @classmethod
+    def for_request(cls, asking: StepRequest, step: int, price: Price, allowance: Allowance) -> AttemptAccount:
+        setting, begin = asking.setting, asking.begin
+        most_output = setting.limits.max_output_tokens or 0
+        # As the bills of the steps before have shown the estimate to be off.
+        input_tokens = max(begin.estimate, begin.most_tokens - most_output)
+        usage = TokenUsage(input_tokens=input_tokens, estimated=True)
+        provider, model = first_model(setting.provider, setting.model)
+        is_known = not most_output and begin.most_tokens == input_tokens and provider == setting.provider.name
+        usd = begin.max_usd if is_known else price(provider, model, usage)
+        unsent = Spend.from_usage("lost", step, model, usage, usd)
+        return cls(Bill(input_tokens, allowance), step, price, unsent)
+
+    def so_far(self) -> tuple[Spend, ...]:
+        """See Account."""
+        return lost_spends("lost", self.step, self.bill.so_far(), self.price) or (self.unsent,)
+
+    def close(self, outcome: ModelReply | BaseException) -> tuple[Spend, ...]:
+        """The attempt is over: what it lost."""
+        return lost_spends("lost", self.step, self.bill.close(outcome), self.price)
+
+
+# The attempts at one step: each is paid for once, asks the model, and publishes its text.
+
+log = logger("brainq.turn")
+
+RESTART_PAUSE_S = 1.0  # before a broken stream is begun again: up to so long for each attempt made
+
+MAX_ATTEMPTS_A_STEP = 3  # of streams that broke after they began, or stalled; other retries are the provider's
+
+RESTARTABLE_KINDS = frozenset({"stream", "stalled"})
+
+
+class StepRunner:
+    """Makes one step of a turn. None means that the turn was lost to another owner."""
+
+    def __init__(
+        self,
+        *,
+        brain: Brain,
+        turns: Turns,
+        replies: ReplyHandler,
+        price: Price,
+        blobs: BlobCache,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._brain = brain
+        self._turns = turns
+        self._replies = replies
+        self._price = price
+        self._blobs = blobs
+        self._pause = pause
+
+    def run(
+        self, claim: TurnClaim, view: TurnView, asking: StepRequest, lost: Callable[[], bool], trying: OutageRetry
+    ) -> StepOutcome:
+        # What was waited for since the view was read is gone from the turn's time.
+        ends_at = min(time.monotonic() + view.remaining_ms / 1000, trying.ends_at)
+        blobs = trying(partial(self._blobs.blobs_for, claim.session_id, asking.messages))
+        allowance = turn_allowance(view, asking.setting.limits, self._price)
+        begin = asking.begin
+        for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
+            account = AttemptAccount.for_request(asking, view.step + 1, self._price, allowance)
+            begin = replace(begin, under_way=account.so_far())
+            step = trying(partial(self._turns.begin_step, claim, begin, self._turns.mark(claim)))
+            if step == "LOST":
+                return None
+            if isinstance(step, StepOverBudget):
+                return LoopEnd(BUDGET_ENDS[step.what], lost=())
+            claim.under_way.step, claim.under_way.attempt = step.step, step.attempt
+            claim.under_way.account = account
+            request = self._request(claim, view, asking, step, ends_at - time.monotonic(), blobs)
+            reader = AttemptReader(self._turns, claim, step, self._brain.hooks.on_chunk, lost, trying)
+            try:
+                return self._attempt(claim, view, asking, request, account, reader)
+            except PermitDeferred as later:
+                later.spends = account.close(later)
+                raise  # the turn lets go of its thread meanwhile
+            except ProviderError as failure:
+                spends = account.close(failure)
+                if not (failure.kind in RESTARTABLE_KINDS and failure.retryable and remaining):
+                    return LoopEnd(end_after_failure(failure), lost=spends)
+                self._wait(reader, failure, ends_at - time.monotonic())
+                begin = replace(begin.for_retry, lost=spends)
+        raise AssertionError("the last attempt returns")
+
+    def _attempt(
+        self,
+        claim: TurnClaim,
+        view: TurnView,
+        asking: StepRequest,
+        request: ModelRequest,
+        account: AttemptAccount,
+        reader: AttemptReader,
+    ) -> StepOutcome:
+        """What one attempt comes to. Raises ProviderError where it brings no reply."""
+        try:
+            reply, spend = self._ask_between_hooks(claim, asking, request, account, reader)
+        except TurnLost as failure:
+            self._report_lost_attempt(claim, account, failure)
+            return None
+        except MiddlewareFailed as failure:
+            return LoopEnd(middleware_end(failure), lost=account.close(failure))
+        cost = ReplyCost(spend, account.close(reply))
+        tail = reader.tail.rest(reader.trying)
+        return self._replies.handle(claim, view, request.step, reply, cost, tail, reader.trying)
+
+    def _request(
+        self,
+        claim: TurnClaim,
+        view: TurnView,
+        asking: StepRequest,
+        step: StepAttempt,
+        remaining_s: float,
+        blobs: Mapping[str, bytes],
+    ) -> ModelRequest:
+        setting = asking.setting
+        limits = setting.limits
+        # Each part was checked when it was made, and there may be thousands of messages.
+        return ModelRequest.model_construct(
+            model=setting.model,
+            messages=asking.messages,
+            tools=asking.specs,
+            max_output_tokens=limits.max_output_tokens,
+            options=setting.options,
+            output_schema=view.request.output_schema,
+            timeout_s=max(0.001, remaining_s),
+            first_token_s=limits.first_token_s,
+            idle_s=limits.idle_s,
+            session_id=claim.session_id,
+            turn_id=claim.turn_id,
+            step=step.step,
+            attempt=step.attempt,
+            turn_number=setting.info.turn_number,
+            metadata=view.request.metadata,
+            estimate=asking.begin.estimate,
+            blobs=blobs,
+        )
+
+    def _ask_between_hooks(
+        self,
+        claim: TurnClaim,
+        asking: StepRequest,
+        request: ModelRequest,
+        account: AttemptAccount,
+        reader: AttemptReader,
+    ) -> tuple[ModelReply, Spend]:
+        """The reply, and what it used. Raises ProviderError, TurnLost and MiddlewareFailed."""
+        hooks, reply, failure = self._brain.hooks, None, None
+        if not (hooks.before_step or hooks.after_step):
+            return self._ask(asking, request, account, reader)
+        try:
+            run_hooks(hooks.before_step, claim.turn_id, request)
+            reply, spend = self._ask(asking, request, account, reader)
+            return reply, spend
+        except ProviderError as error:
+            failure = error
+            raise
+        finally:
+            notify_hooks(hooks.after_step, claim.turn_id, request, reply, failure)
+
+    def _ask(
+        self, asking: StepRequest, request: ModelRequest, account: AttemptAccount, reader: AttemptReader
+    ) -> tuple[ModelReply, Spend]:
+        provider, model = asking.setting.provider, asking.setting.model
+        with counted(provider.name, model, "step") as asked, account.bill.activate():
+            reply = reader.read(provider, request)
+            spend = reply_spend("step", request.step, provider, model, reply, self._price)
+            asked.answered(reply, spend.cost_usd)
+        return reply, spend
+
+    def _report_lost_attempt(self, claim: TurnClaim, account: AttemptAccount, failure: TurnLost) -> None:
+        """Report what the attempt has used, should no worker have taken the turn yet: its next owner charges it."""
+        account.close(failure)
+        try:
+            self._turns.beat(claim)
+        except Exception as away:  # the loss was noticed with the last text, or heartbeat
+            log.info("lost attempt not reported", turn_id=claim.turn_id, why=type(away).__name__)
+
+    def _wait(self, reader: AttemptReader, failure: ProviderError, remaining_s: float) -> None:
+        """Before a stream that broke off is begun again."""
+        step, attempt = reader.step.step, reader.step.attempt
+        log.info("stream broke, asking again", turn_id=reader.claim.turn_id, step=step, attempt=attempt)
+        wait_s = min(random.random() * attempt * RESTART_PAUSE_S, max(0.0, remaining_s))
+        reader.publish_retry(ModelRetry(kind=failure.kind, wait_s=wait_s))
+        self._pause(wait_s)
+
+
+def middleware_end(failure: MiddlewareFailed) -> End:
+    return End(Ending.FAILED, StopReason.INTERNAL_ERROR, "a middleware failed", str(failure))
+
+
+def model_error_end(error: str) -> LoopEnd:
+    """The turn fails: its model cannot be asked."""
+    return LoopEnd(End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not be asked", error))
+
+
+def end_after_failure(failure: ProviderError) -> End:
+    """How a turn ends whose model failed so."""
+    if isinstance(failure, BudgetExhausted):
+        return BUDGET_ENDS[failure.what]
+    match failure.kind:
+        case "timeout":
+            return End(Ending.TIMED_OUT, StopReason.DEADLINE, "the model did not answer by the deadline")
+        case "waited":
+            why = "no place among its model's requests came in time"
+            return End(Ending.TIMED_OUT, StopReason.WAITED, why, str(failure))
+        case "limited":
+            why = "its place among its model's requests comes too late"
+            return End(Ending.FAILED, StopReason.LIMITED, why, str(failure))
+        case _:
+            wait_s: float | None = getattr(failure, "retry_after_s", None)
+            return model_error_end(render_failure(failure.kind, str(failure), wait_s)).end
+
+
+# One step: the turn begins if need be, the step is prepared, made to fit, and asked.
 
 
 class StepPipeline:
@@ -65,7 +325,7 @@ class StepPipeline:
             start = self._beginner.start(claim, view, setting, trying)
             view = with_start(view, start)
 
-        opening = self._auxiliary.opening_wave(view)
+        opening = opening_wave(self._brain, view)
         if opening is not None:
             open_wave = partial(self._auxiliary.dispatch_opening, claim, opening, trying)
             if did := self._begin_then(claim, start, trying, open_wave):

@@ -1,10 +1,13 @@
-"""What one step asks the model, of whom, and what can come of it: tools, input that came meanwhile, messages,
-the worst case that is reserved.
+"""What one step asks the model, of whom, and what can come of it: tools, input that came meanwhile, messages, the bytes
+of attachments, the worst case that is reserved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -13,13 +16,16 @@ from brainq.contracts.claim import StepStart, TurnStart
 from brainq.contracts.message import Message
 from brainq.contracts.model import Price, Spend, TokenUsage
 from brainq.contracts.tool import ToolSpec
+from brainq.contracts.turn import Limits
 from brainq.contracts.view import TurnView
+from brainq.models.asking.bill import Allowance
 from brainq.models.costs import worst_cost_usd
+from brainq.ports.sql import Blobs
 from brainq.text.estimate import estimate_tools, with_sizes
 from brainq.tools.context_pack import opening_memory, opening_pack
 from brainq.turn.begin import StepSetting
 from brainq.turn.client_tools import client_specs
-from brainq.turn.decide import PREFIXES, End
+from brainq.turn.decide import End
 from brainq.turn.prompt.compaction import ContextTracker
 from brainq.turn.prompt.preparer import (
     TurnDrain,
@@ -30,6 +36,62 @@ from brainq.turn.prompt.preparer import (
     readiness_word,
 )
 from brainq.turn.prompt.tool_selection import SemanticToolSelector, selection_context
+from brainq.turn.reflection import PREFIXES
+
+# The bytes of attachments, read from SQL once for the steps of a turn.
+
+MAX_CACHED_BYTES = 64_000_000
+
+CACHED_S = 120.0  # what SQL has let go (pruned, redacted) is not shown much longer
+
+
+class BlobCache:
+    """The least recently used leave first. Thread-safe; one a process."""
+
+    def __init__(
+        self, blobs: Blobs, most_bytes: int = MAX_CACHED_BYTES, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._blobs = blobs
+        self._most_bytes = most_bytes
+        self._clock = clock
+        self._lock = threading.Lock()
+        # By session, too: that one session has a file lets no other see it.
+        self._kept: OrderedDict[tuple[str, str], tuple[float, bytes]] = OrderedDict()
+        self._size = 0
+
+    def blobs_for(self, session_id: str, messages: Iterable[Message]) -> Mapping[str, bytes]:
+        """The bytes of the messages' attachments, by sha256; what is gone is left out. Raises what SQL raises."""
+        wanted = {one.sha256 for message in messages for one in message.attachments}
+        if not wanted:
+            return {}
+        found = self._cached(session_id, wanted)
+        if missing := wanted - found.keys():
+            read = self._blobs.load(session_id, missing)
+            self._keep(session_id, read)
+            found |= read
+        return found
+
+    def _cached(self, session_id: str, hashes: Iterable[str]) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        with self._lock:
+            for sha256 in hashes:
+                kept = self._kept.get((session_id, sha256))
+                if kept is not None and self._clock() < kept[0]:
+                    self._kept.move_to_end((session_id, sha256))
+                    found[sha256] = kept[1]
+        return found
+
+    def _keep(self, session_id: str, read: Mapping[str, bytes]) -> None:
+        until = self._clock() + CACHED_S
+        with self._lock:
+            for sha256, data in read.items():
+                before = self._kept.pop((session_id, sha256), None)
+                self._kept[session_id, sha256] = (until, data)
+                self._size += len(data) - (0 if before is None else len(before[1]))
+            while self._size > self._most_bytes:
+                _, (_, data) = self._kept.popitem(last=False)
+                self._size -= len(data)
+
 
 # What one step asks, of whom, and what came of it.
 
@@ -193,3 +255,11 @@ def step_request(
         turn=start,
     )
     return StepRequest(setting, step.preparation.messages, (*step.chosen, *step.added), begin)
+
+
+def turn_allowance(view: TurnView, limits: Limits, price: Price) -> Allowance:
+    """What the turn may still use."""
+    tokens, usd = limits.max_total_tokens, limits.max_cost_usd
+    return Allowance(
+        price, None if tokens is None else tokens - view.usage.total, None if usd is None else usd - view.cost_usd
+    )

@@ -44,8 +44,8 @@ from brainq.store.records import SqlRecords
 from brainq.store.repositories.turns import Turns
 from brainq.store.store import Store
 from brainq.turn.begin import system_prompt_of
-from brainq.turn.decide import PREFIXES
 from brainq.turn.prompt.preparer import render_hash
+from brainq.turn.reflection import PREFIXES
 from brainq.wiring.services import DecisionReader, Services, configured_webhooks
 
 # The finalizer steps of a brain, in order: finalize's, memory's, and the brain's own.

@@ -22,15 +22,15 @@ from brainq.models.resolve import resolve_model, warm_up
 from brainq.people.lost_turns import Comparer
 from brainq.store.store import Store
 from brainq.tools.ranking import ranker_by_name
-from brainq.turn.auxiliary import AuxiliaryWork
+from brainq.turn.before_step import AuxiliaryWork
 from brainq.turn.begin import TurnStarter
 from brainq.turn.coordinator import Coordinator, CoordinatorRuntime
-from brainq.turn.decide import ThinkingManager
 from brainq.turn.ending import Ender
 from brainq.turn.outage import OutagePolicy
-from brainq.turn.prompt.blob_cache import BlobCache
 from brainq.turn.prompt.tool_selection import SemanticToolSelector
+from brainq.turn.reflection import ThinkingManager
 from brainq.turn.step import StepPipeline
+from brainq.turn.step_request import BlobCache
 from brainq.upkeep.call_rescue import Rescuer
 from brainq.upkeep.schedules import ScheduleRunner
 from brainq.upkeep.sweeper import CapacityKeeper, JudgementDoorbells, ParkExpiry, Sweeper
@@ -155,7 +155,7 @@ def _retriever(store: Store, brain: Brain) -> MemoryRetriever | None:
 
 def make_schedule_runner(parts: Services) -> ScheduleRunner:
     """Begins scheduled turns by Redis' clock."""
-    from brainq.broker.timetable import next_ms  # Celery, which whoever sweeps has
+    from brainq.broker.schedule_times import next_ms  # Celery, which whoever sweeps has
 
     state, store, intake = parts.state, parts.store, parts.people.intake
 

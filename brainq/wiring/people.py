@@ -18,8 +18,8 @@ from brainq.people.outside import OutsideDesk
 from brainq.settings.deployment import Settings
 from brainq.store.store import Store
 from brainq.turn.begin import check_tool_choice
+from brainq.turn.call_plan import BrainCallEditor
 from brainq.turn.client_tools import check_client_tools, turn_specs
-from brainq.turn.plan.argument_edit import BrainCallEditor
 from brainq.wiring.services import TurnBrains
 from brainq.wiring.state import RedisState
 

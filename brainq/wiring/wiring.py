@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from brainq.finalize.rerun import StepRerunner
     from brainq.memory.judge_runner import JudgeRunner
     from brainq.people.webhook_delivery import WebhookSender
+    from brainq.state.stream_reader import StreamReaders
     from brainq.turn.coordinator import Coordinator
     from brainq.upkeep.sweeper import Sweeper
     from brainq.wiring.quarantine import Quarantine
-    from brainq.wiring.streams import StreamReaders
 
 
 class Wiring:
@@ -89,7 +89,7 @@ class Wiring:
     @cached_property
     def streams(self) -> StreamReaders:
         """What follows events on an event loop."""
-        from brainq.wiring.streams import StreamReaders
+        from brainq.state.stream_reader import StreamReaders
 
         return StreamReaders(self.redis_url, self.settings.prefix)
 

@@ -10,7 +10,7 @@ import os
 from brainq.broker.names import SERIAL_QUEUES, tool_queue
 from brainq.contracts.status import Effect
 from brainq.errors import SetupError
-from brainq.tasks.pool import pool_app
+from brainq.tasks.pool_app import pool_app
 from brainq.tasks.register import call_tasks
 
 

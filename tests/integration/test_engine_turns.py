@@ -16,8 +16,8 @@ from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.models.scripted import says
 from brainq.tasks.register import submit_foreign
-from brainq.turn import stream
-from brainq.turn.decide import PREFIXES
+from brainq.turn import text_stream
+from brainq.turn.reflection import PREFIXES
 from tests.support.brains.diary import notes, open_gate
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump
@@ -60,7 +60,7 @@ def test_an_advance_and_a_finalizers_visit_make_few_round_trips(pump: Pump, monk
     finalizer: Any = pump.wiring.finalizer
     # However slow the machine is.
     finalizer._visit_s = 600.0
-    monkeypatch.setattr(stream, "DELTA_EVERY_S", 600.0)
+    monkeypatch.setattr(text_stream, "DELTA_EVERY_S", 600.0)
     made: dict[str, list[int]] = {}
     while bell := pump.take():
         trips.clear()

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from brainq import AsyncClient, Fleet
-from brainq.broker.celery57.pool import TaskThreads
+from brainq.broker.celery57.thread_pool import TaskThreads
 from brainq.broker.envelope import envelope
 from brainq.contracts.fleet import FleetWorker
 from brainq.state.fleet import rung_at_s

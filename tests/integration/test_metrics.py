@@ -11,7 +11,7 @@ from urllib.request import urlopen
 import pytest
 
 from brainq import Brain, Client, Effect
-from brainq.broker.celery57.pool import TaskThreads
+from brainq.broker.celery57.thread_pool import TaskThreads
 from brainq.client.metrics import serve_metrics
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.model import ModelReply

@@ -14,8 +14,8 @@ from brainq.contracts.memory import RetrievedMemory
 from brainq.contracts.status import Ending
 from brainq.models.scripted import calls, says
 from brainq.tools.results import Pending
-from brainq.turn.decide import PREFIXES
 from brainq.turn.prompt.preparer import render_hash
+from brainq.turn.reflection import PREFIXES
 from tests.support.people import Pumps, Watched
 
 

@@ -1,7 +1,8 @@
-"""The worker's consumer: the second check of a message, and fewer parts than the stock one.
+"""The worker's consumer: the second check of a message, what others may ask of a worker, and fewer parts than the
+stock one.
 
-The transport has checked that an item is a task message. Here its body is read, and whatever Celery itself
-would refuse is quarantined instead of being logged with its content.
+The transport has checked that an item is a task message. Here its body is read, and whatever Celery itself would refuse
+is quarantined instead of being logged with its content.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any, Protocol, cast
 
 from celery.exceptions import InvalidTaskError
 from celery.worker import consumer as stock
+from celery.worker.consumer import control
+from celery.worker.request import Request
 from celery.worker.state import maybe_shutdown
 from kombu.exceptions import DecodeError
 from kombu.serialization import loads
@@ -21,6 +24,60 @@ from vine import promise
 
 from brainq.broker.celery57.task_execution import lean_tracer
 from brainq.broker.names import TASK_PREFIX
+
+# Remote control that answers questions and takes no commands: publishing to its channel stops no worker.
+#
+# Celery's own lets one PUBLISH stop every worker, revoke tasks, or have a worker read another queue: a write in the
+# pool of the reads.
+
+ANSWERED = frozenset(
+    {
+        *("ping", "hello", "clock", "conf", "report", "stats", "active_queues", "query_task"),
+        *("registered", "dump_tasks", "scheduled", "dump_schedule", "reserved", "dump_reserved"),
+        *("active", "dump_active", "revoked", "dump_revoked"),
+        # Flower switches events on, and asks for a heartbeat, when it starts.
+        *("enable_events", "heartbeat"),
+    }
+)
+
+"""The commands a worker answers: those that Flower's worker page and `celery inspect` need, and none that changes
+what a worker does. A command of your own is not among them."""
+
+
+class Control(control.Control):
+    """Celery's Control, without the commands that change what a worker does."""
+
+    def __init__(self, c: Any, **kwargs: Any) -> None:
+        super().__init__(c, **kwargs)
+        node: Any = self.box.node
+        node.handlers = {name: handler for name, handler in node.handlers.items() if name in ANSWERED}
+
+
+# A task request whose arguments nobody sees: not Flower, not the logs, not `celery inspect`.
+
+HIDDEN = "(hidden)"
+
+
+class HiddenRequest(Request):
+    """Use as `@app.task(Request="brainq.broker.celery57.consumer:HiddenRequest")` for tasks with content.
+
+    The arguments reach the task and nothing else. What the task raises is not covered: its message goes to
+    logs and events as it is, so it must not quote its input.
+    """
+
+    def __init__(self, message: Any, **options: Any) -> None:
+        super().__init__(message, **options)
+        self._argsrepr = self._kwargsrepr = HIDDEN
+        # Celery's tracer takes the texts for its log lines from this dict, and falls back to the real
+        # arguments if they are empty.
+        self.request_dict.update(argsrepr=HIDDEN, kwargsrepr=HIDDEN)
+
+    def info(self, safe: bool = False) -> dict[str, Any]:
+        """What `celery inspect active` and `reserved` report; `safe` makes no difference."""
+        return {**super().info(safe=True), "args": HIDDEN, "kwargs": HIDDEN}
+
+
+# The consumer.
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +112,7 @@ class Consumer(stock.Consumer):
         """Its steps, with remote control that only answers."""
 
         default_steps = [
-            "brainq.broker.celery57.inspection:Control" if step.endswith(":Control") else step
+            "brainq.broker.celery57.consumer:Control" if step.endswith(":Control") else step
             for step in stock.Consumer.Blueprint.default_steps
         ]
 

@@ -15,7 +15,6 @@ from brainq.text.estimate import estimate_messages, estimate_text
 from brainq.text.shorten import shortened_to_tokens
 from brainq.turn.prompt.compaction_cut import HistoryCut, cut_history
 from brainq.turn.prompt.summary import Summariser, collect_dropped, summary_message, tokens_for_text
-from brainq.turn.prompt.transcript import note_kind
 
 # ContextTracker: how full the model's context is.
 #
@@ -232,7 +231,7 @@ class ContextCompactor:
             drop=drop,
             summary=summary,
             front=front,
-            archive=tuple(message for message in messages[:drop] if note_kind(message) != "summary"),
+            archive=tuple(message for message in messages[:drop] if message.note_kind != "summary"),
             method=method,
             tokens_before=tracker.tokens(fixed_estimate + estimate_messages(messages)),
             tokens_after=tracker.tokens(after),

@@ -16,7 +16,6 @@ from itertools import accumulate
 
 from brainq.contracts.message import Message
 from brainq.text.estimate import estimate_messages
-from brainq.turn.prompt.transcript import note_kind
 
 Estimate = Callable[[Sequence[Message]], int]
 
@@ -78,7 +77,7 @@ def cut_history(
 def newest_user_message(messages: Sequence[Message]) -> int | None:
     """Where the newest message is that a user, not the runtime, wrote."""
     return next(
-        (i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user" and not note_kind(messages[i])), None
+        (i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user" and not messages[i].note_kind), None
     )
 
 
@@ -91,7 +90,7 @@ def _pinned(messages: Sequence[Message], turn_id: str) -> frozenset[int]:
         (
             i
             for i, message in enumerate(messages)
-            if message.role == "user" and message.turn == turn_id and turn_id and not note_kind(message)
+            if message.role == "user" and message.turn == turn_id and turn_id and not message.note_kind
         ),
         None,
     )
@@ -99,7 +98,7 @@ def _pinned(messages: Sequence[Message], turn_id: str) -> frozenset[int]:
 
 
 def _is_summary(message: Message) -> bool:
-    return note_kind(message) == "summary"
+    return message.note_kind == "summary"
 
 
 def _possible_cuts(messages: Sequence[Message]) -> list[int]:

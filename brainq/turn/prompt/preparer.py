@@ -16,7 +16,6 @@ from brainq.contracts.people import HoldSpec, TurnInput, readiness_hold_id
 from brainq.contracts.turn import TurnRequest
 from brainq.text.estimate import estimate_message, estimate_messages, estimate_text
 from brainq.tools.context_pack import pack_json, read_pack
-from brainq.turn.prompt.transcript import note_kind
 from brainq.turn.prompt.untrusted import untrusted
 
 # TurnMailbox: input that came while a turn was at work, and the messages it becomes at the next step.
@@ -275,7 +274,7 @@ def _begins_turn(history: Sequence[Message], i: int) -> bool:
 
 
 def _is_pinned(message: Message) -> bool:
-    return message.role == "system" or note_kind(message) == "summary"
+    return message.role == "system" or message.note_kind == "summary"
 
 
 # The context pack, memory and skill context, as a model sees them.

@@ -1,16 +1,15 @@
-"""The summary that replaces dropped messages: what goes in, how it is framed, and its text, by a model or by
-rules alone.
-"""
+"""A conversation as `[role] text` lines, for a model that is asked about it."""
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from brainq.contracts.message import Message, ToolCall
+from brainq.contracts.message import Message, ToolCall, with_attachment_labels
 from brainq.contracts.model import Price, Spend
 from brainq.models.asking.permits import PermitDeferred
 from brainq.models.auxiliary import AuxiliaryModel
@@ -19,8 +18,60 @@ from brainq.observe.logs import logger
 from brainq.text.estimate import estimate_text
 from brainq.text.shorten import shortened, shortened_to_tokens
 from brainq.text.surrogates import clean
-from brainq.turn.prompt.transcript import call_text, note_kind, transcript_lines
 from brainq.turn.prompt.untrusted import untrusted
+
+MAX_ARGUMENT_CHARS = 500
+
+NOTE_LABELS = {
+    "summary": "runtime: summary of what came before",
+    "reflection": "runtime: review of the steps so far",
+    "context": "runtime: context pack",
+    "memory": "runtime: memory",
+    "skill": "runtime: skill context",
+}
+
+
+def transcript_lines(messages: Sequence[Message], max_chars: int, max_result_chars: int) -> list[str]:
+    """One entry a message or call, with texts cut to `max_chars` and tool results to `max_result_chars`.
+
+        [user] Book me a seat.
+        [assistant] Let me see. (calls c1-0: find_flights({"to": "OSL"}))
+        [tool find_flights c1-0: ok] 3 flights ...
+
+    A text of several lines goes on with two spaces, so that no line in it reads like an entry of its own.
+    """
+    return [_indented(f"[{_label(message)}]", _text(message, max_chars, max_result_chars)) for message in messages]
+
+
+def call_text(call: ToolCall, max_chars: int = MAX_ARGUMENT_CHARS) -> str:
+    """`tool({"a": 1})`, arguments cut to `max_chars`."""
+    arguments = call.arguments
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
+    return f"{call.name}({shortened(text, max_chars)})"
+
+
+def _label(message: Message) -> str:
+    if message.role == "tool":
+        return f"tool {message.name} {message.call_id}: {'error' if message.is_error else 'ok'}"
+    return NOTE_LABELS.get(message.note_kind, message.role)
+
+
+def _text(message: Message, max_chars: int, max_result_chars: int) -> str:
+    text = shortened(message.content, max_result_chars if message.role == "tool" else max_chars)
+    text = with_attachment_labels(text, message.attachments)
+    if not message.calls:
+        return text
+    wanted = ", ".join(f"{call.id}: {call_text(call)}" for call in message.calls)
+    return f"{text} (calls {wanted})".lstrip()
+
+
+def _indented(label: str, text: str) -> str:
+    first, *others = text.splitlines() or [""]
+    return "\n  ".join([f"{label} {first}".rstrip(), *others])
+
+
+# The summary that replaces dropped messages: what goes in, how it is framed, and its text, by a model or by
+# rules alone.
 
 # The summary that replaces dropped messages: what goes in, how it is framed, and one made by rules alone.
 #
@@ -65,8 +116,8 @@ class DroppedHistory:
 
 def collect_dropped(dropped: Sequence[Message], is_write: Callable[[str], bool]) -> DroppedHistory:
     """Take the dropped messages apart. `is_write(tool)` says whether a tool changes anything."""
-    summaries = [message for message in dropped if note_kind(message) == "summary"]
-    others = tuple(message for message in dropped if note_kind(message) != "summary")
+    summaries = [message for message in dropped if message.note_kind == "summary"]
+    others = tuple(message for message in dropped if message.note_kind != "summary")
     changes = [line for summary in summaries for line in _changes_in(summary)]
     return DroppedHistory(
         earlier="\n".join(_text_in(summary) for summary in summaries),
@@ -118,7 +169,7 @@ def _gist(messages: Sequence[Message]) -> list[str]:
     lines: list[str] = []
     for place, message in enumerate(messages):
         sentence = _first_sentence(message.content)
-        if message.role == "user" and not note_kind(message):
+        if message.role == "user" and not message.note_kind:
             lines.append(f"The user wrote: {sentence}")
         elif message.role == "assistant":
             if sentence:
@@ -127,7 +178,7 @@ def _gist(messages: Sequence[Message]) -> list[str]:
                 f"It called {call_text(call, 160)}: {_outcome_word(status.get((place, call.id)))}"
                 for call in message.calls
             ]
-        elif note_kind(message) == "reflection":
+        elif message.note_kind == "reflection":
             lines.append(f"A review found: {_first_sentence(message.content.partition(chr(10))[2])}")
     return lines
 

@@ -18,7 +18,6 @@ from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput
 from brainq.observe.logs import logger
 from brainq.tools.ranking import Bm25Ranker
-from brainq.turn.prompt.transcript import note_kind
 
 log = logger("brainq.turn")
 
@@ -149,5 +148,5 @@ def _spoken_messages(messages: Iterable[Message]) -> Iterator[Message]:
     return (
         message
         for message in messages
-        if message.role in ("user", "assistant") and message.content.strip() and not note_kind(message)
+        if message.role in ("user", "assistant") and message.content.strip() and not message.note_kind
     )

@@ -13,7 +13,7 @@ MAILBOX = (
 INPUT = ("tests/integration/test_engine_input.py",)
 RESERVED = ("tests/integration/test_reserved.py",)
 
-PLAN = ("tests/unit/turn/plan/test_calls.py", "tests/unit/turn/plan/test_scheduler.py")
+PLAN = ("tests/unit/turn/test_call_plan.py", "tests/unit/turn/test_scheduler.py")
 RESCUE = ("tests/unit/upkeep/test_call_rescue.py",)
 REPORT = ("tests/unit/calls/test_report.py",)
 STATES = ("tests/integration/test_history_states.py",)
@@ -22,28 +22,28 @@ RETRY = ("tests/unit/models/test_retry.py",)
 BUGS = (
     Bug(
         "reads that share a resource run side by side",
-        "brainq/turn/plan/calls.py",
+        "brainq/turn/call_plan.py",
         "shares and not (call.resources & used)",
         "shares",
         PLAN,
     ),
     Bug(
         "a read joins the wave of a write",
-        "brainq/turn/plan/calls.py",
+        "brainq/turn/call_plan.py",
         "is_open, all_client = shares,",
         "is_open, all_client = True,",
         PLAN,
     ),
     Bug(
         "parallel_tools=False is not heard",
-        "brainq/turn/plan/calls.py",
+        "brainq/turn/call_plan.py",
         "may = self.parallel or (all_client and call.is_client)",
         "may = True",
         PLAN,
     ),
     Bug(
         "calls of the client's own are taken for the brain's writes",
-        "brainq/turn/plan/calls.py",
+        "brainq/turn/call_plan.py",
         "shares = call.is_client or call.effect.is_read",
         "shares = call.effect.is_read",
         PLAN,
@@ -71,21 +71,21 @@ BUGS = (
     ),
     Bug(
         "a call over the budget runs",
-        "brainq/turn/plan/calls.py",
+        "brainq/turn/call_plan.py",
         "and verdict.call.id in refused",
         "and verdict.call.id in list(refused)[1:]",
         PLAN,
     ),
     Bug(
         "more calls a reply than are taken",
-        "brainq/turn/plan/calls.py",
+        "brainq/turn/call_plan.py",
         "judge_calls(calls[:MAX_CALLS_A_REPLY],",
         "judge_calls(calls,",
         PLAN,
     ),
     Bug(
         "calls that are too many vanish",
-        "brainq/turn/plan/calls.py",
+        "brainq/turn/call_plan.py",
         "in enumerate(reply.calls)",
         "in enumerate(reply.calls[:MAX_CALLS_A_REPLY])",
         PLAN,
@@ -267,7 +267,7 @@ BUGS = (
     ),
     Bug(
         "a stalled stream ends the turn instead of being asked for again",
-        "brainq/turn/attempts.py",
+        "brainq/turn/step.py",
         'RESTARTABLE_KINDS = frozenset({"stream", "stalled"})',
         'RESTARTABLE_KINDS = frozenset({"stream"})',
         ("tests/integration/models/test_stalls.py::test_a_turn_asks_again",),

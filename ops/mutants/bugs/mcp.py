@@ -7,14 +7,14 @@ from ops.mutants.bug import Bug
 TASKS = (
     "tests/integration/mcp/test_tasks.py::test_a_server_that_was_started_again_is_not_asked_for_its_forerunner_s_task",
 )
-UNTRUSTED = ("tests/unit/turn/plan/test_untrusted_results.py",)
+UNTRUSTED = ("tests/unit/turn/test_untrusted_results.py",)
 CATALOGUE = ("tests/unit/tools/mcp/test_catalogue.py",)
 INJECTED = (
     "tests/integration/test_prompt_injection.py::test_with_the_policy_no_change_of_an_attack_is_made_and_the_task_is_done",
 )
 HTTP = ("tests/integration/mcp/test_http.py",)
 OAUTH = ("tests/integration/mcp/test_oauth.py",)
-POLICY = "brainq/turn/plan/calls.py"
+POLICY = "brainq/turn/call_plan.py"
 
 BUGS = (
     Bug(
@@ -49,14 +49,14 @@ BUGS = (
     ),
     Bug(
         "the policy asks for nothing",
-        "brainq/turn/plan/calls.py",
+        "brainq/turn/call_plan.py",
         "() if brain.after_untrusted is None else untrusted_sources(brain, view)",
         "()",
         INJECTED,
     ),
     Bug(
         "reads ask after untrusted results, too",
-        "brainq/turn/plan/approval.py",
+        "brainq/turn/approval_rules.py",
         "untrusted and not tool.spec.effect.is_read",
         "untrusted",
         UNTRUSTED,

@@ -8,7 +8,7 @@ from celery.worker.control import Panel
 from flower.inspector import Inspector
 
 from brainq.broker.app import make_app
-from brainq.broker.celery57.inspection import ANSWERED
+from brainq.broker.celery57.consumer import ANSWERED
 from brainq.broker.names import COORDINATOR_QUEUES, READ_ONLY_QUEUE, TURNS_QUEUE
 from tests.integration.broker.worker import running, settings_for
 from tests.support.wait import wait_until

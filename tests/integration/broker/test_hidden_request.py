@@ -30,7 +30,7 @@ def test_a_canary_shows_up_in_no_event_log_or_inspection(
         if fails:
             raise ValueError("refused")
 
-    app.task(submit, name=TURN_SUBMIT, Request="brainq.broker.celery57.inspection:HiddenRequest")
+    app.task(submit, name=TURN_SUBMIT, Request="brainq.broker.celery57.consumer:HiddenRequest")
     with running(app, concurrency=1, loglevel="DEBUG"), watching(app) as events:
         for task_id in ("t1", "t2"):
             # A foreign producer knows nothing of argsrepr and sends the texts of its arguments along.

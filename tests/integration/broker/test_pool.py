@@ -13,7 +13,7 @@ from celery.bootsteps import TERMINATE
 from celery.worker import state
 
 from brainq.broker.app import make_app
-from brainq.broker.celery57.pool import TaskRun, current_run
+from brainq.broker.celery57.thread_pool import TaskRun, current_run
 from brainq.broker.names import COORDINATOR_QUEUES, TURN_ADVANCE, TURNS_QUEUE, queue_key
 from brainq.calls.attempt import Abandon
 from brainq.contracts.status import WorkFailure, WorkOutcome
@@ -68,7 +68,7 @@ def test_inspect_tells_what_runs_and_how_many_threads_there_are(redis_url: str) 
         assert sorted(task["id"] for task in active) == ["a", "b"]
         assert all(task["time_start"] and task["worker_pid"] for task in active)
         (stats,) = asked.stats().values()
-        assert stats["pool"]["implementation"] == "brainq.broker.celery57.pool:TaskPool"
+        assert stats["pool"]["implementation"] == "brainq.broker.celery57.thread_pool:TaskPool"
         assert (stats["pool"]["max-concurrency"], stats["pool"]["threads"]) == (2, 2)
         stuck.let_all_go()
         wait_until(lambda: not next(iter(asked.active().values())), "none runs")

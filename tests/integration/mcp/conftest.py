@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from brainq.calls.event_loop import TOOL_LOOP
-from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.results import CallReturn
+from brainq.calls.attempt import CallReturn
+from brainq.calls.executor import TOOL_LOOP, BoundedToolExecutor
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.mcp.catalogue import PinnedServer

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from brainq import Brain, McpServer, McpTool
-from brainq.calls.event_loop import TOOL_LOOP
+from brainq.calls.executor import TOOL_LOOP
 from brainq.client.handle import TurnHandle
 from brainq.contracts.call import ServerTask
 from brainq.contracts.status import Effect, Ending, TraceStatus

@@ -18,7 +18,7 @@ OPENING_S = 4.0
 
 
 class RandomAuxiliary:
-    """Stands for `turn.auxiliary.AuxiliaryWork`, as far as the coordinator asks it."""
+    """Stands for `turn.before_step.AuxiliaryWork`, as far as the coordinator asks it."""
 
     def __init__(self, auxiliary: RedisAuxiliary) -> None:
         self._auxiliary = auxiliary

@@ -33,8 +33,8 @@ from brainq.state.outside import RedisOutside
 from brainq.state.people import RedisApprovals, RedisHolds, RedisMailbox, RedisSessions
 from brainq.state.turns import RedisTurns
 from brainq.turn.coordinator import ANY_LOSSES, Coordinator, CoordinatorRuntime
-from brainq.turn.decide import ThinkingManager
 from brainq.turn.ending import Ender
+from brainq.turn.reflection import ThinkingManager
 from brainq.upkeep.call_rescue import Rescuer
 from brainq.upkeep.sweeper import ParkExpiry, Sweeper
 from tests.support.blobs import BlobsInMemory

@@ -19,8 +19,8 @@ from brainq.state.auxiliary import RedisAuxiliary
 from brainq.state.budgets import RedisBudgets
 from brainq.state.turns import RedisTurns
 from brainq.turn.begin import with_start
+from brainq.turn.call_plan import Schedulable, ToolScheduler
 from brainq.turn.decide import BUDGET_ENDS, End
-from brainq.turn.plan.calls import Schedulable, ToolScheduler
 from brainq.turn.prompt.preparer import TurnMailbox, input_messages, readiness_word
 from brainq.turn.step_request import CallsCommitted, LoopEnd, StepOutcome, StepPostponed
 from tests.support.model.auxiliary import compact, open_wave

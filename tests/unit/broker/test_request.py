@@ -7,7 +7,7 @@ from typing import Any
 
 from celery import Celery
 
-from brainq.broker.celery57.inspection import HIDDEN, HiddenRequest
+from brainq.broker.celery57.consumer import HIDDEN, HiddenRequest
 
 
 def work(text: str) -> None: ...

@@ -7,7 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from brainq.broker.celery57.pool import TaskOutcome, TaskRun, TaskThreads, current_run
+from brainq.broker.celery57.thread_pool import (
+    TaskOutcome,
+    TaskRun,
+    TaskThreads,
+    current_run,
+)
 from tests.support.wait import wait_until
 
 

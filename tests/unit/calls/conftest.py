@@ -9,8 +9,7 @@ import pytest
 
 from brainq.brain.brain import Brain
 from brainq.calls import attempt
-from brainq.calls.event_loop import TOOL_LOOP
-from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.executor import TOOL_LOOP, BoundedToolExecutor
 from tests.unit.calls.fakes import Rig
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from brainq.calls.attempt import OnLate
+from brainq.calls.attempt import CallReturn, OnLate
 from brainq.calls.executor import BoundedToolExecutor
-from brainq.calls.results import CallReturn
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.tool import Tool

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from brainq.calls import event_loop
+from brainq.calls import executor as executor_module
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.contracts.turn import Citation
@@ -129,7 +129,7 @@ def test_giving_up_by_raising_after_the_deadline_is_a_timeout(executor: BoundedT
 def test_an_async_function_is_cancelled_at_the_deadline(
     executor: BoundedToolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_loop, "GRACE_S", 30.0)
+    monkeypatch.setattr(executor_module, "GRACE_S", 30.0)
     ended: list[str] = []
 
     async def slow() -> None:

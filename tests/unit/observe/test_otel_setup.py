@@ -125,7 +125,7 @@ def test_without_telemetry_nothing_of_the_sdk_is_imported() -> None:
         "import brainq, brainq.cli.main\n"
         "assert 'opentelemetry.trace' not in sys.modules\n"
         "import brainq.turn.coordinator, brainq.calls.run, brainq.finalize.finalizer, brainq.upkeep.sweeper\n"
-        "import brainq.tasks.pool, brainq.people.webhook_delivery\n"
+        "import brainq.tasks.pool_app, brainq.people.webhook_delivery\n"
         "from brainq.contracts.turn import TurnRequest\n"
         "from brainq.observe.otel_setup import start_traces\n"
         "from brainq.observe.turn_spans import submit_span\n"

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from brainq.calls.results import jsonable, one_line
+from brainq.calls.attempt import jsonable, one_line
 from brainq.models.openai.chat_wire import from_body
 from brainq.models.wire import parse_arguments
 from brainq.store.text import sql_text
 from brainq.text.shorten import beginning
 from brainq.text.surrogates import clean
 from brainq.tools.context_pack import pack_json
-from brainq.turn.changes.diff import turn_diff
 from brainq.turn.prompt.untrusted import untrusted
+from brainq.turn.turn_diff import turn_diff
 
 WAYS: dict[str, Callable[[str], object]] = {
     "clean": clean,

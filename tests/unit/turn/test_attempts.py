@@ -11,11 +11,10 @@ from brainq.contracts.claim import StepAttempt, StepStart, TurnClaim
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.turn import Limits
 from brainq.testing import ScriptedProvider, says
-from brainq.turn.attempts import StepRunner
 from brainq.turn.begin import StepSetting
 from brainq.turn.outage import OutageRetry, never_unavailable
-from brainq.turn.prompt.blob_cache import BlobCache
-from brainq.turn.step_request import StepRequest
+from brainq.turn.step import StepRunner
+from brainq.turn.step_request import BlobCache, StepRequest
 from tests.support.blobs import BlobsInMemory
 from tests.unit.turn.views import REQUEST, view
 

@@ -19,11 +19,11 @@ from brainq.turn.decide import (
     End,
     Reflect,
     Think,
-    ThinkingManager,
     TurnFacts,
     Wait,
     decide,
 )
+from brainq.turn.reflection import ThinkingManager
 
 TURN = "t-1"
 ALWAYS = ThinkingManager(ThinkLevel.HIGH)

@@ -7,7 +7,7 @@ import time
 
 from brainq.contracts.event import EventKind
 from brainq.turn.outage import OutageRetry
-from brainq.turn.stream import TextTail
+from brainq.turn.text_stream import TextTail
 
 THOUGHT, TEXT = EventKind.REASONING_DELTA, EventKind.TEXT_DELTA
 LONG_AGO = -1e9

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.brain import ThinkLevel
-from brainq.turn.decide import PERIODS, PREFIXES, ThinkingManager, should_reflect
+from brainq.turn.reflection import PERIODS, PREFIXES, ThinkingManager, should_reflect
 from tests.unit.turn.conversations import unhurried
 
 

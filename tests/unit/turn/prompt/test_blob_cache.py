@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from brainq.contracts.file import File
 from brainq.contracts.message import Message
-from brainq.turn.prompt.blob_cache import CACHED_S, BlobCache
+from brainq.turn.step_request import CACHED_S, BlobCache
 from tests.support.blobs import BlobsInMemory, png
 
 FILES = [File(png(shade), name=f"{shade}.png") for shade in range(3)]

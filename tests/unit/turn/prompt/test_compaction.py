@@ -20,7 +20,6 @@ from brainq.turn.prompt.compaction import (
     should_compact,
 )
 from brainq.turn.prompt.compaction_cut import cut_history, newest_user_message, unread_from
-from brainq.turn.prompt.transcript import note_kind
 from tests.unit.turn.conversations import (
     TURN,
     Rules,
@@ -179,15 +178,15 @@ def check(history: list[Message], made: Compaction, window: int, fixed: int) -> 
     assert newest is None or history[newest] in new
     assert [m for m in new if m.role == "system"] == [m for m in history if m.role == "system"]
     # what no model has read (a summary behind it comes of an orphan before that summary only)
-    summed = max((i + 1 for i, m in enumerate(history) if note_kind(m) == "summary"), default=0)
+    summed = max((i + 1 for i, m in enumerate(history) if m.note_kind == "summary"), default=0)
     unread = history[max(summed, unread_from(history)) :]
     assert [(m.role, m.call_id) for m in new[len(new) - len(unread) :]] == [(m.role, m.call_id) for m in unread]
     # one summary at most, at the front
-    assert all(note_kind(message) != "summary" for message in new[1:]) or made.summary is None
+    assert all(message.note_kind != "summary" for message in new[1:]) or made.summary is None
     # what left is archived, but for summaries
     kept = [*made.front, *history[made.drop :]]
-    assert all(m in made.archive or m in kept or note_kind(m) == "summary" for m in history)
-    assert all(note_kind(message) != "summary" for message in made.archive)
+    assert all(m in made.archive or m in kept or m.note_kind == "summary" for m in history)
+    assert all(message.note_kind != "summary" for message in made.archive)
     # shorter
     assert made.tokens_after < made.tokens_before
     assert made.tokens_after == fixed + estimate_messages(new)
@@ -220,7 +219,7 @@ def test_compacting_again_and_again(history: list[Message], window: int, sizes: 
             check(history, made, window, fixed)
             history = list(made.applied(history))
         pinned = [history[i] for i in {newest_user_message(history) or 0}]
-        opening = next(m for m in history if m.role == "user" and m.turn == TURN and not note_kind(m))
+        opening = next(m for m in history if m.role == "user" and m.turn == TURN and not m.note_kind)
         least = fixed + estimate_messages([*pinned, opening, *history[unread_from(history) :]])
         if least + 2 * MIN_SUMMARY_TOKENS + 200 < window * TARGET_SHARE:
             assert fixed + estimate_messages(history) <= window * CRITICAL

@@ -10,7 +10,6 @@ from brainq.contracts.message import Message
 from brainq.text.estimate import estimate_messages
 from brainq.turn.prompt.compaction_cut import HistoryCut, cut_history, newest_user_message, unread_from
 from brainq.turn.prompt.summary import summary_message
-from brainq.turn.prompt.transcript import note_kind
 from tests.unit.turn.conversations import TURN, answer, asks, histories, pairs, result, steps, unhurried, user
 
 SUMMARY = summary_message("what was", [], "rules", 300)
@@ -127,10 +126,10 @@ def test_every_split(history: list[Message], keep: int) -> None:
     for call, answered in pairs(history):
         assert (call < found.drop) == (answered < found.drop)
     # earlier summaries are folded, and something beside them is dropped
-    assert all(note_kind(message) != "summary" for message in (*front, *found.tail))
-    assert any(note_kind(message) != "summary" for message in dropped)
+    assert all(message.note_kind != "summary" for message in (*front, *found.tail))
+    assert any(message.note_kind != "summary" for message in dropped)
     # as much as fits: the first cut, of those that may be made, that does
-    folding = max((i + 1 for i, message in enumerate(history) if note_kind(message) == "summary"), default=0)
+    folding = max((i + 1 for i, message in enumerate(history) if message.note_kind == "summary"), default=0)
     spans = pairs(history)
     legal = [
         cut for cut in range(folding, len(history) + 1) if not any(call < cut <= answered for call, answered in spans)

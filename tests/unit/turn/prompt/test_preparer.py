@@ -13,7 +13,6 @@ from brainq.contracts.message import Message
 from brainq.text.estimate import estimate_messages, with_sizes
 from brainq.turn.prompt.preparer import TurnPreparation, TurnPreparer, render_hash
 from brainq.turn.prompt.summary import summary_message
-from brainq.turn.prompt.transcript import note_kind
 from tests.unit.turn.conversations import TURN, answer, asks, histories, request, result, unhurried, user
 
 TODAY = datetime(2026, 3, 4, tzinfo=UTC)
@@ -36,7 +35,7 @@ OWN = [user("the question"), asks(1, "look"), result(1, 0, "found")]
 
 def words(messages: tuple[Message, ...]) -> list[str]:
     """Each message in a word."""
-    return [note_kind(message) or message.content.split("\n")[0][:13] or message.role for message in messages]
+    return [message.note_kind or message.content.split("\n")[0][:13] or message.role for message in messages]
 
 
 def test_the_order() -> None:
@@ -139,12 +138,12 @@ def test_every_preparation(
     assert found[0].content.startswith("Be good.\n\nSession: s1\nProvider")
     before = found[1 : len(found) - len(own)]
     if has_memory:
-        assert note_kind(before.pop(0)) == "memory"
+        assert before.pop(0).note_kind == "memory"
     if has_skill:
-        assert note_kind(before.pop()) == "skill"
+        assert before.pop().note_kind == "skill"
     if has_pack:
-        assert note_kind(before.pop()) == "context"
-    pinned = [m for m in history[:begin] if m.role == "system" or note_kind(m) == "summary"]
+        assert before.pop().note_kind == "context"
+    pinned = [m for m in history[:begin] if m.role == "system" or m.note_kind == "summary"]
     assert [message for message in before if message in pinned] == pinned
     others = [message for message in before if message not in pinned]
     old = [message for message in history[:begin] if message not in pinned]

@@ -14,9 +14,15 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.models.scripted import calls, says
 from brainq.text.estimate import with_sizes
+from brainq.turn.call_plan import refuse_calls
 from brainq.turn.decide import End
-from brainq.turn.plan.calls import refuse_calls
-from brainq.turn.plan.cut_replies import MAX_CUT_REPLIES, AskAgain, cut_replies, judge_finish, problem_note
+from brainq.turn.replies import (
+    MAX_CUT_REPLIES,
+    AskAgain,
+    cut_replies,
+    judge_finish,
+    problem_note,
+)
 from tests.unit.turn.views import view
 
 CUT = calls(("write", '{"text": "alice,100\\nbob,10'), ("read", {"a": 1}), finish="length")
@@ -120,7 +126,8 @@ def test_each_call_gets_its_message_and_none_keeps_half_an_argument() -> None:
         view(),
         2,
         CUT.model_copy(update={"calls": (*CUT.calls, *nameless)}),
-        AskAgain("length", "It was cut."),
+        "length",
+        "It was cut.",
     )
 
     assert [(call.id, call.tool, call.denied, call.wave) for call in plan.calls] == [

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from celery.schedules import crontab, schedule, solar
 
-from brainq.broker.timetable import next_ms, read_timing, read_zone
+from brainq.broker.schedule_times import next_ms, read_timing, read_zone
 from brainq.errors import InvalidInput
 
 BERLIN = "Europe/Berlin"

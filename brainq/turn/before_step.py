@@ -1,22 +1,16 @@
-"""What comes before a step: the opening wave, reflections and compactions. Each ends the advance it is made
-in, and rings.
+"""What comes before a step: the opening wave, reflections and compactions. Each ends the advance it is made in, and
+rings for the next one.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from brainq.brain.brain import Brain
-from brainq.contracts.claim import PlannedCall, TurnClaim
-from brainq.contracts.ids import call_id
+from brainq.contracts.claim import TurnClaim
 from brainq.contracts.message import Message
 from brainq.contracts.model import LostRequest, Price, Spend, TokenUsage
-from brainq.contracts.status import Effect
-from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import TurnView
 from brainq.errors import BrainqError
 from brainq.gates.canonical import fingerprint
@@ -27,85 +21,13 @@ from brainq.models.resolve import resolve_model
 from brainq.observe.logs import logger
 from brainq.ports.redis_turns import Auxiliary
 from brainq.text.estimate import estimate_messages
-from brainq.tools.context_pack import MEMORY_TOOL
-from brainq.tools.tool import Tool
-from brainq.turn.attempts import turn_allowance
+from brainq.turn.opening_wave import OpeningWave
 from brainq.turn.outage import OutageRetry
-from brainq.turn.plan.approval import approval_for
 from brainq.turn.prompt.compaction import ContextCompactor, ContextTracker, should_compact
 from brainq.turn.reflection import ReflectionEngine, note_of
-from brainq.turn.step_request import PreparedStep
-
-# What a turn begins with, before its first step: memory and the context pack, as one wave of reads.
+from brainq.turn.step_request import PreparedStep, turn_allowance
 
 log = logger("brainq.turn")
-
-
-SHARE_OF_TIME = 0.3  # of what the turn has: memory that is late must leave a short turn time to answer
-
-
-def opening_limit_s(brain: Brain, remaining_ms: int) -> float:
-    """How long this turn waits for its opening wave."""
-    return min(brain.context.opening_s, max(0.0, remaining_ms / 1000) * SHARE_OF_TIME)
-
-
-def opening_calls(brain: Brain, request: TurnRequest, limit_s: float) -> tuple[PlannedCall, ...]:
-    """The calls of step 0, none of them paid for; empty where the brain has neither memory nor a pack tool."""
-    calls: list[PlannedCall] = []
-    if brain.memory is not None and brain.memory.retriever is not None:
-        calls.append(_opening_call(0, MEMORY_TOOL, {"query": request.user_message}, limit_s, request))
-    pack = _pack_tool(brain)
-    if pack is not None:
-        parameter = query_parameter(pack.spec.parameters)
-        if approval_for(brain, pack, {parameter: request.user_message} if parameter else {}) is not None:
-            log.warning("the pack tool needs an approval and is not called", tool=pack.spec.name)
-        elif parameter:
-            cap_s = min(pack.spec.timeout_s, limit_s)
-            calls.append(_opening_call(len(calls), pack.spec.name, {parameter: request.user_message}, cap_s, request))
-        else:
-            log.warning("the pack tool needs more than one text and is not called", tool=pack.spec.name)
-    return tuple(calls)
-
-
-def query_parameter(parameters: Mapping[str, Any]) -> str:
-    """The one text parameter that the user's message is given to; "" when the tool needs something else, too."""
-    properties: Mapping[str, Any] = parameters.get("properties", {})
-    required = [str(name) for name in parameters.get("required", ())]
-    if len(required) > 1:
-        return ""
-    names = required or [name for name in ("query", "topic", "text") if name in properties]
-    if not names or properties.get(names[0], {}).get("type") != "string":
-        return ""
-    return names[0]
-
-
-def _pack_tool(brain: Brain) -> Tool | None:
-    name = brain.context.pack_tool
-    tool = brain.tools.get(name) if name else None
-    return tool if tool is not None and tool.spec.effect is Effect.READ_ONLY else None
-
-
-def _opening_call(place: int, tool: str, arguments: dict[str, str], cap_s: float, request: TurnRequest) -> PlannedCall:
-    spec: dict[str, object] = {"arguments": arguments, "hash": "", "lanes": ()}
-    if request.cwd is not None:
-        spec["cwd"] = request.cwd
-    if request.metadata is not None:
-        spec["metadata"] = request.metadata
-    if request.traceparent is not None:
-        spec["traceparent"] = request.traceparent
-    return PlannedCall(
-        id=call_id(0, place),
-        tool=tool,
-        effect=Effect.READ_ONLY,
-        wave=1,
-        arguments_json=json.dumps(spec, separators=(",", ":")),
-        args_hash="",
-        fingerprint="",
-        cap_ms=int(cap_s * 1000),
-    )
-
-
-# Model calls beside the steps, and the opening wave. Each ends the advance it is made in, and rings.
 
 MAX_REFLECTION_TOKENS = 4_000  # of the transcript a reflection reads; it is cut to 16,000 characters
 
@@ -123,14 +45,6 @@ OutcomeWord = str
 rung, or awaits its calls, and is no longer ours."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpeningWave:
-    """The calls of an opening wave, and how long the turn waits for them."""
-
-    calls: tuple[PlannedCall, ...]
-    limit_s: float
-
-
 class AuxiliaryWork:
     """Does what comes before a step, when it is due."""
 
@@ -140,16 +54,8 @@ class AuxiliaryWork:
         self._archive = archive
         self._price = price
 
-    def opening_wave(self, view: TurnView) -> OpeningWave | None:
-        """Memory and the context pack, before the first step; None where the brain has neither."""
-        if view.opened or view.step > 0:
-            return None
-        limit_s = opening_limit_s(self._brain, view.remaining_ms)
-        calls = opening_calls(self._brain, view.request, limit_s)
-        return OpeningWave(calls, limit_s) if calls else None
-
     def dispatch_opening(self, claim: TurnClaim, opening: OpeningWave, trying: OutageRetry) -> OutcomeWord:
-        """Dispatch the opening wave."""
+        """Dispatch what comes before the first step."""
         word = trying(lambda: self._auxiliary.open(claim, opening.calls, opening.limit_s))
         return {"OPENED": "opened", "LOST": "lost"}.get(word, "")
 

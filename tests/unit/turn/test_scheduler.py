@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.status import Effect
-from brainq.turn.plan.calls import Schedulable, ToolScheduler
+from brainq.turn.call_plan import Schedulable, ToolScheduler
 
 READ, WRITE = Schedulable(Effect.READ_ONLY), Schedulable(Effect.LOCAL_WRITE)
 OURS = Schedulable(Effect.NETWORK, is_client=True)

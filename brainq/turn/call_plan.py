@@ -1,4 +1,6 @@
-"""From a model's reply to the calls that are committed: ids, gates, waves, lanes."""
+"""From a model's reply to the calls that are committed: ids, gates, waves, lanes; and a planned call with a
+person's arguments.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +8,30 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from brainq.brain.brain import Brain
+from brainq.brain.brains import Brains, require_brain
 from brainq.brain.middleware import check_call
+from brainq.contracts.base import check_json
 from brainq.contracts.call import ToolDenied
 from brainq.contracts.claim import PlannedCall
 from brainq.contracts.ids import call_id
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply
+from brainq.contracts.people import EditedCall
 from brainq.contracts.status import Effect
+from brainq.contracts.tool import ToolSpec
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import TurnView
+from brainq.errors import InvalidInput
+from brainq.gates.arguments import ToolArgValidator
+from brainq.gates.canonical import canonical_json, hashes_of
 from brainq.gates.chain import Allowed, Denied, GateFacts, ReplayControl, Verdict, judge_calls
-from brainq.tools.lanes import resource_keys
+from brainq.tools.lanes import lanes_of, resource_keys
 from brainq.tools.outcome_text import outcome_text
+from brainq.turn.approval_rules import approval_for
 from brainq.turn.client_tools import client_call, turn_specs
-from brainq.turn.plan.approval import approval_for
-from brainq.turn.plan.cut_replies import AskAgain
-from brainq.turn.prompt.transcript import note_kind
 
 # ToolScheduler: the waves of one reply's calls. Pure.
 
@@ -71,8 +78,6 @@ class ToolScheduler:
         return numbers
 
 
-# From a model's reply to the calls that are committed: ids, gates, waves, lanes.
-
 # Which results a turn has read that nobody vouches for, where its brain wants to know.
 
 SUMMARY_SOURCE = "a summary"
@@ -93,7 +98,7 @@ def untrusted_sources(brain: Brain, view: TurnView) -> tuple[str, ...]:
 
 
 def _has_summary(messages: Iterable[Message]) -> bool:
-    return any(note_kind(message) == "summary" for message in messages)
+    return any(message.note_kind == "summary" for message in messages)
 
 
 # From a model's reply to the calls that are committed: ids, gates, waves, lanes.
@@ -182,12 +187,15 @@ def _with_object(call: ToolCall) -> ToolCall:
     return call.model_copy(update={"arguments": {}}) if isinstance(call.arguments, str) else call
 
 
-def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, tell: AskAgain) -> CallPlan:
-    """The calls of a reply that is not whole: none runs, each gets the reason as its result."""
+def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, problem: str, text: str) -> CallPlan:
+    """The calls of a reply that is not whole: none runs, each gets the reason as its result.
+
+    problem, text   the word for events, and what the model reads
+    """
     request = view.request
     turn_id = request.turn_id
     denied = [
-        Denied(_with_object(call), ToolDenied(reason="cut", message=f"Not run. {tell.text}"))
+        Denied(_with_object(call), ToolDenied(reason="cut", message=f"Not run. {text}"))
         for call in _with_own_ids(reply, step)
     ]
     message = Message(
@@ -196,7 +204,7 @@ def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, tel
         calls=tuple(verdict.call for verdict in denied),
         turn=turn_id,
         step=step,
-        extra={"problem": tell.problem},
+        extra={"problem": problem},
     )
     return CallPlan(message, tuple(_denied_call(brain, verdict, request, step) for verdict in denied), ())
 
@@ -289,3 +297,88 @@ def _denied_call(brain: Brain, verdict: Denied, request: TurnRequest, step: int)
         denied=verdict.outcome.reason,
         message_json=message.model_dump_json(exclude_defaults=True),
     )
+
+
+# A planned call with the arguments a person put in place of the model's.
+
+_MAX_SHOWN_CHARS = 200
+
+_FOR_MODELS = " Correct them and call again."
+
+_VALIDATOR = ToolArgValidator()
+
+
+@dataclass(frozen=True, slots=True)
+class BrainCallEditor:
+    """Edits calls of any loaded brain. Fits `ports.people.CallEditor`."""
+
+    brains: Brains
+
+    def edit_call(self, tool: str, arguments: Mapping[str, Any], session_id: str, request: TurnRequest) -> EditedCall:
+        """As `edited_call`, for the brain that the turn's request names."""
+        return edited_call(require_brain(self.brains, request.brain), tool, arguments, session_id, request)
+
+
+def edited_call(
+    brain: Brain, tool_name: str, arguments: Mapping[str, Any], session_id: str, request: TurnRequest
+) -> EditedCall:
+    """The call as it will run with `arguments`; everything that follows from them is made anew.
+
+    A person's arguments are held to the tool's schema as they stand: what would be mended in a model's is
+    refused, and the error shows how to write it.
+
+    Raises InvalidInput: `tool` for an unknown one, `arguments` or `arguments.NAME` for those that do not fit,
+    the name of a parameter that a resource needs and that is missing.
+    """
+    tool = brain.tools.get(tool_name)
+    if tool is None:
+        known = ", ".join(sorted(brain.tools)) or "(none)"
+        raise InvalidInput("tool", f"brain {brain.name!r} has no tool {tool_name!r}; its tools are {known}")
+    given = _plain_copy(arguments)
+    canonical = _validated_json(tool.spec, given)
+    args_hash, fingerprint = hashes_of(tool_name, canonical)
+    lanes = lanes_of(tool.spec, given, session_id)
+    return EditedCall(
+        call_json(given, args_hash, lanes, request, edited=True, hooked=bool(brain.hooks.after_call)),
+        args_hash,
+        fingerprint if tool.spec.is_guarded else "",
+        lanes,
+    )
+
+
+def _plain_copy(arguments: object) -> dict[str, Any]:
+    """A copy with the types JSON has, as the worker will read them."""
+    if not isinstance(arguments, Mapping):
+        raise InvalidInput("arguments", f"must be an object such as {{'path': 'a.md'}}, got {type(arguments).__name__}")
+    given = dict(cast("Mapping[str, Any]", arguments))
+    check_json("arguments", given)
+    return json.loads(json.dumps(given))
+
+
+def _validated_json(spec: ToolSpec, given: dict[str, Any]) -> str:
+    """Their canonical JSON."""
+    before = canonical_json(given)
+    valid = _VALIDATOR.judge(spec, given, before)
+    if isinstance(valid, ToolDenied):
+        problem = valid.message.removesuffix(_FOR_MODELS)
+        raise InvalidInput("arguments", f"{problem} Correct them and approve again.")
+    if valid.repairs:
+        raise _mended_problem(spec, json.loads(before), valid.arguments)
+    return valid.canonical
+
+
+def _mended_problem(spec: ToolSpec, given: dict[str, Any], mended: dict[str, Any]) -> InvalidInput:
+    for name, value in given.items():
+        if name not in mended:
+            return InvalidInput(f"arguments.{name}", f"tool {spec.name!r} has no such parameter; leave it out")
+        if canonical_json(value) != canonical_json(mended[name]):
+            return InvalidInput(
+                f"arguments.{name}",
+                f"{_as_json(value)} does not fit the schema of tool {spec.name!r}; write {_as_json(mended[name])}",
+            )
+    return InvalidInput("arguments", f"they do not fit the schema of tool {spec.name!r}; send {_as_json(mended)}")
+
+
+def _as_json(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _MAX_SHOWN_CHARS else text[: _MAX_SHOWN_CHARS - 3] + "..."

@@ -14,7 +14,7 @@ from brainq.contracts.turn import TurnRequest
 from brainq.errors import InvalidInput
 from brainq.gates.canonical import args_hash, fingerprint
 from brainq.tools.tool import make_tool
-from brainq.turn.plan.argument_edit import edited_call
+from brainq.turn.call_plan import edited_call
 from tests.unit.turn.views import REQUEST
 
 BARE = TurnRequest(turn_id="t-1", session_id="s1", user_message="Hi")

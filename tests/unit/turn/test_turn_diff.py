@@ -13,8 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from brainq.turn.changes.diff import MAX_DIFF_CHARS, turn_diff
-from brainq.turn.changes.hunks import MatchBudget, hunks
+from brainq.turn.turn_diff import MAX_DIFF_CHARS, MatchBudget, hunks, turn_diff
 from tests.unit.turn.conversations import unhurried
 
 APPLY = {"patch": ("patch", "-p1", "-s", "-f"), "git": ("git", "apply", "-p1", "-")}

@@ -14,7 +14,7 @@ from brainq.contracts.status import Effect
 from brainq.contracts.view import TurnView
 from brainq.errors import InvalidInput
 from brainq.tools.tool import make_tool
-from brainq.turn.plan.calls import judge_reply, plan_calls
+from brainq.turn.call_plan import judge_reply, plan_calls
 from brainq.turn.prompt.summary import summary_message
 from tests.unit.turn.views import view
 

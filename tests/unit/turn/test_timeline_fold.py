@@ -15,7 +15,7 @@ from brainq.contracts.model import Spend
 from brainq.contracts.people import Approval
 from brainq.contracts.rows import InputRow, StepRow, TurnRow
 from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
-from brainq.turn.timeline import EMPTY_TIMELINE, fold_timeline
+from brainq.turn.timeline_fold import EMPTY_TIMELINE, fold_timeline
 
 BEGAN = 1_700_000_000_000
 PLAN = [

@@ -14,7 +14,13 @@ from brainq.contracts.model import ModelReply
 from brainq.contracts.people import ApprovalRequirement
 from brainq.contracts.status import Effect
 from brainq.gates.canonical import args_hash, fingerprint
-from brainq.turn.plan.calls import MAX_CALLS_A_REPLY, CallPlan, deny_over_budget, judge_reply, plan_calls
+from brainq.turn.call_plan import (
+    MAX_CALLS_A_REPLY,
+    CallPlan,
+    deny_over_budget,
+    judge_reply,
+    plan_calls,
+)
 from tests.unit.turn.views import view
 
 

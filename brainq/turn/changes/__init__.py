@@ -1,1 +1,0 @@
-"""What a turn's tools changed in files, as one diff."""
