@@ -4,6 +4,7 @@ words.
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -13,6 +14,8 @@ from typing import Any, NoReturn, cast
 from sqlalchemy import Dialect, Engine, Executable, PoolProxiedConnection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import TypeEngine
+
+from brainq.store.engine import log_path, sync_file
 
 # A turn runs some twenty short statements, and SQLAlchemy's own execution of one costs three times what SQLite makes
 # of it. What it knows is asked once: the text, and how values go in and come out.
@@ -188,6 +191,7 @@ class Database:
         self.dialect = engine.dialect.name
         self.begin = "BEGIN IMMEDIATE" if self.dialect == "sqlite" else "BEGIN"
         self.prepared = lru_cache(MAX_PREPARED)(self._prepare)
+        self._log = log_path(engine)
         self._writing: AbstractContextManager[Any] = threading.RLock() if self.dialect == "sqlite" else nullcontext()
 
     def pick(self, statements: Dialects) -> Executable:
@@ -198,6 +202,21 @@ class Database:
         """Run one writing statement in its own transaction; the number of rows it touched."""
         with self._writing, self._connected() as connection:
             return connection.write(statement, parameters)
+
+    def write_durably(self, statement: Executable, parameters: Parameters) -> int:
+        """`write`, and what it wrote or found outlives a power cut; on Postgres as `synchronous_commit` says.
+
+        SQLite's log is synced after the commit. `synchronous=FULL` would sync inside it, while the file's one
+        writer has the lock; so the syncs of many writers also become one.
+        """
+        touched = self.write(statement, parameters)
+        if self._log is not None:
+            try:
+                sync_file(self._log)
+            except OSError as error:
+                unsynced = sqlite3.OperationalError(f"{self._log} cannot be synced: {error}")
+                raise self.failure("", unsynced) from error
+        return touched
 
     def write_returning(self, statement: Executable, parameters: Parameters) -> Record | None:
         """Like `write`, for a statement with RETURNING; the first row it gave."""

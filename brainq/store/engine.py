@@ -4,8 +4,11 @@ unavailable.
 
 from __future__ import annotations
 
+import fcntl
 import functools
+import os
 import sqlite3
+import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -176,6 +179,36 @@ def _enter_wal(connection: Any) -> None:
             time.sleep(0.005)
         else:
             return
+
+
+def unsafe_settings(engine: Engine) -> list[str]:
+    """The settings of a Postgres by which a power cut may take back what it has committed."""
+    if engine.dialect.name == "sqlite":
+        return []
+    with engine.connect() as connection:
+        settings = {
+            name: connection.exec_driver_sql(f"SHOW {name}").scalar() for name in ("synchronous_commit", "fsync")
+        }
+    return [name for name, value in settings.items() if value == "off"]
+
+
+def log_path(engine: Engine) -> str | None:
+    """The write-ahead log of a SQLite file, of which NORMAL syncs no commit; None of another database."""
+    if engine.dialect.name != "sqlite":
+        return None
+    return (engine.url.database or "").removeprefix("file:").partition("?")[0] + "-wal"
+
+
+def sync_file(path: str) -> None:
+    """Return once all that was written to the file, by any process, outlives a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        if sys.platform == "darwin":  # where fsync leaves it in the disk's cache
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+        else:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _note_idle(_connection: Any, record: Any) -> None:

@@ -14,7 +14,7 @@ from brainq.wiring.preflight import check_sql as check_answer
 
 def check_sql(settings: Settings) -> Generator[Check, None, bool]:
     """Looks only: neither a database file nor a schema is made. True: what is in it can be read."""
-    from brainq.store.engine import make_engine
+    from brainq.store.engine import make_engine, unsafe_settings
     from brainq.store.migrations import HEAD, revision
 
     url = settings.sql_url.get_secret_value()
@@ -33,8 +33,15 @@ def check_sql(settings: Settings) -> Generator[Check, None, bool]:
     engine = make_engine(url)
     try:
         current = revision(engine)
+        unsafe = unsafe_settings(engine)
     finally:
         engine.dispose()
+    if unsafe:
+        yield warn(
+            "commits",
+            f"{' and '.join(f'{name}=off' for name in unsafe)}: a power cut may take back accepted turns and intents",
+            f"ALTER SYSTEM SET {unsafe[0]} = on; SELECT pg_reload_conf();",
+        )
     if current == HEAD:
         yield ok("schema", f"revision {current}")
     else:

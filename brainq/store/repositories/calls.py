@@ -71,11 +71,11 @@ class Calls:
 
     def start(self, **intent: Unpack[Intent]) -> bool:
         """Insert the intent. False: this attempt was started or voided before, so do not run it."""
-        return self._db.write(self._insert, {**intent, "effect": intent["effect"].value, "state": "intent"}) == 1
+        return self._db.write_durably(self._insert, _intent_values(intent)) == 1
 
     def start_unless_braked(self, **intent: Unpack[Intent]) -> bool:
         """`start`; False, too, while SQL has a brake in force on the turn."""
-        return self._db.write(self._start, {**intent, "effect": intent["effect"].value, "state": "intent"}) == 1
+        return self._db.write_durably(self._start, _intent_values(intent)) == 1
 
     def void(
         self,
@@ -103,7 +103,7 @@ class Calls:
             "owner": owner,
         }
         while True:
-            if self._db.write(self._insert, values):
+            if self._db.write_durably(self._insert, values):
                 return VoidResult("void")
             found = self._db.first(_STATE, {"turn": turn_id, "call": call_id, "nth": attempt})
             if found is not None:  # None: deleted between the two statements
@@ -111,7 +111,7 @@ class Calls:
 
     def void_unstarted(self, turn_id: str, call_id: str, attempt: int) -> bool:
         """Make an intent void whose attempt never started, and now never will; False where it is no intent any more."""
-        return self._db.write(_UNSTARTED, {"turn": turn_id, "call": call_id, "nth": attempt}) == 1
+        return self._db.write_durably(_UNSTARTED, {"turn": turn_id, "call": call_id, "nth": attempt}) == 1
 
     def record_outcome(self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool) -> bool:
         """Write how a started attempt ended; False if nothing changed.
@@ -152,6 +152,10 @@ class Calls:
     def has_intents(self, turn_id: str) -> bool:
         """Whether any non-read call of the turn ever started."""
         return self._db.first(_ANY, {"turn": turn_id}) is not None
+
+
+def _intent_values(intent: Intent) -> dict[str, object]:
+    return {**intent, "effect": intent["effect"].value, "state": "intent"}
 
 
 def _void_result(found: Record) -> VoidResult:

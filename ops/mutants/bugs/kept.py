@@ -5,9 +5,24 @@ from __future__ import annotations
 from ops.mutants.bug import Bug
 
 UNSTARTED = ("tests/lua/test_call_unstarted.py", "tests/integration/test_engine_calls.py")
+POWER_CUT = ("tests/integration/store/test_power_cut.py",)
 SCHEDULES = ("tests/unit/upkeep/test_schedules.py",)
 
 BUGS = (
+    Bug(
+        "an intent is not on the disk when its write begins",
+        "brainq/store/repositories/calls.py",
+        "self._db.write_durably(self._start,",
+        "self._db.write(self._start,",
+        POWER_CUT,
+    ),
+    Bug(
+        "an accepted turn is told before it is on the disk",
+        "brainq/store/database.py",
+        "if self._log is not None:",
+        "if self._log is None:",
+        POWER_CUT,
+    ),
     Bug(
         "a schedule that was set anew gets the old next run",
         "brainq/store/repositories/schedules.py",

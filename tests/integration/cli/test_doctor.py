@@ -12,6 +12,7 @@ from brainq.broker.app import make_app
 from brainq.cli.checks.redis import check_envelope
 from brainq.settings.deployment import Settings
 from tests.support.commands import Brainq
+from tests.support.postgres import postgres_url
 from tests.support.server import RedisServer
 from tests.support.wait import wait_until
 
@@ -172,3 +173,12 @@ def test_a_celery_that_writes_other_headers_fails(settings: Settings, monkeypatc
     assert (check := check_envelope(app)).level == "FAIL"
     assert "novelty" in check.said
     app.close()
+
+
+def test_a_postgres_that_may_lose_commits_is_named(brainq: Brainq, monkeypatch: pytest.MonkeyPatch) -> None:
+    with postgres_url() as url:  # the test server's settings spare the disk
+        monkeypatch.setenv("BRAINQ_SQL_URL", url)
+        brainq("db", "upgrade")
+        _, found = levels(brainq)
+    assert found["commits"][0] == "warn"
+    assert "synchronous_commit=off and fsync=off" in found["commits"][1]

@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from brainq.errors import SetupError
 from brainq.store import engine as engine_module
-from brainq.store.engine import make_engine, transaction
+from brainq.store.engine import make_engine, transaction, unsafe_settings
 from brainq.store.store import Store
 from brainq.store.text import sql_text
 from tests.integration.store.examples import at_once, request, start
@@ -150,3 +150,11 @@ def sent_by(engine: Engine) -> list[str]:
     connected = noted.raw_connection
     noted.raw_connection = lambda: _Noting(connected(), sent)
     return sent
+
+
+def test_a_postgres_that_may_lose_commits_is_known(sql_url: str, backend: str) -> None:
+    engine = make_engine(sql_url)
+    found = unsafe_settings(engine)
+    engine.dispose()
+
+    assert found == (["synchronous_commit", "fsync"] if backend == "postgres" else [])  # as the test server is set
