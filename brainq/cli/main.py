@@ -5,18 +5,18 @@ Each command is a file of its own, which imports only typer until the command ru
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from textwrap import fill
 from typing import Annotated, Any
 
 import typer
 
-from brainq.cli import exit_codes
 from brainq.cli.commands import (
     control,
     db,
     decisions,
-    finalize,
     mcp,
     memory,
     monitor,
@@ -29,12 +29,12 @@ from brainq.cli.commands import (
     turns,
     webhook,
 )
-from brainq.cli.exit_codes import ExitCode, describe_error
 from brainq.cli.help import HelpCommand, HelpGroup
 from brainq.cli.options import App, takes_app
-from brainq.errors import BrainqError
+from brainq.cli.output import note
+from brainq.errors import BrainqError, ExitCode, kind_of
 from brainq.observe.tracebacks import TRACEBACK_VARIABLE
-from brainq.settings.environment import read_env_file
+from brainq.settings.environment import WARNED_NAMES, mistyped_names, read_env_file
 
 app = typer.Typer(
     name="brainq",
@@ -54,7 +54,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "steer": control.steer,
         "cancel": control.cancel,
         "schedule": schedule.app,
-        "finalize": finalize.app,
+        "finalize": turns.finalize,
     },
     "What people decide": {
         "approvals": decisions.approvals,
@@ -66,7 +66,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "fail": decisions.fail,
     },
     "Sessions": {
-        "sessions": turns.list_sessions,
+        "sessions": sessions.list_sessions,
         "session": sessions.session,
         "history": sessions.history,
         "pause": sessions.pause,
@@ -98,6 +98,29 @@ for panel, commands in COMMANDS.items():
             app.command(name, cls=HelpCommand, rich_help_panel=panel)(command)
 
 
+MEANINGS = {
+    ExitCode.OK: "completed, or done",
+    ExitCode.FAILED: "the turn failed or was rejected; a check of doctor failed; finalize retry failed again",
+    ExitCode.USAGE: "wrong usage or input",
+    ExitCode.TIMED_OUT: "the turn timed out",
+    ExitCode.CANCELLED: "the turn was cancelled",
+    ExitCode.NOT_FOUND: "no such turn, approval, hold, token or dead delivery",
+    ExitCode.SETUP: "Redis, SQL, the brain, a key, an extra, a port or room on the disk is missing",
+    ExitCode.WAITED_OUT: "--timeout-s ran out; the turn goes on",
+    ExitCode.REFUSED: "the session is busy, another turn is live, a turn has too much unread input, the approval is "
+    "decided otherwise, a token is not taken, or it runs already",
+    ExitCode.BUG: "a bug in brainq; BRAINQ_TRACEBACK=1 shows where",
+    ExitCode.INTERRUPTED: "Ctrl+C",
+}
+
+_INDENT = " " * 7
+EXIT_CODE_HELP = "\b\nExit codes:\n" + "\n".join(
+    fill(meaning, 78, initial_indent=f"  {code.value:<4} ", subsequent_indent=_INDENT)
+    for code, meaning in MEANINGS.items()
+)
+"""For `--help`."""
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         from brainq import __version__
@@ -106,7 +129,7 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True, epilog=exit_codes.EXIT_CODE_HELP)
+@app.callback(invoke_without_command=True, epilog=EXIT_CODE_HELP)
 def root(
     context: typer.Context,
     app: App = "",
@@ -143,7 +166,7 @@ def main() -> None:
         _warn_of_mistyped_settings()
         app()
     except BrainqError as error:
-        _exit_with_message(str(error), exit_codes.exit_of_error(error))
+        _exit_with_message(str(error), kind_of(error).exit)
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:
@@ -157,22 +180,43 @@ def main() -> None:
 
 
 def _warn_of_mistyped_settings() -> None:
-    from brainq.settings.environment import WARNED_NAMES, mistyped_names
-
     mistyped = mistyped_names(os.environ)
     if not mistyped or "_BRAINQ_COMPLETE" in os.environ:
         return
-    from brainq.cli.output import note
-
     for name, meant in mistyped:
         note(f"brainq: {name} is not a setting; did you mean {meant}?", style="yellow")
     # The processes that this one starts need not warn again.
     os.environ[WARNED_NAMES] = " ".join(name for name, _ in mistyped)
 
 
-def _exit_with_message(message: str, code: ExitCode) -> None:
-    from brainq.cli.output import note
+_UNREACHABLE_ERRORS = ("ConnectionError", "TimeoutError", "BusyLoadingError")
+_SERVICES = ("redis", "kombu", "sqlalchemy", "psycopg", "sqlite3")
+_FILE_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR}
 
+
+def describe_error(error: Exception) -> tuple[str, ExitCode]:
+    """One sentence with its remedy, and the exit code: a disk, a service that went away, or a bug."""
+    message = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}".rstrip(":. ")
+    if isinstance(error, OSError) and error.errno in _FILE_ERRNOS:
+        from brainq.wiring.preflight import disk_problem, disk_remedy
+
+        return f"{error.filename or 'the disk'} {disk_problem(error)}; {disk_remedy(error)}", ExitCode.SETUP
+    source = type(error).__module__.partition(".")[0]
+    if source in _SERVICES:
+        driver = getattr(error, "orig", None)
+        if type(driver).__module__ == "sqlite3" or source == "sqlite3":
+            where = "the file that BRAINQ_SQL_URL or BRAINQ_DATA_DIR names, and the room on its disk"
+            return f"SQLite reports: {driver or error}; look at {where}", ExitCode.SETUP
+        if source == "redis" and type(error).__name__ in _UNREACHABLE_ERRORS:
+            return (
+                f"Redis went away ({message}); turns go on when it is back; `brainq doctor` checks it",
+                ExitCode.SETUP,
+            )
+        return f"{source} reports {message}; is it running? `brainq doctor` checks it", ExitCode.SETUP
+    return f"{message}; this is a bug in brainq, {TRACEBACK_VARIABLE}=1 shows where", ExitCode.BUG
+
+
+def _exit_with_message(message: str, code: ExitCode) -> None:
     note(f"brainq: {message}", style="red")
     sys.exit(code)
 

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from brainq.cli.connect import newest_turns
 from brainq.errors import InvalidInput
 from brainq.settings.environment import TYPED_OPTIONS
 
 if TYPE_CHECKING:
     from brainq.contracts.file import File
-
-
-COMPLETED = 50  # turns the shell is offered
 
 
 def use_app(value: str) -> str:
@@ -72,23 +70,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")]
 
 
-def newest_turns(incomplete: str) -> list[str]:
-    """For the shell's completion: ids of the newest turns that begin so. Nothing where there is no database."""
-    try:
-        from brainq.settings.deployment import load_settings
-        from brainq.store.store import Store
-
-        url = load_settings().sql_url.get_secret_value()
-        path = url.removeprefix("sqlite:///")
-        if path != url and not os.path.exists(path):
-            return []
-        with Store.open(url) as store:
-            rows = store.turns.list(None, None, COMPLETED)
-    except Exception:  # completion shows no errors
-        return []
-    return [row.turn_id for row in rows if row.turn_id.startswith(incomplete)]
-
-
 TurnArgument = Annotated[
     str,
     typer.Argument(
@@ -101,7 +82,7 @@ TurnArgument = Annotated[
 
 
 def read_text(value: str, field: str) -> str:
-    """`given` itself, or what `@FILE` or stdin (`@-`) holds. Raises InvalidInput."""
+    """`value` itself, or what `@FILE` or stdin (`@-`) holds. Raises InvalidInput."""
     if value == "@-":
         return sys.stdin.read()
     if not value.startswith("@"):

@@ -7,10 +7,13 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from rich.console import Console, RenderableType
-from rich.text import Text
+if TYPE_CHECKING:  # rich takes a tenth of a second
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+T = TypeVar("T")
 
 PIPED_WIDTH = 10_000  # a pipe has no width: one row a line, with all its columns
 
@@ -30,7 +33,8 @@ def note(text: str, style: str = "") -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON value a line: models and data classes as objects, instants and enumerations as text."""
+    """One JSON value a line: models and data classes as objects, instants and enumerations as text; what has an
+    `as_json` as that says."""
     sys.stdout.write(json.dumps(value, default=_plain, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 
@@ -45,28 +49,40 @@ def print_rows(rows: Sequence[Any], table: Callable[[Any], RenderableType], none
         note(none)
 
 
-def print_outcome(value: Any, text: str, style: str = "green", *, as_json: bool) -> None:
-    """What a command did: `value` as JSON on stdout, or `text` as a note."""
+def print_page(value: T, page: Callable[[Console, T], None], *, as_json: bool) -> None:
+    """What a command shows: `value` as JSON, or as a page."""
     if as_json:
         print_json(value)
     else:
-        note(text, style)
+        page(stdout(), value)
+
+
+def print_outcome(value: Any, text: str, *, ok: bool = True, as_json: bool) -> None:
+    """What a command did: `value` as JSON on stdout, or `text` as a note, which is yellow where nothing was done."""
+    if as_json:
+        print_json(value)
+    else:
+        note(text, "green" if ok else "yellow")
 
 
 def _plain(value: Any) -> Any:
+    if hasattr(value, "as_json"):
+        return value.as_json()
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
 
 
 def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
     terminal = (sys.stderr if stderr else sys.stdout).isatty()
     width = None if terminal else PIPED_WIDTH
     # emoji: `app:brain:` of a sentence, and what users write, stays as it is
     return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
-# Colours, durations and safe text of everything the CLI prints.
+# Colours, durations and safe text.
 
 EFFECT_STYLES = {"read_only": "cyan", "local_write": "yellow", "network": "magenta", "destructive": "red"}
 STATUS_STYLES = {
@@ -82,6 +98,8 @@ STATUS_STYLES = {
 
 def styled(word: str, styles: dict[str, str]) -> Text:
     """A status or effect in its colour; a word without one is plain."""
+    from rich.text import Text
+
     return Text(word, style=styles.get(word, ""))
 
 

@@ -32,8 +32,8 @@ from brainq.store.store import Store
 # Whether Redis answers; and where opening a database would make an empty one.
 
 
-def open_client(settings: Settings, brain: BrainsArgument) -> Client:
-    """A client whose Redis answers. Raises SetupError."""
+def open_client(settings: Settings, brain: BrainsArgument | None = None) -> Client:
+    """A client whose Redis answers; without `brain` it has that of the settings. Raises SetupError."""
     client = Client(settings, brain, redis_url=known_redis(settings))
     try:
         require_redis(client)

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-from brainq.cli.exit_codes import ExitCode
 from brainq.devserver.redis_server import running_url
+from brainq.errors import ExitCode
 from tests.support.wait import wait_until
 
 ROOT = Path(__file__).parents[2]

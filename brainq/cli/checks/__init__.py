@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from brainq.cli.checks.redis import check_broker, check_presence, check_redis, check_sweeper
+from brainq.cli.checks import services
 from brainq.cli.checks.setup import check_brains, check_libraries, check_traces
-from brainq.cli.checks.sql import check_sql, check_webhooks
 from brainq.devserver.redis_server import known_redis
 from brainq.errors import SetupError
 from brainq.settings.deployment import load_settings
+from brainq.wiring import preflight
 from brainq.wiring.preflight import Check, fail
-from brainq.wiring.preflight import check_broker as check_broker_answer
-
-__all__ = ["Check", "run_checks"]
 
 
 def run_checks() -> Iterator[Check]:
@@ -26,16 +23,16 @@ def run_checks() -> Iterator[Check]:
         return
     yield from check_brains(settings)
     yield check_traces()
-    if (yield from check_sql(settings)):
-        yield from check_webhooks(settings)
+    if (yield from services.check_sql(settings)):
+        yield from services.check_webhooks(settings)
     try:
         url = known_redis(settings)
     except SetupError as error:
         yield fail("redis", str(error).partition(". ")[0], str(error).partition(". ")[2])
         return
     if settings.broker_url is not None:
-        yield check_broker_answer(settings)
-    if (yield from check_redis(url)):
-        yield check_sweeper(settings, url)
-        yield check_presence(settings, url)
-        yield from check_broker(settings, url)
+        yield preflight.check_broker(settings)
+    if (yield from services.check_redis(url)):
+        yield services.check_sweeper(settings, url)
+        yield services.check_presence(settings, url)
+        yield from services.check_broker(settings, url)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from brainq.cli.connect import open_brainless_client, open_client
 from brainq.cli.options import AsJson, TurnArgument
-from brainq.errors import ExitCode, InvalidInput
+from brainq.cli.output import note, print_json, print_outcome, short
+from brainq.errors import ExitCode, InvalidInput, ResultTimeout
 
 if TYPE_CHECKING:
     from brainq.client.handle import TurnHandle
@@ -42,8 +44,6 @@ def steer(
       brainq steer 01k7x2 "Use the blue one" --id msg-17 --expect 01k7x2
       brainq steer 01k7x2 "" --ready
     """
-    from brainq.cli.connect import open_client
-    from brainq.cli.output import print_outcome
     from brainq.cli.pages.people import describe_receipt
 
     if text == "-":
@@ -54,7 +54,7 @@ def steer(
             text, client_message_id=message_id, readiness=ready, expected_turn_id=expected
         )
     outcome = f"input {receipt.client_message_id} {describe_receipt(receipt)}"
-    print_outcome(receipt, outcome, "yellow" if receipt.state == "refused" else "green", as_json=as_json)
+    print_outcome(receipt, outcome, ok=receipt.state != "refused", as_json=as_json)
 
 
 def hold(
@@ -76,8 +76,6 @@ def hold(
       brainq hold 01k7x2 --reason "looking at its plan"
       brainq hold 01k7x2 --expires-in-s 600 --on-expiry cancel
     """
-    from brainq.cli.connect import open_client
-    from brainq.cli.output import note, print_json
     from brainq.contracts.people import HoldPolicy
 
     with open_client() as client:
@@ -105,9 +103,6 @@ def release(
       brainq release 01k7x2 hold-01k7x3
       brainq release 01k7x2 all
     """
-    from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import note, print_json, short
-
     with open_brainless_client() as client:
         handle = client.find(turn)
         standing = [hold.id for hold in handle.holds()]
@@ -147,9 +142,6 @@ def cancel(
       brainq cancel 01k7x2
       brainq cancel order-4711 --reason "the customer changed her mind"
     """
-    from brainq.cli.connect import open_client
-    from brainq.cli.output import print_outcome
-
     with open_client() as client:
         handle = client.find(turn)
         word: str = handle.cancel(reason)
@@ -163,14 +155,12 @@ def cancel(
         "unknown": "is accepted but not in Redis yet; try again in a few seconds",
     }[word]
     value = {"turn_id": handle.turn_id, "session_id": handle.session_id, "cancel": word}
-    style = "green" if word in ("cancelled", "requested") else "yellow"
-    print_outcome(value, f"turn {handle.turn_id} {meaning}", style, as_json=as_json)
+    ok = word in ("cancelled", "requested")
+    print_outcome(value, f"turn {handle.turn_id} {meaning}", ok=ok, as_json=as_json)
 
 
 def _ending(handle: TurnHandle) -> str:
     """ "" while its result is not out. Raises TurnRejected for a turn that never ran."""
-    from brainq.errors import ResultTimeout
-
     try:
         return handle.result(timeout_s=0).ending.value
     except ResultTimeout:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from brainq.cli.connect import open_store
 from brainq.cli.help import command_group, subcommand
-from brainq.cli.options import AsJson
+from brainq.cli.options import UNIT_SECONDS, AsJson, parse_span_s
+from brainq.cli.output import counted, note, print_json, stderr, stdout
+from brainq.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from brainq.cli.pages.layout import PageTable
+    from brainq.store.prune import PrunedRows
+    from brainq.store.store import Store
 
 app = command_group("The SQL schema, and retention.")
+AGE_OPTION = "--older-than"
+MIN_AGE_S = 3600.0  # finalizers may still be at work at newer turns, and Redis holds them that long
+MAX_AGE_S = 5000 * UNIT_SECONDS["w"]  # databases do not count back beyond the year 0
 
 
 @subcommand(app, "upgrade")
@@ -20,19 +32,14 @@ def upgrade() -> None:
     Example:
       BRAINQ_SQL_URL=postgresql://brainq@db/brainq brainq db upgrade
     """
-    from brainq.cli.output import note
-    from brainq.observe.logs import without_password
-    from brainq.settings.deployment import load_settings
     from brainq.store.migrations import HEAD
-    from brainq.store.store import Store
 
-    url = load_settings().sql_url.get_secret_value()
-    with Store.open(url):
-        note(f"the schema at {without_password(url)} is at revision {HEAD}", style="green")
+    with open_store(make=True) as (_, where):
+        note(f"the schema at {where} is at revision {HEAD}", style="green")
 
 
 @subcommand(app, "prune")
-def prune(
+def prune_turns(
     older_than: Annotated[
         str, typer.Option("--older-than", metavar="AGE", help="How long ago they ended: 90m, 12h, 30d, 8w.")
     ],
@@ -54,19 +61,86 @@ def prune(
       brainq db prune --older-than 30d --dry-run
       brainq db prune --older-than 30d --yes        for cron
     """
-    from brainq.cli.actions import prune as pruning
-    from brainq.cli.output import print_json
     from brainq.settings.deployment import load_settings
     from brainq.store.engine import require_file
     from brainq.store.store import Store
 
-    pruning.parse_age_s(older_than)
+    seconds = parse_age_s(older_than)
     url = load_settings().sql_url.get_secret_value()
     require_file(url)
     with Store.open(url, migrate=False, answer_s=None) as store:
-        counts = pruning.run_prune(store, older_than, knowledge=knowledge, dry_run=dry_run, confirmed=yes)
+        counts = run_prune(store, seconds, knowledge=knowledge, dry_run=dry_run, confirmed=yes)
         sqlite = store.engine.dialect.name == "sqlite"
     if as_json:
         print_json({"deleted": not dry_run and counts is not None, "rows": counts or {}})
     else:
-        pruning.print_counts(counts, older_than, dry_run=dry_run, sqlite=sqlite)
+        _print_counts(counts, older_than, dry_run=dry_run, sqlite=sqlite)
+
+
+def parse_age_s(value: str) -> float:
+    """Seconds of `90m`, `12h`, `30d` or `8w`. Raises InvalidInput for anything else, and beyond 1h to 5000w."""
+    seconds = parse_span_s(AGE_OPTION, value)
+    if seconds < MIN_AGE_S:
+        raise InvalidInput(AGE_OPTION, f"{value!r} is too young: finalizers may still be at work; the least is 1h")
+    if seconds > MAX_AGE_S:
+        raise InvalidInput(AGE_OPTION, f"{value!r} is before anything was kept; the most is 5000w")
+    return seconds
+
+
+def run_prune(store: Store, seconds: float, *, knowledge: bool, dry_run: bool, confirmed: bool) -> PrunedRows | None:
+    """Prune, after asking; returns what was (or would be) deleted, or None when the question was answered with no.
+
+    Raises InvalidInput when there is no terminal to ask at.
+    """
+    from brainq.store.prune import prune
+
+    if dry_run:
+        return prune(store, seconds, knowledge=knowledge, dry_run=True)
+    if not confirmed:
+        if not sys.stdin.isatty():
+            raise InvalidInput(
+                "--yes", "there is no terminal to confirm at; add --yes, or --dry-run to see what would go"
+            )
+        planned = prune(store, seconds, knowledge=knowledge, dry_run=True)
+        if not any(planned.values()):
+            return planned
+        stderr().print(_counts_table(planned))
+        if not typer.confirm(f"Delete these {sum(planned.values()):,} rows for good?", err=True):
+            return None
+    with stderr().status("looking for what is over ...") as status:
+        return prune(
+            store,
+            seconds,
+            knowledge=knowledge,
+            on_progress=lambda counts: status.update(
+                f"deleted {counted(counts['turns'], 'turn')}, {sum(counts.values()):,} rows in all ..."
+            ),
+        )
+
+
+def _print_counts(counts: PrunedRows | None, older_than: str, *, dry_run: bool, sqlite: bool) -> None:
+    """Print what happened, for people."""
+    if counts is None:
+        note("nothing was deleted")
+        return
+    if not any(counts.values()):
+        note(f"nothing is over and older than {older_than.strip()}")
+        return
+    stdout().print(_counts_table(counts))
+    if dry_run:
+        note(f"{counted(counts['turns'], 'turn')} would go; nothing was deleted", style="yellow")
+        return
+    note(f"{counted(counts['turns'], 'turn')} deleted, {sum(counts.values()):,} rows in all", style="green")
+    if sqlite:
+        note("the file keeps its size, and uses the room again; docs/operations.md says how to VACUUM it")
+
+
+def _counts_table(counts: PrunedRows) -> PageTable:
+    from rich.text import Text
+
+    from brainq.cli.pages.layout import PageTable, fact, key
+
+    return PageTable(
+        {key("table"): name, fact("rows", 1, right=True): Text(f"{rows:,}", "" if rows else "dim")}
+        for name, rows in counts.items()
+    )

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from brainq.cli.options import AsJson, Limit
+from brainq.cli.connect import open_brainless_client, open_client, open_operator
+from brainq.cli.options import AsJson, Limit, read_json, read_json_object, read_text
+from brainq.cli.output import note, print_outcome, print_rows, short
 from brainq.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -46,8 +48,6 @@ def approvals(
       brainq approvals --session s1 --state all
       brainq approvals --json
     """
-    from brainq.cli.connect import open_operator
-    from brainq.cli.output import note, print_rows
     from brainq.cli.pages.people import approvals_table
     from brainq.client import checks
 
@@ -87,9 +87,6 @@ def approve(
       brainq approve 01k7x2-c1-0 --arguments '{"path": "draft.md"}'
       brainq approve order-4711-c1-0 --arguments @arguments.json --by ada
     """
-    from brainq.cli.connect import open_brainless_client, open_client
-    from brainq.cli.options import read_json_object
-
     if arguments is not None and args_hash is not None:
         raise InvalidInput("--args-hash", "it is of the model's arguments; leave it out with --arguments")
     edited = None if arguments is None else read_json_object(arguments, "--arguments")
@@ -115,8 +112,6 @@ def deny(
       brainq deny 01k7x2-c1-0
       brainq deny 01k7x2-c1-0 --reason "not before Friday" --by ada
     """
-    from brainq.cli.connect import open_brainless_client
-
     with open_brainless_client() as client:
         approval = client.deny(_full_id(client, approval_id), reason, by=by or _login_name())
     _print_decision(approval, as_json)
@@ -138,15 +133,13 @@ def _login_name() -> str:
 
 
 def _print_decision(approval: Approval, as_json: bool) -> None:
-    from brainq.cli.output import print_outcome, short
-
     by = f" by {approval.decided_by}" if approval.decided_by else ""
     print_outcome(
         approval,
         f"{approval.id} {short(approval.tool, 40)} is {approval.state}{by}"
         f"{', with other arguments' if approval.edited else ''}; "
         f"`brainq tail {approval.turn_id}` shows how its turn goes on",
-        "green" if approval.state == "approved" else "yellow",
+        ok=approval.state == "approved",
         as_json=as_json,
     )
 
@@ -167,9 +160,6 @@ def complete(
       brainq complete @token.txt @result.json --partial
       brainq complete 5f1c... '"done"'
     """
-    from brainq.cli.connect import open_brainless_client
-    from brainq.cli.options import read_json, read_text
-
     with open_brainless_client() as client:
         taken = client.complete_call(read_text(token, "TOKEN").strip(), read_json(result, "RESULT"), partial=partial)
     _print_outcome(taken, as_json)
@@ -186,21 +176,15 @@ def fail(
     Examples:
       brainq fail @token.txt "the courier lost it"
     """
-    from brainq.cli.connect import open_brainless_client
-    from brainq.cli.options import read_text
-
     with open_brainless_client() as client:
         taken = client.fail_call(read_text(token, "TOKEN").strip(), read_text(error, "ERROR"))
     _print_outcome(taken, as_json)
 
 
 def _print_outcome(taken: str, as_json: bool) -> None:
-    from brainq.cli.output import print_outcome
-
     meaning = {
         "settled": "the call has it, and its turn goes on",
         "early": "its tool has not returned yet; the call gets it when it does",
         "late": "no call waits for it any more; that it came is recorded",
     }
-    style = "yellow" if taken == "late" else "green"
-    print_outcome({"taken": taken}, f"{taken}: {meaning[taken]}", style, as_json=as_json)
+    print_outcome({"taken": taken}, f"{taken}: {meaning[taken]}", ok=taken != "late", as_json=as_json)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from brainq.cli.connect import export_redis_url
 from brainq.cli.help import command_group, subcommand
 from brainq.cli.options import AsJson, Level, LogLevel
+from brainq.cli.output import note, print_json, print_rows
 from brainq.errors import ExitCode, SetupError
 
 if TYPE_CHECKING:
@@ -43,12 +45,11 @@ def pin(
       brainq mcp pin
       brainq mcp pin --server git
     """
-    from brainq.cli.actions.mcp_pins import pin_servers
-    from brainq.cli.output import note, print_json
+    from brainq.cli.mcp_pins import pin_servers
 
     pinned = pin_servers(server or [])
     if as_json:
-        print_json([looked.as_json() for looked in pinned])
+        print_json(pinned)
     for looked in pinned if not as_json else []:
         note(looked.summary, style="red" if looked.problem else "green")
         for line in looked.notes:
@@ -65,8 +66,7 @@ def list_tools(as_json: AsJson = False) -> None:
       brainq mcp list
       brainq -A shop.agent:brain mcp list --json
     """
-    from brainq.cli.actions.mcp_pins import tool_rows
-    from brainq.cli.output import print_rows
+    from brainq.cli.mcp_pins import tool_rows
 
     print_rows(tool_rows(), _tools_table, "no brain has tools of MCP servers", as_json=as_json)
 
@@ -74,20 +74,17 @@ def list_tools(as_json: AsJson = False) -> None:
 def _tools_table(rows: Sequence[Mapping[str, Any]]) -> PageTable:
     from brainq.cli.pages.layout import PageTable, fact, key, words
 
-    table = PageTable()
-    for row in rows:
-        timeout = f"{row['timeout_s']:g} s" + (", then a task" if row["task"] else "")
-        table.add(
-            {
-                key("tool"): row["tool"],
-                fact("brain", 1): row["brain"],
-                fact("effect", 3): row["effect"],
-                fact("lane", 2): row["lane"],
-                fact("timeout", 1): timeout,
-                words("says", 1): row["description"],
-            }
-        )
-    return table
+    return PageTable(
+        {
+            key("tool"): row["tool"],
+            fact("brain", 1): row["brain"],
+            fact("effect", 3): row["effect"],
+            fact("lane", 2): row["lane"],
+            fact("timeout", 1): f"{row['timeout_s']:g} s" + (", then a task" if row["task"] else ""),
+            words("says", 1): row["description"],
+        }
+        for row in rows
+    )
 
 
 @subcommand(app, "serve")
@@ -105,7 +102,6 @@ def serve(level: LogLevel = Level.WARNING) -> None:
     """
     from brainq.brain.loading import load_brains
     from brainq.cli.commands.run import require_http
-    from brainq.cli.connect import export_redis_url
     from brainq.observe.logs import configure_logs
     from brainq.settings.deployment import load_settings
 

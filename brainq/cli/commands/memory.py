@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from brainq.cli.connect import open_brainless_client, open_client
 from brainq.cli.help import command_group, subcommand
 from brainq.cli.options import AsJson, Limit
+from brainq.cli.output import clean, counted, print_outcome, print_rows
 from brainq.errors import ExitCode, InvalidInput
 
 if TYPE_CHECKING:
@@ -43,30 +45,24 @@ def list_memories(
       brainq memory list ann
       brainq memory list --session ann.1 --json
     """
-    from brainq.cli.output import print_rows
-
     with _client(session) as client:
         rows = client.memories.list(scope, session=session, limit=limit, after=after)
     print_rows(rows, _memories_table, "no memories", as_json=as_json)
 
 
 def _memories_table(rows: Sequence[MemoryRow]) -> PageTable:
-    from brainq.cli.output import clean
     from brainq.cli.pages.layout import PageTable, fact, key, words
 
-    table = PageTable()
-    for row in rows:
-        updated = f"{row.updated_at:%Y-%m-%d}"
-        table.add(
-            {
-                key("id"): str(row.row),
-                fact("kind", 2): row.kind,
-                fact("mentioned", 3): updated,
-                fact("session", 1): row.session_id,
-                words("text", 4): clean(row.text, lines=False),
-            }
-        )
-    return table
+    return PageTable(
+        {
+            key("id"): str(row.row),
+            fact("kind", 2): row.kind,
+            fact("mentioned", 3): f"{row.updated_at:%Y-%m-%d}",
+            fact("session", 1): row.session_id,
+            words("text", 4): clean(row.text, lines=False),
+        }
+        for row in rows
+    )
 
 
 @subcommand(app, "forget")
@@ -85,8 +81,6 @@ def forget(
       brainq memory forget 17
       brainq memory forget --scope ann
     """
-    from brainq.cli.output import counted, print_outcome
-
     if sum(choice is not None for choice in (memory_id, scope, session)) != 1:
         raise InvalidInput("ID", "give one of a memory's id, --scope and --session")
     with _client(session) as client:
@@ -95,13 +89,11 @@ def forget(
         else:
             forgotten = int(client.memories.forget(memory_id))
     outcome = f"{counted(forgotten, 'memory', 'memories')} forgotten" if forgotten else "there is nothing to forget"
-    print_outcome({"forgotten": forgotten}, outcome, "green" if forgotten else "yellow", as_json=as_json)
+    print_outcome({"forgotten": forgotten}, outcome, ok=bool(forgotten), as_json=as_json)
     if not forgotten:
         raise typer.Exit(ExitCode.NOT_FOUND)
 
 
 def _client(session: str | None) -> AbstractContextManager[Client]:
     """With the brain's code where the scope is the brain's to say."""
-    from brainq.cli.connect import open_brainless_client, open_client
-
     return open_brainless_client() if session is None else open_client()

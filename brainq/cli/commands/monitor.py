@@ -11,7 +11,9 @@ from typing import Annotated
 
 import typer
 
+from brainq.cli.connect import export_redis_url, open_brainless_client
 from brainq.cli.options import AsJson
+from brainq.cli.output import note, print_page, stdout
 from brainq.errors import InvalidInput
 
 FLOWER_CONFIG = Path(__file__).parents[2] / "workers" / "flowerconfig.py"
@@ -31,16 +33,11 @@ def fleet(as_json: AsJson = False) -> None:
       brainq fleet
       brainq fleet --json
     """
-    from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import print_json, stdout
     from brainq.cli.pages.fleet import print_fleet
 
     with open_brainless_client() as client:
         state = client.fleet()
-    if as_json:
-        print_json(state)
-    else:
-        print_fleet(stdout(), state)
+    print_page(state, print_fleet, as_json=as_json)
 
 
 def metrics(
@@ -66,9 +63,6 @@ def metrics(
       brainq metrics
       brainq metrics --serve 9464
     """
-    from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import note, stdout
-
     with open_brainless_client() as client:
         if port is None:
             stdout().file.write(client.metrics())
@@ -98,7 +92,6 @@ def flower(
       brainq flower
       FLOWER_BASIC_AUTH=me:secret brainq flower --address 0.0.0.0 --port 8080
     """
-    from brainq.cli.connect import export_redis_url
     from brainq.devserver.ports import require_free_port
 
     require_login(address, os.environ)

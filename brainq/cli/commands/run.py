@@ -10,7 +10,9 @@ from typing import Annotated
 import typer
 
 from brainq.cli.commands.monitor import LOOPBACK
+from brainq.cli.connect import export_redis_url
 from brainq.cli.options import Level, LogLevel
+from brainq.errors import InvalidInput
 
 WORKER_POOLS = ("coordinator", "parallel", "serial", "finalizer")
 GATEWAY_PORT = 8321
@@ -101,7 +103,6 @@ def worker(
     command = worker_command(pool, concurrency=concurrency, name=name, level=level)
     if effects:
         os.environ["BRAINQ_EFFECTS"] = _checked_effects(pool, effects)
-    from brainq.cli.connect import export_redis_url
     from brainq.cli.dev.startup import ready_to_start
     from brainq.settings.deployment import load_settings
 
@@ -126,8 +127,6 @@ def worker_command(pool: str, *, concurrency: int | None = None, name: str = "",
 
 
 def _checked_effects(pool: str, effects: str) -> str:
-    from brainq.errors import InvalidInput
-
     if pool != "serial":
         raise InvalidInput("--effects", f"only the serial pool is split by effect, not {pool!r}")
     known = ("local_write", "network", "destructive")
@@ -171,7 +170,6 @@ def serve(
       curl -N http://127.0.0.1:8321/v1/turns/TURN/events
     """
     require_http()
-    from brainq.cli.connect import export_redis_url
     from brainq.cli.dev.startup import ready_to_start
     from brainq.devserver.ports import require_free_port
     from brainq.settings.deployment import load_settings

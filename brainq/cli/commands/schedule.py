@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from brainq.cli.connect import open_brainless_client, open_client
 from brainq.cli.help import command_group, subcommand
-from brainq.cli.options import AsJson, Limit
+from brainq.cli.options import AsJson, Limit, parse_span_s
+from brainq.cli.output import print_json, print_outcome, print_rows, stdout
 from brainq.errors import ExitCode, InvalidInput
 
 if TYPE_CHECKING:
@@ -50,10 +52,6 @@ def add(
       brainq schedule add poll s1 "Look for news" --every 30m
       brainq schedule add once s1 "Remind me" --in 2h
     """
-    from brainq.cli.connect import open_client
-    from brainq.cli.options import parse_span_s
-    from brainq.cli.output import print_outcome
-
     chosen: dict[str, Any] = {"zone": zone, "on_running": on_running, "missed": missed}
     if sum(choice is not None for choice in (cron, every, at, in_)) != 1:
         raise InvalidInput("--cron", "give one of --cron, --every, --at and --in")
@@ -75,9 +73,6 @@ def add(
 @subcommand(app, "list")
 def list_schedules(limit: Limit = 1000, as_json: AsJson = False) -> None:
     """List schedules by name, each with its next run."""
-    from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import print_rows
-
     with open_brainless_client() as client:
         rows = client.schedules(limit)
     print_rows(rows, _schedules_table, "no schedules", as_json=as_json)
@@ -86,27 +81,21 @@ def list_schedules(limit: Limit = 1000, as_json: AsJson = False) -> None:
 def _schedules_table(rows: Sequence[Schedule]) -> PageTable:
     from brainq.cli.pages.layout import PageTable, fact, key, words
 
-    table = PageTable()
-    for row in rows:
-        following = "paused" if row.paused else _first(row.next_at)
-        table.add(
-            {
-                key("name"): row.name,
-                fact("when", 4): f"{row.when} {row.zone}",
-                fact("next", 5): following,
-                fact("last turn", 3): row.last_turn_id,
-                words("note", 1): row.note,
-            }
-        )
-    return table
+    return PageTable(
+        {
+            key("name"): row.name,
+            fact("when", 4): f"{row.when} {row.zone}",
+            fact("next", 5): "paused" if row.paused else _first(row.next_at),
+            fact("last turn", 3): row.last_turn_id,
+            words("note", 1): row.note,
+        }
+        for row in rows
+    )
 
 
 @subcommand(app, "show")
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show one schedule whole."""
-    from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import print_json, stdout
-
     with open_brainless_client() as client:
         made = client.find_schedule(name)
     if as_json:
@@ -119,9 +108,6 @@ def show(name: Name, as_json: AsJson = False) -> None:
 @subcommand(app, "pause")
 def pause(name: Name, as_json: AsJson = False) -> None:
     """Begin no turn of it until it is resumed."""
-    from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import print_outcome
-
     with open_brainless_client() as client:
         made = client.pause_schedule(name)
     print_outcome(made, f"schedule {name} is paused", as_json=as_json)
@@ -130,9 +116,6 @@ def pause(name: Name, as_json: AsJson = False) -> None:
 @subcommand(app, "resume")
 def resume(name: Name, as_json: AsJson = False) -> None:
     """Go on with its next run; what was due meanwhile is left out."""
-    from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import print_outcome
-
     with open_brainless_client() as client:
         made = client.resume_schedule(name)
     print_outcome(made, f"schedule {name}: {_first(made.next_at)}", as_json=as_json)
@@ -141,13 +124,10 @@ def resume(name: Name, as_json: AsJson = False) -> None:
 @subcommand(app, "remove")
 def remove(name: Name, as_json: AsJson = False) -> None:
     """Forget a schedule. Turns that it has begun go on."""
-    from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import print_outcome
-
     with open_brainless_client() as client:
         was_there = client.remove_schedule(name)
-    outcome, style = (f"schedule {name} is removed", "green") if was_there else (f"no schedule {name}", "yellow")
-    print_outcome({"name": name, "removed": was_there}, outcome, style, as_json=as_json)
+    outcome = f"schedule {name} is removed" if was_there else f"no schedule {name}"
+    print_outcome({"name": name, "removed": was_there}, outcome, ok=was_there, as_json=as_json)
     if not was_there:
         raise typer.Exit(ExitCode.NOT_FOUND)
 

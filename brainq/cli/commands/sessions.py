@@ -1,4 +1,4 @@
-"""`brainq session`, `history`, `pause`, `resume`, `interrupt`, `compact`, `drop` and `ready`: a session's queue."""
+"""`brainq sessions`, and a session's queue: `session`, `history`, `pause`, `resume`, `interrupt`, `drop` and others."""
 
 from __future__ import annotations
 
@@ -6,10 +6,49 @@ from typing import Annotated
 
 import typer
 
-from brainq.cli.options import AsJson, TurnArgument
+from brainq.cli.connect import open_brainless_client, open_client, open_operator
+from brainq.cli.options import AsJson, Limit, TurnArgument
+from brainq.cli.output import (
+    STATUS_STYLES,
+    clean,
+    note,
+    print_json,
+    print_outcome,
+    print_page,
+    print_rows,
+    short,
+    stdout,
+)
 from brainq.errors import ExitCode
 
 SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="A session's id.")]
+
+
+def list_sessions(
+    prefix: Annotated[str, typer.Option("--prefix", "-p", help="Only those whose id begins so.")] = "",
+    limit: Limit = 20,
+    after: Annotated[
+        str | None, typer.Option("--after", metavar="TURN", help="The next page: behind this turn.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List sessions, the one with the newest turn first.
+
+    How many turns each has had, the state of its last one, and how many wait.
+
+    \b
+    Examples:
+      brainq sessions
+      brainq sessions --prefix acme: --json
+    """
+    from brainq.cli.pages.sessions import sessions_table
+
+    with open_operator() as operator:
+        rows = operator.sessions(prefix, limit, after=after)
+        if operator.why_away:
+            note(f"Redis is away, this is what SQL knows: {operator.why_away}", style="yellow")
+    none = "no sessions" + (f" that begin with {prefix!r}" if prefix else "")
+    print_rows(rows, sessions_table, none, as_json=as_json)
 
 
 def session(session_id: SessionArgument, as_json: AsJson = False) -> None:
@@ -22,16 +61,11 @@ def session(session_id: SessionArgument, as_json: AsJson = False) -> None:
       brainq session s1
       brainq session s1 --json
     """
-    from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import print_json, stdout
     from brainq.cli.pages.sessions import collect_session, print_session
 
     with open_brainless_client() as client:
         facts = collect_session(client, session_id)
-    if as_json:
-        print_json(facts.as_json())
-    else:
-        print_session(stdout(), facts)
+    print_page(facts, print_session, as_json=as_json)
 
 
 def pause(
@@ -49,9 +83,6 @@ def pause(
       brainq pause s1 --reason "Mia looks into the double booking"
       brainq resume s1                    lets them begin again
     """
-    from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import print_outcome
-
     with open_brainless_client() as client:
         changed = client.session(session_id).pause(reason)
         known = bool(client.session(session_id).history(1))
@@ -60,7 +91,7 @@ def pause(
         outcome = f"session {session_id} is paused; `brainq resume {session_id}` lets its turns begin again"
         outcome += "" if known else "; no turn of it is known yet"
     value = {"session_id": session_id, "paused": True, "changed": changed}
-    print_outcome(value, outcome, "green" if changed else "yellow", as_json=as_json)
+    print_outcome(value, outcome, ok=changed, as_json=as_json)
 
 
 def resume(session_id: SessionArgument, as_json: AsJson = False) -> None:
@@ -70,18 +101,14 @@ def resume(session_id: SessionArgument, as_json: AsJson = False) -> None:
     Examples:
       brainq resume s1
     """
-    from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import print_outcome
-
     with open_brainless_client() as client:
         conversation = client.session(session_id)
         changed = conversation.is_paused()
         begun = conversation.resume()
-    outcome, style = f"session {session_id} was not paused", "yellow"
-    if changed:
-        outcome, style = f"session {session_id} goes on" + (f" with turn {begun}" if begun else ""), "green"
+    goes_on = f"session {session_id} goes on" + (f" with turn {begun}" if begun else "")
+    outcome = goes_on if changed else f"session {session_id} was not paused"
     value = {"session_id": session_id, "paused": False, "changed": changed, "live": begun}
-    print_outcome(value, outcome, style, as_json=as_json)
+    print_outcome(value, outcome, ok=changed, as_json=as_json)
 
 
 def interrupt(
@@ -95,16 +122,12 @@ def interrupt(
     Examples:
       brainq interrupt s1 --reason "never mind"
     """
-    from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import print_outcome
-
     with open_brainless_client() as client:
         stopped = client.session(session_id).interrupt(reason)
-    outcome, style = f"session {session_id} has no live turn", "yellow"
+    outcome = f"session {session_id} has no live turn"
     if stopped:
         outcome = f"turn {stopped} will be cancelled; `brainq session {session_id}` shows what is next"
-        style = "green"
-    print_outcome({"session_id": session_id, "turn_id": stopped}, outcome, style, as_json=as_json)
+    print_outcome({"session_id": session_id, "turn_id": stopped}, outcome, ok=bool(stopped), as_json=as_json)
     if not stopped:
         raise typer.Exit(ExitCode.NOT_FOUND)
 
@@ -123,9 +146,6 @@ def compact(
       brainq compact s1
       brainq tail $(brainq compact s1)
     """
-    from brainq.cli.connect import open_client
-    from brainq.cli.output import print_json
-
     with open_client() as client:
         handle = client.session(session_id).compact(request_key)
     if as_json:
@@ -141,18 +161,14 @@ def drop(turn: TurnArgument, as_json: AsJson = False) -> None:
     Examples:
       brainq drop 01k7x2
     """
-    from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import print_outcome
-
     with open_brainless_client() as client:
         handle = client.find(turn)
         dropped = client.session(handle.session_id).drop(handle.turn_id)
-    outcome, style = f"turn {handle.turn_id} is dropped; it had not begun", "green"
+    outcome = f"turn {handle.turn_id} is dropped; it had not begun"
     if not dropped:
         outcome = f"turn {handle.turn_id} does not wait; `brainq cancel {handle.turn_id}` stops a live one"
-        style = "yellow"
     value = {"turn_id": handle.turn_id, "session_id": handle.session_id, "dropped": dropped}
-    print_outcome(value, outcome, style, as_json=as_json)
+    print_outcome(value, outcome, ok=dropped, as_json=as_json)
     if not dropped:
         raise typer.Exit(ExitCode.REFUSED)
 
@@ -170,15 +186,13 @@ def ready(
     Examples:
       brainq ready s1 flag-01k7x3
     """
-    from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import print_outcome, short
-
     with open_brainless_client() as client:
         released = client.session(session_id).flag(flag).ready()
-    outcome, style = f"{short(flag, 60)} is ready", "green"
+    outcome = f"{short(flag, 60)} is ready"
     if not released:
-        outcome, style = f"session {session_id} has no such flag as {short(flag, 60)!r}, or no more", "yellow"
-    print_outcome({"session_id": session_id, "flag": flag, "released": released}, outcome, style, as_json=as_json)
+        outcome = f"session {session_id} has no such flag as {short(flag, 60)!r}, or no more"
+    value = {"session_id": session_id, "flag": flag, "released": released}
+    print_outcome(value, outcome, ok=released, as_json=as_json)
     if not released:
         raise typer.Exit(ExitCode.NOT_FOUND)
 
@@ -200,8 +214,6 @@ def history(
     """
     from rich.text import Text
 
-    from brainq.cli.connect import open_brainless_client
-    from brainq.cli.output import STATUS_STYLES, clean, note, print_json, stdout
     from brainq.contracts.message import with_attachment_labels
 
     with open_brainless_client() as client:

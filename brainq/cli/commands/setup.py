@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from brainq.cli.options import AsJson
+from brainq.cli.output import clean, note, print_json, print_rows, stdout
 from brainq.errors import ExitCode, InvalidInput
 
 PROJECT = Path(__file__).parents[1] / "project"
@@ -26,8 +27,6 @@ def init(
     Examples:
       brainq init shop && cd shop && brainq dev
     """
-    from brainq.cli.output import note
-
     write_project(Path(name).absolute())
     note(f"made {name}/: {', '.join(PROJECT_FILES.values())}", style="green")
     typer.echo(f"cd {name}\nbrainq dev" if Path(name).resolve() != Path.cwd() else "brainq dev")
@@ -65,7 +64,6 @@ def doctor(as_json: AsJson = False) -> None:
     from rich.text import Text
 
     from brainq.cli.checks import run_checks
-    from brainq.cli.output import clean, print_json, stdout
 
     console = stdout()
     styles = {"ok": "green", "warn": "yellow", "FAIL": "bold red"}
@@ -78,7 +76,7 @@ def doctor(as_json: AsJson = False) -> None:
             if check.remedy:
                 console.print(Text(" " * 21 + check.remedy, styles[check.level]), soft_wrap=True)
     if as_json:
-        print_json([check.as_json() for check in results])
+        print_json(results)
     raise typer.Exit(ExitCode.FAILED if any(check.level == "FAIL" for check in results) else ExitCode.OK)
 
 
@@ -96,7 +94,6 @@ def brains(as_json: AsJson = False) -> None:
     """
     from brainq.brain.brains import describe_brains
     from brainq.brain.loading import load_brains
-    from brainq.cli.output import print_rows
     from brainq.cli.pages.fleet import brains_table
     from brainq.settings.deployment import load_settings
 

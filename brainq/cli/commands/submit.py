@@ -1,17 +1,32 @@
-"""`brainq submit`: one turn from the command line."""
+"""`brainq submit`: a turn from the command line, waited for, or followed by its events."""
 
 from __future__ import annotations
 
+import json
+import sys
+import time
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from brainq.cli.options import AsJson
+from brainq.cli.connect import open_client
+from brainq.cli.options import AsJson, read_files, read_json_object, read_text
+from brainq.cli.output import STATUS_STYLES, clean, counted, duration, note, print_json, stderr, stdout
+from brainq.contracts.status import Ending, TurnState
+from brainq.errors import ExitCode, InvalidInput, ResultTimeout
+
+if TYPE_CHECKING:
+    from brainq.client.handle import TurnHandle
+    from brainq.contracts.turn import TurnResult
 
 OF_TURN = partial(typer.Option, rich_help_panel="This turn")
 BESIDE = partial(typer.Option, rich_help_panel="Beside other turns")
 RARE = partial(typer.Option, rich_help_panel="Rarely needed")
+POLL_S = 2.0
+WAITING_STATES = (TurnState.QUEUED, TurnState.PARKED)
+TEXT_OPTIONS = ("tool_choice", "reasoning_effort")  # options that are a text, also where it looks like a number
 
 
 def submit(
@@ -104,8 +119,6 @@ def submit(
 
     The exit code says how the turn ended: `brainq --help` lists them.
     """
-    from brainq.cli.actions.submit import submit_and_wait
-    from brainq.cli.options import read_files, read_json_object, read_text
 
     fields = {
         "request_key": request_key,
@@ -127,17 +140,193 @@ def submit(
         "seed": seed,
         "readiness": ready,
         "attachments": read_files(attach or []),
+        "limits": read_limits(limits or []),
+        "options": read_options(options or []),
     }
+    if message == "-":
+        message = sys.stdin.read()
+    raise typer.Exit(submit_and_wait(session, message, fields, wait or follow, follow, timeout_s, as_json))
 
-    code = submit_and_wait(
-        session,
-        message,
-        wait=wait,
-        follow=follow,
-        timeout_s=timeout_s,
-        limits=limits or [],
-        options=options or [],
-        fields=fields,
-        as_json=as_json,
+
+EXIT_OF_ENDING = {
+    Ending.COMPLETED: ExitCode.OK,
+    Ending.FAILED: ExitCode.FAILED,
+    Ending.TIMED_OUT: ExitCode.TIMED_OUT,
+    Ending.CANCELLED: ExitCode.CANCELLED,
+}
+
+
+@dataclass(frozen=True)
+class FollowResult:
+    """Whether the final event was seen, and the model's text that was shown last."""
+
+    final: bool
+    text: str
+
+
+def follow_events(
+    handle: TurnHandle, *, after: int = 0, as_json: bool = False, timeout_s: float | None = None
+) -> FollowResult:
+    """Print events as they come. Raises ResultTimeout when `timeout_s` is up before the final one."""
+    from brainq.cli.pages.events import EventPrinter
+
+    printer = EventPrinter(stdout())
+    if after:
+        snapshot = handle.snapshot()
+        for entry in snapshot.trace if snapshot else ():
+            printer.add_known_call(entry.call_id, entry.tool, entry.effect)
+    final = False
+    try:
+        for event in handle.events(after, timeout_s):
+            if as_json:
+                print_json(event)
+            else:
+                printer.show(event)
+            final = event.is_final
+    finally:
+        if not as_json:
+            printer.close()
+    return FollowResult(final, printer.text)
+
+
+def submit_and_wait(
+    session: str,
+    message: str,
+    fields: dict[str, Any],
+    wait: bool,
+    follow: bool,
+    timeout_s: float | None,
+    as_json: bool,
+) -> ExitCode:
+    """Submit, wait as asked, print; the exit code. `fields` are those of `Client.submit`. Raises BrainqError."""
+    from brainq.cli.pages.people import describe_receipt
+
+    with open_client() as client:
+        handle = client.submit(session, message, **fields)
+        if handle.joined is not None:
+            note(
+                f"input {handle.joined.client_message_id} of turn {handle.joined.turn_id} "
+                f"{describe_receipt(handle.joined)}",
+                style="dim",
+            )
+        if not wait:
+            if as_json:
+                print_json(_turn_ids(handle))
+            else:
+                sys.stdout.write(handle.turn_id + "\n")
+            return ExitCode.OK
+        printed = ""
+        try:
+            if follow:
+                followed = follow_events(handle, as_json=as_json, timeout_s=timeout_s)
+                printed = followed.text
+                result = handle.result(None if timeout_s is None else 0)
+            else:
+                result = _wait_for_result(handle, timeout_s)
+        except ResultTimeout as error:
+            raise ResultTimeout(f"{error}: `brainq tail {handle.turn_id}`") from None
+        except KeyboardInterrupt:
+            _note_turn_continues(handle)
+            return ExitCode.INTERRUPTED
+    if as_json:
+        print_json(result)
+    else:
+        _print_result(result, printed, created=handle.created or handle.joined is not None)
+    return EXIT_OF_ENDING[result.ending]
+
+
+def _wait_for_result(handle: TurnHandle, timeout_s: float | None) -> TurnResult:
+    """The result; while the turn is queued or parked, each reason it waits is noted once. Raises ResultTimeout."""
+    until = None if timeout_s is None else time.monotonic() + timeout_s
+    noted = ""
+    while True:
+        left = POLL_S if until is None else until - time.monotonic()
+        try:
+            return handle.result(max(0.0, min(POLL_S, left)))
+        except ResultTimeout:
+            if left <= 0:
+                raise ResultTimeout(
+                    f"turn {handle.turn_id!r} has no result after {timeout_s:g} s; it goes on, ask again later"
+                ) from None
+        snapshot = handle.snapshot()
+        waits = (
+            f"{snapshot.state.value} {snapshot.awaits.value}" if snapshot and snapshot.state in WAITING_STATES else ""
+        )
+        if waits and waits != noted:
+            parked = "parked: " if snapshot and snapshot.state is TurnState.PARKED else ""
+            note(f"{parked}{handle.explain()}; `brainq show {handle.turn_id}` says how it goes on", style="yellow")
+        noted = waits
+
+
+def read_limits(pairs: list[str]) -> dict[str, int | float] | None:
+    """`["max_steps=3", "timeout_s=2.5"]` as a dict. Raises InvalidInput for what is not `name=number`."""
+    from brainq.contracts.turn import LimitsOverride
+
+    limits: dict[str, int | float] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        try:
+            limits[name.strip()] = int(value) if value.strip().lstrip("-").isdigit() else float(value)
+        except ValueError:
+            equals = ""
+        if not equals or not name.strip():
+            raise InvalidInput("--limits", f"{pair!r} is not NAME=NUMBER, such as max_steps=3")
+        if name.strip() not in LimitsOverride.model_fields:
+            known = ", ".join(LimitsOverride.model_fields)
+            raise InvalidInput("--limits", f"there is no limit {name.strip()!r}; the limits are {known}")
+    return limits or None
+
+
+def read_options(pairs: list[str]) -> dict[str, Any] | None:
+    """`["temperature=0", "stop=END"]` as a dict. Raises InvalidInput for what is not `name=value`."""
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise InvalidInput("--option", f"{pair!r} is not NAME=VALUE, such as temperature=0")
+        try:
+            options[name.strip()] = value if name.strip() in TEXT_OPTIONS else json.loads(value)
+        except ValueError:
+            options[name.strip()] = value
+    return options or None
+
+
+def _print_result(result: TurnResult, printed: str, *, created: bool) -> None:
+    from rich.text import Text
+
+    text = result.text.strip()
+    if text and text != printed.strip():
+        # A terminal obeys control characters, a file does not.
+        sys.stdout.write((clean(text) if stdout().is_terminal else text) + "\n")
+        sys.stdout.flush()
+    if result.error:
+        reason = clean(result.error, lines=False)
+        if result.ending is Ending.CANCELLED:
+            note(f"reason: {reason}", style="yellow")
+        else:
+            note(f"error: {reason}", style="red")
+    for warning in result.warnings:
+        note(f"warning: {clean(warning, lines=False)}", style="yellow")
+    line = Text(result.ending.value, STATUS_STYLES.get(result.ending.value, ""))
+    facts = [
+        *([result.stop_reason.value] if result.stop_reason.value != result.ending.value else []),
+        counted(result.steps, "step"),
+        counted(result.tool_calls, "call"),
+        f"{result.input_tokens} in, {result.output_tokens} out tokens",
+        *([f"${result.cost_usd:.4f}"] if result.cost_usd else []),
+        duration(result.elapsed_ms),
+        f"turn {result.turn_id}" + ("" if created else ", submitted before"),
+    ]
+    line.append(" · " + " · ".join(facts), style="dim")
+    stderr().print(line, soft_wrap=True)
+
+
+def _turn_ids(handle: TurnHandle) -> dict[str, Any]:
+    ids = {"turn_id": handle.turn_id, "session_id": handle.session_id, "created": handle.created}
+    return ids if handle.joined is None else ids | {"receipt": handle.joined.model_dump(mode="json")}
+
+
+def _note_turn_continues(handle: TurnHandle) -> None:
+    note(
+        f"\nturn {handle.turn_id} goes on: `brainq tail {handle.turn_id}` or `brainq cancel {handle.turn_id}`", "yellow"
     )
-    raise typer.Exit(code)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from brainq.cli.connect import open_store
 from brainq.cli.help import command_group, subcommand
-from brainq.cli.options import AsJson
+from brainq.cli.options import AsJson, parse_span_s
+from brainq.cli.output import STATUS_STYLES, note, print_json, stdout, styled
 from brainq.errors import ExitCode
+
+if TYPE_CHECKING:
+    from brainq.cli.pages.layout import PageTable
+    from brainq.contracts.rows import TokenRow
 
 HELP = """Tokens for HTTP: who may do what, in whose sessions.
 
@@ -24,6 +32,15 @@ HELP = """Tokens for HTTP: who may do what, in whose sessions.
     """
 
 app = command_group(HELP)
+TOKENS_REQUIRED_NOTE = (
+    "from now on every gateway on this database asks for a token, that of `brainq dev` and its page too, "
+    "also when all are revoked: give the page one that reads"
+)
+NO_LIVE_TOKEN_NOTE = (
+    "no token is live, and gateways on this database go on asking for one: all callers are answered 401. "
+    "Make another with `brainq token create NAME --sessions PREFIX --verb VERB`; only another database "
+    "(BRAINQ_SQL_URL or BRAINQ_DATA_DIR), without tokens, asks for none"
+)
 
 
 @subcommand(app, "create")
@@ -54,22 +71,19 @@ def create(
       TOKEN=$(brainq token create ci --sessions ci: --verb submit --verb read)
     """
     from brainq.access import Tokens
-    from brainq.cli.options import parse_span_s
-    from brainq.cli.output import note, print_json
-    from brainq.cli.pages import tokens
 
     seconds = None if expires_in is None else parse_span_s("--expires-in", expires_in)
-    with tokens.open_token_store(make=True) as (store, where):
+    with open_store(make=True) as (store, where):
         is_first = not Tokens(store).list()
         made = Tokens(store).create(name, sessions, verb, seconds)
     if as_json:
-        print_json({**tokens.token_json(made.row), "token": made.text})
+        print_json({**_token_json(made.row), "token": made.text})
         return
     typer.echo(made.text)
-    note(f"{tokens.describe_token(made.row)}; kept in {where}", style="green")
+    note(f"{_describe_token(made.row)}; kept in {where}", style="green")
     note("this is the only time it is shown; send it as `Authorization: Bearer ...`")
     if is_first:
-        note(tokens.TOKENS_REQUIRED_NOTE, style="yellow")
+        note(TOKENS_REQUIRED_NOTE, style="yellow")
 
 
 @subcommand(app, "list")
@@ -82,15 +96,13 @@ def list_tokens(as_json: AsJson = False) -> None:
       brainq token list --json
     """
     from brainq.access import Tokens
-    from brainq.cli.output import note, print_json, stdout
-    from brainq.cli.pages import tokens
 
-    with tokens.open_token_store() as (store, where):
+    with open_store() as (store, where):
         rows = Tokens(store).list()
     if as_json:
-        print_json([tokens.token_json(row) for row in rows])
+        print_json([_token_json(row) for row in rows])
     elif rows:
-        stdout().print(tokens.tokens_table(rows))
+        stdout().print(_tokens_table(rows))
     else:
         note(f"no tokens in {where}")
 
@@ -107,10 +119,8 @@ def revoke(
       brainq token revoke 3f9a41c07be2
     """
     from brainq.access import Tokens
-    from brainq.cli.output import note, print_json
-    from brainq.cli.pages import tokens
 
-    with tokens.open_token_store() as (store, where):
+    with open_store() as (store, where):
         row = Tokens(store).revoke(token_id)
         live = [one for one in Tokens(store).list() if one.state == "live"]
     if row is None:
@@ -118,8 +128,54 @@ def revoke(
         note(f"brainq: {where} has no such token; see `brainq token list`", style="red")
         raise typer.Exit(ExitCode.NOT_FOUND)
     if as_json:
-        print_json(tokens.token_json(row))
+        print_json(_token_json(row))
     else:
-        note(f"revoked: {tokens.describe_token(row)}", style="green")
+        note(f"revoked: {_describe_token(row)}", style="green")
         if not live:
-            note(tokens.NO_LIVE_TOKEN_NOTE, style="yellow")
+            note(NO_LIVE_TOKEN_NOTE, style="yellow")
+
+
+def _token_json(row: TokenRow) -> dict[str, Any]:
+    return {
+        "id": row.token_id,
+        "name": row.name,
+        "sessions": row.sessions,
+        "verbs": row.verbs,
+        "state": row.state,
+        "created_at": row.created_at.isoformat(),
+        "expires_at": _instant(row.expires_at),
+        "last_used_at": _instant(row.last_used_at),
+        "revoked_at": _instant(row.revoked_at),
+    }
+
+
+def _describe_token(row: TokenRow) -> str:
+    """One line: which token it is, and what it may."""
+    where = "all sessions" if row.sessions == ("*",) else f"sessions {', '.join(row.sessions)}"
+    until = f", until {row.expires_at:%Y-%m-%d %H:%M} UTC" if row.expires_at and row.state == "live" else ""
+    return f"token {row.token_id} of {row.name!r} for {', '.join(row.verbs)} in {where}{until}"
+
+
+def _tokens_table(rows: Sequence[TokenRow]) -> PageTable:
+    from brainq.cli.pages.layout import PageTable, fact, key, words
+
+    return PageTable(
+        {
+            key("id"): row.token_id,
+            words("name", 6): row.name,
+            fact("state", 5): styled(row.state, STATUS_STYLES),
+            words("sessions", 4): ", ".join(row.sessions),
+            words("verbs", 3): ", ".join(row.verbs),
+            fact("expires", 2): _minute(row.expires_at),
+            fact("last used", 1): _minute(row.last_used_at),
+        }
+        for row in rows
+    )
+
+
+def _instant(at: datetime | None) -> str | None:
+    return at.isoformat() if at else None
+
+
+def _minute(at: datetime | None) -> str:
+    return f"{at:%Y-%m-%d %H:%M}" if at else ""

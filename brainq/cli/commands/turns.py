@@ -1,19 +1,24 @@
-"""`brainq list`, `sessions`, `show` and `tail`: turns to look at."""
+"""`brainq list`, `show`, `tail` and `finalize retry`: turns to look at, and what was given up of them."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from brainq.cli.options import AsJson, Limit, TurnArgument
+from brainq.cli.commands.submit import follow_events
+from brainq.cli.connect import open_operator
+from brainq.cli.help import command_group, subcommand
+from brainq.cli.options import AsJson, Limit, TurnArgument, parse_span_s
+from brainq.cli.output import clean, note, print_json, print_page, print_rows
 from brainq.contracts.status import Ending
+from brainq.errors import ExitCode
 
 if TYPE_CHECKING:
     from brainq.client.options import TurnFilters
     from brainq.contracts.history import Sort
-
 
 After = Annotated[str | None, typer.Option("--after", metavar="TURN", help="The next page: behind this turn.")]
 
@@ -73,9 +78,6 @@ def list_turns(
       brainq list --metadata customer=42 --tag billing
       brainq list --state accepted --json
     """
-    from brainq.cli.connect import open_operator
-    from brainq.cli.options import parse_span_s
-    from brainq.cli.output import note, print_rows
     from brainq.cli.pages.sessions import turns_table
     from brainq.client.lists import checked_filter, read_metadata_pairs
 
@@ -106,33 +108,6 @@ def list_turns(
     print_rows(rows, turns_table, none, as_json=as_json)
 
 
-def list_sessions(
-    prefix: Annotated[str, typer.Option("--prefix", "-p", help="Only those whose id begins so.")] = "",
-    limit: Limit = 20,
-    after: After = None,
-    as_json: AsJson = False,
-) -> None:
-    """List sessions, the one with the newest turn first.
-
-    How many turns each has had, the state of its last one, and how many wait.
-
-    \b
-    Examples:
-      brainq sessions
-      brainq sessions --prefix acme: --json
-    """
-    from brainq.cli.connect import open_operator
-    from brainq.cli.output import note, print_rows
-    from brainq.cli.pages.sessions import sessions_table
-
-    with open_operator() as operator:
-        rows = operator.sessions(prefix, limit, after=after)
-        if operator.why_away:
-            note(f"Redis is away, this is what SQL knows: {operator.why_away}", style="yellow")
-    none = "no sessions" + (f" that begin with {prefix!r}" if prefix else "")
-    print_rows(rows, sessions_table, none, as_json=as_json)
-
-
 def show(
     turn: TurnArgument,
     timeline: Annotated[
@@ -158,26 +133,16 @@ def show(
       brainq show 01k7x2 --json
       brainq show 01k7x2-c1-0             one call
     """
-    from brainq.cli.connect import open_operator
-    from brainq.cli.output import print_json, stdout
-    from brainq.cli.pages.turn import print_bars, print_call, print_turn
+    from brainq.cli.pages.timeline import print_timeline
+    from brainq.cli.pages.turn import print_call, print_turn
 
     with open_operator() as operator:
         if timeline:
-            bars = operator.timeline(turn)
-            if as_json:
-                print_json(bars)
-            else:
-                print_bars(stdout(), bars)
-            return
-        call = operator.call(turn)
-        facts = None if call else operator.facts(turn)
-    if as_json:
-        print_json(call if call else facts.as_json() if facts else None)
-    elif call:
-        print_call(stdout(), call)
-    elif facts:
-        print_turn(stdout(), facts)
+            print_page(operator.timeline(turn), print_timeline, as_json=as_json)
+        elif call := operator.call(turn):
+            print_page(call, print_call, as_json=as_json)
+        else:
+            print_page(operator.facts(turn), print_turn, as_json=as_json)
 
 
 def tail(
@@ -193,9 +158,6 @@ def tail(
       brainq tail order-4711              a request key
       brainq tail 01k7x2 --after 12 --json
     """
-    from brainq.cli.actions.submit import follow_events
-    from brainq.cli.connect import open_operator
-    from brainq.cli.output import note
 
     with open_operator() as operator:
         row = operator.find(turn)
@@ -208,3 +170,59 @@ def tail(
                 f"the events of turn {row.turn_id} are no longer in Redis; `brainq show` has what SQL kept",
                 style="yellow",
             )
+
+
+finalize = command_group("What happens after the answer.")
+
+
+@subcommand(finalize, "retry")
+def retry(
+    turn: TurnArgument,
+    step: Annotated[
+        str,
+        typer.Argument(
+            metavar="STEP", help="A step, `judge:NAME`, or `judges`; by default all that is dead.", show_default=False
+        ),
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Run finalizer steps and judgements of a turn again that were given up.
+
+    Runs them here, with the brain of BRAINQ_APP, also after Redis has let the turn go. What a step writes to SQL
+    is written once, whichever process tries; callbacks get the step key they had before. The exit code is 1 if
+    something failed again. --json prints one object a step, or [] when nothing is dead.
+
+    \b
+    Examples:
+      brainq finalize retry 01k7x2                     every dead step and judgement
+      brainq finalize retry 01k7x2 memory              one step
+      brainq finalize retry 01k7x2 judge:relevance     one judgement
+      brainq finalize retry 01k7x2 judges              every dead judgement
+    """
+    from brainq.brain.loading import load_brains
+    from brainq.observe.otel_setup import start_traces
+    from brainq.operator.operator import Operator
+    from brainq.settings.deployment import load_settings
+
+    failed = False
+    settings = load_settings()
+    with ExitStack() as after, Operator(settings, load_brains(settings.app)) as operator:
+        after.callback(start_traces("retry"))
+        row = operator.find(turn)
+        wanted = operator.given_up(row.turn_id, step)
+        if not wanted and as_json:
+            print_json([])
+        elif not wanted:
+            note(f"nothing of turn {row.turn_id} is dead; there is nothing to retry", style="green")
+        for name in wanted:
+            if not as_json:
+                note(f"{name}: running ...", style="dim")
+            again = operator.retry(row.turn_id, name)
+            failed = failed or again.word == "failed"
+            if as_json:
+                print_json({"turn_id": row.turn_id, "step": name, "outcome": again.word, "error": again.error})
+                continue
+            outcome = {"done": "done", "taken": "a worker has taken it up", "failed": "failed again"}[again.word]
+            why = f": {clean(again.error, lines=False)}" if again.error else ""
+            note(f"{name}: {outcome}{why}", style="red" if again.word == "failed" else "green")
+    raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)

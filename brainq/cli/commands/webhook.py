@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from brainq.cli.connect import open_operator
 from brainq.cli.help import command_group, subcommand
 from brainq.cli.options import AsJson, Limit
+from brainq.cli.output import STATUS_STYLES, clean, counted, print_outcome, print_rows, styled
 from brainq.errors import ExitCode, InvalidInput
+
+if TYPE_CHECKING:
+    from brainq.cli.pages.layout import PageTable
+    from brainq.contracts.webhook import DeliveryRow
 
 app = command_group("What webhooks are sent (BRAINQ_WEBHOOKS).")
 
@@ -26,14 +33,27 @@ def list_deliveries(
       brainq webhook list
       brainq webhook list --state dead --json
     """
-    from brainq.cli.connect import open_operator
-    from brainq.cli.output import print_rows
-    from brainq.cli.pages.fleet import deliveries_table
-
     with open_operator() as operator:
         rows = operator.deliveries(None if state == "all" else state, limit)
     none = "no deliveries" + ("" if state == "all" else f" in state {state!r}")
-    print_rows(rows, deliveries_table, none, as_json=as_json)
+    print_rows(rows, _deliveries_table, none, as_json=as_json)
+
+
+def _deliveries_table(rows: Sequence[DeliveryRow]) -> PageTable:
+    from brainq.cli.pages.layout import PageTable, fact, key, words
+
+    return PageTable(
+        {
+            key("id"): str(row.row),
+            fact("state", 6): styled(row.state, STATUS_STYLES),
+            fact("event", 5): row.event,
+            fact("turn", 4): row.turn_id,
+            fact("tries", 2, right=True): str(row.tries),
+            words("to", 1): clean(row.url, lines=False),
+            words("error", 3): clean(row.error or "", lines=False),
+        }
+        for row in rows
+    )
 
 
 @subcommand(app, "retry")
@@ -50,9 +70,6 @@ def retry(
       brainq webhook retry 17
       brainq webhook retry all
     """
-    from brainq.cli.connect import open_operator
-    from brainq.cli.output import counted, print_outcome
-
     if delivery != "all" and not (delivery.isascii() and delivery.isdigit() and len(delivery) < 19):
         raise InvalidInput(
             "ID", f"{delivery[:60]!r} is neither a delivery's number nor `all`; see `brainq webhook list`"
@@ -62,6 +79,6 @@ def retry(
     outcome = "nothing is dead" if delivery == "all" else f"no delivery {delivery} is dead"
     if revived:
         outcome = f"{counted(revived, 'delivery', 'deliveries')} will be sent again"
-    print_outcome({"retried": revived}, outcome, "green" if revived else "yellow", as_json=as_json)
+    print_outcome({"retried": revived}, outcome, ok=bool(revived), as_json=as_json)
     if not revived and delivery != "all":
         raise typer.Exit(ExitCode.NOT_FOUND)

@@ -1,4 +1,4 @@
-"""The fleet as a page; its brains and its webhooks' deliveries as tables."""
+"""The fleet as a page, and its brains as a table."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from brainq.cli.output import EFFECT_STYLES, STATUS_STYLES, clean, counted, duration, styled
+from brainq.cli.output import EFFECT_STYLES, clean, counted, duration
 from brainq.cli.pages.layout import PageTable, fact, key, print_head, print_section, words
 from brainq.contracts.brain import BrainDescription
-from brainq.contracts.fleet import Fleet, FleetCapacity, FleetModel, Pool
-from brainq.contracts.webhook import DeliveryRow
+from brainq.contracts.fleet import Fleet, FleetCapacity, FleetModel, FleetQueue, Pool
 
 MIB = 1024 * 1024
 
@@ -20,17 +19,7 @@ def print_fleet(console: Console, fleet: Fleet) -> None:
     print_head(console, _fleet_head(fleet))
     print_section(console, "pools", _pools_table(fleet.pools))
     if fleet.queues:
-        queues = PageTable()
-        for queue in fleet.queues:
-            age = "" if queue.oldest_age_s is None else duration(queue.oldest_age_s * 1000)
-            queues.add(
-                {
-                    key("queue"): queue.name.removeprefix("brainq."),
-                    fact("depth", 2, right=True): str(queue.depth),
-                    fact("oldest", 1): age,
-                }
-            )
-        print_section(console, "queues", queues)
+        print_section(console, "queues", _queues_table(fleet.queues))
     if fleet.models:
         print_section(console, "models", _models_table(fleet.models))
 
@@ -56,19 +45,26 @@ def _fleet_head(fleet: Fleet) -> list[tuple[str, Text]]:
 
 
 def _pools_table(pools: Sequence[Pool]) -> PageTable:
-    table = PageTable()
-    for pool in pools:
-        names = ", ".join(clean(worker.name, lines=False) for worker in pool.workers)
-        alive = Text(str(len(pool.workers)), "" if pool.workers else "red")
-        table.add(
-            {
-                key("pool"): pool.name,
-                fact("workers", 3, right=True): alive,
-                fact("busy", 2): f"{pool.busy} of {pool.threads}",
-                words("names", 1): Text(names, "dim"),
-            }
-        )
-    return table
+    return PageTable(
+        {
+            key("pool"): pool.name,
+            fact("workers", 3, right=True): Text(str(len(pool.workers)), "" if pool.workers else "red"),
+            fact("busy", 2): f"{pool.busy} of {pool.threads}",
+            words("names", 1): Text(", ".join(clean(worker.name, lines=False) for worker in pool.workers), "dim"),
+        }
+        for pool in pools
+    )
+
+
+def _queues_table(queues: Sequence[FleetQueue]) -> PageTable:
+    return PageTable(
+        {
+            key("queue"): queue.name.removeprefix("brainq."),
+            fact("depth", 2, right=True): str(queue.depth),
+            fact("oldest", 1): "" if queue.oldest_age_s is None else duration(queue.oldest_age_s * 1000),
+        }
+        for queue in queues
+    )
 
 
 def _models_table(models: Sequence[FleetModel]) -> PageTable:
@@ -100,33 +96,15 @@ def _counts(numbers: dict[str, int]) -> str:
 
 
 def brains_table(brains: Sequence[BrainDescription]) -> PageTable:
-    table = PageTable()
-    for brain in brains:
-        tools = Text(", ").join(Text(tool.name, EFFECT_STYLES[tool.effect.value]) for tool in brain.tools)
-        table.add(
-            {
-                key("brain"): brain.name,
-                fact("default", 1): "yes" if brain.is_default and len(brains) > 1 else "",
-                fact("model", 2): brain.model,
-                fact("live at most", 2): str(brain.max_live_turns or ""),
-                words("tools", 3): tools,
-            }
-        )
-    return table
-
-
-def deliveries_table(rows: Sequence[DeliveryRow]) -> PageTable:
-    table = PageTable()
-    for row in rows:
-        table.add(
-            {
-                key("id"): str(row.row),
-                fact("state", 6): styled(row.state, STATUS_STYLES),
-                fact("event", 5): row.event,
-                fact("turn", 4): row.turn_id,
-                fact("tries", 2, right=True): str(row.tries),
-                words("to", 1): clean(row.url, lines=False),
-                words("error", 3): clean(row.error or "", lines=False),
-            }
-        )
-    return table
+    return PageTable(
+        {
+            key("brain"): brain.name,
+            fact("default", 1): "yes" if brain.is_default and len(brains) > 1 else "",
+            fact("model", 2): brain.model,
+            fact("live at most", 2): str(brain.max_live_turns or ""),
+            words("tools", 3): Text(", ").join(
+                Text(tool.name, EFFECT_STYLES[tool.effect.value]) for tool in brain.tools
+            ),
+        }
+        for brain in brains
+    )

@@ -13,9 +13,8 @@ from rich.text import Text
 
 # The one table of all pages: it fits the terminal, and never cuts what must be typed.
 #
-#     table = PageTable()
-#     table.add({key("turn"): "01k7...", fact("took", 1): "3.2 s", words("note", 3): "waits for an approval"})
-#     console.print(table)
+#     row = {key("turn"): "01k7...", fact("took", 1): "3.2 s", words("note", 3): "waits for an approval"}
+#     console.print(PageTable([row]))
 #
 # Where the room is short, columns are left out, the least worth first; words are wrapped. Columns without content are
 # left out always. A pipe has room for all.
@@ -49,13 +48,16 @@ def words(name: str, worth: int, least: int = 16) -> Column:
 class PageTable:
     """A table without lines, laid out when it is printed."""
 
-    def __init__(self, *, header: bool = True) -> None:
+    def __init__(self, rows: Iterable[Mapping[Column, str | Text]] = (), *, header: bool = True) -> None:
+        """The first row has every column in its order; a later one may leave some empty."""
         self._columns: tuple[Column, ...] = ()
         self._header = header
         self._rows: list[list[Text]] = []
+        for row in rows:
+            self.add(row)
 
     def add(self, cells: Mapping[Column, str | Text]) -> None:
-        """One row. The first one has every column in its order; a later one may leave some empty."""
+        """One row more."""
         self._columns = self._columns or tuple(cells)
         if unknown := [column.name for column in cells if column not in self._columns]:
             raise ValueError(f"the table has no column {unknown[0]!r}")

@@ -32,20 +32,18 @@ _AT_TIMEOUT = {
 def approvals_table(approvals: Sequence[Approval]) -> PageTable:
     """The list `brainq approvals` prints: an id to copy first."""
     decided = any(approval.state != "pending" for approval in approvals)
-    table = PageTable()
-    for approval in approvals:
-        table.add(
-            {
-                key("id"): approval.id,
-                words("tool", 6, 24): approval.tool,
-                fact("effect", 2): styled(approval.effect.value, EFFECT_STYLES),
-                words("arguments", 5): _arguments(approval),
-                key("state") if decided else fact("state", 0): styled(approval.state, STATUS_STYLES) if decided else "",
-                fact("when", 3): _decision_time(approval),
-                words("reason", 1): Text(short(approval.reason, REASON_WIDTH), "dim"),
-            }
-        )
-    return table
+    return PageTable(
+        {
+            key("id"): approval.id,
+            words("tool", 6, 24): approval.tool,
+            fact("effect", 2): styled(approval.effect.value, EFFECT_STYLES),
+            words("arguments", 5): _arguments(approval),
+            key("state") if decided else fact("state", 0): styled(approval.state, STATUS_STYLES) if decided else "",
+            fact("when", 3): _decision_time(approval),
+            words("reason", 1): Text(short(approval.reason, REASON_WIDTH), "dim"),
+        }
+        for approval in approvals
+    )
 
 
 def approval_section(approvals: Sequence[Approval]) -> Group:
@@ -76,38 +74,37 @@ def approval_section(approvals: Sequence[Approval]) -> Group:
 
 def hold_section(turn_id: str, holds: Sequence[StandingHold]) -> Group:
     """One line for each open hold, and how to release it."""
-    table = PageTable()
-    for hold in holds:
-        left = f"in {duration(hold.ends_in_ms)}" if hold.ends_in_ms > 0 else "now"
-        table.add(
-            {
-                key("hold"): hold.id,
-                fact("kind", 1): hold.kind,
-                words("ends", 3): f"{left}, {_AT_TIMEOUT[hold.on_timeout]}",
-                words("reason", 2): Text(short(hold.reason, 80), "dim"),
-            }
-        )
+    table = PageTable(
+        {
+            key("hold"): hold.id,
+            fact("kind", 1): hold.kind,
+            words("ends", 3): f"{_ends_in(hold.ends_in_ms)}, {_AT_TIMEOUT[hold.on_timeout]}",
+            words("reason", 2): Text(short(hold.reason, 80), "dim"),
+        }
+        for hold in holds
+    )
     commands = [
         Text("to let it go: ", "yellow").append(f"brainq release {turn_id} {hold.id}", "bold") for hold in holds
     ]
     return Group(table, *commands)
 
 
+def _ends_in(left_ms: int) -> str:
+    return f"in {duration(left_ms)}" if left_ms > 0 else "now"
+
+
 def input_section(inputs: Sequence[tuple[InputRow, Receipt]]) -> PageTable:
     """One line an input, in the order they were accepted."""
-    table = PageTable()
-    for row, receipt in inputs:
-        ready = "" if row.readiness is None else "yes" if row.readiness else "no"
-        table.add(
-            {
-                key("input"): row.client_message_id,
-                words("text", 3): short(row.text, TEXT_WIDTH),
-                fact("ready", 2): ready,
-                words("receipt", 4): Text(describe_receipt(receipt), STATUS_STYLES.get(receipt.state, "")),
-                fact("sent", 1): Text(ago(row.accepted_at), "dim"),
-            }
-        )
-    return table
+    return PageTable(
+        {
+            key("input"): row.client_message_id,
+            words("text", 3): short(row.text, TEXT_WIDTH),
+            fact("ready", 2): "" if row.readiness is None else "yes" if row.readiness else "no",
+            words("receipt", 4): Text(describe_receipt(receipt), STATUS_STYLES.get(receipt.state, "")),
+            fact("sent", 1): Text(ago(row.accepted_at), "dim"),
+        }
+        for row, receipt in inputs
+    )
 
 
 def describe_receipt(receipt: Receipt) -> str:

@@ -135,16 +135,15 @@ def print_session(console: Console, facts: SessionFacts) -> None:
         head.append(("note", Text("no turn of this session is known", "yellow")))
     print_head(console, head)
     if facts.waiting:
-        table = PageTable()
-        for turn in facts.waiting:
-            table.add(
-                {
-                    fact("place", 2): str(turn.place),
-                    key("turn"): turn.turn_id,
-                    fact("accepted", 1): Text(ago(turn.created_at), "dim"),
-                }
-            )
-        print_section(console, "waiting", table)
+        waiting = PageTable(
+            {
+                fact("place", 2): str(turn.place),
+                key("turn"): turn.turn_id,
+                fact("accepted", 1): Text(ago(turn.created_at), "dim"),
+            }
+            for turn in facts.waiting
+        )
+        print_section(console, "waiting", waiting)
     if facts.flags:
         ready = f"brainq ready {facts.session_id} {facts.flags[0]}"
         print_section(

@@ -20,22 +20,16 @@ from brainq.cli.pages.turn_record import (
     step_section,
 )
 from brainq.contracts.call import ToolTraceEntry
-from brainq.contracts.event import TimelineBar, TimelineSpan, TurnEvent, TurnTimeline
+from brainq.contracts.event import TurnEvent
 from brainq.contracts.history import TurnCall
+from brainq.contracts.rows import CallRow
 from brainq.contracts.status import Awaits, Ending, TurnState
 from brainq.contracts.view import BudgetSnapshot, TurnSnapshot
 from brainq.operator.facts import TurnFacts
 
-# What the calls of a turn were given and what they gave back, as a section of pages.
-
 VALUE_WIDTH = 300  # of one call's arguments, or result; --json has all
 BAR_WIDTH = 20
 TEXT_LINES = 12
-LABEL_WIDTH = 26
-AFTER_WIDTH = 32
-MIN_WIDTH = 20
-MARKS = {"attempt": "█", "running": "█", "retry": "x", "planned": "·", "waiting": "-", "dispatched": "▒", "parked": "░"}
-LEGEND = "█ runs  ▒ in its queue  - waits for its lane  ░ parked  · for a later wave  x after a failure  > goes on"
 
 
 def call_section(calls: Sequence[TurnCall]) -> PageTable | None:
@@ -109,7 +103,7 @@ def print_turn(console: Console, facts: TurnFacts) -> None:
     if facts.spends:
         print_section(console, "cost", cost_section(facts.spends))
     if facts.intents:
-        print_section(console, "intents of writes, from SQL", _intents(facts))
+        print_section(console, "intents of writes, from SQL", _intents(facts.intents))
     if facts.steps:
         print_section(console, "finalizer, from SQL", step_section(facts.row.turn_id, facts.steps))
     if facts.decision:
@@ -230,93 +224,28 @@ def _duration_text(entry: ToolTraceEntry | TurnCall, now_ms: int) -> str:
 
 
 def _retries(retries: Sequence[TurnEvent]) -> PageTable:
-    table = PageTable()
-    for event in retries:
-        data = event.data
-        wait = duration(float(str(data["wait_ms"])))
-        table.add(
-            {
-                key("step"): str(data["step"]),
-                fact("attempt", 1): str(data["attempt"]),
-                words("kind", 2): clean(str(data["kind"]), lines=False),
-                fact("waited", 3): wait,
-            }
-        )
-    return table
+    return PageTable(
+        {
+            key("step"): str(data["step"]),
+            fact("attempt", 1): str(data["attempt"]),
+            words("kind", 2): clean(str(data["kind"]), lines=False),
+            fact("waited", 3): duration(float(str(data["wait_ms"]))),
+        }
+        for data in (event.data for event in retries)
+    )
 
 
-def _intents(facts: TurnFacts) -> PageTable:
-    table = PageTable()
-    for row in facts.intents:
-        outcome = (row.outcome_kind or "") + (", late" if row.late else "")
-        table.add(
-            {
-                key("call"): row.call_id,
-                fact("attempt", 5): str(row.attempt),
-                words("tool", 9, 24): row.tool,
-                fact("effect", 3): styled(row.effect.value, EFFECT_STYLES),
-                key("state"): styled(row.state, STATUS_STYLES),
-                fact("outcome", 6): outcome,
-                fact("started", 2): ago(row.started_at),
-                words("by", 1): Text(short(row.owner, 40), "dim"),
-            }
-        )
-    return table
-
-
-# `brainq show --timeline`: a line a bar.
-
-
-def print_bars(console: Console, timeline: TurnTimeline) -> None:
-    """Its bars from left to right, from the turn's acceptance to its end, or to now."""
-    whole_ms = max([timeline.now_ms, 1, *(bar.to_ms or bar.from_ms for bar in timeline.bars)])
-    room = max(MIN_WIDTH, min(console.width, 160) - LABEL_WIDTH - AFTER_WIDTH - 2)
-    console.print(Text(f"{'':<{LABEL_WIDTH}} 0{duration(whole_ms):>{room - 1}}", "dim"), soft_wrap=True)
-    for bar in timeline.bars:
-        style = EFFECT_STYLES.get(bar.effect.value, "") if bar.effect else "blue" if bar.pool else "dim"
-        line = Text(f"{short(bar_label(bar), LABEL_WIDTH):<{LABEL_WIDTH}} ")
-        line.append(render_bar(bar, whole_ms, timeline.now_ms, room), style).append(" ")
-        took_ms = (timeline.now_ms if bar.to_ms is None else bar.to_ms) - bar.from_ms
-        line.append(("" if bar.is_exact else "~") + duration(max(0, took_ms)), "dim")
-        if outcome := short(f"{bar.outcome} {bar.detail}".strip(), 22):
-            line.append(f" {outcome}", STATUS_STYLES.get(bar.outcome, "dim"))
-        console.print(line, soft_wrap=True)
-    console.print(Text(LEGEND, "dim"), soft_wrap=True)
-    if timeline.source == "sql":
-        console.print(
-            Text("Redis has let the turn go: when steps began, lanes, holds and reflections are known no more", "dim"),
-            soft_wrap=True,
-        )
-
-
-def bar_label(bar: TimelineBar) -> str:
-    match bar.kind:
-        case "call":
-            return f"  {bar.call_id} {clean(bar.name, lines=False)}"
-        case "step" | "queued" | "cancelling" | "reflection" | "compaction" | "input":
-            return bar.name if bar.kind == "step" else bar.kind
-        case "finalizer":
-            return "result" if bar.id == "finalizer" else f"  {bar.name}"
-        case "parked" | "hold":
-            return f"{bar.kind}: {clean(bar.name, lines=False)}"
-
-
-def render_bar(bar: TimelineBar, whole_ms: int, now_ms: int, room: int) -> str:
-    """The bar in `room` characters. Pure."""
-    cells = [" "] * room
-
-    def at(ms: int) -> int:
-        return min(room - 1, ms * room // whole_ms)
-
-    def fill(from_ms: int, to_ms: int | None, mark: str) -> None:
-        last = now_ms if to_ms is None else to_ms
-        first = at(from_ms)
-        for cell in range(first, max(first + 1, at(last) + (last == whole_ms))):
-            cells[cell] = mark
-
-    spans = bar.spans or (TimelineSpan(kind="attempt", from_ms=bar.from_ms, to_ms=bar.to_ms),)
-    for span in spans:
-        fill(span.from_ms, span.to_ms, MARKS[span.kind])
-    if bar.to_ms is None:
-        cells[at(now_ms)] = ">"
-    return "".join(cells)
+def _intents(intents: Sequence[CallRow]) -> PageTable:
+    return PageTable(
+        {
+            key("call"): row.call_id,
+            fact("attempt", 5): str(row.attempt),
+            words("tool", 9, 24): row.tool,
+            fact("effect", 3): styled(row.effect.value, EFFECT_STYLES),
+            key("state"): styled(row.state, STATUS_STYLES),
+            fact("outcome", 6): (row.outcome_kind or "") + (", late" if row.late else ""),
+            fact("started", 2): ago(row.started_at),
+            words("by", 1): Text(short(row.owner, 40), "dim"),
+        }
+        for row in intents
+    )

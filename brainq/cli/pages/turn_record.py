@@ -139,17 +139,16 @@ def memory_section(memories: Sequence[MemoryRow], observations: Sequence[Observa
 
 def step_section(turn_id: str, rows: Sequence[StepRow]) -> Group:
     """How far the finalizer came, and what to do about what it gave up."""
-    table = PageTable()
-    for row in rows:
-        table.add(
-            {
-                key("step"): row.step,
-                key("state"): styled(row.state, STATUS_STYLES),
-                fact("tries", 2): str(row.tries),
-                fact("when", 1): Text(ago(row.updated_at), "dim"),
-                words("error", 3): Text(short(row.error or "", TEXT_WIDTH), "red"),
-            }
-        )
+    table = PageTable(
+        {
+            key("step"): row.step,
+            key("state"): styled(row.state, STATUS_STYLES),
+            fact("tries", 2): str(row.tries),
+            fact("when", 1): Text(ago(row.updated_at), "dim"),
+            words("error", 3): Text(short(row.error or "", TEXT_WIDTH), "red"),
+        }
+        for row in rows
+    )
     return Group(table, *_remedies(turn_id, (row.step for row in rows if row.state == "dead")))
 
 

@@ -51,7 +51,7 @@ BUGS = (
     ),
     Bug(
         "doctor takes one queue's messages for another's",
-        "brainq/cli/checks/redis.py",
+        "brainq/cli/checks/services.py",
         "len(names.priorities_of(queue))",
         "2",
         DOCTOR,

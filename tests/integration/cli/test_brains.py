@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from brainq.cli.exit_codes import ExitCode
+from brainq.errors import ExitCode
 from tests.support.brains.capped import APP as CAPPED
 from tests.support.brains.pair import APP
 from tests.support.commands import Brainq

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from brainq.cli.exit_codes import ExitCode
 from brainq.contracts.brain import Memory
+from brainq.errors import ExitCode
 from tests.support.commands import Brainq
 from tests.support.parts import Extractor, Pumps, brain_of, forget, pump_of, run_turn
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from brainq.cli.exit_codes import ExitCode
 from brainq.client.client import Client
 from brainq.client.internals import wiring_of
 from brainq.contracts.memory import MemoryItem
+from brainq.errors import ExitCode
 from tests.support.commands import Brainq
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from brainq.brain.loading import load_brains
-from brainq.cli.exit_codes import ExitCode
 from brainq.client.handle import TurnHandle
 from brainq.contracts.ids import split_call_id
+from brainq.errors import ExitCode
 from brainq.settings.deployment import Settings
 from tests.support.commands import Brainq
 from tests.support.pump import Pump

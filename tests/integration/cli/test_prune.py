@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from brainq.cli.actions.prune import parse_age_s
-from brainq.cli.exit_codes import ExitCode
+from brainq.cli.commands.db import parse_age_s
 from brainq.client.client import Client
 from brainq.client.internals import wiring_of
-from brainq.errors import InvalidInput
+from brainq.errors import ExitCode, InvalidInput
 from tests.integration.cli.test_turns import end_in_sql
 from tests.support.commands import Brainq
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from brainq import Brain, Effect, ScriptedProvider
-from brainq.cli.exit_codes import ExitCode
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
-from brainq.errors import ProviderError
+from brainq.errors import ExitCode, ProviderError
 from brainq.models.asking.retry import Deadline, RetryPolicy, stream_with_retry
 from brainq.models.scripted import calls, says
 from tests.support.commands import Brainq

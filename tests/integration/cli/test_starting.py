@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from brainq.cli.commands.setup import PROJECT_FILES
-from brainq.cli.exit_codes import ExitCode
 from brainq.devserver.locks import take_lock, write_holder
+from brainq.errors import ExitCode
 from brainq.tools.tool import Tool
 from tests.support.commands import Brainq
 from tests.support.pump import Pump, sqlite_url

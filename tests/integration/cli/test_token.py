@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from brainq.access import Caller, Tokens, Verb
-from brainq.cli.exit_codes import ExitCode
+from brainq.errors import ExitCode
 from brainq.settings.deployment import Settings
 from brainq.store.store import Store
 from tests.support.commands import Brainq

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from brainq.cli.exit_codes import ExitCode
 from brainq.client.client import Client
 from brainq.client.internals import wiring_of
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
+from brainq.errors import ExitCode
 from brainq.settings.deployment import Settings
 from brainq.store.database import Transaction
 from brainq.store.migrations import HEAD

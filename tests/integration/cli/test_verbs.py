@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from brainq import Brain, Effect, Pending, RunContext, ScriptedProvider
-from brainq.cli.exit_codes import ExitCode
-from brainq.cli.options import newest_turns
+from brainq.cli.connect import newest_turns
 from brainq.client.client import Client
 from brainq.client.internals import wiring_of
 from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.errors import ExitCode
 from brainq.testing import calls, says
 from tests.support.commands import Brainq
 from tests.support.pump import Pump

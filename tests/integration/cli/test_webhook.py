@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from brainq.cli.checks.sql import check_webhooks
-from brainq.cli.exit_codes import ExitCode
+from brainq.cli.checks.services import check_webhooks
 from brainq.client.client import Client
 from brainq.client.internals import wiring_of
 from brainq.contracts.webhook import NewDelivery
+from brainq.errors import ExitCode
 from brainq.settings.deployment import Settings, load_settings
 from tests.support.commands import Brainq
 

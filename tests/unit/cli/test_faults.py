@@ -9,7 +9,8 @@ import sqlite3
 import pytest
 import redis
 
-from brainq.cli.exit_codes import ExitCode, describe_error
+from brainq.cli.main import describe_error
+from brainq.errors import ExitCode
 
 
 @pytest.mark.parametrize(

@@ -12,16 +12,15 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from brainq.cli import exit_codes
-from brainq.cli.actions.submit import read_limits, read_options
 from brainq.cli.commands.monitor import FLOWER_CONFIG, flower_command, require_login
 from brainq.cli.commands.run import worker_command
-from brainq.cli.exit_codes import ExitCode
-from brainq.cli.main import app, main
+from brainq.cli.commands.submit import EXIT_OF_ENDING, read_limits, read_options
+from brainq.cli.main import MEANINGS, app, main
 from brainq.contracts.status import Ending
 from brainq.errors import (
     ApprovalDecided,
     BrainqError,
+    ExitCode,
     InvalidInput,
     QueueFull,
     ResultTimeout,
@@ -30,6 +29,7 @@ from brainq.errors import (
     StaleTurn,
     TurnNotFound,
     TurnRejected,
+    kind_of,
 )
 from brainq.settings.environment import WARNED_NAMES
 
@@ -65,7 +65,7 @@ def test_alone_it_prints_help_with_examples_and_exit_codes(leaves: Leaves) -> No
     assert code == 0
     assert "brainq init shop" in out
     assert all(f"\n  {command} " in out for command in COMMANDS)
-    assert exit_codes.MEANINGS[ExitCode.WAITED_OUT] in out
+    assert MEANINGS[ExitCode.WAITED_OUT] in out
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -176,11 +176,11 @@ def test_a_bug_is_one_line_too(leaves: Leaves, monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_each_error_has_its_exit_code(error: BrainqError, code: ExitCode) -> None:
-    assert exit_codes.exit_of_error(error) is code
+    assert kind_of(error).exit is code
 
 
 def test_each_ending_has_its_exit_code() -> None:
-    found = {ending.value: int(exit_codes.exit_of_ending(ending.value)) for ending in Ending}
+    found = {ending.value: int(EXIT_OF_ENDING[ending]) for ending in Ending}
     assert found == {"completed": 0, "failed": 1, "timed_out": 3, "cancelled": 4}
 
 

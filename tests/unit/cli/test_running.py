@@ -13,12 +13,10 @@ from typing import Any, cast
 
 import pytest
 
-from brainq.cli import exit_codes
 from brainq.cli.dev.supervisor import StopSignals, Supervisor, describe_exit, restart_wait_s, start_all
-from brainq.cli.exit_codes import ExitCode
 from brainq.devserver.locks import exclusive_pools
 from brainq.devserver.redis_server import known_redis
-from brainq.errors import AlreadyRuns, SetupError
+from brainq.errors import AlreadyRuns, ExitCode, SetupError, kind_of
 from brainq.settings.deployment import load_settings
 
 
@@ -176,7 +174,7 @@ def test_one_process_runs_a_pool_of_a_directory_and_the_next_is_told_which(tmp_p
             exclusive_pools(tmp_path, ["coordinator", "serial"], "brainq dev"),
         ):
             raise AssertionError
-        assert exit_codes.exit_of_error(told.value) is ExitCode.REFUSED
+        assert kind_of(told.value).exit is ExitCode.REFUSED
         with exclusive_pools(tmp_path, ["coordinator"], "brainq up"):
             pass  # what the refused one had taken is free again
         other.kill()

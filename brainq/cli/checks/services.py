@@ -1,4 +1,4 @@
-"""Checks of Redis and of what lives in it: the broker's queues, the workers that answer, and the sweeper."""
+"""Checks of Redis and what lives in it (the broker's queues, workers, the sweeper), and of SQL and its schema."""
 
 from __future__ import annotations
 
@@ -6,19 +6,25 @@ import json
 import time
 from collections.abc import Generator, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any, cast
 
 from brainq.broker import names
 from brainq.broker.app import make_app
 from brainq.broker.envelope import envelope
 from brainq.cli.output import counted
+from brainq.contracts.webhook import parse_webhooks
+from brainq.observe.logs import without_password
 from brainq.settings.deployment import Settings
 from brainq.state.connection import MEMORY_FULL, make_client
 from brainq.state.index import overdue_s
 from brainq.state.keys import Keys
 from brainq.state.presence import unwatched
+from brainq.store.engine import make_engine, unsafe_settings
+from brainq.store.migrations import HEAD, revision
+from brainq.store.store import Store
+from brainq.wiring import preflight
 from brainq.wiring.preflight import Check, fail, ok, warn
-from brainq.wiring.preflight import check_redis as check_answer
 
 # Whether Redis answers and is set up to keep turns.
 
@@ -26,26 +32,23 @@ SKEW_WARN_S = 1.0
 
 
 def check_redis(url: str) -> Generator[Check, None, bool]:
-    """Yields checks; returns whether Redis answers and takes writes, which the checks behind these need."""
-    answer = check_answer(url)
+    """True: it answers and takes writes, which the checks behind these need."""
+    answer = preflight.check_redis(url)
     yield answer
     if answer.level != "ok":
         return False
-    client = make_client(url)
-    try:
+    with make_client(url) as client:
         before = time.time()
         seconds, micros = client.time()
         skew_s = seconds + micros / 1e6 - (before + time.time()) / 2
         info = client.info()
-        yield _eviction(info)
-        yield _appendonly(info)
-        yield _clock(skew_s)
-        if (limit := int(info.get("maxmemory", 0))) and int(info["used_memory"]) >= limit:
-            used = f"{info['used_memory_human']} of {info['maxmemory_human']} used"
-            yield fail("redis limit", f"{used}: it {MEMORY_FULL.reason}", MEMORY_FULL.remedy)
-            return False
-    finally:
-        client.close()
+    yield _eviction(info)
+    yield _appendonly(info)
+    yield _clock(skew_s)
+    if (limit := int(info.get("maxmemory", 0))) and int(info["used_memory"]) >= limit:
+        used = f"{info['used_memory_human']} of {info['maxmemory_human']} used"
+        yield fail("redis limit", f"{used}: it {MEMORY_FULL.reason}", MEMORY_FULL.remedy)
+        return False
     return True
 
 
@@ -91,14 +94,11 @@ QUEUE_POOLS = {
 
 
 def check_broker(settings: Settings, url: str) -> Iterator[Check]:
-    app = make_app(settings, broker_url=None if settings.broker_url else url)
-    try:
+    with make_app(settings, broker_url=None if settings.broker_url else url) as app:
         yield check_envelope(app)
         if settings.broker_url is None:
             yield from _queues(settings, url)
         yield from _workers(settings, app)
-    finally:
-        app.close()
 
 
 def check_envelope(app: Any) -> Check:
@@ -117,8 +117,7 @@ def check_envelope(app: Any) -> Check:
 
 
 def _queues(settings: Settings, url: str) -> Iterator[Check]:
-    client = make_client(url)
-    try:
+    with make_client(url) as client:
         pipe = client.pipeline(transaction=False)
         for queue in names.ALL_QUEUES:
             for key in names.queue_keys(settings, queue):
@@ -131,8 +130,6 @@ def _queues(settings: Settings, url: str) -> Iterator[Check]:
         lengths = [sum(islice(left, len(names.priorities_of(queue)))) for queue in names.ALL_QUEUES]
         for queue, waiting in zip(names.TAKEN_IN_TURN, left, strict=True):
             lengths[names.ALL_QUEUES.index(queue)] += waiting
-    finally:
-        client.close()
     summary = ", ".join(
         f"{queue.removeprefix('brainq.')} {length}" for queue, length in zip(names.ALL_QUEUES, lengths, strict=True)
     )
@@ -182,11 +179,8 @@ LATE_S = 15.0
 
 
 def check_sweeper(settings: Settings, url: str) -> Check:
-    client = make_client(url)
-    try:
+    with make_client(url) as client:
         late_s = overdue_s(client, Keys(settings.prefix))
-    finally:
-        client.close()
     if late_s < LATE_S:
         return ok("sweeper", f"the oldest look at a turn has been due for {late_s:.1f} s")
     return warn(
@@ -198,11 +192,8 @@ def check_sweeper(settings: Settings, url: str) -> Check:
 
 def check_presence(settings: Settings, url: str) -> Check:
     """Whether the death of each worker would be seen at once."""
-    client = make_client(url)
-    try:
+    with make_client(url) as client:
         deaf = unwatched(client, Keys(settings.prefix))
-    finally:
-        client.close()
     if not deaf:
         return ok("presence", "the death of any worker is noticed at once")
     return warn(
@@ -210,3 +201,56 @@ def check_presence(settings: Settings, url: str) -> Check:
         f"Redis does not hear {', '.join(deaf)}: what they hold goes on only {settings.lease_s:g} s after their death",
         "a proxy before Redis must pass subscriptions on, and the workers' user needs +pubsub and +info",
     )
+
+
+# SQL and its schema, and the deliveries of webhooks that it keeps.
+
+
+def check_sql(settings: Settings) -> Generator[Check, None, bool]:
+    """Looks only: neither a database file nor a schema is made. True: what is in it can be read."""
+    url = settings.sql_url.get_secret_value()
+    answer = preflight.check_sql(url)
+    sqlite = url.removeprefix("sqlite:///")
+    if answer.level == "ok" and sqlite != url and not Path(sqlite).exists():
+        yield warn(
+            "sql",
+            f"{without_password(url)} is not there yet",
+            "the first worker or submit makes it, or `brainq db upgrade`",
+        )
+        return False
+    yield answer
+    if answer.level != "ok":
+        return False
+    engine = make_engine(url)
+    try:
+        current = revision(engine)
+        unsafe = unsafe_settings(engine)
+    finally:
+        engine.dispose()
+    if unsafe:
+        yield warn(
+            "commits",
+            f"{' and '.join(f'{name}=off' for name in unsafe)}: a power cut may take back accepted turns and intents",
+            f"ALTER SYSTEM SET {unsafe[0]} = on; SELECT pg_reload_conf();",
+        )
+    if current == HEAD:
+        yield ok("schema", f"revision {current}")
+    else:
+        yield fail("schema", f"revision {current or 'none'}, brainq needs {HEAD}", "run `brainq db upgrade`")
+    return current == HEAD
+
+
+def check_webhooks(settings: Settings) -> Iterator[Check]:
+    """Nothing of a deployment without webhooks. The schema is this brainq's."""
+    webhooks = parse_webhooks(settings.webhooks.get_secret_value())
+    if not webhooks:
+        return
+    with Store.open(settings.sql_url.get_secret_value(), migrate=False) as store:
+        unsettled = store.deliveries.unsettled()
+    summary = f"{len(webhooks)} configured, {unsettled['pending']} to be sent, {unsettled['dead']} dead"
+    if unsettled["dead"]:
+        yield warn(
+            "webhooks", summary, "`brainq webhook list --state dead` says why; `brainq webhook retry all` sends again"
+        )
+    else:
+        yield ok("webhooks", summary)

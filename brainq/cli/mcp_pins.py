@@ -1,4 +1,4 @@
-"""What `brainq mcp` and `brainq doctor` do with a brain's MCP servers."""
+"""What `brainq mcp` does with the brains' MCP servers: looks at them, pins what they offer, and lists their tools."""
 
 from __future__ import annotations
 

@@ -1,1 +1,0 @@
-"""Actions: what a command does when it runs."""
