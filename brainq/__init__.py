@@ -125,7 +125,7 @@ if TYPE_CHECKING:
     from brainq.finalize.steps import FinalStep, StepContext
     from brainq.gates.answer_schema import OutputSchema
     from brainq.models.asking.fallback import Fallback
-    from brainq.models.base import Provider
+    from brainq.models.providers import Provider
     from brainq.models.scripted import ScriptedProvider
     from brainq.operator.facts import TurnFacts
     from brainq.operator.operator import Operator
@@ -188,7 +188,7 @@ _NAMES = {
     "brainq.finalize.steps": "FinalStep StepContext",
     "brainq.gates.answer_schema": "OutputSchema",
     "brainq.models.asking.fallback": "Fallback",
-    "brainq.models.base": "Provider",
+    "brainq.models.providers": "Provider",
     "brainq.models.scripted": "ScriptedProvider",
     "brainq.operator.facts": "TurnFacts",
     "brainq.operator.operator": "Operator",

@@ -54,13 +54,11 @@ from brainq.contracts.tool import Isolation
 from brainq.contracts.turn import MAX_TAGS, Limits, TurnRequest
 from brainq.errors import InvalidInput
 from brainq.gates.answer_schema import OutputSchema, check_answer_schema
-from brainq.models.base import Provider
+from brainq.models.providers import Provider
 from brainq.tools.mcp.catalogue import DEFAULT_CATALOGUE
 from brainq.tools.mcp.server import McpServer
 from brainq.tools.mcp.tools import tools_of_servers
 from brainq.tools.tool import DEFAULT_TIMEOUT_S, ApprovalRule, Tool, ToolRegistry, make_tool
-
-# `Brain(for_step=...)`: another model, or another way to ask, for chosen steps of a turn.
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,24 +94,16 @@ class StepChoice:
 
 
 ForStep = Callable[[StepInfo], StepChoice | None] | Callable[[StepInfo], Awaitable[StepChoice | None]]
+"""`Brain(for_step=...)`: another model, or another way to ask, for chosen steps. None: as the turn says. It must depend
+on the StepInfo alone: it is called again for a step that is made again."""
 
-"""Must depend on the StepInfo alone: it is called again for a step that is made again. None: as the turn says."""
-
-
-# A brain: the model, the prompt, the tools and the limits that an agent's turns share.
 
 F = TypeVar("F", bound=Callable[..., Any])
-
 R = TypeVar("R")
-
 Hook = TypeVar("Hook", bound=PreToolHook | AsyncPreToolHook)
-
 DEFAULT_CONTEXT = Context()
-
 DEFAULT_SELECTION = Selection()
-
 DEFAULT_APPROVALS = Approvals()
-
 DEFAULT_CHILDREN = Children()
 
 

@@ -14,16 +14,12 @@ from brainq.contracts.callbacks import CALLBACK_NAMES, Callbacks, TurnInfo
 from brainq.contracts.evaluation import DecisionStore
 from brainq.contracts.model_options import NO_OPTIONS, ModelOptions
 from brainq.errors import InvalidInput
-from brainq.models.base import Provider
-from brainq.models.resolve import split_model
+from brainq.models.providers import Provider, split_model
 from brainq.processes.threads import as_sync
 
 F = TypeVar("F", bound=Callable[..., Any])
-
 V = TypeVar("V")
-
 MAX_LIVE_TURNS = 1_000_000
-
 SystemPrompt = str | Callable[[TurnInfo], str] | Callable[[TurnInfo], Awaitable[str]]
 
 

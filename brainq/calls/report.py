@@ -22,8 +22,14 @@ from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
 from brainq.tools.context import SideOutputs
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.outcome_text import cancelled_text, edited_note, outcome_text, unknown_outcome, unreported_text
-from brainq.tools.results import OutcomeUnknown
+from brainq.tools.results import (
+    OutcomeUnknown,
+    cancelled_text,
+    edited_note,
+    outcome_text,
+    unknown_outcome,
+    unreported_text,
+)
 
 NEVER_STARTED = ToolFailure(
     error="never started: the call was no longer wanted when its turn came", error_type=NOT_STARTED

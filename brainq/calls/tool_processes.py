@@ -21,8 +21,7 @@ from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from typing import Any
 
-from brainq.brain.brains import Brains
-from brainq.brain.loading import load_brains
+from brainq.brain.brains import Brains, load_brains
 from brainq.calls.attempt import Attempt, CallReturn, CancelGrace, dump_return, load_return, one_line
 from brainq.contracts.call import Progress, ToolFailure, ToolTimeout, ToolUnknown
 from brainq.contracts.file import read_files
@@ -33,7 +32,7 @@ from brainq.processes.child import FrameLostError, SocketChild, receive_frame, s
 from brainq.processes.guard import ProcessGuard
 from brainq.tools.context import FileChange, RunContext, SideOutputs
 from brainq.tools.deadline import DeadlineToken
-from brainq.tools.outcome_text import unreported_text
+from brainq.tools.results import unreported_text
 from brainq.tools.tool import Tool
 
 # The child's side: it loads the brains, then runs one call after another.

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from brainq.brain.brain import Brain
-from brainq.brain.loading import load_brains
+from brainq.brain.brains import load_brains
 from brainq.cli.output import counted
 from brainq.errors import InvalidInput, SetupError
 from brainq.settings.deployment import load_settings
 from brainq.tools.mcp.catalogue import Drift, PinnedServer, find_drift, read_catalogue, write_catalogue
-from brainq.tools.mcp.discover import DiscoveryResult, discover
 from brainq.tools.mcp.server import McpServer, by_server_name
+from brainq.tools.mcp.session import DiscoveryResult, discover
 from brainq.tools.mcp.tools import pinning_mode, tools_of_server
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, Self, Unpack
 
-from brainq.brain.brains import BrainsArgument, read_brains
-from brainq.brain.loading import load_brains
+from brainq.brain.brains import BrainsArgument, load_brains, read_brains
 from brainq.client import checks, progress
 from brainq.client.fleet import MAX_RECENT_TURNS, WINDOW, fleet_activity, read_fleet
 from brainq.client.handle import TurnHandle

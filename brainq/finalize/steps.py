@@ -21,7 +21,7 @@ from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.finalize.result import citations, early_result_warning, make_result, with_citations
 from brainq.memory.services import MemoryServices
-from brainq.models.resolve import provider_name
+from brainq.models.providers import provider_name
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.metrics.recording import count_lost, count_turn
 from brainq.ports.people import ChildTurns

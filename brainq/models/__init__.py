@@ -5,8 +5,7 @@ The vendors' SDKs are imported at the first call, so importing this package is c
 
 from __future__ import annotations
 
-from brainq.models.base import Provider
-from brainq.models.resolve import known_providers, register_provider, resolve_model
+from brainq.models.providers import Provider, known_providers, register_provider, resolve_model
 from brainq.models.scripted import ScriptedProvider, calls, fails, says
 
 __all__ = [

@@ -14,8 +14,8 @@ from brainq.errors import ProviderError
 from brainq.models.asking.bill import Bill, current_allowance
 from brainq.models.asking.permits import PermitPolicy
 from brainq.models.asking.whole_call import reply_with_permits
-from brainq.models.base import Provider
 from brainq.models.costs import AuxiliaryCall, cost_usd, record_call
+from brainq.models.providers import Provider
 from brainq.observe.metrics.recording import record_model_call
 from brainq.observe.model_spans import chat_span
 from brainq.observe.tracing import in_span

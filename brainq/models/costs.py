@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brainq.contracts.model import LostRequest, ModelReply, Price, Spend, SpendKind, TokenUsage
-from brainq.models.base import Provider, members_of
+from brainq.models.providers import Provider, members_of
 
 # What a reply cost, from the price list of genai-prices (extra `brainq[costs]`).
 

@@ -11,7 +11,7 @@ from typing import Any
 from brainq.contracts.message import ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage
 from brainq.errors import ProviderError
-from brainq.models.base import keeps_limits
+from brainq.models.providers import keeps_limits
 from brainq.text.estimate import with_usage
 
 _WORD = re.compile(r"\s*\S+\s*")

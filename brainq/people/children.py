@@ -23,7 +23,7 @@ from brainq.people.admission import Admission, read_request
 from brainq.ports.redis_calls import Calls, Outside
 from brainq.ports.redis_turns import Budgets
 from brainq.ports.sql import CallRows, TurnRows
-from brainq.tools.outcome_text import outcome_text
+from brainq.tools.results import outcome_text
 
 log = logger("brainq.people")
 PARENT_OVER = "its parent turn is over"

@@ -27,8 +27,15 @@ from brainq.observe.logs import logger
 from brainq.ports.redis_calls import Approvals, Calls, Outside
 from brainq.ports.sql import Blobs, CallRows
 from brainq.text.shorten import beginning
-from brainq.tools.outcome_text import edited_note, outcome_text, unknown_outcome
-from brainq.tools.results import MAX_TOKEN_CHARS, OutcomeUnknown, ToolError, split_files
+from brainq.tools.results import (
+    MAX_TOKEN_CHARS,
+    OutcomeUnknown,
+    ToolError,
+    edited_note,
+    outcome_text,
+    split_files,
+    unknown_outcome,
+)
 
 log = logger("brainq.people")
 MAX_RESULT_CHARS = 256_000  # as of what a tool returns

@@ -20,12 +20,12 @@ from celery.signals import (
     worker_shutdown,
 )
 
-from brainq.brain.loading import load_brains
+from brainq.brain.brains import load_brains
 from brainq.broker.app import make_app
 from brainq.broker.names import effects_of_queues
 from brainq.broker.thread_step import thread_step
 from brainq.devserver.local_fleet import follow_owner, mark_ready, mark_unready
-from brainq.models.resolve import warm_up_vendors
+from brainq.models.providers import warm_up_vendors
 from brainq.observe.logs import configure_library_logs, configure_logs, logger
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.metrics.export import start_metrics

@@ -1,12 +1,16 @@
-"""What a tool may return beside a plain value, and raise: Partial, Pending, WithFiles, ToolError, OutcomeUnknown."""
+"""What a tool may return beside a plain value, and raise; and the text that the model reads of a call's
+outcome.
+"""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, assert_never, cast
 
+from brainq.contracts.call import ToolDenied, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.contracts.file import MAX_FILE_BYTES, File
 from brainq.errors import InvalidInput
 
@@ -103,3 +107,106 @@ def split_files(returned: Any) -> tuple[Any, tuple[File, ...]]:
     if size > MAX_FILE_BYTES:
         raise ValueError(f"it returned, but its files have {size:,} bytes; return at most {MAX_FILE_BYTES:,}")
     return value, kept
+
+
+# From an outcome to the tool message the model reads.
+
+_DENIALS = {
+    "duplicate": "This call was not made: it repeats one that already brought its result.",
+    "blocked": "This call was not made: the tool is blocked for the rest of this turn.",
+    "pre_hook": "This call was not made: it was refused before it started.",
+    "validation": "This call was not made: its arguments were refused.",
+    "budget": "This call was not made: this turn has no tool calls left. Answer with what you have.",
+    "approval": "This call was not made: a person did not approve it. Do not repeat it unchanged.",
+    "hold": "This call was not made: the turn was held, and nobody let it go on in time.",
+    "cut": "This call was not made: the reply that asked for it was not whole.",
+    "too_many": "This call was not made: the reply asked for too many calls.",
+}
+
+MAX_EDITED_CHARS = 4_000
+
+
+def outcome_text(outcome: ToolOutcome) -> tuple[str, bool]:
+    """(text for the model, is_error). Texts stay as they are, other values become compact JSON."""
+    match outcome:
+        case ToolSuccess():
+            value = outcome.value
+            if not isinstance(value, str):
+                value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+            if outcome.files_lost:
+                value += f"\n[the files of this result are missing: {outcome.files_lost}]"
+            return f"{value}\n{_PARTIAL}" if outcome.partial else value, False
+        case ToolFailure():
+            again = " You may try again." if outcome.retryable else ""
+            if outcome.own_words:
+                return f"{outcome.error}{again}", True
+            return f"The tool failed: {outcome.error.rstrip('.')}.{again}", True
+        case ToolTimeout():
+            return _timeout(outcome), True
+        case ToolDenied():
+            return outcome.message or _DENIALS[outcome.reason], True
+        case ToolUnknown():
+            return outcome.message or _UNKNOWN, True
+        case _:
+            assert_never(outcome)
+
+
+def edited_note(arguments: Mapping[str, Any]) -> str:
+    """What the tool message of a call begins with whose arguments a person changed. Ends with a line break."""
+    text = json.dumps(arguments, ensure_ascii=False)
+    if len(text) > MAX_EDITED_CHARS:
+        text = f"{text[:MAX_EDITED_CHARS]}... (the first {MAX_EDITED_CHARS} of {len(text)} characters)"
+    return f"[A person changed the arguments before this ran: {text}]\n"
+
+
+def cancelled_text(after_ms: int, *, is_read: bool) -> str:
+    """What the model reads of a call that was cut off by a cancel; 0 ms: it had not started."""
+    if after_ms == 0:
+        return "Cancelled before it started."
+    doubt = "" if is_read else "; whether it took effect is not known; check before repeating it"
+    return f"Cancelled after {after_ms / 1000:.1f} s{doubt}."
+
+
+def unreported_text(what: str) -> str:
+    """What the model reads of a change that did not report its end. `what` says why, without a full stop."""
+    return (
+        f"It is unknown whether this call took effect: it started, and {what} before it reported how it ended. "
+        "Do not simply repeat it; first look whether its effect is there."
+    )
+
+
+def unknown_outcome(outcome: ToolUnknown, *, is_read: bool) -> ToolFailure | ToolUnknown:
+    """What becomes of a call whose tool says that it does not know; `message` holds the tool's own words.
+
+    A read that is in doubt has failed: there is nothing to look for.
+    """
+    words = outcome.message
+    if is_read:
+        return ToolFailure(error=words, error_type=outcome.why, latency_ms=outcome.latency_ms, own_words=True)
+    message = (
+        f"{words}\nIt is unknown whether this call took effect. "
+        "Do not simply repeat it; first look whether its effect is there."
+    )
+    return outcome.model_copy(update={"message": message})
+
+
+_UNKNOWN = (
+    "It is unknown whether this call took effect: it started, and its worker was lost. "
+    "Do not simply repeat it; first look whether its effect is there."
+)
+
+_PARTIAL = "[incomplete: the tool ran out of time and returned what it had]"
+
+
+def _timeout(outcome: ToolTimeout) -> str:
+    if outcome.still_running:
+        return (
+            f"The tool did not finish within {outcome.after_ms / 1000:.1f} s and is no longer waited for. "
+            "It may still take effect; do not repeat a change without looking first."
+        )
+    if outcome.after_ms == 0:
+        return "The tool was not started: its time was already used up."
+    return (
+        f"The tool did not finish in time and was stopped after {outcome.after_ms / 1000:.1f} s. "
+        "Ask for less at once, or go on without it."
+    )

@@ -45,7 +45,7 @@ class ServerUnavailable(Exception):
 
 
 class TaskServer(Protocol):
-    """Used on the process's event loop. Fitted by `tools.mcp.tasks.McpTasks`.
+    """Used on the process's event loop. Fitted by `tools.mcp.calls.ServerTool`.
 
     poll     raises ServerUnavailable
     cancel   best effort: never raises

@@ -17,7 +17,7 @@ from brainq.gates.canonical import fingerprint
 from brainq.models.asking.bill import Allowance
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import first_model, lost_spends, worst_cost_usd
-from brainq.models.resolve import resolve_model
+from brainq.models.providers import resolve_model
 from brainq.observe.logs import logger
 from brainq.ports.redis_turns import Auxiliary
 from brainq.text.estimate import estimate_messages

@@ -22,8 +22,7 @@ from brainq.contracts.model_options import NO_OPTIONS, TOOL_CHOICES, ModelOption
 from brainq.contracts.turn import Limits, TurnRequest
 from brainq.contracts.view import TurnView
 from brainq.errors import InvalidInput
-from brainq.models.base import Provider, is_same_service
-from brainq.models.resolve import resolve_model
+from brainq.models.providers import Provider, is_same_service, resolve_model
 from brainq.observe.logs import logger
 from brainq.ports.sql import TurnRows
 from brainq.text.estimate import with_sizes

@@ -29,7 +29,7 @@ from brainq.gates.arguments import ToolArgValidator
 from brainq.gates.canonical import canonical_json, hashes_of
 from brainq.gates.chain import Allowed, Denied, GateFacts, ReplayControl, Verdict, judge_calls
 from brainq.tools.lanes import lanes_of, resource_keys
-from brainq.tools.outcome_text import outcome_text
+from brainq.tools.results import outcome_text
 from brainq.turn.approval_rules import approval_for
 from brainq.turn.client_tools import client_call, turn_specs
 

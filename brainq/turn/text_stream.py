@@ -17,7 +17,7 @@ from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, ModelRetry
 from brainq.errors import ProviderError
 from brainq.models.asking.whole_call import stream_with_permits
-from brainq.models.base import Provider
+from brainq.models.providers import Provider
 from brainq.observe.logs import logger
 from brainq.observe.model_spans import chat_span
 from brainq.observe.tracing import in_span

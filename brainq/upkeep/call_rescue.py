@@ -30,7 +30,7 @@ from brainq.observe.turn_spans import end_call, rescue_span
 from brainq.ports.people import TaskEvents
 from brainq.ports.redis_calls import Calls
 from brainq.ports.sql import CallRows
-from brainq.tools.outcome_text import outcome_text
+from brainq.tools.results import outcome_text
 
 log = logger("brainq.upkeep")
 RESCUED = frozenset({"again", "settled"})  # what a rescue did, and nobody before it

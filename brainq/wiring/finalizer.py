@@ -36,7 +36,7 @@ from brainq.memory.steps import ExtractMemories, ObserveTurn, ScheduleJudges
 from brainq.models.asking.permits import PermitPolicy
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import cost_usd
-from brainq.models.resolve import resolve_model
+from brainq.models.providers import resolve_model
 from brainq.observe.logs import logger
 from brainq.people.webhook_delivery import WebhookSender
 from brainq.settings.deployment import Settings

@@ -18,7 +18,7 @@ from brainq.finalize.steps import FIRST_STEP
 from brainq.leases import LeaseRenewer
 from brainq.models.asking.permits import PermitPolicy
 from brainq.models.costs import cost_usd
-from brainq.models.resolve import resolve_model, warm_up
+from brainq.models.providers import resolve_model, warm_up
 from brainq.people.lost_turns import Comparer
 from brainq.store.store import Store
 from brainq.tools.ranking import ranker_by_name

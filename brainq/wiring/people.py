@@ -7,7 +7,7 @@ from functools import partial
 
 from brainq.brain.brains import Brains, require_brain, with_brain_name
 from brainq.contracts.turn import TurnRequest
-from brainq.models.resolve import check_model_choice
+from brainq.models.providers import check_model_choice
 from brainq.people.admission import Admission
 from brainq.people.approvals import ApprovalDesk, ApprovalHealer
 from brainq.people.brakes import BrakeDesk

@@ -16,11 +16,9 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from brainq.brain.brains import Brains
-from brainq.brain.loading import load_brains
+from brainq.brain.brains import Brains, load_brains
 from brainq.errors import BrainNotLoaded, BrainqError, SetupError
-from brainq.models.base import Provider, check_provider
-from brainq.models.resolve import describe_provider, resolve_model
+from brainq.models.providers import Provider, check_provider, describe_provider, resolve_model
 from brainq.observe.logs import without_password
 from brainq.settings.deployment import Settings
 from brainq.settings.redis_url import SENTINEL_URL_FORM

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from brainq.brain.loading import load_brains
+from brainq.brain.brains import load_brains
 from brainq.contracts.claim import FinalStepClaim
 from brainq.finalize.steps import QuarantinedStepError
 from brainq.observe.logs import configure_logs, logger, turn_log_ids

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from brainq.brain.loading import load_brains
+from brainq.brain.brains import load_brains
 from brainq.devserver.local_fleet import follow_owner, inherited_listener, mark_ready
 from brainq.devserver.redis_server import known_redis
 from brainq.errors import BrainqError, kind_of

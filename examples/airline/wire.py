@@ -8,8 +8,8 @@ from typing import Literal
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.models.anthropic.provider import AnthropicProvider
-from brainq.models.base import Provider
-from brainq.models.openai.chat_provider import OpenAIProvider
+from brainq.models.openai.provider import OpenAIProvider
+from brainq.models.providers import Provider
 from examples.airline.model import RecordedModel
 
 WireName = Literal["openai", "anthropic"]

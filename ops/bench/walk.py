@@ -24,7 +24,7 @@ from brainq import Brain, Effect, ScriptedProvider
 from brainq.broker import names
 from brainq.client.internals import wiring_of
 from brainq.contracts.model import ModelChunk, ModelRequest
-from brainq.models.base import keeps_limits
+from brainq.models.providers import keeps_limits
 from brainq.models.scripted import calls, says
 from brainq.settings.deployment import load_settings
 from brainq.wiring import Wiring

@@ -12,7 +12,7 @@ from typing import Any
 
 from brainq import Brain, ChildTurn, Effect, Limits, Pending, RunContext, ScriptedProvider
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
-from brainq.models.resolve import register_provider
+from brainq.models.providers import register_provider
 from brainq.models.scripted import ScriptedFailure, calls, fails, says
 
 PACE = float(os.environ.get("DESK_PACE", "1.0"))

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from brainq.brain.loading import load_brains
+from brainq.brain.brains import load_brains
 from brainq.client.client import Client
 from brainq.devserver.local_fleet import POOLS, LocalFleet, LocalWorker
 from brainq.devserver.redis_server import EmbeddedServer

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from brainq.brain.loading import load_brains
+from brainq.brain.brains import load_brains
 from brainq.client.client import Client
 from brainq.models.scripted import ScriptedProvider, calls, says
 from tests.support.pump import Pump

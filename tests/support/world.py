@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from brainq.brain.loading import load_brains
+from brainq.brain.brains import load_brains
 from brainq.client.client import Client
 from brainq.client.handle import TurnHandle
 from brainq.client.internals import wiring_of

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from brainq.brain.brain import Brain
-from brainq.brain.brains import live_turn_caps, read_brains
-from brainq.brain.loading import load_brains
+from brainq.brain.brains import live_turn_caps, load_brains, read_brains
 from brainq.contracts.brain import Approvals, Children
 from brainq.contracts.callbacks import Callbacks, Deny, PreToolUse, TurnInfo
 from brainq.contracts.status import Effect

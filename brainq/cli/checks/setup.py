@@ -11,15 +11,14 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from brainq.brain.brain import Brain
-from brainq.brain.brains import Brains
-from brainq.brain.loading import load_brains
+from brainq.brain.brains import Brains, load_brains
 from brainq.cli.output import counted
 from brainq.errors import BrainqError, SetupError
 from brainq.observe.logs import without_password
 from brainq.observe.otel_setup import NEEDS_EXTRA, captures_content, is_installed, traces_exporter
 from brainq.settings.deployment import Settings
 from brainq.tools.mcp.catalogue import find_drift, read_catalogue
-from brainq.tools.mcp.discover import discover
+from brainq.tools.mcp.session import discover
 from brainq.tools.mcp.tools import tool_name
 from brainq.wiring.preflight import Check, check_model, fail, ok, warn
 

@@ -100,7 +100,7 @@ def serve(level: LogLevel = Level.WARNING) -> None:
       brainq mcp serve
       claude mcp add shop -- brainq -A shop.agent:brain mcp serve
     """
-    from brainq.brain.loading import load_brains
+    from brainq.brain.brains import load_brains
     from brainq.cli.commands.run import require_http
     from brainq.observe.logs import configure_logs
     from brainq.settings.deployment import load_settings

@@ -92,8 +92,7 @@ def brains(as_json: AsJson = False) -> None:
       brainq -A shop.agents:brains brains
       brainq submit s1 "Where is my parcel?" --brain support
     """
-    from brainq.brain.brains import describe_brains
-    from brainq.brain.loading import load_brains
+    from brainq.brain.brains import describe_brains, load_brains
     from brainq.cli.pages.fleet import brains_table
     from brainq.settings.deployment import load_settings
 

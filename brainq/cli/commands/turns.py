@@ -199,7 +199,7 @@ def retry(
       brainq finalize retry 01k7x2 judge:relevance     one judgement
       brainq finalize retry 01k7x2 judges              every dead judgement
     """
-    from brainq.brain.loading import load_brains
+    from brainq.brain.brains import load_brains
     from brainq.observe.otel_setup import start_traces
     from brainq.operator.operator import Operator
     from brainq.settings.deployment import load_settings

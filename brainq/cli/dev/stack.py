@@ -34,7 +34,7 @@ from brainq.devserver.locks import exclusive_pools
 from brainq.devserver.ports import listener_at, require_free_port
 from brainq.devserver.redis_server import open_redis
 from brainq.errors import InvalidInput
-from brainq.models.resolve import describe_provider
+from brainq.models.providers import describe_provider
 from brainq.observe.logs import without_password
 from brainq.observe.tracebacks import TRACEBACK_VARIABLE
 from brainq.settings.deployment import Settings, load_settings

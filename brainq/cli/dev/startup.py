@@ -11,8 +11,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from brainq.brain.brains import Brains
-from brainq.brain.loading import load_brains
+from brainq.brain.brains import Brains, load_brains
 from brainq.cli.output import note
 from brainq.errors import BrainNotLoaded, SetupError
 from brainq.settings.deployment import Settings, load_settings

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import AbstractContextManager
 from inspect import signature
 from typing import Any
 
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.errors import SetupError
 from brainq.models.anthropic import options, wire
 from brainq.models.anthropic.thinking import is_thinking_rejected
-from brainq.models.asking.retry import RetryPolicy
 from brainq.models.asking.vendor_provider import StreamReader, VendorProvider
 from brainq.models.wire import EARLIER_REASONING
 from brainq.text.surrogates import clean_json
@@ -66,35 +63,17 @@ class AnthropicProvider(VendorProvider):
 
     api_key    default: ANTHROPIC_API_KEY; `none` if there is a base_url and no key
     base_url   default: ANTHROPIC_BASE_URL, else Anthropic's own
+    name       what prices and errors call the service
     """
 
-    sdk_name = "anthropic"
+    sdk_name = default_name = "anthropic"
+    vendor = "Anthropic"
+    key_variable, url_variable = "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"
+    vendor_url = "https://api.anthropic.com"
     optional_parameters = ("output_config", "cache_control")
     schema_parameter = "output_config"
     unsupported_options = ("seed",)
     left_out_once = VendorProvider.left_out_once | {EARLIER_REASONING}
-
-    def __init__(
-        self,
-        *,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        name: str = "anthropic",
-        retry: RetryPolicy | None = None,
-    ) -> None:
-        super().__init__(name=name, retry=retry)
-        self._base_url = base_url or os.environ.get("ANTHROPIC_BASE_URL") or None
-        self._api_key = api_key or os.environ.get("ANTHROPIC_API_KEY") or ("none" if self._base_url else None)
-
-    def _require_key(self) -> str:
-        if self._api_key is None:
-            raise SetupError("no API key for Anthropic; set ANTHROPIC_API_KEY")
-        return self._api_key
-
-    @property
-    def server_url(self) -> str:
-        """Where its requests go."""
-        return self._base_url or "https://api.anthropic.com"
 
     def _make_client(self, sdk: Any) -> Any:
         # The span of a model call is ours: a second one of the SDK's would count each call twice.

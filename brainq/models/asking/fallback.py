@@ -15,8 +15,16 @@ from brainq.models.asking.failures import ServiceError
 from brainq.models.asking.permits import PermitDeferred
 from brainq.models.asking.retry import Clock, Deadline
 from brainq.models.asking.whole_call import stream_with_permits
-from brainq.models.base import Provider, check_provider, is_same_service, keeps_limits, warm_up
-from brainq.models.resolve import model_reference, resolve_model, split_model
+from brainq.models.providers import (
+    Provider,
+    check_provider,
+    is_same_service,
+    keeps_limits,
+    model_reference,
+    resolve_model,
+    split_model,
+    warm_up,
+)
 from brainq.observe.logs import logger
 
 MAX_DOUBLINGS = 20

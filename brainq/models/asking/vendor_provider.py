@@ -33,7 +33,7 @@ from brainq.models.attachments import (
     is_unreadable,
     refused_attachment_kind,
 )
-from brainq.models.base import keeps_limits
+from brainq.models.providers import keeps_limits
 from brainq.models.wire import with_extra_parameters
 from brainq.observe.logs import logger
 
@@ -51,6 +51,7 @@ class VendorProvider(ABC):
     threads and keeps its connections.
 
     sdk_name              also the name of the extra that installs it
+    vendor_url            where requests go where neither `base_url` nor the variable `url_variable` says otherwise
     optional_parameters   left out of a model's requests once the server has refused them
     schema_parameter      the one of them with the schema of the answer: it may be this schema that is refused
     unsupported_options   options for which its API has no parameter
@@ -58,16 +59,28 @@ class VendorProvider(ABC):
     """
 
     sdk_name: str
+    default_name: str
+    vendor: str
+    vendor_url: str
+    key_variable: str
+    url_variable: str
     takes_permits = True
-    _base_url: str | None
-    _api_key: str | None
     optional_parameters: tuple[str, ...] = ()
     schema_parameter: str = ""
     unsupported_options: tuple[str, ...] = ()
     left_out_once: frozenset[str] = frozenset({UNREADABLE_FILES})
 
-    def __init__(self, *, name: str, retry: RetryPolicy | None) -> None:
-        self.name = name
+    def __init__(
+        self,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        name: str | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        self.name = name or self.default_name
+        self._base_url = base_url or os.environ.get(self.url_variable) or None
+        self._api_key = api_key or os.environ.get(self.key_variable) or ("none" if self._base_url else None)
         self._retry = retry or RetryPolicy()
         self._lock = threading.Lock()
         self._client: Any = None
@@ -125,9 +138,17 @@ class VendorProvider(ABC):
         deadline = Deadline(request.timeout_s, self._retry.clock)
         return stream_with_retry(lambda: self._request_stream(request, deadline), deadline, self._retry)
 
-    @abstractmethod
+    @property
+    def server_url(self) -> str:
+        """Where its requests go."""
+        return self._base_url or self.vendor_url
+
     def _require_key(self) -> str:
-        """The API key. Raises SetupError if there is none."""
+        if self._api_key is None:
+            raise SetupError(
+                f"no API key for {self.vendor}; set {self.key_variable}, or {self.url_variable} for your own server"
+            )
+        return self._api_key
 
     def check(self) -> None:
         """See Provider: the API key, and the SDK, which is found but not imported."""

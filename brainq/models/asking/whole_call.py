@@ -16,7 +16,7 @@ from threading import Event
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.models.asking.permits import RatePermit, is_metered, permit_for
 from brainq.models.asking.retry import Deadline, Pace
-from brainq.models.base import Provider
+from brainq.models.providers import Provider
 from brainq.processes.threads import run_in_thread
 
 MAX_BUFFERED_CHUNKS = 64  # chunks that a reader has not taken yet

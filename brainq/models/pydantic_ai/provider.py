@@ -15,8 +15,7 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUs
 from brainq.errors import ProviderError, SetupError
 from brainq.models.asking.retry import Deadline, Pace, RetryPolicy, call_with_retry, stream_with_retry
 from brainq.models.asking.whole_call import call_permit
-from brainq.models.base import keeps_limits
-from brainq.models.resolve import ANY_SERVICE, require_service
+from brainq.models.providers import ANY_SERVICE, keeps_limits, require_service
 from brainq.processes.threads import LoopThread
 from brainq.text.estimate import with_usage
 from brainq.text.surrogates import SurrogateJoiner

@@ -1,11 +1,13 @@
-"""The catalogue of pinned servers: the file beside the app, what is pinned of a server, and how its tools drifted."""
+"""The catalogue of pinned servers: what is pinned of a server's list, how its tools drifted, and the file beside the
+app.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -13,7 +15,10 @@ from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from brainq.errors import SetupError
+from brainq.errors import SetupError, ToolSchemaError
+from brainq.text.surrogates import clean_json
+from brainq.tools.mcp.server import McpServer
+from brainq.tools.schema import check_tool_schema
 
 
 class PinnedTool(BaseModel):
@@ -89,6 +94,53 @@ def find_drift(pinned: PinnedServer, found: PinnedServer) -> Drift:
         gone=tuple(name for name in before if name not in after),
     )
 
+
+# From a server's list to what is pinned of it.
+
+MAX_TOOLS = 500
+_TASK_SUPPORT = ("optional", "required")
+MAX_TOOL_CHARS = 100_000  # description and schemas: a model reads them at every step
+
+
+def pinned_server(server: McpServer, listed: Iterable[dict[str, Any]]) -> PinnedServer:
+    """`listed` are the protocol's tools as JSON. What no model can call is left out, and why is kept."""
+    tools: dict[str, PinnedTool] = {}
+    left_out: dict[str, str] = {}
+    for number, entry in enumerate(listed):
+        name = str(entry.get("name", ""))
+        try:
+            if number >= MAX_TOOLS:
+                raise ToolSchemaError(f"the server lists more than {MAX_TOOLS} tools")
+            if name in tools:
+                raise ToolSchemaError("the server lists it twice")
+            tools[name] = _pinned_tool(name, entry)
+        except (ToolSchemaError, ValidationError) as error:
+            left_out[name[:200]] = " ".join(str(error).split())[:300]
+    return PinnedServer(
+        transport=server.transport,
+        env=tuple(sorted(server.env)),
+        headers=tuple(sorted(server.headers)),
+        tools=tuple(tools.values()),
+        leftOut=left_out,
+    )
+
+
+def _pinned_tool(name: str, entry: dict[str, Any]) -> PinnedTool:
+    if not name:
+        raise ToolSchemaError("it has no name")
+    kept = {key: entry[key] for key in ("name", "title", "description", "annotations") if key in entry}
+    kept["inputSchema"] = check_tool_schema(name, entry.get("inputSchema"))
+    if entry.get("outputSchema") is not None:
+        kept["outputSchema"] = entry["outputSchema"]
+    if (support := cast("dict[str, Any]", entry.get("execution") or {}).get("taskSupport")) in _TASK_SUPPORT:
+        kept["taskSupport"] = support
+    kept = cast("dict[str, Any]", clean_json(kept))
+    if len(json.dumps(kept)) > MAX_TOOL_CHARS:
+        raise ToolSchemaError(f"its description and schemas have more than {MAX_TOOL_CHARS:,} characters")
+    return PinnedTool.model_validate(kept)
+
+
+# The file.
 
 DEFAULT_CATALOGUE = "mcp.lock.json"
 VERSION = 1

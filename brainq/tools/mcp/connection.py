@@ -24,8 +24,7 @@ from mcp_types import (
 
 from brainq.contracts.call import ServerTask
 from brainq.observe.logs import logger
-from brainq.tools.mcp.catalogue import Drift, PinnedServer, find_drift
-from brainq.tools.mcp.discover import MAX_TOOLS, pinned_server
+from brainq.tools.mcp.catalogue import MAX_TOOLS, Drift, PinnedServer, find_drift, pinned_server
 from brainq.tools.mcp.http_transport import NOT_SENT_CODE, http_transport
 from brainq.tools.mcp.results import (
     CallNeverRan,

@@ -1,12 +1,15 @@
-"""Sessions: one a server and event loop. Its connection opens at the first call, and again with backoff."""
+"""Sessions: one a server and event loop, whose connection opens at the first call, and again with backoff; and a
+look at what servers offer.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -136,3 +139,38 @@ def close_sessions() -> None:
 
 async def _close_all(sessions: list[Session]) -> None:
     await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
+
+
+# What servers offer just now, for `brainq mcp pin` and `brainq doctor`.
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveryResult:
+    """What a server offers, or why it could not be asked, with the end of what it wrote to stderr."""
+
+    found: PinnedServer | None = None
+    problem: str = ""
+    last_words: str = ""
+
+
+def discover(servers: Sequence[McpServer]) -> dict[str, DiscoveryResult]:
+    """Start all servers at once, list their tools, and end them."""
+    return asyncio.run(_discover_all(servers))
+
+
+async def _discover_all(servers: Sequence[McpServer]) -> dict[str, DiscoveryResult]:
+    looked = await asyncio.gather(*map(_discover_server, servers))
+    return {server.name: result for server, result in zip(servers, looked, strict=True)}
+
+
+async def _discover_server(server: McpServer) -> DiscoveryResult:
+    from brainq.tools.mcp.connection import Connection
+
+    connection = Connection(server, None)
+    try:
+        await connection.open()
+        return DiscoveryResult(found=connection.found)
+    except ConnectionNotOpen as failure:
+        return DiscoveryResult(problem=str(failure), last_words=connection.stderr_tail)
+    finally:
+        await connection.close()

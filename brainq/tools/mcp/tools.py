@@ -14,11 +14,10 @@ from typing import Any, cast
 
 from brainq.contracts.status import Effect
 from brainq.errors import InvalidInput, SetupError
+from brainq.tools.mcp.calls import ServerTool
 from brainq.tools.mcp.catalogue import PIN_REMEDY, PinnedServer, PinnedTool, catalogue_hash, read_catalogue
-from brainq.tools.mcp.function import tool_function
 from brainq.tools.mcp.server import McpServer, McpTool, SecretFilter, by_server_name
 from brainq.tools.mcp.session import INSTALL_HINT
-from brainq.tools.mcp.tasks import McpTasks
 from brainq.tools.results import DEFAULT_PENDING_S
 from brainq.tools.tool import Tool, make_tool
 
@@ -142,10 +141,10 @@ def _server_tool(key: Hashable, server: McpServer, pinned: PinnedServer, tool: P
         where = f"tools[{tool.name!r}].idempotency_argument"
         raise InvalidInput(where, f"MCP server {server.name!r}: {problem}") from None
     task_s = _task_wait_s(server, tool, rule)
+    secrets = SecretFilter.for_server(server)
+    calls = ServerTool(key, server, pinned, tool.name, effect.is_read, idempotent, secrets, argument, task_s)
     made = make_tool(
-        tool_function(
-            key, server, pinned, tool, effect=effect, idempotent=idempotent, key_argument=argument, task_s=task_s
-        ),
+        calls.function(),
         name=tool_name(server.name, tool.name),
         description=tool.description or tool.title or "",
         parameters=parameters,
@@ -156,9 +155,7 @@ def _server_tool(key: Hashable, server: McpServer, pinned: PinnedServer, tool: P
         untrusted=is_open_world(tool.annotations) if rule.untrusted is None else rule.untrusted,
         timeout_s=server.timeout_s if rule.timeout_s is None or task_s is not None else rule.timeout_s,
     )
-    if task_s is None:
-        return made
-    return replace(made, tasks=McpTasks(key, server, pinned, tool.name, SecretFilter.for_server(server)))
+    return made if task_s is None else replace(made, tasks=calls)
 
 
 def _task_wait_s(server: McpServer, tool: PinnedTool, rule: McpTool) -> float | None:

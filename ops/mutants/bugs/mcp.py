@@ -19,7 +19,7 @@ POLICY = "brainq/turn/call_plan.py"
 BUGS = (
     Bug(
         "a restarted MCP server is asked for its forerunner's task",
-        "brainq/tools/mcp/tasks.py",
+        "brainq/tools/mcp/calls.py",
         "(connection is None or connection.name != task.held_by)",
         "connection is None",
         TASKS,
@@ -70,7 +70,7 @@ BUGS = (
     ),
     Bug(
         "a connection that is refused ends what is in flight",
-        "brainq/tools/mcp/function.py",
+        "brainq/tools/mcp/calls.py",
         "isinstance(failure, RequestNotSent) and connection.asking > 0",
         "False",
         HTTP,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from brainq.brain.loading import load_brains
+from brainq.brain.brains import load_brains
 from brainq.client.handle import TurnHandle
 from brainq.contracts.ids import split_call_id
 from brainq.errors import ExitCode

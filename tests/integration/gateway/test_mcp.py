@@ -19,7 +19,7 @@ from brainq.gateway.wires.mcp import server
 from brainq.gateway.wires.mcp.requests import ON_DISCONNECT
 from brainq.gateway.wires.mcp.turn_report import PROBLEM_META
 from brainq.models.scripted import calls, says
-from brainq.tools.mcp.function import IDEMPOTENCY_KEY
+from brainq.tools.mcp.calls import IDEMPOTENCY_KEY
 from tests.integration.gateway.test_door import token
 from tests.support.blobs import png
 from tests.support.gateways import GatewayThread

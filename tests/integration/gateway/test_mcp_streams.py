@@ -10,7 +10,7 @@ import pytest
 
 from brainq.gateway.edge.authentication import LOCAL_CALLER, local_authenticator
 from brainq.gateway.server import make_gateway
-from brainq.tools.mcp.function import IDEMPOTENCY_KEY
+from brainq.tools.mcp.calls import IDEMPOTENCY_KEY
 from tests.integration.gateway.test_mcp import ages, eventually, new_or_old, parked
 from tests.support.mcp_clients import Age, User, over_streams, run, told
 from tests.support.pump import Pump

@@ -13,9 +13,8 @@ from brainq.calls.executor import TOOL_LOOP, BoundedToolExecutor
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.mcp.catalogue import PinnedServer
-from brainq.tools.mcp.discover import discover
 from brainq.tools.mcp.server import McpServer
-from brainq.tools.mcp.session import close_sessions
+from brainq.tools.mcp.session import close_sessions, discover
 from brainq.tools.mcp.tools import tools_of_server
 from brainq.tools.tool import Tool
 from tests.support.mcp_servers import faulty

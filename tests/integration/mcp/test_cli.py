@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from brainq.brain.loading import load_brains
+from brainq.brain.brains import load_brains
 from brainq.cli.checks.setup import check_mcp
 from tests.integration.cli.conftest import brainq, settings
 from tests.support.commands import Brainq

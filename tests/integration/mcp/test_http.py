@@ -14,8 +14,8 @@ import pytest
 from brainq.calls.attempt import CallReturn
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.call import ToolFailure, ToolSuccess, ToolUnknown
-from brainq.tools.mcp.discover import discover
 from brainq.tools.mcp.server import McpServer
+from brainq.tools.mcp.session import discover
 from brainq.tools.mcp.tools import tools_of_server
 from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers.over_http import ShopOverHttp

@@ -12,7 +12,7 @@ import pytest
 from brainq import McpOAuth, McpServer
 from brainq.calls.executor import BoundedToolExecutor
 from brainq.contracts.call import ToolFailure, ToolSuccess
-from brainq.tools.mcp.discover import discover
+from brainq.tools.mcp.session import discover
 from brainq.tools.mcp.tools import tools_of_server
 from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers.guarded import CLIENT, SCOPE, SECRET, Authorization, Vault

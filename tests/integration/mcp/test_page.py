@@ -10,8 +10,7 @@ import pytest
 
 from brainq import Brain, Effect
 from brainq.errors import SetupError
-from brainq.tools.mcp.catalogue import write_catalogue
-from brainq.tools.mcp.discover import pinned_server
+from brainq.tools.mcp.catalogue import pinned_server, write_catalogue
 from brainq.tools.mcp.tools import pinning_mode
 
 PAGE = Path(__file__).parents[3] / "docs" / "mcp.md"

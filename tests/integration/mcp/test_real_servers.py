@@ -23,8 +23,8 @@ from brainq.models.scripted import calls, says
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.mcp.catalogue import write_catalogue
-from brainq.tools.mcp.discover import discover
 from brainq.tools.mcp.server import McpServer, McpTool
+from brainq.tools.mcp.session import discover
 from brainq.tools.mcp.tools import pinning_mode, tools_of_server
 from tests.integration.mcp.conftest import looked
 from tests.support.mcp_servers import HOLDER, npm, pypi, why_not

@@ -10,7 +10,7 @@ from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.models.anthropic.provider import AnthropicProvider
 from brainq.models.asking.retry import RetryPolicy
 from brainq.models.asking.vendor_provider import VendorProvider
-from brainq.models.openai.chat_provider import OpenAIProvider
+from brainq.models.openai.provider import OpenAIProvider
 
 WireName = Literal["openai", "anthropic"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from brainq.models.anthropic.provider import AnthropicProvider
 from brainq.models.asking.retry import RetryPolicy
-from brainq.models.openai.chat_provider import OpenAIProvider
+from brainq.models.openai.provider import OpenAIProvider
 from tests.integration.models.llmock_server import LlmockServer
 from tests.integration.models.wire_server import WireServer
 

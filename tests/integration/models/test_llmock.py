@@ -11,7 +11,7 @@ import pytest
 from brainq.contracts.model_options import ModelOptions
 from brainq.errors import ProviderError
 from brainq.models.asking.vendor_provider import VendorProvider
-from brainq.models.openai.chat_provider import OpenAIProvider
+from brainq.models.openai.provider import OpenAIProvider
 from tests.integration.models.asking import ask, streamed_or_not, vendor
 from tests.integration.models.llmock_server import LlmockServer
 from tests.unit.models.requests import WEATHER, assistant, call, request, result, system, user

@@ -13,7 +13,7 @@ from brainq import Brain, Effect, ModelOptions
 from brainq.contracts.status import Ending
 from brainq.models.anthropic.provider import AnthropicProvider
 from brainq.models.asking.vendor_provider import VendorProvider
-from brainq.models.openai.chat_provider import OpenAIProvider
+from brainq.models.openai.provider import OpenAIProvider
 from tests.integration.models.thinking_services import Claude, DeepSeek, beginning_read_again
 from tests.integration.models.wire_server import Exchange, WireServer
 from tests.support.pump import Pump

@@ -14,8 +14,7 @@ from brainq.contracts.event import EventKind
 from brainq.contracts.status import Ending
 from brainq.models.anthropic.provider import AnthropicProvider
 from brainq.models.asking.vendor_provider import VendorProvider
-from brainq.models.openai.chat_provider import OpenAIProvider
-from brainq.models.openai.responses_provider import OpenAIResponsesProvider
+from brainq.models.openai.provider import OpenAIProvider, OpenAIResponsesProvider
 from tests.integration.models.responses_service import ResponsesService
 from tests.integration.models.thinking_services import BACK, CONTENT, Claude, DeepSeek, beginning_read_again
 from tests.integration.models.wire_server import WireServer

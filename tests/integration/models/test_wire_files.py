@@ -12,7 +12,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import ModelRequest
 from brainq.models.anthropic.provider import AnthropicProvider
 from brainq.models.asking.vendor_provider import VendorProvider
-from brainq.models.openai.chat_provider import OpenAIProvider
+from brainq.models.openai.provider import OpenAIProvider
 from tests.integration.models.wire_server import Exchange, WireServer
 from tests.support.blobs import png
 from tests.unit.models.requests import request

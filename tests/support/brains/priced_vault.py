@@ -10,7 +10,7 @@ import os
 
 from brainq import ScriptedProvider, Selection
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.models.resolve import register_provider
+from brainq.models.providers import register_provider
 from brainq.models.scripted import says
 from examples.vault.rules import reply
 from tests.support.brains import diary

@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from brainq.brain.loading import load_brains
+from brainq.brain.brains import load_brains
 from brainq.cli.help import summary_of
 from brainq.cli.main import COMMANDS, app
 from brainq.cli.options import use_app

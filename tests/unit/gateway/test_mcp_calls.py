@@ -12,7 +12,7 @@ from brainq.access import Caller, Verb
 from brainq.errors import InvalidInput
 from brainq.gateway.wires.mcp.following import read_round
 from brainq.gateway.wires.mcp.requests import CallsInFlight
-from brainq.tools.mcp.function import IDEMPOTENCY_KEY
+from brainq.tools.mcp.calls import IDEMPOTENCY_KEY
 
 
 def asked(name: str, sessions: str, *verbs: Verb, scope: str = "", **meta: str) -> Any:

@@ -12,7 +12,7 @@ from brainq.contracts.model_options import ModelOptions
 from brainq.errors import InvalidInput, ProviderError, SetupError
 from brainq.models import resolve_model
 from brainq.models.asking.fallback import Cooldown, Fallback
-from brainq.models.base import keeps_limits
+from brainq.models.providers import keeps_limits
 from brainq.models.scripted import ScriptedProvider, fails, says
 from tests.unit.models.requests import request
 

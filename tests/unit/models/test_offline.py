@@ -9,7 +9,7 @@ import pytest
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.models.offline import SELF_DESCRIPTION, read_message, reply
-from brainq.models.resolve import resolve_model
+from brainq.models.providers import resolve_model
 from brainq.tools.tool import make_tool
 from brainq.turn.prompt.preparer import INPUT_FRAME
 

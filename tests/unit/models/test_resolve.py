@@ -18,11 +18,9 @@ from brainq.models import ScriptedProvider, known_providers, register_provider, 
 from brainq.models.anthropic.provider import AnthropicProvider
 from brainq.models.asking.fallback import Fallback
 from brainq.models.asking.vendor_provider import VendorProvider
-from brainq.models.base import Provider
 from brainq.models.costs import cost_usd
-from brainq.models.openai.chat_provider import OpenAIProvider
-from brainq.models.openai.responses_provider import OpenAIResponsesProvider
-from brainq.models.resolve import check_model_choice, warm_up_vendors
+from brainq.models.openai.provider import OpenAIProvider, OpenAIResponsesProvider
+from brainq.models.providers import Provider, check_model_choice, warm_up_vendors
 from tests.unit.models.requests import request
 
 VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")

@@ -10,7 +10,7 @@ from brainq.contracts.model_options import ModelOptions
 from brainq.models.anthropic import options as anthropic_options
 from brainq.models.anthropic.options import max_tokens, refused_option
 from brainq.models.asking.vendor_provider import with_extra_parameters
-from brainq.models.openai import options as openai_options
+from brainq.models.openai import provider as openai_options
 from tests.unit.models.requests import WEATHER, request
 
 ALL: dict[str, Any] = {"temperature": 0.5, "top_p": 0.9, "stop": ("END",), "seed": 7, "parallel_tool_calls": False}

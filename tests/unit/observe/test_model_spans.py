@@ -8,7 +8,7 @@ from opentelemetry.trace import INVALID_SPAN
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelRequest, ModelRetry
 from brainq.models.anthropic.provider import AnthropicProvider
-from brainq.models.openai.chat_provider import OpenAIProvider
+from brainq.models.openai.provider import OpenAIProvider
 from brainq.observe.model_spans import chat_span
 from brainq.observe.tracing import in_span
 from tests.support.spans import recording

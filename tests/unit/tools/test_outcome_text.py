@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from brainq.contracts.call import ToolDenied, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
-from brainq.tools.outcome_text import MAX_EDITED_CHARS, cancelled_text, edited_note, outcome_text
+from brainq.tools.results import MAX_EDITED_CHARS, cancelled_text, edited_note, outcome_text
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from brainq.gateway.edge.dependencies import Gateway, Principal
 from brainq.gateway.edge.limits import StreamSlot
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.observe.logs import logger
-from brainq.tools.mcp.function import IDEMPOTENCY_KEY
+from brainq.tools.mcp.calls import IDEMPOTENCY_KEY
 
 McpContext: TypeAlias = ServerRequestContext[Any, Any]
 B = TypeVar("B", bound=BaseModel)

@@ -12,8 +12,7 @@ import pytest
 
 from brainq import Brain, Effect
 from brainq.errors import InvalidInput, SetupError, ToolSchemaError
-from brainq.tools.mcp.catalogue import Drift, PinnedServer, find_drift, read_catalogue, write_catalogue
-from brainq.tools.mcp.discover import pinned_server
+from brainq.tools.mcp.catalogue import Drift, PinnedServer, find_drift, pinned_server, read_catalogue, write_catalogue
 from brainq.tools.mcp.server import McpServer, McpTool
 from brainq.tools.mcp.tools import pinning_mode, tools_of_server
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from brainq.errors import InvalidInput
-from brainq.tools.mcp.server import McpOAuth, McpServer, McpTool, SecretFilter, by_server_name
-from brainq.tools.mcp.server_file import servers_from_file
+from brainq.tools.mcp.server import McpOAuth, McpServer, McpTool, SecretFilter, by_server_name, servers_from_file
 
 OAUTH = McpOAuth(client_id="me", client_secret="sk-3456789", issuer="https://auth.example")
 

@@ -1,0 +1,214 @@
+"""OpenAI's two APIs, and the servers that speak them: chat completions and Responses, on one SDK."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import AbstractContextManager
+from typing import Any
+
+from brainq.contracts.model import ModelReply, ModelRequest
+from brainq.contracts.model_options import TOOL_CHOICES
+from brainq.models.asking.failures import error_detail, refusal_key, refused_parameter
+from brainq.models.asking.retry import RetryPolicy
+from brainq.models.asking.vendor_provider import StreamReader, VendorProvider
+from brainq.models.openai import chat_wire, responses_wire
+from brainq.models.openai.reasoning import REFUSABLE_FIELDS, ThinkSplitter
+from brainq.models.openai.roles import ROLES, Roles, require_roles, stricter_roles
+from brainq.models.wire import EARLIER_REASONING
+from brainq.text.surrogates import clean
+
+
+class OpenAIService(VendorProvider):
+    """A provider on OpenAI's SDK."""
+
+    sdk_name = "openai"
+    vendor = "OpenAI"
+    key_variable, url_variable = "OPENAI_API_KEY", "OPENAI_BASE_URL"
+    vendor_url = "https://api.openai.com/v1"
+
+    def _make_client(self, sdk: Any) -> Any:
+        return sdk.OpenAI(api_key=self._require_key(), base_url=self._base_url, max_retries=0)
+
+
+# ModelOptions as parameters of the two APIs.
+
+_REFUSABLE_BY_BOTH = ("temperature", "top_p", "tool_choice", "parallel_tool_calls", "prompt_cache_key")
+REFUSABLE_CHAT_PARAMETERS = (*_REFUSABLE_BY_BOTH, "seed", "stop", "reasoning_effort")
+REFUSABLE_RESPONSES_PARAMETERS = (*_REFUSABLE_BY_BOTH, "reasoning")
+"""Left out for a model once it has refused them: one service has models that take them and others that do not."""
+
+
+def chat_parameters(request: ModelRequest, *, cache_key: bool) -> dict[str, Any]:
+    """Those of chat completions. `cache_key`: this service takes a `prompt_cache_key`."""
+    options, name = request.options, _named_tool(request.options.tool_choice)
+    body = _shared_parameters(request, cache_key=cache_key) | {
+        "seed": options.seed,
+        "stop": None if options.stop is None else [clean(text) for text in options.stop],
+        "reasoning_effort": options.reasoning_effort,
+    }
+    if name and request.tools:
+        body["tool_choice"] = {"type": "function", "function": {"name": name}}
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def responses_parameters(request: ModelRequest, *, cache_key: bool) -> dict[str, Any]:
+    """Those of responses, which has no `seed` and no `stop`."""
+    effort, name = request.options.reasoning_effort, _named_tool(request.options.tool_choice)
+    body = _shared_parameters(request, cache_key=cache_key)
+    body["reasoning"] = None if effort is None else {"effort": effort}
+    if name and request.tools:
+        body["tool_choice"] = {"type": "function", "name": name}
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def _shared_parameters(request: ModelRequest, *, cache_key: bool) -> dict[str, Any]:
+    options = request.options
+    body: dict[str, Any] = {"temperature": options.temperature, "top_p": options.top_p}
+    if request.tools:  # without tools a request that speaks of calls is refused
+        body["tool_choice"] = options.tool_choice
+        body["parallel_tool_calls"] = options.parallel_tool_calls
+    if cache_key and options.prompt_cache is not False and request.session_id:
+        # One session's requests go where its prefix is cached. The service need not know what it is called.
+        body["prompt_cache_key"] = hashlib.sha256(request.session_id.encode()).hexdigest()[:32]
+    return body
+
+
+def _named_tool(choice: str | None) -> str | None:
+    """The tool to call, where one is named."""
+    return None if choice in TOOL_CHOICES else choice
+
+
+# The providers.
+
+
+class OpenAIProvider(OpenAIService):
+    """Chat completions through the SDK `openai` (extra `brainq[openai]`).
+
+    api_key    default: OPENAI_API_KEY; `none` if there is a base_url and no key, for local servers
+    base_url   default: OPENAI_BASE_URL, else OpenAI's own; also vLLM, llama.cpp, Ollama and others
+    name       what prices and errors call the service
+    roles      the form of the conversation that the server's chat template takes, see models/openai/roles; default:
+               OPENAI_CHAT_ROLES, else `all`. A stricter one is also taken up when the server asks for it.
+    """
+
+    default_name = "openai"
+    optional_parameters = ("stream_options", "response_format", "max_completion_tokens")
+    schema_parameter = "response_format"
+
+    def __init__(
+        self,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        name: str | None = None,
+        roles: str | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        super().__init__(api_key=api_key, base_url=base_url, name=name, retry=retry)
+        self._thinks_first: frozenset[str] = frozenset()  # models whose template opens the tag
+        self._roles: Roles = require_roles("roles", roles or os.environ.get("OPENAI_CHAT_ROLES") or "all")
+
+    def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
+        # OpenAI's newer models refuse `max_tokens`; some other servers know nothing else.
+        old_key = self._base_url is not None or "max_completion_tokens" in refused
+        body = chat_wire.to_body(
+            request,
+            stream=stream,
+            max_tokens_key="max_tokens" if old_key else "max_completion_tokens",
+            roles=self._accepted_roles(request.model, refused),
+            blocks=self._blocks(request, refused),
+            thinking=refusal_key(EARLIER_REASONING, request.model) not in refused,
+        )
+        options = chat_parameters(request, cache_key=self._base_url is None)
+        body |= {key: value for key, value in options.items() if refusal_key(key, request.model) not in refused}
+        return {key: value for key, value in body.items() if key not in refused}
+
+    def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:
+        roles = stricter_roles(status, body, self._accepted_roles(request.model, self._refused))
+        if roles:
+            return _roles_key(roles, request.model)
+        if refused_parameter(status, body, REFUSABLE_FIELDS):
+            return refusal_key(EARLIER_REASONING, request.model)
+        named = refused_parameter(status, body, REFUSABLE_CHAT_PARAMETERS)
+        return refusal_key(named, request.model) if named else super()._refusal(request, status, body)
+
+    def _accepted_roles(self, model: str, refused: frozenset[str]) -> Roles:
+        """One server may have models with different templates."""
+        learned = [roles for roles in ROLES if _roles_key(roles, model) in refused]
+        return max([self._roles, *learned], key=ROLES.index)
+
+    def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:
+        return client.chat.completions.with_streaming_response.create(**body, timeout=timeout)
+
+    def _read_whole(self, request: ModelRequest, body: dict[str, Any]) -> ModelReply:
+        return chat_wire.from_body(body, self._tags(request.model))
+
+    def _new_reader(self, request: ModelRequest) -> StreamReader:
+        def learn() -> None:
+            self._thinks_first |= {request.model}
+
+        return chat_wire.OpenAIStream(self._tags(request.model), learn)
+
+    def _tags(self, model: str) -> ThinkSplitter:
+        """Templates are those of servers of open models."""
+        return ThinkSplitter(is_open=model in self._thinks_first, may_be_open=self._base_url is not None)
+
+
+def _roles_key(roles: Roles, model: str) -> str:
+    return refusal_key(f"roles {roles}", model)
+
+
+class OpenAIResponsesProvider(OpenAIService):
+    """The Responses API through the SDK `openai` (extra `brainq[openai]`).
+
+    The model's reasoning is kept, encrypted, and sent back with the results of its calls. The service stores nothing.
+
+    api_key    default: OPENAI_API_KEY; `none` if there is a base_url and no key, for local servers
+    base_url   default: OPENAI_BASE_URL, else OpenAI's own
+    name       what prices and errors call the service
+    """
+
+    default_name = responses_wire.WIRE
+    optional_parameters = ("include", "text.format", "store")
+    schema_parameter = "text.format"
+    unsupported_options = ("seed", "stop")
+    left_out_once = OpenAIService.left_out_once | {EARLIER_REASONING}
+
+    def _body(self, request: ModelRequest, *, stream: bool, refused: frozenset[str]) -> dict[str, Any]:
+        body = responses_wire.to_body(
+            request,
+            stream=stream,
+            encrypted=_encryption_key(request.model) not in refused,
+            reasoning=EARLIER_REASONING not in refused,
+            blocks=self._blocks(request, refused),
+        )
+        options = responses_parameters(request, cache_key=self._base_url is None)
+        body |= {key: value for key, value in options.items() if refusal_key(key, request.model) not in refused}
+        return {key: value for key, value in body.items() if not _is_refused(key, refused)}
+
+    def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:
+        text = " ".join(error_detail(body)).lower()
+        if status == 400 and "encrypted content is not supported" in text:
+            return _encryption_key(request.model)
+        if status == 400 and ("invalid_encrypted_content" in text or "could not be decrypted" in text):
+            return EARLIER_REASONING  # of another account's, or encrypted with a key that is gone
+        named = refused_parameter(status, body, REFUSABLE_RESPONSES_PARAMETERS)
+        return refusal_key(named, request.model) if named else super()._refusal(request, status, body)
+
+    def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:
+        return client.responses.with_streaming_response.create(**body, timeout=timeout)
+
+    def _read_whole(self, request: ModelRequest, body: dict[str, Any]) -> ModelReply:
+        return responses_wire.from_response(body, self.name)
+
+    def _new_reader(self, request: ModelRequest) -> StreamReader:
+        return responses_wire.ResponsesStream(self.name)
+
+
+def _encryption_key(model: str) -> str:
+    return f"include: {model}"
+
+
+def _is_refused(key: str, refused: frozenset[str]) -> bool:
+    return key in refused or (key == "text" and "text.format" in refused)
