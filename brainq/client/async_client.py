@@ -8,7 +8,7 @@ from typing import Self, Unpack
 
 from brainq.brain.brains import BrainsArgument
 from brainq.client import progress
-from brainq.client.async_handle import AsyncTurnHandle, VerbThreads, async_action, async_lookup
+from brainq.client.async_handle import AsyncTurnHandle, VerbThreads, as_twin, async_action, async_lookup
 from brainq.client.client import Client
 from brainq.client.internals import wiring_of
 from brainq.client.lists import PAGE_SIZE, iterate_pages_async
@@ -17,7 +17,7 @@ from brainq.client.options import SubmitOptions, TurnFilters, takes_submit_optio
 from brainq.client.runtime_state import TurnBudget, TurnRuntimeState
 from brainq.client.session import Flag, Session
 from brainq.contracts.history import ListedSession, ListedTurn
-from brainq.contracts.people import DEFAULT_HOLD_S, Approval, HoldPolicy
+from brainq.contracts.people import Approval
 from brainq.contracts.turn import TurnResult
 from brainq.settings.deployment import Settings
 
@@ -96,8 +96,7 @@ class AsyncSession:
     `unread_flags`, `steer`, `interrupt`, `compact`; `flag` asks nothing, and is not awaited.
     """
 
-    def __init__(self, client: Client, threads: VerbThreads, session: Session) -> None:
-        self._client = client
+    def __init__(self, threads: VerbThreads, session: Session) -> None:
         self._threads = threads
         self._sync = session
         self.session_id = session.session_id
@@ -105,8 +104,9 @@ class AsyncSession:
     @takes_submit_options
     async def submit(self, user_message: str, **options: Unpack[SubmitOptions]) -> AsyncTurnHandle:
         """See `Client.submit`."""
-        handle = await self._threads.run_action(self._sync.submit, user_message, **options)
-        return AsyncTurnHandle(self._client, self._threads, handle)
+        return AsyncTurnHandle(
+            self._threads, await self._threads.run_action(self._sync.submit, user_message, **options)
+        )
 
     live = async_lookup(Session.live)
     history = async_lookup(Session.history)
@@ -117,16 +117,7 @@ class AsyncSession:
     is_paused = async_lookup(Session.is_paused)
     why_paused = async_lookup(Session.why_paused)
 
-    async def readiness(
-        self, reason: str = "", *, expires_in_s: float = DEFAULT_HOLD_S, on_expiry: HoldPolicy = "deny"
-    ) -> AsyncFlag:
-        """See `Session.readiness`."""
-        return AsyncFlag(
-            self._threads,
-            await self._threads.run_action(
-                self._sync.readiness, reason, expires_in_s=expires_in_s, on_expiry=on_expiry
-            ),
-        )
+    readiness = as_twin(async_action(Session.readiness), AsyncFlag)
 
     def flag(self, flag_id: str) -> AsyncFlag:
         """See `Session.flag`."""
@@ -135,11 +126,7 @@ class AsyncSession:
     unread_flags = async_lookup(Session.unread_flags)
     steer = async_action(Session.steer)
     interrupt = async_action(Session.interrupt)
-
-    async def compact(self, request_key: str | None = None) -> AsyncTurnHandle:
-        """See `Session.compact`."""
-        compacting = await self._threads.run_action(self._sync.compact, request_key)
-        return AsyncTurnHandle(self._client, self._threads, compacting)
+    compact = as_twin(async_action(Session.compact), AsyncTurnHandle)
 
 
 class AsyncClient:
@@ -182,7 +169,7 @@ class AsyncClient:
     async def submit(self, session_id: str, user_message: str, **options: Unpack[SubmitOptions]) -> AsyncTurnHandle:
         """See `Client.submit` for the options."""
         sync = await self._threads.run_action(self._sync.submit, session_id, user_message, **options)
-        return AsyncTurnHandle(self._sync, self._threads, sync)
+        return AsyncTurnHandle(self._threads, sync)
 
     @takes_submit_options
     async def run(
@@ -195,19 +182,12 @@ class AsyncClient:
             raise progress.turn_parked_error(handle.turn_id, handle.session_id, snapshot, approvals)
         return await handle.result()
 
-    async def handle(self, turn_id: str) -> AsyncTurnHandle:
-        """See `Client.handle`."""
-        sync = await self._threads.run_lookup(self._sync.handle, turn_id)
-        return AsyncTurnHandle(self._sync, self._threads, sync)
-
-    async def find(self, sought: str) -> AsyncTurnHandle:
-        """See `Client.find`."""
-        sync = await self._threads.run_lookup(self._sync.find, sought)
-        return AsyncTurnHandle(self._sync, self._threads, sync)
+    handle = as_twin(async_lookup(Client.handle), AsyncTurnHandle)
+    find = as_twin(async_lookup(Client.find), AsyncTurnHandle)
 
     def session(self, session_id: str) -> AsyncSession:
         """See `Client.session`."""
-        return AsyncSession(self._sync, self._threads, self._sync.session(session_id))
+        return AsyncSession(self._threads, self._sync.session(session_id))
 
     def state(self, session_id: str, turn_id: str) -> AsyncTurnRuntimeState:
         """See `Client.state`."""

@@ -12,13 +12,11 @@ from math import isinf
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 from brainq.client import progress
-from brainq.client.client import Client
 from brainq.client.handle import ENDED_OR_PARKED, Hold, TurnHandle
 from brainq.client.internals import translate_unreachable, wiring_of
 from brainq.client.options import WaitFor
 from brainq.client.progress import POLL_S, WaitLimits, has_ended, stored_result
 from brainq.contracts.event import TurnEvent
-from brainq.contracts.people import DEFAULT_HOLD_S, HoldPolicy
 from brainq.contracts.turn import TurnResult
 from brainq.errors import SetupError
 from brainq.state.events import Follower, NoEvents
@@ -26,6 +24,7 @@ from brainq.state.stream_reader import StreamReader
 from brainq.wiring import Wiring
 
 R = TypeVar("R")
+T = TypeVar("T")
 P = ParamSpec("P")
 THREADS_PER_KIND = 16  # of either kind
 
@@ -86,6 +85,18 @@ def async_lookup(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate
     return in_thread
 
 
+def as_twin(
+    verb: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]], twin_of: Callable[[VerbThreads, R], T]
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """An awaited verb whose answer has verbs, too: it gives the answer's own asynchronous twin."""
+
+    @wraps(verb)
+    async def answered(twin: Any, *args: P.args, **named: P.kwargs) -> T:
+        return twin_of(twin._threads, await verb(twin, *args, **named))
+
+    return answered
+
+
 class AsyncHold:
     """See `Hold`. Releases itself as an asynchronous context manager.
 
@@ -117,8 +128,8 @@ class AsyncTurnHandle:
     `receipt`, `hold`, `holds`, `release`, `approvals`. `result` and `events` take no thread, however many wait.
     """
 
-    def __init__(self, client: Client, threads: VerbThreads, handle: TurnHandle) -> None:
-        self._wiring = wiring_of(client)
+    def __init__(self, threads: VerbThreads, handle: TurnHandle) -> None:
+        self._wiring = wiring_of(handle)
         self._threads = threads
         self._sync = handle
         self.session_id = handle.session_id
@@ -212,15 +223,7 @@ class AsyncTurnHandle:
     steer = async_action(TurnHandle.steer)
     receipt = async_lookup(TurnHandle.receipt)
 
-    async def hold(
-        self, reason: str = "", *, expires_in_s: float = DEFAULT_HOLD_S, on_expiry: HoldPolicy = "deny"
-    ) -> AsyncHold:
-        """See `TurnHandle.hold`."""
-        return AsyncHold(
-            self._threads,
-            await self._threads.run_action(self._sync.hold, reason, expires_in_s=expires_in_s, on_expiry=on_expiry),
-        )
-
+    hold = as_twin(async_action(TurnHandle.hold), AsyncHold)
     holds = async_lookup(TurnHandle.holds)
     release = async_action(TurnHandle.release)
     approvals = async_lookup(TurnHandle.approvals)

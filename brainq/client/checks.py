@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from typing import get_args
 
 from brainq.contracts.file import File
-from brainq.contracts.ids import check_id, check_turn_id, full_call_id, is_call_id, new_turn_id, split_call_id
+from brainq.contracts.ids import (
+    check_id,
+    check_prefixes,
+    check_turn_id,
+    full_call_id,
+    is_call_id,
+    new_turn_id,
+    split_call_id,
+)
 from brainq.contracts.people import ApprovalState, HoldPolicy, HoldSpec, TurnInput
 from brainq.contracts.turn import MAX_MESSAGE_CHARS
 from brainq.errors import InvalidInput
@@ -62,7 +70,7 @@ def hold(kind: str, reason: object, expires_in_s: object, on_expiry: object) -> 
 
 
 def text(field: str, text: object, max_chars: int) -> str:
-    """A text of at most `most` characters; it may be empty."""
+    """A text of at most `max_chars` characters; it may be empty."""
     if not isinstance(text, str):
         raise InvalidInput(field, f"must be a str, got {type(text).__name__}")
     if len(text) > max_chars:
@@ -97,6 +105,11 @@ def limit(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_LISTED:
         raise InvalidInput("limit", f"{value!r} must be a whole number from 1 to {MAX_LISTED}")
     return value
+
+
+def session_prefixes(prefixes: object) -> tuple[str, ...] | None:
+    """None stays None: all sessions."""
+    return None if prefixes is None else check_prefixes("session_prefixes", prefixes)
 
 
 def approval(approval_id: object) -> str:

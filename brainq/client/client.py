@@ -36,7 +36,7 @@ from brainq.client.schedules import ScheduleVerbs
 from brainq.client.session import Session
 from brainq.contracts.fleet import Fleet, FleetActivity
 from brainq.contracts.history import ListedSession, ListedTurn
-from brainq.contracts.ids import check_id, check_prefixes
+from brainq.contracts.ids import check_id
 from brainq.contracts.people import Approval
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.webhook import DeliveryRow
@@ -271,7 +271,7 @@ class Client(ScheduleVerbs):
             None if session is None else check_id("session", session),
             checks.approval_state(state),
             checks.limit(limit),
-            None if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes),
+            checks.session_prefixes(session_prefixes),
             None if after is None else checks.approval(after),
         )
 
@@ -365,8 +365,7 @@ class Client(ScheduleVerbs):
 
     def send_again(self, delivery: int, session_prefixes: Sequence[str] | None = None) -> bool:
         """A dead delivery, by its `row`, is due at once, as if it were new; False where none of these sessions is."""
-        theirs = None if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes)
-        return self._wiring.store.deliveries.revive(delivery, theirs)
+        return self._wiring.store.deliveries.revive(delivery, checks.session_prefixes(session_prefixes))
 
     def begin_try(self, digest: str, number: int, *, is_refused: bool = False, older: str = "") -> str:
         """A key to submit under, for fronts whose clients bring none but say which try a request is. What they tried

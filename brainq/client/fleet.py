@@ -111,14 +111,14 @@ def _queue(pool: str, queue: str, lists: list[tuple[int, str | None]], waiting: 
 
 MINUTES = 60
 MAX_RECENT_TURNS = 20_000
-"""Turns that are read at most, the newest."""
+"""The newest turns, of which so many are read at most."""
 
 WINDOW = timedelta(minutes=MINUTES)
 _FAILED = (Ending.FAILED.value, Ending.TIMED_OUT.value)
 
 
 def fleet_activity(turns: Sequence[RecentTurn], now: datetime) -> FleetActivity:
-    """`turns` are those that were accepted within WINDOW before `now`, at most LOOKED_AT."""
+    """`turns` are those that were accepted within WINDOW before `now`, at most MAX_RECENT_TURNS."""
     accepted = [0] * MINUTES
     ended: list[list[RecentTurn]] = [[] for _ in range(MINUTES)]
     for turn in turns:

@@ -36,7 +36,7 @@ class RedisHistory:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Reads pages. Without `living`, while Redis is away, what SQL knows."""
+    """Reads pages. Without `redis`, while Redis is away, what SQL knows."""
 
     store: Store
     redis: RedisHistory | None
@@ -112,7 +112,7 @@ def make_history(wiring: Wiring) -> History:
 
 
 def _history_turn(turn: WholeTurn, is_first: bool, live: tuple[str, str] | None) -> HistoryTurn:
-    """`seen`: the state and text that Redis knows of a turn that goes on."""
+    """`live`: the state and text that Redis knows of a turn that goes on."""
     row, request, result = turn.row, turn.request, turn.result
     state, text = live or (row.state, "" if result is None else result.text)
     is_stored = request.user_message != CONTENT_NOT_STORED

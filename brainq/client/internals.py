@@ -15,13 +15,12 @@ from brainq.wiring import Wiring, services
 if TYPE_CHECKING:
     from brainq.client.async_client import AsyncClient
     from brainq.client.client import Client
+    from brainq.client.handle import TurnHandle
 
 
-def wiring_of(client: Client | AsyncClient) -> Wiring:
+def wiring_of(client: Client | AsyncClient | TurnHandle) -> Wiring:
     return client._wiring  # pyright: ignore[reportPrivateUsage]
 
-
-# What a caller gets when Redis or SQL is unreachable: brainq's own error, and how to try again.
 
 C = TypeVar("C", bound=type)
 
@@ -40,7 +39,7 @@ def raises_unreachable(cls: C) -> C:
 
 @contextmanager
 def translate_unreachable(*, request_key: str = "", client_message_id: str = "") -> Generator[None]:
-    """Raise what is raised in it as `as_ours` says."""
+    """Raise what is raised in it as `public_error` says."""
     try:
         yield
     except Exception as failure:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args
 from brainq.client import checks
 from brainq.contracts.evaluation import ALL_STRATEGIES, Strategy
 from brainq.contracts.history import LIST_STATES, SORTS, ListedSession, ListedTurn, Sort, TurnFilter, metadata_pairs
-from brainq.contracts.ids import MAX_ID_LENGTH, check_id, check_prefixes, check_turn_id
+from brainq.contracts.ids import MAX_ID_LENGTH, check_id, check_turn_id
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnKind
@@ -45,7 +45,7 @@ def iterate_pages(read: Callable[[str | None], Sequence[T]], cursor: Callable[[T
 async def iterate_pages_async(
     read: Callable[[str | None], Awaitable[Sequence[T]]], cursor: Callable[[T], str]
 ) -> AsyncIterator[T]:
-    """As `pages`, on an event loop."""
+    """As `iterate_pages`, on an event loop."""
     after: str | None = None
     while True:
         page = await read(after)
@@ -99,7 +99,7 @@ W = TypeVar("W", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True)
 class TurnList:
-    """Reads pages. Without `living`, while Redis is away, what SQL knows."""
+    """Reads pages. Without `live_turns`, while Redis is away, what SQL knows."""
 
     store: Store
     live_turns: RedisLiveTurns | None
@@ -120,7 +120,7 @@ class TurnList:
         self, prefix: str, limit: int, sessions: Sequence[str] | None, before: str | None
     ) -> tuple[ListedSession, ...]:
         """See `Client.sessions`."""
-        theirs = None if sessions is None else check_prefixes("session_prefixes", sessions)
+        theirs = checks.session_prefixes(sessions)
         begins = check_id("prefix", prefix) if prefix else ""
         place = self._row_of(before, theirs)
         rows = self.store.turn_lists.sessions(theirs, begins, place, checks.limit(limit))
@@ -190,8 +190,10 @@ class TurnList:
             now = snapshots.get(row.turn.turn_id)
             if row.turn.ended_at is not None:
                 listed.append((row, _ended_turn(row)))
+            elif now is not None:
+                listed.append((row, _live_turn(row, now)))
             else:
-                listed.append((row, _accepted_turn(row, why) if now is None else _live_turn(row, now)))
+                listed.append((row, _listed_turn(row, state=row.turn.state, note=why)))
         return listed
 
 
@@ -229,7 +231,7 @@ def checked_filter(
     return TurnFilter(
         session=None if session is None else check_id("session", session),
         brain=None if brain is None else check_id("brain", brain),
-        sessions=None if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes),
+        sessions=checks.session_prefixes(session_prefixes),
         state=state,
         ending=_enum_value("ending", ending, Ending),
         stop_reason=_enum_value("stop_reason", stop_reason, StopReason),
@@ -321,10 +323,6 @@ def _ended_turn(row: ListRow) -> ListedTurn:
     )
 
 
-def _accepted_turn(row: ListRow, why: str) -> ListedTurn:
-    return _listed_turn(row, state=row.turn.state, note=why)
-
-
 def _live_turn(row: ListRow, now: LiveTurn) -> ListedTurn:
     snapshot = now.snapshot
     return _listed_turn(
@@ -371,5 +369,4 @@ def list_deliveries(
     """See `Client.deliveries`."""
     if state not in (None, *get_args(DeliveryState)):
         raise InvalidInput("state", f"{state!r} is not one of {', '.join(get_args(DeliveryState))}")
-    theirs = None if sessions is None else check_prefixes("session_prefixes", sessions)
-    return store.deliveries.list(state, checks.limit(limit), before, sessions=theirs)
+    return store.deliveries.list(state, checks.limit(limit), before, sessions=checks.session_prefixes(sessions))

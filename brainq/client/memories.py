@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from brainq.brain.brains import Brains
 from brainq.client import checks
 from brainq.client.internals import raises_unreachable, wiring_of
-from brainq.contracts.ids import check_id, check_prefixes
+from brainq.contracts.ids import check_id
 from brainq.contracts.rows import MemoryRow
 from brainq.errors import InvalidInput
 
@@ -54,7 +54,11 @@ class Memories:
         """
         place = None if after is None else _row("after", after)
         rows = self._wiring.store.memories
-        return tuple(rows.page(self._scopes(scope, session), checks.limit(limit), place, _prefixes(session_prefixes)))
+        return tuple(
+            rows.page(
+                self._scopes(scope, session), checks.limit(limit), place, checks.session_prefixes(session_prefixes)
+            )
+        )
 
     def forget(self, memory: int, *, session_prefixes: Sequence[str] | None = None) -> bool:
         """Delete one memory, by its `row`, for good. False where there is none.
@@ -63,7 +67,7 @@ class Memories:
 
         Raises InvalidInput.
         """
-        return self._wiring.store.memories.forget(_row("memory", memory), _prefixes(session_prefixes))
+        return self._wiring.store.memories.forget(_row("memory", memory), checks.session_prefixes(session_prefixes))
 
     def forget_all(
         self, scope: str | None = None, *, session: str | None = None, session_prefixes: Sequence[str] | None = None
@@ -74,7 +78,7 @@ class Memories:
         finalizer still runs may remember it anew. Raises InvalidInput.
         """
         store, scopes = self._wiring.store, self._scopes(scope, session)
-        theirs = _prefixes(session_prefixes)
+        theirs = checks.session_prefixes(session_prefixes)
         with store.database.transaction() as connection:
             return store.memories.forget_all(connection, scopes, theirs) + store.observations.forget_all(
                 connection, scopes, theirs
@@ -99,10 +103,6 @@ def scopes_of_session(brains: Brains, session_id: str) -> tuple[str, ...]:
             "session", "no brain that is loaded here has memory=Memory(...), which says the scope; give the scope"
         )
     return tuple(dict.fromkeys(scopes))
-
-
-def _prefixes(session_prefixes: Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes)
 
 
 def _row(field: str, row: object) -> int:

@@ -79,9 +79,8 @@ class ScheduleVerbs:
             start_ms=start_ms,
             next_ms=start_ms,
         )
-        self._wiring.people.intake.check_request(
-            scheduled_request(row, start_ms)
-        )  # what no brain could do is rejected here
+        # What no brain could do is rejected here.
+        self._wiring.people.intake.check_request(scheduled_request(row, start_ms))
         return _put_schedule(self._wiring, row)
 
     def schedules(
@@ -99,9 +98,7 @@ class ScheduleVerbs:
         after      the last name of the page at hand
         """
         by_name = (ALL_SESSIONS,) if name_prefixes is None else check_prefixes("name_prefixes", name_prefixes)
-        by_session = (
-            (ALL_SESSIONS,) if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes)
-        )
+        by_session = checks.session_prefixes(session_prefixes) or (ALL_SESSIONS,)
         rows = self._wiring.store.schedules.list(by_name, checks.limit(limit), by_session, after)
         return tuple(_public_schedule(row) for row in rows)
 

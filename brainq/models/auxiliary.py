@@ -68,7 +68,7 @@ class AuxiliaryModel:
             reply = self._metered_reply(request)
             chat.reply(reply)
             by = reply.answered_by or AnsweredBy(provider=self.provider.name, model=self.model)
-            record.answered(reply, cost_usd(by.provider, by.model, reply.usage))
+            record.add_reply(reply, cost_usd(by.provider, by.model, reply.usage))
         return _require_text(reply)
 
     def _metered_reply(self, request: ModelRequest) -> ModelReply:

@@ -92,10 +92,10 @@ MAX_FRAMES = 40
 def stack_lines(failure: BaseException) -> str:
     """The frames of an exception and of what it came from, a line each."""
     lines: list[str] = []
-    seen: set[int] = set()
+    visited: set[int] = set()
     at: BaseException | None = failure
-    while at is not None and id(at) not in seen:
-        seen.add(id(at))
+    while at is not None and id(at) not in visited:
+        visited.add(id(at))
         lines.append(f"{type(at).__name__}, from" if lines else type(at).__name__)
         lines += _frames(at.__traceback__)
         at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
@@ -108,8 +108,8 @@ def _frames(trace: TracebackType | None) -> list[str]:
 
 
 def redact_log_records() -> None:
-    """Have every record of ours, of Celery's and of the drivers' show of an exception what `stack` does, and every
-    record know the turn that it was made for."""
+    """Have every record of ours, of Celery's and of the drivers' show of an exception what `stack_lines` does, and
+    every record know the turn that it was made for."""
     for name in _LOGGERS_WITH_CONTENT:
         if logging.getLogger(name).level == logging.NOTSET:
             logging.getLogger(name).setLevel(logging.INFO)
@@ -117,8 +117,8 @@ def redact_log_records() -> None:
     if getattr(make, "keeps_content_out", False):
         return
 
-    def made(*args: Any, **given: Any) -> logging.LogRecord:
-        record = make(*args, **given)
+    def made(*args: Any, **named: Any) -> logging.LogRecord:
+        record = make(*args, **named)
         stamp_record(record)
         if (record.name or "").partition(".")[0] in _REDACTED_LOGGERS:  # a copy of a record is made without one
             _rewrite(record)
@@ -145,8 +145,6 @@ def _rewrite(record: logging.LogRecord) -> None:
 def _plain(value: object) -> object:
     return type(value).__name__ if isinstance(value, BaseException) else value
 
-
-# Urls as they may be shown: without their password.
 
 _PASSWORD_IN_QUERY = re.compile(r"(?i)\b(password|sslpassword)=[^&]*")
 
@@ -286,13 +284,14 @@ def configure_logs(level: str = "warning", *, json_lines: bool = False) -> None:
     root.propagate = False
 
 
-# What fails again and again, as while Redis is away: logged once, then for how long, then that it is over.
-
 REMIND_S = 60.0
 
 
 class OutageLog:
-    """Of one loop. `what` is its short name, such as `sweep`; `remind_s` is how often a lasting failure is logged."""
+    """What fails again and again in a loop, as while Redis is away: logged once, then for how long, then that it works.
+
+    `what` is the loop's short name, such as `sweep`; `remind_s` is how often a lasting failure is logged.
+    """
 
     def __init__(
         self, log: EventLogger, what: str, *, remind_s: float = REMIND_S, now: Callable[[], float] = time.monotonic
@@ -302,7 +301,7 @@ class OutageLog:
         self._remind_s = remind_s
         self._now = now
         self._began: float | None = None
-        self._told = 0.0
+        self._logged_at = 0.0
         self._times = 0
 
     def failed(self, failure: BaseException) -> None:
@@ -310,10 +309,10 @@ class OutageLog:
         now = self._now()
         self._times += 1
         if self._began is None:
-            self._began = self._told = now
+            self._began = self._logged_at = now
             self._log.error(f"{self._what} failed, and is tried again", failure=failure)
-        elif now - self._told >= self._remind_s:
-            self._told = now
+        elif now - self._logged_at >= self._remind_s:
+            self._logged_at = now
             for_s = round(now - self._began)
             self._log.error(f"{self._what} still fails", failure=failure, for_s=for_s, times=self._times)
 
@@ -325,23 +324,21 @@ class OutageLog:
         self._began, self._times = None, 0
 
 
-# Saying that a worker leaves work to others, because it does not have its brain.
-
 _brains_log = logger("brainq.brain.brains")
 WARN_EVERY_S = 60.0  # such a worker may be asked all the time while a deployment is rolled out
 
 
 class MissingBrainLog:
-    """Says it once a minute."""
+    """Logs, once a minute, that a worker leaves work to others because it does not have its brain."""
 
     def __init__(self) -> None:
-        self._said_at = float("-inf")
+        self._logged_at = float("-inf")
 
     def warn(self, what: str, turn_id: str, brains: Sequence[str]) -> None:
         """Of `what` (`turn`, `call`, `step`) of this turn; `brains` are those of this worker."""
         now = time.monotonic()
-        if now - self._said_at >= WARN_EVERY_S:
-            self._said_at = now
+        if now - self._logged_at >= WARN_EVERY_S:
+            self._logged_at = now
             _brains_log.warning(
                 "left to others: this worker does not have its brain; all workers must load the same BRAINQ_APP",
                 what=what,

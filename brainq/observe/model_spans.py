@@ -1,4 +1,8 @@
-"""Spans of model calls, and the content in them where somebody asked for it."""
+"""Spans of model calls, and the content in them where it was asked for.
+
+Content is JSON in the form of the GenAI conventions, without attachments and reasoning. A brain with `redact_logs`
+keeps its content out of spans, too.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,6 @@ from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply, ModelRequest, ModelRetry
 from brainq.observe import telemetry_names as names
 from brainq.observe.tracing import content_is_excluded, note, tracer
-
-# Content in spans: messages as JSON in the form of the GenAI conventions. Only where it was asked for.
-#
-# A brain with `redact_logs` keeps its content out of them, too. Attachments and reasoning are left out.
 
 
 def messages_json(messages: Sequence[Message]) -> str:
@@ -45,9 +45,6 @@ def _text(text: str) -> list[dict[str, Any]]:
 
 def _call(call: ToolCall) -> dict[str, Any]:
     return {"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments}
-
-
-# The spans of model calls.
 
 
 class ChatSpan:

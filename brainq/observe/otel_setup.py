@@ -1,5 +1,5 @@
-"""Setup of OpenTelemetry: by its own environment variables, or the host application's provider. Imports
-nothing of it at the top.
+"""Setup of OpenTelemetry by its own environment variables, or by the application's provider. Nothing of it is imported
+before it is wanted.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from brainq.observe.logs import logger, without_password
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
-
-# What OpenTelemetry's own environment says of traces and metrics. Pure, and imports nothing of it.
 
 CAPTURE_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _CAPTURE_VALUES = frozenset({"true", "1", "span_only", "span_and_event"})
@@ -46,7 +44,7 @@ def metrics_exporter(environ: Mapping[str, str] = os.environ) -> ExporterChoice:
 
 
 def _exporter_choice(signal: Literal["traces", "metrics"], environ: Mapping[str, str]) -> ExporterChoice:
-    """By the standard's variables; without any of them, `none`: nobody is sent anything who did not ask for it."""
+    """By the standard's variables; without any of them, `none`: nothing is sent that was not asked for."""
 
     def value(name: str) -> str:
         return environ.get(name, "").strip()
@@ -99,19 +97,19 @@ def start_traces(role: str) -> Callable[[], None]:
 
     wanted = traces_exporter()
     if tracer() is not None:
-        return _do_nothing
+        return do_nothing
     try:
         if record_spans(get_tracer_provider(), content=captures_content()):  # the application's own
-            return _do_nothing
+            return do_nothing
         if wanted.exporter == "none":
-            return _do_nothing
+            return do_nothing
         if not is_installed():
             log.warning(NEEDS_EXTRA)
-            return _do_nothing
+            return do_nothing
         return _start(wanted, role)
     except Exception as failure:
         log.error("no traces: their setup failed", failure=failure)
-        return _do_nothing
+        return do_nothing
 
 
 def is_installed() -> bool:
@@ -153,7 +151,7 @@ def resource_of(role: str) -> Resource:
 
 
 def _resource_attributes() -> dict[str, str]:
-    """`Resource.create` names a service that nobody named `unknown_service`, which would stand in place of ours."""
+    """`Resource.create` calls a service without a name `unknown_service`, which would replace ours."""
     named = os.environ.get("OTEL_SERVICE_NAME") or names.SERVICE in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
     return {} if named else {names.SERVICE: names.SCOPE}
 
@@ -165,5 +163,5 @@ def _stop(shutdown: Callable[[], None]) -> None:
     stopping.join(STOP_S)
 
 
-def _do_nothing() -> None:
+def do_nothing() -> None:
     """There is nothing to send."""

@@ -60,9 +60,8 @@ ERROR_TYPE = "error.type"
 SERVER_ADDRESS = "server.address"
 SERVER_PORT = "server.port"
 HTTP_METHOD = "http.request.method"
-HTTP_STATUS = "http.response.status_code"
 
-# Attributes of the conventions that hold content: only where somebody asked for it.
+# Attributes of the conventions that hold content: only where it was asked for.
 INPUT_MESSAGES = "gen_ai.input.messages"
 OUTPUT_MESSAGES = "gen_ai.output.messages"
 TOOL_ARGUMENTS = "gen_ai.tool.call.arguments"
@@ -92,7 +91,6 @@ LANE_WAIT_MS = "brainq.lane.wait_ms"
 FENCE = "brainq.fence"
 DID = "brainq.did"
 LOST = "brainq.lost_workers"
-LOST_CALLS = "brainq.calls_lost"
 EFFECT = "brainq.call.effect"
 OUTCOME = "brainq.call.outcome"
 PARKED_CALL = "brainq.call.id"

@@ -1,4 +1,4 @@
-"""Where the user's code raised: a file and a line for logs, and the whole traceback for whoever develops it."""
+"""Where the user's code raised: a file and a line for logs, and the whole traceback for developers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import sysconfig
 import traceback
 
 from brainq.errors import BrainqError
-
-# Where an exception was raised: a file and a line, and nothing of what it says.
 
 _BRAINQ = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _PATHS = sysconfig.get_paths()
@@ -24,8 +22,8 @@ def where_raised(failure: BaseException) -> str:
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(failure.__traceback__)]
     if not frames:
         return ""
-    ours = [found for found in frames if found[0].startswith(_BRAINQ)]
-    own = [found for found in frames if is_user_code(found[0])]
+    ours = [frame for frame in frames if frame[0].startswith(_BRAINQ)]
+    own = [frame for frame in frames if is_user_code(frame[0])]
     file, line = (own or ours or frames)[-1]
     return f"{file.removeprefix(os.getcwd() + os.sep)}:{line}"
 
@@ -35,12 +33,8 @@ def is_user_code(file: str) -> bool:
     return not file.startswith(("<", _BRAINQ, *_LIBRARIES))
 
 
-# The traceback of what the user's code raised, in full: for whoever develops it.
-#
-# Its last line may quote content, so it is printed only where BRAINQ_TRACEBACK is set, as `brainq dev` sets it for
-# its workers. No log has it.
-
 TRACEBACK_VARIABLE = "BRAINQ_TRACEBACK"
+"""Set by `brainq dev` for its workers. A traceback's last line may quote content, so no log has it."""
 
 
 def user_traceback(failure: BaseException) -> str:

@@ -49,8 +49,8 @@ def read_traceparent(text: str | None) -> SpanContext | None:
     """The place that a `traceparent` names; None for none, and for one that W3C tells its readers to ignore."""
     if not text:
         return None
-    found = trace.get_current_span(_W3C.extract({"traceparent": text.strip()})).get_span_context()
-    return found if found.is_valid else None
+    place = trace.get_current_span(_W3C.extract({"traceparent": text.strip()})).get_span_context()
+    return place if place.is_valid else None
 
 
 def traceparent_of(place: SpanContext) -> str:
@@ -60,8 +60,8 @@ def traceparent_of(place: SpanContext) -> str:
 
 def current_place() -> SpanContext | None:
     """The place of the span that is open in this context, of any library; None: there is none."""
-    found = trace.get_current_span().get_span_context()
-    return found if found.is_valid else None
+    place = trace.get_current_span().get_span_context()
+    return place if place.is_valid else None
 
 
 def current_traceparent() -> str | None:
@@ -101,9 +101,6 @@ def _span_id(name: str) -> int:
 
 def _digest(name: str) -> bytes:
     return hashlib.sha256(name.encode()).digest()
-
-
-# The tracer of this process.
 
 
 class PresetIds:
@@ -193,8 +190,8 @@ def record_spans(provider: trace.TracerProvider | None, *, content: bool = False
 @cache
 def tracer_of(provider: trace.TracerProvider, *, content: bool) -> TurnTracer | None:
     """None for a provider that is not an SDK's: its spans cannot have the ids of a turn."""
-    found = provider.get_tracer(names.SCOPE, version("brainq"), schema_url=names.SCHEMA_URL)
-    return TurnTracer(found, content=content) if hasattr(found, "id_generator") else None
+    theirs = provider.get_tracer(names.SCOPE, version("brainq"), schema_url=names.SCHEMA_URL)
+    return TurnTracer(theirs, content=content) if hasattr(theirs, "id_generator") else None
 
 
 # Spans: entered where something happens, noted, and ended.

@@ -24,7 +24,6 @@ from brainq.observe.otel_setup import captures_content
 from brainq.observe.tracing import (
     MS,
     Attributes,
-    TurnTracer,
     call_context,
     current_place,
     fail_span,
@@ -46,7 +45,7 @@ def tenant_of(session_id: str) -> str | None:
 
 
 def advance_span(claim: TurnClaim, view: TurnView, parked: tuple[tuple[str, int], ...] = ()) -> Span:
-    """One advance of a turn. `parked` are those of the last step's calls that waited for somebody: id and attempt."""
+    """One advance of a turn. `parked` are those of the last step's calls that were parked: id and attempt."""
     recorder = tracer()
     if recorder is None:
         return INVALID_SPAN
@@ -73,7 +72,7 @@ def advance_span(claim: TurnClaim, view: TurnView, parked: tuple[tuple[str, int]
 
 
 def call_span(claim: CallClaim, brain: str, *, content: bool) -> Span:
-    """One attempt at a call. `content`: its arguments may be recorded, where somebody asked for that."""
+    """One attempt at a call. `content`: its arguments may be recorded, where that was asked for."""
     recorder = tracer()
     if recorder is None:
         return INVALID_SPAN
@@ -100,7 +99,7 @@ def call_span(claim: CallClaim, brain: str, *, content: bool) -> Span:
 
 
 def end_call(span: Span, status: TraceStatus, error_type: str = "", result: str | None = None) -> None:
-    """How the attempt ended. `result` is recorded where somebody asked for content."""
+    """How the attempt ended. `result` is recorded where content was asked for."""
     recorder = tracer()
     if recorder is None or span is INVALID_SPAN:
         return
@@ -248,9 +247,11 @@ def set_parent_context(traceparent: str | None) -> None:
 
 @contextmanager
 def submit_span(request: TurnRequest) -> Generator[TurnRequest]:
-    """The request with the `traceparent` that its turn goes on from: that of a span of the submit, where somebody
-    records, else the producer's own, if it has one."""
-    recorder, place = tracer() or _host_tracer(), current_place() or _parent_context.get()
+    """The request with the `traceparent` that its turn goes on from: that of a span of the submit, where spans
+    are recorded, else the producer's own, if it has one."""
+    # Without a tracer of ours: that of the provider which the program itself has set, if it has.
+    recorder = tracer() or tracer_of(get_tracer_provider(), content=captures_content())
+    place = current_place() or _parent_context.get()
     if request.traceparent is not None or (recorder is None and place is None):
         yield request
     elif recorder is None:
@@ -266,8 +267,3 @@ def submit_span(request: TurnRequest) -> Generator[TurnRequest]:
         }
         with in_span(recorder.start(names.SUBMIT, attributes, parent=place, kind=SpanKind.PRODUCER)) as span:
             yield request.model_copy(update={"traceparent": traceparent_of(span.get_span_context())})
-
-
-def _host_tracer() -> TurnTracer | None:
-    """Of the provider that the program itself has set; None: it has set none."""
-    return tracer_of(get_tracer_provider(), content=captures_content())

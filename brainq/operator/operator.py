@@ -17,7 +17,7 @@ from brainq.client.options import TurnFilters
 from brainq.client.timeline import read_timeline
 from brainq.contracts.event import TurnTimeline
 from brainq.contracts.history import ListedSession, ListedTurn, TurnCall
-from brainq.contracts.ids import check_prefixes, split_call_id
+from brainq.contracts.ids import split_call_id
 from brainq.contracts.people import Approval
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.webhook import DeliveryRow
@@ -29,36 +29,21 @@ from brainq.settings.deployment import Settings, settings_here
 from brainq.state.connection import write_refusal
 from brainq.store.store import Store
 
-# Whether Redis answers; and where opening a database would make an empty one.
-
 
 def open_client(settings: Settings, brain: BrainsArgument | None = None) -> Client:
     """A client whose Redis answers; without `brain` it has that of the settings. Raises SetupError."""
     client = Client(settings, brain, redis_url=known_redis(settings))
     try:
-        require_redis(client)
+        client.ping()
+    except Unreachable as away:
+        client.close()
+        if away.__cause__ is not None and write_refusal(away.__cause__) is not None:
+            raise SetupError(str(away)) from away
+        raise SetupError(f"{away}; start it, or correct BRAINQ_REDIS_URL; `brainq doctor` says more") from away
     except BaseException:
         client.close()
         raise
     return client
-
-
-def require_redis(client: Client) -> None:
-    """Raise SetupError, with the remedy, when its Redis does not answer."""
-    try:
-        client.ping()
-    except Unreachable as away:
-        if away.__cause__ is not None and write_refusal(away.__cause__) is not None:
-            raise SetupError(str(away)) from away
-        raise SetupError(f"{away}; start it, or correct BRAINQ_REDIS_URL; `brainq doctor` says more") from away
-
-
-def require_database(settings: Settings, away: SetupError) -> None:
-    """Raise `away` where opening the database would make one."""
-    url = settings.sql_url.get_secret_value()
-    sqlite = url.removeprefix("sqlite:///")
-    if sqlite != url and not Path(sqlite).exists():
-        raise away
 
 
 class Operator:
@@ -82,10 +67,12 @@ class Operator:
             # Looking at turns asks nothing of a brain, so any will do.
             self._client = open_client(self.settings, Brain("operator", "offline:rules") if brain is None else brain)
         except SetupError as away:
-            require_database(self.settings, away)
+            url = self.settings.sql_url.get_secret_value()
+            sqlite = url.removeprefix("sqlite:///")
+            if sqlite != url and not Path(sqlite).exists():  # opening it would make an empty one
+                raise
             self.why_away = str(away)
-        if self._client is None:
-            self._store = Store.open(self.settings.sql_url.get_secret_value())
+            self._store = Store.open(url)
         else:
             self._store = wiring_of(self._client).store
 
@@ -163,7 +150,7 @@ class Operator:
         """As `Client.approvals`; while Redis is away, what SQL knows."""
         if self._client is not None:
             return self._client.approvals(session, state, limit, session_prefixes, after=after)
-        prefixes = None if session_prefixes is None else check_prefixes("session_prefixes", session_prefixes)
+        prefixes = checks.session_prefixes(session_prefixes)
         place = None
         if after is not None:
             place = self._store.approvals.row_number(*split_call_id(checks.approval(after)), prefixes)

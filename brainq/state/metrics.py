@@ -42,7 +42,7 @@ class RedisMetrics:
             most=MAX_CELLS,
             deltas=deltas,
         )
-        counters.taken(batch)
+        counters.mark_flushed(batch)
 
     def totals(self) -> Mapping[Cell, float]:
         """All that was counted."""

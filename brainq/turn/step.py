@@ -235,7 +235,7 @@ class StepRunner:
         with counted(provider.name, model, "step") as asked, account.bill.activate():
             reply = reader.read(provider, request)
             spend = reply_spend("step", request.step, provider, model, reply, self._price)
-            asked.answered(reply, spend.cost_usd)
+            asked.add_reply(reply, spend.cost_usd)
         return reply, spend
 
     def _report_lost_attempt(self, claim: TurnClaim, account: AttemptAccount, failure: TurnLost) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -14,22 +15,13 @@ from rich.text import Text
 
 from brainq.brain.brain import Brain
 from brainq.brain.brains import Brains
-from brainq.cli.commands.monitor import FLOWER_PORT, LOOPBACK
-from brainq.cli.commands.run import has_http, require_http
+from brainq.cli.commands.monitor import FLOWER_PORT, LOOPBACK, flower_command
+from brainq.cli.commands.run import gateway_command, has_http, require_http
 from brainq.cli.dev.reload import Reloader, require_watchfiles
 from brainq.cli.dev.startup import ready_to_start
-from brainq.cli.dev.supervisor import (
-    LogFollower,
-    Program,
-    StopSignals,
-    flower_program,
-    gateway_program,
-    keep_running,
-    start_all,
-    stop_all,
-)
+from brainq.cli.dev.supervisor import POLL_S, LogFollower, Program, StopSignals, Supervisor, start_all
 from brainq.cli.output import EFFECT_STYLES, counted, duration, stdout
-from brainq.devserver.local_fleet import POOLS, LocalFleet
+from brainq.devserver.local_fleet import LISTENER_FD, POOLS, LocalFleet
 from brainq.devserver.locks import exclusive_pools
 from brainq.devserver.ports import listener_at, require_free_port
 from brainq.devserver.redis_server import open_redis
@@ -41,6 +33,7 @@ from brainq.settings.deployment import Settings, load_settings
 
 DEV_GRACE_S, UP_GRACE_S = 10.0, 60.0
 OFFLINE_PREFIX = "offline:"
+FOR_PRODUCERS = "  the same, for producers without brainq"
 FLOWER, GATEWAY = OTHER_PROGRAMS = ("flower", "gateway")
 
 
@@ -76,19 +69,42 @@ class Stack:
         self.programs: list[Program] = []
         self._exits = exits
 
-    def launch(self, program: Program) -> None:
-        """Start a program beside the workers."""
+    def launch_flower(self) -> None:
+        self._launch(Program("flower", flower_command(FLOWER_PORT), self.logs / "flower.log", self.environment))
+
+    def launch_gateway(self, grace_s: float, listener: socket.socket | None = None, **environment: str) -> None:
+        """With a `listener`, a bound socket, it listens on that, and again on it when it is started again."""
+        listens = () if listener is None else (listener.fileno(),)
+        inherited = {LISTENER_FD: str(listens[0])} if listens else {}
+        environment = {**self.environment, **environment, **inherited}
+        log = self.logs / "gateway.log"
+        self._launch(Program("gateway", gateway_command(), log, environment, grace_s=grace_s, passes=listens))
+
+    def stop_workers_at_exit(self, grace_s: float) -> None:
+        """They are stopped before what was started until now, and after what is started later."""
+        self._exits.callback(self._stop_workers, grace_s)
+
+    def keep_running(self, each_look: Callable[[], None]) -> None:
+        """Show what the workers log, and start again what dies, until a stop is asked for."""
+        children = [*self.fleet.workers, *([self._server] if self._server else []), *self.programs]
+        supervisor = Supervisor(children, lambda message: self.console.print(message, style="yellow"))
+        while not self.stop.stop_requested:
+            time.sleep(POLL_S)
+            self.follower.show()
+            supervisor.check_all()
+            each_look()
+
+    def _launch(self, program: Program) -> None:
         self.programs.append(program)
         self._exits.callback(program.stop)
         program.launch()
 
-    def stops_workers(self, grace_s: float) -> None:
-        """At the exit the workers are stopped before what was started until now, and after what is started later."""
-        self._exits.callback(stop_all, self.fleet, self.console, self.stop, grace_s)
-
-    def keep_running(self, each_look: Callable[[], None]) -> None:
-        children = [*([self._server] if self._server else []), *self.programs]
-        keep_running(self.fleet, children, self.follower, self.console, self.stop, each_look)
+    def _stop_workers(self, grace_s: float) -> None:
+        """Warmly, and at once when a second signal comes."""
+        if self.stop.stop_requested:
+            notice = f"stopping: running work has {grace_s:g} s to end; Ctrl+C again stops it now"
+            self.console.print(f"\n{notice}", style="dim")
+        self.fleet.stop(grace_s, lambda: self.stop.kill_requested)
 
 
 def _check_start(settings: Settings) -> Brains:
@@ -115,29 +131,27 @@ def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = No
         # What your tools raise is shown in full.
         stack = Stack(settings, exits, POOLS, log_level, port, {TRACEBACK_VARIABLE: "1"})
         if flower:
-            stack.launch(flower_program(stack.logs, stack.environment))
-        gateways = [_dev_gateway(stack, exits)] if http and has_http() else []
-        for gateway, _ in gateways:
-            stack.launch(gateway)
-        served = gateways[0][1] if gateways else 0
+            stack.launch_flower()
+        served = _launch_dev_gateway(stack, exits) if http and has_http() else 0
+        gateways = [program for program in stack.programs if program.name == GATEWAY]
         _print_addresses(stack, brains, flower=flower, port=port, http=_http_line(http, served))
         stack.follower.skip_to_end()
-        stack.stops_workers(DEV_GRACE_S)
+        stack.stop_workers_at_exit(DEV_GRACE_S)
         if _start_workers(stack, started):
             _print_next_steps(stack.console, settings, brains, reload=reload)
-            reloader = Reloader(stack.fleet, [gateway for gateway, _ in gateways], stack.console)
+            reloader = Reloader(stack.fleet, gateways, stack.console)
             with reloader.watching(Path.cwd()) if reload else nullcontext():
                 stack.keep_running(reloader.restart_if_changed)
     stack.console.print("stopped; the data stays in " + str(settings.data_dir.absolute()), style="dim")
 
 
-def _dev_gateway(stack: Stack, exits: ExitStack) -> tuple[Program, int]:
-    """The gateway, and its port: that of the settings, or a free one."""
+def _launch_dev_gateway(stack: Stack, exits: ExitStack) -> int:
+    """Its port: that of the settings, or a free one."""
     # Bound here and passed on: between a check and the gateway's own bind, another process could take the port.
     listener = exits.enter_context(listener_at(LOOPBACK, stack.settings.http_port))
     port = int(listener.getsockname()[1])
-    at = {"BRAINQ_HTTP_HOST": LOOPBACK, "BRAINQ_HTTP_PORT": str(port)}
-    return gateway_program(stack.logs, stack.environment | at, DEV_GRACE_S, listener), port
+    stack.launch_gateway(DEV_GRACE_S, listener, BRAINQ_HTTP_HOST=LOOPBACK, BRAINQ_HTTP_PORT=str(port))
+    return port
 
 
 def _start_workers(stack: Stack, started: float) -> bool:
@@ -156,7 +170,7 @@ def _print_addresses(stack: Stack, brains: Brains, *, flower: bool, port: int | 
     rows = {
         **_brain_lines(settings.app, brains),
         "redis": Text(without_password(stack.url)).append(f"  {source}", "dim"),
-        **({"port": _redis_port_line(port)} if port else {}),
+        **({"port": Text(f"redis://{LOOPBACK}:{port}/0").append(FOR_PRODUCERS, "dim")} if port else {}),
         "sql": Text(without_password(settings.sql_url.get_secret_value())),
         "http": http,
         "logs": Text(f"{stack.logs}/*.log"),
@@ -193,10 +207,6 @@ def _http_line(wanted: bool, port: int) -> Text:
     if port:
         return Text(f"http://{LOOPBACK}:{port}").append("  a page to look at turns, and HTTP", "dim")
     return Text("none", "dim").append("" if not wanted else "; pip install 'brainq[http]' for turns over HTTP")
-
-
-def _redis_port_line(port: int) -> Text:
-    return Text(f"redis://{LOOPBACK}:{port}/0").append("  the same, for producers without brainq", "dim")
 
 
 def _model_line(brain: Brain) -> Text:
@@ -248,25 +258,20 @@ def run_up(wanted: list[str], *, log_level: str) -> None:
         stack.follower.skip_to_end()
         running = ", ".join([*pools, *programs])
         stack.console.print(f"redis {without_password(stack.url)}; running {running}", style="dim")
-        stack.stops_workers(UP_GRACE_S)
+        stack.stop_workers_at_exit(UP_GRACE_S)
         if FLOWER in programs:
-            stack.launch(flower_program(stack.logs, stack.environment))
+            stack.launch_flower()
         if GATEWAY in programs:
-            stack.launch(gateway_program(stack.logs, stack.environment, settings.http_grace_s + 2))
+            stack.launch_gateway(settings.http_grace_s + 2)
         for worker in stack.fleet.workers:
             worker.launch()
-        stack.keep_running(_ReadyNotice(stack).show_once)
+        was_ready = False
+
+        def announce_ready() -> None:
+            nonlocal was_ready
+            if not was_ready and all(worker.is_ready for worker in stack.fleet.workers):
+                was_ready = True
+                stack.console.print("ready", style="bold green")
+
+        stack.keep_running(announce_ready)
     stack.console.print("stopped", style="dim")
-
-
-class _ReadyNotice:
-    """Printed once, when all workers are ready."""
-
-    def __init__(self, stack: Stack) -> None:
-        self._stack = stack
-        self._printed = False
-
-    def show_once(self) -> None:
-        if not self._printed and all(worker.is_ready for worker in self._stack.fleet.workers):
-            self._printed = True
-            self._stack.console.print("ready", style="bold green")

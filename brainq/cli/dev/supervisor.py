@@ -1,10 +1,9 @@
-"""The supervisor of `brainq dev` and `up`: processes are started, restarted and stopped, and their logs shown."""
+"""What `brainq dev` and `up` supervise with: stop signals, restarts, logs as they are written, programs and starts."""
 
 from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,15 +15,14 @@ from typing import Any, Protocol, Self
 from rich.console import Console
 from rich.text import Text
 
-from brainq.cli.commands.monitor import FLOWER_PORT, flower_command
-from brainq.cli.commands.run import gateway_command
 from brainq.cli.output import clean
-from brainq.devserver.local_fleet import LISTENER_FD, START_S, LocalFleet, LocalWorker, OwnedProcess, WorkerProcess
+from brainq.devserver.local_fleet import START_S, LocalFleet, LocalWorker, OwnedProcess, WorkerProcess
 from brainq.errors import SetupError
 
 # What Ctrl+C, SIGTERM and SIGHUP ask for.
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 # Some wrappers pass on a Ctrl+C that the terminal has already sent to the whole group.
 DUPLICATE_SIGNAL_S = 0.3
 
@@ -190,8 +188,6 @@ class LogFollower:
         return [line for line in whole.decode(errors="replace").splitlines() if line.strip()]
 
 
-# What `brainq dev` and `brainq up` share: workers that are kept running until a stop is requested.
-
 POLL_S = 0.1
 
 
@@ -250,26 +246,6 @@ class Program(OwnedProcess):
         self.close_pipe()
 
 
-def flower_program(logs: Path, environment: Mapping[str, str]) -> Program:
-    return Program("flower", flower_command(FLOWER_PORT), logs / "flower.log", environment)
-
-
-def gateway_program(
-    logs: Path, environment: Mapping[str, str], grace_s: float, listener: socket.socket | None = None
-) -> Program:
-    """With a `listener`, a bound socket, it listens on that, and again on it when it is started again."""
-    listens = () if listener is None else (listener.fileno(),)
-    inherited = {LISTENER_FD: str(listens[0])} if listens else {}
-    return Program(
-        "gateway",
-        gateway_command(),
-        logs / "gateway.log",
-        {**environment, **inherited},
-        grace_s=grace_s,
-        passes=listens,
-    )
-
-
 def start_all(fleet: LocalFleet, others: Sequence[Program], stop: StopSignals) -> bool:
     """Launch every worker and wait until each has been ready, the others too; False if a stop was requested before.
 
@@ -290,28 +266,3 @@ def start_all(fleet: LocalFleet, others: Sequence[Program], stop: StopSignals) -
                 raise SetupError(f"the {what} did not start; {each.log_path} ends:\n{each.log_tail()}")
         time.sleep(POLL_S)
     return False
-
-
-def keep_running(
-    fleet: LocalFleet,
-    others: Sequence[Child],
-    follower: LogFollower,
-    console: Console,
-    stop: StopSignals,
-    each_look: Callable[[], None] = lambda: None,
-) -> None:
-    """Show what the workers log, and start again what dies, until a stop is asked for."""
-    supervisor = Supervisor([*fleet.workers, *others], lambda message: console.print(message, style="yellow"))
-    while not stop.stop_requested:
-        time.sleep(POLL_S)
-        follower.show()
-        supervisor.check_all()
-        each_look()
-
-
-def stop_all(fleet: LocalFleet, console: Console, stop: StopSignals, grace_s: float) -> None:
-    """Stop the workers: warmly, and at once when a second signal comes."""
-    if stop.stop_requested:
-        notice = f"stopping: running work has {grace_s:g} s to end; Ctrl+C again stops it now"
-        console.print(f"\n{notice}", style="dim")
-    fleet.stop(grace_s, lambda: stop.kill_requested)

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 
 from brainq.observe.metrics.catalogue import COUNTED, NO_BOUND, Metric
 
-# Counters of a process: counted in memory, flushed as deltas that differ by a number.
-
 SUM = "sum"
 Cell = tuple[str, ...]
 """Metric, label values; and of a histogram the bucket's bound, or SUM."""
@@ -29,7 +27,7 @@ class Batch:
 class Counters:
     """Thread-safe. `process` is new for each: it distinguishes numbers of batches.
 
-    A batch that was not taken is given again; what is counted meanwhile goes into the next one. A process that is
+    A batch that was not flushed is given again; what is counted meanwhile goes into the next one. A process that is
     killed loses what it counted since its last flush, and nothing is ever counted twice.
     """
 
@@ -72,8 +70,7 @@ class Counters:
                 self._fresh = {}
             return self._batch
 
-    def taken(self, batch: Batch) -> None:
-        """It was flushed."""
+    def mark_flushed(self, batch: Batch) -> None:
         with self._lock:
             if self._batch is batch:
                 self._batch = None
@@ -81,10 +78,10 @@ class Counters:
     def totals(self) -> dict[Cell, float]:
         """All that was counted since the process began."""
         with self._lock:
-            found = dict(self._totals)
+            totals = dict(self._totals)
             for cell, value in self._fresh.items():
-                found[cell] = found.get(cell, 0) + value
-            return found
+                totals[cell] = totals.get(cell, 0) + value
+            return totals
 
     def _keep(self, deltas: Mapping[Cell, float]) -> None:
         for cell, value in deltas.items():
@@ -92,7 +89,7 @@ class Counters:
 
 
 COUNTERS = Counters()
-"""This process's. One a process, as its log is: whoever works in it counts here."""
+"""This process's: all that works in it counts here."""
 
 # A child counts for itself, under a name of its own.
 os.register_at_fork(after_in_child=COUNTERS.begin)
@@ -160,7 +157,7 @@ def collect_series(cells: Mapping[Cell, float], readings: Sequence[Reading]) -> 
         )
         for metric, rows in buckets.items()
     ]
-    return [*counted, *(Series(metric, values=found) for metric, found in values.items())]
+    return [*counted, *(Series(metric, values=by_labels) for metric, by_labels in values.items())]
 
 
 def _place(metric: Metric, bound: str) -> int:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 from brainq.observe import telemetry_names as names
 from brainq.observe.logs import OutageLog, logger, without_password
 from brainq.observe.metrics.counters import COUNTERS, Series, collect_series
-from brainq.observe.otel_setup import NEEDS_EXTRA, ExporterChoice, is_installed, metrics_exporter, resource_of
+from brainq.observe.otel_setup import (
+    NEEDS_EXTRA,
+    ExporterChoice,
+    do_nothing,
+    is_installed,
+    metrics_exporter,
+    resource_of,
+)
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricExporter
@@ -36,26 +43,26 @@ def start_metrics(role: str, read: ReadSeries = process_series) -> Callable[[], 
     try:
         wanted = metrics_exporter()
         if wanted.exporter == "none":
-            return _do_nothing
+            return do_nothing
         if not is_installed():
             log.warning(NEEDS_EXTRA)
-            return _do_nothing
+            return do_nothing
         sender = MetricsSender(_exporter(wanted), role, read, export_interval_s())
         sender.start()
         log.info("metrics are sent", to=without_password(wanted.where) or wanted.exporter)
         return sender.stop
     except Exception as failure:
         log.error("no metrics over OTLP: their setup failed", failure=failure)
-        return _do_nothing
+        return do_nothing
 
 
 def export_interval_s() -> float:
-    """How often, as the standard's variable says; what is no number above 0 is left alone."""
+    """How often, as the standard's variable says; what is not a number above 0 is left alone."""
     try:
-        asked = float(os.environ.get("OTEL_METRIC_EXPORT_INTERVAL", EVERY_MS))
+        every_ms = float(os.environ.get("OTEL_METRIC_EXPORT_INTERVAL", EVERY_MS))
     except ValueError:
-        asked = EVERY_MS
-    return (asked if asked > 0 else EVERY_MS) / 1000
+        every_ms = EVERY_MS
+    return (every_ms if every_ms > 0 else EVERY_MS) / 1000
 
 
 class MetricsSender:
@@ -96,10 +103,10 @@ class MetricsSender:
 
         from brainq.observe.metrics.otlp import otlp_data
 
-        found = self._read()
-        if not found:
+        series = self._read()
+        if not series:
             return
-        outcome = self._exporter.export(otlp_data(found, self._resource, self._began_ns, time.time_ns()))
+        outcome = self._exporter.export(otlp_data(series, self._resource, self._began_ns, time.time_ns()))
         if outcome is not MetricExportResult.SUCCESS:
             raise ConnectionError("the collector did not take them")
 
@@ -119,7 +126,3 @@ def _exporter(wanted: ExporterChoice) -> MetricExporter:
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
     return OTLPMetricExporter()
-
-
-def _do_nothing() -> None:
-    """There is nothing to send."""

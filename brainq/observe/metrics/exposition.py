@@ -1,4 +1,4 @@
-"""Metrics as Prometheus reads them. Imported by whoever shows them: prometheus-client is for those."""
+"""Metrics as Prometheus reads them. Imported where they are shown: prometheus-client is for that."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _histogram(series: Series) -> HistogramMetricFamily:
     metric = series.metric
     family = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
     bounds = [*(f"{float(bound):g}" for bound in metric.bounds), "+Inf"]
-    for labels, found in sorted(series.distributions.items()):
-        below = list(zip(bounds, accumulate(found.counts), strict=True))
-        family.add_metric(labels, buckets=below, sum_value=found.total)
+    for labels, distribution in sorted(series.distributions.items()):
+        below = list(zip(bounds, accumulate(distribution.counts), strict=True))
+        family.add_metric(labels, buckets=below, sum_value=distribution.total)
     return family

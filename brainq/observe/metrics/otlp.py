@@ -48,7 +48,8 @@ def _metric(series: Series, began_ns: int, now_ns: int) -> Metric:
             data = Gauge(_numbers(series, now_ns, now_ns))
         case "histogram":
             points = [
-                _distribution(series, labels, found, began_ns, now_ns) for labels, found in series.distributions.items()
+                _distribution(series, labels, distribution, began_ns, now_ns)
+                for labels, distribution in series.distributions.items()
             ]
             data = Histogram(points, _CUMULATIVE)
     return Metric(metric.otel_name, metric.help, metric.unit, data)
@@ -62,15 +63,15 @@ def _numbers(series: Series, began_ns: int, now_ns: int) -> list[NumberDataPoint
 
 
 def _distribution(
-    series: Series, labels: tuple[str, ...], found: Distribution, began_ns: int, now_ns: int
+    series: Series, labels: tuple[str, ...], distribution: Distribution, began_ns: int, now_ns: int
 ) -> HistogramDataPoint:
-    counts = [round(count) for count in found.counts]
+    counts = [round(count) for count in distribution.counts]
     return HistogramDataPoint(
         _attributes(series, labels),
         began_ns,
         now_ns,
         sum(counts),
-        found.total,
+        distribution.total,
         counts,
         series.metric.bounds,
         _UNKNOWN,

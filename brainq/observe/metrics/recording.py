@@ -56,14 +56,14 @@ class ModelCallRecord:
         self.model = model
         self._purpose = purpose
 
-    def answered(self, reply: ModelReply, cost_usd: float | None) -> None:
+    def add_reply(self, reply: ModelReply, cost_usd: float | None) -> None:
         """Count what it used, by the provider and model that answered; `cost_usd` None: its price is not known."""
         if reply.answered_by is not None:
             self.provider, self.model = reply.answered_by.provider, model_name(reply.answered_by.model)
         usage = reply.usage
-        counters, given = self._counters, (self.provider, self.model)
-        counters.observe(m.TOKEN_USAGE, usage.input_tokens, OPERATION, *given, "input")
-        counters.observe(m.TOKEN_USAGE, usage.output_tokens, OPERATION, *given, "output")
+        counters, model = self._counters, (self.provider, self.model)
+        counters.observe(m.TOKEN_USAGE, usage.input_tokens, OPERATION, *model, "input")
+        counters.observe(m.TOKEN_USAGE, usage.output_tokens, OPERATION, *model, "output")
         for kind, tokens in (
             ("input", usage.input_tokens),
             ("output", usage.output_tokens),
@@ -71,9 +71,9 @@ class ModelCallRecord:
             ("cache_creation", usage.cache_creation_tokens),
         ):
             if tokens:
-                counters.add(m.TOKENS, *given, self._purpose, kind, by=tokens)
+                counters.add(m.TOKENS, *model, self._purpose, kind, by=tokens)
         if cost_usd:
-            counters.add(m.COST, *given, self._purpose, by=cost_usd)
+            counters.add(m.COST, *model, self._purpose, by=cost_usd)
 
 
 @contextmanager

@@ -19,11 +19,11 @@ def test_a_batch_that_was_not_taken_is_given_again_and_the_next_has_what_came_me
     assert counters.batch() is first
     assert first is not None
     assert (first.number, first.deltas) == (1, {("brainq_steps", "shop"): 2})
-    counters.taken(first)
+    counters.mark_flushed(first)
     second = counters.batch()
     assert second is not None
     assert (second.number, second.deltas) == (2, {("brainq_steps", "shop"): 1})
-    counters.taken(first)  # a second time, and late
+    counters.mark_flushed(first)  # a second time, and late
     assert counters.batch() is second
     assert counters.totals() == {("brainq_steps", "shop"): 3}
 
@@ -55,7 +55,7 @@ def test_threads_lose_no_count() -> None:
     while any(thread.is_alive() for thread in threads):
         if (batch := counters.batch()) is not None:
             taken += batch.deltas.values()
-            counters.taken(batch)
+            counters.mark_flushed(batch)
     last = counters.batch()
     assert sum(taken) + sum(last.deltas.values() if last else ()) == 8_000
 

@@ -101,7 +101,7 @@ def test_a_model_call_counts_what_it_used_and_how_it_ended() -> None:
     counters = Counters()
     with record_model_call("openai", "gpt-4.1", "step", counters) as asked:
         usage = TokenUsage(input_tokens=100, output_tokens=7, cache_read_tokens=60)
-        asked.answered(ModelReply(usage=usage), 0.002)
+        asked.add_reply(ModelReply(usage=usage), 0.002)
     with pytest.raises(ProviderError), record_model_call("openai", "gpt-4.1", "judge", counters):
         raise ProviderError("no", kind="rate_limited", retryable=True)
     found = counters.totals()
@@ -118,7 +118,7 @@ def test_of_several_models_the_one_counts_that_answered() -> None:
     counters = Counters()
     with record_model_call("fallback", "fallback", "step", counters) as asked:
         by = AnsweredBy(provider="anthropic", model="claude")
-        asked.answered(ModelReply(usage=TokenUsage(input_tokens=1), answered_by=by), None)
+        asked.add_reply(ModelReply(usage=TokenUsage(input_tokens=1), answered_by=by), None)
     assert {cell[1:3] for cell in counters.totals() if cell[0] == "brainq_tokens"} == {("anthropic", "claude")}
     assert ("gen_ai_client_operation_duration_seconds", "chat", "anthropic", "claude") in {
         cell[:4] for cell in counters.totals()
