@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 
 from brainq.contracts.message import Message
-from brainq.contracts.model import RequestAccount, Spend
+from brainq.contracts.model import Spend
 from brainq.contracts.people import ApprovalRequirement, HoldSpec
 from brainq.contracts.status import Effect, TraceStatus, TurnState
 
@@ -22,11 +23,14 @@ class NoClaim(Generic[DropReason]):
 
 @dataclass(slots=True)
 class RunningAttempt:
-    """The attempt at a step that is made under a claim. `account` None: no model is asked."""
+    """The attempt at a step that is made under a claim.
+
+    spends   reads what its model call has come to, should it end here; any thread may call it. None: no model is asked
+    """
 
     step: int = 0
     attempt: int = 0
-    account: RequestAccount | None = None
+    spends: Callable[[], Sequence[Spend]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

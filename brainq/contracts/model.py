@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from pydantic import JsonValue
 
@@ -111,14 +111,6 @@ class LostRequest(Wire):
     provider: str
     model: str
     usage: TokenUsage
-
-
-class RequestAccount(Protocol):
-    """What a model call that is under way has come to."""
-
-    def so_far(self) -> Sequence[Spend]:
-        """Its spends should it end here. Another thread than that which asks the model may call it."""
-        ...
 
 
 # Why a model stopped writing, in one set of words for every service.

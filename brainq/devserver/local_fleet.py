@@ -13,10 +13,11 @@ import subprocess
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from brainq.errors import SetupError
 
@@ -83,28 +84,14 @@ POOLS = ("coordinator", "parallel", "serial", "finalizer")
 LOG_TAIL_LINES = 30
 
 
-class WorkerProcess(Protocol):
-    """What a fleet asks of a worker's process: a part of `subprocess.Popen`."""
-
-    @property
-    def pid(self) -> int: ...
-    @property
-    def returncode(self) -> int | None:
-        """None until it was seen to be over; minus the signal's number if a signal ended it."""
-        ...
-
-    def poll(self) -> int | None: ...
-    def wait(self, timeout: float | None = None) -> int: ...
-    def send_signal(self, sig: int) -> None: ...
-    def kill(self) -> None: ...
-
-
-SpawnWorker = Callable[[Sequence[str], Mapping[str, str], int, int], WorkerProcess]
+SpawnWorker = Callable[[Sequence[str], Mapping[str, str], int, int], subprocess.Popen[bytes]]
 """How a worker's process is started, in a session of its own: from a celery command, its environment, a file for its
 output, and one that it inherits."""
 
 
-def run_celery(celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int) -> WorkerProcess:
+def run_celery(
+    celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int
+) -> subprocess.Popen[bytes]:
     """`celery ...` as `tasks.start` does it, with the file `inherited` left open in it."""
     return subprocess.Popen(
         [sys.executable, "-m", "brainq.tasks.start", *celery],
@@ -117,14 +104,14 @@ def run_celery(celery: Sequence[str], environment: Mapping[str, str], log: int, 
     )
 
 
-class OwnedProcess:
+class OwnedProcess(ABC):
     """A process that ends with this one, also when that is killed, and writes a file when it is ready."""
 
     def __init__(self, name: str, log_path: Path) -> None:
         self.name = name
         self.log_path = log_path
         self.ready_path = log_path.with_suffix(".ready")
-        self.process: WorkerProcess | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self._pipe = -1
 
     @property
@@ -139,6 +126,10 @@ class OwnedProcess:
     def exit_code(self) -> int | None:
         return self.process.returncode if self.process else None
 
+    @abstractmethod
+    def launch(self) -> None:
+        """Start it, also again, without waiting for it."""
+
     def log_tail(self) -> str:
         """The last lines that it wrote."""
         lines = self.log_path.read_text(errors="replace").splitlines() if self.log_path.exists() else []
@@ -150,7 +141,7 @@ class OwnedProcess:
             os.close(self._pipe)
             self._pipe = -1
 
-    def _launch(self, spawn: Callable[[dict[str, str], int, int], WorkerProcess]) -> None:
+    def _launch(self, spawn: Callable[[dict[str, str], int, int], subprocess.Popen[bytes]]) -> None:
         """`spawn` gets the variables of an owned process, a file for its output, and one that it inherits."""
         self.close_pipe()
         self.ready_path.unlink(missing_ok=True)
@@ -180,7 +171,6 @@ class LocalWorker(OwnedProcess):
         self._spawn = spawn
 
     def launch(self) -> None:
-        """Start it without waiting for it."""
         celery = ["-A", f"brainq.workers.{self.pool}", "worker", "--without-gossip", "--without-mingle"]
         self._launch(
             lambda owned, log, inherited: self._spawn(

@@ -88,7 +88,7 @@ class ServerInUseError(SetupError):
 class EmbeddedServer:
     """A server on loopback (a free port unless one is given) or on a unix socket; with a `port` then on that, too.
 
-    Fits `cli.dev.supervisor.Child`: `name` is what it is called there.
+    `name` is what the supervisor of `brainq dev` calls it.
     Its data is kept in `data_dir` (append-only file, synced every second) and its log in
     `data_dir/redis.log`. `durable=False` keeps nothing, for tests. A second start on one data directory
     raises ServerInUseError: two servers on one append-only file would destroy it.

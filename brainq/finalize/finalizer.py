@@ -37,9 +37,10 @@ from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.tracing import in_span, tracer
 from brainq.observe.turn_spans import final_span, record_turn
-from brainq.ports.people import ChildTurns, LaterStepThreads, TaskEvents
+from brainq.ports.people import ChildTurns, TaskEvents
 from brainq.ports.redis_turns import FinalChain
 from brainq.ports.sql import FinalizerRecords
+from brainq.processes.later_threads import LaterThreads
 from brainq.processes.threads import ThreadCall, call_within
 
 log = logger("brainq.finalize")
@@ -78,7 +79,7 @@ class TurnFinalizer:
         beats: LeaseRenewer,
         parents: ChildTurns | None = None,
         alone: RunInQuarantine | None = None,
-        later: LaterStepThreads | None = None,
+        later: LaterThreads | None = None,
         max_tries: int = MAX_TRIES,
         visit_s: float = VISIT_S,
         chance: Callable[[], float] = random.random,

@@ -11,13 +11,12 @@ from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.claim import FinalStepClaim, NoFinalStepClaim
 from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.memory import RecordedTurn
-from brainq.contracts.message import Message
+from brainq.contracts.message import Message, with_attachment_labels
 from brainq.contracts.model import TokenUsage
 from brainq.contracts.turn import CONTENT_NOT_STORED, TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn
 from brainq.errors import TurnNotFound
 from brainq.finalize.result import citations, with_citations
-from brainq.ports.people import AnswerContext
 from brainq.ports.redis_turns import FinalChain
 from brainq.ports.sql import TurnRows
 
@@ -138,12 +137,17 @@ class EndedTurnCache:
         return turn
 
 
+HISTORY_TURNS = 10
+
+
 @dataclass(eq=False)
 class Recall:
     """Reads ended turns from Redis while they are there, then from SQL.
 
     The conversation is the other way about: SQL has it whole once the turn is logged, unless it is redacted, while a
     long session's history in Redis may have lost its beginning.
+
+    system_prompt   as an ended turn had it; "" where it cannot be made again
     """
 
     live: FinalChain
@@ -151,7 +155,7 @@ class Recall:
     transcript: Callable[[str], tuple[Message, ...]]
     trace: Callable[[str], Sequence[ToolTraceEntry]]
     decision: Callable[[str], RuntimeDecisionRecord | None]
-    before: AnswerContext | None = None
+    system_prompt: Callable[[EndedTurn], str]
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
         """The turn; None while it has no ending that Redis or SQL knows."""
@@ -180,10 +184,21 @@ class Recall:
         if turn is None or not messages:
             return None
         recorded = recorded_turn(turn, messages, turn.context_pack_json, step_key)
-        if self.before is None:
-            return recorded
-        context = {"system_prompt": self.before.system_prompt(turn), "history": self.before.history(turn)}
-        return recorded.model_copy(update=context)
+        return recorded.model_copy(
+            update={"system_prompt": self.system_prompt(turn), "history": self._history(turn.request)}
+        )
+
+    def _history(self, request: TurnRequest) -> tuple[Message, ...]:
+        """The messages of the session's last turns before this one, oldest first, as far as SQL keeps it."""
+        if request.kind == "review" and request.seed == "empty":
+            return ()
+        messages: list[Message] = []
+        for earlier in self.turns.history(request.session_id, request.turn_id, HISTORY_TURNS):
+            if asked := with_attachment_labels(earlier.user, earlier.attachments):
+                messages.append(Message(role="user", content=asked))
+            if earlier.assistant:
+                messages.append(Message(role="assistant", content=earlier.assistant))
+        return tuple(messages)
 
     def _rebuilt(self, turn_id: str) -> EndedTurn | None:
         request, result = self.turns.request(turn_id), self.turns.result(turn_id)

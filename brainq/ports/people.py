@@ -10,10 +10,8 @@ from typing import Any, Protocol
 from brainq.contracts.call import ChildTurn
 from brainq.contracts.claim import CallClaim, CallRef, FinalStepClaim
 from brainq.contracts.fleet import ComparedPage
-from brainq.contracts.message import Message
 from brainq.contracts.people import Brake, EditedCall, HoldSpec
 from brainq.contracts.turn import TurnRequest, TurnResult
-from brainq.contracts.view import EndedTurn
 
 
 class CallEditor(Protocol):
@@ -83,19 +81,6 @@ class ChildTurns(Protocol):
     def deliver(self, request: TurnRequest, result: TurnResult) -> str: ...
 
 
-# What an ended turn's answer was given on.
-
-
-class AnswerContext(Protocol):
-    """What the turn itself does not hold: its system prompt, the conversation before it.
-
-    See `wiring.finalizer.AnswerContext`.
-    """
-
-    def system_prompt(self, turn: EndedTurn) -> str: ...
-    def history(self, turn: EndedTurn) -> tuple[Message, ...]: ...
-
-
 # Those who watch tasks, and hear here of what no task of its own did.
 
 
@@ -111,19 +96,3 @@ class TaskEvents(Protocol):
     def call(self, ref: CallRef, attempt: int, tool: str, did: str, rung_again_ms: int | None) -> None: ...
     def step_began(self, claim: FinalStepClaim) -> None: ...
     def step_ended(self, claim: FinalStepClaim, did: str, took_s: float) -> None: ...
-
-
-# Threads that are left to what leads to results.
-
-
-class LaterStepThreads(Protocol):
-    """Which visits of the finalizer are at steps behind the result. Fitted by `broker.later.LaterThreads`.
-
-    enter       a visit of the turn is at such a step
-    try_enter   the same, unless so many are that results would wait
-    leave       the visit is over, whatever it was at
-    """
-
-    def enter(self, turn_id: str) -> None: ...
-    def try_enter(self, turn_id: str) -> bool: ...
-    def leave(self, turn_id: str) -> None: ...

@@ -8,7 +8,7 @@ in between loses the bell, not the turn: the sweeper rings again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, cast
+from typing import cast
 
 import redis
 
@@ -18,20 +18,15 @@ from brainq.state.keys import Keys
 log = logger("brainq.state")
 
 
-class Outbox(Protocol):
-    """What the state's operations call after each script that may have rung."""
-
-    def flush(self, session_id: str) -> None: ...
-
-
-class NoOutbox:
-    """Transactional doorbells: there is nothing to publish."""
+class Outbox:
+    """What the state's operations flush after each script that may have rung. This one has nothing to publish: the
+    doorbells are transactional."""
 
     def flush(self, session_id: str) -> None:
         return None
 
 
-class PublishingOutbox:
+class PublishingOutbox(Outbox):
     """Takes what scripts left and hands it to the broker. `publish` gets a whole broker message as JSON."""
 
     def __init__(self, client: redis.Redis, keys: Keys, publish: Callable[[str], None]) -> None:

@@ -58,9 +58,9 @@ def spends_json(spends: Sequence[Spend] | None) -> str:
 def running_attempt_argument(claim: TurnClaim) -> str:
     """What the claim's model call has come to, after its step and attempt; "" where no model is asked."""
     attempt = claim.under_way
-    if attempt.account is None:
+    if attempt.spends is None:
         return ""
-    return f"{attempt.step}:{attempt.attempt} {spends_json(attempt.account.so_far())}"
+    return f"{attempt.step}:{attempt.attempt} {spends_json(attempt.spends())}"
 
 
 def plan_json(plan: Sequence[PlannedCall]) -> str:

@@ -1,4 +1,4 @@
-"""The Celery app of one pool, wired to this process's machines."""
+"""The Celery app of one pool, wired to this process's machines; and its worker's announcements to the fleet."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from brainq.brain.brains import load_brains
 from brainq.broker.app import make_app
 from brainq.broker.names import effects_of_queues
 from brainq.broker.thread_step import thread_step
+from brainq.broker.worker_health import WorkerHealth
+from brainq.contracts.fleet import FleetWorker
 from brainq.devserver.local_fleet import follow_owner, mark_ready, mark_unready
 from brainq.models.providers import warm_up_vendors
 from brainq.observe.logs import configure_library_logs, configure_logs, logger
@@ -32,9 +34,9 @@ from brainq.observe.metrics.export import start_metrics
 from brainq.observe.otel_setup import start_traces
 from brainq.settings.deployment import settings_here
 from brainq.settings.environment import mistyped_names
+from brainq.state.fleet import RedisWorkers
 from brainq.tasks.register import BuildMachines, GetWiring
 from brainq.tasks.task_events import WorkFailed
-from brainq.tasks.worker_health import WorkerHealth, WorkerPresence
 from brainq.tools.ranking import require_ranking
 from brainq.wiring import Wiring
 
@@ -102,7 +104,7 @@ def pool_app(
         wiring().state.presence.join()
         wiring().state.metrics.flush(COUNTERS)
 
-    presence = WorkerPresence(pool, lambda: wiring().owner, lambda: wiring().state.workers, heartbeat)
+    announcer = WorkerAnnouncer(pool, lambda: wiring().owner, lambda: wiring().state.workers, heartbeat)
 
     def ready(**_: object) -> None:
         if pool == "coordinator":  # a turn may name another provider than its brain's
@@ -110,7 +112,7 @@ def pool_app(
         stop_telemetry.append(start_metrics(pool))
         gc.collect()
         _freeze_collector()
-        presence.begin()
+        announcer.begin()
         mark_ready()
 
     def doubt(exception: object = None, **_: object) -> None:
@@ -119,7 +121,7 @@ def pool_app(
 
     def stopped(sender: Any = None, **_: object) -> None:
         if getattr(sender, "app", None) is app:
-            presence.flush()  # what its last tasks counted
+            announcer.flush()  # what its last tasks counted
             for stop in stop_telemetry:
                 stop()
 
@@ -134,7 +136,7 @@ def pool_app(
     any_app: Any = app
     any_app.fitness = fitness
     any_app.steps["worker"].add(thread_step("fitness", fitness.watch))
-    any_app.steps["worker"].add(thread_step("presence", presence.announce))
+    any_app.steps["worker"].add(thread_step("announcer", announcer.announce))
     app.finalize()
     return app
 
@@ -143,3 +145,67 @@ def _freeze_collector() -> None:
     """What was loaded so far stays for good: keep the garbage collector from walking it again and again."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
+
+
+# A worker says that it is alive, for `client.fleet()`: which pool it is of, and how many of its threads are busy.
+
+ANNOUNCE_EVERY_S = 3.0
+PRESENT_FOR_S = 10.0  # as long as a lease: of a worker that was killed it is known as soon as of what it held
+
+
+class WorkerAnnouncer:
+    """One a worker. `workers` gives the registry to write to, once the worker is ready.
+
+    flush   what is done as often: what the process counted goes to what all have, and Redis is asked to watch it
+    """
+
+    def __init__(
+        self,
+        pool: str,
+        owner: Callable[[], str],
+        workers: Callable[[], RedisWorkers],
+        flush: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._flush = flush
+        self._pool = pool
+        self._owner = owner
+        self._workers = workers
+        self._ready = threading.Event()
+
+    def begin(self) -> None:
+        """The worker consumes."""
+        self._ready.set()
+
+    def announce(self, stopping: threading.Event, worker: Any) -> None:
+        """Announce the worker again and again until it is stopped; then withdraw it."""
+        while not self._ready.wait(ANNOUNCE_EVERY_S / 10):
+            if stopping.is_set():
+                return
+        name = f"{self._pool}@{self._owner()}"  # of the process: two workers may have one name by mistake
+        self._write(lambda workers: workers.forget_dead())
+        while not stopping.is_set():
+            pool = worker.pool
+            seen = FleetWorker(
+                name=str(worker.hostname),  # as Celery's own tools call it
+                pool=self._pool,
+                threads=int(pool.limit or 1),
+                busy=int(getattr(pool, "busy", 0)),  # Celery's own `-P threads` does not say
+            )
+            self._write(lambda workers, seen=seen: workers.announce(name, seen, PRESENT_FOR_S))
+            self.flush()
+            stopping.wait(ANNOUNCE_EVERY_S)
+        self._write(lambda workers: workers.withdraw(name))
+
+    def flush(self) -> None:
+        """What could not be added is added the next time."""
+        try:
+            self._flush()
+        except Exception as away:
+            log.debug("metrics were not flushed", why=type(away).__name__)
+
+    def _write(self, what: Callable[[RedisWorkers], None]) -> None:
+        try:
+            what(self._workers())
+        except Exception as away:
+            # The sweeper and the beats say it where Redis is away.
+            log.debug("a worker's presence was not announced", why=type(away).__name__)

@@ -57,7 +57,7 @@ from brainq.turn.text_stream import AttemptReader, TurnLost
 
 @dataclass(frozen=True, slots=True)
 class AttemptAccount:
-    """One attempt's. Fits `contracts.model.RequestAccount`.
+    """What one attempt at a step has come to.
 
     unsent   what it is charged as should its worker die before anybody knows whether its request was sent
     """
@@ -81,7 +81,7 @@ class AttemptAccount:
         return cls(Bill(input_tokens, allowance), step, price, unsent)
 
     def so_far(self) -> tuple[Spend, ...]:
-        """See Account."""
+        """Its spends should it end here. Another thread than that which asks the model may call it."""
         return lost_spends("lost", self.step, self.bill.so_far(), self.price) or (self.unsent,)
 
     def close(self, outcome: ModelReply | BaseException) -> tuple[Spend, ...]:
@@ -137,7 +137,7 @@ class StepRunner:
             if isinstance(step, StepOverBudget):
                 return LoopEnd(BUDGET_ENDS[step.what], lost=())
             claim.under_way.step, claim.under_way.attempt = step.step, step.attempt
-            claim.under_way.account = account
+            claim.under_way.spends = account.so_far
             request = self._request(claim, view, asking, step, ends_at - time.monotonic(), blobs)
             reader = AttemptReader(self._turns, claim, step, self._brain.hooks.on_chunk, lost, trying)
             try:

@@ -5,14 +5,11 @@ sender of webhooks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from brainq.brain.brain import Brain
 from brainq.brain.brains import Brains, unknown_brain
-from brainq.broker.later import LATER_THREADS
 from brainq.contracts.callbacks import TurnInfo
-from brainq.contracts.message import Message, with_attachment_labels
 from brainq.contracts.view import EndedTurn
 from brainq.errors import BrainqError, InvalidInput
 from brainq.finalize.finalizer import TurnFinalizer
@@ -39,9 +36,9 @@ from brainq.models.costs import cost_usd
 from brainq.models.providers import resolve_model
 from brainq.observe.logs import logger
 from brainq.people.webhook_delivery import WebhookSender
+from brainq.processes.later_threads import LATER_THREADS
 from brainq.settings.deployment import Settings
 from brainq.store.records import SqlRecords
-from brainq.store.repositories.turns import Turns
 from brainq.store.store import Store
 from brainq.turn.begin import system_prompt_of
 from brainq.turn.prompt.preparer import render_hash
@@ -64,45 +61,6 @@ def steps_of(brain: Brain, more: Sequence[FinalStep] = ()) -> list[FinalStep]:
         RecordDecision(),
     ]
     return [step for step in (*steps, *more, CallTurnEnd()) if step.is_configured(brain)]
-
-
-# What an ended turn's answer was given on: its system prompt, and the conversation before it.
-
-HISTORY_TURNS = 10
-
-
-@dataclass(eq=False)
-class AnswerContext:
-    """Fits `ports.people.AnswerContext`."""
-
-    brains: Brains
-    turns: Turns
-
-    def system_prompt(self, turn: EndedTurn) -> str:
-        """As the turn had it; "" where it cannot be made again: the brain, or what its function says, has changed."""
-        request = turn.request
-        brain = self.brains.of(request.brain)
-        info = TurnInfo.from_request(request, turn.turn_number)
-        if brain is None:
-            return ""
-        try:
-            text = request.system_prompt or system_prompt_of(brain, info)
-        except InvalidInput:
-            return ""
-        return text if render_hash(text, PREFIXES[brain.thinking]) == turn.prompt_hash else ""
-
-    def history(self, turn: EndedTurn) -> tuple[Message, ...]:
-        """The messages of the session's last turns before this one, oldest first, as far as SQL keeps it."""
-        request = turn.request
-        if request.kind == "review" and request.seed == "empty":
-            return ()
-        messages: list[Message] = []
-        for earlier in self.turns.history(request.session_id, request.turn_id, HISTORY_TURNS):
-            if asked := with_attachment_labels(earlier.user, earlier.attachments):
-                messages.append(Message(role="user", content=asked))
-            if earlier.assistant:
-                messages.append(Message(role="assistant", content=earlier.assistant))
-        return tuple(messages)
 
 
 # Builds what sends to webhooks.
@@ -171,8 +129,21 @@ def make_recall(parts: Services) -> Recall:
         store.transcripts.of_turn,
         store.traces.of_turn,
         DecisionReader(parts.turn_brains, store.decisions).get,
-        AnswerContext(parts.brains, store.turns),
+        partial(_system_prompt, parts.brains),
     )
+
+
+def _system_prompt(brains: Brains, turn: EndedTurn) -> str:
+    """As the turn had it; "" where it cannot be made again: the brain, or what its function says, has changed."""
+    brain = brains.of(turn.request.brain)
+    if brain is None:
+        return ""
+    try:
+        info = TurnInfo.from_request(turn.request, turn.turn_number)
+        text = turn.request.system_prompt or system_prompt_of(brain, info)
+    except InvalidInput:
+        return ""
+    return text if render_hash(text, PREFIXES[brain.thinking]) == turn.prompt_hash else ""
 
 
 def finalizer_runtime(brain: Brain, taking: PermitPolicy | None = None) -> FinalizerRuntime:

@@ -25,7 +25,7 @@ from brainq.state.fleet import RedisCapacity, RedisFleet, RedisWorkers
 from brainq.state.index import RedisSweepIndex
 from brainq.state.keys import Keys
 from brainq.state.metrics import RedisMetrics
-from brainq.state.outbox import NoOutbox, Outbox, PublishingOutbox
+from brainq.state.outbox import Outbox, PublishingOutbox
 from brainq.state.outside import RedisOutside, RedisServerTasks
 from brainq.state.people import RedisApprovals, RedisHolds, RedisMailbox, RedisSessions
 from brainq.state.presence import RedisPresence
@@ -210,7 +210,7 @@ def make_state(
 
 def _outbox(settings: Settings, client: Client, keys: Keys) -> Outbox:
     if settings.doorbell == "transactional":
-        return NoOutbox()
+        return Outbox()
     # Celery costs half a second to import, and transactional doorbells do without it.
     from brainq.broker.app import make_app, publish_doorbell
 

@@ -14,7 +14,7 @@ from brainq.broker.celery57.thread_pool import TaskThreads
 from brainq.broker.envelope import envelope
 from brainq.contracts.fleet import FleetWorker
 from brainq.state.fleet import rung_at_s
-from brainq.tasks.worker_health import WorkerPresence
+from brainq.tasks.pool_app import WorkerAnnouncer
 from tests.integration.test_lists import shop
 from tests.support.pump import Pump
 from tests.support.wait import wait_until
@@ -86,9 +86,9 @@ def test_a_worker_is_alive_as_long_as_it_says_so(pump: Pump) -> None:
         threading.Event(),
     )
     threads.start(goes_on.wait)
-    presence = WorkerPresence("serial", lambda: "host-1", lambda: workers)
+    announcer = WorkerAnnouncer("serial", lambda: "host-1", lambda: workers)
     teller = threading.Thread(
-        target=presence.announce,
+        target=announcer.announce,
         args=(stopping, SimpleNamespace(hostname="serial2@host", pool=SimpleNamespace(limit=4, busy=threads.busy))),
     )
     dead = FleetWorker(name="serial@dead", pool="serial", threads=1, busy=0)
@@ -97,7 +97,7 @@ def test_a_worker_is_alive_as_long_as_it_says_so(pump: Pump) -> None:
     teller.start()
     try:
         assert workers.alive() == ()  # it does not consume yet
-        presence.begin()
+        announcer.begin()
         wait_until(lambda: workers.alive(), "it says that it is alive")
         (serial,) = [pool for pool in pump.client.fleet().pools if pool.name == "serial"]
         assert serial.workers == (FleetWorker(name="serial2@host", pool="serial", threads=4, busy=1),)

@@ -20,7 +20,7 @@ from brainq.models.scripted import ScriptedProvider, calls, says
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import Counters
 from brainq.settings.deployment import load_settings
-from brainq.tasks.worker_health import WorkerPresence
+from brainq.tasks.pool_app import WorkerAnnouncer
 from tests.integration.test_lists import shop
 from tests.support.brains.diary import order
 from tests.support.brains.obedient import script
@@ -159,15 +159,15 @@ def test_a_call_that_waited_for_its_lane_says_how_long(pumps: Callable[..., Pump
 def test_what_a_worker_counted_is_flushed_while_it_lives_and_when_it_ends(pump: Pump, counted: Counters) -> None:
     metrics = pump.wiring.state.metrics
     threads, stopping = TaskThreads(1), threading.Event()
-    presence = WorkerPresence(
+    announcer = WorkerAnnouncer(
         "serial", lambda: "h-1", lambda: pump.wiring.state.workers, lambda: metrics.flush(counted)
     )
     worker = SimpleNamespace(hostname="serial@h", pool=SimpleNamespace(limit=1, busy=0))
-    teller = threading.Thread(target=presence.announce, args=(stopping, worker))
+    teller = threading.Thread(target=announcer.announce, args=(stopping, worker))
     counted.add(m.STEPS, "shop", by=2)
     teller.start()
     try:
-        presence.begin()
+        announcer.begin()
         wait_until(lambda: metrics.totals() == {("brainq_steps", "shop"): 2}, "it was flushed")
     finally:
         stopping.set()
@@ -175,9 +175,9 @@ def test_what_a_worker_counted_is_flushed_while_it_lives_and_when_it_ends(pump: 
         threads.close()
         threads.join()
     counted.add(m.STEPS, "shop")
-    presence.flush()
+    announcer.flush()
     assert metrics.totals() == {("brainq_steps", "shop"): 3}
-    presence.flush()
+    announcer.flush()
     assert metrics.totals() == {("brainq_steps", "shop"): 3}
 
 

@@ -92,7 +92,7 @@ class Zygote:
         self._process.wait()
 
 
-def fork_celery(celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int) -> ForkedProcess:
+def fork_celery(celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int) -> Any:
     """Fork a process that does what `python -m celery ...` does, with the file `inherited` left open in it."""
     zygote = _zygote()
     given = {"celery": [*celery], "environment": {**environment}, "cwd": os.getcwd(), "inherited": inherited}

@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from celery.exceptions import InvalidTaskError
 from celery.worker import consumer as stock
@@ -24,6 +24,7 @@ from vine import promise
 
 from brainq.broker.celery57.task_execution import lean_tracer
 from brainq.broker.names import TASK_PREFIX
+from brainq.broker.worker_health import WorkerHealth
 
 # Remote control that answers questions and takes no commands: publishing to its channel stops no worker.
 #
@@ -95,13 +96,6 @@ class _InvalidMessage(Exception):
     """A message that no task can be made of; `str(error)` is the reason, without any of its content."""
 
 
-class HealthGate(Protocol):
-    """Whether this worker can work; see `tasks.worker_health.WorkerHealth`."""
-
-    def wait_fit(self, give_up: Callable[[], object]) -> None: ...
-    def follow(self, tell: Callable[[bool], None]) -> None: ...
-
-
 class Consumer(stock.Consumer):
     """Celery's consumer without gossip and mingle: three connections fewer a worker, and nothing lost.
 
@@ -125,7 +119,7 @@ class Consumer(stock.Consumer):
         """Start consuming; by now the pool has started."""
         # At level DEBUG a pool logs every task with its arguments.
         cast("Any", self.pool)._does_debug = False
-        fitness: HealthGate | None = getattr(self.app, "fitness", None)
+        fitness: WorkerHealth | None = getattr(self.app, "fitness", None)
         if fitness is not None:
             fitness.wait_fit(cast("Any", maybe_shutdown))
             fitness.follow(self._consume_if)

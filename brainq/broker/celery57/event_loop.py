@@ -59,7 +59,7 @@ class ThreadSafeQoS(virtual.QoS):
         self.later: dict[str, tuple[str, float]] = {}
 
     def note_later(self, delivery_tag: str, key: str) -> None:
-        """This message may wait for others: see `LaterThreads`."""
+        """This message may wait for others: see `processes.later_threads`."""
         self.later[delivery_tag] = key, time.monotonic()
 
     def can_consume(self) -> bool:

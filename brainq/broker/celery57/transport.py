@@ -25,7 +25,6 @@ from kombu.transport import redis as kombu_redis
 from kombu.utils.encoding import bytes_to_str
 
 from brainq.broker.celery57.event_loop import PollingMixin, ThreadSafeQoS
-from brainq.broker.later import LATER_THREADS
 from brainq.broker.names import (
     CALL_RUN,
     FINALIZE_QUEUE,
@@ -37,6 +36,7 @@ from brainq.broker.names import (
     read_order,
     shown_part,
 )
+from brainq.processes.later_threads import LATER_THREADS
 
 logger = logging.getLogger(__name__)
 

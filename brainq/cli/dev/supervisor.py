@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from rich.console import Console
 from rich.text import Text
 
 from brainq.cli.output import clean
-from brainq.devserver.local_fleet import START_S, LocalFleet, LocalWorker, OwnedProcess, WorkerProcess
+from brainq.devserver.local_fleet import START_S, LocalFleet, LocalWorker, OwnedProcess
+from brainq.devserver.redis_server import EmbeddedServer
 from brainq.errors import SetupError
 
 # What Ctrl+C, SIGTERM and SIGHUP ask for.
@@ -70,23 +71,6 @@ MAX_RESTART_WAIT_S = 30.0
 STABLE_S = 60.0  # what ran for so long has not "kept dying"
 
 
-class Child(Protocol):
-    """A process that is kept running."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def is_running(self) -> bool: ...
-    @property
-    def is_ready(self) -> bool: ...
-    @property
-    def exit_code(self) -> int | None:
-        """None while it runs; minus the signal's number if a signal ended it."""
-        ...
-
-    def launch(self) -> None: ...
-
-
 @dataclass
 class _ChildHistory:
     began: float
@@ -99,7 +83,10 @@ class Supervisor:
     """Looks after children that were launched already. `report` gets each death and each return."""
 
     def __init__(
-        self, children: Sequence[Child], report: Callable[[str], None], now: Callable[[], float] = time.monotonic
+        self,
+        children: Sequence[OwnedProcess | EmbeddedServer],
+        report: Callable[[str], None],
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._children = children
         self._report = report
@@ -111,7 +98,7 @@ class Supervisor:
         for child in self._children:
             self._check_child(child, self._lives[child.name])
 
-    def _check_child(self, child: Child, life: _ChildHistory) -> None:
+    def _check_child(self, child: OwnedProcess | EmbeddedServer, life: _ChildHistory) -> None:
         now = self._now()
         if child.is_running:
             if not life.is_back and child.is_ready:
@@ -152,7 +139,7 @@ class LogFollower:
         self._fleet = fleet
         self._console = console
         self._read: dict[Path, int] = {}
-        self._shown: dict[str, WorkerProcess | None] = {}
+        self._shown: dict[str, subprocess.Popen[bytes] | None] = {}
         self._width = max(len(worker.name) for worker in fleet.workers)
 
     def skip_to_end(self) -> None:

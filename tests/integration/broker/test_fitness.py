@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from brainq.broker import names
+from brainq.broker import names, worker_health
 from brainq.broker.thread_step import thread_step
+from brainq.broker.worker_health import SETUP_EXIT, WorkerHealth
 from brainq.errors import SetupError, Unreachable
 from brainq.store.store import Store
-from brainq.tasks import worker_health
-from brainq.tasks.worker_health import SETUP_EXIT, WorkerHealth
 from brainq.wiring import doorbells
 from tests.integration.broker.worker import Heard, listening_app, ring, running, settings_for
 from tests.support.pump import sqlite_url

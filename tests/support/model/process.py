@@ -28,7 +28,7 @@ from brainq.state.finals import RedisFinalChain
 from brainq.state.fleet import RedisCapacity
 from brainq.state.index import RedisSweepIndex
 from brainq.state.keys import Keys
-from brainq.state.outbox import NoOutbox
+from brainq.state.outbox import Outbox
 from brainq.state.outside import RedisOutside
 from brainq.state.people import RedisApprovals, RedisHolds, RedisMailbox, RedisSessions
 from brainq.state.turns import RedisTurns
@@ -57,7 +57,7 @@ class State:
     """The operations of `state/`, over the model's scripts."""
 
     def __init__(self, scripts: WatchedScripts, keys: Keys) -> None:
-        outbox = NoOutbox()
+        outbox = Outbox()
         self.turns = RedisTurns(
             scripts, keys, outbox, lease_s=LEASE_S, keep_session_s=3600, first_step=FIRST_STEP, brains=(CAPPED,)
         )

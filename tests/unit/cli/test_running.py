@@ -18,6 +18,7 @@ from brainq.devserver.locks import exclusive_pools
 from brainq.devserver.redis_server import known_redis
 from brainq.errors import AlreadyRuns, ExitCode, SetupError, kind_of
 from brainq.settings.deployment import load_settings
+from tests.support.stand_in import stand_in
 
 
 @dataclass
@@ -53,7 +54,7 @@ def test_who_starts_on_a_directory_is_named_until_it_is_over(tmp_path: Path) -> 
 def test_what_dies_is_started_again_and_both_are_said() -> None:
     clock, said = [0.0], list[str]()
     dying, living = FakeChild("serial", clock=clock), FakeChild("parallel", clock=clock)
-    supervisor = Supervisor([dying, living], said.append, lambda: clock[0])
+    supervisor = Supervisor([stand_in(dying), stand_in(living)], said.append, lambda: clock[0])
     supervisor.check_all()
     assert said == []
     dying.die(-9)
@@ -107,7 +108,7 @@ def test_a_worker_that_ends_before_it_is_ready_did_not_start() -> None:
 def test_what_keeps_dying_is_started_after_growing_waits_and_never_given_up() -> None:
     clock, said = [0.0], list[str]()
     child = FakeChild("coordinator", clock=clock)
-    supervisor = Supervisor([child], said.append, lambda: clock[0])
+    supervisor = Supervisor([stand_in(child)], said.append, lambda: clock[0])
     child.die(1)
     while len(child.launched) < 9:
         starts = len(child.launched)
@@ -124,7 +125,7 @@ def test_what_keeps_dying_is_started_after_growing_waits_and_never_given_up() ->
 def test_what_ran_for_long_is_started_at_once_again() -> None:
     clock, said = [0.0], list[str]()
     child = FakeChild("coordinator", clock=clock)
-    supervisor = Supervisor([child], said.append, lambda: clock[0])
+    supervisor = Supervisor([stand_in(child)], said.append, lambda: clock[0])
     for _ in range(4):
         clock[0] += 3600
         child.die(-15)

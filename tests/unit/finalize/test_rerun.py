@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from brainq.contracts.conversation import EarlierTurn
 from brainq.contracts.evaluation import Judgement, RuntimeDecisionRecord
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
@@ -90,6 +91,9 @@ class Sql:
     def number(self, turn_id: str) -> int:
         return 4
 
+    def history(self, session_id: str, before_turn_id: str, limit_turns: int) -> tuple[EarlierTurn, ...]:
+        return ()
+
 
 @dataclass
 class NoDecision:
@@ -138,7 +142,7 @@ class Stage:
         self.chain = LiveChain(self.live, out=self.out)
         sql = Sql(self.tried, self.result, self.redacted)
         said = Conversation(talk(("user", "Where?")))
-        recall = Recall(self.chain, stand_in(sql), said.of_turn, Empty().of_turn, NoDecision().get)
+        recall = Recall(self.chain, stand_in(sql), said.of_turn, Empty().of_turn, NoDecision().get, lambda turn: "")
         self.retrier = StepRerunner(
             brains=only(FinalizerRuntime(brain_with(show_citations=False), StepOrder([OneStep("first"), self.step]))),
             brain_of=lambda turn_id: None,

@@ -1,4 +1,8 @@
-"""A worker's health: it consumes only while it can reach Redis and SQL, and announces itself to the fleet."""
+"""Whether a worker can work: it looks before it consumes, and stops consuming for as long as it cannot.
+
+A worker that cannot reach Redis or SQL would take doorbells from others and fail them; each costs its turn a re-ring.
+Its looks are a ping and a SELECT.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from brainq.contracts.fleet import FleetWorker
 from brainq.devserver.local_fleet import mark_ready, mark_unready
 from brainq.errors import SetupError, Unreachable
 from brainq.observe.logs import logger
-from brainq.state.fleet import RedisWorkers
-
-# Whether a worker can work: it looks before it consumes, and stops consuming for as long as it cannot.
-#
-# A worker that cannot reach Redis or SQL would take doorbells from others and fail them; each costs its turn a
-# re-ring. Its looks are a ping and a SELECT.
 
 log = logger("brainq.tasks")
 
@@ -30,7 +27,7 @@ SETUP_EXIT = 6  # as the command line's Exit.SETUP: another attempt would find t
 
 
 class WorkerHealth:
-    """One a worker. Fits `broker.celery57.consumer.HealthGate`.
+    """One a worker; its consumer follows it.
 
     prepare   opens what the worker needs. Raises Unreachable while that is away, SetupError when it is wrong
     look      raises when something of it is away
@@ -102,68 +99,3 @@ class WorkerHealth:
             mark_unready()
         if self._on_change is not None:
             self._on_change(fit)
-
-
-# A worker says that it is alive, for `client.fleet()`: which pool it is of, and how many of its threads are busy.
-
-ANNOUNCE_EVERY_S = 3.0
-
-PRESENT_FOR_S = 10.0  # as long as a lease: of a worker that was killed it is known as soon as of what it held
-
-
-class WorkerPresence:
-    """One a worker. `workers` gives the registry to write to, once the worker is ready.
-
-    flush   what is done as often: what the process counted goes to what all have, and Redis is asked to watch it
-    """
-
-    def __init__(
-        self,
-        pool: str,
-        owner: Callable[[], str],
-        workers: Callable[[], RedisWorkers],
-        flush: Callable[[], object] = lambda: None,
-    ) -> None:
-        self._flush = flush
-        self._pool = pool
-        self._owner = owner
-        self._workers = workers
-        self._ready = threading.Event()
-
-    def begin(self) -> None:
-        """The worker consumes."""
-        self._ready.set()
-
-    def announce(self, stopping: threading.Event, worker: Any) -> None:
-        """Announce the worker again and again until it is stopped; then withdraw it."""
-        while not self._ready.wait(ANNOUNCE_EVERY_S / 10):
-            if stopping.is_set():
-                return
-        name = f"{self._pool}@{self._owner()}"  # of the process: two workers may have one name by mistake
-        self._write(lambda presence: presence.forget_dead())
-        while not stopping.is_set():
-            pool = worker.pool
-            seen = FleetWorker(
-                name=str(worker.hostname),  # as Celery's own tools call it
-                pool=self._pool,
-                threads=int(pool.limit or 1),
-                busy=int(getattr(pool, "busy", 0)),  # Celery's own `-P threads` does not say
-            )
-            self._write(lambda presence, seen=seen: presence.announce(name, seen, PRESENT_FOR_S))
-            self.flush()
-            stopping.wait(ANNOUNCE_EVERY_S)
-        self._write(lambda presence: presence.withdraw(name))
-
-    def flush(self) -> None:
-        """What could not be added is added the next time."""
-        try:
-            self._flush()
-        except Exception as away:
-            log.debug("metrics were not flushed", why=type(away).__name__)
-
-    def _write(self, what: Callable[[RedisWorkers], None]) -> None:
-        try:
-            what(self._workers())
-        except Exception as away:
-            # The sweeper and the beats say it where Redis is away.
-            log.debug("a worker's presence was not announced", why=type(away).__name__)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from kombu.transport import virtual
 
-from brainq.broker import later
 from brainq.broker.celery57.event_loop import ThreadSafeQoS
-from brainq.broker.later import LaterThreads
+from brainq.processes import later_threads
+from brainq.processes.later_threads import LaterThreads
 
 
 def following(threads: int = 4, **messages: tuple[str, float]) -> LaterThreads:
@@ -59,7 +59,7 @@ def test_a_turn_whose_message_was_taken_and_whose_visit_has_begun_counts_once() 
 
 def test_it_looks_again_after_as_long_as_the_newest_has_run(monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.monotonic()
-    monkeypatch.setattr(later, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(later_threads, "time", SimpleNamespace(monotonic=lambda: now))
     looks = [following(4, old=("t1", now - 60), new=("t2", now - ago)).looks_again_s() for ago in (0, 0.25, 9)]
     assert looks == pytest.approx([0.005, 0.25, 1.0])
 
