@@ -10,7 +10,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 
 from brainq.observe.logs import OutageLog, logger
@@ -26,12 +26,13 @@ def process_name(pid: int | None = None) -> str:
 
 @dataclass(eq=False, slots=True)
 class LeaseRenewal:
-    """One lease under renewal. `word` is the first answer that was not OK, or empty."""
+    """One lease under renewal. `word` is the first answer that was not OK, or empty. One that is over is forgotten at
+    the thread's next round."""
 
     beat: Callable[[], str]
     on_lost: Callable[[str], None]
-    release: Callable[[LeaseRenewal], None]
-    word: str = field(default="")
+    word: str = ""
+    is_over: bool = False
 
     def __enter__(self) -> LeaseRenewal:
         return self
@@ -39,7 +40,7 @@ class LeaseRenewal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.release(self)
+        self.is_over = True
 
 
 class LeaseRenewer:
@@ -55,7 +56,7 @@ class LeaseRenewer:
 
     def renew(self, beat: Callable[[], str], on_lost: Callable[[str], None]) -> LeaseRenewal:
         """Renew with `beat` until the returned renewal is released or `beat` answers anything but `OK`."""
-        renewal = LeaseRenewal(beat, on_lost, self._release)
+        renewal = LeaseRenewal(beat, on_lost)
         with self._lock:
             self._renewals.add(renewal)
             if self._thread is None:
@@ -71,10 +72,6 @@ class LeaseRenewer:
         self._stopped = True
         self._woken.set()
 
-    def _release(self, renewal: LeaseRenewal) -> None:
-        with self._lock:
-            self._renewals.discard(renewal)
-
     def _run(self) -> None:
         outage = OutageLog(log, "beat")
         while True:
@@ -84,6 +81,7 @@ class LeaseRenewer:
             if self._stopped:
                 return
             with self._lock:
+                self._renewals = {renewal for renewal in self._renewals if not renewal.is_over}
                 renewals = list(self._renewals)
             failed: Exception | None = None
             for renewal in renewals:
@@ -93,9 +91,8 @@ class LeaseRenewer:
                     # Redis is away: the lease may lapse meanwhile, and the next script will say so.
                     failed = failure
                     continue
-                if word != "OK" and renewal in self._renewals:
-                    renewal.word = word
-                    self._release(renewal)
+                if word != "OK" and not renewal.is_over:
+                    renewal.word, renewal.is_over = word, True
                     renewal.on_lost(word)
             if failed is not None:
                 outage.failed(failed)

@@ -204,6 +204,7 @@ class BoundedToolExecutor:
         arguments: Mapping[str, Any],
         context: RunContext,
         *,
+        in_child: bool = False,
         on_cut: OnCut,
         on_late: OnLate | None = None,
     ) -> CallReturn | None:
@@ -216,6 +217,7 @@ class BoundedToolExecutor:
         A plain function runs in the caller's thread. One that is cut off keeps that thread until it ends: then how the
         call ended goes to `on_cut`, from another thread, and this returns None when the function has ended.
 
+        in_child  run it in a process where nothing else runs: what kills that ends this call, and no other
         on_late   called once, after the cut, with how an abandoned function ended in the end
 
         A ToolTimeout after 0 ms says that it never started; `still_running`, that it was abandoned: its lanes must
@@ -225,8 +227,8 @@ class BoundedToolExecutor:
         left_s = token.remaining_s
         if left_s <= 0:
             return ToolTimeout(after_ms=0)
-        if tool.spec.isolation == "process":
-            return self.run_in_child(tool, arguments, context)
+        if in_child or tool.spec.isolation == "process":
+            return self._processes.run(tool, arguments, context, token)
         if tool.is_async:
             return LoopCall(tool, arguments, context, self._grace, on_late).run()
         attempt = Attempt(context, on_late)
@@ -248,10 +250,6 @@ class BoundedToolExecutor:
             return attempt.returned(value)
         finally:
             watch.act = None
-
-    def run_in_child(self, tool: Tool, arguments: Mapping[str, Any], context: RunContext) -> CallReturn:
-        """Like `run`, in a process where nothing else runs: what kills it ends this call, and no other."""
-        return self._processes.run(tool, arguments, context, context.token)
 
     def close(self) -> None:
         """End the watchdog and every child process. Abandoned functions go on until they end."""

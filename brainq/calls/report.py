@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from brainq.contracts.call import (
@@ -15,7 +15,6 @@ from brainq.contracts.call import (
     ToolSuccess,
     ToolTimeout,
     ToolUnknown,
-    outcome_attachments,
 )
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.message import Message
@@ -27,6 +26,7 @@ from brainq.tools.results import (
     cancelled_text,
     edited_note,
     outcome_text,
+    tool_message,
     unknown_outcome,
     unreported_text,
 )
@@ -36,65 +36,50 @@ NEVER_STARTED = ToolFailure(
 )
 
 
-def _status_and_detail(outcome: ToolOutcome) -> tuple[TraceStatus, str]:
-    """The status, and a few words for people, without content."""
-    match outcome:
-        case ToolSuccess():
-            return TraceStatus.COMPLETED, "partial" if outcome.partial else ""
-        case ToolFailure():
-            where = f" at {outcome.where}" if outcome.where else ""
-            return TraceStatus.FAILED, f"{outcome.error_type}{where}"
-        case ToolTimeout():
-            return TraceStatus.TIMED_OUT, "still running" if outcome.still_running else ""
-        case ToolDenied():
-            return TraceStatus.DENIED, outcome.reason
-        case ToolUnknown():
-            return TraceStatus.UNKNOWN, outcome.why or "worker lost"
-        case _:
-            assert_never(outcome)
-
-
-def tool_message(claim: CallClaim, outcome: ToolOutcome) -> Message:
-    """The tool message that answers this call."""
-    text, is_error = outcome_text(outcome)
-    return Message(
-        role="tool",
-        content=(edited_note(claim.arguments) if claim.edited else "") + text,
-        call_id=claim.call_id,
-        name=claim.tool,
-        is_error=is_error,
-        turn=claim.turn_id,
-        step=claim.step,
-        attachments=outcome_attachments(outcome),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class CallReport:
-    """What is recorded of a call's end."""
+    """What is recorded of a call's end.
 
+    message   answers the call
+    detail    a few words for people, without content
+    """
+
+    outcome: ToolOutcome
     status: TraceStatus
     message: Message
     detail: str
-    retryable: bool = False
+    retryable: bool
 
 
 def make_report(claim: CallClaim, outcome: ToolOutcome) -> CallReport:
-    status, detail = _status_and_detail(outcome)
-    return CallReport(status, tool_message(claim, outcome), detail, outcome.retryable)
+    match outcome:
+        case ToolSuccess():
+            status, detail = TraceStatus.COMPLETED, "partial" if outcome.partial else ""
+        case ToolFailure():
+            where = f" at {outcome.where}" if outcome.where else ""
+            status, detail = TraceStatus.FAILED, f"{outcome.error_type}{where}"
+        case ToolTimeout():
+            status, detail = TraceStatus.TIMED_OUT, "still running" if outcome.still_running else ""
+        case ToolDenied():
+            status, detail = TraceStatus.DENIED, outcome.reason
+        case ToolUnknown():
+            status, detail = TraceStatus.UNKNOWN, outcome.why or "worker lost"
+        case _:
+            assert_never(outcome)
+    prefix = edited_note(claim.arguments) if claim.edited else ""
+    message = tool_message(outcome, claim.call_id, claim.tool, claim.turn_id, claim.step, prefix)
+    return CallReport(outcome, status, message, detail, outcome.retryable)
 
 
-def final_outcome(claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken) -> tuple[ToolOutcome, CallReport]:
-    """The outcome that is recorded, and its report.
+def report_failure(claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken) -> CallReport:
+    """The report of a call that did not succeed, with the outcome that is recorded.
 
-    A call that returned in spite of a cancel has completed. One that was cut off is `cancelled` if it surely changed
-    nothing; a write that had begun is `unknown`, and never guessed.
+    One that a cancel cut off is `cancelled` if it surely changed nothing; a write that had begun is `unknown`, and
+    never guessed.
     """
-    if not isinstance(outcome, ToolSuccess):
-        if token.is_cancelled and _is_cut(outcome):
-            return _cancelled_outcome(claim, outcome)
-        outcome = _with_doubt(claim, outcome)
-    return outcome, make_report(claim, outcome)
+    if token.is_cancelled and _is_cut(outcome):
+        return _report_cancelled(claim, outcome)
+    return make_report(claim, _with_doubt(claim, outcome))
 
 
 def _is_cut(outcome: ToolOutcome) -> bool:
@@ -107,15 +92,25 @@ def _is_cut(outcome: ToolOutcome) -> bool:
     )
 
 
-def _cancelled_outcome(claim: CallClaim, outcome: ToolOutcome) -> tuple[ToolOutcome, CallReport]:
+def _report_cancelled(claim: CallClaim, outcome: ToolOutcome) -> CallReport:
+    is_read = claim.effect.is_read
     after_ms = outcome.after_ms if isinstance(outcome, ToolTimeout) else max(1, outcome.latency_ms)
-    text = cancelled_text(after_ms, is_read=claim.effect.is_read)
     if after_ms == 0:
-        return (outcome if claim.effect.is_read else NEVER_STARTED), never_started_report(claim)
-    if claim.effect.is_read:
-        return outcome, _cancelled_report(claim, text, _status_and_detail(outcome)[1])
-    unknown = ToolUnknown(message=text, latency_ms=outcome.latency_ms)
-    return unknown, CallReport(TraceStatus.UNKNOWN, tool_message(claim, unknown), "cancelled")
+        report = never_started_report(claim)
+        return replace(report, outcome=outcome) if is_read else report
+    unknown = ToolUnknown(message=cancelled_text(after_ms, is_read=is_read), latency_ms=outcome.latency_ms)
+    report = make_report(claim, unknown)
+    if is_read:
+        detail = make_report(claim, outcome).detail
+        return replace(report, outcome=outcome, status=TraceStatus.CANCELLED, detail=detail)
+    return replace(report, detail="cancelled")
+
+
+def never_started_report(claim: CallClaim) -> CallReport:
+    """The report of a call that a cancel reached before its function began."""
+    # An unknown outcome's text is its message, so it serves for any text that is not an outcome's own.
+    unknown = ToolUnknown(message=cancelled_text(0, is_read=claim.effect.is_read))
+    return replace(make_report(claim, unknown), outcome=NEVER_STARTED, status=TraceStatus.CANCELLED, detail="")
 
 
 def _with_doubt(claim: CallClaim, outcome: ToolOutcome) -> ToolOutcome:
@@ -129,16 +124,6 @@ def _with_doubt(claim: CallClaim, outcome: ToolOutcome) -> ToolOutcome:
         return outcome
     text = unreported_text(f"it was stopped at its deadline, after {outcome.after_ms / 1000:.1f} s,")
     return ToolUnknown(message=text, why="deadline", latency_ms=outcome.latency_ms)
-
-
-def never_started_report(claim: CallClaim) -> CallReport:
-    """The report of a call that a cancel reached before its function began."""
-    return _cancelled_report(claim, cancelled_text(0, is_read=claim.effect.is_read), "")
-
-
-def _cancelled_report(claim: CallClaim, text: str, detail: str) -> CallReport:
-    # An unknown outcome's text is its message, so it serves for any text that is none of an outcome's own.
-    return CallReport(TraceStatus.CANCELLED, tool_message(claim, ToolUnknown(message=text)), detail)
 
 
 def late_notice(claim: CallClaim, outcome: ToolOutcome) -> Message | None:

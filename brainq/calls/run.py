@@ -10,25 +10,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from opentelemetry.trace import INVALID_SPAN, Span
-
 from brainq.brain.brain import Brain
 from brainq.brain.brains import ByBrain
-from brainq.brain.middleware import CallStart, MiddlewareFailed, run_hooks
-from brainq.calls.attempt import Abandon, CallReturn, run_in_own_thread
+from brainq.brain.middleware import CallStart, Hook, MiddlewareFailed, run_hooks
+from brainq.calls.attempt import Abandon, run_in_own_thread
 from brainq.calls.executor import TOOL_LOOP, BoundedToolExecutor
 from brainq.calls.parking import Parker
-from brainq.calls.report import NEVER_STARTED, make_report, never_started_report
+from brainq.calls.report import make_report, never_started_report
 from brainq.calls.server_tasks import ServerTaskWatcher
-from brainq.calls.settle import CallSettler, IntentGate, ResultFiles, model_call, settled_as
-from brainq.contracts.call import Progress, ToolFailure, ToolOutcome, ToolTimeout, new_outside_token
+from brainq.calls.settle import CallRuntime, IntentGate, ResultFiles, RunningCall, model_call, settled_as
+from brainq.contracts.call import Progress, ToolFailure, new_outside_token
 from brainq.contracts.claim import CallClaim, CallRef, NoClaim
 from brainq.contracts.memory import MemoryRetriever, RetrievedMemory
 from brainq.contracts.status import Effect
 from brainq.leases import LeaseRenewer
 from brainq.observe import telemetry_names as names
 from brainq.observe.logs import MissingBrainLog, logger
-from brainq.observe.tracing import end_span, in_span
+from brainq.observe.tracing import in_span
 from brainq.observe.turn_spans import call_span, end_call
 from brainq.ports.people import Brakes, ChildTurns
 from brainq.ports.redis_calls import Calls, Holds, Lanes, Outside, StopSignals
@@ -87,92 +85,6 @@ class CallBeat:
             self._is_told = True
 
 
-# What the calls of a brain's tools are run with.
-
-
-@dataclass(frozen=True, slots=True)
-class CallRuntime:
-    """All that differs between the calls of one brain and those of another. `memory` reads what it remembers."""
-
-    brain: Brain
-    intents: IntentGate
-    settler: CallSettler
-    memory: Tool | None
-
-    def tool(self, claim: CallClaim) -> Tool | None:
-        """What the call is of; None for a tool that the brain does not have."""
-        if claim.tool == MEMORY_TOOL and claim.step == 0:
-            return self.memory
-        return self.brain.tools.get(claim.tool)
-
-
-# A claimed call from the start of its function to its settled result.
-
-
-@dataclass(eq=False, slots=True)
-class RunningCall:
-    """One call. Where its function is cut off, it is settled in another thread, while the function has this one.
-
-    held   what goes on until the call is settled: beats for its lease, an ear for stops
-    span   ends when the call is settled, whatever its function does then
-    did    what was done, in a word
-    """
-
-    claim: CallClaim
-    tool: Tool
-    context: RunContext
-    settler: CallSettler
-    beats: LeaseRenewer
-    lanes: Lanes
-    held: ExitStack
-    abandon: Abandon
-    span: Span = INVALID_SPAN
-    did: str = "not settled"
-    has_ended: bool = False
-
-    def run(self, executor: BoundedToolExecutor) -> str:
-        """Call the function, settle the call, and say what was done."""
-        ended = executor.run(
-            self.tool, self.claim.arguments, self.context, on_cut=self._cut_off, on_late=self._ended_late
-        )
-        if ended is not None:
-            self.settle(ended)
-        return self.did
-
-    def run_in_child(self, executor: BoundedToolExecutor) -> str:
-        """As `run`, in a process where nothing else runs."""
-        self.settle(executor.run_in_child(self.tool, self.claim.arguments, self.context))
-        return self.did
-
-    def settle(self, ended: CallReturn) -> str:
-        if isinstance(ended, ToolTimeout) and ended.still_running and self.claim.lanes:
-            self.beats.renew(self._keep_lanes, _ignore)
-        try:
-            self.did = self.settler.end(self.claim, self.tool, self.context, ended, self.span)
-            self.span.set_attribute(names.DID, str(self.did))
-            return self.did
-        finally:
-            end_span(self.span)
-
-    def _cut_off(self, timeout: ToolTimeout) -> None:
-        with self.held:
-            self.abandon(partial(self.settle, timeout))
-
-    def _ended_late(self, outcome: ToolOutcome) -> None:
-        try:
-            self.settler.end_late(self.claim, outcome)
-        finally:
-            self.has_ended = True
-
-    def _keep_lanes(self) -> str:
-        """A beat for the lanes of a function that was cut off, until it has ended."""
-        return "LOST" if self.has_ended else self.lanes.beat(self.claim.ref)
-
-
-def _ignore(word: str) -> None:
-    """The lanes were left, or taken from us after a freeze: there is nothing to beat for."""
-
-
 # CallRunner.run: claim a call, start it, run it within its bounds, record how it ended.
 
 log = logger("brainq.calls")
@@ -224,7 +136,7 @@ class CallRunner:
         def work_of(brain: Brain) -> CallRuntime:
             starts, found = IntentGate(brain, calls, intents, brakes), retriever(brain)
             memory = None if found is None else memory_tool(found)
-            return CallRuntime(brain, starts, CallSettler(brain, calls, starts, parker, files), memory)
+            return CallRuntime(brain, calls, starts, parker, files, memory)
 
         self._brains = brains.each(work_of)
         self._missing = MissingBrainLog()
@@ -269,39 +181,47 @@ class CallRunner:
                 return f"dropped: {claim.why}"
             work = self._brains.of(claim.brain)
             assert work is not None  # the claim says no other brain's
-            tool = work.tool(claim)
+            is_memory = claim.tool == MEMORY_TOOL and claim.step == 0
+            tool = work.memory if is_memory else work.brain.tools.get(claim.tool)
             if tool is None:
                 return self._not_loaded(claim, work)
             token.end_within(min(claim.cap_ms, claim.remaining_ms) / 1000)
             beat = CallBeat(self._calls, claim)
             held.push(self._beats.renew(beat.beat, token.cancel))
             # The workers that ran it before are gone, and this call may be what killed them.
-            runs_alone = claim.attempt > MAX_LOST_WORKERS and tool is not work.memory
+            runs_alone = claim.attempt > MAX_LOST_WORKERS and not is_memory
             # What needs Redis comes before the intent: between that and the function nothing may fail.
             context = self._context(claim, tool, token, work.brain.name, runs_alone=runs_alone)
             beat.progress = lambda: context.newest_progress
-            call = RunningCall(claim, tool, context, work.settler, self._beats, self._lanes, held, abandon)
-            return self._start(work, call, runs_alone=runs_alone)
+            call = RunningCall(claim, tool, context, work, self._beats, self._lanes, held, abandon)
+            return self._start(call, runs_alone=runs_alone)
 
-    def _start(self, work: CallRuntime, call: RunningCall, *, runs_alone: bool) -> str:
-        claim, redact = call.claim, work.brain.redact_logs
+    def _start(self, call: RunningCall, *, runs_alone: bool) -> str:
+        claim, work, redact = call.claim, call.work, call.work.brain.redact_logs
         with in_span(call_span(claim, work.brain.name, content=not redact), redact=redact) as call.span:
-            if (failed := self._call_before(work, call)) is not None:
+            hooks = work.brain.hooks.before_call
+            if hooks and claim.step > 0 and (failed := self._run_hooks(hooks, call)) is not None:
                 return call.settle(failed)
             if not claim.effect.is_read and (word := work.intents.start(claim)) != "started":
                 if word == "closed":  # a turn that is being cancelled waits for its calls: this one is over
                     report = never_started_report(claim)
                     end_call(call.span, report.status)
-                    work.settler.settle(claim, NEVER_STARTED, report)
+                    work.settle(claim, report)
                 call.span.set_attribute(names.DID, NOT_STARTED)
                 return NOT_STARTED
-            return call.run_in_child(self._executor) if runs_alone else call.run(self._executor)
+            ended = self._executor.run(
+                call.tool,
+                claim.arguments,
+                call.context,
+                in_child=runs_alone,
+                on_cut=call.cut_off,
+                on_late=call.end_late,
+            )
+            return call.did if ended is None else call.settle(ended)
 
-    def _call_before(self, work: CallRuntime, call: RunningCall) -> ToolFailure | None:
+    def _run_hooks(self, hooks: tuple[Hook, ...], call: RunningCall) -> ToolFailure | None:
         """Before the intent: what a middleware stops has not started."""
-        hooks, claim = work.brain.hooks.before_call, call.claim
-        if not hooks or claim.step == 0:
-            return None
+        claim = call.claim
         start = CallStart(
             claim.turn_id, claim.session_id, model_call(claim), call.tool.spec, claim.attempt, claim.metadata
         )
@@ -317,7 +237,7 @@ class CallRunner:
             error_type="ToolNotLoaded",
         )
         report = make_report(claim, outcome)
-        work.settler.settle(claim, outcome, report)
+        work.settle(claim, report)
         return settled_as("not loaded", report)
 
     def _context(

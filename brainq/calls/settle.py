@@ -6,22 +6,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from opentelemetry.trace import INVALID_SPAN, Span
 
 from brainq.brain.brain import Brain
 from brainq.brain.middleware import notify_hooks
-from brainq.calls.attempt import CallReturn
+from brainq.calls.attempt import Abandon, CallReturn
 from brainq.calls.parking import Parker
 from brainq.calls.report import (
     NEVER_STARTED,
     CallReport,
     change_rows,
-    final_outcome,
     late_notice,
     make_report,
+    report_failure,
     source_rows,
 )
 from brainq.contracts.call import ChildTurn, Intent, ServerTask, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
@@ -30,12 +32,15 @@ from brainq.contracts.claim import CallClaim, SettleReply
 from brainq.contracts.file import File, FileLimits
 from brainq.contracts.message import ToolCall
 from brainq.contracts.status import CALL_FAILURES, TraceStatus, WorkFailure, WorkOutcome
+from brainq.leases import LeaseRenewer
+from brainq.observe import telemetry_names as names
 from brainq.observe.logs import logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
+from brainq.observe.tracing import end_span
 from brainq.observe.turn_spans import end_call
 from brainq.ports.people import Brakes
-from brainq.ports.redis_calls import Calls
+from brainq.ports.redis_calls import Calls, Lanes
 from brainq.ports.sql import Blobs, CallRows
 from brainq.tools.context import RunContext, SideOutputs
 from brainq.tools.results import Pending
@@ -139,65 +144,30 @@ class ResultFiles:
         return outcome.model_copy(update={"attachments": tuple(file.attachment for file in files)})
 
 
-# Recording how calls ended: in SQL, in Redis, and for the brain's middlewares.
+# A claimed call from the start of its function to its settled result.
 
 
 @dataclass(frozen=True, slots=True)
-class CallSettler:
-    """Settles calls. `intents` has the intents of those that change something, `files` keeps what they return."""
+class CallRuntime:
+    """What the calls of one brain's tools are run with.
+
+    intents   of calls that change something
+    files     keeps what tools return beside a value
+    memory    reads what the brain remembers
+    """
 
     brain: Brain
     calls: Calls
     intents: IntentGate
     parker: Parker
     files: ResultFiles
-
-    def end(
-        self, claim: CallClaim, tool: Tool, context: RunContext, ended: CallReturn, span: Span = INVALID_SPAN
-    ) -> WorkOutcome:
-        """Its function has ended, or was cut off. Returns what was done, in a word."""
-        outputs = context.outputs()
-        if isinstance(ended, Pending | ChildTurn | ServerTask):
-            parked = self.parker.park(claim, ended, outputs)
-            if isinstance(parked, SettleReply):
-                # A write's intent stays open: its outcome is what comes from outside.
-                if parked.word == "PARKED":
-                    end_call(span, TraceStatus.PARKED)
-                return settled_as(parked.word.lower(), None)
-            ended = parked
-        if outputs.files and isinstance(ended, ToolSuccess):
-            ended = self.files.store(claim, ended, outputs.files)
-        outcome, report = final_outcome(claim, ended, context.token)
-        if not claim.effect.is_read:
-            self.intents.record_outcome(claim, outcome, late=False)
-        if self.brain.hooks.after_call and claim.step > 0:  # what a turn begins with is not a tool use of the model's
-            ended_call = PostToolUse(claim.turn_id, claim.session_id, model_call(claim), tool.spec, outcome)
-            notify_hooks(self.brain.hooks.after_call, claim.turn_id, ended_call)
-        # What was cut off still runs, whatever is reported of it.
-        still_runs = isinstance(ended, ToolTimeout) and ended.still_running
-        error_type = outcome.error_type if isinstance(outcome, ToolFailure) else ""
-        end_call(span, report.status, error_type, None if self.brain.redact_logs else report.message.content)
-        reply = self.settle(claim, outcome, report, outputs, still_runs=still_runs)
-        if reply.word == "LATE" and not claim.effect.is_read:
-            self.intents.record_outcome(claim, outcome, late=True)
-        return settled_as(reply.word.lower(), report)
-
-    def end_late(self, claim: CallClaim, outcome: ToolOutcome) -> None:
-        """A function that was cut off has ended by itself: its lanes are left, and what it did is evidence."""
-        if not claim.effect.is_read:
-            self.intents.record_outcome(claim, outcome, late=True)
-        self.settle(claim, outcome, make_report(claim, outcome))
+    memory: Tool | None
 
     def settle(
-        self,
-        claim: CallClaim,
-        outcome: ToolOutcome,
-        report: CallReport,
-        outputs: SideOutputs | None = None,
-        *,
-        still_runs: bool = False,
+        self, claim: CallClaim, report: CallReport, outputs: SideOutputs | None = None, *, still_runs: bool = False
     ) -> SettleReply:
-        """Record it in Redis, with what the function left beside its result."""
+        """Record the call's end in Redis, with what the function left beside its result."""
+        outcome = report.outcome
         asked_block = isinstance(outcome, ToolSuccess | ToolFailure) and outcome.block_tool
         reply = self.calls.settle(
             claim,
@@ -215,6 +185,95 @@ class CallSettler:
         if reply.word == "LATE":
             COUNTERS.add(m.LATE, claim.effect.value)
         return reply
+
+
+@dataclass(eq=False, slots=True)
+class RunningCall:
+    """One call. Where its function is cut off, it is settled in another thread, while the function has this one.
+
+    held   what goes on until the call is settled: beats for its lease, an ear for stops
+    span   ends when the call is settled, whatever its function does then
+    did    what was done, in a word
+    """
+
+    claim: CallClaim
+    tool: Tool
+    context: RunContext
+    work: CallRuntime
+    beats: LeaseRenewer
+    lanes: Lanes
+    held: ExitStack
+    abandon: Abandon
+    span: Span = INVALID_SPAN
+    did: str = "not settled"
+    has_ended: bool = False
+
+    def settle(self, ended: CallReturn) -> str:
+        """Its function has ended, or was cut off: SQL, the brain's middlewares and Redis are told, in this order.
+        Returns what was done, in a word."""
+        claim, work, outputs = self.claim, self.work, self.context.outputs()
+        # What was cut off still runs, whatever is reported of it.
+        still_runs = isinstance(ended, ToolTimeout) and ended.still_running
+        if still_runs and claim.lanes:
+            self.beats.renew(self._keep_lanes, _ignore)
+        try:
+            if isinstance(ended, Pending | ChildTurn | ServerTask):
+                parked = work.parker.park(claim, ended, outputs)
+                if isinstance(parked, SettleReply):
+                    return self._settled_as(parked, None)
+                ended = parked
+            if outputs.files and isinstance(ended, ToolSuccess):
+                ended = work.files.store(claim, ended, outputs.files)
+            success = isinstance(ended, ToolSuccess)
+            report = make_report(claim, ended) if success else report_failure(claim, ended, self.context.token)
+            if not claim.effect.is_read:
+                work.intents.record_outcome(claim, report.outcome, late=False)
+            if work.brain.hooks.after_call and claim.step > 0:  # what a turn begins with is not the model's tool use
+                self._call_hooks(report.outcome)
+            error_type = report.outcome.error_type if isinstance(report.outcome, ToolFailure) else ""
+            result = None if work.brain.redact_logs else report.message.content
+            end_call(self.span, report.status, error_type, result)
+            reply = work.settle(claim, report, outputs, still_runs=still_runs)
+            if reply.word == "LATE" and not claim.effect.is_read:
+                work.intents.record_outcome(claim, report.outcome, late=True)
+            return self._settled_as(reply, report)
+        finally:
+            end_span(self.span)
+
+    def cut_off(self, timeout: ToolTimeout) -> None:
+        """The function had its time, and keeps its thread."""
+        with self.held:
+            self.abandon(partial(self.settle, timeout))
+
+    def end_late(self, outcome: ToolOutcome) -> None:
+        """A function that was cut off has ended by itself: its lanes are left, and what it did is evidence."""
+        try:
+            if not self.claim.effect.is_read:
+                self.work.intents.record_outcome(self.claim, outcome, late=True)
+            self.work.settle(self.claim, make_report(self.claim, outcome))
+        finally:
+            self.has_ended = True
+
+    def _settled_as(self, reply: SettleReply, report: CallReport | None) -> str:
+        # A write that is parked has its intent open: its outcome is what comes from outside.
+        if reply.word == "PARKED":
+            end_call(self.span, TraceStatus.PARKED)
+        self.did = settled_as(reply.word.lower(), report)
+        self.span.set_attribute(names.DID, str(self.did))
+        return self.did
+
+    def _call_hooks(self, outcome: ToolOutcome) -> None:
+        claim = self.claim
+        ended = PostToolUse(claim.turn_id, claim.session_id, model_call(claim), self.tool.spec, outcome)
+        notify_hooks(self.work.brain.hooks.after_call, claim.turn_id, ended)
+
+    def _keep_lanes(self) -> str:
+        """A beat for the lanes of a function that was cut off, until it has ended."""
+        return "LOST" if self.has_ended else self.lanes.beat(self.claim.ref)
+
+
+def _ignore(word: str) -> None:
+    """The lanes were left, or taken from us after a freeze: there is nothing to beat for."""
 
 
 def model_call(claim: CallClaim) -> ToolCall:

@@ -106,11 +106,6 @@ class ToolUnknown(Wire):
 ToolOutcome = Annotated[ToolSuccess | ToolFailure | ToolTimeout | ToolDenied | ToolUnknown, Field(discriminator="kind")]
 
 
-def outcome_attachments(outcome: ToolOutcome) -> tuple[Attachment, ...]:
-    """The files that came with it."""
-    return outcome.attachments if isinstance(outcome, ToolSuccess) else ()
-
-
 # How far a running call is.
 
 MAX_MESSAGE_CHARS = 300

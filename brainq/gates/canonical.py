@@ -27,19 +27,16 @@ def canonical_json(value: Any) -> str:
     return text
 
 
-def args_hash(arguments: Mapping[str, Any]) -> str:
-    """32 hex characters of SHA-256 over the canonical arguments. Raises like `canonical_json`."""
-    return _short_hash(canonical_json(arguments))
-
-
 def fingerprint(tool: str, arguments: Mapping[str, Any]) -> str:
     """What two calls share when they ask for the same thing: tool and canonical arguments."""
     return hashes_of(tool, canonical_json(arguments))[1]
 
 
 def hashes_of(tool: str, canonical: str) -> tuple[str, str]:
-    """(args_hash, fingerprint) from text that `canonical_json` made."""
-    return _short_hash(canonical), _short_hash(f"{tool}\0{canonical}")
+    """(args_hash, fingerprint) from text that `canonical_json` made, each 32 hex characters of SHA-256."""
+    text = canonical.encode("ascii", "backslashreplace")
+    of_arguments, of_call = hashlib.sha256(text), hashlib.sha256(f"{tool}\0".encode("ascii", "backslashreplace") + text)
+    return of_arguments.hexdigest()[:HASH_CHARS], of_call.hexdigest()[:HASH_CHARS]
 
 
 def _with_whole_floats_as_ints(value: Any) -> Any:
@@ -53,7 +50,3 @@ def _with_whole_floats_as_ints(value: Any) -> Any:
             return [_with_whole_floats_as_ints(item) for item in cast("list[Any]", value)]
         case _:
             return value
-
-
-def _short_hash(text: str) -> str:
-    return hashlib.sha256(text.encode("ascii", "backslashreplace")).hexdigest()[:HASH_CHARS]

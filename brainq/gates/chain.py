@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from brainq.contracts.call import ToolDenied
@@ -113,16 +113,6 @@ _MAX_NAMES_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
-class GateFacts:
-    """What the gates know of the turn. `blocked` are the tools blocked so far."""
-
-    turn_id: str
-    session_id: str
-    replay: ReplayControl
-    blocked: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
 class Allowed:
     """A call that may go on. Its `arguments`, also those in `call`, are final: rewritten by the hook, mended, valid.
 
@@ -151,78 +141,69 @@ class Denied:
 Verdict = Allowed | Denied
 
 
-@dataclass(slots=True)
-class _GateRun:
-    facts: GateFacts
-    tools: Mapping[str, ToolSpec]
-    hook: PreToolHook | None
-    validator: ToolArgValidator
-    keys_of: KeysOf | None
-    blocked: set[str] = field(default_factory=set[str])
-
-
 log = logger("brainq.gates")
 
 _SHARED_VALIDATOR = ToolArgValidator()
 
 
-def judge_calls(
-    calls: Sequence[ToolCall],
-    facts: GateFacts,
-    tools: Mapping[str, ToolSpec],
-    hook: PreToolHook | None = None,
-    *,
-    validator: ToolArgValidator = _SHARED_VALIDATOR,
-    keys_of: KeysOf | None = None,
-) -> list[Verdict]:
-    """One verdict a call, in the order of the calls.
+@dataclass(slots=True)
+class GateChain:
+    """The gates for the calls of one model reply. They are judged one after another: a tool that the hook blocks at one
+    is blocked at the next.
 
-    keys_of   fills the tool's resource templates; the InvalidInput it raises denies the call
-
-    The calls are judged one after another: a tool that the hook blocks at one is blocked at the next.
+    tools      all of the turn, by name
+    blocked    the tools blocked so far
+    hook       the brain's own
+    keys_of    fills the tool's resource templates; the InvalidInput it raises denies the call
     """
-    bench = _GateRun(facts, tools, hook, validator, keys_of, set(facts.blocked))
-    return [_judge(call, bench) for call in calls]
 
+    turn_id: str
+    session_id: str
+    tools: Mapping[str, ToolSpec]
+    replay: ReplayControl
+    blocked: set[str]
+    hook: PreToolHook | None = None
+    keys_of: KeysOf | None = None
 
-def _judge(call: ToolCall, bench: _GateRun) -> Verdict:
-    spec = bench.tools.get(call.name)
-    if spec is None:
-        return Denied(call, _unknown_tool(call.name, bench.tools))
-    arguments = call.arguments
-    canonical = _canonical_if_json(arguments)
-    asked = _NO_HASH if canonical is None else hashes_of(spec.name, canonical)
-    if spec.is_guarded and canonical is not None and (denied := bench.facts.replay.judge(asked[1])):
-        return Denied(call, denied)
-    if spec.name in bench.blocked:
-        return Denied(call, _blocked_denial(spec.name))
-    if bench.hook is not None:
-        use = PreToolUse(bench.facts.turn_id, bench.facts.session_id, call, spec)
-        verdict = judge_by_hook(bench.hook, use)
-        if verdict.denied is not None:
-            if verdict.block_tool:
-                bench.blocked.add(spec.name)
-            return Denied(call, verdict.denied, verdict.block_tool)
-        if verdict.arguments is not None:
-            arguments, canonical = verdict.arguments, None
-    try:
-        valid = bench.validator.judge(spec, arguments, canonical)
-    except Exception as failure:  # a schema that nobody can hold arguments to; the turn goes on without the call
-        log.error("arguments not checked", failure=failure, turn_id=bench.facts.turn_id, tool=spec.name)
-        return Denied(call, _unchecked_denial(failure))
-    if isinstance(valid, ToolDenied):
-        return Denied(call, valid)
-    final = asked if valid.canonical == canonical else hashes_of(spec.name, valid.canonical)
-    # The hook or a repair may have turned the call into one that already succeeded.
-    if spec.is_guarded and final != asked and (denied := bench.facts.replay.judge(final[1])):
-        return Denied(call, denied.model_copy(update={"repairs": valid.repairs}))
-    try:
-        keys = () if bench.keys_of is None else bench.keys_of(spec, valid.arguments)
-    except InvalidInput as error:
-        return Denied(call, ToolDenied(reason="validation", message=f"{error}.", repairs=valid.repairs))
-    if valid.arguments is not call.arguments:
-        call = call.model_copy(update={"arguments": valid.arguments})
-    return Allowed(call, spec, valid.arguments, final[0], final[1] if spec.is_guarded else "", valid.repairs, keys)
+    def judge(self, call: ToolCall) -> Verdict:
+        """The call through all gates, in their order."""
+        spec = self.tools.get(call.name)
+        if spec is None:
+            return Denied(call, _unknown_tool(call.name, self.tools))
+        arguments = call.arguments
+        canonical = _canonical_if_json(arguments)
+        asked = _NO_HASH if canonical is None else hashes_of(spec.name, canonical)
+        if spec.is_guarded and canonical is not None and (denied := self.replay.judge(asked[1])):
+            return Denied(call, denied)
+        if spec.name in self.blocked:
+            return Denied(call, _blocked_denial(spec.name))
+        if self.hook is not None:
+            use = PreToolUse(self.turn_id, self.session_id, call, spec)
+            verdict = judge_by_hook(self.hook, use)
+            if verdict.denied is not None:
+                if verdict.block_tool:
+                    self.blocked.add(spec.name)
+                return Denied(call, verdict.denied, verdict.block_tool)
+            if verdict.arguments is not None:
+                arguments, canonical = verdict.arguments, None
+        try:
+            valid = _SHARED_VALIDATOR.judge(spec, arguments, canonical)
+        except Exception as failure:  # a schema that nobody can hold arguments to; the turn goes on without the call
+            log.error("arguments not checked", failure=failure, turn_id=self.turn_id, tool=spec.name)
+            return Denied(call, _unchecked_denial(failure))
+        if isinstance(valid, ToolDenied):
+            return Denied(call, valid)
+        final = asked if valid.canonical == canonical else hashes_of(spec.name, valid.canonical)
+        # The hook or a repair may have turned the call into one that already succeeded.
+        if spec.is_guarded and final != asked and (denied := self.replay.judge(final[1])):
+            return Denied(call, denied.model_copy(update={"repairs": valid.repairs}))
+        try:
+            keys = () if self.keys_of is None else self.keys_of(spec, valid.arguments)
+        except InvalidInput as error:
+            return Denied(call, ToolDenied(reason="validation", message=f"{error}.", repairs=valid.repairs))
+        if valid.arguments is not call.arguments:
+            call = call.model_copy(update={"arguments": valid.arguments})
+        return Allowed(call, spec, valid.arguments, final[0], final[1] if spec.is_guarded else "", valid.repairs, keys)
 
 
 def _canonical_if_json(arguments: dict[str, Any] | str) -> str | None:

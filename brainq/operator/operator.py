@@ -166,14 +166,14 @@ class Operator:
 
         Raises InvalidInput for what is not known, or needs no retry.
         """
-        return wiring_of(self.client).retrier.steps_to_run(turn_id, step or None)
+        return wiring_of(self.client).step_rerunner.steps_to_run(turn_id, step or None)
 
     def retry(self, turn_id: str, step: str) -> Retried:
         """Run one of them here. What it writes to SQL is written once, whichever process tries.
 
         Raises TurnNotFound, and InvalidInput when the turn's content is nowhere any more.
         """
-        return wiring_of(self.client).retrier.run(self.find(turn_id).session_id, turn_id, step)
+        return wiring_of(self.client).step_rerunner.run(self.find(turn_id).session_id, turn_id, step)
 
     def deliveries(
         self, state: str | None = None, limit: int = 50, session_prefixes: Sequence[str] | None = None

@@ -14,7 +14,6 @@ from brainq.contracts.call import (
     ToolSuccess,
     ToolUnknown,
     client_token,
-    outcome_attachments,
     parse_outside_token,
 )
 from brainq.contracts.claim import CallRef, SettleResult
@@ -34,6 +33,7 @@ from brainq.tools.results import (
     edited_note,
     outcome_text,
     split_files,
+    tool_message,
     unknown_outcome,
 )
 
@@ -172,24 +172,16 @@ class OutsideDesk:
     ) -> SettleResult:
         if isinstance(outcome, ToolUnknown):
             outcome = unknown_outcome(outcome, is_read=call.effect.is_read)
-        text, is_error = outcome_text(outcome)
+        ref = call.ref
+        message = tool_message(outcome, ref.call_id, call.tool, ref.turn_id, call.step, self._edited_note(ref))
         reply = self.outside.complete(
             call.ref,
             token,
             status=_STATUSES[type(outcome)],
-            message=Message(
-                role="tool",
-                content=self._edited_note(call.ref) + text,
-                call_id=call.ref.call_id,
-                name=call.tool,
-                is_error=is_error,
-                turn=call.ref.turn_id,
-                step=call.step,
-                attachments=outcome_attachments(outcome),
-            ),
+            message=message,
             detail=_outcome_detail(outcome),
             retryable=outcome.retryable,
-            notice=None if call.effect.is_read else self._notice(call, text, is_error=is_error),
+            notice=None if call.effect.is_read else self._notice(call, outcome),
             outcome=outcome,
         )
         return reply.word
@@ -217,8 +209,9 @@ class OutsideDesk:
             return ""
         return edited_note(asked.arguments)
 
-    def _notice(self, call: _AwaitedCall, text: str, *, is_error: bool) -> Message:
+    def _notice(self, call: _AwaitedCall, outcome: ToolOutcome) -> Message:
         """What the model reads when the result comes too late to be the call's."""
+        text, is_error = outcome_text(outcome)
         word = "an error" if is_error else "a result"
         return Message(
             role="user",

@@ -65,35 +65,33 @@ def running_attempt_argument(claim: TurnClaim) -> str:
 
 def plan_json(plan: Sequence[PlannedCall]) -> str:
     """The argument `calls`: a JSON array in the model's order."""
-    return json.dumps([_planned_call(call) for call in plan])
-
-
-def _planned_call(call: PlannedCall) -> dict[str, Any]:
-    return {
-        "id": call.id,
-        "tool": call.tool,
-        "effect": call.effect.value,
-        "wave": call.wave,
-        "spec": call.arguments_json,
-        "hash": call.args_hash,
-        "fp": call.fingerprint,
-        "cap_ms": call.cap_ms,
-        "lanes": json.dumps(call.lanes),
-        "again": "1" if call.idempotent else "0",
-        "repairs": call.repairs,
-        "denied": call.denied,
-        "message": call.message_json,
-        **({} if call.ask is None else {"ask_ms": int(call.ask.timeout_s * 1000), "ask_reason": call.ask.reason}),
-        **(
-            {}
-            if call.client is None
-            else {
+    calls: list[dict[str, Any]] = []
+    for call in plan:
+        fields: dict[str, Any] = {
+            "id": call.id,
+            "tool": call.tool,
+            "effect": call.effect.value,
+            "wave": call.wave,
+            "spec": call.arguments_json,
+            "hash": call.args_hash,
+            "fp": call.fingerprint,
+            "cap_ms": call.cap_ms,
+            "lanes": json.dumps(call.lanes),
+            "again": "1" if call.idempotent else "0",
+            "repairs": call.repairs,
+            "denied": call.denied,
+            "message": call.message_json,
+        }
+        if call.ask is not None:
+            fields |= {"ask_ms": int(call.ask.timeout_s * 1000), "ask_reason": call.ask.reason}
+        if call.client is not None:
+            fields |= {
                 "client_ms": int(call.client.timeout_s * 1000),
                 "client_args": call.client.arguments_json,
                 "client_said": call.client.arguments_json[:MAX_CLIENT_ARGUMENT_CHARS],
             }
-        ),
-    }
+        calls.append(fields)
+    return json.dumps(calls)
 
 
 def hold_ms(hold: HoldSpec) -> int:

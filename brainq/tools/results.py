@@ -12,6 +12,7 @@ from typing import Any, assert_never, cast
 
 from brainq.contracts.call import ToolDenied, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.contracts.file import MAX_FILE_BYTES, File
+from brainq.contracts.message import Message
 from brainq.errors import InvalidInput
 
 
@@ -149,6 +150,21 @@ def outcome_text(outcome: ToolOutcome) -> tuple[str, bool]:
             return outcome.message or _UNKNOWN, True
         case _:
             assert_never(outcome)
+
+
+def tool_message(outcome: ToolOutcome, call_id: str, tool: str, turn_id: str, step: int, prefix: str = "") -> Message:
+    """The message that answers a call. `prefix` comes before the outcome's own text."""
+    text, is_error = outcome_text(outcome)
+    return Message(
+        role="tool",
+        content=prefix + text,
+        call_id=call_id,
+        name=tool,
+        is_error=is_error,
+        turn=turn_id,
+        step=step,
+        attachments=outcome.attachments if isinstance(outcome, ToolSuccess) else (),
+    )
 
 
 def edited_note(arguments: Mapping[str, Any]) -> str:

@@ -33,7 +33,7 @@ def approval_for(
     """
     if tool.approval is False:
         return None
-    reason = _tool_reason(brain, tool, arguments)
+    reason = "" if tool.approval is None else _tool_reason(brain, tool, arguments)
     if not reason and tool.spec.effect in brain.approvals.effects:
         reason = f"calls with the effect {tool.spec.effect} need an approval"
     if not reason and untrusted and not tool.spec.effect.is_read:

@@ -27,9 +27,9 @@ from brainq.contracts.view import TurnView
 from brainq.errors import InvalidInput
 from brainq.gates.arguments import ToolArgValidator
 from brainq.gates.canonical import canonical_json, hashes_of
-from brainq.gates.chain import Allowed, Denied, GateFacts, ReplayControl, Verdict, judge_calls
+from brainq.gates.chain import Allowed, Denied, GateChain, ReplayControl, Verdict
 from brainq.tools.lanes import lanes_of, resource_keys
-from brainq.tools.results import outcome_text
+from brainq.tools.results import tool_message
 from brainq.turn.approval_rules import approval_for
 from brainq.turn.client_tools import client_call, turn_specs
 
@@ -124,13 +124,17 @@ class CallPlan:
 
 def judge_reply(brain: Brain, view: TurnView, step: int, reply: ModelReply) -> list[Verdict]:
     """The calls of `reply` through the gates that come before a call; hooks of the brain run here, once."""
-    turn_id, session_id = view.request.turn_id, view.request.session_id
-    facts = GateFacts(turn_id, session_id, ReplayControl(view.succeeded, view.write_epoch), view.blocked)
-    calls = _with_own_ids(reply, step)
-    tools = turn_specs(brain, view.request)
-    hook = partial(check_call, brain.hooks.check_call) if brain.hooks.check_call else None
-    keys_of = partial(resource_keys, session_id=session_id)
-    judged = judge_calls(calls[:MAX_CALLS_A_REPLY], facts, tools, hook, keys_of=keys_of)
+    request, calls = view.request, _with_own_ids(reply, step)
+    gates = GateChain(
+        request.turn_id,
+        request.session_id,
+        turn_specs(brain, request),
+        ReplayControl(view.succeeded, view.write_epoch),
+        set(view.blocked),
+        hook=partial(check_call, brain.hooks.check_call) if brain.hooks.check_call else None,
+        keys_of=partial(resource_keys, session_id=request.session_id),
+    )
+    judged: list[Verdict] = [gates.judge(call) for call in calls[:MAX_CALLS_A_REPLY]]
     return judged + [_one_too_many(call, len(calls)) for call in calls[MAX_CALLS_A_REPLY:]]
 
 
@@ -273,16 +277,7 @@ def call_json(
 
 def _denied_call(brain: Brain, verdict: Denied, request: TurnRequest, step: int) -> PlannedCall:
     spec = turn_specs(brain, request).get(verdict.call.name)
-    text, is_error = outcome_text(verdict.outcome)
-    message = Message(
-        role="tool",
-        content=text,
-        call_id=verdict.call.id,
-        name=verdict.call.name,
-        is_error=is_error,
-        turn=request.turn_id,
-        step=step,
-    )
+    message = tool_message(verdict.outcome, verdict.call.id, verdict.call.name, request.turn_id, step)
     return PlannedCall(
         id=verdict.call.id,
         tool=verdict.call.name,

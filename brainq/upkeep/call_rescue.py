@@ -15,10 +15,8 @@ from brainq.contracts.call import (
     ToolSuccess,
     ToolTimeout,
     ToolUnknown,
-    outcome_attachments,
 )
 from brainq.contracts.claim import CallFacts, CallRef
-from brainq.contracts.message import Message
 from brainq.contracts.rows import VoidResult
 from brainq.contracts.status import CALL_FAILURES, Effect, TraceStatus, WorkFailure, WorkOutcome
 from brainq.observe import telemetry_names as names
@@ -30,7 +28,7 @@ from brainq.observe.turn_spans import end_call, rescue_span
 from brainq.ports.people import TaskEvents
 from brainq.ports.redis_calls import Calls
 from brainq.ports.sql import CallRows
-from brainq.tools.results import outcome_text
+from brainq.tools.results import tool_message
 
 log = logger("brainq.upkeep")
 RESCUED = frozenset({"again", "settled"})  # what a rescue did, and nobody before it
@@ -136,23 +134,12 @@ class Rescuer:
         return verdict
 
     def _give_up(self, ref: CallRef, attempt: int, tool: str, step: int, outcome: ToolOutcome) -> WorkOutcome:
-        text, is_error = outcome_text(outcome)
-        message = Message(
-            role="tool",
-            content=text,
-            call_id=ref.call_id,
-            name=tool,
-            is_error=is_error,
-            turn=ref.turn_id,
-            step=step,
-            attachments=outcome_attachments(outcome),
-        )
         status = _status(outcome)
         reply = self.calls.give_up(
             ref,
             attempt,
             status=status,
-            message=message,
+            message=tool_message(outcome, ref.call_id, tool, ref.turn_id, step),
             detail="worker lost",
             retryable=outcome.retryable,
             outcome=outcome,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from brainq.brain.brain import Brain
 from brainq.brain.brains import Brains, unknown_brain
@@ -43,7 +44,10 @@ from brainq.store.store import Store
 from brainq.turn.begin import system_prompt_of
 from brainq.turn.prompt.preparer import render_hash
 from brainq.turn.reflection import PREFIXES
-from brainq.wiring.services import DecisionReader, Services, configured_webhooks
+from brainq.wiring.services import configured_webhooks
+
+if TYPE_CHECKING:
+    from brainq.wiring.wiring import Wiring
 
 # The finalizer steps of a brain, in order: finalize's, memory's, and the brain's own.
 
@@ -75,61 +79,61 @@ def make_sender(settings: Settings, store: Store) -> WebhookSender:
 log = logger("brainq.wiring")
 
 
-def make_finalizer(parts: Services, alone: RunInQuarantine | None) -> TurnFinalizer:
+def make_finalizer(wiring: Wiring, quarantine: RunInQuarantine | None) -> TurnFinalizer:
     """
-    alone   where steps run that may be what kills their workers; None: in this very process
+    quarantine   where steps run that may be what kills their workers; None: in this very process
     """
     return TurnFinalizer(
-        owner=parts.owner,
-        brains=parts.brains.each(partial(finalizer_runtime, taking=PermitPolicy(parts.state.rates))),
+        owner=wiring.owner,
+        brains=wiring.brains.each(partial(finalizer_runtime, taking=PermitPolicy(wiring.state.rates))),
         missing=_unknown_brain_runtime(),
-        chain=parts.state.finals,
-        records=SqlRecords(parts.store, configured_webhooks(parts.settings)),
-        beats=parts.beats,
-        parents=parts.people.children,
-        alone=alone,
+        chain=wiring.state.finals,
+        records=SqlRecords(wiring.store, configured_webhooks(wiring.settings)),
+        beats=wiring.beats,
+        parents=wiring.people.children,
+        alone=quarantine,
         later=LATER_THREADS,
     )
 
 
-def make_judge_runner(parts: Services, beats: LeaseRenewer) -> JudgeRunner:
+def make_judge_runner(wiring: Wiring, beats: LeaseRenewer) -> JudgeRunner:
     """
     beats   renews the judgements' leases, which are in SQL
     """
     return JudgeRunner(
-        brains=parts.brains.each(partial(judge_runtime, taking=PermitPolicy(parts.state.rates))),
-        brain_of=parts.turn_brains.name,
-        rows=parts.store.judgements,
-        recorded=make_recall(parts).recorded,
+        brains=wiring.brains.each(partial(judge_runtime, taking=PermitPolicy(wiring.state.rates))),
+        brain_of=wiring.turn_brains.name,
+        rows=wiring.store.judgements,
+        recorded=make_recall(wiring).recorded,
         beats=beats,
-        lease_s=parts.settings.lease_s,
-        places=max(1, parts.settings.concurrency.finalizer // 2),
+        lease_s=wiring.settings.lease_s,
+        places=max(1, wiring.settings.concurrency.finalizer // 2),
     )
 
 
-def make_rerunner(parts: Services, judges: JudgeRunner) -> StepRerunner:
+def make_rerunner(wiring: Wiring, judges: JudgeRunner) -> StepRerunner:
     return StepRerunner(
-        brains=parts.brains.each(partial(finalizer_runtime, taking=PermitPolicy(parts.state.rates))),
-        brain_of=parts.turn_brains.name,
-        chain=parts.state.finals,
-        records=SqlRecords(parts.store, configured_webhooks(parts.settings)),
-        steps=parts.store.steps.of_turn,
-        judgements=parts.store.judgements,
-        recall=make_recall(parts),
+        brains=wiring.brains.each(partial(finalizer_runtime, taking=PermitPolicy(wiring.state.rates))),
+        brain_of=wiring.turn_brains.name,
+        chain=wiring.state.finals,
+        records=SqlRecords(wiring.store, configured_webhooks(wiring.settings)),
+        steps=wiring.store.steps.of_turn,
+        judgements=wiring.store.judgements,
+        recall=make_recall(wiring),
         judges=judges,
-        parents=parts.people.children,
+        parents=wiring.people.children,
     )
 
 
-def make_recall(parts: Services) -> Recall:
-    store = parts.store
+def make_recall(wiring: Wiring) -> Recall:
+    store = wiring.store
     return Recall(
-        parts.state.finals,
+        wiring.state.finals,
         store.turns,
         store.transcripts.of_turn,
         store.traces.of_turn,
-        DecisionReader(parts.turn_brains, store.decisions).get,
-        partial(_system_prompt, parts.brains),
+        wiring.decisions.get,
+        partial(_system_prompt, wiring.brains),
     )
 
 

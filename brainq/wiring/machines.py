@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from brainq.brain.brain import Brain
 from brainq.brain.brains import Brains, live_turn_caps
@@ -34,30 +35,33 @@ from brainq.turn.step_request import BlobCache
 from brainq.upkeep.call_rescue import Rescuer
 from brainq.upkeep.schedules import ScheduleRunner
 from brainq.upkeep.sweeper import CapacityKeeper, JudgementDoorbells, ParkExpiry, Sweeper
-from brainq.wiring.services import Services, approval_webhooks, is_unavailable
+from brainq.wiring.services import approval_webhooks, is_unavailable
+
+if TYPE_CHECKING:
+    from brainq.wiring.wiring import Wiring
 
 # What advances turns.
 
 HOLD_S = 2.0  # a wait for a place among a model's requests that is no longer keeps its thread
 
 
-def make_coordinator(parts: Services, alone: Callable[[str, str, int], str] | None) -> Coordinator:
+def make_coordinator(wiring: Wiring, quarantine: Callable[[str, str, int], str] | None) -> Coordinator:
     """
-    alone   where turns go on that may be what kills their workers; None: in this very process
+    quarantine   where turns go on that may be what kills their workers; None: in this very process
     """
-    state, people = parts.state, parts.people
+    state, people = wiring.state, wiring.people
     return Coordinator(
-        owner=parts.owner,
-        brains=parts.brains.each(partial(_coordinator_runtime, parts, BlobCache(parts.store.blobs))),
+        owner=wiring.owner,
+        brains=wiring.brains.each(partial(_coordinator_runtime, wiring, BlobCache(wiring.store.blobs))),
         turns=state.turns,
-        beats=parts.beats,
+        beats=wiring.beats,
         stops=state.stops,
         brakes=people.brakes,
         ender=Ender(
             turns=state.turns, bounce=people.inputs.bounce, children=people.children, first_final_step=FIRST_STEP
         ),
         permits=PermitPolicy(state.rates, HOLD_S),
-        quarantine=alone,
+        quarantine=quarantine,
         is_unavailable=is_unavailable,
         outages=OutagePolicy(is_unavailable),
     )
@@ -74,8 +78,8 @@ def warm_up_models(brains: Brains) -> None:
         warm_up(provider)
 
 
-def _coordinator_runtime(parts: Services, blobs: BlobCache, brain: Brain) -> CoordinatorRuntime:
-    state, store = parts.state, parts.store
+def _coordinator_runtime(wiring: Wiring, blobs: BlobCache, brain: Brain) -> CoordinatorRuntime:
+    state, store = wiring.state, wiring.store
     auxiliary = AuxiliaryWork(brain, state.auxiliary, store.transcripts.archive, cost_usd)
     thinker = StepPipeline(
         brain=brain,
@@ -83,8 +87,8 @@ def _coordinator_runtime(parts: Services, blobs: BlobCache, brain: Brain) -> Coo
         budgets=state.budgets,
         beginner=TurnStarter(brain, store.messages.log_user, store.turns),
         auxiliary=auxiliary,
-        approvals=approval_webhooks(parts.settings, store),
-        brakes=parts.people.brakes,
+        approvals=approval_webhooks(wiring.settings, store),
+        brakes=wiring.people.brakes,
         price=cost_usd,
         blobs=blobs,
         selector=_selector(brain),
@@ -104,31 +108,31 @@ def _selector(brain: Brain) -> SemanticToolSelector | None:
 GRACE_SHARE = 0.75  # of a cancelled turn's: a function may use so much of it
 
 
-def make_runner(parts: Services) -> CallRunner:
-    settings, state, people = parts.settings, parts.state, parts.people
+def make_runner(wiring: Wiring) -> CallRunner:
+    settings, state, people = wiring.settings, wiring.state, wiring.people
     return CallRunner(
-        owner=parts.owner,
-        brains=parts.brains,
+        owner=wiring.owner,
+        brains=wiring.brains,
         calls=state.calls,
         lanes=state.lanes,
-        intents=parts.store.calls,
+        intents=wiring.store.calls,
         budgets=state.budgets,
-        beats=parts.beats,
+        beats=wiring.beats,
         executor=BoundedToolExecutor(
             brain_ref=settings.app,
             # The rest is for hearing of the cancel, and for recording how the call ended.
             cancel_grace_s=settings.cancel_grace_s * GRACE_SHARE,
         ),
-        retriever=partial(_retriever, parts.store),
+        retriever=partial(_retriever, wiring.store),
         stops=state.stops,
         holds=state.holds,
         outside=state.outside,
         children=people.children,
         brakes=people.brakes,
-        files=ResultFiles(parts.store.blobs, settings.file_limits),
+        files=ResultFiles(wiring.store.blobs, settings.file_limits),
         watch=ServerTaskWatcher(
             tasks=state.server_tasks,
-            brains=parts.brains,
+            brains=wiring.brains,
             beats=LeaseRenewer(
                 settings.beat_s
             ),  # parked calls take no room: however many wait, calls that run are beaten for
@@ -153,11 +157,11 @@ def _retriever(store: Store, brain: Brain) -> MemoryRetriever | None:
 # What finds lost work.
 
 
-def make_schedule_runner(parts: Services) -> ScheduleRunner:
+def make_schedule_runner(wiring: Wiring) -> ScheduleRunner:
     """Begins scheduled turns by Redis' clock."""
     from brainq.broker.schedule_times import next_ms  # Celery, which whoever sweeps has
 
-    state, store, intake = parts.state, parts.store, parts.people.intake
+    state, store, intake = wiring.state, wiring.store, wiring.people.intake
 
     def now_ms() -> int:
         seconds, micros = state.redis.time()
@@ -177,9 +181,9 @@ def make_schedule_runner(parts: Services) -> ScheduleRunner:
     )
 
 
-def make_sweeper(parts: Services, coordinator: Coordinator, finalizer: TurnFinalizer) -> Sweeper:
-    settings, state, store, people = parts.settings, parts.state, parts.store, parts.people
-    caps, cap = live_turn_caps(parts.brains)
+def make_sweeper(wiring: Wiring, coordinator: Coordinator, finalizer: TurnFinalizer) -> Sweeper:
+    settings, state, store, people = wiring.settings, wiring.state, wiring.store, wiring.people
+    caps, cap = live_turn_caps(wiring.brains)
     capacity = CapacityKeeper(
         capacity=state.room,
         threads=lambda: sum(seen.threads for seen in state.workers.alive() if seen.pool == "coordinator"),
@@ -206,6 +210,6 @@ def make_sweeper(parts: Services, coordinator: Coordinator, finalizer: TurnFinal
         inputs=people.inputs,
         brakes=people.brakes,
         approvals=people.approval_healer,
-        schedules=make_schedule_runner(parts),
+        schedules=make_schedule_runner(wiring),
         capacity=capacity,
     )

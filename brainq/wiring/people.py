@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from brainq.brain.brains import Brains, require_brain, with_brain_name
 from brainq.contracts.turn import TurnRequest
@@ -15,13 +16,12 @@ from brainq.people.children import ChildDesk
 from brainq.people.inputs import InputDesk
 from brainq.people.intake import Intake, QueueLimits
 from brainq.people.outside import OutsideDesk
-from brainq.settings.deployment import Settings
-from brainq.store.store import Store
 from brainq.turn.begin import check_tool_choice
 from brainq.turn.call_plan import BrainCallEditor
 from brainq.turn.client_tools import check_client_tools, turn_specs
-from brainq.wiring.services import TurnBrains
-from brainq.wiring.state import RedisState
+
+if TYPE_CHECKING:
+    from brainq.wiring.wiring import Wiring
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class PeopleServices:
     outside: OutsideDesk
 
 
-def make_people(
-    brains: Brains, turn_brains: TurnBrains, state: RedisState, store: Store, settings: Settings
-) -> PeopleServices:
+def make_people(wiring: Wiring) -> PeopleServices:
+    brains, turn_brains, state, store = wiring.brains, wiring.turn_brains, wiring.state, wiring.store
+    settings = wiring.settings
     brakes = BrakeDesk(store.brakes, state.holds, state.turns)
     admission = Admission(
         store.turns,

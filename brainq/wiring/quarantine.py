@@ -69,8 +69,8 @@ def main(descriptor: int) -> None:
         wiring.warm_up()
         wiring.state.presence.begin()
         warm_up_models(brains)
-        coordinator = make_coordinator(wiring.parts, alone=None)
-        finalizer = make_finalizer(wiring.parts, alone=None)
+        coordinator = make_coordinator(wiring, quarantine=None)
+        finalizer = make_finalizer(wiring, quarantine=None)
     except BaseException as error:
         send_frame(sock, {"error": f"{type(error).__name__}: {error}"})
         return

@@ -1,16 +1,15 @@
-"""What the machines of one process are built from, which brain a turn has, and the webhooks of a deployment."""
+"""What several machines of one process need: which brain a turn has, its decision record, what counts as unavailable,
+and the webhooks of a deployment."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from brainq.brain.brain import Brain
 from brainq.brain.brains import Brains
 from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.webhook import Webhook, parse_webhooks
-from brainq.leases import LeaseRenewer
 from brainq.settings.deployment import Settings
 from brainq.state.connection import is_redis_unavailable
 from brainq.store.engine import is_sql_unavailable
@@ -18,10 +17,6 @@ from brainq.store.repositories.deliveries import AnnouncingApprovals
 from brainq.store.repositories.turn_records import Decisions
 from brainq.store.repositories.turns import Turns
 from brainq.store.store import Store
-from brainq.wiring.state import RedisState
-
-if TYPE_CHECKING:
-    from brainq.wiring.people import PeopleServices  # which reads turns' brains from here
 
 # Which brain a turn has, where its id is all that is known.
 
@@ -29,27 +24,26 @@ CACHED_TURNS = 2048  # a turn keeps its brain for good
 
 
 class TurnBrains:
-    """As SQL has it, which is asked once."""
+    """As SQL has it, which is asked once.
+
+    name   of the brain of a turn id; None: the default brain's, or nobody knows the turn
+    """
 
     def __init__(self, brains: Brains, turns: Turns) -> None:
         self._brains = brains
         self._turns = turns
-        self._asked = lru_cache(CACHED_TURNS)(self._ask)
+        self.name = lru_cache(CACHED_TURNS)(self._find_name)
 
-    def name(self, turn_id: str) -> str | None:
-        """None: the default brain's, or nobody knows the turn."""
-        return self._asked(turn_id)
-
-    def of(self, turn_id: str) -> Brain | None:
+    def brain(self, turn_id: str) -> Brain | None:
         """None for a brain that is not here."""
         return self._brains.of(self.name(turn_id))
 
     def redacts(self, turn_id: str) -> bool:
         """Whether SQL is to keep no content of the turn. What is not known is not kept."""
-        brain = self.of(turn_id)
+        brain = self.brain(turn_id)
         return brain is None or brain.redact_logs
 
-    def _ask(self, turn_id: str) -> str | None:
+    def _find_name(self, turn_id: str) -> str | None:
         request = self._turns.request(turn_id)
         return None if request is None else request.brain
 
@@ -64,7 +58,7 @@ class DecisionReader:
 
     def get(self, turn_id: str) -> RuntimeDecisionRecord | None:
         """None where there is none yet. SQL is asked for turns of brains that this process does not have."""
-        brain = self.brains.of(turn_id)
+        brain = self.brains.brain(turn_id)
         if brain is None or brain.decisions is None:
             return self.kept.get(turn_id)
         return brain.decisions.get(turn_id) or self.kept.get(turn_id)
@@ -88,20 +82,3 @@ def configured_webhooks(settings: Settings) -> tuple[Webhook, ...]:
 
 def approval_webhooks(settings: Settings, store: Store) -> AnnouncingApprovals:
     return AnnouncingApprovals(store.database, store.deliveries, configured_webhooks(settings))
-
-
-# What the machines of one process are built from.
-
-
-@dataclass(frozen=True)
-class Services:
-    """`owner` is this process's name in leases; `beats` renews those in Redis."""
-
-    settings: Settings
-    brains: Brains
-    owner: str
-    beats: LeaseRenewer
-    state: RedisState
-    store: Store
-    people: PeopleServices
-    turn_brains: TurnBrains

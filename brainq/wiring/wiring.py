@@ -1,11 +1,10 @@
 """The process: its settings and brains, and what is built of them, each when first used.
 
-    parts         Redis (`state`), SQL (`store`), and the machines behind people's verbs (`people`)
-    the machines  `coordinator`, `runner`, `finalizer`, `judge_runner`, `retrier`, `sweeper`, `webhook_sender`, each
-                  of the parts
+    its servers   Redis (`state`), SQL (`store`), and the desks behind people's verbs (`people`)
+    its machines  `coordinator`, `runner`, `finalizer`, `judge_runner`, `step_rerunner`, `sweeper`, `webhook_sender`
 
-Each is built by one function of a file of its own, which says what it is built from. A producer needs no machine but
-`people`, and a worker few, so their modules are imported when they are built.
+Each is built by one function, which takes from here what it is built from. A producer needs no machine but `people`,
+and a worker few, so their modules are imported when they are built.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from brainq.settings.deployment import Settings
 from brainq.state.connection import UNAVAILABLE_ERRORS, write_refusal
 from brainq.store.store import Store
 from brainq.wiring.people import PeopleServices, make_people
-from brainq.wiring.services import DecisionReader, Services, TurnBrains
+from brainq.wiring.services import DecisionReader, TurnBrains
 from brainq.wiring.state import RedisState, make_state
 
 if TYPE_CHECKING:
@@ -107,23 +106,10 @@ class Wiring:
 
     @cached_property
     def people(self) -> PeopleServices:
-        return make_people(self.brains, self.turn_brains, self.state, self.store, self.settings)
+        return make_people(self)
 
     @cached_property
-    def parts(self) -> Services:
-        return Services(
-            settings=self.settings,
-            brains=self.brains,
-            owner=self.owner,
-            beats=self.beats,
-            state=self.state,
-            store=self.store,
-            people=self.people,
-            turn_brains=self.turn_brains,
-        )
-
-    @cached_property
-    def alone(self) -> Quarantine:
+    def quarantine(self) -> Quarantine:
         """The children in which turns and finalizer steps go on that may be what kills their workers."""
         from brainq.wiring.quarantine import Quarantine
 
@@ -133,37 +119,37 @@ class Wiring:
     def coordinator(self) -> Coordinator:
         from brainq.wiring.machines import make_coordinator
 
-        return make_coordinator(self.parts, self.alone.advance)
+        return make_coordinator(self, self.quarantine.advance)
 
     @cached_property
     def runner(self) -> CallRunner:
         from brainq.wiring.machines import make_runner
 
-        return make_runner(self.parts)
+        return make_runner(self)
 
     @cached_property
     def finalizer(self) -> TurnFinalizer:
         from brainq.wiring.finalizer import make_finalizer
 
-        return make_finalizer(self.parts, self.alone.run_step)
+        return make_finalizer(self, self.quarantine.run_step)
 
     @cached_property
     def judge_runner(self) -> JudgeRunner:
         from brainq.wiring.finalizer import make_judge_runner
 
-        return make_judge_runner(self.parts, self.judge_beats)
+        return make_judge_runner(self, self.judge_beats)
 
     @cached_property
-    def retrier(self) -> StepRerunner:
+    def step_rerunner(self) -> StepRerunner:
         from brainq.wiring.finalizer import make_rerunner
 
-        return make_rerunner(self.parts, self.judge_runner)
+        return make_rerunner(self, self.judge_runner)
 
     @cached_property
     def sweeper(self) -> Sweeper:
         from brainq.wiring.machines import make_sweeper
 
-        return make_sweeper(self.parts, self.coordinator, self.finalizer)
+        return make_sweeper(self, self.coordinator, self.finalizer)
 
     @cached_property
     def webhook_sender(self) -> WebhookSender:
@@ -203,6 +189,6 @@ class Wiring:
         built = self.__dict__
         self.beats.stop()
         self.judge_beats.stop()
-        for name in ("runner", "alone", "store", "state"):
+        for name in ("runner", "quarantine", "store", "state"):
             if name in built:
                 built[name].close()

@@ -144,7 +144,7 @@ def test_the_turns_of_a_capped_brain_that_is_no_more_wait_for_no_cap(pumps: Pump
     pump = pumps([capped("desk")], owner="new")
     pump.wiring.sweeper.capacity.apply()
     assert [state(pump, handle) for handle in handles] == ["active", "queued"], "others may know it still"
-    shared = pump.wiring.parts.state
+    shared = pump.wiring.state
     shared.redis.hset(shared.keys.room, "until lab", 0)  # as if a minute had passed
     pump.wiring.sweeper.capacity.apply()
     assert [state(pump, handle) for handle in handles] == ["active", "active"], "their time runs, and ends them"

@@ -332,13 +332,14 @@ def test_p7_a_thawed_attempt_does_not_free_the_lane_of_the_next_one(pumps: Pumps
             claimed,
             tool,
             context,
-            runner._brains.default.settler,
+            runner._brains.default,
             wiring.beats,
             wiring.state.lanes,
             held,
             abandon=stand_in(None),
         )
-        assert thawed.run(runner._executor) == "lost"
+        ended = runner._executor.run(tool, claimed.arguments, context, on_cut=thawed.cut_off, on_late=thawed.end_late)
+        assert thawed.settle(ended) == "lost"
     (holder,) = pump.wiring.state.lanes.line("session:s1")
     assert holder == ref(handle)
     pump.finish(handle)

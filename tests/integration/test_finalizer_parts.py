@@ -186,7 +186,7 @@ def test_an_extractor_that_fails_for_ever_stops_nothing_and_may_be_tried_again(p
     }
     assert memories(pump, handle) == []
 
-    retrier = pump.wiring.retrier
+    retrier = pump.wiring.step_rerunner
     assert retrier.steps_to_run(handle.turn_id, None) == ["memory"]
     again = retrier.run("s1", handle.turn_id, "memory")
     assert again == Retried("memory", "failed", "OSError: the extractor is away")
@@ -205,7 +205,7 @@ def test_a_step_is_tried_again_after_redis_has_let_the_turn_go(pumps: Pumps) -> 
     pump = pump_of(pumps, brain_of(memory=Memory(retriever=None, extractor=extractor)))
     handle = run_turn(pump)
     forget(pump)
-    assert pump.wiring.retrier.run("s1", handle.turn_id, "memory").word == "done"
+    assert pump.wiring.step_rerunner.run("s1", handle.turn_id, "memory").word == "done"
     assert memories(pump, handle) == [(f"They said: {MESSAGE}", 1)]
     assert left_in_redis(pump) == []
 
@@ -215,7 +215,7 @@ def test_a_retry_that_races_with_another_writes_once(pumps: Pumps) -> None:
     extractor = Extractor(times=1)
     pump = pump_of(pumps, brain_of(memory=Memory(retriever=None, extractor=extractor)))
     handle = run_turn(pump)
-    retrier = pump.wiring.retrier
+    retrier = pump.wiring.step_rerunner
     extractor.meanwhile = lambda: retrier.run("s1", handle.turn_id, "memory")
     assert retrier.run("s1", handle.turn_id, "memory").word == "done"
     assert memories(pump, handle) == [(f"They said: {MESSAGE}", 1)]
@@ -230,7 +230,7 @@ def test_an_unknown_judge_is_dead_with_the_remedy_until_the_brain_has_it(pumps: 
     assert runner_of(pump).run("s1", handle.turn_id, "tone") == "dead"
     assert "no judge is named 'tone'" in judgements(pump, handle)["tone"].error
     mended = pumps(brain_of("tone", own=(Tone(),)), owner="mended")
-    retrier = mended.wiring.retrier
+    retrier = mended.wiring.step_rerunner
     assert retrier.steps_to_run(handle.turn_id, None) == ["judge:tone"]
     assert retrier.run("s1", handle.turn_id, "judge:tone").word == "done"
     assert judgements(pump, handle)["tone"].score == 0.5

@@ -57,7 +57,7 @@ class ThreadProcess:
         self._model = model
         self._on_gone = on_gone
         self._wiring = Wiring(wiring.settings, wiring.brains, owner=self.name)
-        self._coordinator = make_coordinator(self._wiring.parts, alone=None)
+        self._coordinator = make_coordinator(self._wiring, quarantine=None)
         self._open: dict[str, Future[dict[str, Any]]] = {}
         self._lock = threading.Lock()
 

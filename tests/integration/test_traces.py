@@ -338,7 +338,7 @@ def test_what_is_run_again_by_hand_is_in_the_turns_trace(pumps: Pumps, recorder:
     turn_id = run_turn(pump).turn_id
     assert runner_of(pump, max_tries=1).run("s1", turn_id, "tone") == "dead"
     forget(pump)
-    retrier = pump.wiring.retrier
+    retrier = pump.wiring.step_rerunner
     assert retrier.steps_to_run(turn_id, None) == ["memory", "judge:tone"]
     words = [retrier.run("s1", turn_id, name).word for name in ("memory", "memory", "judge:tone")]
     assert words == ["failed", "done", "done"]

@@ -96,7 +96,7 @@ def runner_of(pump: Pump, **options: Any) -> JudgeRunner:
         brains=wiring.brains.each(judge_runtime),
         brain_of=wiring.turn_brains.name,
         rows=wiring.store.judgements,
-        recorded=make_recall(wiring.parts).recorded,
+        recorded=make_recall(wiring).recorded,
         beats=wiring.judge_beats,
         lease_s=wiring.settings.lease_s,
         **options,

@@ -51,8 +51,8 @@ BUGS = (
     Bug(
         "a blocked tool runs on",
         "brainq/gates/chain.py",
-        "if spec.name in bench.blocked:",
-        "if spec.name in bench.blocked and len(bench.blocked) > 1:",
+        "if spec.name in self.blocked:",
+        "if spec.name in self.blocked and len(self.blocked) > 1:",
         ("tests/unit/gates/test_chain.py",),
     ),
     Bug(
@@ -79,8 +79,8 @@ BUGS = (
     Bug(
         "more calls a reply than are taken",
         "brainq/turn/call_plan.py",
-        "judge_calls(calls[:MAX_CALLS_A_REPLY],",
-        "judge_calls(calls,",
+        "for call in calls[:MAX_CALLS_A_REPLY]]\n    return",
+        "for call in calls]\n    return",
         PLAN,
     ),
     Bug(
@@ -114,8 +114,8 @@ BUGS = (
     Bug(
         "a write that a cancel cut off counts as cancelled",
         "brainq/calls/report.py",
-        "    if claim.effect.is_read:\n        return outcome, _cancelled_report",
-        "    if True:\n        return outcome, _cancelled_report",
+        "    if is_read:\n        detail =",
+        "    if True:\n        detail =",
         REPORT,
     ),
     Bug(

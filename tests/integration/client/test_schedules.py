@@ -31,7 +31,7 @@ def pump(pumps: Pumps) -> Pump:
 
 
 def begin_due(pump: Pump) -> int:
-    return make_schedule_runner(pump.wiring.parts).run()
+    return make_schedule_runner(pump.wiring).run()
 
 
 def test_a_turn_begins_once_at_its_time(pump: Pump) -> None:
@@ -58,7 +58,7 @@ def test_a_repeated_one_goes_on_and_two_sweepers_begin_one_turn(pumps: Pumps) ->
     assert row is not None
     one.wiring.store.schedules.put(row.model_copy(update={"start_ms": due_ms, "next_ms": due_ms}))
     seen = one.wiring.store.schedules.due(due_ms, 1)
-    runners = [make_schedule_runner(pump.wiring.parts) for pump in (one, other)]
+    runners = [make_schedule_runner(pump.wiring) for pump in (one, other)]
     for runner in runners:
         runner.rows.due = lambda now_ms, most: seen  # type: ignore[method-assign]
         runner.run()

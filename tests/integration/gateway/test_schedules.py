@@ -64,9 +64,9 @@ def test_what_is_due_becomes_a_turn_and_the_same_again_changes_nothing(gateway: 
     body = ONCE | {"metadata": {"a": 1}}
     first = gateway.http.post(URL, json=body)
     assert first.json() == {"name": "acme:once", "paused": False, "next_at": "2026-01-05T08:00:00Z"}
-    assert make_schedule_runner(pump.wiring.parts).run() == 1
+    assert make_schedule_runner(pump.wiring).run() == 1
     assert gateway.http.post(URL, json=body).json()["next_at"] is None
-    assert make_schedule_runner(pump.wiring.parts).run() == 0
+    assert make_schedule_runner(pump.wiring).run() == 0
     pump.drain()
     seen = gateway.http.get(f"{URL}/acme:once").json()
     assert (seen["when"], seen["note"]) == ("at 2026-01-05 08:00:00 UTC", "")

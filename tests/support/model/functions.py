@@ -107,8 +107,17 @@ class Executor:
         self._waits = waits
 
     def run(
-        self, tool: Any, arguments: dict[str, Any], context: RunContext, *, on_cut: OnCut, on_late: OnLate
+        self,
+        tool: Any,
+        arguments: dict[str, Any],
+        context: RunContext,
+        *,
+        in_child: bool,
+        on_cut: OnCut,
+        on_late: OnLate,
     ) -> CallReturn:
+        if in_child:
+            return self._run_in_child(arguments, context)
         ref = CallRef(context.session_id, context.turn_id, context.call_id)
         function = self._functions.start(ref, context.attempt, arguments, self._process)
         outside = ""
@@ -131,7 +140,7 @@ class Executor:
             context.record_change("a.md", "before", f"after {ref.holder}")
         return ToolSuccess(value="done") if roll < 0.9 else ToolFailure(error="it failed")
 
-    def run_in_child(self, tool: Any, arguments: dict[str, Any], context: RunContext) -> CallReturn:
+    def _run_in_child(self, arguments: dict[str, Any], context: RunContext) -> CallReturn:
         """In a process where nothing else runs: what is cut off there is killed, and never ends late."""
         ref = CallRef(context.session_id, context.turn_id, context.call_id)
         function = self._functions.start(ref, context.attempt, arguments, self._process)

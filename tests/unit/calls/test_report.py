@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.calls.report import final_outcome, late_notice
+from brainq.calls.report import CallReport, late_notice, make_report, report_failure
 from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.status import Effect, TraceStatus
@@ -19,6 +19,11 @@ NOT_STARTED = ToolTimeout(after_ms=0)
 
 def claim_of(effect: Effect) -> CallClaim:
     return CallClaim("s", "turn", "c1-0", 1, "1@w", "tool", effect, 1, {}, "hash", 1000, 1000)
+
+
+def final_report(claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken) -> CallReport:
+    is_success = isinstance(outcome, ToolSuccess)
+    return make_report(claim, outcome) if is_success else report_failure(claim, outcome, token)
 
 
 def cancelled_token() -> DeadlineToken:
@@ -45,26 +50,26 @@ def test_a_cancelled_call_is_reported_as_what_is_sure(
     outcome: ToolOutcome, of_read: TraceStatus, of_write: TraceStatus, kept: str
 ) -> None:
     for effect in Effect:
-        recorded, report = final_outcome(claim_of(effect), outcome, cancelled_token())
+        report = final_report(claim_of(effect), outcome, cancelled_token())
         assert report.status is (of_read if effect.is_read else of_write)
-        assert recorded.kind == (outcome.kind if effect.is_read else kept)
+        assert report.outcome.kind == (outcome.kind if effect.is_read else kept)
         assert report.message.is_error is (report.status is not TraceStatus.COMPLETED)
 
 
 @pytest.mark.parametrize("outcome", [CUT, NOT_STARTED, DIED, ToolSuccess(value=1)])
 def test_without_a_cancel_nothing_is_said_of_one(outcome: ToolOutcome) -> None:
     for effect in Effect:
-        recorded, report = final_outcome(claim_of(effect), outcome, DeadlineToken(0.0))
-        assert recorded == outcome
+        report = final_report(claim_of(effect), outcome, DeadlineToken(0.0))
+        assert report.outcome == outcome
         assert "Cancelled" not in report.message.content
 
 
 def test_a_change_that_was_stopped_at_its_deadline_is_unknown_and_a_read_has_timed_out() -> None:
     for effect in Effect:
-        recorded, report = final_outcome(claim_of(effect), GAVE_UP, DeadlineToken(0.0))
+        report = final_report(claim_of(effect), GAVE_UP, DeadlineToken(0.0))
         assert report.status is (TraceStatus.TIMED_OUT if effect.is_read else TraceStatus.UNKNOWN)
-        assert recorded.kind == ("timeout" if effect.is_read else "unknown")
-        assert recorded.latency_ms == 900
+        assert report.outcome.kind == ("timeout" if effect.is_read else "unknown")
+        assert report.outcome.latency_ms == 900
         assert ("unknown whether this call took effect" in report.message.content) is not effect.is_read
 
 

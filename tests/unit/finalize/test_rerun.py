@@ -143,7 +143,7 @@ class Stage:
         sql = Sql(self.tried, self.result, self.redacted)
         said = Conversation(talk(("user", "Where?")))
         recall = Recall(self.chain, stand_in(sql), said.of_turn, Empty().of_turn, NoDecision().get, lambda turn: "")
-        self.retrier = StepRerunner(
+        self.step_rerunner = StepRerunner(
             brains=only(FinalizerRuntime(brain_with(show_citations=False), StepOrder([OneStep("first"), self.step]))),
             brain_of=lambda turn_id: None,
             chain=self.chain,
@@ -163,7 +163,7 @@ class Stage:
         )
 
     def run(self, name: str = "own") -> Retried:
-        return self.retrier.run("s1", "turn-1", name)
+        return self.step_rerunner.run("s1", "turn-1", name)
 
 
 @dataclass
@@ -182,16 +182,16 @@ def test_all_that_is_dead_in_the_chains_order() -> None:
         tried=[Row("own", "dead"), Row("first", "dead"), Row("gone", "dead")],
         judgements=Judging({"tone": "dead", "relevance": "done", "late": "pending"}),
     )
-    assert stage.retrier.steps_to_run("turn-1", None) == ["first", "own", "judge:tone"]
+    assert stage.step_rerunner.steps_to_run("turn-1", None) == ["first", "own", "judge:tone"]
 
 
 def test_nothing_is_dead() -> None:
-    assert Stage(tried=[Row("own", "failed"), Row("first", "done")]).retrier.steps_to_run("turn-1", None) == []
+    assert Stage(tried=[Row("own", "failed"), Row("first", "done")]).step_rerunner.steps_to_run("turn-1", None) == []
 
 
 @pytest.mark.parametrize("state", ["dead", "failed"])
 def test_a_step_that_failed_may_be_named(state: str) -> None:
-    assert Stage(tried=[Row("own", state)]).retrier.steps_to_run("turn-1", "own") == ["own"]
+    assert Stage(tried=[Row("own", state)]).step_rerunner.steps_to_run("turn-1", "own") == ["own"]
 
 
 @pytest.mark.parametrize(
@@ -209,17 +209,17 @@ def test_a_step_that_failed_may_be_named(state: str) -> None:
 def test_what_needs_no_retry_is_refused_with_a_sentence(name: str, said: str) -> None:
     stage = Stage(tried=[Row("first", "done")], judgements=Judging({"relevance": "done", "late": "pending"}))
     with pytest.raises(InvalidInput, match="STEP") as refused:
-        stage.retrier.steps_to_run("turn-1", name)
+        stage.step_rerunner.steps_to_run("turn-1", name)
     assert said in str(refused.value)
 
 
 def test_judges_means_the_step_and_every_dead_judgement() -> None:
     stage = Stage(OneStep("judges"), [Row("judges", "dead")], judgements=Judging({"tone": "dead", "b": "dead"}))
-    assert stage.retrier.steps_to_run("turn-1", "judges") == ["judges", "judge:tone", "judge:b"]
+    assert stage.step_rerunner.steps_to_run("turn-1", "judges") == ["judges", "judge:tone", "judge:b"]
     stage = Stage(OneStep("judges"), [Row("judges", "done")], judgements=Judging({"tone": "dead"}))
-    assert stage.retrier.steps_to_run("turn-1", "judges") == ["judge:tone"]
+    assert stage.step_rerunner.steps_to_run("turn-1", "judges") == ["judge:tone"]
     stage = Stage(OneStep("judges"), [Row("judges", "dead")])
-    assert stage.retrier.steps_to_run("turn-1", "judges") == ["judges"]
+    assert stage.step_rerunner.steps_to_run("turn-1", "judges") == ["judges"]
 
 
 # -- running it ---------------------------------------------------------------------------------------------------

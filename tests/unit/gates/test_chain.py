@@ -13,8 +13,9 @@ from brainq.contracts.message import ToolCall
 from brainq.contracts.status import Effect
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput
-from brainq.gates.canonical import args_hash, fingerprint
-from brainq.gates.chain import Allowed, Denied, GateFacts, ReplayControl, Verdict, judge_calls
+from brainq.gates.canonical import fingerprint
+from brainq.gates.chain import Allowed, Denied, GateChain, ReplayControl, Verdict
+from tests.support.hashes import args_hash
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 TOOLS = {
@@ -37,8 +38,8 @@ def judge(
     hook: PreToolHook | None = None,
     keys_of: Callable[[ToolSpec, dict[str, Any]], tuple[str, ...]] | None = None,
 ) -> list[Verdict]:
-    facts = GateFacts("turn", "s", ReplayControl(succeeded or {}, epoch), blocked)
-    return judge_calls(calls, facts, TOOLS, hook, keys_of=keys_of)
+    gates = GateChain("turn", "s", TOOLS, ReplayControl(succeeded or {}, epoch), set(blocked), hook, keys_of)
+    return [gates.judge(call) for call in calls]
 
 
 def reasons(verdicts: list[Verdict]) -> list[str]:

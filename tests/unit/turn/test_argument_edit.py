@@ -12,9 +12,10 @@ from brainq.contracts.people import EditedCall
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import InvalidInput
-from brainq.gates.canonical import args_hash, fingerprint
+from brainq.gates.canonical import fingerprint
 from brainq.tools.tool import make_tool
 from brainq.turn.call_plan import edited_call
+from tests.support.hashes import args_hash
 from tests.unit.turn.views import REQUEST
 
 BARE = TurnRequest(turn_id="t-1", session_id="s1", user_message="Hi")

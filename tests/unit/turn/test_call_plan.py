@@ -13,7 +13,7 @@ from brainq.contracts.message import ToolCall
 from brainq.contracts.model import ModelReply
 from brainq.contracts.people import ApprovalRequirement
 from brainq.contracts.status import Effect
-from brainq.gates.canonical import args_hash, fingerprint
+from brainq.gates.canonical import fingerprint
 from brainq.turn.call_plan import (
     MAX_CALLS_A_REPLY,
     CallPlan,
@@ -21,6 +21,7 @@ from brainq.turn.call_plan import (
     judge_reply,
     plan_calls,
 )
+from tests.support.hashes import args_hash
 from tests.unit.turn.views import view
 
 
