@@ -118,7 +118,7 @@ class Client(ScheduleVerbs):
         request_key or turn_id was used with other content; SessionBusy; QueueFull where too many turns wait;
         MailboxFull where it is input; Unreachable, whose `request_key` makes a second try the same turn.
         """
-        fields = {**submit_fields("submit", options), "session_id": session_id, "user_message": user_message}
+        fields = {**submit_fields(Client.submit, options), "session_id": session_id, "user_message": user_message}
         request, files = read_submit(fields, self._wiring.settings.file_limits)
         with translate_unreachable(request_key=request.key), submit_span(request) as request:
             submitted = self._wiring.people.intake.submit(request, files)

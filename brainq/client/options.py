@@ -72,16 +72,16 @@ def takes_submit_options(verb: V) -> V:
     return verb
 
 
-def submit_fields(verb: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as fields of a TurnRequest.
+def submit_fields(verb: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that `verb` was given, as fields of a TurnRequest.
 
     Raises TypeError for a name that is not one of SubmitOptions, InvalidInput for limits of another type.
     """
     for name in options:
         if name not in SubmitOptions.__annotations__:
-            near = get_close_matches(name, SubmitOptions.__annotations__, 1)
+            near = get_close_matches(name, inspect.signature(verb).parameters, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise TypeError(f"{verb}() got an unexpected keyword argument {name!r}{hint}")
+            raise TypeError(f"{verb.__name__}() got an unexpected keyword argument {name!r}{hint}")
     return {**options, "limits": _limits_fields(options.get("limits"))}
 
 

@@ -58,7 +58,7 @@ class ScheduleVerbs:
         A due instant is one turn, whichever process dies: its request key is made of schedule and instant. Raises
         InvalidInput naming the field, and SchedulesFull where its tenant has as many as it may have.
         """
-        fields = submit_fields("schedule", options)
+        fields = submit_fields(ScheduleVerbs.schedule, options)
         check_id("name", name)
         _check_policies(on_running, missed, fields)
         timing, start_ms = _first_run(self._wiring, when, at, in_s, zone)

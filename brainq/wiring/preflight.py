@@ -110,7 +110,7 @@ def check_model(model: str | Provider) -> Check:
 
 # Whether Redis answers and can hold turns, and whether a broker of its own is there.
 
-MIN_REDIS_VERSION = (6, 2)
+MIN_REDIS_VERSION = (7, 0)
 
 CONNECT_S = 2.0
 
@@ -140,7 +140,7 @@ def check_redis(url: str, *, name: str = "redis", variable: str = "BRAINQ_REDIS_
     spoken = str(info.get("redis_version", "0"))
     server = f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {spoken}"
     if tuple(int(part) for part in re.findall(r"\d+", spoken)[:2]) < MIN_REDIS_VERSION:
-        return fail(name, f"{server} at {shown} is too old", "brainq needs Redis 6.2 or newer, or Valkey")
+        return fail(name, f"{server} at {shown} is too old", "brainq needs Redis 7.0 or newer, or Valkey")
     if str(info.get("cluster_enabled")) == "1":
         return fail(
             name,

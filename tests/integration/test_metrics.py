@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
@@ -266,6 +267,11 @@ def test_a_page_of_its_own_serves_them_where_there_is_no_gateway(pump: Pump) -> 
             assert answer.headers["content-type"].startswith("text/plain; version=")
             read = read_by(answer.read().decode())
         assert (read("brainq_up", service="redis"), read("brainq_up", service="sql")) == (1, 1)
+        with urlopen(f"http://127.0.0.1:{server.server_port}/", timeout=30) as answer:
+            assert '<a href="/metrics">' in answer.read().decode()
+        for path in ("/metrics/", "/nothing"):
+            with pytest.raises(HTTPError, match="404"):
+                urlopen(f"http://127.0.0.1:{server.server_port}{path}", timeout=30)
     finally:
         server.shutdown()
         server.server_close()

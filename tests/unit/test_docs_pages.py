@@ -10,6 +10,7 @@ import pytest
 from brainq.settings.deployment import Concurrency, Settings
 from brainq.settings.environment import OTHER_VARIABLES
 from brainq.settings.http import HttpSettings
+from brainq.wiring.preflight import MIN_REDIS_VERSION
 from ops import words
 from ops.mutants.bugs import BUGS
 from tests.lua import test_model
@@ -51,6 +52,17 @@ def test_the_comparison_has_the_figures_of_the_benchmarks() -> None:
             figures = [cell.split(" (")[0] for cell in cells[:2]]
             assert told[names[system]][-1] == ", ".join(figures), system
     assert {told[name][-1] for name in ("Hatchet", "Trigger.dev")} == {"not measured"}
+
+
+def test_the_oldest_redis_is_one_on_every_page() -> None:
+    oldest = {
+        version
+        for path in (ROOT / "README.md", *DOCS.rglob("*.md"))
+        for line in path.read_text().splitlines()
+        if "Redis" in line or "redis" in line
+        for version in re.findall(r"(?:Redis |older than )(\d+\.\d+)(?: or newer|\+|, or| are)", line)
+    }
+    assert oldest == {".".join(map(str, MIN_REDIS_VERSION))}
 
 
 def test_each_rival_is_told_by_what_it_does_better() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
+from socketserver import ThreadingMixIn
 from threading import Thread
-from wsgiref.simple_server import WSGIServer
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from wsgiref.types import StartResponse, WSGIEnvironment
 
-from prometheus_client import CollectorRegistry, generate_latest, start_http_server
+from prometheus_client import CollectorRegistry, generate_latest, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -20,8 +22,29 @@ def prometheus_text(series: Sequence[Series]) -> str:
 
 
 def start_server(read: Callable[[], Sequence[Series]], port: int) -> tuple[WSGIServer, Thread]:
-    """Serve what `read` returns on 127.0.0.1, in a thread. Raises OSError where the port is taken."""
-    return start_http_server(port, "127.0.0.1", _registry(read))
+    """Serve what `read` returns at /metrics of 127.0.0.1, in a thread. Raises OSError where the port is taken."""
+    metrics = make_wsgi_app(_registry(read))
+
+    def page(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if environ["PATH_INFO"] == "/metrics":
+            return metrics(environ, start_response)
+        is_root = environ["PATH_INFO"] == "/"
+        start_response("200 OK" if is_root else "404 Not Found", [("Content-Type", "text/html; charset=utf-8")])
+        return [b'<a href="/metrics">metrics</a>\n' if is_root else b"Not found: there is /metrics\n"]
+
+    server = make_server("127.0.0.1", port, page, _ThreadingServer, _QuietHandler)
+    thread = Thread(target=server.serve_forever, name="brainq-metrics-page", daemon=True)
+    thread.start()
+    return server, thread
+
+
+class _ThreadingServer(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+class _QuietHandler(WSGIRequestHandler):
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Requests are not logged."""
 
 
 def _registry(read: Callable[[], Sequence[Series]]) -> CollectorRegistry:

@@ -35,9 +35,11 @@ def test_what_passes_options_on_shows_them_too(verb: Any) -> None:
 
 def test_an_option_of_a_wrong_name_is_a_type_error_with_the_near_one() -> None:
     with pytest.raises(TypeError, match=r"submit\(\) got an unexpected keyword argument 'modle'; did.*'model'\?"):
-        submit_fields("submit", {"modle": "openai:gpt-4.1"})
+        submit_fields(Client.submit, {"modle": "openai:gpt-4.1"})
     with pytest.raises(TypeError, match=r"'zzzz'$"):
-        submit_fields("submit", {"zzzz": 1})
+        submit_fields(Client.submit, {"zzzz": 1})
+    with pytest.raises(TypeError, match=r"schedule\(\) got .* 'on_runing'; did.*'on_running'\?"):
+        submit_fields(Client.schedule, {"on_runing": "queue"})
 
 
 def test_limits_can_be_written_as_a_dict_of_their_fields() -> None:
