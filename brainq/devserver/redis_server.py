@@ -295,9 +295,6 @@ def _tail(path: Path, start: int) -> str:
         return ""
 
 
-# Which Redis a process uses: the configured one, else one of its own.
-
-
 def known_redis(settings: Settings) -> str:
     """The url of BRAINQ_REDIS_URL, else of the server that `brainq dev` or `brainq up` runs on this data directory.
 
@@ -317,13 +314,6 @@ def known_redis(settings: Settings) -> str:
             "directory, or set BRAINQ_REDIS_URL"
         )
     return url
-
-
-@contextmanager
-def resolve_redis(settings: Settings, port: int | None = None) -> Generator[str]:
-    """Yield the url of the Redis to use, as `own_redis` finds it."""
-    with open_redis(settings, port) as (url, _):
-        yield url
 
 
 @contextmanager

@@ -19,12 +19,18 @@ from brainq.brain.brain import Brain
 from brainq.cli.dev.supervisor import Supervisor
 from brainq.client.client import Client
 from brainq.client.internals import wiring_of
-from brainq.devserver import EmbeddedServer, ServerInUseError, find_server, resolve_redis
 from brainq.devserver import redis_server as binary_module
 from brainq.devserver import redis_server as embedded_module
 from brainq.devserver.local_fleet import LocalFleet
 from brainq.devserver.ports import free_port, ping
-from brainq.devserver.redis_server import LOCK_FILE, open_redis, running_url
+from brainq.devserver.redis_server import (
+    LOCK_FILE,
+    EmbeddedServer,
+    ServerInUseError,
+    find_server,
+    open_redis,
+    running_url,
+)
 from brainq.errors import SetupError
 from brainq.settings.deployment import Settings
 from tests.support.server import RedisServer
@@ -112,11 +118,11 @@ def test_a_unix_socket_is_for_its_user_only(redis_server: RedisServer) -> None:
 
 def test_a_server_on_a_socket_can_listen_on_a_port_of_loopback_too(tmp_path: Path) -> None:
     port = free_port()
-    with resolve_redis(Settings(data_dir=tmp_path, redis_url=None), port) as url:
+    with open_redis(Settings(data_dir=tmp_path, redis_url=None), port) as (url, _):
         assert url.startswith("unix://")
         assert talk(f"redis://127.0.0.1:{port}/0", "PING") == b"+PONG\r\n"
         assert b"127.0.0.1" in talk(f"redis://127.0.0.1:{port}/0", "CONFIG", "GET", "bind")
-    with pytest.raises(SetupError, match="--port"), resolve_redis(Settings(redis_url=SecretStr(url)), port):
+    with pytest.raises(SetupError, match="--port"), open_redis(Settings(redis_url=SecretStr(url)), port):
         pass
 
 
@@ -141,12 +147,12 @@ def test_a_client_finds_the_server_that_runs_on_its_data_directory(tmp_path: Pat
 
 
 def test_resolving_prefers_the_setting_then_a_running_server_then_starts_one(tmp_path: Path) -> None:
-    with resolve_redis(Settings(redis_url=SecretStr("redis://elsewhere/0"))) as url:
+    with open_redis(Settings(redis_url=SecretStr("redis://elsewhere/0"))) as (url, _):
         assert url == "redis://elsewhere/0"
     settings = Settings(data_dir=tmp_path)
-    with resolve_redis(settings) as owned:
+    with open_redis(settings) as (owned, _):
         socket_path = Path(owned.removeprefix("unix://").removesuffix("?db=0"))
-        with resolve_redis(settings) as shared:
+        with open_redis(settings) as (shared, _):
             assert shared == owned
         assert ping(socket_path)  # sharing it did not stop it
     assert not ping(socket_path)
@@ -154,14 +160,14 @@ def test_resolving_prefers_the_setting_then_a_running_server_then_starts_one(tmp
 
 def test_a_directory_with_a_long_path_gets_a_port_instead_of_a_socket(tmp_path: Path) -> None:
     deep = tmp_path / ("d" * 100)
-    with resolve_redis(Settings(data_dir=deep)) as url:
+    with open_redis(Settings(data_dir=deep)) as (url, _):
         assert ping(address(url))
 
 
 def test_an_owner_killed_outright_takes_its_server_along(tmp_path: Path) -> None:
     code = f"""if True:
         import pathlib, sys
-        from brainq.devserver import EmbeddedServer
+        from brainq.devserver.redis_server import EmbeddedServer
         print(EmbeddedServer(pathlib.Path({str(tmp_path)!r})).start(), flush=True)
         sys.stdin.read()
     """

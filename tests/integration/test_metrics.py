@@ -192,7 +192,7 @@ def test_a_flush_whose_answer_was_lost_is_made_once(
         def lost(batch: object) -> None:
             raise ConnectionError("the reply was lost")
 
-        patch.setattr(counted, "taken", lost)
+        patch.setattr(counted, "mark_flushed", lost)
         with pytest.raises(ConnectionError):
             metrics.flush(counted)
     counted.add(m.COST, "openai", "gpt", "step", by=0.2)
