@@ -3,16 +3,18 @@
 -- @include lib/activate
 -- @include lib/aside
 
--- The session's next turn begins. One that was paused, or whose turns were cancelled, has only lost its place.
+-- The session's next turn begins. One that was paused, or whose turns were cancelled, has only lost its place. Returns whether
+-- one began.
 local function begin_next(its_sid)
   local key = OUTBOX_PREFIX .. '{' .. its_sid .. '}:'
   local s = read(key .. 'session', {'live', 'paused'})
-  if s.paused == '1' or (s.live and s.live ~= '') then return end
+  if s.paused == '1' or (s.live and s.live ~= '') then return false end
   local its_tid = redis.call('LPOP', key .. 'waiting')
-  if not its_tid then return end
+  if not its_tid then return false end
   local turn_key = key .. 't:' .. its_tid
   activate(key .. 'session', turn_key, turn_key .. ':budget', turn_key .. ':events', key .. 'flags', key .. 'readiness',
     its_sid, its_tid)
+  return true
 end
 
 -- Who is next in a tenant's line. So that a lower priority is slow, and never starves, each eighth that would pass others is the
@@ -74,15 +76,13 @@ local function fill_room(at)
       redis.call('ZADD', ROOM_CAPPED, 0, tenant)
     else
       local first, others_stand = take_first(tenant, line_of(tenant), caps)
-      if others_stand then
-        redis.call('ZADD', ROOM_TENANTS, behind(ROOM_TENANTS), tenant)
-      else
+      local began = first and begin_next(first)
+      if first then asked[#asked + 1] = first end
+      if not others_stand then
         redis.call('ZREM', ROOM_TENANTS, tenant)
         redis.call('HDEL', ROOM_PASSED, tenant)
-      end
-      if first then
-        begin_next(first)
-        asked[#asked + 1] = first
+      elseif began or not first then -- a session that was paused meanwhile has not used up its tenant's turn
+        redis.call('ZADD', ROOM_TENANTS, behind(ROOM_TENANTS), tenant)
       end
     end
   end
