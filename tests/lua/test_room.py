@@ -167,6 +167,15 @@ def test_a_paused_session_loses_its_place_and_gets_another(rig: Rig) -> None:
     assert state(rig, B1) == "active"
 
 
+def test_a_paused_session_does_not_use_up_its_tenants_turn(rig: Rig) -> None:
+    submit(rig, B1)
+    for turn in (A1, A2, ("b:2", "t05")):
+        submit(rig, turn)
+    rig.run("session_pause", sid=A1[0])
+    end(rig, B1)
+    assert (state(rig, A1), state(rig, A2), state(rig, ("b:2", "t05"))) == ("queued", "active", "queued")
+
+
 def test_a_sweeper_puts_a_turn_into_line_that_stands_in_none(rig: Rig) -> None:
     submit(rig, A1)
     submit(rig, B1)

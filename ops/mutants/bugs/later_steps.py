@@ -16,7 +16,7 @@ BUGS = (
         TRANSPORT,
         "if self._leads_to_results() and not LATER_THREADS.free:",
         "if self._leads_to_results() and False:",
-        WHOLE,
+        ("tests/integration/broker/test_later_threads.py",),
     ),
     Bug(
         "later steps: whoever has sent a result goes on with them, however many do",

@@ -95,6 +95,7 @@ def test_a_gateway_that_starts_anew_is_said_and_gone_on_from(
     with GatewayProcess(tmp_path, world.environment, port=port) as first:
         page.goto(f"{first.url}/#/turns/{handle.turn_id}")
         expect(page.locator(".stream")).to_have_text("live")
+        expect(page.locator(".strip.next")).to_contain_text("Running read")
         first.kill()
         trouble = page.locator(".trouble")
         expect(trouble).to_contain_text("The gateway does not answer. Trying again")

@@ -27,26 +27,44 @@ def visits() -> Iterator[None]:
     LATER_THREADS.follow(0, {})
 
 
-@pytest.mark.usefixtures("redis_url", "visits")
-def test_it_goes_back_to_its_place_and_is_taken_when_a_thread_is_left(redis_server: RedisServer) -> None:
-    settings = settings_for(redis_server.url)
-    key = later_key(settings, FINALIZE_QUEUE)
-    bell = envelope(FINALIZE_STEP, ("s1", "t3", "decision"), "t3.final", FINALIZE_QUEUE, "t3")
-    taken: list[Any] = []
-    with make_app(settings, [FINALIZE_QUEUE]).connection_for_read() as connection:
+@pytest.fixture
+def channel(redis_server: RedisServer) -> Iterator[Any]:
+    """A finalizer's of four threads; `taken` are its messages."""
+    with make_app(settings_for(redis_server.url), [FINALIZE_QUEUE]).connection_for_read() as connection:
         channel: Any = connection.channel()
+        channel.taken = []
         channel.basic_qos(0, 4, False)
-        channel.basic_consume(FINALIZE_QUEUE, False, taken.append, "finalizer")
+        channel.basic_consume(FINALIZE_QUEUE, False, channel.taken.append, "finalizer")
         channel.client.connection = channel.client.connection_pool.get_connection()  # as kombu's poller does
-        channel._brpop_start(timeout=60)
-        assert [LATER_THREADS.try_enter(turn) for turn in TURNS] == [True, True]
-        redis_server.command("LPUSH", key, bell)
-        redis_server.command("LPUSH", key, "somebody else's")
-        with pytest.raises(Empty):
-            channel._brpop_read()
-        assert (taken, redis_server.command("LINDEX", key, "-1")) == ([], [bell])
-        LATER_THREADS.leave(TURNS[0])
-        channel._brpop_start(timeout=60)
+        yield channel
+        channel.qos._delivered.clear()  # nobody runs what was taken: it is not to be returned at the end
+
+
+@pytest.mark.usefixtures("redis_url", "visits")
+def test_it_goes_back_to_its_place_and_is_taken_when_a_thread_is_left(redis_server: RedisServer, channel: Any) -> None:
+    key = later_key(settings_for(redis_server.url), FINALIZE_QUEUE)
+    bell = envelope(FINALIZE_STEP, ("s1", "t3", "decision"), "t3.final", FINALIZE_QUEUE, "t3")
+    channel._brpop_start(timeout=60)
+    assert [LATER_THREADS.try_enter(turn) for turn in TURNS] == [True, True]
+    redis_server.command("LPUSH", key, bell)
+    redis_server.command("LPUSH", key, "somebody else's")
+    with pytest.raises(Empty):
         channel._brpop_read()
-        assert [message.headers["root_id"] for message in taken] == ["t3"]
-        channel.qos._delivered.clear()  # nobody runs it: it is not to be returned at the end
+    assert (channel.taken, redis_server.command("LINDEX", key, "-1")) == ([], [bell])
+    LATER_THREADS.leave(TURNS[0])
+    channel._brpop_start(timeout=60)
+    channel._brpop_read()
+    assert [message.headers["root_id"] for message in channel.taken] == ["t3"]
+
+
+@pytest.mark.usefixtures("redis_url", "visits")
+def test_it_is_not_asked_for_while_no_thread_is_left(redis_server: RedisServer, channel: Any) -> None:
+    key = later_key(settings_for(redis_server.url), FINALIZE_QUEUE).encode()
+
+    def asked() -> bytes:
+        return b"".join(channel._packed_brpop(channel.client.connection, [FINALIZE_QUEUE], 60))
+
+    assert key in asked()
+    for turn in TURNS:
+        LATER_THREADS.enter(turn)
+    assert key not in asked()

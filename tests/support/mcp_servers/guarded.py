@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import threading
 from typing import Any
@@ -72,18 +73,25 @@ class Authorization(OverHttp):
 class Vault(OverHttp):
     """Tools `look` and `meet` (reads) and `put` (a change); its newest token alone is taken.
 
-    meet   answers when three are in it at once
+    meet            answers when three are in it at once
+    refuses_after   a token is refused once so many `refusals` were asked for
     """
 
     def __init__(self, authorization: Authorization) -> None:
         super().__init__()
         self.authorization = authorization
         self.refused: set[str] = set()
+        self.refuses_after = self.refusals = 0
+        self._refusing = asyncio.Condition()
         self.meeting = threading.Barrier(3, timeout=20)
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Fits the SDK's TokenVerifier."""
         if token not in self.authorization.given or token in self.refused:
+            async with self._refusing:
+                self.refusals += 1
+                self._refusing.notify_all()
+                await self._refusing.wait_for(lambda: self.refusals >= self.refuses_after)
             return None
         return AccessToken(token=token, client_id=CLIENT, scopes=[SCOPE], resource=self.url)
 
