@@ -127,8 +127,7 @@ if TYPE_CHECKING:
     from brainq.models.asking.fallback import Fallback
     from brainq.models.providers import Provider
     from brainq.models.scripted import ScriptedProvider
-    from brainq.operator.facts import TurnFacts
-    from brainq.operator.operator import Operator
+    from brainq.operator import Operator, TurnFacts
     from brainq.people.outside import Taken
     from brainq.settings.deployment import Settings
     from brainq.tools.context import RunContext
@@ -190,8 +189,7 @@ _NAMES = {
     "brainq.models.asking.fallback": "Fallback",
     "brainq.models.providers": "Provider",
     "brainq.models.scripted": "ScriptedProvider",
-    "brainq.operator.facts": "TurnFacts",
-    "brainq.operator.operator": "Operator",
+    "brainq.operator": "Operator TurnFacts",
     "brainq.people.outside": "Taken",
     "brainq.settings": "Settings",
     "brainq.tools.context": "RunContext",

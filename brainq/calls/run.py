@@ -26,8 +26,8 @@ from brainq.contracts.status import Effect
 from brainq.leases import LeaseRenewer
 from brainq.observe import telemetry_names as names
 from brainq.observe.logs import MissingBrainLog, logger
+from brainq.observe.spans import call_span, end_call
 from brainq.observe.tracing import in_span
-from brainq.observe.turn_spans import call_span, end_call
 from brainq.ports.people import Brakes, ChildTurns
 from brainq.ports.redis_calls import Calls, Holds, Lanes, Outside, StopSignals
 from brainq.ports.redis_turns import Budgets

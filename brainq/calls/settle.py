@@ -37,8 +37,8 @@ from brainq.observe import telemetry_names as names
 from brainq.observe.logs import logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
+from brainq.observe.spans import end_call
 from brainq.observe.tracing import end_span
-from brainq.observe.turn_spans import end_call
 from brainq.ports.people import Brakes
 from brainq.ports.redis_calls import Calls, Lanes
 from brainq.ports.sql import Blobs, CallRows

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
-    from brainq.operator.operator import Operator
+    from brainq.operator import Operator
     from brainq.store.store import Store
 
 COMPLETED = 50  # turns the shell is offered
@@ -27,7 +27,7 @@ def export_redis_url() -> str:
 
 def open_client() -> Client:
     """With the brain, for what changes turns. Raises SetupError when Redis does not answer."""
-    from brainq.operator.operator import open_client
+    from brainq.operator import open_client
     from brainq.settings.deployment import load_settings
 
     return open_client(load_settings())
@@ -45,7 +45,7 @@ def open_operator() -> Operator:
 
     Raises SetupError when there is no Redis and no database either.
     """
-    from brainq.operator.operator import Operator
+    from brainq.operator import Operator
 
     return Operator()
 

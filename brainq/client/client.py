@@ -40,7 +40,7 @@ from brainq.contracts.ids import check_id
 from brainq.contracts.people import Approval
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.webhook import DeliveryRow
-from brainq.observe.turn_spans import submit_span
+from brainq.observe.spans import submit_span
 from brainq.people.admission import read_submit
 from brainq.people.outside import Taken
 from brainq.settings.deployment import Settings, settings_here

@@ -35,8 +35,8 @@ from brainq.leases import LeaseRenewer
 from brainq.observe.logs import MissingBrainLog, logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
+from brainq.observe.spans import final_span, record_turn
 from brainq.observe.tracing import in_span, tracer
-from brainq.observe.turn_spans import final_span, record_turn
 from brainq.ports.people import ChildTurns, TaskEvents
 from brainq.ports.redis_turns import FinalChain
 from brainq.ports.sql import FinalizerRecords

@@ -17,8 +17,8 @@ from brainq.finalize.step_order import FinalizerRuntime, StepOrder
 from brainq.finalize.steps import StepContext, around_step
 from brainq.memory.judge_runner import JudgeRunner
 from brainq.observe.logs import logger
+from brainq.observe.spans import final_span
 from brainq.observe.tracing import in_span
-from brainq.observe.turn_spans import final_span
 from brainq.ports.people import ChildTurns
 from brainq.ports.redis_turns import FinalChain
 from brainq.ports.sql import FinalizerRecords, JudgementRows

@@ -22,8 +22,8 @@ from brainq.memory.words import cut
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import call_spends, record_calls
 from brainq.observe.logs import logger
+from brainq.observe.spans import judge_span
 from brainq.observe.tracing import in_span
-from brainq.observe.turn_spans import judge_span
 from brainq.ports.sql import JudgementRows
 from brainq.processes.threads import call_within
 

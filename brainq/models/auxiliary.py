@@ -17,7 +17,7 @@ from brainq.models.asking.whole_call import reply_with_permits
 from brainq.models.costs import AuxiliaryCall, cost_usd, record_call
 from brainq.models.providers import Provider
 from brainq.observe.metrics.recording import record_model_call
-from brainq.observe.model_spans import chat_span
+from brainq.observe.spans import chat_span
 from brainq.observe.tracing import in_span
 from brainq.processes.threads import call_within
 

@@ -20,8 +20,8 @@ from brainq.contracts.webhook import DeliveryClaim, Webhook
 from brainq.observe.logs import OutageLog, logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
+from brainq.observe.spans import webhook_span
 from brainq.observe.tracing import fail_span, in_span, traceparent_of, tracer
-from brainq.observe.turn_spans import webhook_span
 from brainq.people.webhook_post import post
 from brainq.people.webhook_signature import message_body, message_headers
 from brainq.ports.sql import DeliveryRows

@@ -19,7 +19,7 @@ from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainqError, InvalidInput
 from brainq.observe.logs import logger, turn_log_ids
-from brainq.observe.turn_spans import set_parent_context, submit_span
+from brainq.observe.spans import set_parent_context, submit_span
 from brainq.people.admission import read_foreign
 from brainq.tasks.task_events import TaskEvents, WorkFailed, raise_failure
 from brainq.wiring import Wiring

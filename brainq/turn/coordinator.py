@@ -21,9 +21,9 @@ from brainq.observe import telemetry_names as names
 from brainq.observe.logs import MissingBrainLog, logger, missing_brain_error
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
+from brainq.observe.spans import advance_span
 from brainq.observe.tracebacks import where_raised
 from brainq.observe.tracing import in_span, tracer
-from brainq.observe.turn_spans import advance_span
 from brainq.ports.people import Brakes
 from brainq.ports.redis_calls import StopSignals
 from brainq.ports.redis_turns import Turns

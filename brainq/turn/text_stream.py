@@ -19,7 +19,7 @@ from brainq.errors import ProviderError
 from brainq.models.asking.whole_call import stream_with_permits
 from brainq.models.providers import Provider
 from brainq.observe.logs import logger
-from brainq.observe.model_spans import chat_span
+from brainq.observe.spans import chat_span
 from brainq.observe.tracing import in_span
 from brainq.ports.redis_turns import Turns
 from brainq.turn.outage import OutageRetry, never_unavailable

@@ -23,8 +23,8 @@ from brainq.observe import telemetry_names as names
 from brainq.observe.logs import logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
+from brainq.observe.spans import end_call, rescue_span
 from brainq.observe.tracing import in_span, tracer
-from brainq.observe.turn_spans import end_call, rescue_span
 from brainq.ports.people import TaskEvents
 from brainq.ports.redis_calls import Calls
 from brainq.ports.sql import CallRows

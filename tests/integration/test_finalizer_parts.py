@@ -19,7 +19,7 @@ from brainq.finalize.rerun import Retried
 from brainq.finalize.steps import StepContext
 from brainq.models.asking.fallback import Fallback
 from brainq.models.scripted import ScriptedFailure, ScriptedProvider, fails, says
-from brainq.operator.operator import Operator
+from brainq.operator import Operator
 from brainq.wiring.finalizer import finalizer_runtime
 from tests.support.parts import (
     ANSWER,

@@ -14,7 +14,7 @@ from brainq.contracts.people import Approval
 from brainq.contracts.status import Effect, Ending
 from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput
 from brainq.models.scripted import calls, says
-from brainq.operator.operator import Operator
+from brainq.operator import Operator
 from brainq.people.approvals import ApprovalDesk
 from tests.support.people import (
     Pumps,

@@ -201,7 +201,7 @@ def retry(
     """
     from brainq.brain.brains import load_brains
     from brainq.observe.otel_setup import start_traces
-    from brainq.operator.operator import Operator
+    from brainq.operator import Operator
     from brainq.settings.deployment import load_settings
 
     failed = False

@@ -25,7 +25,7 @@ from brainq.contracts.history import TurnCall
 from brainq.contracts.rows import CallRow
 from brainq.contracts.status import Awaits, Ending, TurnState
 from brainq.contracts.view import BudgetSnapshot, TurnSnapshot
-from brainq.operator.facts import TurnFacts
+from brainq.operator import TurnFacts
 
 VALUE_WIDTH = 300  # of one call's arguments, or result; --json has all
 BAR_WIDTH = 20

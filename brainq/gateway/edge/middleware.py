@@ -24,7 +24,7 @@ from brainq.gateway.edge.limits import RateLimiter, address_key
 from brainq.gateway.edge.problems import RequestRejected, bug_response, error_response
 from brainq.gateway.edge.verbs import is_public
 from brainq.observe.logs import logger, request_log_ids
-from brainq.observe.turn_spans import set_parent_context
+from brainq.observe.spans import set_parent_context
 from brainq.settings.http import split_list
 
 

@@ -23,7 +23,7 @@ from brainq.gateway.edge.dependencies import CALL_ID, ID, TURN_ID, Gateway, Gate
 from brainq.gateway.edge.problems import problem_responses
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, Body, FileBody, Limit
 from brainq.gateway.rest.turns import CancelAnswer, RetryAnswer, RetryBody, StepRetry
-from brainq.operator.operator import Operator
+from brainq.operator import Operator
 from brainq.tools.results import WithFiles
 
 MAX_BY_CHARS = 90  # with the caller's name before it

@@ -13,7 +13,7 @@ from brainq.errors import ProviderError
 from brainq.models.anthropic.provider import AnthropicProvider
 from brainq.models.asking.vendor_provider import VendorProvider
 from brainq.models.openai.provider import OpenAIProvider
-from brainq.observe.model_spans import chat_span
+from brainq.observe.spans import chat_span
 from brainq.observe.tracing import in_span
 from tests.integration.models.conftest import QUICK
 from tests.integration.models.wire_server import Exchange, WireServer

@@ -9,7 +9,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import ModelRequest, ModelRetry
 from brainq.models.anthropic.provider import AnthropicProvider
 from brainq.models.openai.provider import OpenAIProvider
-from brainq.observe.model_spans import chat_span
+from brainq.observe.spans import chat_span
 from brainq.observe.tracing import in_span
 from tests.support.spans import recording
 

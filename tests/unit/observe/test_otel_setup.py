@@ -128,7 +128,7 @@ def test_without_telemetry_nothing_of_the_sdk_is_imported() -> None:
         "import brainq.tasks.pool_app, brainq.people.webhook_delivery\n"
         "from brainq.contracts.turn import TurnRequest\n"
         "from brainq.observe.otel_setup import start_traces\n"
-        "from brainq.observe.turn_spans import submit_span\n"
+        "from brainq.observe.spans import submit_span\n"
         "start_traces('coordinator')()\n"
         "with submit_span(TurnRequest(turn_id='turn-1', session_id='s1', user_message='hi')) as request: pass\n"
         "print(request.traceparent)\n"
