@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -94,6 +94,7 @@ NOT_STARTED = "not started"
 MAX_LOST_WORKERS = 2  # a call that lost so many workers runs in a process where nothing else does
 
 
+@dataclass(kw_only=True, eq=False)
 class CallRunner:
     """Runs calls in a worker of the parallel or the serial pool.
 
@@ -107,53 +108,42 @@ class CallRunner:
     watch      asks servers for the tasks that calls wait for
     """
 
-    def __init__(
-        self,
-        *,
-        owner: str,
-        brains: ByBrain[Brain],
-        calls: Calls,
-        lanes: Lanes,
-        intents: CallRows,
-        budgets: Budgets,
-        beats: LeaseRenewer,
-        executor: BoundedToolExecutor,
-        retriever: Callable[[Brain], MemoryRetriever | None] = lambda brain: None,
-        stops: StopSignals | None = None,
-        holds: Holds | None = None,
-        outside: Outside | None = None,
-        children: ChildTurns | None = None,
-        brakes: Brakes | None = None,
-        files: ResultFiles,
-        watch: ServerTaskWatcher | None = None,
-    ) -> None:
-        self._owner = owner
-        self._numbers = itertools.count(1)  # each claim signs as an owner of its own, as in turn/coordinator.py
-        self._calls = calls
-        self._lanes = lanes
-        parker = Parker(calls, outside, children, watch)
+    owner: str
+    brains: ByBrain[Brain]
+    calls: Calls
+    lanes: Lanes
+    intents: CallRows
+    budgets: Budgets
+    beats: LeaseRenewer
+    executor: BoundedToolExecutor
+    files: ResultFiles
+    retriever: Callable[[Brain], MemoryRetriever | None] = lambda brain: None
+    stops: StopSignals | None = None
+    holds: Holds | None = None
+    outside: Outside | None = None
+    children: ChildTurns | None = None
+    brakes: Brakes | None = None
+    watch: ServerTaskWatcher | None = None
+    _missing: MissingBrainLog = field(default_factory=MissingBrainLog, init=False)
+    # Each claim signs as an owner of its own, as in turn/coordinator.py.
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1), init=False)
 
-        def work_of(brain: Brain) -> CallRuntime:
-            starts, found = IntentGate(brain, calls, intents, brakes), retriever(brain)
-            memory = None if found is None else memory_tool(found)
-            return CallRuntime(brain, calls, starts, parker, files, memory)
+    def __post_init__(self) -> None:
+        self._runtimes = self.brains.each(self._make_runtime)
+        if self.watch is not None:
+            self.watch.begin()
 
-        self._brains = brains.each(work_of)
-        self._missing = MissingBrainLog()
-        self._budgets = budgets
-        self._beats = beats
-        self._executor = executor
-        self._stops = stops
-        self._holds = holds
-        self._watch = watch
-        if watch is not None:
-            watch.begin()
+    def _make_runtime(self, brain: Brain) -> CallRuntime:
+        parker = Parker(self.calls, self.outside, self.children, self.watch)
+        intents, retriever = IntentGate(brain, self.calls, self.intents, self.brakes), self.retriever(brain)
+        memory = None if retriever is None else memory_tool(retriever)
+        return CallRuntime(brain, self.calls, intents, parker, self.files, memory)
 
     def close(self) -> None:
         """End what the process keeps for its tools: threads, child processes, MCP servers, the event loop."""
-        if self._watch is not None:
-            self._watch.close()
-        self._executor.close()
+        if self.watch is not None:
+            self.watch.close()
+        self.executor.close()
         close_sessions()
         TOOL_LOOP.stop()
 
@@ -168,32 +158,32 @@ class CallRunner:
         # Before the claim, so that no stop falls between the claim's look at the turn and our listening.
         token = DeadlineToken(math.inf)
         with ExitStack() as held:
-            if self._stops is not None:
-                held.enter_context(self._stops.watch(session_id, turn_id, token.cancel))
+            if self.stops is not None:
+                held.enter_context(self.stops.watch(session_id, turn_id, token.cancel))
             ref = CallRef(session_id, turn_id, call_id)
-            claim = self._calls.claim(ref, attempt, f"{next(self._numbers)}@{self._owner}")
+            claim = self.calls.claim(ref, attempt, f"{next(self._numbers)}@{self.owner}")
             if isinstance(claim, NoClaim):
                 # Another pool serves the call's effect: the doorbell was forged, or put into a wrong queue.
                 tell = log.warning if claim.why == "unserved" else log.debug
                 if claim.why == "no_brain":
-                    self._missing.warn("call", turn_id, self._brains.names)
+                    self._missing.warn("call", turn_id, self.brains.names)
                 tell("doorbell dropped", turn_id=turn_id, call_id=call_id, why=claim.why)
                 return f"dropped: {claim.why}"
-            work = self._brains.of(claim.brain)
+            work = self._runtimes.of(claim.brain)
             assert work is not None  # the claim says no other brain's
             is_memory = claim.tool == MEMORY_TOOL and claim.step == 0
             tool = work.memory if is_memory else work.brain.tools.get(claim.tool)
             if tool is None:
                 return self._not_loaded(claim, work)
             token.end_within(min(claim.cap_ms, claim.remaining_ms) / 1000)
-            beat = CallBeat(self._calls, claim)
-            held.push(self._beats.renew(beat.beat, token.cancel))
+            beat = CallBeat(self.calls, claim)
+            held.push(self.beats.renew(beat.beat, token.cancel))
             # The workers that ran it before are gone, and this call may be what killed them.
             runs_alone = claim.attempt > MAX_LOST_WORKERS and not is_memory
             # What needs Redis comes before the intent: between that and the function nothing may fail.
             context = self._context(claim, tool, token, work.brain.name, runs_alone=runs_alone)
             beat.progress = lambda: context.newest_progress
-            call = RunningCall(claim, tool, context, work, self._beats, self._lanes, held, abandon)
+            call = RunningCall(claim, tool, context, work, self.beats, self.lanes, held, abandon)
             return self._start(call, runs_alone=runs_alone)
 
     def _start(self, call: RunningCall, *, runs_alone: bool) -> str:
@@ -209,7 +199,7 @@ class CallRunner:
                     work.settle(claim, report)
                 call.span.set_attribute(names.DID, NOT_STARTED)
                 return NOT_STARTED
-            ended = self._executor.run(
+            ended = self.executor.run(
                 call.tool,
                 claim.arguments,
                 call.context,
@@ -254,11 +244,11 @@ class CallRunner:
             token=token,
             step=claim.step,
             attempt=claim.attempt,
-            budget=self._budgets.snapshot(session_id, turn_id) if tool.context_param else None,
+            budget=self.budgets.snapshot(session_id, turn_id) if tool.context_param else None,
             cwd=claim.cwd,
             metadata=claim.metadata,
             brain=brain,
-            is_ready=partial(self._holds.is_ready, session_id, turn_id) if self._holds is not None else None,
-            outside_token=self._calls.give_token(claim, new_token) if is_apart else "",
-            give_token=partial(self._calls.give_token, claim),
+            is_ready=partial(self.holds.is_ready, session_id, turn_id) if self.holds is not None else None,
+            outside_token=self.calls.give_token(claim, new_token) if is_apart else "",
+            give_token=partial(self.calls.give_token, claim),
         )

@@ -5,6 +5,7 @@ rings for the next one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from brainq.brain.brain import Brain
@@ -45,18 +46,18 @@ OutcomeWord = str
 rung, or awaits its calls, and is no longer ours."""
 
 
+@dataclass(eq=False)
 class AuxiliaryWork:
     """Does what comes before a step, when it is due."""
 
-    def __init__(self, brain: Brain, auxiliary: Auxiliary, archive: ArchiveMessages, price: Price) -> None:
-        self._brain = brain
-        self._auxiliary = auxiliary
-        self._archive = archive
-        self._price = price
+    brain: Brain
+    auxiliary: Auxiliary
+    archive: ArchiveMessages
+    price: Price
 
     def dispatch_opening(self, claim: TurnClaim, opening: OpeningWave, trying: OutageRetry) -> OutcomeWord:
         """Dispatch what comes before the first step."""
-        word = trying(lambda: self._auxiliary.open(claim, opening.calls, opening.limit_s))
+        word = trying(lambda: self.auxiliary.open(claim, opening.calls, opening.limit_s))
         return {"OPENED": "opened", "LOST": "lost"}.get(word, "")
 
     def reflect(self, claim: TurnClaim, view: TurnView, trying: OutageRetry) -> OutcomeWord:
@@ -66,13 +67,13 @@ class AuxiliaryWork:
         def claimed() -> bool:
             tokens = min(MAX_REFLECTION_TOKENS, estimate_messages(view.own_messages)) + REFLECTION_FRAME_TOKENS
             usd, under_way = self._worst_cost(view, tokens)
-            begin = partial(self._auxiliary.begin, claim, "reflection", str(view.step), tokens, usd, under_way)
+            begin = partial(self.auxiliary.begin, claim, "reflection", str(view.step), tokens, usd, under_way)
             word = trying(begin)
             if word == "LOST":
                 lost.append(True)
             return word == "GO"
 
-        engine = ReflectionEngine(lambda: self._model(view), claimed, self._price)
+        engine = ReflectionEngine(lambda: self._model(view), claimed, self.price)
         with self._allowance(view).activate():
             made = engine.reflect(
                 view.own_messages,
@@ -87,13 +88,13 @@ class AuxiliaryWork:
             return ""
         note = note_of(made.result, claim.turn_id)
         data = {"step": view.step, "stub": made.result.stub}
-        kept = trying(lambda: self._auxiliary.commit_note(claim, "reflection", note, made.spend, data))
+        kept = trying(lambda: self.auxiliary.commit_note(claim, "reflection", note, made.spend, data))
         return "reflected" if kept else "lost"
 
     def is_full(self, view: TurnView, step: PreparedStep) -> bool:
         """Whether the older messages are to be replaced by a summary before this step."""
         tokens = step.tracker.tokens(step.preparation.full_estimate)
-        most, auto = step.tracker.max_context_tokens, self._brain.context.auto_compact
+        most, auto = step.tracker.max_context_tokens, self.brain.context.auto_compact
         return should_compact(tokens, most, auto, view.compaction_tried_at, view.history.length)
 
     def compact(self, claim: TurnClaim, view: TurnView, step: PreparedStep, trying: OutageRetry) -> OutcomeWord:
@@ -104,7 +105,7 @@ class AuxiliaryWork:
 
     def compact_now(self, claim: TurnClaim, view: TurnView, trying: OutageRetry) -> OutcomeWord:
         """Replace the older messages by a summary, however many there are: somebody asked for it."""
-        limits = view.request.limits.over(self._brain.limits)
+        limits = view.request.limits.over(self.brain.limits)
         size = view.history.tokens
         # It is to become half of what it is, not half of what a model takes; a short one stays.
         most = min(limits.max_context_tokens, max(MIN_COMPACTION_TOKENS, size))
@@ -121,11 +122,11 @@ class AuxiliaryWork:
         trying: OutageRetry,
     ) -> OutcomeWord:
         usd, under_way = self._worst_cost(view, tokens)
-        begin = partial(self._auxiliary.begin, claim, "compaction", str(tokens), tokens, usd, under_way)
+        begin = partial(self.auxiliary.begin, claim, "compaction", str(tokens), tokens, usd, under_way)
         word = trying(begin)
         if word != "GO":
             return "lost" if word == "LOST" else ""
-        compactor = ContextCompactor(lambda: self._model(view), self._price, self._is_write)
+        compactor = ContextCompactor(lambda: self._model(view), self.price, self._is_write)
         with self._allowance(view).activate():
             made = compactor.compact(
                 view.history.messages,
@@ -139,16 +140,16 @@ class AuxiliaryWork:
         if made is None:
             return ""
         try:
-            self._archive(claim.session_id, claim.turn_id, made.archive, self._brain.redact_logs)
+            self.archive(claim.session_id, claim.turn_id, made.archive, self.brain.redact_logs)
         except Exception as failure:
             # Nothing may leave Redis that SQL does not have. The window is cut to fit meanwhile.
             log.error("context not compacted, SQL does not keep it", failure=failure, turn_id=claim.turn_id)
             note = {"method": "none", "dropped": 0, "tokens_before": tokens, "tokens_after": tokens}
             spend = made.spend
-            kept = trying(lambda: self._auxiliary.commit_note(claim, "compaction", None, spend, note))
+            kept = trying(lambda: self.auxiliary.commit_note(claim, "compaction", None, spend, note))
             return "compaction put off" if kept else "lost"
         commit = partial(
-            self._auxiliary.compact,
+            self.auxiliary.compact,
             claim,
             expect=view.history.length,
             # A very long history is read in part: what is older than that goes, too.
@@ -183,17 +184,17 @@ class AuxiliaryWork:
         usage = TokenUsage(input_tokens=tokens, estimated=True)
         asked, model = first_model(auxiliary.provider, auxiliary.model)
         lost = (LostRequest(provider=asked, model=model, usage=usage),)
-        most = worst_cost_usd(auxiliary.provider, auxiliary.model, usage, self._price)
-        return most, lost_spends("lost", view.step, lost, self._price)
+        most = worst_cost_usd(auxiliary.provider, auxiliary.model, usage, self.price)
+        return most, lost_spends("lost", view.step, lost, self.price)
 
     def _allowance(self, view: TurnView) -> Allowance:
-        return turn_allowance(view, view.request.limits.over(self._brain.limits), self._price)
+        return turn_allowance(view, view.request.limits.over(self.brain.limits), self.price)
 
     def _is_write(self, name: str) -> bool:
-        tool = self._brain.tools.get(name)
+        tool = self.brain.tools.get(name)
         return tool is None or not tool.spec.effect.is_read
 
     def _model(self, view: TurnView) -> AuxiliaryModel:
-        if self._brain.auxiliary_model is not None:
-            return AuxiliaryModel(*resolve_model(self._brain.auxiliary_model))
-        return AuxiliaryModel(*resolve_model(view.request.model or self._brain.model, view.request.provider))
+        if self.brain.auxiliary_model is not None:
+            return AuxiliaryModel(*resolve_model(self.brain.auxiliary_model))
+        return AuxiliaryModel(*resolve_model(view.request.model or self.brain.model, view.request.provider))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from brainq.brain.brain import Brain, StepChoice, StepInfo
@@ -151,6 +151,7 @@ def with_start(view: TurnView, start: TurnStart) -> TurnView:
     return replace(view, history=with_sizes(start.messages, before))
 
 
+@dataclass(eq=False)
 class TurnStarter:
     """Begins turns: each part may run twice, none does harm when it does.
 
@@ -158,20 +159,19 @@ class TurnStarter:
     remembered   what SQL kept of a session whose history Redis has let go
     """
 
-    def __init__(self, brain: Brain, log_user: Callable[[TurnRequest, bool], object], remembered: TurnRows) -> None:
-        self._brain = brain
-        self._log_user = log_user
-        self._remembered = remembered
-        self._ready_logged_at = float("-inf")
+    brain: Brain
+    log_user: Callable[[TurnRequest, bool], object]
+    remembered: TurnRows
+    _ready_logged_at: float = field(default=float("-inf"), init=False)
 
     def earlier_turns(self, claim: TurnClaim, view: TurnView) -> int:
         """How many turns the session had before this one, as far as only SQL still knows it; 0: Redis counts them."""
-        return 0 if _has_history(view) else max(0, self._remembered.number(claim.turn_id) - 1)
+        return 0 if _has_history(view) else max(0, self.remembered.number(claim.turn_id) - 1)
 
     def step_setting(self, view: TurnView, earlier: int) -> StepSetting:
         """How the turn's next step is asked. Raises BrainqError when it cannot be: nobody knows the model, or one of
         the brain's functions fails."""
-        request, brain = view.request, self._brain
+        request, brain = view.request, self.brain
         info = TurnInfo.from_request(request, max(view.turn_number, earlier + 1))
         choice = brain_step_choice(brain, view, info)
         named = None if choice.model is None else checked_model(choice.model)
@@ -192,17 +192,17 @@ class TurnStarter:
         """Log the user's message and call back; what is to be put into the history."""
         request = view.request
         if request.kind == "chat":
-            trying(lambda: self._log_user(request, self._brain.redact_logs))
+            trying(lambda: self.log_user(request, self.brain.redact_logs))
             if not view.flag:
                 self._log_ready(claim.turn_id)
-        if self._brain.hooks.before_turn:
-            run_hooks(self._brain.hooks.before_turn, claim.turn_id, setting.info)
+        if self.brain.hooks.before_turn:
+            run_hooks(self.brain.hooks.before_turn, claim.turn_id, setting.info)
         before = [] if _has_history(view) else self._history_before(claim, request, setting.earlier, trying)
         if request.kind == "review":
             # Its history is its own: what it begins with is copied into it.
             before = [*view.history.messages, *before] if request.seed == "session" else []
         asked = Message(role="user", content=request.user_message, turn=claim.turn_id, attachments=request.attachments)
-        rendered = render_hash(setting.system_prompt, PREFIXES[self._brain.thinking])
+        rendered = render_hash(setting.system_prompt, PREFIXES[self.brain.thinking])
         return TurnStart((*before, asked), rendered, setting.earlier)
 
     def _log_ready(self, turn_id: str) -> None:
@@ -222,7 +222,7 @@ class TurnStarter:
         return opening_messages(request.greeting, request.history)
 
     def _history_from_sql(self, claim: TurnClaim, request: TurnRequest) -> list[Message]:
-        turns = self._remembered.history(claim.session_id, claim.turn_id, TURNS_FROM_SQL)
+        turns = self.remembered.history(claim.session_id, claim.turn_id, TURNS_FROM_SQL)
         messages: list[Message] = []
         for number, (user, assistant, attachments) in enumerate(turns):
             turn = f"{EARLIER_TURN_PREFIX}{number}"
@@ -232,7 +232,7 @@ class TurnStarter:
                 messages.append(Message(role="assistant", content=assistant, turn=turn))
         if len(turns) >= TURNS_FROM_SQL:
             return messages
-        first = self._remembered.first(claim.session_id) if turns else request
+        first = self.remembered.first(claim.session_id) if turns else request
         return [*([] if first is None else opening_messages(first.greeting, first.history)), *messages]
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from brainq.brain.brain import Brain
@@ -134,65 +134,51 @@ class Ownership:
         self.word = word
 
 
+@dataclass(kw_only=True, eq=False)
 class Coordinator:
     """Advances turns. Holds no state of its own: any process may advance any turn.
 
-    quarantine   advances turns that lost their worker again and again, each in a process where nothing else runs.
-                 None: this is such a process
-    permits    how its model calls take their permits where their services are limited
-    outages    how Redis or SQL is waited for while a turn is worked on
+    quarantine      advances turns that lost their worker again and again, each in a process where nothing else runs.
+                    None: this is such a process
+    permits         how its model calls take their permits where their services are limited
+    outages         how Redis or SQL is waited for while a turn is worked on
+    is_unavailable  whether an exception comes from a server that cannot be reached
     """
 
-    def __init__(
-        self,
-        *,
-        owner: str,
-        brains: ByBrain[CoordinatorRuntime],
-        turns: Turns,
-        beats: LeaseRenewer,
-        stops: StopSignals,
-        ender: Ender,
-        brakes: Brakes,
-        is_unavailable: Callable[[Exception], bool],
-        permits: PermitPolicy,
-        quarantine: Callable[[str, str, int], str] | None = None,
-        outages: OutagePolicy = NO_WAITING,
-    ) -> None:
-        """`is_unavailable` says of an exception whether it comes from a server that cannot be reached."""
-        self._owner = owner
-        self._numbers = itertools.count(1)
-        self._brains = brains
-        self._turns = turns
-        self._missing = MissingBrainLog()
-        self._beats = beats
-        self._stops = stops
-        self._ender = ender
-        self._permits = permits
-        self._quarantine = quarantine
-        self._is_unavailable = is_unavailable
-        self._brakes = brakes
-        self._outages = outages
+    owner: str
+    brains: ByBrain[CoordinatorRuntime]
+    turns: Turns
+    beats: LeaseRenewer
+    stops: StopSignals
+    ender: Ender
+    brakes: Brakes
+    is_unavailable: Callable[[Exception], bool]
+    permits: PermitPolicy
+    quarantine: Callable[[str, str, int], str] | None = None
+    outages: OutagePolicy = NO_WAITING
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1), init=False)
+    _missing: MissingBrainLog = field(default_factory=MissingBrainLog, init=False)
 
     def advance(self, session_id: str, turn_id: str, fence: int) -> str:
         """Answer one doorbell. Returns what was done, in a word, for logs and tests."""
         # Each claim signs as an owner of its own: after a loss of Redis' data fences begin again, and a thread
         # from before must not be taken for the new owner because it runs in the same process.
-        owner = f"{next(self._numbers)}@{self._owner}"
+        owner = f"{next(self._numbers)}@{self.owner}"
         ownership = Ownership()
         # Watched before it is claimed: a cancel is in what is read with the claim, or heard.
-        with self._stops.watch(session_id, turn_id, ownership.lose):
+        with self.stops.watch(session_id, turn_id, ownership.lose):
             return self._claim_and_advance(session_id, turn_id, fence, owner, ownership)
 
     def _claim_and_advance(self, session_id: str, turn_id: str, fence: int, owner: str, ownership: Ownership) -> str:
-        if self._quarantine is None:
-            claim = self._turns.claim(session_id, turn_id, fence, owner, ANY_LOSSES)
+        if self.quarantine is None:
+            claim = self.turns.claim(session_id, turn_id, fence, owner, ANY_LOSSES)
         else:
-            claim = self._turns.claim(session_id, turn_id, fence, owner)
+            claim = self.turns.claim(session_id, turn_id, fence, owner)
             if isinstance(claim, NoClaim) and claim.why == "suspect":
-                return self._quarantine(session_id, turn_id, fence)
+                return self.quarantine(session_id, turn_id, fence)
         if isinstance(claim, NoClaim):
             if claim.why == "no_brain":
-                self._missing.warn("turn", turn_id, self._brains.names)
+                self._missing.warn("turn", turn_id, self.brains.names)
             log.debug("doorbell dropped", turn_id=turn_id, why=claim.why)
             return f"dropped: {claim.why}"
         if claim.lost:
@@ -204,20 +190,20 @@ class Coordinator:
         finally:
             if did == "lost":
                 # This process lives: released until Redis answers, so the turn is not taken for what kills workers.
-                self._beats.renew(lambda: self._turns.release(claim), _ignore_beat)
+                self.beats.renew(lambda: self.turns.release(claim), _ignore_beat)
 
     def _advance_claim(self, claim: TurnClaim, ownership: Ownership) -> str:
-        with self._beats.renew(lambda: self._turns.beat(claim), ownership.lose):
-            view = self._turns.look(claim)
-            work = self._brains.of(view.request.brain)
-            trying = self._outages.for_turn(view)
+        with self.beats.renew(lambda: self.turns.beat(claim), ownership.lose):
+            view = self.turns.look(claim)
+            work = self.brains.of(view.request.brain)
+            trying = self.outages.for_turn(view)
             if work is None:
                 did = self._end_unserved(claim, view, trying)
                 return self._leave_queue(view, did) if view.queue_position else did
             request = work.brain.complete(view.request)
             if request is not view.request:
                 view = replace(view, request=request)
-            parked = self._turns.parked_calls(claim, view.step) if view.parked_ms and tracer() is not None else ()
+            parked = self.turns.parked_calls(claim, view.step) if view.parked_ms and tracer() is not None else ()
             with in_span(advance_span(claim, view, parked), redact=work.brain.redact_logs) as span:
                 did = self._act_with_permits(work, claim, view, ownership, trying)
                 span.set_attribute(names.DID, did)
@@ -231,7 +217,7 @@ class Coordinator:
         step = int(view.queue_position.rsplit(" ", 2)[-2])  # of its ticket: session, turn, step, purpose
         if step > view.step or view.step == 0:
             try:
-                self._permits.limits.leave(view.queue_position)
+                self.permits.limits.leave(view.queue_position)
             except Exception as failure:  # once it is first it is found that nobody comes
                 log.warning("a line was not left", turn_id=view.request.turn_id, why=type(failure).__name__)
         return did
@@ -240,16 +226,16 @@ class Coordinator:
         self, work: CoordinatorRuntime, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: OutageRetry
     ) -> str:
         try:
-            with replace(self._permits, requester=requester_of(view)).activate():
+            with replace(self.permits, requester=requester_of(view)).activate():
                 return self._act(work, claim, view, ownership, trying)
         except PermitDeferred as later:
             return self._defer(claim, later, trying)
         except Exception as failure:
-            if self._is_unavailable(failure):
+            if self.is_unavailable(failure):
                 raise  # it is waited out: the turn is rung again
             # Nobody would do better: another worker reads the same and raises the same.
             log.error("turn failed in the coordinator", failure=failure, turn_id=claim.turn_id)
-            return self._ender.end(claim, view, fault_end(failure), trying)
+            return self.ender.end(claim, view, fault_end(failure), trying)
 
     def _defer(self, claim: TurnClaim, later: PermitDeferred, trying: OutageRetry) -> str:
         """No thread waits with the turn: it is rung a little before its place comes, and half way of a long wait, for
@@ -257,7 +243,7 @@ class Coordinator:
         wait_s = later.wait_s if later.wait_s <= RECHECK_S else max(RECHECK_S, later.wait_s / 2)
         ring_s = max(0.0, wait_s - RING_EARLY_S)
         let_wait = partial(
-            self._turns.wait_for_permit, claim, ring_s, later.wait_s, later.why, later.queue_position, later.spends
+            self.turns.wait_for_permit, claim, ring_s, later.wait_s, later.why, later.queue_position, later.spends
         )
         word = trying(let_wait)
         return f"waits for {later.why}" if word == "WAITS" else "lost"
@@ -268,15 +254,15 @@ class Coordinator:
         if not isinstance(decision, End) or decision.ending is Ending.FAILED:
             return "lost"  # it is let go of, for a worker that has its brain
         if decision.stop_reason is StopReason.DEADLINE:
-            decision = replace(decision, error=missing_brain_error(view.request.brain, self._brains.names))
-        return self._ender.end(claim, view, decision, trying)
+            decision = replace(decision, error=missing_brain_error(view.request.brain, self.brains.names))
+        return self.ender.end(claim, view, decision, trying)
 
     def _act(
         self, work: CoordinatorRuntime, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: OutageRetry
     ) -> str:
         if view.flag and not view.begun:
-            trying(lambda: self._brakes.record_taken(claim.session_id, view.flag, claim.turn_id))
-        call_due_hooks(work.brain, self._turns, claim, view, trying)
+            trying(lambda: self.brakes.record_taken(claim.session_id, view.flag, claim.turn_id))
+        call_due_hooks(work.brain, self.turns, claim, view, trying)
         thinking = work.thinking.on_turn_start(view.turn_number)
         facts = turn_facts(view)
         decision = decide(facts, thinking)
@@ -292,11 +278,11 @@ class Coordinator:
             case Think():
                 return self._think(work.step_pipeline, claim, view, ownership, trying)
             case Compact():
-                return work.auxiliary.compact_now(claim, view, trying) or self._ender.end(
+                return work.auxiliary.compact_now(claim, view, trying) or self.ender.end(
                     claim, view, NOTHING_TO_COMPACT, trying
                 )
             case End():
-                return self._ender.end(claim, view, decision, trying)
+                return self.ender.end(claim, view, decision, trying)
             case Wait():
                 return f"waits: {decision.why}"
 
@@ -310,7 +296,7 @@ class Coordinator:
             case StepPostponed():
                 return asked.did
             case LoopEnd():
-                return self._ender.end(claim, view, asked.end, trying, asked)
+                return self.ender.end(claim, view, asked.end, trying, asked)
             case None:
                 log.info("turn lost while thinking", turn_id=claim.turn_id)
                 return "lost"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -64,24 +65,17 @@ def review_note(text: str, turn_id: str) -> Message:
 log = logger("brainq.turn")
 
 
+@dataclass(kw_only=True, eq=False)
 class Ender:
     """Ends turns, each in one script, then does what only follows from it: each part of that may run again.
 
     bounce   makes turns of inputs that a turn ended without reading
     """
 
-    def __init__(
-        self,
-        *,
-        turns: Turns,
-        bounce: Callable[[str, str, Sequence[str]], None],
-        children: ChildTurns,
-        first_final_step: str,
-    ) -> None:
-        self._turns = turns
-        self._bounce = bounce
-        self._children = children
-        self._first_final_step = first_final_step
+    turns: Turns
+    bounce: Callable[[str, str, Sequence[str]], None]
+    children: ChildTurns
+    first_final_step: str
 
     def end(
         self, claim: TurnClaim, view: TurnView, end: End, trying: OutageRetry, answer: LoopEnd | None = None
@@ -92,13 +86,13 @@ class Ender:
         # An answer comes from a step, and a step begins the turn.
         begun = view.begun or (answer is not None and answer.message is not None)
         cut_off = begun and end.ending is not Ending.COMPLETED
-        streamed = trying(lambda: self._turns.text_so_far(claim)) if cut_off else ""
+        streamed = trying(lambda: self.turns.text_so_far(claim)) if cut_off else ""
         while True:
             ended = trying(partial(self._end, claim, view, end, answer, begun, streamed, diff, len(changes)))
             if ended != "CHANGED":
                 break
             # Rare: most turns change no text that has a diff, and none of them reads this.
-            changes = found = trying(lambda: self._turns.changes(claim))
+            changes = found = trying(lambda: self.turns.changes(claim))
             diff = turn_diff(found) or ""
         if isinstance(ended, TurnCleanup):
             self._after(claim, ended)
@@ -123,7 +117,7 @@ class Ender:
         message = answer.message if answer else None
         text = message.content if message else end.text
         review = view.request.kind == "review" and end.ending is Ending.COMPLETED and text.strip()
-        return self._turns.end(
+        return self.turns.end(
             claim,
             ending=end.ending,
             stop_reason=end.stop_reason,
@@ -134,7 +128,7 @@ class Ender:
             outcome=review_note(text, turn_id) if review else None,
             open_status=OPEN_CALL_STATUS[end.ending],
             open_text=OPEN_CALL_TEXTS[end.ending],
-            first_step=self._first_final_step,
+            first_step=self.first_final_step,
             spend=answer.spend if answer else None,
             tail=answer.tail if answer else "",
             last="" if _is_own_text(message, end) else streamed or last_reply_text(view),
@@ -146,7 +140,7 @@ class Ender:
     def _go_on(self, claim: TurnClaim, view: TurnView, message: Message, answer: LoopEnd) -> str:
         """The answer becomes a step like any other: the next one reads what came meanwhile."""
         assert answer.spend is not None
-        done = self._turns.commit_calls(
+        done = self.turns.commit_calls(
             claim, message.step, message, (), answer.spend, answer.tail, lost=answer.lost or ()
         )
         return "answered, and goes on with new input" if done == "COMMITTED" else "lost"
@@ -154,9 +148,9 @@ class Ender:
     def _after(self, claim: TurnClaim, ended: TurnCleanup) -> None:
         try:
             if ended.bounced:
-                self._bounce(claim.session_id, claim.turn_id, ended.bounced)
+                self.bounce(claim.session_id, claim.turn_id, ended.bounced)
             if ended.children:
-                self._children.cancel_children(ended.children)
+                self.children.cancel_children(ended.children)
         except Exception as failure:
             # The sweeper finds both: input that is neither read nor bounced, and children without a parent.
             log.error("what a turn left was not seen to", failure=failure, turn_id=claim.turn_id)

@@ -132,14 +132,14 @@ def _problem_text(finish: FinishKind, reply: ModelReply) -> str:
 log = logger("brainq.turn")
 
 
+@dataclass(kw_only=True, eq=False)
 class ReplyHandler:
     """Acts on replies. A finished one is paid for: while Redis or SQL is away it is kept, and committed later."""
 
-    def __init__(self, *, brain: Brain, turns: Turns, budgets: Budgets, approvals: ApprovalRows) -> None:
-        self._brain = brain
-        self._turns = turns
-        self._budgets = budgets
-        self._approvals = approvals
+    brain: Brain
+    turns: Turns
+    budgets: Budgets
+    approvals: ApprovalRows
 
     def handle(
         self,
@@ -181,19 +181,19 @@ class ReplyHandler:
         trying: OutageRetry,
     ) -> StepOutcome:
         """Judge the calls, plan those that may run, and commit them. Those that the budget refuses are denied."""
-        verdicts = judge_reply(self._brain, view, step, reply)
-        plan = plan_calls(self._brain, view, step, reply, verdicts)
+        verdicts = judge_reply(self.brain, view, step, reply)
+        plan = plan_calls(self.brain, view, step, reply, verdicts)
         if any(call.ask is not None for call in plan.calls):
             refused = trying(partial(self._over_budget, claim, plan))
-            plan = plan_calls(self._brain, view, step, reply, deny_over_budget(verdicts, refused))
+            plan = plan_calls(self.brain, view, step, reply, deny_over_budget(verdicts, refused))
             trying(partial(self._ask_people, claim, plan))
         while True:
-            commit = partial(self._turns.commit_calls, claim, step, plan.message, plan.calls, cost.spend, tail)
+            commit = partial(self.turns.commit_calls, claim, step, plan.message, plan.calls, cost.spend, tail)
             done = trying(partial(commit, plan.block_tools, lost=cost.lost))
             if not isinstance(done, CallsOverBudget):
                 return CallsCommitted() if done == "COMMITTED" else None
             # The others are paid for now, so that the next commit is refused nothing.
-            plan = plan_calls(self._brain, view, step, reply, deny_over_budget(verdicts, done.calls))
+            plan = plan_calls(self.brain, view, step, reply, deny_over_budget(verdicts, done.calls))
 
     def _ask_again(
         self,
@@ -208,10 +208,10 @@ class ReplyHandler:
     ) -> StepOutcome:
         """Nothing of the reply is acted on; the next step reads why."""
         log.info("reply not acted on", turn_id=claim.turn_id, step=step, why=tell.problem)
-        plan = refuse_calls(self._brain, view, step, reply, tell.problem, tell.text)
+        plan = refuse_calls(self.brain, view, step, reply, tell.problem, tell.text)
         notes = () if plan.calls else (problem_note(tell, claim.turn_id, step),)
         done = trying(
-            lambda: self._turns.commit_calls(
+            lambda: self.turns.commit_calls(
                 claim, step, plan.message, plan.calls, cost.spend, tail, (), tell.problem, notes, cost.lost
             )
         )
@@ -219,11 +219,11 @@ class ReplyHandler:
 
     def _over_budget(self, claim: TurnClaim, plan: CallPlan) -> list[str]:
         """Pay for the calls before the commit does: nobody is asked about one that the budget refuses."""
-        words = self._budgets.claim(claim.session_id, claim.turn_id, "tool_calls", plan.allowed)
+        words = self.budgets.claim(claim.session_id, claim.turn_id, "tool_calls", plan.allowed)
         return [call for call, word in zip(plan.allowed, words, strict=True) if word in ("SPENT", "EXPIRED")]
 
     def _ask_people(self, claim: TurnClaim, plan: CallPlan) -> None:
         """Write down what people will be asked, before anybody can see that they are."""
-        asked = approval_rows(claim, plan.calls, self._brain.redact_logs)
+        asked = approval_rows(claim, plan.calls, self.brain.redact_logs)
         if asked:
-            self._approvals.request(asked)
+            self.approvals.request(asked)

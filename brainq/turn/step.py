@@ -31,15 +31,12 @@ from brainq.models.costs import first_model, lost_spends, reply_spend
 from brainq.observe.logs import logger
 from brainq.observe.metrics.recording import record_model_call as counted
 from brainq.ports.people import Brakes
-from brainq.ports.redis_turns import Budgets, Turns
-from brainq.ports.sql import ApprovalRows
+from brainq.ports.redis_turns import Turns
 from brainq.turn.before_step import AuxiliaryWork, OutcomeWord
 from brainq.turn.begin import TurnStarter, with_start
 from brainq.turn.decide import BUDGET_ENDS, End
 from brainq.turn.opening_wave import opening_wave
 from brainq.turn.outage import OutageRetry
-from brainq.turn.prompt.preparer import TurnPreparer
-from brainq.turn.prompt.tool_selection import SemanticToolSelector
 from brainq.turn.replies import ReplyHandler
 from brainq.turn.step_request import (
     BlobCache,
@@ -100,38 +97,29 @@ MAX_ATTEMPTS_A_STEP = 3  # of streams that broke after they began, or stalled; o
 RESTARTABLE_KINDS = frozenset({"stream", "stalled"})
 
 
+@dataclass(kw_only=True, eq=False)
 class StepRunner:
     """Makes one step of a turn. None means that the turn was lost to another owner."""
 
-    def __init__(
-        self,
-        *,
-        brain: Brain,
-        turns: Turns,
-        replies: ReplyHandler,
-        price: Price,
-        blobs: BlobCache,
-        pause: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._brain = brain
-        self._turns = turns
-        self._replies = replies
-        self._price = price
-        self._blobs = blobs
-        self._pause = pause
+    brain: Brain
+    turns: Turns
+    replies: ReplyHandler
+    price: Price
+    blobs: BlobCache
+    pause: Callable[[float], None] = time.sleep
 
     def run(
         self, claim: TurnClaim, view: TurnView, asking: StepRequest, lost: Callable[[], bool], trying: OutageRetry
     ) -> StepOutcome:
         # What was waited for since the view was read is gone from the turn's time.
         ends_at = min(time.monotonic() + view.remaining_ms / 1000, trying.ends_at)
-        blobs = trying(partial(self._blobs.blobs_for, claim.session_id, asking.messages))
-        allowance = turn_allowance(view, asking.setting.limits, self._price)
+        blobs = trying(partial(self.blobs.blobs_for, claim.session_id, asking.messages))
+        allowance = turn_allowance(view, asking.setting.limits, self.price)
         begin = asking.begin
         for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
-            account = AttemptAccount.for_request(asking, view.step + 1, self._price, allowance)
+            account = AttemptAccount.for_request(asking, view.step + 1, self.price, allowance)
             begin = replace(begin, under_way=account.so_far())
-            step = trying(partial(self._turns.begin_step, claim, begin, self._turns.mark(claim)))
+            step = trying(partial(self.turns.begin_step, claim, begin, self.turns.mark(claim)))
             if step == "LOST":
                 return None
             if isinstance(step, StepOverBudget):
@@ -139,7 +127,7 @@ class StepRunner:
             claim.under_way.step, claim.under_way.attempt = step.step, step.attempt
             claim.under_way.spends = account.so_far
             request = self._request(claim, view, asking, step, ends_at - time.monotonic(), blobs)
-            reader = AttemptReader(self._turns, claim, step, self._brain.hooks.on_chunk, lost, trying)
+            reader = AttemptReader(self.turns, claim, step, self.brain.hooks.on_chunk, lost, trying)
             try:
                 return self._attempt(claim, view, asking, request, account, reader)
             except PermitDeferred as later:
@@ -172,7 +160,7 @@ class StepRunner:
             return LoopEnd(middleware_end(failure), lost=account.close(failure))
         cost = ReplyCost(spend, account.close(reply))
         tail = reader.tail.rest(reader.trying)
-        return self._replies.handle(claim, view, request.step, reply, cost, tail, reader.trying)
+        return self.replies.handle(claim, view, request.step, reply, cost, tail, reader.trying)
 
     def _request(
         self,
@@ -215,7 +203,7 @@ class StepRunner:
         reader: AttemptReader,
     ) -> tuple[ModelReply, Spend]:
         """The reply, and what it used. Raises ProviderError, TurnLost and MiddlewareFailed."""
-        hooks, reply, failure = self._brain.hooks, None, None
+        hooks, reply, failure = self.brain.hooks, None, None
         if not (hooks.before_step or hooks.after_step):
             return self._ask(asking, request, account, reader)
         try:
@@ -234,7 +222,7 @@ class StepRunner:
         provider, model = asking.setting.provider, asking.setting.model
         with counted(provider.name, model, "step") as asked, account.bill.activate():
             reply = reader.read(provider, request)
-            spend = reply_spend("step", request.step, provider, model, reply, self._price)
+            spend = reply_spend("step", request.step, provider, model, reply, self.price)
             asked.add_reply(reply, spend.cost_usd)
         return reply, spend
 
@@ -242,7 +230,7 @@ class StepRunner:
         """Report what the attempt has used, should no worker have taken the turn yet: its next owner charges it."""
         account.close(failure)
         try:
-            self._turns.beat(claim)
+            self.turns.beat(claim)
         except Exception as away:  # the loss was noticed with the last text, or heartbeat
             log.info("lost attempt not reported", turn_id=claim.turn_id, why=type(away).__name__)
 
@@ -252,7 +240,7 @@ class StepRunner:
         log.info("stream broke, asking again", turn_id=reader.claim.turn_id, step=step, attempt=attempt)
         wait_s = min(random.random() * attempt * RESTART_PAUSE_S, max(0.0, remaining_s))
         reader.publish_retry(ModelRetry(kind=failure.kind, wait_s=wait_s))
-        self._pause(wait_s)
+        self.pause(wait_s)
 
 
 def middleware_end(failure: MiddlewareFailed) -> End:
@@ -285,68 +273,52 @@ def end_after_failure(failure: ProviderError) -> End:
 # One step: the turn begins if need be, the step is prepared, made to fit, and asked.
 
 
+@dataclass(kw_only=True, eq=False)
 class StepPipeline:
     """Takes one step of a turn. None means that the turn was lost to another owner."""
 
-    def __init__(
-        self,
-        *,
-        brain: Brain,
-        turns: Turns,
-        budgets: Budgets,
-        beginner: TurnStarter,
-        auxiliary: AuxiliaryWork,
-        approvals: ApprovalRows,
-        brakes: Brakes,
-        price: Price,
-        blobs: BlobCache,
-        selector: SemanticToolSelector | None,
-        preparer: TurnPreparer | None = None,
-        pause: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._brain = brain
-        self._turns = turns
-        self._beginner = beginner
-        self._auxiliary = auxiliary
-        self._brakes = brakes
-        self._price = price
-        self._preparer = StepPreparer(brain, selector, preparer)
-        replies = ReplyHandler(brain=brain, turns=turns, budgets=budgets, approvals=approvals)
-        self._attempts = StepRunner(brain=brain, turns=turns, replies=replies, price=price, blobs=blobs, pause=pause)
+    brain: Brain
+    turns: Turns
+    starter: TurnStarter
+    auxiliary: AuxiliaryWork
+    brakes: Brakes
+    price: Price
+    preparer: StepPreparer
+    attempts: StepRunner
 
     def run(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: OutageRetry) -> StepOutcome:
-        earlier = 0 if view.begun else trying(lambda: self._beginner.earlier_turns(claim, view))
+        earlier = 0 if view.begun else trying(lambda: self.starter.earlier_turns(claim, view))
         try:
-            setting = self._beginner.step_setting(view, earlier)
+            setting = self.starter.step_setting(view, earlier)
         except BrainqError as failure:
             return model_error_end(str(failure))
         start: TurnStart | None = None
         if not view.begun:
-            start = self._beginner.start(claim, view, setting, trying)
+            start = self.starter.start(claim, view, setting, trying)
             view = with_start(view, start)
 
-        opening = opening_wave(self._brain, view)
+        opening = opening_wave(self.brain, view)
         if opening is not None:
-            open_wave = partial(self._auxiliary.dispatch_opening, claim, opening, trying)
+            open_wave = partial(self.auxiliary.dispatch_opening, claim, opening, trying)
             if did := self._begin_then(claim, start, trying, open_wave):
                 return _postponed(did)
 
-        step = self._preparer.prepare(view, setting)
+        step = self.preparer.prepare(view, setting)
         if step.drain.readiness is not None and view.flag:
-            trying(lambda: self._brakes.lift(claim.session_id, claim.turn_id))
-        if self._auxiliary.is_full(view, step):
-            compact = partial(self._auxiliary.compact, claim, view, step, trying)
+            trying(lambda: self.brakes.lift(claim.session_id, claim.turn_id))
+        if self.auxiliary.is_full(view, step):
+            compact = partial(self.auxiliary.compact, claim, view, step, trying)
             if did := self._begin_then(claim, start, trying, compact):
                 return _postponed(did)
 
-        request = step_request(view, setting, step, self._price, len(self._brain.tools.specs), start)
-        return self._attempts.run(claim, view, request, lost, trying)
+        request = step_request(view, setting, step, self.price, len(self.brain.tools.specs), start)
+        return self.attempts.run(claim, view, request, lost, trying)
 
     def _begin_then(
         self, claim: TurnClaim, start: TurnStart | None, trying: OutageRetry, work: Callable[[], OutcomeWord]
     ) -> OutcomeWord:
         """Do what comes before the step. The turn has begun then, and not only with the step."""
-        if start is not None and not trying(lambda: self._turns.begin(claim, start)):
+        if start is not None and not trying(lambda: self.turns.begin(claim, start)):
             return "lost"
         return work()
 

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from brainq.brain.brain import Brain
@@ -170,27 +170,24 @@ class PreparedStep:
         return self.preparation.estimate + self.tools_estimate
 
 
+@dataclass(eq=False)
 class StepPreparer:
     """Prepares steps. Reads nothing but what it is given."""
 
-    def __init__(
-        self, brain: Brain, selector: SemanticToolSelector | None, preparer: TurnPreparer | None = None
-    ) -> None:
-        self._brain = brain
-        self._selector = selector
-        self._preparer = preparer or TurnPreparer()
-        self._tool_tokens: dict[str, int] = {}
+    brain: Brain
+    selector: SemanticToolSelector | None
+    _tool_tokens: dict[str, int] = field(default_factory=dict[str, int])
 
     def prepare(self, view: TurnView, setting: StepSetting) -> PreparedStep:
         """The turn's next step, as far as `view` knows the turn."""
         drain = TurnMailbox(view.inputs).drain()
         inputs = input_messages(drain, view.request.turn_id, view.step + 1)
         chosen = self._tools(view, setting.options.tool_choice)
-        added = client_specs(self._brain, view.request)
+        added = client_specs(self.brain, view.request)
         tools_estimate = self._tools_estimate(chosen) + estimate_tools(added)
         most = setting.limits.max_context_tokens
         tracker = ContextTracker.from_state(most, view.known)
-        preparation = self._preparer.prepare(
+        preparation = TurnPreparer().prepare(
             view.request,
             with_sizes(inputs, view.history),
             system_prompt=setting.system_prompt,
@@ -200,7 +197,7 @@ class StepPreparer:
             max_context_tokens=most,
             memory_text=opening_memory(view.opening).text,
             pack_json=opening_pack(view.opening),
-            thinking_prefix=PREFIXES[self._brain.thinking],
+            thinking_prefix=PREFIXES[self.brain.thinking],
             tools_estimate=tools_estimate,
             ratio=tracker.ratio,
         )
@@ -209,14 +206,14 @@ class StepPreparer:
     def _tools(self, view: TurnView, named: str | None) -> tuple[ToolSpec, ...]:
         """The tools this turn's model sees: chosen before the first step, and the same ones at each later one; and the
         one that it must call."""
-        specs = tuple(self._brain.tools.specs.values())
-        if self._selector is None or len(specs) <= self._selector.max_tools:
+        specs = tuple(self.brain.tools.specs.values())
+        if self.selector is None or len(specs) <= self.selector.max_tools:
             return specs
         if view.shown:
             return tuple(spec for spec in specs if spec.name in view.shown or spec.name == named)
         context = selection_context(view.history, view.request.turn_id)
-        selected = self._selector.select(view.request.user_message, specs, context=context)
-        forced = self._brain.tools.get(named) if named else None
+        selected = self.selector.select(view.request.user_message, specs, context=context)
+        forced = self.brain.tools.get(named) if named else None
         return selected if forced is None or forced.spec in selected else (*selected, forced.spec)
 
     def _tools_estimate(self, specs: Sequence[ToolSpec]) -> int:

@@ -30,8 +30,9 @@ from brainq.turn.ending import Ender
 from brainq.turn.outage import OutagePolicy
 from brainq.turn.prompt.tool_selection import SemanticToolSelector
 from brainq.turn.reflection import ThinkingManager
-from brainq.turn.step import StepPipeline
-from brainq.turn.step_request import BlobCache
+from brainq.turn.replies import ReplyHandler
+from brainq.turn.step import StepPipeline, StepRunner
+from brainq.turn.step_request import BlobCache, StepPreparer
 from brainq.upkeep.call_rescue import Rescuer
 from brainq.upkeep.schedules import ScheduleRunner
 from brainq.upkeep.sweeper import CapacityKeeper, JudgementDoorbells, ParkExpiry, Sweeper
@@ -81,19 +82,19 @@ def warm_up_models(brains: Brains) -> None:
 def _coordinator_runtime(wiring: Wiring, blobs: BlobCache, brain: Brain) -> CoordinatorRuntime:
     state, store = wiring.state, wiring.store
     auxiliary = AuxiliaryWork(brain, state.auxiliary, store.transcripts.archive, cost_usd)
-    thinker = StepPipeline(
+    approvals = approval_webhooks(wiring.settings, store)
+    replies = ReplyHandler(brain=brain, turns=state.turns, budgets=state.budgets, approvals=approvals)
+    pipeline = StepPipeline(
         brain=brain,
         turns=state.turns,
-        budgets=state.budgets,
-        beginner=TurnStarter(brain, store.messages.log_user, store.turns),
+        starter=TurnStarter(brain, store.messages.log_user, store.turns),
         auxiliary=auxiliary,
-        approvals=approval_webhooks(wiring.settings, store),
         brakes=wiring.people.brakes,
         price=cost_usd,
-        blobs=blobs,
-        selector=_selector(brain),
+        preparer=StepPreparer(brain, _selector(brain)),
+        attempts=StepRunner(brain=brain, turns=state.turns, replies=replies, price=cost_usd, blobs=blobs),
     )
-    return CoordinatorRuntime(brain, thinker, auxiliary, ThinkingManager(brain.thinking))
+    return CoordinatorRuntime(brain, pipeline, auxiliary, ThinkingManager(brain.thinking))
 
 
 def _selector(brain: Brain) -> SemanticToolSelector | None:

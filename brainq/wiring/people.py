@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,54 +23,38 @@ if TYPE_CHECKING:
     from brainq.wiring.wiring import Wiring
 
 
-@dataclass(frozen=True)
 class PeopleServices:
     """Submits, input, holds and cancels, approvals, results from outside, child turns."""
 
-    admission: Admission
-    brakes: BrakeDesk
-    inputs: InputDesk
-    intake: Intake
-    children: ChildDesk
-    approvals: ApprovalDesk
-    approval_healer: ApprovalHealer
-    outside: OutsideDesk
-
-
-def make_people(wiring: Wiring) -> PeopleServices:
-    brains, turn_brains, state, store = wiring.brains, wiring.turn_brains, wiring.state, wiring.store
-    settings = wiring.settings
-    brakes = BrakeDesk(store.brakes, state.holds, state.turns)
-    admission = Admission(
-        store.turns,
-        state.turns,
-        brains.each(lambda brain: brain.limits),
-        children=brains.each(lambda brain: brain.children.max_turns),
-        wrote=store.calls.has_intents,
-        brakes=brakes,
-        inputs=store.inputs,
-    )
-    inputs = InputDesk(
-        inputs=store.inputs,
-        mailbox=state.mailbox,
-        sessions=state.sessions,
-        requests=store.turns,
-        admission=admission,
-        holds=state.holds,
-        brakes=brakes,
-        redact=turn_brains.redacts,
-        blobs=store.blobs,
-    )
-    named = partial(_checked_request, brains)
-    return PeopleServices(
-        admission=admission,
-        brakes=brakes,
-        inputs=inputs,
-        intake=Intake(
-            check_request=named,
-            admission=admission,
+    def __init__(self, wiring: Wiring) -> None:
+        brains, turn_brains, state, store = wiring.brains, wiring.turn_brains, wiring.state, wiring.store
+        settings, check_request = wiring.settings, partial(_checked_request, brains)
+        self.brakes = BrakeDesk(store.brakes, state.holds, state.turns)
+        self.admission = Admission(
+            store.turns,
+            state.turns,
+            brains.each(lambda brain: brain.limits),
+            children=brains.each(lambda brain: brain.children.max_turns),
+            wrote=store.calls.has_intents,
+            brakes=self.brakes,
+            inputs=store.inputs,
+        )
+        self.inputs = InputDesk(
+            inputs=store.inputs,
+            mailbox=state.mailbox,
+            sessions=state.sessions,
+            requests=store.turns,
+            admission=self.admission,
+            holds=state.holds,
+            brakes=self.brakes,
+            redact=turn_brains.redacts,
+            blobs=store.blobs,
+        )
+        self.intake = Intake(
+            check_request=check_request,
+            admission=self.admission,
             keys=store.turns,
-            desk=inputs,
+            desk=self.inputs,
             sessions=state.sessions,
             blobs=store.blobs,
             limits=QueueLimits(
@@ -79,35 +62,34 @@ def make_people(wiring: Wiring) -> PeopleServices:
                 a_session=settings.max_waiting_turns_a_session,
                 a_tenant=settings.max_waiting_turns_a_tenant,
             ),
-        ),
-        children=ChildDesk(
+        )
+        self.children = ChildDesk(
             limits=brains.each(lambda brain: brain.children),
-            check_request=named,
+            check_request=check_request,
             requests=store.turns,
-            admission=admission,
+            admission=self.admission,
             budgets=state.budgets,
             calls=state.calls,
             outside=state.outside,
             intents=store.calls,
             cancel=state.turns.cancel,
-        ),
-        approvals=ApprovalDesk(
+        )
+        self.approvals = ApprovalDesk(
             rows=store.approvals,
             requests_in_redis=state.approvals,
             requests=store.turns,
             editor=BrainCallEditor(brains),
             redact=turn_brains.redacts,
-        ),
-        approval_healer=ApprovalHealer(store.approvals, state.approvals),
-        outside=OutsideDesk(
+        )
+        self.approval_healer = ApprovalHealer(store.approvals, state.approvals)
+        self.outside = OutsideDesk(
             outside=state.outside,
             calls=state.calls,
             asks=state.approvals,
             intents=store.calls,
             blobs=store.blobs,
             limits=settings.file_limits,
-        ),
-    )
+        )
 
 
 def _checked_request(brains: Brains, request: TurnRequest) -> TurnRequest:

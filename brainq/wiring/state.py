@@ -4,15 +4,15 @@ doorbells go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from typing import TYPE_CHECKING
 
+from brainq.brain.brains import complete_request
 from brainq.broker import names
 from brainq.broker.envelope import template, with_trace_header
 from brainq.contracts.rate import parse_rates
 from brainq.contracts.status import Effect
-from brainq.contracts.turn import TurnRequest
+from brainq.finalize.steps import FIRST_STEP
 from brainq.observe.tracing import tracer
 from brainq.settings.deployment import Settings
 from brainq.state.auxiliary import RedisAuxiliary
@@ -37,6 +37,9 @@ from brainq.state.stops import RedisStopSignals
 from brainq.state.transcripts import RedisRuntime, RedisTranscripts
 from brainq.state.turns import RedisTurns
 from brainq.state.typed_scripts import Scripts
+
+if TYPE_CHECKING:
+    from brainq.wiring.wiring import Wiring
 
 # Where the scripts' doorbells go.
 
@@ -84,97 +87,44 @@ def doorbells(settings: Settings, *, traces: bool = False) -> Doorbells:
 UNSERVED_S = 15.0
 
 
-@dataclass(frozen=True)
 class RedisState:
     """One of each. Nothing is connected until it is first used."""
 
-    redis: Client
-    keys: Keys
-    scripts: Scripts
-    turns: RedisTurns
-    calls: RedisCalls
-    auxiliary: RedisAuxiliary
-    lanes: RedisLanes
-    finals: RedisFinalChain
-    budgets: RedisBudgets
-    index: RedisSweepIndex
-    room: RedisCapacity
-    events: RedisEvents
-    runtime: RedisRuntime
-    snapshots: RedisSnapshots
-    live_turns: RedisLiveTurns
-    transcripts: RedisTranscripts
-    mailbox: RedisMailbox
-    holds: RedisHolds
-    approvals: RedisApprovals
-    sessions: RedisSessions
-    outside: RedisOutside
-    server_tasks: RedisServerTasks
-    stops: RedisStopSignals
-    presence: RedisPresence
-    workers: RedisWorkers
-    fleet: RedisFleet
-    metrics: RedisMetrics
-    request_keys: RedisRequestKeys
-    rates: RedisRates
-
-    def close(self) -> None:
-        """Stop listening, and close every connection."""
-        self.stops.close()
-        self.redis.close()
-        self.redis.connection_pool.disconnect()
-
-
-def make_state(
-    settings: Settings,
-    url: str,
-    *,
-    owner: str,
-    serves: Iterable[Effect],
-    first_step: str,
-    brains: Sequence[str],
-    complete: Callable[[TurnRequest], TurnRequest],
-    on_gap: Callable[[], None],
-) -> RedisState:
-    """
-    owner        this process's name in leases
-    serves       the effects of the calls that run in this process; a doorbell of any other is dropped
-    first_step   of the finalizer, which is that of every brain
-    brains       the names of those that this process has
-    complete     fills in what a request leaves to its brain
-    on_gap       called when cancels may have been published unheard
-    """
-    client, keys = make_client(url), Keys(settings.prefix)
-    outbox = _outbox(settings, client, keys)
-    scripts = Scripts(client, keys, doorbells(settings, traces=tracer() is not None))
-    lease_s, grace_s, keep_session_s = settings.lease_s, settings.cancel_grace_s, settings.keep_session_s
-    workers = RedisWorkers(client, keys)
-    stops = RedisStopSignals(url, keys.stops, on_gap)
-    rates = RedisRates(scripts, keys, parse_rates(settings.rates), stops.listen)
-    stops.hear(keys.limited, rates.receive_learned, rates.catch_up)
-    calls = RedisCalls(scripts, keys, outbox, lease_s=lease_s, serves=sorted(serves), brains=brains)
-    return RedisState(
-        redis=client,
-        keys=keys,
-        scripts=scripts,
-        turns=RedisTurns(
+    def __init__(self, wiring: Wiring) -> None:
+        settings, brains = wiring.settings, wiring.brains.names
+        self.redis = client = make_client(wiring.redis_url)
+        self.keys = keys = Keys(settings.prefix)
+        self.scripts = scripts = Scripts(client, keys, doorbells(settings, traces=tracer() is not None))
+        outbox = _outbox(settings, client, keys)
+        lease_s, grace_s, keep_session_s = settings.lease_s, settings.cancel_grace_s, settings.keep_session_s
+        # What was published while nobody listened is found by the beats.
+        self.stops = RedisStopSignals(wiring.redis_url, keys.stops, on_gap=wiring.beats.beat_now)
+        self.rates = RedisRates(scripts, keys, parse_rates(settings.rates), self.stops.listen)
+        self.stops.hear(keys.limited, self.rates.receive_learned, self.rates.catch_up)
+        self.turns = RedisTurns(
             scripts,
             keys,
             outbox,
             lease_s=lease_s,
             keep_session_s=keep_session_s,
             grace_s=grace_s,
-            first_step=first_step,
+            first_step=FIRST_STEP,
             brains=brains,
-        ),
-        calls=calls,
-        auxiliary=RedisAuxiliary(scripts, keys, outbox),
-        lanes=RedisLanes(scripts, keys, outbox, lease_s=lease_s),
-        finals=RedisFinalChain(
-            scripts, keys, outbox, lease_s=lease_s, keep_turn_s=settings.keep_turn_s, complete=complete, brains=brains
-        ),
-        budgets=RedisBudgets(scripts, keys),
-        index=RedisSweepIndex(
+        )
+        self.calls = RedisCalls(scripts, keys, outbox, lease_s=lease_s, serves=sorted(wiring.serves), brains=brains)
+        self.auxiliary = RedisAuxiliary(scripts, keys, outbox)
+        self.lanes = RedisLanes(scripts, keys, outbox, lease_s=lease_s)
+        self.finals = RedisFinalChain(
+            scripts,
+            keys,
+            outbox,
+            lease_s=lease_s,
+            keep_turn_s=settings.keep_turn_s,
+            complete=partial(complete_request, wiring.brains),
+            brains=brains,
+        )
+        self.budgets = RedisBudgets(scripts, keys)
+        self.index = RedisSweepIndex(
             scripts,
             keys,
             outbox,
@@ -183,29 +133,39 @@ def make_state(
             unserved_s=max(UNSERVED_S, settings.result_after_failing_s),
             grace_s=grace_s,
             lease_s=lease_s,
-        ),
-        room=RedisCapacity(scripts, outbox),
-        events=RedisEvents(client, keys),
-        runtime=RedisRuntime(scripts, keys),
-        snapshots=RedisSnapshots(client, keys, calls),
-        live_turns=RedisLiveTurns(client, keys),
-        transcripts=RedisTranscripts(scripts, keys),
-        mailbox=RedisMailbox(scripts, keys),
-        holds=RedisHolds(scripts, keys, outbox, keep_session_s=keep_session_s),
-        approvals=RedisApprovals(scripts, keys, outbox),
-        sessions=RedisSessions(scripts, keys, outbox, keep_session_s=keep_session_s),
-        outside=RedisOutside(scripts, keys, outbox),
-        server_tasks=RedisServerTasks(client, scripts, keys, lease_s=lease_s),
-        stops=stops,
-        presence=RedisPresence(
-            scripts, keys, stops, workers, owner, lease_s=lease_s, beat_s=settings.beat_s, rering_s=settings.rering_s
-        ),
-        workers=workers,
-        fleet=RedisFleet(client, keys),
-        metrics=RedisMetrics(client, scripts, keys),
-        request_keys=RedisRequestKeys(client, scripts, keys),
-        rates=rates,
-    )
+        )
+        self.room = RedisCapacity(scripts, outbox)
+        self.events = RedisEvents(client, keys)
+        self.runtime = RedisRuntime(scripts, keys)
+        self.snapshots = RedisSnapshots(client, keys, self.calls)
+        self.live_turns = RedisLiveTurns(client, keys)
+        self.transcripts = RedisTranscripts(scripts, keys)
+        self.mailbox = RedisMailbox(scripts, keys)
+        self.holds = RedisHolds(scripts, keys, outbox, keep_session_s=keep_session_s)
+        self.approvals = RedisApprovals(scripts, keys, outbox)
+        self.sessions = RedisSessions(scripts, keys, outbox, keep_session_s=keep_session_s)
+        self.outside = RedisOutside(scripts, keys, outbox)
+        self.server_tasks = RedisServerTasks(client, scripts, keys, lease_s=lease_s)
+        self.workers = workers = RedisWorkers(client, keys)
+        self.presence = RedisPresence(
+            scripts,
+            keys,
+            self.stops,
+            workers,
+            wiring.owner,
+            lease_s=lease_s,
+            beat_s=settings.beat_s,
+            rering_s=settings.rering_s,
+        )
+        self.fleet = RedisFleet(client, keys)
+        self.metrics = RedisMetrics(client, scripts, keys)
+        self.request_keys = RedisRequestKeys(client, scripts, keys)
+
+    def close(self) -> None:
+        """Stop listening, and close every connection."""
+        self.stops.close()
+        self.redis.close()
+        self.redis.connection_pool.disconnect()
 
 
 def _outbox(settings: Settings, client: Client, keys: Keys) -> Outbox:

@@ -10,21 +10,20 @@ and a worker few, so their modules are imported when they are built.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from brainq.brain.brains import BrainsArgument, complete_request, read_brains
+from brainq.brain.brains import BrainsArgument, read_brains
 from brainq.contracts.status import Effect
 from brainq.errors import SetupError, Unreachable
-from brainq.finalize.steps import FIRST_STEP
 from brainq.leases import LeaseRenewer, process_name
 from brainq.observe.logs import without_password
 from brainq.settings.deployment import Settings
 from brainq.state.connection import UNAVAILABLE_ERRORS, write_refusal
 from brainq.store.store import Store
-from brainq.wiring.people import PeopleServices, make_people
+from brainq.wiring.people import PeopleServices
 from brainq.wiring.services import DecisionReader, TurnBrains
-from brainq.wiring.state import RedisState, make_state
+from brainq.wiring.state import RedisState
 
 if TYPE_CHECKING:
     from brainq.calls.run import CallRunner
@@ -74,16 +73,7 @@ class Wiring:
 
     @cached_property
     def state(self) -> RedisState:
-        return make_state(
-            self.settings,
-            self.redis_url,
-            owner=self.owner,
-            serves=self.serves,
-            first_step=FIRST_STEP,
-            brains=self.brains.names,
-            complete=partial(complete_request, self.brains),
-            on_gap=self.beats.beat_now,
-        )
+        return RedisState(self)
 
     @cached_property
     def streams(self) -> StreamReaders:
@@ -106,7 +96,7 @@ class Wiring:
 
     @cached_property
     def people(self) -> PeopleServices:
-        return make_people(self)
+        return PeopleServices(self)
 
     @cached_property
     def quarantine(self) -> Quarantine:

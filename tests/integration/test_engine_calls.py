@@ -142,7 +142,7 @@ def test_p3_a_voided_attempt_can_never_start(pumps: Pumps) -> None:
     claimed = frozen.wiring.state.calls.claim(ref(handle), 1, "frozen")
     assert isinstance(claimed, CallClaim)
     lapse(pump, handle)
-    assert frozen.wiring.runner._brains.default.intents.start(claimed) == "left"  # pyright: ignore[reportPrivateUsage]
+    assert frozen.wiring.runner._runtimes.default.intents.start(claimed) == "left"  # pyright: ignore[reportPrivateUsage]
     assert told(pump, handle)["text"] == "write x ok"
     assert len(notes("start")) == 1
     states = [(row.attempt, row.state) for row in pump.wiring.store.calls.of_turn(handle.turn_id)]
@@ -332,13 +332,13 @@ def test_p7_a_thawed_attempt_does_not_free_the_lane_of_the_next_one(pumps: Pumps
             claimed,
             tool,
             context,
-            runner._brains.default,
+            runner._runtimes.default,
             wiring.beats,
             wiring.state.lanes,
             held,
             abandon=stand_in(None),
         )
-        ended = runner._executor.run(tool, claimed.arguments, context, on_cut=thawed.cut_off, on_late=thawed.end_late)
+        ended = runner.executor.run(tool, claimed.arguments, context, on_cut=thawed.cut_off, on_late=thawed.end_late)
         assert thawed.settle(ended) == "lost"
     (holder,) = pump.wiring.state.lanes.line("session:s1")
     assert holder == ref(handle)

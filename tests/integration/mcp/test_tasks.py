@@ -101,7 +101,7 @@ class Lab:
 
 def watch_of(pump: Pump) -> Any:
     runner: Any = pump.wiring.runner
-    return runner._watch
+    return runner.watch
 
 
 @pytest.fixture
