@@ -12,8 +12,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import AnsweredBy, FinishKind, ModelReply, ModelRequest, Purpose
 from brainq.errors import ProviderError
 from brainq.models.asking.bill import Bill, current_allowance
-from brainq.models.asking.permits import PermitPolicy
-from brainq.models.asking.whole_call import reply_with_permits
+from brainq.models.asking.permits import PermitPolicy, reply_with_permits
 from brainq.models.costs import AuxiliaryCall, cost_usd, record_call
 from brainq.models.providers import Provider
 from brainq.observe.metrics.recording import record_model_call

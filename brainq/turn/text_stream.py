@@ -16,7 +16,7 @@ from brainq.contracts.claim import StepAttempt, TurnClaim
 from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, ModelRetry
 from brainq.errors import ProviderError
-from brainq.models.asking.whole_call import stream_with_permits
+from brainq.models.asking.permits import stream_with_permits
 from brainq.models.providers import Provider
 from brainq.observe.logs import logger
 from brainq.observe.spans import chat_span

@@ -87,9 +87,9 @@ UNBILLED_KINDS = frozenset({"rate_limited", "quota", "server", "refused", "too_l
 NO_USAGE = TokenUsage()
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class BilledRequest:
-    """One request, as far as it is known.
+    """What is known of one request to a service: who is asked, and what it has used.
 
     estimate    tokens of its input, as they were thought to be
     has_begun   the service has begun to answer
@@ -100,13 +100,13 @@ class BilledRequest:
 
     provider: str
     model: str
-    estimate: int
-    has_begun: bool = False
-    is_over: bool = False
-    has_failed: bool = False
-    is_whole: bool = False
-    _reported: TokenUsage = NO_USAGE
-    _written: StreamedTokens = field(default_factory=StreamedTokens)
+    estimate: int = field(default=0, init=False)
+    has_begun: bool = field(default=False, init=False)
+    is_over: bool = field(default=False, init=False)
+    has_failed: bool = field(default=False, init=False)
+    is_whole: bool = field(default=False, init=False)
+    _reported: TokenUsage = field(default=NO_USAGE, init=False)
+    _written: StreamedTokens = field(default_factory=StreamedTokens, init=False)
 
     def add_chunk(self, chunk: ModelChunk) -> None:
         """A part of the reply came."""
@@ -118,9 +118,13 @@ class BilledRequest:
             self._written.add_arguments(chunk.arguments)
 
     def add_usage(self, usage: TokenUsage) -> None:
-        """The service reported usage so far."""
+        """The service reported usage so far, in a stream that goes on."""
         self.has_begun = True
         self._reported = usage
+
+    def begin_again(self) -> None:
+        """It failed, and is sent once more: nothing is known of the new try."""
+        self.has_begun, self._reported, self._written = False, NO_USAGE, StreamedTokens()
 
     def complete(self, usage: TokenUsage) -> None:
         """The reply is whole, and this is what it used."""
@@ -165,6 +169,7 @@ class Bill:
     input_tokens: int | None = None
     allowance: Allowance = field(default_factory=Allowance)
     _requests: list[BilledRequest] = field(default_factory=list[BilledRequest])
+    _lost_tries: list[LostRequest] = field(default_factory=list[LostRequest])
 
     @contextmanager
     def activate(self) -> Generator[Bill]:
@@ -175,16 +180,20 @@ class Bill:
         finally:
             _bill.reset(token)
 
-    def require(self, provider: str, model: str, request: ModelRequest) -> None:
+    def require(self, sent: BilledRequest, request: ModelRequest) -> None:
         """Raise BudgetExhausted where another request could pass what is left, after others were lost."""
-        usage = TokenUsage(input_tokens=self._input_of(request), output_tokens=request.max_output_tokens or 0)
-        self.allowance.require(provider, model, usage)
+        sent.estimate = estimate_request(request) if self.input_tokens is None else self.input_tokens
+        usage = TokenUsage(input_tokens=sent.estimate, output_tokens=request.max_output_tokens or 0)
+        self.allowance.require(sent.provider, sent.model, usage)
 
-    def add_request(self, provider: str, model: str, request: ModelRequest) -> BilledRequest:
-        """A request goes out."""
-        sent = BilledRequest(provider, model, self._input_of(request))
+    def add(self, sent: BilledRequest) -> None:
+        """The request goes out."""
         self._requests.append(sent)
-        return sent
+
+    def add_lost_try(self, sent: BilledRequest) -> None:
+        """A try of it may be billed, and it is sent once more."""
+        self._lost_tries.append(sent.as_lost())
+        self.allowance.charge(sent.provider, sent.model, sent.usage())
 
     def end(self, request: BilledRequest, is_billed: bool) -> None:
         """A request is over. Of one that brought a reply the usage comes afterwards."""
@@ -205,14 +214,11 @@ class Bill:
             if isinstance(outcome, BaseException):
                 is_billed = request.may_be_billed(outcome)
             self.end(request, is_billed)
-        return tuple(request.as_lost() for request in self._requests)
+        return self.so_far()
 
     def so_far(self) -> tuple[LostRequest, ...]:
         """What it would have lost if it broke off now. Any thread may ask."""
-        return tuple(request.as_lost() for request in tuple(self._requests))
-
-    def _input_of(self, request: ModelRequest) -> int:
-        return estimate_request(request) if self.input_tokens is None else self.input_tokens
+        return (*self._lost_tries, *(request.as_lost() for request in tuple(self._requests)))
 
 
 _bill: ContextVar[Bill | None] = ContextVar("bill", default=None)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -15,7 +12,7 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUs
 from brainq.errors import ProviderError
 from brainq.models.asking.failures import from_error_event, from_sdk_error
 from brainq.models.asking.permits import RatePermit
-from brainq.models.asking.retry import Pace
+from brainq.models.asking.stall_clock import DeadlineCut, StallClock
 from brainq.text.estimate import estimate_request, with_usage
 
 T = TypeVar("T")
@@ -54,31 +51,22 @@ class OpenAnswer:
 
     def __init__(
         self,
-        name: str,
         request: ModelRequest,
         sdk: Any,
         opening: AbstractContextManager[Any],
         permit: RatePermit,
-        pace: Pace,
+        clock: StallClock,
     ) -> None:
         """`opening` is the SDK's streaming response, not entered yet. Raises what entering it raises."""
-        self._name = name
+        self._name = permit.provider
         self._request = request
         self._sdk = sdk
         self._opening = opening
         self._permit = permit
-        self._pace = pace
+        self._clock = clock
         self._response = opening.__enter__()
         permit.note_answer(self._response.headers)
-        self._cut = DeadlineCut(self._response.http_response, pace.allowed_s())
-
-    def close(self, failure: BaseException | None = None) -> None:
-        """Give the connection back, and report to the permit what came of the request."""
-        self._cut.close()
-        try:
-            self._opening.__exit__(None, None, None)
-        finally:
-            self._permit.__exit__(None, failure, None)
+        self._cut = DeadlineCut(self._response.http_response, clock.allowed_s())
 
     def __enter__(self) -> Self:
         return self
@@ -86,10 +74,15 @@ class OpenAnswer:
     def __exit__(
         self, kind: type[BaseException] | None, failure: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close(failure)
+        """Give the connection back, and report to the permit what came of the request."""
+        self._cut.close()
+        try:
+            self._opening.__exit__(None, None, None)
+        finally:
+            self._permit.__exit__(kind, failure, trace)
         if isinstance(failure, Exception):
-            late = self._pace.error(self._name) if self._cut.fired else None
-            error = late or read_error(self._name, failure, self._sdk, self._pace)
+            late = self._clock.error(self._name) if self._cut.fired else None
+            error = late or read_error(self._name, failure, self._sdk, self._clock)
             if error is not failure:
                 raise error from failure
 
@@ -125,14 +118,14 @@ class OpenAnswer:
             chunk = self._feed(reader, event)
             if chunk is not None:
                 shown += len(chunk.text)
-                self._pace.begin()
-                self._cut.move(self._pace.deadline.remaining_s())  # the reader's time is not the service's
+                self._clock.begin()
+                self._cut.move(self._clock.deadline.remaining_s())  # the reader's time is not the service's
                 yield chunk
-                self._cut.move(self._pace.allowed_s())
+                self._cut.move(self._clock.allowed_s())
             if reader.ended:
                 break
         if self._cut.fired and not reader.ended:
-            raise self._pace.error(self._name)
+            raise self._clock.error(self._name)
         if not reader.complete:
             raise ProviderError(f"{self._name}: the stream ended before the reply did", kind="stream", retryable=True)
         self._drain(events)  # before the reply: with it in hand, a caller may drop this generator
@@ -144,7 +137,7 @@ class OpenAnswer:
     def _pieces(self) -> Iterator[bytes]:
         """Each piece is a sign of life: some services send pings while the model is silent."""
         for piece in self._response.iter_bytes():
-            self._cut.move(self._pace.allowed_s())
+            self._cut.move(self._clock.allowed_s())
             yield piece
 
     def _feed(self, reader: StreamReader, event: Event) -> ModelChunk | None:
@@ -155,7 +148,7 @@ class OpenAnswer:
         if reader.usage is not usage:
             self._permit.note_usage(reader.usage)
         if chunk is not None:
-            self._permit.request.add_chunk(chunk)
+            self._permit.add_chunk(chunk)
         return chunk
 
     def _drain(self, events: Iterator[object]) -> None:
@@ -184,88 +177,14 @@ class OpenAnswer:
         if reply.reasoning:
             thoughts = [thought.model_copy(update={"model": request.model}) for thought in reply.reasoning]
             reply = reply.model_copy(update={"reasoning": tuple(thoughts)})
-        self._permit.request.complete(reply.usage)
+        self._permit.complete(reply.usage)
         return reply if reply.model else reply.model_copy(update={"model": request.model})
 
 
-class DeadlineCut:
-    """Shuts `response`'s socket down after `after_s` seconds, unless it is closed before; `fired` once it did.
-
-    `move` gives it another time, as often as a stream has pieces: a later one costs no new timer.
-
-    The HTTP library's read timeout starts anew with every piece it receives, so a server that drips bytes, or stalls
-    late, outlives any total. Shutting the socket down ends the read in whichever thread sits in it.
-
-    `response` is an httpx or httpx2 response. Without a socket behind it (a mock transport) nothing is cut.
-    """
-
-    def __init__(self, response: Any, after_s: float) -> None:
-        self.fired = False
-        self._lock = threading.Lock()
-        self._socket = _socket_of(response)
-        self._timer: threading.Timer | None = None
-        self._rings_at = self._cuts_at = 0.0
-        self._is_last = False
-        with self._lock:
-            self._arm(after_s)
-
-    def move(self, after_s: float) -> None:
-        """Cut `after_s` seconds from now instead."""
-        with self._lock:
-            if self._is_last:
-                return
-            self._cuts_at = time.monotonic() + after_s
-            if self._cuts_at < self._rings_at:
-                if self._timer is not None:
-                    self._timer.cancel()
-                self._arm(after_s)
-
-    def finish_within(self, after_s: float) -> None:
-        """Cut `after_s` seconds from now, whatever `move` says afterwards."""
-        self.move(after_s)
-        self._is_last = True
-
-    def _arm(self, after_s: float) -> None:
-        if self._socket is None:
-            return
-        self._rings_at = self._cuts_at = time.monotonic() + after_s
-        self._timer = threading.Timer(after_s, self._cut_if_due)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def _cut_if_due(self) -> None:
-        with self._lock:
-            if self._socket is None or self.fired:
-                return
-            early_s = self._cuts_at - time.monotonic()
-            if early_s > 0:
-                self._arm(early_s)
-                return
-            self.fired = True
-            try:
-                # Not SSLSocket.shutdown: it drops the TLS state under the thread that is reading.
-                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
-            except OSError:
-                pass  # closed by the other side in the meantime
-
-    def close(self) -> None:
-        """Cut nothing any more: the connection may serve another call."""
-        with self._lock:
-            self._socket = None
-        if self._timer is not None:
-            self._timer.cancel()
-
-
-def _socket_of(response: Any) -> socket.socket | None:
-    stream = response.extensions.get("network_stream")
-    behind = None if stream is None else stream.get_extra_info("socket")
-    return behind if isinstance(behind, socket.socket) else None
-
-
-def read_error(name: str, error: Exception, sdk: Any, pace: Pace) -> ProviderError:
+def read_error(name: str, error: Exception, sdk: Any, clock: StallClock) -> ProviderError:
     """What to raise for a request, or the reading of an answer, that failed so."""
     known = from_sdk_error(error, sdk, name)
-    return pace.error(name) if known.kind == "timeout" and pace.first_is_late else known
+    return clock.error(name) if known.kind == "timeout" and clock.first_is_late else known
 
 
 def _parse(read: Callable[[Event], T], value: Event) -> T:

@@ -1,25 +1,28 @@
 """Permits: a request's place among those that a model's service takes in a minute.
 
 A caller of models activates a PermitPolicy. A provider that makes its requests itself takes a permit for each, retries
-included (`takes_permits`); a whole call of any other is one request (see whole_call)."""
+included (`takes_permits`); a whole call of any other is one request.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import time
 import uuid
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
-from brainq.contracts.model import ModelRequest, Spend, TokenUsage
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, Spend, TokenUsage
 from brainq.contracts.rate import EMPTY_RATE_REPORT, RateReport, RateWait, TokenCount
 from brainq.errors import ProviderError
 from brainq.models.asking.bill import POSSIBLY_BILLED_KINDS, Bill, BilledRequest, current_bill
 from brainq.models.asking.failures import read_rate_limits
+from brainq.models.asking.stall_clock import stream_within_limits
+from brainq.models.providers import Provider
 from brainq.observe.logs import logger
 from brainq.ports.redis_turns import RateLimits
 from brainq.text.estimate import estimate_request
@@ -90,36 +93,30 @@ class PermitPolicy:
 _policy: ContextVar[PermitPolicy | None] = ContextVar("permit_policy", default=None)
 
 
-@dataclass(slots=True)
-class RatePermit:
-    """One request's permit, and `request`, its entry in the bill. Without limits it only learns from the answer.
+@dataclass(eq=False)
+class RatePermit(BilledRequest):
+    """One request to a service: its permit, and its entry in the bill. Without limits it only learns from the answer.
 
     Once acquired, it is entered for as long as the request takes: `with permit:` reports at its end what came of it.
 
     is_stopped   the fleet waits as its service asked: the next request waits for its permit, and for nothing else
     """
 
-    provider: str
-    requested_model: str
     account: str = ""
     policy: PermitPolicy | None = None
     bill: Bill = field(default_factory=Bill)
-    is_acquired: bool = False
-    is_stopped: bool = False
-    request: BilledRequest = field(init=False)
-    model: str = field(init=False)
-    name: str = field(init=False)
+    is_acquired: bool = field(default=False, init=False)
+    is_stopped: bool = field(default=False, init=False)
     id: str = field(default="", init=False)
-    _answered_at: float | None = None
-    _rate_answer: RateReport = EMPTY_RATE_REPORT
-    _estimated: int = 0
-    _max_output: int = 0
-    _is_reported: bool = False
+    _answered_at: float | None = field(default=None, init=False)
+    _rate_answer: RateReport = field(default=EMPTY_RATE_REPORT, init=False)
+    _estimated: int = field(default=0, init=False)
+    _max_output: int = field(default=0, init=False)
+    _is_reported: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        """`name`: the count it is in."""
-        self.model = f"{self.provider}:{self.requested_model}"
-        self.name = f"{self.model} #{self.account}" if self.account else self.model
+        self._model_name = f"{self.provider}:{self.model}"
+        self.name = f"{self._model_name} #{self.account}" if self.account else self._model_name  # of its count
 
     def __enter__(self) -> Self:
         return self
@@ -137,14 +134,14 @@ class RatePermit:
         Raises PermitDeferred, and ProviderError where it would come after `remaining_s` (`limited`), or for a turn
         later than that may wait (`waited` where it has not begun); BudgetExhausted, where the turn cannot pay for it.
         """
-        self.bill.require(self.provider, self.requested_model, request)
-        has_waited = self._acquire(request, remaining_s)
-        self.request = self.bill.add_request(self.provider, self.requested_model, request)
+        self.bill.require(self, request)
+        has_waited = False
+        if self.policy is not None and self.policy.limits.is_limited(self.name):
+            has_waited = self._acquire(self.policy, request, remaining_s)
+        self.bill.add(self)
         return has_waited
 
-    def _acquire(self, request: ModelRequest, remaining_s: float) -> bool:
-        if self.policy is None or not self.policy.limits.is_limited(self.name):
-            return False
+    def _acquire(self, policy: PermitPolicy, request: ModelRequest, remaining_s: float) -> bool:
         ticket = self.id = uuid.uuid4().hex  # both begin with the session: tenants share the model
         if request.turn_id:
             ticket = f"{request.session_id} {request.turn_id} {request.step} {request.purpose}"
@@ -152,7 +149,7 @@ class RatePermit:
         self._estimated = request.estimate or estimate_request(request)
         self._max_output = request.max_output_tokens or 0
         tokens = self._estimated + self._max_output
-        requester, hold_s = self.policy.requester, self.policy.max_thread_wait_s
+        requester, hold_s = policy.requester, policy.max_thread_wait_s
         ends_at = time.monotonic() + remaining_s
         if requester.max_wait_s is not None:  # its time limit is paused, and little of it is slept
             ends_at = time.monotonic() + requester.max_wait_s
@@ -161,9 +158,8 @@ class RatePermit:
         has_waited = False
         while True:
             remaining_s = max(0.0, ends_at - time.monotonic())
-            wait = self._request_permit(
-                self.policy.limits, ticket, tokens, self._max_wait_s(request, requester, remaining_s), requester.rank
-            )
+            max_wait_s = _max_queue_s(policy, request, remaining_s)
+            wait = self._request_permit(policy.limits, ticket, tokens, max_wait_s, requester.rank)
             if wait is None:
                 self.is_acquired = True
                 return has_waited
@@ -172,25 +168,16 @@ class RatePermit:
             if requester.max_wait_s is not None and wait.wait_s > remaining_s:
                 wait = replace(wait, wait_s=remaining_s)  # the last try comes when the wait is over
             if wait.wait_s > hold_s:
-                raise PermitDeferred(self.model, wait, queue_position)
+                raise PermitDeferred(self._model_name, wait, queue_position)
             has_waited = True
-            self.policy.pause(wait.wait_s)
-
-    def _max_wait_s(self, request: ModelRequest, requester: Requester, remaining_s: float) -> float:
-        """The longest wait for which the request is queued."""
-        if not request.in_line:
-            assert self.policy is not None
-            return min(remaining_s, self.policy.max_thread_wait_s, MAX_FALLBACK_WAIT_S)
-        if requester.max_wait_s is not None and remaining_s > GIVE_UP_EARLY_S:
-            return float("inf")
-        return remaining_s
+            policy.pause(wait.wait_s)
 
     def _late_error(
         self, request: ModelRequest, requester: Requester, wait: RateWait, queue_position: str
     ) -> ProviderError:
         if not request.in_line:
-            return PermitDeferred(self.model, wait, queue_position)
-        prefix = f"{wait.describe(self.model)}; its place comes in {wait.wait_s:.0f} s, past"
+            return PermitDeferred(self._model_name, wait, queue_position)
+        prefix = f"{wait.describe(self._model_name)}; its place comes in {wait.wait_s:.0f} s, past"
         limit = "raise the limit (BRAINQ_RATES, or the service's own), or the turn's"
         if requester.has_begun:
             return ProviderError(
@@ -206,21 +193,21 @@ class RatePermit:
         try:
             return limits.take(self.name, self.id, ticket, tokens, max_wait_s, rank, self._estimated)
         except Exception as failure:  # our own trouble: the model is not asked, and has not failed
-            log.warning("a permit was not requested", model=self.model, why=type(failure).__name__)
+            log.warning("a permit was not requested", model=self._model_name, why=type(failure).__name__)
             raise PermitDeferred(
-                self.model, RateWait(UNAVAILABLE_RETRY_S, "count"), f"{self.name}\n{ticket}"
+                self._model_name, RateWait(UNAVAILABLE_RETRY_S, "count"), f"{self.name}\n{ticket}"
             ) from failure
 
     def note_answer(self, headers: Mapping[str, str] | None = None, status: int = 200) -> None:
         """The answer begins: from here on its permit counts at the service."""
         self._answered_at = self._answered_at or time.monotonic()
-        self.request.has_begun = self.request.has_begun or status < 400
+        self.has_begun = self.has_begun or status < 400
         if headers is not None and self.policy is not None:
             self._rate_answer = read_rate_limits(headers, status)
 
     def note_usage(self, usage: TokenUsage) -> None:
         """The service reported usage so far, in a stream that goes on."""
-        self.request.add_usage(usage)
+        self.add_usage(usage)
         if self.is_acquired and self.policy is not None and usage.input_tokens and not self._is_reported:
             self._report(self.policy.limits, usage)
 
@@ -232,26 +219,26 @@ class RatePermit:
         try:
             limits.report(self.name, self.id, TokenCount(used, self._estimated, counted), bool(self._max_output))
         except Exception as failure:
-            log.warning("a stream's usage was not reported", model=self.model, why=type(failure).__name__)
+            log.warning("a stream's usage was not reported", model=self._model_name, why=type(failure).__name__)
 
-    def retry(self, request: ModelRequest, kind: str) -> None:
+    def retry(self, kind: str) -> None:
         """The request failed so, and the provider sends it again by itself."""
-        self.request.has_failed = True
-        self.bill.end(self.request, self.request.has_output or kind in POSSIBLY_BILLED_KINDS)
-        self.request = self.bill.add_request(self.provider, self.requested_model, request)
+        if self.has_output or kind in POSSIBLY_BILLED_KINDS:
+            self.bill.add_lost_try(self)
+        self.begin_again()
 
     def fail(self, failure: BaseException, was_processed: bool = False) -> None:
         """No reply comes of it. `was_processed`: the service may have worked on it, though it has answered nothing."""
         # A reader that has the whole reply may leave without reading to the end.
-        self.request.has_failed = not self.request.is_whole
-        self.bill.end(self.request, was_processed or self.request.may_be_billed(failure))
+        self.has_failed = not self.is_whole
+        self.bill.end(self, was_processed or self.may_be_billed(failure))
         stop_s = getattr(failure, "retry_after_s", None)
         if isinstance(failure, ProviderError) and failure.kind == "rate_limited" and stop_s:
             self._rate_answer = replace(self._rate_answer, stop_s=stop_s)
 
     def settle(self) -> None:
         """Report what came of it. A failure of that is not the call's: the permit then counts for its longest time."""
-        self.bill.end(self.request, self.request.has_begun)
+        self.bill.end(self, self.has_begun)
         if self.policy is None:
             return
         if self._rate_answer is EMPTY_RATE_REPORT and not self.policy.limits.is_limited(self.name):
@@ -263,17 +250,26 @@ class RatePermit:
             )
             self.is_stopped = is_kept and self._rate_answer.stop_s > 0
         except Exception as failure:
-            log.warning("a permit was not settled", model=self.model, why=type(failure).__name__)
+            log.warning("a permit was not settled", model=self._model_name, why=type(failure).__name__)
 
     def _count(self) -> int | TokenCount | None:
         """What it used, also without a reply; and how far off its estimate was, if the service has just counted."""
-        if not self.request.is_over:
+        if not self.is_over:
             return None
-        usage = self.request.usage()
+        usage = self.usage()
         if usage.estimated or not self.is_acquired or (self._is_reported and self._max_output):
             return usage.total
         counted = usage.input_tokens if self._max_output else usage.total
         return TokenCount(usage.total, self._estimated, counted)
+
+
+def _max_queue_s(policy: PermitPolicy, request: ModelRequest, remaining_s: float) -> float:
+    """The longest wait for which the request is queued."""
+    if not request.in_line:
+        return min(remaining_s, policy.max_thread_wait_s, MAX_FALLBACK_WAIT_S)
+    if policy.requester.max_wait_s is not None and remaining_s > GIVE_UP_EARLY_S:
+        return float("inf")
+    return remaining_s
 
 
 def permit_for(provider: str, model: str, account: str = "") -> RatePermit:
@@ -292,3 +288,50 @@ def account_digest(base_url: str | None, api_key: str | None) -> str:
 def is_metered() -> bool:
     """Whether this thread takes permits, or keeps a bill."""
     return _policy.get() is not None or current_bill() is not None
+
+
+# A whole call of any provider, under the caller's permits and bill.
+
+
+def stream_with_permits(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
+    """The provider's stream, each of its requests with a permit."""
+    if getattr(provider, "takes_permits", False) or not is_metered():
+        return stream_within_limits(provider, request)
+    return _stream_under_permit(provider, request)
+
+
+def reply_with_permits(provider: Provider, request: ModelRequest) -> ModelReply:
+    """The provider's whole reply, each of its requests with a permit."""
+    if getattr(provider, "takes_permits", False) or not is_metered():
+        return provider.generate(request)
+    with _call_permit(provider, request) as (permit, sent):
+        reply = provider.generate(sent)
+        permit.note_answer()
+        permit.complete(reply.usage)
+        return reply
+
+
+def _stream_under_permit(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
+    with _call_permit(provider, request) as (permit, sent):
+        is_answered = False
+        for chunk in stream_within_limits(provider, sent):
+            if chunk.retry is not None:
+                permit.retry(chunk.retry.kind)
+            elif not is_answered:
+                is_answered = True
+                permit.note_answer()
+            permit.add_chunk(chunk)
+            if chunk.reply is not None:
+                permit.complete(chunk.reply.usage)
+            yield chunk
+
+
+@contextmanager
+def _call_permit(provider: Provider, request: ModelRequest) -> Generator[tuple[RatePermit, ModelRequest]]:
+    """A permit for a call that is one request, and that call with the time that is left."""
+    permit, began = permit_for(provider.name, request.model), time.monotonic()
+    if permit.acquire(request, request.timeout_s):
+        remaining_s = max(0.001, request.timeout_s - (time.monotonic() - began))
+        request = request.model_copy(update={"timeout_s": remaining_s})
+    with permit:
+        yield permit, request

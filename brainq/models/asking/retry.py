@@ -1,4 +1,4 @@
-"""The time of one model call: its deadline, how long its stream may be silent, and retries inside it.
+"""Retries inside one model call, within its deadline.
 
 A retry waits as long as the service asked (Retry-After), else exponentially with full jitter, and is never
 begun when its wait would reach past the deadline: the caller learns at once instead.
@@ -12,92 +12,11 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from brainq.contracts.model import ModelChunk, ModelRequest, ModelRetry
+from brainq.contracts.model import ModelChunk, ModelRetry
 from brainq.errors import ProviderError
+from brainq.models.asking.stall_clock import Clock, Deadline
 
 T = TypeVar("T")
-Clock = Callable[[], float]
-
-
-class Deadline:
-    """Counts `timeout_s` seconds of monotonic time from its making."""
-
-    def __init__(self, timeout_s: float, clock: Clock = time.monotonic) -> None:
-        self.timeout_s = timeout_s
-        self._clock = clock
-        self._ends_at = clock() + timeout_s
-
-    def remaining_s(self) -> float:
-        """Seconds left, never below 0."""
-        return max(0.0, self._ends_at - self._clock())
-
-    @property
-    def passed(self) -> bool:
-        return self._clock() >= self._ends_at
-
-    def error(self, last: ProviderError | None = None) -> ProviderError:
-        """What to raise once the time is over; `last` is the failure that used it up, and is named."""
-        why = f" (the last try: {last})" if last else ""
-        return ProviderError(
-            f"the model did not answer within {self.timeout_s:g} s{why}", kind="timeout", retryable=True
-        )
-
-
-class Pace:
-    """The time one stream has for its next piece. Counts `first_token_s` from its making.
-
-    A pause after the first output that is longer than the first one may be is a stall, too, so `idle_s` never
-    counts for more than `first_token_s`.
-    """
-
-    def __init__(
-        self,
-        deadline: Deadline,
-        first_token_s: float | None = None,
-        idle_s: float | None = None,
-        clock: Clock = time.monotonic,
-    ) -> None:
-        self.deadline = deadline
-        self._clock = clock
-        self._first = None if first_token_s is None else Deadline(first_token_s, clock)
-        limits = [limit for limit in (first_token_s, idle_s) if limit is not None]
-        self._idle_s = min(limits) if limits and idle_s is not None else None
-        self._begun = False
-
-    @classmethod
-    def for_request(cls, request: ModelRequest, deadline: Deadline, clock: Clock = time.monotonic) -> Pace:
-        return cls(deadline, request.first_token_s, request.idle_s, clock)
-
-    def restart_first(self) -> None:
-        """The request goes out only now, after it waited for its place: from here on its first output is waited for."""
-        if self._first is not None:
-            self._first = Deadline(self._first.timeout_s, self._clock)
-
-    def begin(self) -> None:
-        """The first output is there: from now on pauses count."""
-        self._begun = True
-
-    def allowed_s(self) -> float:
-        """Seconds until the next piece must be there."""
-        remaining_s = self.deadline.remaining_s()
-        if self._begun:
-            return remaining_s if self._idle_s is None else min(remaining_s, self._idle_s)
-        return remaining_s if self._first is None else min(remaining_s, self._first.remaining_s())
-
-    @property
-    def first_is_late(self) -> bool:
-        """Whether the first output should have been there by now, though there is time left."""
-        return not self._begun and self._first is not None and self._first.passed and not self.deadline.passed
-
-    def error(self, name: str) -> ProviderError:
-        """What to raise when `allowed_s` is over: `timeout` at the deadline, else `stalled`."""
-        if self.deadline.passed:
-            return self.deadline.error()
-        limit_s = self._idle_s if self._begun else self._first and self._first.timeout_s
-        what = "no more of the reply" if self._begun else "nothing of the reply"
-        return ProviderError(
-            f"{name}: the stream stalled: {what} came within {limit_s or 0:g} s", kind="stalled", retryable=True
-        )
 
 
 @dataclass(frozen=True)
@@ -131,44 +50,29 @@ def call_with_retry(attempt: Callable[[], T], deadline: Deadline, policy: RetryP
 
     Raises the last ProviderError as it was, or one of kind `timeout` if the deadline has passed.
     """
-    tries = _AttemptCounter(deadline, policy)
+    number, last = 0, None
     while True:
-        tries.begin()
+        deadline.require(last)
+        number += 1
         try:
             return attempt()
         except ProviderError as error:
-            retry = tries.next_retry(error)
+            last = error
+            retry = _next_retry(error, number, deadline, policy)
         policy.sleep(retry.wait_s)
 
 
-class _AttemptCounter:
-    """Counts the attempts of one call, and decides whether there is another."""
-
-    def __init__(self, deadline: Deadline, policy: RetryPolicy) -> None:
-        self._deadline = deadline
-        self._policy = policy
-        self._number = 0
-        self._last: ProviderError | None = None
-
-    def begin(self) -> None:
-        if self._deadline.passed:
-            raise self._deadline.error(self._last) from self._last
-        self._number += 1
-
-    def next_retry(self, error: ProviderError) -> ModelRetry:
-        """The next attempt after this failure. Raises it when there is none."""
-        self._last = error
-        if not error.retryable or error.kind in ("stalled", "limited"):
-            raise error
-        if self._deadline.passed:
-            raise self._deadline.error(error) from error
-        # Where the fleet waits for what the service asked, the next attempt waits for its place, and not twice.
-        is_shared = getattr(error, "is_shared", False)
-        retry_after_s = getattr(error, "retry_after_s", None)
-        wait_s = 0.0 if is_shared else self._policy.wait_s(self._number, retry_after_s)
-        if self._number >= self._policy.max_attempts or wait_s >= self._deadline.remaining_s():
-            raise error
-        return ModelRetry(kind=error.kind, wait_s=wait_s)
+def _next_retry(error: ProviderError, number: int, deadline: Deadline, policy: RetryPolicy) -> ModelRetry:
+    """What follows attempt `number`, which failed so. Raises the error when nothing does."""
+    if not error.retryable or error.kind in ("stalled", "limited"):
+        raise error
+    deadline.require(error)
+    # Where the fleet waits for what the service asked, the next attempt waits for its place, and not twice.
+    is_shared = getattr(error, "is_shared", False)
+    wait_s = 0.0 if is_shared else policy.wait_s(number, getattr(error, "retry_after_s", None))
+    if number >= policy.max_attempts or wait_s >= deadline.remaining_s():
+        raise error
+    return ModelRetry(kind=error.kind, wait_s=wait_s)
 
 
 def stream_with_retry(
@@ -180,30 +84,30 @@ def stream_with_retry(
     call) and is not passed on. After a first chunk of either sort nothing is restarted here, because the
     output was paid for and may have been shown: a retryable failure becomes kind `stream`.
     """
-    tries = _AttemptCounter(deadline, policy)
+    number, last = 0, None
     while True:
-        tries.begin()
+        deadline.require(last)
+        number += 1
         chunks = attempt()
         try:
-            first = next(chunks, None)
+            chunk = next(chunks, None)
             break
         except ProviderError as error:
-            retry = tries.next_retry(error)
+            last = error
+            retry = _next_retry(error, number, deadline, policy)
         yield ModelChunk(retry=retry)
         policy.sleep(retry.wait_s)
     try:
-        chunk = first
         while chunk is not None:
             if chunk.text or chunk.reasoning or chunk.reply is not None:
                 yield chunk
-            if chunk.reply is None and deadline.passed:
-                raise deadline.error()
+            if chunk.reply is None:
+                deadline.require()
             chunk = next(chunks, None)
     except ProviderError as error:
         if not error.retryable or error.kind in ("timeout", "stalled"):
             raise
-        if deadline.passed:
-            raise deadline.error() from error
+        deadline.require(error)
         raise ProviderError(f"the stream broke off: {error}", kind="stream", retryable=True) from error
     finally:
         chunks.close()

@@ -25,7 +25,8 @@ from brainq.models.asking.failures import (
 )
 from brainq.models.asking.open_answer import OpenAnswer, StreamReader, read_error
 from brainq.models.asking.permits import RatePermit, account_digest, permit_for
-from brainq.models.asking.retry import Deadline, Pace, RetryPolicy, call_with_retry, stream_with_retry
+from brainq.models.asking.retry import RetryPolicy, call_with_retry, stream_with_retry
+from brainq.models.asking.stall_clock import Deadline, StallClock
 from brainq.models.attachments import (
     SHOWABLE_KINDS,
     UNREADABLE_FILES,
@@ -81,6 +82,7 @@ class VendorProvider(ABC):
         self.name = name or self.default_name
         self._base_url = base_url or os.environ.get(self.url_variable) or None
         self._api_key = api_key or os.environ.get(self.key_variable) or ("none" if self._base_url else None)
+        self._account = account_digest(self._base_url, self._api_key)
         self._retry = retry or RetryPolicy()
         self._lock = threading.Lock()
         self._client: Any = None
@@ -130,13 +132,13 @@ class VendorProvider(ABC):
     def generate(self, request: ModelRequest) -> ModelReply:
         """See Provider.generate. Raises SetupError if the SDK or the API key is missing."""
         deadline = Deadline(request.timeout_s, self._retry.clock)
-        return call_with_retry(lambda: self._request_whole(request, deadline), deadline, self._retry)
+        return call_with_retry(partial(self._request_whole, request, deadline), deadline, self._retry)
 
     @keeps_limits
     def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
         """See Provider.generate_stream. Raises SetupError if the SDK or the API key is missing."""
         deadline = Deadline(request.timeout_s, self._retry.clock)
-        return stream_with_retry(lambda: self._request_stream(request, deadline), deadline, self._retry)
+        return stream_with_retry(partial(self._request_stream, request, deadline), deadline, self._retry)
 
     @property
     def server_url(self) -> str:
@@ -171,32 +173,32 @@ class VendorProvider(ABC):
             client.close()
 
     def _request_whole(self, request: ModelRequest, deadline: Deadline) -> ModelReply:
-        with self._open_answer(request, Pace(deadline), stream=False) as answer:
+        with self._open_answer(request, deadline, stream=False) as answer:
             return answer.reply(partial(self._read_whole, request))
 
     def _request_stream(self, request: ModelRequest, deadline: Deadline) -> Generator[ModelChunk]:
-        pace = Pace.for_request(request, deadline, self._retry.clock)
-        with self._open_answer(request, pace, stream=True) as answer:
+        with self._open_answer(request, deadline, stream=True) as answer:
             if answer.is_json:  # a server that ignores `stream`
                 yield from answer.reply_as_chunks(partial(self._read_whole, request))
             else:
                 yield from answer.chunks(self._new_reader(request))
 
-    def _open_answer(self, request: ModelRequest, pace: Pace, *, stream: bool) -> OpenAnswer:
+    def _open_answer(self, request: ModelRequest, deadline: Deadline, *, stream: bool) -> OpenAnswer:
         """Send the request, each time with a permit, again at once without what this server does not take."""
         sdk = self._sdk()
         client = self._connected_client(sdk)
         self._warn_unsupported(request)
         once: frozenset[str] = frozenset()
         while True:
-            permit = permit_for(self.name, request.model, account_digest(self._base_url, self._api_key))
-            if permit.acquire(request, pace.deadline.remaining_s()):
-                pace.restart_first()
+            permit = permit_for(self.name, request.model, self._account)
+            permit.acquire(request, deadline.remaining_s())
+            silence_limits = (request.first_token_s, request.idle_s) if stream else ()
+            clock = StallClock(deadline, *silence_limits)
             refused = self._left_out(request) | once
             try:
                 body = with_extra_parameters(self._body(request, stream=stream, refused=refused), request.options)
-                opening = self._send(client, body, _timeout(sdk, permit, pace))
-                return OpenAnswer(self.name, request, sdk, opening, permit, pace)
+                opening = self._send(client, body, _timeout(sdk, permit, clock))
+                return OpenAnswer(request, sdk, opening, permit, clock)
             except sdk.APIStatusError as error:
                 permit.note_answer(error.response.headers, error.status_code)
                 permit.settle()
@@ -210,7 +212,7 @@ class VendorProvider(ABC):
                 permit.settle()
                 if not isinstance(error, Exception):
                     raise
-                raise read_error(self.name, error, sdk, pace) from error
+                raise read_error(self.name, error, sdk, clock) from error
 
     def _remember_refusal(self, name: str, request: ModelRequest) -> frozenset[str]:
         """Leave this out of further requests, too; what is left out of the next one only."""
@@ -265,7 +267,7 @@ class VendorProvider(ABC):
         )
 
 
-def _timeout(sdk: Any, permit: RatePermit, pace: Pace) -> Any:
+def _timeout(sdk: Any, permit: RatePermit, clock: StallClock) -> Any:
     connect_s = PERMIT_CONNECT_TIMEOUT_S if permit.is_acquired else CONNECT_TIMEOUT_S
-    remaining_s = max(pace.allowed_s(), 0.001)
+    remaining_s = max(clock.allowed_s(), 0.001)
     return sdk.Timeout(remaining_s, connect=min(remaining_s, connect_s))

@@ -8,13 +8,15 @@ import os
 import threading
 from collections.abc import Coroutine, Generator, Iterator
 from concurrent.futures import Future
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage
 from brainq.errors import ProviderError, SetupError
-from brainq.models.asking.retry import Deadline, Pace, RetryPolicy, call_with_retry, stream_with_retry
-from brainq.models.asking.whole_call import call_permit
+from brainq.models.asking.permits import permit_for
+from brainq.models.asking.retry import RetryPolicy, call_with_retry, stream_with_retry
+from brainq.models.asking.stall_clock import Deadline, StallClock
 from brainq.models.providers import ANY_SERVICE, keeps_limits, require_service
 from brainq.processes.threads import LoopThread
 from brainq.text.estimate import with_usage
@@ -75,19 +77,20 @@ class PydanticAIProvider:
     def generate(self, request: ModelRequest) -> ModelReply:
         """See Provider.generate. Raises SetupError if a key or a package is missing."""
         deadline = Deadline(request.timeout_s, self._retry.clock)
-        return call_with_retry(lambda: self._whole(request, deadline), deadline, self._retry)
+        return call_with_retry(partial(self._whole, request, deadline), deadline, self._retry)
 
     @keeps_limits
     def generate_stream(self, request: ModelRequest) -> Iterator[ModelChunk]:
         """See Provider.generate_stream. Raises SetupError if a key or a package is missing."""
         deadline = Deadline(request.timeout_s, self._retry.clock)
-        return stream_with_retry(lambda: self._chunks(request, deadline), deadline, self._retry)
+        return stream_with_retry(partial(self._chunks, request, deadline), deadline, self._retry)
 
     def _whole(self, request: ModelRequest, deadline: Deadline) -> ModelReply:
         model = self._model(request.model)
-
         items: SimpleQueue[ModelReply | BaseException] = SimpleQueue()
-        with call_permit(self, _with_remaining_time(request, deadline)) as (permit, _):
+        permit = permit_for(self.name, request.model)
+        permit.acquire(request, deadline.remaining_s())
+        with permit:
             task = _begin(_put_outcome(_request_whole(model, request, deadline.remaining_s()), items))
             try:
                 found = items.get(timeout=deadline.remaining_s())
@@ -99,22 +102,24 @@ class PydanticAIProvider:
             if isinstance(found, BaseException):
                 raise self._failure(found) from found
             reply = self._complete_reply(found, request, model)
-            permit.request.complete(reply.usage)
+            permit.complete(reply.usage)
         return reply
 
     def _chunks(self, request: ModelRequest, deadline: Deadline) -> Generator[ModelChunk]:
         model = self._model(request.model)
         items: SimpleQueue[ModelChunk | TokenUsage | ModelReply | BaseException] = SimpleQueue()
         shown = 0
-        with call_permit(self, _with_remaining_time(request, deadline)) as (permit, _):
-            pace = Pace.for_request(request, deadline, self._retry.clock)
+        permit = permit_for(self.name, request.model)
+        permit.acquire(request, deadline.remaining_s())
+        with permit:
+            clock = StallClock(deadline, request.first_token_s, request.idle_s)
             task = _begin(_put_outcome(_request_stream(model, request, deadline.remaining_s(), items), items))
             try:
                 while True:
                     try:
-                        item = items.get(timeout=pace.allowed_s())
+                        item = items.get(timeout=clock.allowed_s())
                     except Empty:
-                        raise pace.error(self.name) from None
+                        raise clock.error(self.name) from None
                     permit.note_answer(status=_status(item))
                     if isinstance(item, BaseException):
                         raise self._failure(item) from item
@@ -123,14 +128,14 @@ class PydanticAIProvider:
                     if isinstance(item, TokenUsage):
                         permit.note_usage(item)
                         continue
-                    pace.begin()
-                    permit.request.add_chunk(item)
+                    clock.begin()
+                    permit.add_chunk(item)
                     shown += len(item.text)
                     yield item
             finally:
                 task.cancel()
             reply = self._complete_reply(item, request, model)
-            permit.request.complete(reply.usage)
+            permit.complete(reply.usage)
         if len(reply.text) > shown:  # half an emoji that was held back
             yield ModelChunk(text=reply.text[shown:])
         yield ModelChunk(reply=reply)
@@ -194,10 +199,6 @@ class PydanticAIProvider:
 def _status(item: object) -> int:
     """As HTTP says it: whether the service answers, or fails."""
     return 500 if isinstance(item, BaseException) else 200
-
-
-def _with_remaining_time(request: ModelRequest, deadline: Deadline) -> ModelRequest:
-    return request.model_copy(update={"timeout_s": max(0.001, deadline.remaining_s())})
 
 
 async def _request_whole(model: Model, request: ModelRequest, timeout_s: float) -> ModelReply:

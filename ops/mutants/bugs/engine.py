@@ -142,7 +142,7 @@ BUGS = (
     Bug(
         "a retry waits past the deadline",
         "brainq/models/asking/retry.py",
-        "or wait_s >= self._deadline.remaining_s():",
+        "or wait_s >= deadline.remaining_s():",
         "or wait_s < 0:",
         RETRY,
     ),
@@ -253,17 +253,17 @@ BUGS = (
     ),
     Bug(
         "an endless stream of a user's own provider is not cut",
-        "brainq/models/asking/whole_call.py",
+        "brainq/models/asking/stall_clock.py",
         "    return _read_in_thread(provider, request)",
         "    return provider.generate_stream(request)",
         ("tests/integration/models/test_stalls.py::test_an_endless_foreign_stream_is_cut",),
     ),
     Bug(
         "a stream that says nothing is waited for until the deadline",
-        "brainq/models/asking/retry.py",
+        "brainq/models/asking/stall_clock.py",
         "return remaining_s if self._first is None else min(remaining_s, self._first.remaining_s())",
         "return remaining_s",
-        ("tests/unit/models/test_pace.py",),
+        ("tests/unit/models/test_stall_clock.py",),
     ),
     Bug(
         "a stalled stream ends the turn instead of being asked for again",

@@ -14,8 +14,8 @@ from brainq import Brain, Limits
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
 from brainq.errors import ProviderError
+from brainq.models.asking.stall_clock import stream_within_limits
 from brainq.models.asking.vendor_provider import VendorProvider
-from brainq.models.asking.whole_call import paced_stream
 from brainq.models.scripted import ScriptedProvider, fails, says
 from tests.integration.models.asking import WireName, vendor
 from tests.integration.models.wire_server import Answer, Exchange, WireServer
@@ -194,7 +194,7 @@ def test_a_stream_that_always_stalls_fails_the_turn(pumps: Callable[..., Pump]) 
 
 
 def test_an_endless_foreign_stream_is_cut() -> None:
-    stream = paced_stream(Foreign(lambda _: repeat(ModelChunk(text="x"))), request(timeout_s=0.2))
+    stream = stream_within_limits(Foreign(lambda _: repeat(ModelChunk(text="x"))), request(timeout_s=0.2))
     with pytest.raises(ProviderError) as caught:
         list(islice(stream, 500_000))
     assert caught.value.kind == "timeout"
@@ -224,7 +224,7 @@ def test_what_a_foreign_stream_raises_comes_through() -> None:
         yield ModelChunk(text="He")
         raise ZeroDivisionError("oh")
 
-    stream = paced_stream(Foreign(broken), request())
+    stream = stream_within_limits(Foreign(broken), request())
     assert next(stream).text == "He"
     with pytest.raises(ZeroDivisionError, match="oh"):
         next(stream)

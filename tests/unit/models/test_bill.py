@@ -13,9 +13,9 @@ from brainq.errors import ProviderError
 from brainq.models.asking.bill import Allowance, Bill, BudgetExhausted
 from brainq.models.asking.failures import may_have_been_processed
 from brainq.models.asking.fallback import Fallback
-from brainq.models.asking.permits import permit_for
-from brainq.models.asking.retry import Deadline, RetryPolicy, call_with_retry
-from brainq.models.asking.whole_call import reply_with_permits, stream_with_permits
+from brainq.models.asking.permits import permit_for, reply_with_permits, stream_with_permits
+from brainq.models.asking.retry import RetryPolicy, call_with_retry
+from brainq.models.asking.stall_clock import Deadline
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import record_calls
 from brainq.models.scripted import ScriptedProvider, fails, says
@@ -126,7 +126,7 @@ def test_each_try_inside_a_provider_is_counted() -> None:
             if self.tries < 4:
                 place.fail(cut("malformed"))
                 raise cut("malformed")
-            place.request.complete(TokenUsage(input_tokens=7, output_tokens=1))
+            place.complete(TokenUsage(input_tokens=7, output_tokens=1))
             place.settle()
             return says("Well.")
 

@@ -19,9 +19,11 @@ from brainq.models.asking.permits import (
     Requester,
     account_digest,
     permit_for,
+    reply_with_permits,
+    stream_with_permits,
 )
-from brainq.models.asking.retry import Deadline, RetryPolicy, call_with_retry
-from brainq.models.asking.whole_call import reply_with_permits, stream_with_permits
+from brainq.models.asking.retry import RetryPolicy, call_with_retry
+from brainq.models.asking.stall_clock import Deadline
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.scripted import says
 from tests.unit.models.requests import request
@@ -237,7 +239,7 @@ def test_a_place_says_how_far_off_its_estimate_was() -> None:
         ):
             place = permit_for("p", "m")
             place.acquire(asked.model_copy(update={"max_output_tokens": most_output}), 5)
-            place.request.complete(usage)
+            place.complete(usage)
             place.settle()
     assert limits.counts == [TokenCount(750, 400, 750), TokenCount(750, 400, 700), 450]
 
@@ -250,7 +252,7 @@ def test_what_a_stream_tells_first_is_reported_once() -> None:
             place.acquire(request(estimate=400, max_output_tokens=most_output), 5)
             place.note_usage(TokenUsage(input_tokens=700, output_tokens=1))
             place.note_usage(TokenUsage(input_tokens=700, output_tokens=30))
-            place.request.complete(TokenUsage(input_tokens=700, output_tokens=60))
+            place.complete(TokenUsage(input_tokens=700, output_tokens=60))
             place.settle()
     assert limits.reports == [(TokenCount(701, 400, 701), False), (TokenCount(900, 400, 700), True)]
     assert limits.counts == [TokenCount(760, 400, 760), 760], "what was learned is not learned again"

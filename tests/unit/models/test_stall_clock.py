@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from brainq.contracts.turn import Limits, LimitsOverride
-from brainq.models.asking.open_answer import DeadlineCut
-from brainq.models.asking.retry import Deadline, Pace
+from brainq.models.asking.stall_clock import Deadline, DeadlineCut, StallClock
 from tests.support.wait import wait_until
 
 
@@ -24,8 +23,8 @@ class Clock:
         return self.now
 
 
-def pace(clock: Clock, timeout_s: float, first_token_s: float | None, idle_s: float | None) -> Pace:
-    return Pace(Deadline(timeout_s, clock), first_token_s, idle_s, clock)
+def pace(clock: Clock, timeout_s: float, first_token_s: float | None, idle_s: float | None) -> StallClock:
+    return StallClock(Deadline(timeout_s, clock), first_token_s, idle_s)
 
 
 def test_the_first_output_has_a_time_of_its_own_and_each_pause_one() -> None:

@@ -1,0 +1,228 @@
+"""The clocks of one model call: its deadline, how long its stream may say nothing, and the cut of what outlives either.
+
+A provider of the user's own may not look at the limits of a request, and may hang in a read that cannot be ended. Its
+stream is read in a thread of its own, which is abandoned then. Ours hold the limits themselves, and are read directly.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from queue import Empty, Full, Queue
+from threading import Event
+from typing import Any
+
+from brainq.contracts.model import ModelChunk, ModelRequest
+from brainq.errors import ProviderError
+from brainq.models.providers import Provider
+from brainq.processes.threads import run_in_thread
+
+MAX_BUFFERED_CHUNKS = 64  # chunks that a reader has not taken yet
+READER_POLL_S = 0.5  # for a reader that is gone
+Clock = Callable[[], float]
+_StreamItem = ModelChunk | BaseException | None
+
+
+class Deadline:
+    """Counts `timeout_s` seconds of monotonic time from its making."""
+
+    def __init__(self, timeout_s: float, clock: Clock = time.monotonic) -> None:
+        self.timeout_s = timeout_s
+        self.clock = clock
+        self._ends_at = clock() + timeout_s
+
+    def remaining_s(self) -> float:
+        """Seconds left, never below 0."""
+        return max(0.0, self._ends_at - self.clock())
+
+    @property
+    def passed(self) -> bool:
+        return self.clock() >= self._ends_at
+
+    def require(self, last: ProviderError | None = None) -> None:
+        """Raise `error(last)` once the time is over."""
+        if self.passed:
+            raise self.error(last) from last
+
+    def error(self, last: ProviderError | None = None) -> ProviderError:
+        """What to raise once the time is over; `last` is the failure that used it up, and is named."""
+        why = f" (the last try: {last})" if last else ""
+        return ProviderError(
+            f"the model did not answer within {self.timeout_s:g} s{why}", kind="timeout", retryable=True
+        )
+
+
+class StallClock:
+    """The time one stream has for its next piece. Counts `first_token_s` from its making, as the request goes out.
+
+    A pause after the first output that is longer than the first one may be is a stall, too, so `idle_s` never
+    counts for more than `first_token_s`.
+    """
+
+    def __init__(self, deadline: Deadline, first_token_s: float | None = None, idle_s: float | None = None) -> None:
+        self.deadline = deadline
+        self._first = None if first_token_s is None else Deadline(first_token_s, deadline.clock)
+        limits = [limit for limit in (first_token_s, idle_s) if limit is not None]
+        self._idle_s = min(limits) if limits and idle_s is not None else None
+        self._begun = False
+
+    def begin(self) -> None:
+        """The first output is there: from now on pauses count."""
+        self._begun = True
+
+    def allowed_s(self) -> float:
+        """Seconds until the next piece must be there."""
+        remaining_s = self.deadline.remaining_s()
+        if self._begun:
+            return remaining_s if self._idle_s is None else min(remaining_s, self._idle_s)
+        return remaining_s if self._first is None else min(remaining_s, self._first.remaining_s())
+
+    @property
+    def first_is_late(self) -> bool:
+        """Whether the first output should have been there by now, though there is time left."""
+        return not self._begun and self._first is not None and self._first.passed and not self.deadline.passed
+
+    def error(self, name: str) -> ProviderError:
+        """What to raise when `allowed_s` is over: `timeout` at the deadline, else `stalled`."""
+        if self.deadline.passed:
+            return self.deadline.error()
+        limit_s = self._idle_s if self._begun else self._first and self._first.timeout_s
+        what = "no more of the reply" if self._begun else "nothing of the reply"
+        return ProviderError(
+            f"{name}: the stream stalled: {what} came within {limit_s or 0:g} s", kind="stalled", retryable=True
+        )
+
+
+class DeadlineCut:
+    """Shuts `response`'s socket down after `after_s` seconds, unless it is closed before; `fired` once it did.
+
+    `move` gives it another time, as often as a stream has pieces: a later one costs no new timer.
+
+    The HTTP library's read timeout starts anew with every piece it receives, so a server that drips bytes, or stalls
+    late, outlives any total. Shutting the socket down ends the read in whichever thread sits in it.
+
+    `response` is an httpx or httpx2 response. Without a socket behind it (a mock transport) nothing is cut.
+    """
+
+    def __init__(self, response: Any, after_s: float) -> None:
+        self.fired = False
+        self._lock = threading.Lock()
+        self._socket = _socket_of(response)
+        self._timer: threading.Timer | None = None
+        self._rings_at = self._cuts_at = 0.0
+        self._is_last = False
+        with self._lock:
+            self._arm(after_s)
+
+    def move(self, after_s: float) -> None:
+        """Cut `after_s` seconds from now instead."""
+        with self._lock:
+            if self._is_last:
+                return
+            self._cuts_at = time.monotonic() + after_s
+            if self._cuts_at < self._rings_at:
+                if self._timer is not None:
+                    self._timer.cancel()
+                self._arm(after_s)
+
+    def finish_within(self, after_s: float) -> None:
+        """Cut `after_s` seconds from now, whatever `move` says afterwards."""
+        self.move(after_s)
+        self._is_last = True
+
+    def _arm(self, after_s: float) -> None:
+        if self._socket is None:
+            return
+        self._rings_at = self._cuts_at = time.monotonic() + after_s
+        self._timer = threading.Timer(after_s, self._cut_if_due)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _cut_if_due(self) -> None:
+        with self._lock:
+            if self._socket is None or self.fired:
+                return
+            early_s = self._cuts_at - time.monotonic()
+            if early_s > 0:
+                self._arm(early_s)
+                return
+            self.fired = True
+            try:
+                # Not SSLSocket.shutdown: it drops the TLS state under the thread that is reading.
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+            except OSError:
+                pass  # closed by the other side in the meantime
+
+    def close(self) -> None:
+        """Cut nothing any more: the connection may serve another call."""
+        with self._lock:
+            self._socket = None
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _socket_of(response: Any) -> socket.socket | None:
+    stream = response.extensions.get("network_stream")
+    behind = None if stream is None else stream.get_extra_info("socket")
+    return behind if isinstance(behind, socket.socket) else None
+
+
+# The stream of any provider, within the limits of its request.
+
+
+def stream_within_limits(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
+    """The chunks of `generate_stream`. Raises what it raises, and ProviderError `timeout` or `stalled`."""
+    if getattr(provider.generate_stream, "keeps_limits", False):
+        return provider.generate_stream(request)
+    return _read_in_thread(provider, request)
+
+
+def _read_in_thread(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
+    clock = StallClock(Deadline(request.timeout_s), request.first_token_s, request.idle_s)
+    items: Queue[_StreamItem] = Queue(MAX_BUFFERED_CHUNKS)
+    gone = Event()
+    variables = contextvars.copy_context()  # spans opened here stay the parents of those opened there
+
+    def put(item: _StreamItem) -> bool:
+        while not gone.is_set():
+            try:
+                items.put(item, timeout=READER_POLL_S)
+            except Full:
+                continue
+            return True
+        return False
+
+    def read() -> None:
+        try:
+            for chunk in provider.generate_stream(request):
+                if not put(chunk):
+                    return
+            put(None)
+        except BaseException as error:  # SystemExit, too: it reaches the reader instead of ending this thread
+            put(error)
+
+    run_in_thread(lambda: variables.run(read))
+    try:
+        while (chunk := _next_chunk(items, clock, f"provider {provider.name!r}")) is not None:
+            clock.begin()
+            yield chunk
+    finally:
+        gone.set()
+
+
+def _next_chunk(items: Queue[_StreamItem], clock: StallClock, name: str) -> ModelChunk | None:
+    """None: the stream has ended. Raises what reading it raised, and ProviderError once it is late."""
+    try:
+        item = items.get(timeout=clock.allowed_s())
+    except Empty:
+        raise clock.error(name) from None
+    if isinstance(item, Exception):
+        raise item
+    if isinstance(item, BaseException):
+        raise RuntimeError(f"{name} raised {type(item).__name__}") from item
+    if item is not None and clock.deadline.passed:  # an endless stream never keeps us waiting
+        raise clock.error(name)
+    return item
