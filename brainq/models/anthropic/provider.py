@@ -1,17 +1,20 @@
-"""Anthropic's models: the provider on their SDK, and the cache breakpoints of its requests."""
+"""Anthropic's models: the provider on their SDK, the options and the cache breakpoints of its requests."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from inspect import signature
 from typing import Any
 
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.models.anthropic import options, wire
-from brainq.models.anthropic.thinking import is_thinking_rejected
+from brainq.contracts.model_options import TOOL_CHOICES
+from brainq.models.anthropic import wire
+from brainq.models.anthropic.thinking import is_thinking_rejected, thinking_parameters
+from brainq.models.asking.failures import error_detail, is_unsupported, refusal_key
 from brainq.models.asking.vendor_provider import StreamReader, VendorProvider
 from brainq.models.wire import EARLIER_REASONING
-from brainq.text.surrogates import clean_json
+from brainq.text.surrogates import clean, clean_json
 
 # Cache breakpoints: where the service is to keep what it has read, so that a turn's next step reads it there. Pure.
 #
@@ -58,6 +61,60 @@ def _with_cache_mark(block: dict[str, Any]) -> dict[str, Any]:
     return {**block, "cache_control": _CACHE_MARK}
 
 
+# ModelOptions as parameters of the messages API.
+
+REFUSABLE_PARAMETERS = ("temperature", "top_p", "tool_choice", "stop_sequences")
+
+
+def option_parameters(request: ModelRequest, refused: Collection[str]) -> dict[str, Any]:
+    """The parameters for `request.options`, without what its model has `refused`."""
+    options, model = request.options, request.model
+    body: dict[str, Any] = {"temperature": options.temperature, "top_p": options.top_p}
+    if options.stop is not None:
+        body["stop_sequences"] = [clean(text) for text in options.stop]
+    choice = _tool_choice(options.tool_choice, options.parallel_tool_calls) if request.tools else None
+    body["tool_choice"] = choice
+    body = {
+        name: value for name, value in body.items() if value is not None and refusal_key(name, model) not in refused
+    }
+    if options.reasoning_effort is not None:
+        body |= thinking_parameters(request, options.reasoning_effort, refused)
+    return body
+
+
+def refused_option(request: ModelRequest, status: int, body: Any, refused: Collection[str]) -> str | None:
+    """The option that this answer refuses, as a name for `option_parameters`; None if it is about something else.
+
+    A refusal may name several, as in "temperature may only be 1 with thinking": the first is what it is about.
+    """
+    if not is_unsupported(status, body):
+        return None
+    sent = option_parameters(request, refused)
+    about = {name: name for name in REFUSABLE_PARAMETERS if name in sent}
+    if "thinking" in sent:
+        about["thinking"] = f"thinking {sent['thinking']['type']}"
+    if "output_config" in sent:
+        about["effort"] = f"effort {sent['output_config']['effort']}"
+    text = error_detail(body)[0].lower()
+    named = min((word for word in about if word in text), key=text.index, default=None)
+    return None if named is None else refusal_key(about[named], request.model)
+
+
+def _tool_choice(choice: str | None, parallel: bool | None) -> dict[str, Any] | None:
+    if choice is None and parallel is None:
+        return None
+    words = {"required": "any", None: "auto"}
+    made: dict[str, Any] = {"type": words.get(choice, choice)}
+    if choice is not None and choice not in TOOL_CHOICES:
+        made = {"type": "tool", "name": choice}
+    if parallel is not None and choice != "none":
+        made["disable_parallel_tool_use"] = not parallel
+    return made
+
+
+# The provider.
+
+
 class AnthropicProvider(VendorProvider):
     """The messages API through the SDK `anthropic` (extra `brainq[anthropic]`).
 
@@ -88,7 +145,7 @@ class AnthropicProvider(VendorProvider):
         if is_cache_worthwhile(request) and "cache_control" not in refused:
             body = with_breakpoints(body)
         # Not every version of the SDK takes these as arguments of their own.
-        extra = options.option_parameters(request, refused)
+        extra = option_parameters(request, refused)
         if request.output_schema is not None and "output_config" not in refused:
             schema = clean_json(request.output_schema)
             # The service takes a part of JSON schema only; newer SDKs know which.
@@ -102,7 +159,7 @@ class AnthropicProvider(VendorProvider):
     def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:
         if is_thinking_rejected(status, body):
             return EARLIER_REASONING
-        named = options.refused_option(request, status, body, self._refused)
+        named = refused_option(request, status, body, self._refused)
         return named or super()._refusal(request, status, body)
 
     def _send(self, client: Any, body: dict[str, Any], timeout: Any) -> AbstractContextManager[Any]:

@@ -1,4 +1,4 @@
-"""Thinking blocks: read with their signatures and in their places, and sent back unchanged.
+"""Thinking: its parameters, and its blocks, read with their signatures and in their places and sent back unchanged.
 
 The API wants them back with the results of the calls they led to, in the turn they were thought in. Of earlier turns
 older models ignore them, and newer ones bind them to all that stood before, which a new turn's prompt changes: so they
@@ -7,14 +7,15 @@ are left out there, as the API allows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import Any
 
 from brainq.contracts.message import Message, Reasoning
 from brainq.contracts.model import ModelRequest
-from brainq.models.asking.failures import error_detail
-from brainq.models.wire import replayable_reasoning
+from brainq.contracts.model_options import Effort
+from brainq.models.asking.failures import error_detail, refusal_key
+from brainq.models.wire import EARLIER_REASONING, replayable_reasoning
 from brainq.text.surrogates import clean
 
 WIRE = "anthropic"
@@ -113,3 +114,60 @@ def _thinking_block(one: Reasoning) -> Block:
 
 def _text_block(text: str) -> Block:
     return {"type": "text", "text": text}
+
+
+# How a model is made to think, as parameters.
+#
+# That has changed: older models take a budget of tokens, newer ones only an effort and decide themselves, and some
+# cannot be stopped. No table of models stays right, so the newest form is tried, and what a model refuses is not tried
+# again.
+
+DEFAULT_MAX_TOKENS = 4096  # the API wants a number
+MIN_BUDGET = 1024  # the API's
+BUDGETS: dict[Effort, int] = {
+    "none": 0,
+    "minimal": 1024,
+    "low": 2048,
+    "medium": 8192,
+    "high": 16_384,
+    "xhigh": 24_576,
+    "max": 24_576,
+}
+"""Tokens a model may think; with them, an answer still fits what the oldest thinking models may write."""
+_THINKING_FORMS = ("adaptive", "enabled")
+_NO_THINKING_FORMS = ("disabled", "between_tools")
+_LOWER_EFFORT = {"xhigh": "high", "max": "high"}
+
+
+def max_tokens(request: ModelRequest) -> int:
+    """What the model may write, its thinking included."""
+    effort = request.options.reasoning_effort
+    return request.max_output_tokens or DEFAULT_MAX_TOKENS + (BUDGETS[effort] if effort else 0)
+
+
+def thinking_parameters(request: ModelRequest, effort: Effort, refused: Collection[str]) -> dict[str, Any]:
+    forms = _NO_THINKING_FORMS if effort == "none" else _THINKING_FORMS
+    form = next((form for form in forms if refusal_key(f"thinking {form}", request.model) not in refused), None)
+    if form is None:
+        return {}
+    if form == "enabled":
+        return _thinking_budget(request, effort, goes_back=EARLIER_REASONING not in refused)
+    body: dict[str, Any] = {"thinking": {"type": form}}
+    word: str | None = {"minimal": "low"}.get(effort, effort)
+    while word is not None and refusal_key(f"effort {word}", request.model) in refused:
+        word = _LOWER_EFFORT.get(word)
+    if word is not None and effort != "none":
+        body["output_config"] = {"effort": word}
+    return body
+
+
+def _thinking_budget(request: ModelRequest, effort: Effort, *, goes_back: bool) -> dict[str, Any]:
+    """A budget leaves room for the answer. Where a call is forced, or follows one that was made without thinking, the
+    API takes none."""
+    limit = max_tokens(request)
+    budget = min(BUDGETS[effort], limit - max(MIN_BUDGET, limit // 4))
+    choice = request.options.tool_choice
+    is_forced = bool(request.tools) and choice not in (None, "auto", "none")
+    if budget < MIN_BUDGET or is_forced or not begins_with_thinking(request, goes_back=goes_back):
+        return {}
+    return {"thinking": {"type": "enabled", "budget_tokens": budget}}

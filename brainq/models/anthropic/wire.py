@@ -7,8 +7,7 @@ from typing import Any
 
 from brainq.contracts.message import Message, Reasoning, ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
-from brainq.models.anthropic.options import max_tokens
-from brainq.models.anthropic.thinking import THINKING, BlockOrder, blocks_in_order, replayed_thinking
+from brainq.models.anthropic.thinking import THINKING, BlockOrder, blocks_in_order, max_tokens, replayed_thinking
 from brainq.models.attachments import AttachmentBlocks
 from brainq.models.wire import WireIds, arguments_object, parse_arguments, wire_name
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json

@@ -9,8 +9,8 @@ import pytest
 from brainq.contracts.message import Message, Reasoning, ToolCall
 from brainq.contracts.model import ModelReply
 from brainq.contracts.model_options import ModelOptions
-from brainq.models.anthropic import options
 from brainq.models.anthropic import wire as anthropic_wire
+from brainq.models.anthropic.provider import option_parameters
 from brainq.models.anthropic.thinking import is_thinking_rejected
 from brainq.models.openai import chat_wire
 from brainq.text.estimate import estimate_message
@@ -134,7 +134,7 @@ def test_a_budget_needs_the_thinking_of_the_call_before() -> None:
     old, effort = {"thinking adaptive: m"}, ModelOptions(reasoning_effort="low")
     for reply, refused, thinks in ((kept, old, True), (bare, old, False), (kept, old | {"earlier reasoning"}, False)):
         asked = request(user("hi"), reply, result("c1-0", "rain"), turn_id="t1", options=effort)
-        assert ("thinking" in options.option_parameters(asked, refused)) is thinks
+        assert ("thinking" in option_parameters(asked, refused)) is thinks
 
 
 @pytest.mark.parametrize(

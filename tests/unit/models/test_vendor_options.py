@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from brainq.contracts.model_options import ModelOptions
-from brainq.models.anthropic import options as anthropic_options
-from brainq.models.anthropic.options import max_tokens, refused_option
+from brainq.models.anthropic.provider import option_parameters, refused_option
+from brainq.models.anthropic.thinking import max_tokens
 from brainq.models.asking.vendor_provider import with_extra_parameters
-from brainq.models.openai import provider as openai_options
+from brainq.models.openai.provider import chat_parameters, responses_parameters
 from tests.unit.models.requests import WEATHER, request
 
 ALL: dict[str, Any] = {"temperature": 0.5, "top_p": 0.9, "stop": ("END",), "seed": 7, "parallel_tool_calls": False}
@@ -18,12 +18,12 @@ ALL: dict[str, Any] = {"temperature": 0.5, "top_p": 0.9, "stop": ("END",), "seed
 
 def openai(*, cache_key: bool = False, **options: Any) -> dict[str, Any]:
     asked = request(options=ModelOptions(**options), tools=(WEATHER,), session_id="acme:1")
-    return openai_options.chat_parameters(asked, cache_key=cache_key)
+    return chat_parameters(asked, cache_key=cache_key)
 
 
 def anthropic(*refused: str, tools: bool = True, most: int | None = None, **options: Any) -> dict[str, Any]:
     asked = request(options=ModelOptions(**options), tools=(WEATHER,) if tools else (), max_output_tokens=most)
-    return anthropic_options.option_parameters(asked, {f"{what}: m" for what in refused})
+    return option_parameters(asked, {f"{what}: m" for what in refused})
 
 
 def test_nothing_said_is_nothing_sent() -> None:
@@ -42,7 +42,7 @@ def test_all_of_it_on_openais_wire() -> None:
 def test_all_of_it_in_openais_responses() -> None:
     options = ModelOptions(**ALL, tool_choice="weather", reasoning_effort="low")
     asked = request(options=options, tools=(WEATHER,))
-    assert openai_options.responses_parameters(asked, cache_key=False) == {
+    assert responses_parameters(asked, cache_key=False) == {
         "temperature": 0.5,
         "top_p": 0.9,
         "tool_choice": {"type": "function", "name": "weather"},
@@ -51,7 +51,7 @@ def test_all_of_it_in_openais_responses() -> None:
     }
     words = ModelOptions(tool_choice="required")
     asked = request(options=words, tools=(WEATHER,), session_id="acme:1")
-    sent = openai_options.responses_parameters(asked, cache_key=True)
+    sent = responses_parameters(asked, cache_key=True)
     assert (sent["tool_choice"], len(sent["prompt_cache_key"])) == ("required", 32)
 
 
@@ -69,7 +69,7 @@ def test_all_of_it_on_anthropics_wire() -> None:
 
 def test_a_request_without_tools_speaks_of_none() -> None:
     asked = request(options=ModelOptions(tool_choice="required", parallel_tool_calls=True))
-    assert openai_options.chat_parameters(asked, cache_key=False) == {}
+    assert chat_parameters(asked, cache_key=False) == {}
     assert anthropic(tools=False, tool_choice="required", parallel_tool_calls=True) == {}
 
 
