@@ -65,16 +65,6 @@ _UNREADABLE = re.compile(
 )
 
 
-def describe_attachment(attachment: Attachment) -> str:
-    """What a model reads of one that it cannot be shown."""
-    return f"[{clean(attachment.label)}: it cannot be shown to this model]"
-
-
-def describe_missing(attachment: Attachment) -> str:
-    """What it reads of one whose bytes are no longer kept."""
-    return f"[{clean(attachment.label)}: it is no longer kept]"
-
-
 def refused_attachment_kind(request: ModelRequest, status: int, body: Any) -> AttachmentKind | None:
     """The kind of attachment that this answer says the model does not take; None if it is about something else."""
     if status not in (400, 404, 415, 422, 500, 501):
@@ -150,37 +140,38 @@ class AttachmentBlocks:
 
     def text(self, attachments: Iterable[Attachment]) -> list[str]:
         """Those that a tool's message of chat completions can hold; the others are shown behind it."""
-        return [self._text(one) for one in attachments if not _needs_user_message(one)]
+        return [self.in_words(one) for one in attachments if not _needs_user_message(one)]
 
     def _anthropic(self, attachment: Attachment) -> dict[str, Any]:
-        kind = attachment_kind(attachment)
-        if not self._is_shown(attachment, kind):
-            return {"type": "text", "text": self._text(attachment)}
+        if not self.can_show(attachment):
+            return {"type": "text", "text": self.in_words(attachment)}
         source = {"type": "base64", "media_type": attachment.media_type, "data": _base64(self.blobs[attachment.sha256])}
-        if kind == "image":
+        if attachment_kind(attachment) == "image":
             return {"type": "image", "source": source}
         titled = {"title": clean(attachment.name)} if attachment.name else {}
         return {"type": "document", "source": source, **titled}
 
     def _chat(self, attachment: Attachment) -> dict[str, Any]:
-        kind = attachment_kind(attachment)
-        if not self._is_shown(attachment, kind):
-            return {"type": "text", "text": self._text(attachment)}
+        if not self.can_show(attachment):
+            return {"type": "text", "text": self.in_words(attachment)}
         url = f"data:{attachment.media_type};base64,{_base64(self.blobs[attachment.sha256])}"
-        if kind == "image":
+        if attachment_kind(attachment) == "image":
             return {"type": "image_url", "image_url": {"url": url}}
         # The service wants a name with each file.
         return {"type": "file", "file": {"filename": clean(attachment.name) or "file.pdf", "file_data": url}}
 
-    def _is_shown(self, attachment: Attachment, kind: AttachmentKind) -> bool:
-        return _needs_user_message(attachment) and kind not in self.refused and attachment.sha256 in self.blobs
+    def can_show(self, attachment: Attachment) -> bool:
+        """Whether the model can be shown its bytes."""
+        kind = attachment_kind(attachment)
+        return kind in SHOWABLE_KINDS and kind not in self.refused and attachment.sha256 in self.blobs
 
-    def _text(self, attachment: Attachment) -> str:
+    def in_words(self, attachment: Attachment) -> str:
+        """What a model reads of one that it is not shown: its text, or why there is none."""
         data = self.blobs.get(attachment.sha256)
         if data is None:
-            return describe_missing(attachment)
+            return f"[{clean(attachment.label)}: it is no longer kept]"
         if attachment_kind(attachment) != "text":
-            return describe_attachment(attachment)
+            return f"[{clean(attachment.label)}: it cannot be shown to this model]"
         return f"[{clean(attachment.label)}]\n{shortened(data.decode(errors='replace'), MAX_TEXT_CHARS)}"
 
 

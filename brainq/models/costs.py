@@ -143,13 +143,5 @@ def sum_spends(spends: Sequence[Spend]) -> Spend | None:
         usage += spend.usage
         costs.append(spend.cost_usd)
     known = [cost for cost in costs if cost is not None]
-    return spends[-1].model_copy(
-        update={
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cache_read_tokens": usage.cache_read_tokens,
-            "cache_creation_tokens": usage.cache_creation_tokens,
-            "estimated": usage.estimated,
-            "cost_usd": sum(known) if len(known) == len(costs) else None,
-        }
-    )
+    last, cost_usd = spends[-1], sum(known) if len(known) == len(costs) else None
+    return Spend.from_usage(last.kind, last.step, last.model, usage, cost_usd)

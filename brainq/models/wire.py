@@ -34,6 +34,12 @@ def parse_arguments(text: str) -> dict[str, Any] | str:
     return cast("dict[str, Any]", clean_json(value))
 
 
+def read_call(call_id: str, name: object, arguments: object) -> ToolCall:
+    """A call of a reply. Some servers send the arguments as an object where the API says JSON text."""
+    parsed = clean_json(arguments) if isinstance(arguments, dict) else parse_arguments(str(arguments or ""))
+    return ToolCall(id=call_id, name=clean(str(name or "")), arguments=parsed, provider_id=call_id)
+
+
 def arguments_object(arguments: dict[str, Any] | str) -> dict[str, Any]:
     """The arguments for a wire that wants an object; unparsable text goes under the key `_unparsed`."""
     if isinstance(arguments, str):

@@ -9,7 +9,7 @@ from brainq.contracts.message import Message, Reasoning, ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
 from brainq.models.anthropic.thinking import THINKING, BlockOrder, blocks_in_order, max_tokens, replayed_thinking
 from brainq.models.attachments import AttachmentBlocks
-from brainq.models.wire import WireIds, arguments_object, parse_arguments, wire_name
+from brainq.models.wire import WireIds, arguments_object, read_call, wire_name
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
 _NO_BLOBS = AttachmentBlocks({})
@@ -114,7 +114,7 @@ def from_body(body: dict[str, Any]) -> ModelReply:
         if block.get("type") == "text":
             text.append(clean(str(block.get("text") or "")))
         elif block.get("type") == "tool_use":
-            calls.append(_call(block, clean_json(block.get("input") or {})))
+            calls.append(read_call(_call_id(block, 0), block.get("name"), block.get("input") or {}))
     return ModelReply(
         text="".join(text),
         calls=tuple(calls),
@@ -139,9 +139,8 @@ def from_usage(usage: Any) -> TokenUsage:
     )
 
 
-def _call(block: dict[str, Any], arguments: Any) -> ToolCall:
-    wire_id = str(block.get("id") or f"toolu_{block.get('index', 0)}")
-    return ToolCall(id=wire_id, name=clean(str(block.get("name") or "")), arguments=arguments, provider_id=wire_id)
+def _call_id(block: dict[str, Any], index: int) -> str:
+    return str(block.get("id") or f"toolu_{index}")
 
 
 class AnthropicStream:
@@ -221,10 +220,7 @@ class AnthropicStream:
         return ModelReply(
             text="".join(self._text) + self._joiner.flush(),
             calls=tuple(
-                _call(
-                    block | {"index": index},
-                    parse_arguments("".join(pieces)) if any(pieces) else clean_json(block.get("input") or {}),
-                )
+                read_call(_call_id(block, index), block.get("name"), "".join(pieces) or block.get("input") or {})
                 for index, (block, pieces) in sorted(self._calls.items())
             ),
             usage=self.usage,

@@ -73,14 +73,16 @@ class ServiceError(ProviderError):
         self.retry_after_s = retry_after_s
 
 
-def from_sdk_error(error: Exception, sdk: Any, provider: str) -> ProviderError:
-    """The ProviderError for anything that a call through `sdk` can raise."""
+def from_sdk_error(error: Exception, sdk: Any, provider: str, *, is_shared: bool = False) -> ProviderError:
+    """The ProviderError for anything that a call through `sdk` can raise; `is_shared` as of ServiceError."""
     if isinstance(error, ProviderError):
         return error
     if isinstance(error, sdk.APIStatusError):
-        return from_status(
+        known = from_status(
             provider, int(getattr(error, "status_code", 0)), _headers_of(error), getattr(error, "body", None)
         )
+        known.is_shared = is_shared
+        return known
     if isinstance(error, sdk.APITimeoutError) or _is_transport(error, "TimeoutException"):
         return ServiceError(f"{provider}: the service did not answer in time", kind="timeout", retryable=True)
     if isinstance(error, sdk.APIConnectionError) or _is_transport(error, "RequestError"):
@@ -109,14 +111,6 @@ def may_have_been_processed(error: BaseException, sdk: Any, *, stream: bool) -> 
     if isinstance(error, sdk.APITimeoutError):
         return cause not in _UNSENT_ERRORS
     return not stream and cause in _CUT_CONNECTION_ERRORS
-
-
-def as_fleet_wait(error: Exception, sdk: Any, provider: str) -> ProviderError:
-    """As `from_sdk_error`, of a failure for which the whole fleet waits as long as the service asked."""
-    known = from_sdk_error(error, sdk, provider)
-    if isinstance(known, ServiceError):
-        known.is_shared = True
-    return known
 
 
 def from_status(provider: str, status: int, headers: Mapping[str, str], body: Any) -> ServiceError:

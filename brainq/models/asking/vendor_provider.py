@@ -17,7 +17,6 @@ from typing import Any
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.errors import SetupError
 from brainq.models.asking.failures import (
-    as_fleet_wait,
     from_sdk_error,
     may_have_been_processed,
     refusal_key,
@@ -204,8 +203,7 @@ class VendorProvider(ABC):
                 permit.settle()
                 named = self._refusal(request, error.status_code, error.body)
                 if named is None or named in refused:
-                    to_error = as_fleet_wait if permit.is_stopped else from_sdk_error
-                    raise to_error(error, sdk, self.name) from error
+                    raise from_sdk_error(error, sdk, self.name, is_shared=permit.is_stopped) from error
                 once |= self._remember_refusal(named, request)
             except BaseException as error:
                 permit.fail(error, was_processed=may_have_been_processed(error, sdk, stream=stream))

@@ -9,13 +9,13 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from brainq.contracts.message import Message, ToolCall
+from brainq.contracts.message import Message
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
 from brainq.contracts.tool import ToolSpec
 from brainq.models.attachments import AttachmentBlocks
 from brainq.models.openai.reasoning import ReasoningCollector, ThinkSplitter, with_reasoning
 from brainq.models.openai.roles import Roles, to_roles
-from brainq.models.wire import NumberedIds, WireIds, arguments_text, parse_arguments, wire_name
+from brainq.models.wire import NumberedIds, WireIds, arguments_text, parse_arguments, read_call, wire_name
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
 _NO_BLOBS = AttachmentBlocks({})
@@ -120,7 +120,7 @@ def from_body(body: dict[str, Any], tags: ThinkSplitter | None = None) -> ModelR
     choice: dict[str, Any] = choices[0]
     message: dict[str, Any] = choice.get("message") or {}
     calls = [
-        _call(index, part.get("id"), function.get("name"), function.get("arguments"))
+        read_call(str(part.get("id") or f"call_{index}"), function.get("name"), function.get("arguments"))
         for index, part in enumerate(message.get("tool_calls") or ())
         for function in (part.get("function") or {},)
     ]
@@ -153,24 +153,17 @@ def _content_text(content: Any) -> str:
     return "".join(str(part.get("text") or "") for part in content if part.get("type", "text") == "text")
 
 
-def from_usage(usage: Any) -> TokenUsage:
-    """Zeros for what the server left out."""
+def from_usage(usage: Any, sent: str = "prompt", written: str = "completion") -> TokenUsage:
+    """Zeros for what the server left out. `sent` and `written` are what its API calls input and output."""
     if not isinstance(usage, dict):
         return TokenUsage()
-    details: Any = usage.get("prompt_tokens_details") or {}
+    details: Any = usage.get(f"{sent}_tokens_details") or {}
     return TokenUsage(
-        input_tokens=usage.get("prompt_tokens") or 0,
-        output_tokens=usage.get("completion_tokens") or 0,
+        input_tokens=usage.get(f"{sent}_tokens") or 0,
+        output_tokens=usage.get(f"{written}_tokens") or 0,
         cache_read_tokens=details.get("cached_tokens") or 0,
         cache_creation_tokens=details.get("cache_write_tokens") or 0,
     )
-
-
-def _call(index: int, wire_id: Any, name: Any, arguments: Any) -> ToolCall:
-    own_id = str(wire_id or f"call_{index}")
-    # Some servers send the object itself where the API says JSON text.
-    parsed = clean_json(arguments) if isinstance(arguments, dict) else parse_arguments(str(arguments or ""))
-    return ToolCall(id=own_id, name=clean(str(name or "")), arguments=parsed, provider_id=own_id)
 
 
 class _PartialCall:
@@ -184,11 +177,8 @@ class _PartialCall:
         name = str((part.get("function") or {}).get("name") or "")
         if not name or not self.name:
             return False
-        return name != self.name or (any(self.arguments) and _is_object("".join(self.arguments)))
-
-
-def _is_object(text: str) -> bool:
-    return isinstance(parse_arguments(text), dict)
+        arguments = "".join(self.arguments)
+        return name != self.name or (bool(arguments) and isinstance(parse_arguments(arguments), dict))
 
 
 class OpenAIStream:
@@ -268,7 +258,8 @@ class OpenAIStream:
         return ModelReply(
             text=split.text,
             calls=tuple(
-                _call(index, call.id, call.name, "".join(call.arguments)) for index, call in enumerate(self._calls)
+                read_call(call.id or f"call_{index}", call.name, "".join(call.arguments))
+                for index, call in enumerate(self._calls)
             ),
             usage=self.usage,
             model=self._model,

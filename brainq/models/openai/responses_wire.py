@@ -1,5 +1,5 @@
-"""Our messages <-> the items of OpenAI's Responses API. The service stores nothing: each request holds the
-whole conversation.
+"""Our messages <-> the items of OpenAI's Responses API. The service stores nothing: each request holds the whole
+conversation, with the reasoning items as they came.
 """
 
 from __future__ import annotations
@@ -12,13 +12,9 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUs
 from brainq.contracts.tool import ToolSpec
 from brainq.models.asking.failures import from_error_event
 from brainq.models.attachments import AttachmentBlocks
-from brainq.models.openai.chat_wire import is_strict
-from brainq.models.wire import WireIds, arguments_text, parse_arguments, wire_name
+from brainq.models.openai.chat_wire import from_usage, is_strict
+from brainq.models.wire import WireIds, arguments_text, read_call, wire_name
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
-
-# Our messages -> the items of OpenAI's Responses API.
-#
-# Nothing is stored at the service: each request holds the whole conversation, with the reasoning items as they came.
 
 _NO_BLOBS = AttachmentBlocks({})
 WIRE = "openai-responses"
@@ -160,7 +156,8 @@ def _reply_from_items(response: dict[str, Any], items: list[Item], name: str, sh
     reasoning: list[Reasoning] = []
     for item in items:
         if item.get("type") == "function_call":
-            calls.append(_read_call(len(calls), item))
+            call_id = str(item.get("call_id") or item.get("id") or f"call_{len(calls)}")
+            calls.append(read_call(call_id, item.get("name"), item.get("arguments")))
         elif item.get("type") == "reasoning":
             reasoning.append(_read_reasoning(item, len(calls)))
         elif _text_parts([item], "text", "refusal") and not any(_is_text_position(thought) for thought in reasoning):
@@ -172,7 +169,7 @@ def _reply_from_items(response: dict[str, Any], items: list[Item], name: str, sh
     return ModelReply(
         text=clean("".join(_text_parts(items, "text", "refusal"))) if shown is None else shown,
         calls=tuple(calls),
-        usage=from_usage(response.get("usage")),
+        usage=from_usage(response.get("usage"), "input", "output"),
         model=str(response.get("model") or ""),
         finish_reason=finish,
         reasoning=tuple(reasoning),
@@ -204,14 +201,6 @@ def _text_parts(items: Iterable[Item], *keys: str) -> list[str]:
     ]
 
 
-def _read_call(index: int, item: Item) -> ToolCall:
-    own_id = str(item.get("call_id") or item.get("id") or f"call_{index}")
-    arguments = item.get("arguments")
-    # Some servers send the object itself where the API says JSON text.
-    parsed = clean_json(arguments) if isinstance(arguments, dict) else parse_arguments(str(arguments or ""))
-    return ToolCall(id=own_id, name=clean(str(item.get("name") or "")), arguments=parsed, provider_id=own_id)
-
-
 def _read_reasoning(item: Item, before: int) -> Reasoning:
     parts: list[Item] = [*(item.get("summary") or ()), *(item.get("content") or ())]
     text = "\n\n".join(str(part.get("text") or "") for part in parts)
@@ -227,19 +216,6 @@ def _text_position(item: Item) -> Item:
 
 def _is_text_position(thought: Reasoning) -> bool:
     return thought.block.get("type") == "message"
-
-
-def from_usage(usage: Any) -> TokenUsage:
-    """Zeros for what the server left out."""
-    if not isinstance(usage, dict):
-        return TokenUsage()
-    details: Any = usage.get("input_tokens_details") or {}
-    return TokenUsage(
-        input_tokens=usage.get("input_tokens") or 0,
-        output_tokens=usage.get("output_tokens") or 0,
-        cache_read_tokens=details.get("cached_tokens") or 0,
-        cache_creation_tokens=details.get("cache_write_tokens") or 0,
-    )
 
 
 class ResponsesStream:
@@ -299,7 +275,7 @@ class ResponsesStream:
 
     def _end(self, status: str, response: dict[str, Any]) -> None:
         self._response = {"status": status} | {key: value for key, value in response.items() if value}
-        self.usage = from_usage(self._response.get("usage"))
+        self.usage = from_usage(self._response.get("usage"), "input", "output")
         _finish(self._response, [], self._name)  # raises for a response that failed
         self.complete = self.ended = True
 

@@ -35,14 +35,8 @@ from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
 from brainq.contracts.model_options import TOOL_CHOICES
 from brainq.errors import ProviderError, SetupError
 from brainq.models.asking.failures import ServiceError, from_status
-from brainq.models.attachments import (
-    AttachmentBlocks,
-    attachment_kind,
-    describe_attachment,
-    describe_missing,
-    move_behind_results,
-)
-from brainq.models.wire import WireIds, arguments_object, parse_arguments, wire_name
+from brainq.models.attachments import AttachmentBlocks, move_behind_results
+from brainq.models.wire import WireIds, arguments_object, read_call, wire_name
 from brainq.text.shorten import beginning
 from brainq.text.surrogates import clean, clean_json
 
@@ -134,16 +128,12 @@ def _content(message: Message, request: ModelRequest) -> str | list[UserContent]
     if not message.attachments:
         return text
     content: list[UserContent] = [text] if text else []
+    blocks = AttachmentBlocks(request.blobs)
     for one in message.attachments:
-        data, kind = request.blobs.get(one.sha256), attachment_kind(one)
-        if data is None:
-            content.append(describe_missing(one))
-        elif kind == "other":
-            content.append(describe_attachment(one))
-        elif kind == "text":
-            content.extend(AttachmentBlocks(request.blobs).text([one]))
+        if blocks.can_show(one):
+            content.append(BinaryContent(data=request.blobs[one.sha256], media_type=one.media_type))
         else:
-            content.append(BinaryContent(data=data, media_type=one.media_type))
+            content.append(blocks.in_words(one))
     return content
 
 
@@ -238,7 +228,7 @@ def from_response(response: ModelResponse, model: str, system: str) -> ModelRepl
             reasoning.extend(_part_record("text", part, response, model, system, len(calls)))
         elif isinstance(part, ToolCallPart):
             reasoning.extend(_part_record("call", part, response, model, system, len(calls)))
-            calls.append(_call(part))
+            calls.append(read_call(part.tool_call_id, part.tool_name, part.args))
     finish = _FINISH.get(response.finish_reason or "", response.finish_reason or "")
     return ModelReply(
         text=clean("".join(texts)),
@@ -258,13 +248,6 @@ def from_usage(usage: RequestUsage) -> TokenUsage:
         cache_read_tokens=usage.cache_read_tokens,
         cache_creation_tokens=usage.cache_write_tokens,
     )
-
-
-def _call(part: ToolCallPart) -> ToolCall:
-    args = part.args
-    arguments = clean_json(args) if isinstance(args, dict) else parse_arguments(args or "")
-    own_id = part.tool_call_id
-    return ToolCall(id=own_id, name=clean(part.tool_name), arguments=arguments, provider_id=own_id)
 
 
 def _part_record(
