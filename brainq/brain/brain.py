@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
 
 from brainq.brain.checks import (
     SystemPrompt,
@@ -49,8 +49,6 @@ from brainq.contracts.evaluation import DecisionStore, Judge
 from brainq.contracts.ids import check_id
 from brainq.contracts.model import TokenUsage
 from brainq.contracts.model_options import ModelOptions
-from brainq.contracts.status import Effect
-from brainq.contracts.tool import Isolation
 from brainq.contracts.turn import MAX_TAGS, Limits, TurnRequest
 from brainq.errors import InvalidInput
 from brainq.gates.answer_schema import OutputSchema, check_answer_schema
@@ -58,7 +56,7 @@ from brainq.models.providers import Provider
 from brainq.tools.mcp.catalogue import DEFAULT_CATALOGUE
 from brainq.tools.mcp.server import McpServer
 from brainq.tools.mcp.tools import tools_of_servers
-from brainq.tools.tool import DEFAULT_TIMEOUT_S, ApprovalRule, Tool, ToolRegistry, make_tool
+from brainq.tools.tool import Tool, ToolOptions, ToolRegistry, make_tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,42 +234,9 @@ class Brain:
     def tool(self, function: F, /) -> F: ...
 
     @overload
-    def tool(
-        self,
-        /,
-        *,
-        effect: Effect = ...,
-        timeout_s: float = ...,
-        resources: tuple[str, ...] = ...,
-        idempotent: bool = ...,
-        lane: str | None = ...,
-        isolation: Isolation = ...,
-        deny_repeats: bool = ...,
-        name: str | None = ...,
-        description: str | None = ...,
-        parameters: Mapping[str, Any] | None = ...,
-        approval: ApprovalRule = ...,
-        untrusted: bool | None = ...,
-    ) -> Callable[[F], F]: ...
+    def tool(self, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
 
-    def tool(
-        self,
-        function: F | None = None,
-        /,
-        *,
-        effect: Effect = Effect.DESTRUCTIVE,
-        timeout_s: float = DEFAULT_TIMEOUT_S,
-        resources: tuple[str, ...] = (),
-        idempotent: bool = False,
-        lane: str | None = None,
-        isolation: Isolation = "thread",
-        deny_repeats: bool = False,
-        name: str | None = None,
-        description: str | None = None,
-        parameters: Mapping[str, Any] | None = None,
-        approval: ApprovalRule = None,
-        untrusted: bool | None = None,
-    ) -> F | Callable[[F], F]:
+    def tool(self, function: F | None = None, /, **options: Unpack[ToolOptions]) -> F | Callable[[F], F]:
         """Make a function a tool of this brain, and return it unchanged; bare `@brain.tool` is DESTRUCTIVE.
 
         effect       what the function does to the world
@@ -283,32 +248,19 @@ class Brain:
         isolation    `thread`: abandoned at its deadline; `process`: killed, with all it started
         deny_repeats   True: the same call again, with no change made since it brought its result, is denied, as it is
                      for READ_ONLY and idempotent tools
-        parameters   a JSON schema to use in place of the signature's; the function takes the arguments as they are
+        parameters   a JSON schema (draft 2020-12, of an object) to use in place of the signature's; the function takes
+                     the arguments as they are, as keywords
         approval     True, a reason, or a function of the arguments, plain or async, that returns one of them: such a
-                     call waits until a person approves it. False: never, whatever the brain's `approvals` say
+                     call waits until a person approves it. The function gets a dict of JSON values, without those the
+                     model left out; if it raises, the call needs an approval. False: never, whatever the brain's
+                     `approvals` say. None: only they decide
         untrusted    True: nobody vouches for what its results say (`after_untrusted`). None: so it is for NETWORK tools
 
         Raises ToolSchemaError, or InvalidInput if the name is taken.
         """
 
         def add(function: F) -> F:
-            self.tools.add(
-                make_tool(
-                    function,
-                    effect=effect,
-                    timeout_s=timeout_s,
-                    resources=resources,
-                    idempotent=idempotent,
-                    lane=lane,
-                    isolation=isolation,
-                    deny_repeats=deny_repeats,
-                    name=name,
-                    description=description,
-                    parameters=parameters,
-                    approval=approval,
-                    untrusted=untrusted,
-                )
-            )
+            self.tools.add(make_tool(function, **options))
             return function
 
         return add if function is None else add(function)

@@ -167,29 +167,19 @@ class RunContext:
 
     def cite_local(self, path: str, title: str = "", quote: str = "") -> None:
         """Say that the answer rests on a local file."""
-        citation = Citation(source=path, title=title, quote=quote)
-        with self._lock:
-            if not self._sealed:
-                self._collected.local[citation] = None
+        self.absorb(SideOutputs(local_citations=(Citation(source=path, title=title, quote=quote),)))
 
     def cite_web(self, url: str, title: str = "", quote: str = "") -> None:
         """Say that the answer rests on a web page."""
-        citation = Citation(source=url, title=title, quote=quote)
-        with self._lock:
-            if not self._sealed:
-                self._collected.web[citation] = None
+        self.absorb(SideOutputs(web_citations=(Citation(source=url, title=title, quote=quote),)))
 
     def rendered(self, path: str) -> None:
         """Say that a file was made for the user to see."""
-        with self._lock:
-            if not self._sealed:
-                self._collected.rendered[path] = None
+        self.absorb(SideOutputs(rendered_paths=(path,)))
 
     def block_tool(self) -> None:
         """Deny every later call of this tool in the turn."""
-        with self._lock:
-            if not self._sealed:
-                self._collected.block_tool = True
+        self.absorb(SideOutputs(block_tool=True))
 
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Report how far the call is. Cheap: readers get the newest report with the call's next heartbeat, every 3 s.
@@ -206,10 +196,7 @@ class RunContext:
         A call may record 200 changes of 1,000,000 characters together; of what goes beyond, only the path is kept.
         Raises InvalidInput for anything but text.
         """
-        change = check_change(path, before, after)
-        with self._lock:
-            if not self._sealed:
-                self._collected.changes.add(change)
+        self.absorb(SideOutputs(changes=(check_change(path, before, after),)))
 
     def outside_token(self) -> str:
         """The token for `Pending`: it names this call, and cannot be guessed. The same at each use.
@@ -272,7 +259,7 @@ class RunContext:
             )
 
     def absorb(self, outputs: SideOutputs) -> None:
-        """Add what the same call left in a context of another process."""
+        """Add outputs: the call's own, or those that it left in a context of another process."""
         with self._lock:
             if self._sealed:
                 return

@@ -8,7 +8,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol, cast, get_args
+from typing import Any, Protocol, TypedDict, cast, get_args
 
 from brainq.contracts.call import ServerTask
 from brainq.contracts.status import Effect
@@ -153,6 +153,23 @@ class ToolRegistry(Mapping[str, Tool]):
         return len(self._tools)
 
 
+class ToolOptions(TypedDict, total=False):
+    """The keyword arguments of `@brain.tool`, which explains them, and of `make_tool`."""
+
+    effect: Effect
+    timeout_s: float
+    resources: tuple[str, ...]
+    idempotent: bool
+    lane: str | None
+    isolation: Isolation
+    deny_repeats: bool
+    name: str | None
+    description: str | None
+    parameters: Mapping[str, Any] | None
+    approval: ApprovalRule
+    untrusted: bool | None
+
+
 def make_tool(
     function: Function,
     *,
@@ -169,18 +186,8 @@ def make_tool(
     approval: ApprovalRule = None,
     untrusted: bool | None = None,
 ) -> Tool:
-    """A Tool from a plain or async function; its signature becomes the JSON schema.
-
-    lane         one more resource: `global`, or a name of your own
-    deny_repeats True: the same call again, with no change made since it brought its result, is denied, as it is for
-                 READ_ONLY and idempotent tools
-    parameters   the JSON schema (draft 2020-12, of an object) to use in place of the signature's; the function then
-                 takes the arguments as they are, as keywords
-    approval     True or a reason: every call waits for a person's approval. A function of the arguments, plain or async
-                 (a dict of JSON values, without those the model left out): it returns True or a reason for
-                 the calls that need one; if it raises, the call needs one. False: none, also where the
-                 brain's `Approvals` want one for the effect. None: only they decide
-    untrusted    True: its results may hold text of third parties. None: so it is for NETWORK tools
+    """A Tool from a plain or async function; its signature becomes the JSON schema. The options are those of
+    `@brain.tool`.
 
     Raises ToolSchemaError, naming the tool and what to change.
     """

@@ -126,6 +126,7 @@ class AnthropicProvider(VendorProvider):
     sdk_name = default_name = "anthropic"
     vendor = "Anthropic"
     key_variable, url_variable = "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"
+    key_remedy = "set ANTHROPIC_API_KEY"
     vendor_url = "https://api.anthropic.com"
     optional_parameters = ("output_config", "cache_control")
     schema_parameter = "output_config"

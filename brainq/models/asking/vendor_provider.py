@@ -64,6 +64,7 @@ class VendorProvider(ABC):
     vendor_url: str
     key_variable: str
     url_variable: str
+    key_remedy: str
     takes_permits = True
     optional_parameters: tuple[str, ...] = ()
     schema_parameter: str = ""
@@ -146,9 +147,7 @@ class VendorProvider(ABC):
 
     def _require_key(self) -> str:
         if self._api_key is None:
-            raise SetupError(
-                f"no API key for {self.vendor}; set {self.key_variable}, or {self.url_variable} for your own server"
-            )
+            raise SetupError(f"no API key for {self.vendor}; {self.key_remedy}")
         return self._api_key
 
     def check(self) -> None:

@@ -25,6 +25,7 @@ class OpenAIService(VendorProvider):
     sdk_name = "openai"
     vendor = "OpenAI"
     key_variable, url_variable = "OPENAI_API_KEY", "OPENAI_BASE_URL"
+    key_remedy = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
     vendor_url = "https://api.openai.com/v1"
 
     def _make_client(self, sdk: Any) -> Any:
