@@ -32,8 +32,9 @@ from brainq.errors import InvalidInput, TokenRefused
 from brainq.leases import LeaseRenewer
 from brainq.observe.logs import OutageLog, logger, turn_log_ids
 from brainq.ports.redis_calls import ServerTasks
+from brainq.tools.mcp.calls import ServerTool
 from brainq.tools.results import OutcomeUnknown, ToolError, WithFiles, split_files
-from brainq.tools.tool import TaskEnd, TaskServer
+from brainq.tools.tool import TaskEnd
 
 log = logger("brainq.calls")
 
@@ -224,7 +225,7 @@ class ServerTaskWatcher:
         except Exception as failure:  # it lapses, and whoever takes it finds that nobody waits
             log.warning("a server's task not dropped", failure=failure)
 
-    def _server(self, task: ServerTaskWatch) -> TaskServer | None:
+    def _server(self, task: ServerTaskWatch) -> ServerTool | None:
         brain = self.brains.of(task.brain)
         tool = None if brain is None else brain.tools.get(task.tool)
         return None if tool is None else tool.tasks

@@ -217,28 +217,29 @@ def split_model(model: str, provider: str | None = None) -> tuple[str, str]:
 
     Raises InvalidInput, with the likely name where there is one.
     """
-    if provider is None:
-        provider, colon, rest = model.partition(":")
-        if not colon:
-            raise InvalidInput("model", f"{model!r} names no provider; {_guessed_vendor(model)}")
-        if provider not in known_providers():
-            known = ", ".join(known_providers())
-            close = get_close_matches(provider, known_providers(), 1)
-            meant = f"did you mean {close[0]}:{rest}?" if close else _guessed_vendor(model)
-            raise InvalidInput(
-                "model",
-                f"{provider!r} is not a known provider ({known}); {meant} Others are made known with "
-                "register_provider, before the Brain is made",
-            )
-        return provider, _with_model_name(rest)
-    if provider not in known_providers():
-        known = known_providers()
-        close = get_close_matches(provider, known, 1)
-        meant = f"did you mean {close[0]}?" if close else f"use one of: {', '.join(known)}."
-        raise InvalidInput(
-            "provider", f"{provider!r} is not known; {meant} Others are made known with register_provider"
-        )
-    return provider, _with_model_name(model.removeprefix(f"{provider}:"))
+    if provider is not None:
+        _require_known("provider", provider)
+        return provider, _with_model_name(model.removeprefix(f"{provider}:"))
+    provider, colon, name = model.partition(":")
+    if not colon:
+        raise InvalidInput("model", f"{model!r} names no provider; {_guessed_vendor(model)}")
+    _require_known("model", provider, f":{name}")
+    return provider, _with_model_name(name)
+
+
+def _require_known(field: str, provider: str, rest: str = "") -> None:
+    """Raise InvalidInput for a provider that is not known. `rest` is what follows its name in `field`."""
+    known = known_providers()
+    if provider in known:
+        return
+    close = get_close_matches(provider, known, 1)
+    guess = _guessed_vendor(f"{provider}{rest}") if rest else "use one of these."
+    meant = f"did you mean {close[0]}{rest}?" if close else guess
+    raise InvalidInput(
+        field,
+        f"{provider!r} is not a known provider ({', '.join(known)}); {meant} Others are made known with "
+        "register_provider, before the Brain is made",
+    )
 
 
 def describe_provider(provider: Provider) -> str:
@@ -320,38 +321,24 @@ def _provider_by_name(name: str) -> Provider:
             _instances[name] = (environment, provider)
     if made is None or is_first:
         return provider
-    _close_quietly(provider)
-    return made[1]
-
-
-def _close_quietly(provider: Provider) -> None:
-    close = getattr(provider, "close", None)
-    if close is not None:
+    if (close := getattr(provider, "close", None)) is not None:
         close()
+    return made[1]
 
 
 def require_service(name: str) -> None:
     """Raise SetupError where a package or a key is missing. Nothing is imported: pydantic-ai takes seconds."""
-    if not _is_installed(PYDANTIC_AI_PACKAGE):
-        raise SetupError(
-            f"the provider {name!r} needs the package 'pydantic-ai-slim'; install it with: pip install "
-            f"'brainq[pydantic-ai]'{_service_vendor(name)}"
-        )
     service = SERVICES.get(name)
-    if service is None:
-        return
-    if not _is_installed(service.package):
-        raise SetupError(
-            f"the provider {name!r} needs the package {service.package!r}; install it with: pip install "
-            f"'brainq[pydantic-ai]'{_service_vendor(name)}"
-        )
-    if service.keys and not any(os.environ.get(key) for key in service.keys):
+    vendor = "" if service is None else f" 'pydantic-ai-slim[{service.extra}]'"
+    needed = {PYDANTIC_AI_PACKAGE: "pydantic-ai-slim"} | ({} if service is None else {service.package: service.package})
+    for package, shown in needed.items():
+        if not _is_installed(package):
+            raise SetupError(
+                f"the provider {name!r} needs the package {shown!r}; install it with: pip install "
+                f"'brainq[pydantic-ai]'{vendor}"
+            )
+    if service is not None and service.keys and not any(os.environ.get(key) for key in service.keys):
         raise SetupError(f"no API key for {name}; set {' or '.join(service.keys)}")
-
-
-def _service_vendor(name: str) -> str:
-    service = SERVICES.get(name)
-    return f" 'pydantic-ai-slim[{service.extra}]'" if service else ""
 
 
 def _is_installed(package: str) -> bool:

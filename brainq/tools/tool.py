@@ -8,9 +8,8 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol, TypedDict, cast, get_args
+from typing import TYPE_CHECKING, Any, TypedDict, cast, get_args
 
-from brainq.contracts.call import ServerTask
 from brainq.contracts.status import Effect
 from brainq.contracts.tool import Isolation, ToolSpec
 from brainq.errors import InvalidInput, ToolSchemaError
@@ -19,6 +18,9 @@ from brainq.tools.context import RunContext
 from brainq.tools.lanes import check_template
 from brainq.tools.results import ToolError
 from brainq.tools.schema import ArgumentBinder, check_function_takes, check_tool_schema, read_signature
+
+if TYPE_CHECKING:
+    from brainq.tools.mcp.calls import ServerTool
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +44,6 @@ class TaskEnd:
 
 class ServerUnavailable(Exception):
     """The server cannot be asked just now; it may know the task all the same."""
-
-
-class TaskServer(Protocol):
-    """Used on the process's event loop. Fitted by `tools.mcp.calls.ServerTool`.
-
-    poll     raises ServerUnavailable
-    cancel   best effort: never raises
-    """
-
-    async def poll(self, task: ServerTask) -> TaskWorking | TaskEnd: ...
-    async def cancel(self, task: ServerTask) -> None: ...
 
 
 DEFAULT_TIMEOUT_S = 45.0
@@ -90,7 +81,7 @@ class Tool:
     context_param: str | None = None
     binder: ArgumentBinder | None = None
     approval: ApprovalRule = None
-    tasks: TaskServer | None = None
+    tasks: ServerTool | None = None
     untrusted: bool = False
 
     @property

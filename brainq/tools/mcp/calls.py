@@ -46,8 +46,8 @@ class _TaskLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ServerTool:
-    """Calls one tool of a server, which starts if it does not run, and follows the tasks that it makes of calls. Fits
-    `tools.tool.TaskServer`.
+    """Calls one tool of a server, which starts if it does not run, and follows the tasks that it makes of calls. It is
+    used on the process's event loop.
 
     key            the same for tools that may share a session
     idempotent     sending a call again, whose answer was lost, changes nothing more
@@ -145,6 +145,7 @@ class ServerTool:
         return shared_session(self.key, self.server, self.pinned)
 
     async def poll(self, task: ServerTask) -> TaskWorking | TaskEnd:
+        """Raises ServerUnavailable."""
         from brainq.tools.mcp.sdk import get_task
 
         try:
@@ -163,6 +164,7 @@ class ServerTool:
             return self._end(task, OutcomeUnknown(self.secrets.hide(str(lost))))
 
     async def cancel(self, task: ServerTask) -> None:
+        """Best effort: never raises."""
         from brainq.tools.mcp.sdk import cancel_task
 
         with suppress(_TaskLost, ServerUnavailable, ServerFailure, TimeoutError):
