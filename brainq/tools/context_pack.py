@@ -30,14 +30,13 @@ def read_pack(text: str) -> Pack:
     return {"text": text}
 
 
-def merge_preferences(pack: object, memory: RetrievedMemory) -> Pack:
+def merge_preferences(pack: Pack, memory: RetrievedMemory) -> Pack:
     """The pack with the preferences and habits found in memory after its own `preferences`.
 
     The order is kept; of strings that differ in case and spacing only the first stays; entries that are not strings
-    stay as they are. A pack that is not an object is taken as `{"text": ...}`; preferences that are not a list, as
-    its one entry. The pack given is not changed.
+    stay as they are. Preferences that are not a list are taken as its one entry. The pack given is not changed.
     """
-    merged = _as_pack(pack)
+    merged = dict(pack)
     own = merged.get(PREFERENCES)
     entries = _entries(own)
     found = [text.strip() for text in (*memory.preferences, *memory.habits) if text.strip()]
@@ -56,14 +55,6 @@ def pack_json(pack: Mapping[str, Any]) -> str:
     except (TypeError, RecursionError) as error:
         raise ValueError(f"the context pack has no JSON form: {error}") from error
     return clean(text)
-
-
-def _as_pack(pack: object) -> Pack:
-    if isinstance(pack, Mapping):
-        return dict(cast("Mapping[str, Any]", pack))
-    if pack is None:
-        return {}
-    return read_pack(pack) if isinstance(pack, str) else {"text": json.dumps(pack, default=str)}
 
 
 def _entries(preferences: Any) -> list[Any]:
