@@ -44,8 +44,8 @@ def test_without_a_key_nothing_starts_and_one_sentence_says_what_to_set(
     ran = brainq(*command)
     assert ran.code == ExitCode.SETUP
     assert ran.err == (
-        "brainq: model: openai:gpt-4.1-mini: no API key for OpenAI; set OPENAI_API_KEY, or OPENAI_BASE_URL for "
-        "your own server\n"
+        "brainq: model: openai:gpt-4.1-mini: no API key for OpenAI; set OPENAI_API_KEY, or OPENAI_BASE_URL for a "
+        "server of your own\n"
     )
 
 
