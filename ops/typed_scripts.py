@@ -10,7 +10,7 @@ from pathlib import Path
 
 from brainq.state.keys import DERIVED, GLOBAL, OF_SESSION, OF_TURN
 from brainq.state.script_headers import ENUMS, LITERALS, HeaderField, HeaderReply, Signature, parse_signature
-from brainq.state.scripts import LUA, NAMES
+from brainq.state.script_text import LUA, NAMES
 
 TARGET = Path(__file__).parents[1] / "brainq/state/typed_scripts.py"
 _HEAD = '''"""Generated from the headers in `lua/` by `python -m ops.typed_scripts`: change a header, then run that.

@@ -1,4 +1,4 @@
-"""Loads `lua/`: binds header names to KEYS and ARGV, pastes includes, checks replies. Headers: `script_headers.py`.
+"""Runs the scripts of `lua/`, and checks their replies. `script_headers.py` reads headers, `script_text.py` the texts.
 
 `state.typed_scripts.Scripts` calls them, and is generated from the headers: one method a script, with its arguments
 and replies typed. `python -m ops.typed_scripts` writes it anew.
@@ -11,9 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cached_property, partial
 from itertools import takewhile
-from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
 from redis.exceptions import NoScriptError, ResponseError
@@ -21,12 +20,9 @@ from redis.exceptions import NoScriptError, ResponseError
 from brainq.errors import ScriptError
 from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
-from brainq.state.script_headers import HEADER, Signature, parse_signature
+from brainq.state.script_text import NAMES, Generated, ScriptText, read_script, read_signature
 
-LUA = Path(__file__).parent / "lua"
-NAMES = tuple(sorted(path.stem for path in LUA.glob("*.lua")))
-_INCLUDE = re.compile(r"^-- @include (\S+)\n", re.MULTILINE)
-
+_FAILED_AT = re.compile(r"user_script:(\d+)")
 
 T = TypeVar("T")
 ScriptCall = tuple[str, Sequence[str], Sequence[Any]]  # a script's name, keys, arguments
@@ -67,10 +63,12 @@ class Doorbells:
     rering_ms: int
     traces: bool = False
 
-    def index_lua(self) -> str:
-        return f"local INDEX_KEY, RERING_MS = [==[{self.index_key}]==], {self.rering_ms}"
+    def generated(self) -> Generated:
+        """Lua for the libs that include `generated/doorbells` and `generated/index`."""
+        index = f"local INDEX_KEY, RERING_MS = [==[{self.index_key}]==], {self.rering_ms}"
+        return ("generated/doorbells", self._doorbells()), ("generated/index", index)
 
-    def lua(self) -> str:
+    def _doorbells(self) -> str:
         keys = [f"if queue == '{word}' then return [==[{bell.key}]==]" for word, bell in self.queues.items()]
         texts = [f"if queue == '{word}' then return {_joined(bell.text)}" for word, bell in self.queues.items()]
         return "\n".join(
@@ -92,46 +90,30 @@ def _joined(text: str) -> str:
     return " .. ".join(f"[==[{part}]==]" if i % 2 == 0 else part for i, part in enumerate(parts))
 
 
-@cache
-def _read(path: str) -> str:
-    return (LUA / f"{path}.lua").read_text()
-
-
-def _paste(source: str, seen: set[str]) -> str:
-    def included(match: re.Match[str]) -> str:
-        path = match[1]
-        if path in seen:
-            return ""
-        seen.add(path)
-        return _paste(_read(path), seen)
-
-    return _INCLUDE.sub(included, source)
-
-
-@cache
-def _read_script(name: str) -> tuple[Signature, str]:
-    """Its header, and its text with the includes. Once a process, which may have several clients."""
-    source = _read(name)
-    read = parse_signature(name, source)
-    return read, read.prelude() + _paste(HEADER.sub("", source), set())
-
-
 class Script:
-    """One Lua operation."""
+    """One Lua operation. Its text is put together when it first runs."""
 
-    def __init__(self, client: Client, name: str, pasted: Mapping[str, str]) -> None:
-        """`pasted`: replacements for marks in its text, such as `-- @doorbells`."""
-        self.signature, text = _read_script(name)
+    def __init__(self, client: Client, name: str, generated: Generated) -> None:
+        self.signature = read_signature(name)
         self._client = client
         self._words = self.signature.words
-        for mark, lua in pasted.items():
-            text = text.replace(mark, lua)
-        self.load(text)
+        self._generated = generated
+
+    @cached_property
+    def _read(self) -> ScriptText:
+        return read_script(self.signature.name, self._generated)
+
+    @cached_property
+    def text(self) -> str:
+        return self._read.text
+
+    @cached_property
+    def sha(self) -> str:
+        return hashlib.sha1(self.text.encode()).hexdigest()
 
     def load(self, text: str) -> None:
         """Run `text` from now on."""
-        self.text = text
-        self.sha = hashlib.sha1(text.encode()).hexdigest()
+        self.text, self.sha = text, hashlib.sha1(text.encode()).hexdigest()
 
     def run(self, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
         """Run it with these, in the header's order. Raises ScriptError on an undeclared reply."""
@@ -139,10 +121,23 @@ class Script:
         try:
             reply: list[Any] = run("EVALSHA", self.sha, len(keys), *keys, *args)
         except NoScriptError:
-            reply = run("EVAL", self.text, len(keys), *keys, *args)
+            reply = self._run_text(keys, args)
+        except ResponseError as failure:
+            raise self.located(failure) from None
         if reply[0] not in self._words:
             raise undeclared(self.signature.name, reply[0], self._words)
         return reply
+
+    def _run_text(self, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
+        try:
+            return self._client.execute_command("EVAL", self.text, len(keys), *keys, *args)
+        except ResponseError as failure:
+            raise self.located(failure) from None
+
+    def located(self, failure: ResponseError) -> ResponseError:
+        """The failure with the file and line of what failed, where that is in the script."""
+        at = _FAILED_AT.search(str(failure))
+        return type(failure)(f"{self._read.place(int(at[1]))}: {failure}") if at else failure
 
     def checked(self, reply: list[Any]) -> list[Any]:
         """A reply that came by another way. Raises as `run`."""
@@ -164,8 +159,8 @@ class LoadedScripts:
     def __init__(self, client: Client, keys: Keys, doorbells: Doorbells, headers: Mapping[str, str]) -> None:
         self.client = client
         self.keys = keys
-        pasted = {"-- @doorbells": doorbells.lua(), "-- @index": doorbells.index_lua()}
-        self._scripts = {name: Script(client, name, pasted) for name in NAMES}
+        generated = doorbells.generated()
+        self._scripts = {name: Script(client, name, generated) for name in NAMES}
         for name, script in self._scripts.items():
             if headers.get(name) != script.signature.fingerprint:
                 raise ScriptError(f"{name}.lua: its header has changed; run `python -m ops.typed_scripts`")
@@ -195,7 +190,7 @@ class LoadedScripts:
         if isinstance(reply, NoScriptError):
             return self.run(*call), self.client.replies(reads)
         if isinstance(reply, ResponseError):
-            raise reply
+            raise script.located(reply)
         return script.checked(reply), replies
 
     def after(self, first: Callable[[Self], object], call: Callable[[Self], T]) -> T:
@@ -239,9 +234,10 @@ class LoadedScripts:
         replies = self.client.replies(sent) if sent else []
         known = sum(1 for _ in takewhile(lambda reply: not isinstance(reply, NoScriptError), replies))
         replies[known:] = [self._tried(*one) for one in calls[known:]]
+        scripts = [self._scripts[name] for name, _, _ in calls]
         return [
-            reply if isinstance(reply, ResponseError) else self._scripts[name].checked(reply)
-            for (name, _, _), reply in zip(calls, replies, strict=True)
+            script.located(reply) if isinstance(reply, ResponseError) else script.checked(reply)
+            for script, reply in zip(scripts, replies, strict=True)
         ]
 
     def _tried(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any] | ResponseError:

@@ -7,9 +7,9 @@ KEYS   turn budget
 ARGV   owner fence:n kind:reflection/compaction mark tokens:n usd:f? under_way
 REPLY  GO | DONE | SPENT what:tokens/cost/reflections | LOST
 ]]
--- @include lib/holds
+-- @include lib/owner_fence
 -- @include lib/budget
-if not holds(turn, owner, fence) then return {'LOST'} end
+if not is_owned_by(turn, owner, fence) then return {'LOST'} end
 if redis.call('HGET', turn, 'aux_' .. kind) == mark then return {'DONE'} end
 redis.call('HSET', turn, 'aux_' .. kind, mark)
 local too_much = would_pass(budget, tokens, usd)

@@ -7,16 +7,16 @@ ARGV   sid tid owner fence:n kind item input:n output:n cache_read:n cache_creat
 REPLY  COMMITTED | LOST
 ]]
 -- @include lib/history
--- @include lib/holds
+-- @include lib/owner_fence
 -- @include lib/event
 -- @include lib/budget
 -- @include lib/again
-if not holds(turn, owner, fence) then return {'LOST'} end
+if not is_owned_by(turn, owner, fence) then return {'LOST'} end
 if item ~= '' then redis.call('RPUSH', history, item) end
 if spend ~= '' then
   add_usage(budget, input, output, cache_read, cache_creation, cost)
   redis.call('RPUSH', spends, spend)
 end
-emit(events, kind, cjson.decode(data))
+emit(events, kind, data)
 ring_again(turn, sid, tid, fence)
 return {'COMMITTED'}

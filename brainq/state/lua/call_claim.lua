@@ -16,6 +16,7 @@ REPLY  GO spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b brain 
 local c = read_call(call, {'status', 'attempt', 'effect', 'spec', 'cap_ms', 'tool', 'rung_at', 'edited', 'waits_at',
   'dispatched_at', 'bell'})
 
+-- @lazy
 local function note_redis()
   local known = redis.call('GET', run)
   if not known then

@@ -13,9 +13,9 @@ REPLY  SETTLED | LATE status:TraceStatus | LOST status:TraceStatus/gone
 -- @include lib/settle
 -- @include lib/late
 -- @include lib/changes
-local c = read_call(call, OF_CALL)
+local c = read_call(call, {'status', 'attempt', 'owner', 'effect', 'fp', 'tool', 'noted', 'early'})
 if not c.status or tonumber(c.attempt) ~= attempt or c.owner ~= owner then return {'LOST', c.status or 'gone'} end
-local t = read(turn, OF_TURN)
+local t = read(turn, {'state', 'gate', 'cancel', 'write_epoch'})
 local is_cut = status == 'timed_out' or status == 'cancelled' or status == 'unknown'
 if c.status == 'running' and is_open(t) then
   add_changes(changed)

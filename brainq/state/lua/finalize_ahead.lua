@@ -11,9 +11,9 @@ REPLY  GO fence:n revision:n sent:b failing | NEXT | WAIT | LOST
 -- @include lib/index
 -- @include lib/chain
 -- @include lib/final_queue
-local t = step_held(turn, fence, {'fin_step', 'result_at', 'revision', 'fin_lost', 'fin_tries', 'fin_failing_since', 'fin_error',
+local t = read(turn, {'fin_fence', 'fin_owner', 'fin_step', 'result_at', 'revision', 'fin_lost', 'fin_tries', 'fin_failing_since', 'fin_error',
   'fin_retry_at'})
-if not t or t.fin_step ~= step then return {'LOST'} end
+if not holds_step(t, fence) or t.fin_step ~= step then return {'LOST'} end
 local due = tonumber(t.fin_retry_at or 0)
 if retry_ms >= 0 then
   due = now + retry_ms

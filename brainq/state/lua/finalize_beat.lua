@@ -7,6 +7,7 @@ REPLY  OK | LOST
 ]]
 -- @include lib/now
 -- @include lib/chain
-if not step_held(turn, fence, {}) then return {'LOST'} end
+local t = read(turn, {'fin_fence', 'fin_owner'})
+if not holds_step(t, fence) then return {'LOST'} end
 redis.call('HSET', turn, 'fin_lease', now + lease_ms)
 return {'OK'}

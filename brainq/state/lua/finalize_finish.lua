@@ -7,8 +7,8 @@ REPLY  FINISHED | LOST
 ]]
 -- @include lib/index
 -- @include lib/chain
-local t = step_held(turn, fence, {'fin_step', 'sid', 'tid'})
-if not t or t.fin_step ~= step then return {'LOST'} end
+local t = read(turn, {'fin_fence', 'fin_owner', 'fin_step', 'sid', 'tid'})
+if not holds_step(t, fence) or t.fin_step ~= step then return {'LOST'} end
 redis.call('HSET', turn, 'fin_step', '', 'fin_owner', '', 'fin_tries', 0, 'fin_rung', now, 'fin_retry_at', 0,
   'fin_failing_since', 0, 'awaits', 'nobody')
 redis.call('ZREM', INDEX_KEY, t.sid .. ' ' .. t.tid)

@@ -7,8 +7,8 @@ REPLY  WAIT | LOST
 ]]
 -- @include lib/index
 -- @include lib/chain
-local t = step_held(turn, fence, {'fin_failing_since', 'fin_lost'})
-if not t then return {'LOST'} end
+local t = read(turn, {'fin_fence', 'fin_owner', 'fin_failing_since', 'fin_lost'})
+if not holds_step(t, fence) then return {'LOST'} end
 redis.call('HSET', turn, 'fin_owner', '', 'fin_retry_at', now + retry_ms, 'fin_retry_ms', retry_ms,
   'fin_error', failure, 'fin_lost', math.max(0, (t.fin_lost or 1) - 1))
 if not t.fin_failing_since or t.fin_failing_since == '0' then redis.call('HSET', turn, 'fin_failing_since', now) end

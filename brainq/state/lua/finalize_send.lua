@@ -9,8 +9,8 @@ REPLY  GO fence:n tries:n revision:n sent:b | NEXT | LOST
 -- @include lib/chain
 -- @include lib/next_step
 -- @include lib/publish
-local t = step_held(turn, fence, {'fin_step', 'revision', 'state', 'ending'})
-if not t or t.fin_step ~= step then return {'LOST'} end
+local t = read(turn, {'fin_fence', 'fin_owner', 'fin_step', 'revision', 'state', 'ending'})
+if not holds_step(t, fence) or t.fin_step ~= step then return {'LOST'} end
 if t.state == 'closing' then publish(turn, result, events, t.ending, body, data) end
 if not take_next_step(true) then return {'NEXT'} end
 return {'GO', fence + 1, 1, t.revision or '0', '1'}

@@ -8,7 +8,7 @@ REPLY  GO fence:n tries:n revision:n sent:b | NEXT | LOST
 ]]
 -- @include lib/chain
 -- @include lib/next_step
-local t = step_held(turn, fence, {'fin_step', 'result_at', 'revision'})
-if not t or t.fin_step ~= step then return {'LOST'} end
+local t = read(turn, {'fin_fence', 'fin_owner', 'fin_step', 'result_at', 'revision'})
+if not holds_step(t, fence) or t.fin_step ~= step then return {'LOST'} end
 if not take_next_step(t.result_at) then return {'NEXT'} end
 return {'GO', fence + 1, 1, t.revision or '0', t.result_at and '1' or '0'}

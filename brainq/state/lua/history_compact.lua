@@ -8,12 +8,12 @@ ARGV   sid tid owner fence:n expect:n drop:n input:n output:n cache_read:n cache
        data mark forget:words items...
 REPLY  COMPACTED | CHANGED | LOST
 ]]
--- @include lib/holds
+-- @include lib/owner_fence
 -- @include lib/event
 -- @include lib/history
 -- @include lib/budget
 -- @include lib/again
-if not holds(turn, owner, fence) then return {'LOST'} end
+if not is_owned_by(turn, owner, fence) then return {'LOST'} end
 if redis.call('LLEN', history) ~= expect then return {'CHANGED'} end
 redis.call('LTRIM', history, drop, -1)
 for i = #items, 1, -1 do redis.call('LPUSH', history, items[i]) end
@@ -27,6 +27,6 @@ if spend ~= '' then
   add_usage(budget, input, output, cache_read, cache_creation, cost)
   redis.call('RPUSH', spends, spend)
 end
-emit(events, 'compaction', cjson.decode(data))
+emit(events, 'compaction', data)
 ring_again(turn, sid, tid, fence)
 return {'COMPACTED'}

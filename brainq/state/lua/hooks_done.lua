@@ -5,9 +5,9 @@ KEYS   turn trace
 ARGV   owner fence:n calls:words
 REPLY  DONE | LOST
 ]]
--- @include lib/holds
-local t = held_by(turn, owner, fence, {'hooks_due'})
-if not t then return {'LOST'} end
+-- @include lib/owner_fence
+local t = read(turn, {'state', 'owner', 'fence', 'hooks_due'})
+if not is_owner(t, owner, fence) then return {'LOST'} end
 local done, left = {}, {}
 for call in calls:gmatch('%S+') do done[call] = true end
 for call in (t.hooks_due or ''):gmatch('%S+') do

@@ -13,13 +13,13 @@ ARGV   owner fence:n asked estimate:n tokens:n estimate_usd:f? shown:words lost 
 REPLY  GO step:n attempt:n | SPENT what:steps/tokens/cost | LOST
 ]]
 -- @include lib/event
--- @include lib/holds
+-- @include lib/owner_fence
 -- @include lib/budget
 -- @include lib/own_history
 -- @include lib/readiness
-local t = held_by(turn, owner, fence, {'step', 'asked', 'thinking', 'thinking_step', 'attempt', 'estimate', 'estimate_usd',
+local t = read(turn, {'state', 'owner', 'fence', 'step', 'asked', 'thinking', 'thinking_step', 'attempt', 'estimate', 'estimate_usd',
   'isolated', 'context_full', 'under_way'})
-if not t then return {'LOST'} end
+if not is_owner(t, owner, fence) then return {'LOST'} end
 local step, is_repeat, thinks = tonumber(t.step) + 1, t.asked == asked, t.thinking == '1'
 if is_repeat and thinks then return {'GO', step, tonumber(t.attempt)} end
 

@@ -10,14 +10,15 @@ ARGV   sid tid owner fence:n step:n item calls block:words tail problem input:n 
        cache_creation:n cost:f? spend lost notes...
 REPLY  COMMITTED | BUDGET refused:words | LOST
 ]]
--- @include lib/holds
+-- @include lib/owner_fence
 -- @include lib/budget
 -- @include lib/plan
 -- @include lib/waves
 -- @include lib/own_history
 -- @include lib/lost
-local t = held_by(turn, owner, fence, {'step', 'attempt', 'estimate', 'isolated'})
-if not t or tonumber(t.step) ~= step - 1 then return {'LOST'} end
+local t = read(turn, {'state', 'owner', 'fence', 'step', 'attempt', 'estimate', 'isolated', 'cancel', 'holds',
+  'write_epoch', 'brain'})
+if not is_owner(t, owner, fence) or tonumber(t.step) ~= step - 1 then return {'LOST'} end
 use_own_history(t.isolated)
 
 local plan, ids, refused = cjson.decode(calls), {}, {}
@@ -38,14 +39,18 @@ charge_spends(budget, spends, lost)
 add_usage(budget, input, output, cache_read, cache_creation, cost)
 redis.call('RPUSH', spends, spend)
 learn_ratio(session, t.estimate, input)
-local waves, asked = plan_calls(plan)
+local waves, asked, known = plan_calls(plan)
 goes_on(turn, 'step', step, 'n_calls', #plan, 'wave', 1, 'waves', waves, 'thinking', '0', 'awaits', 'calls', 'owner', '')
 if problem ~= '' then redis.call('HINCRBY', turn, 'problem:' .. problem, 1) end
 emit(events, 'step.ended', {step = step, calls = #plan, plan = asked, input_tokens = input, output_tokens = output,
   problem = problem ~= '' and problem or nil})
-for _, call in ipairs(plan) do
-  if call.denied ~= '' then end_call(call.id, 'denied', call.message, call.denied, 0, call.tool) end
+for i, call in ipairs(plan) do
+  if call.denied ~= '' then
+    end_call(call.id, 'denied', call.message, call.denied, 0, call.tool)
+    known[i].status = 'denied'
+  end
 end
 for name in block:gmatch('%S+') do redis.call('SADD', blocked, name) end
-open_waves()
+t.step, t.n_calls, t.wave, t.waves = step, #plan, 1, waves
+open_waves(t, known)
 return {'COMMITTED'}

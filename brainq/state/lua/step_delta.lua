@@ -9,8 +9,8 @@ ARGV   owner fence:n step:n attempt:n part kind text under_way
 REPLY  OK | LOST
 ]]
 -- @include lib/event
--- @include lib/holds
-if not holds(turn, owner, fence) then return {'LOST'} end
+-- @include lib/owner_fence
+if not is_owned_by(turn, owner, fence) then return {'LOST'} end
 if redis.call('HGET', turn, 'part') == part then return {'OK'} end
 redis.call('HSET', turn, 'part', part, unpack(under_way ~= '' and {'under_way', under_way} or {}))
 emit(events, kind, {step = step, attempt = attempt, text = text})

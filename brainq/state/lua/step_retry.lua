@@ -8,8 +8,8 @@ ARGV   owner fence:n step:n attempt:n part kind wait_ms:n model
 REPLY  OK | LOST
 ]]
 -- @include lib/event
--- @include lib/holds
-if not holds(turn, owner, fence) then return {'LOST'} end
+-- @include lib/owner_fence
+if not is_owned_by(turn, owner, fence) then return {'LOST'} end
 if redis.call('HGET', turn, 'part') == part then return {'OK'} end
 redis.call('HSET', turn, 'part', part)
 emit(events, 'step.retried', {

@@ -10,9 +10,9 @@ REPLY  BEGUN | ALREADY | LOST
 ]]
 -- @include lib/now
 -- @include lib/own_history
--- @include lib/holds
-local t = held_by(turn, owner, fence, {'begun', 'isolated'})
-if not t then return {'LOST'} end
+-- @include lib/owner_fence
+local t = read(turn, {'state', 'owner', 'fence', 'begun', 'isolated'})
+if not is_owner(t, owner, fence) then return {'LOST'} end
 if t.begun == '1' then return {'ALREADY'} end
 use_own_history(t.isolated)
 redis.call('PERSIST', history)

@@ -12,7 +12,7 @@ ARGV   base sid tid owner fence:n ending:Ending stop_reason:StopReason text fail
        cache_creation:n cost:f? spend lost keep_session_ms:n
 REPLY  ENDED next bounced:words children:words | MORE | CHANGED | LOST
 ]]
--- @include lib/holds
+-- @include lib/owner_fence
 -- @include lib/budget
 -- @include lib/finalize
 -- @include lib/waves
@@ -21,9 +21,9 @@ REPLY  ENDED next bounced:words children:words | MORE | CHANGED | LOST
 -- @include lib/unconsumed
 -- @include lib/bounce
 local KEPT_MESSAGES = 2000  -- of a session's history: as many as a step reads
-local t = held_by(turn, owner, fence, {'step', 'attempt', 'estimate', 'cancel', 'n_calls', 'absorbed', 'number', 'flag',
+local t = read(turn, {'state', 'owner', 'fence', 'step', 'attempt', 'estimate', 'cancel', 'n_calls', 'absorbed', 'number', 'flag',
   'trimmed', 'isolated', 'brain', 'thinking', 'thinking_step', 'estimate_usd', 'under_way'})
-if not t then return {'LOST'} end
+if not is_owner(t, owner, fence) then return {'LOST'} end
 use_own_history(t.isolated)
 if redis.call('LLEN', changes) ~= n_changes then return {'CHANGED'} end
 local inputs = redis.call('LRANGE', mailbox, 0, -1)
@@ -37,7 +37,7 @@ charge_spends(budget, spends, lost)
 add_usage(budget, input, output, cache_read, cache_creation, cost)
 if spend ~= '' then redis.call('RPUSH', spends, spend) end
 if item ~= '' and ending == 'completed' then learn_ratio(session, t.estimate, input) end
-local children = close_calls(t)
+local children = has_open_calls(t) and close_calls(t) or {}
 local messages = {}
 if item ~= '' then messages[1] = item end
 if marker ~= '' then messages[#messages + 1] = marker end

@@ -6,12 +6,12 @@ KEYS   turn budget trace history events guard
 ARGV   sid tid owner fence:n calls opening_ms:n
 REPLY  OPENED | ALREADY | LOST
 ]]
--- @include lib/holds
+-- @include lib/owner_fence
 -- @include lib/plan
 -- @include lib/waves
 -- @include lib/lost
-local t = held_by(turn, owner, fence, {'opening_until', 'step'})
-if not t then return {'LOST'} end
+local t = read(turn, {'state', 'owner', 'fence', 'opening_until', 'step'})
+if not is_owner(t, owner, fence) then return {'LOST'} end
 if t.opening_until or t.step ~= '0' then return {'ALREADY'} end
 local plan = cjson.decode(calls)
 local waves, asked = plan_calls(plan)

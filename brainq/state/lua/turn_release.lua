@@ -8,8 +8,8 @@ REPLY  RELEASED | CLEARED | GONE
 ]]
 -- @include lib/fields
 -- @include lib/index
--- @include lib/holds
-if holds(turn, owner, fence) then
+-- @include lib/owner_fence
+if is_owned_by(turn, owner, fence) then
   redis.call('HSET', turn, 'owner', '', 'rung_at', now)
   look_within(sid, tid, RERING_MS)
   return {'RELEASED'}

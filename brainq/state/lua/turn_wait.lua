@@ -9,12 +9,12 @@ ARGV   sid tid owner fence:n after_ms:n wait_ms:n why queue_position lost
 REPLY  WAITS | LOST
 ]]
 -- @include lib/event
--- @include lib/holds
+-- @include lib/owner_fence
 -- @include lib/index
 -- @include lib/fill
 -- @include lib/budget
-local t = held_by(turn, owner, fence, {'aux_open', 'step', 'brain'})
-if not t then return {'LOST'} end
+local t = read(turn, {'state', 'owner', 'fence', 'aux_open', 'step', 'brain'})
+if not is_owner(t, owner, fence) then return {'LOST'} end
 charge_spends(budget, spends, lost)
 if t.aux_open and t.aux_open ~= '' then redis.call('HDEL', turn, 'aux_' .. t.aux_open) end
 redis.call('HSET', turn, 'owner', '', 'thinking', '0', 'aux_open', '', 'rung_at', now, 'resumes_at', now + after_ms,

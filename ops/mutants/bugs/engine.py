@@ -359,8 +359,8 @@ BUGS = (
     Bug(
         "a finalizer step that lost its claim ends the chain",
         "brainq/state/lua/finalize_finish.lua",
-        "if not t or t.fin_step ~= step then",
-        "t = read(turn, {'sid', 'tid'})\nif false then",
+        "if not holds_step(t, fence) or t.fin_step ~= step then",
+        "if false then",
         ("tests/lua/test_finalize_finish.py",),
     ),
     Bug(
@@ -478,8 +478,8 @@ BUGS = (
     Bug(
         "anybody lets a turn wait",
         "brainq/state/lua/turn_wait.lua",
-        "if not t then return {'LOST'} end",
-        "t = t or read(turn, {'aux_open', 'step', 'brain'})",
+        "if not is_owner(t, owner, fence) then return {'LOST'} end",
+        "",
         ("tests/lua/test_turn_wait.py",),
     ),
     Bug(

@@ -56,7 +56,7 @@ BUGS = (
     Bug(
         "fairness of the finalizer: marks are of when a turn began to wait",
         FINALS,
-        "    redis.call('HSET', turn_key, note_bell(list, since))\n",
+        "  redis.call('HSET', turn_key, note_bell(list, since))\n",
         "",
         TESTS,
     ),
@@ -133,7 +133,7 @@ BUGS = (
     Bug(
         "fairness of tools: calls of a turn that has ended keep their places",
         CLOSE_CALLS,
-        "        leave_calls(trace, sid, tid, call, c)\n",
+        "      leave_calls(trace, sid, tid, call, c)\n",
         "",
         TESTS_OF_CALLS,
     ),

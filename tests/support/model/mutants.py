@@ -6,8 +6,8 @@ from __future__ import annotations
 MUTANTS: dict[str, tuple[str, str, str]] = {
     "step_commit without its fence": (
         "step_commit",
-        "if not t or tonumber(t.step) ~= step - 1 then",
-        "t = read(turn, {'step', 'attempt', 'estimate'})\nif false then",
+        "if not is_owner(t, owner, fence) or tonumber(t.step) ~= step - 1 then",
+        "if false then",
     ),
     "call_settle whatever the status": (
         "call_settle",
@@ -22,7 +22,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "step_commit grants any lane": ("step_commit", "if not is_first(holder, lanes) then", "if false then"),
     "call_settle leaves no line": ("call_settle", "redis.call('LREM', LINE .. lane, 0, holder)", ""),
     "call_settle sends nobody on": ("call_settle", "granted[#granted + 1] = first", ""),
-    "turn_end without its fence": ("turn_end", "return fits(t, who, number) and t or nil", "return t"),
+    "turn_end without its fence": ("turn_end", "if not is_owner(t, owner, fence) then", "if false then"),
     "turn_end forgets the next turn": (
         "turn_end",
         "redis.call('LINDEX', waiting, 0)\n  local key",
@@ -32,13 +32,13 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "step_begin pays each time": ("step_begin", "id ~= '' and (held[i + 2] or is_paid[id])", "false"),
     "finalize_settle without its fence": (
         "finalize_settle",
-        "if not t or t.fin_step ~= step then",
-        "t = read(turn, {'result_at', 'revision'})\nif false then",
+        "if not holds_step(t, fence) or t.fin_step ~= step then",
+        "if false then",
     ),
     "finalize_send without its fence": (
         "finalize_send",
-        "if not t or t.fin_step ~= step then",
-        "t = read(turn, {'revision', 'state', 'ending'})\nif false then",
+        "if not holds_step(t, fence) or t.fin_step ~= step then",
+        "if false then",
     ),
     "result_publish twice": ("result_publish", "if t.state ~= 'closing' then", "if false then"),
     "finalize_send publishes twice": ("finalize_send", "if t.state == 'closing' then", "if true then"),
@@ -55,8 +55,8 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "turn_end rings however long the finalizer's list is": ("turn_end", "length < places_of(list) and", ""),
     "finalize_ahead without its fence": (
         "finalize_ahead",
-        "if not t or t.fin_step ~= step then",
-        "t = read(turn, {'result_at', 'revision', 'fin_lost', 'fin_tries', 'fin_retry_at'})\nif false then",
+        "if not holds_step(t, fence) or t.fin_step ~= step then",
+        "if false then",
     ),
     "step_commit rings however long a list of calls is": ("step_commit", "length < places_of(list) and", ""),
     "call_claim makes no room in the list of calls": (
@@ -67,7 +67,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "turn_sweep rings no one": ("turn_sweep", "bell_is_lost('turns', t.rung_at, rering_ms)", "false"),
     "turn_sweep rescues no one": ("turn_sweep", "if c.lease <= now then actions", "if false then actions"),
     "call_settle puts the opening wave into the history": ("call_settle", "    if step > 0 then", "    if true then"),
-    "aux_commit without its fence": ("aux_commit", "if not holds(turn, owner, fence) then", "if false then"),
+    "aux_commit without its fence": ("aux_commit", "if not is_owned_by(turn, owner, fence) then", "if false then"),
     "settles count no call twice": ("call_settle", "if left <= 0 or", "if left < 0 or"),
     "turn_end seals no mailbox": (
         "turn_end",
@@ -118,7 +118,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "turn_end asks for no room of the next turn's brain": ("turn_end", "and not brain_is_full(t.brain)", ""),
     "turn_end keeps its brain's place": (
         "turn_end",
-        "redis.call('ZREM', ROOM_LIVE, places_of(sid, tid, brain))",
+        "redis.call('ZREM', ROOM_LIVE, members_of(sid, tid, brain))",
         "redis.call('ZREM', ROOM_LIVE, place_of(sid, tid))",
     ),
     "turn_end calls nobody back who stands aside": (

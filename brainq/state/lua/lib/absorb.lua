@@ -4,18 +4,16 @@
 -- @include lib/fields
 -- @include lib/call
 -- @include lib/settled
+-- @lazy
 local function absorb(step, calls, isolated)
   local list = isolated == '1' and turn .. ':history' or history
   for first = 1, #calls, 16 do
     local some = {unpack(calls, first, math.min(first + 15, #calls))}
+    local fields = {}
     if step > 0 then
-      local messages, fields = {}, {}
-      for i, c in ipairs(read_calls(some, {'msg'})) do
-        messages[i], fields[i] = c.msg, some[i] .. ':msg'
-      end
-      push(list, messages)
-      redis.call('HDEL', trace, unpack(fields))
+      for i, call in ipairs(some) do fields[i] = call .. ':msg' end
+      push(list, redis.call('HMGET', trace, unpack(fields)))
     end
-    forget_work(some)
+    forget_work(some, fields)
   end
 end

@@ -31,6 +31,7 @@ local function take_flag(turn_key, events_key, flags_key, readiness_key, tid)
   hold_until_ready(turn_key, events_key, flag, known)
 end
 
+-- @lazy
 local function activate(session_key, turn_key, budget_key, events_key, flags_key, readiness_key, sid, tid)
   local timeout_ms = tonumber(redis.call('HGET', budget_key, 'timeout_ms'))
   local t = read(turn_key, {'kind', 'said', 'flag', 'fence', 'brain'})

@@ -83,6 +83,7 @@ local function call_back(caps, share_full, n_full)
 end
 
 -- A session that waits waits for what its next turn needs, whatever it has waited for. Returns how many are ahead of it.
+-- @lazy
 local function line_up(sid, caps)
   local place = forget_brain(sid)
   if place then redis.call('ZADD', line_of(tenant_of(sid)), place, sid) end

@@ -60,6 +60,7 @@ end
 
 -- Charge a model call whose end nobody reports. `known` is its owner's last report of it, after the word it is of (`mark`);
 -- where that is another one's, or is missing, the estimate that it was begun with is charged.
+-- @lazy
 local function charge_unknown(budget_key, spends_key, known, mark, step, estimate, usd)
   local of, list = (known or ''):match('^(%S+) (.*)$')
   if of == mark and list ~= '' then return charge_spends(budget_key, spends_key, list) end

@@ -31,50 +31,55 @@ local function is_repeat(fingerprint, write_epoch)
   return fingerprint ~= '' and redis.call('HGET', guard, fingerprint) == (write_epoch or '0')
 end
 
-local TO_OPEN, open_call
-do -- a script has no more than 200 local names
-  local REFUSED = {
-    denied = 'Not run: a person refused it%s.',
-    expired = 'Not run: nobody approved it in time.',
-  }
+local REFUSED = {
+  denied = 'Not run: a person refused it%s.',
+  expired = 'Not run: nobody approved it in time.',
+}
 
-  -- What `open_call` must know of a call.
-  TO_OPEN = {'status', 'park', 'effect', 'fp', 'tool', 'attempt', 'ask', 'ask_ends', 'ask_why', 'started_at', 'again',
-    'lanes', 'client_ms', 'client_args'}
-
-  -- A call whose turn to go has come, or may have come: it goes, or waits for its lanes, or is parked, or refused. Its
-  -- status in `c` is the new one then. `t`: the turn's write_epoch and holds.
-  function open_call(call, c, t, step)
-    local function ends(status, text, detail)
-      c.status = status
-      end_call(call, status, tool_message(call, c.tool, step, text), detail, 0, c.tool)
-    end
-    if is_repeat(c.fp, t.write_epoch) then
-      if c.ask == 'pending' then redis.call('HSET', trace, call .. ':ask', 'void') end
-      return ends('denied', 'Not run: this exact call already brought its result in this turn, and no tool has changed '
-        .. 'anything since. Use that result.', 'duplicate')
-    end
-    local asked = ask_word(call, c)
-    if asked == 'wait' then return park(call, c, 'approval', c.ask_ends) end
-    if asked ~= 'go' then
-      local why = c.ask_why
-      return ends('denied', string.format(REFUSED[asked], why and why ~= '' and ': ' .. why or ''), 'approval')
-    end
-    if c.effect == 'read_only' then return dispatch(call, c) end
-    local word, until_ms = hold_word(t.holds)
-    if word == 'hold' then return park(call, c, 'hold', until_ms) end
-    if word == 'deny' and c.started_at and c.again == '1' then
-      -- Of an idempotent tool. An attempt that was lost may have taken effect: its message must not claim that it was not run.
-      return ends('unknown', 'Its worker was lost, and it was not tried again because changes are on hold. It may or may '
-        .. 'not have taken effect.', 'hold')
-    end
-    if word == 'deny' then
-      return ends('denied', 'Not run: changes were on hold in this turn, and nobody released them in time.', 'hold')
-    end
-    if c.client_ms then return park_for_client(call, c) end
-    if take_lanes(sid .. ' ' .. tid .. ' ' .. call, c.lanes) then return dispatch(call, c) end
-    redis.call('HSET', trace, call .. ':status', 'waiting', call .. ':waits_at', now)
-    emit(events, 'call.waiting', {call = call})
-    c.status = 'waiting'
+-- A call whose turn to go may have come, and that is no plain read: it goes, or waits for its lanes, or is parked, or refused.
+-- Its status in `c` is the new one then. `c`: as TO_OPEN; `t`: the turn's write_epoch and holds.
+-- @lazy
+local function open_with_care(call, c, t, step)
+  local more = read_call(call, {'ask_ends', 'ask_why', 'started_at', 'again', 'lanes', 'client_ms', 'client_args'})
+  for name, value in pairs(more) do c[name] = value end
+  local function ends(status, text, detail)
+    c.status = status
+    end_call(call, status, tool_message(call, c.tool, step, text), detail, 0, c.tool)
   end
+  if is_repeat(c.fp, t.write_epoch) then
+    if c.ask == 'pending' then redis.call('HSET', trace, call .. ':ask', 'void') end
+    return ends('denied', 'Not run: this exact call already brought its result in this turn, and no tool has changed '
+      .. 'anything since. Use that result.', 'duplicate')
+  end
+  local asked = ask_word(call, c)
+  if asked == 'wait' then return park(call, c, 'approval', c.ask_ends) end
+  if asked ~= 'go' then
+    local why = c.ask_why
+    return ends('denied', string.format(REFUSED[asked], why and why ~= '' and ': ' .. why or ''), 'approval')
+  end
+  if c.effect == 'read_only' then return dispatch(call, c) end
+  local word, until_ms = hold_word(t.holds)
+  if word == 'hold' then return park(call, c, 'hold', until_ms) end
+  if word == 'deny' and c.started_at and c.again == '1' then
+    -- Of an idempotent tool. An attempt that was lost may have taken effect: its message must not claim that it was not run.
+    return ends('unknown', 'Its worker was lost, and it was not tried again because changes are on hold. It may or may '
+      .. 'not have taken effect.', 'hold')
+  end
+  if word == 'deny' then
+    return ends('denied', 'Not run: changes were on hold in this turn, and nobody released them in time.', 'hold')
+  end
+  if c.client_ms then return park_for_client(call, c) end
+  if take_lanes(sid .. ' ' .. tid .. ' ' .. call, c.lanes) then return dispatch(call, c) end
+  redis.call('HSET', trace, call .. ':status', 'waiting', call .. ':waits_at', now)
+  emit(events, 'call.waiting', {call = call})
+  c.status = 'waiting'
+end
+
+-- What `open_call` must know of a call.
+local TO_OPEN = {'status', 'park', 'effect', 'fp', 'tool', 'attempt', 'ask'}
+
+-- A read that nobody is asked about goes at once.
+local function open_call(call, c, t, step)
+  if c.effect ~= 'read_only' or c.ask or is_repeat(c.fp, t.write_epoch) then return open_with_care(call, c, t, step) end
+  dispatch(call, c)
 end

@@ -5,6 +5,7 @@
 -- @include lib/end_queued
 -- @include lib/resume
 
+-- @lazy
 local function runs_calls(turn_key)
   local t = read(turn_key, {'awaits', 'step', 'n_calls'})
   if t.awaits ~= 'calls' then return false end
@@ -14,11 +15,13 @@ local function runs_calls(turn_key)
   return false
 end
 
+-- @lazy
 local function cancel_queued(waiting_key, turn_key, sid, tid, reason, first_step)
   redis.call('HSET', turn_key, 'cancel', '1')
   end_queued(waiting_key, turn_key, sid, tid, 'cancelled', 'cancelled', '', reason, first_step)
 end
 
+-- @lazy
 local function cancel_live(turn_key, sid, tid, reason, channel)
   if redis.call('HGET', turn_key, 'cancel') == '1' then return end
   redis.call('HSET', turn_key, 'cancel', '1', 'cancel_at', now, 'cancel_reason', reason, 'rung_at', now)

@@ -1,7 +1,3 @@
--- The fence of the finalizer's chain: the turn's fields of these names, for whoever holds the step that is at work; nil for
--- everybody else.
+-- The fence of the finalizer's chain: only who holds the step that is at work passes it. `t`: the turn's fin_fence and fin_owner.
 -- @include lib/fields
-local function step_held(turn_key, number, names)
-  local t = read(turn_key, {'fin_fence', 'fin_owner', unpack(names)})
-  return tonumber(t.fin_fence or -1) == number and t.fin_owner ~= '' and t or nil
-end
+local function holds_step(t, number) return tonumber(t.fin_fence or -1) == number and t.fin_owner ~= '' end

@@ -52,6 +52,7 @@ end
 -- `call_back` puts any there, who stood aside, and none steps aside again while there is room for its brain, which nobody leaves
 -- meanwhile. It ends soon, too: what is left is for the next script, or the sweeper.
 local MOST_ROUNDS = 1000
+-- @lazy
 local function fill_room(at)
   local before, asked = outbox_sid, {}
   outbox_sid = outbox_sid or at

@@ -2,42 +2,54 @@
 -- there waits in the queue.
 -- @include lib/tenant_queue
 -- @include lib/final_bell
-local place_for_final, fill_finals, leave_finals, finals_wait, ring_final
-do -- a script has no more than 200 local names
-  -- `finalize`: its bell may go into the list.
-  function place_for_final() return has_place('finalize') and 'finalize' or 'queue' end
+-- `finalize`: its bell may go into the list.
+local function place_for_final() return has_place('finalize') and 'finalize' or 'queue' end
 
-  local function publish_final(place, sid, tid, step, ahead, fence, again, since_s)
-    local suffix = 'final.' .. (ahead or step) .. '.' .. fence
-    local how = again == 'again' and ring_anew or ring
-    how(place, sid, tid, suffix, {sid, tid, step}, tid, nil, since_s)
-  end
+local function publish_final(place, sid, tid, step, ahead, fence, again, since_s)
+  local suffix = 'final.' .. (ahead or step) .. '.' .. fence
+  local how = again == 'again' and ring_anew or ring
+  how(place, sid, tid, suffix, {sid, tid, step}, tid, nil, since_s)
+end
 
-  -- A turn that was claimed meanwhile, or is gone, needs none. One whose result has gone out delays nobody's. Returns whether
-  -- the first list has one more.
-  local function publish_queued(member)
-    local sid, tid = member:match('^(%S+) (%S+)$')
-    local turn_key = OUTBOX_PREFIX .. '{' .. sid .. '}:t:' .. tid
-    local f = read(turn_key, {'fin_step', 'fin_fence', 'fin_rung', 'fin_bell', 'fin_ahead', 'fin_ahead_of', 'result_at'})
-    local place, since, again = place_of_bell(f)
-    if place ~= 'queue' or f.fin_step == '' then return false end
-    local list = f.result_at and 'finalize_later' or 'finalize'
-    redis.call('HSET', turn_key, note_bell(list, since))
-    local goes_ahead = f.fin_ahead_of == f.fin_step and f.fin_ahead ~= ''
-    publish_final(list, sid, tid, f.fin_step, goes_ahead and f.fin_ahead, f.fin_fence, again,
-      math.floor(since / 1000))
-    return list == 'finalize'
-  end
+-- A turn that was claimed meanwhile, or is gone, needs none. One whose result has gone out delays nobody's. Returns whether
+-- the first list has one more.
+local function publish_queued(member)
+  local sid, tid = member:match('^(%S+) (%S+)$')
+  local turn_key = OUTBOX_PREFIX .. '{' .. sid .. '}:t:' .. tid
+  local f = read(turn_key, {'fin_step', 'fin_fence', 'fin_rung', 'fin_bell', 'fin_ahead', 'fin_ahead_of', 'result_at'})
+  local place, since, again = place_of_bell(f)
+  if place ~= 'queue' or f.fin_step == '' then return false end
+  local list = f.result_at and 'finalize_later' or 'finalize'
+  redis.call('HSET', turn_key, note_bell(list, since))
+  local goes_ahead = f.fin_ahead_of == f.fin_step and f.fin_ahead ~= ''
+  publish_final(list, sid, tid, f.fin_step, goes_ahead and f.fin_ahead, f.fin_fence, again,
+    math.floor(since / 1000))
+  return list == 'finalize'
+end
 
-  function finals_wait(sid, tid) return is_queued('finalize', sid .. ' ' .. tid) end
+local function finals_wait(sid, tid) return is_queued('finalize', sid .. ' ' .. tid) end
 
-  function leave_finals(sid, tid) leave_queue('finalize', sid .. ' ' .. tid) end
+-- @lazy
+local function leave_finals(sid, tid)
+  leave_queue('finalize', sid .. ' ' .. tid)
+end
 
-  function fill_finals() fill_queue('finalize', publish_queued) end
+-- @lazy
+local function join_finals(sid, tid)
+  join_queue('finalize', sid, sid .. ' ' .. tid, publish_queued)
+end
 
-  -- The bell is where its turn's fields say: `place` is what was noted by note_bell.
-  function ring_final(place, sid, tid, step, ahead, fence, again)
-    if place == 'queue' then return join_queue('finalize', sid, sid .. ' ' .. tid, publish_queued) end
-    publish_final(place, sid, tid, step, ahead, fence, again)
-  end
+-- @lazy
+local function publish_finals()
+  fill_queue('finalize', publish_queued)
+end
+
+local function fill_finals()
+  if is_waited_for('finalize') then publish_finals() end
+end
+
+-- The bell is where its turn's fields say: `place` is what was noted by note_bell.
+local function ring_final(place, sid, tid, step, ahead, fence, again)
+  if place == 'queue' then return join_finals(sid, tid) end
+  publish_final(place, sid, tid, step, ahead, fence, again)
 end

@@ -3,6 +3,7 @@
 -- @include lib/fill
 
 -- Whether the session's next turn begins at once.
+-- @lazy
 local function begins(key, others_wait)
   local why, caps = 'others', false
   if not others_wait then why, caps = no_room(tenant_of(sid)) end

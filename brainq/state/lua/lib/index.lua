@@ -1,7 +1,7 @@
 -- When the sweeper looks at a turn next: at the latest when something can be due in it. It is set by the script that changes
 -- that, so that no look is lost between the two. INDEX_KEY and RERING_MS are written in by the loader.
 -- @include lib/now
--- @index
+-- @include generated/index
 local SELDOM_MS, SOON_MS = 1800000, 1000
 
 -- A turn in which nothing can be due, before somebody changes that, is looked at all the same; not all at one time.

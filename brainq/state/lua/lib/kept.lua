@@ -8,6 +8,7 @@ local function give_back_flag(id, brake)
   if not brake.turn then redis.call('RPUSH', readiness, id) end
 end
 
+-- @lazy
 local function give_back(kept)
   local cancelled, holds = nil, {}
   for _, brake in ipairs(kept.brakes) do

@@ -2,7 +2,9 @@
 -- lines in one step, so lines never cross and nobody waits in a circle. A lane nobody wants has no key.
 -- LANES (what their keys begin with) and LANE_LEASE_MS are written in by the loader, with the doorbells.
 -- @include lib/ring
-local HOLDERS, LEASES, LINE = LANES .. 'holders', LANES .. 'leases', LANES .. 'line:'
+local HOLDERS = LANES .. 'holders'
+local LEASES = LANES .. 'leases'
+local LINE = LANES .. 'line:'
 
 local function is_first(holder, lanes)
   for _, lane in ipairs(cjson.decode(lanes)) do

@@ -1,6 +1,7 @@
 -- A result that comes after its call was given up: no part of the turn, but a write that took effect after all is reported
 -- to the model. `c` is the call as it was read; `status` what it was given up as, `state` the turn's. False: it was no longer
 -- awaited. Uses the script's names: turn trace history notices, and lib/now.
+-- @lazy
 local function came_late(call, c, status, state, notice)
   if status == 'timed_out' then
     redis.call('HSET', trace, call .. ':status', 'timed_out_late')

@@ -30,6 +30,7 @@ local function ask_word(call, c)
 end
 
 -- `c`: the call's status, and what it was parked by. The event says what to do of a client's own call.
+-- @lazy
 local function park(call, c, why, ends)
   redis.call('HSET', trace, call .. ':status', 'parked', call .. ':park', why, call .. ':park_ends', ends)
   look_within(sid, tid, tonumber(ends) - now + 1)
@@ -43,12 +44,14 @@ end
 
 -- A call of the client's tool: it is handed to whoever follows the turn, and begins then. `c`: client_ms, client_args and
 -- tool, too. Its token is no secret, for a right to steer the turn is what its result needs; no tool can return it.
+-- @lazy
 local function park_for_client(call, c)
   local ends = now + tonumber(c.client_ms)
   redis.call('HSET', trace, call .. ':token', 'client ' .. call, call .. ':dispatched_at', now, call .. ':started_at', now)
   park(call, c, 'client', ends)
 end
 
+-- @lazy
 local function park_turn(awaits, state, brain)
   if state ~= 'active' then
     -- It is published anew: what they can do about it is another thing now.

@@ -3,5 +3,5 @@
 local function publish(turn_key, result_key, events_key, ending, body, data)
   redis.call('SET', result_key, body)
   redis.call('HSET', turn_key, 'state', ending, 'result_at', now)
-  emit(events_key, 'result', cjson.decode(data))
+  emit(events_key, 'result', data)
 end

@@ -2,6 +2,7 @@
 -- Uses the script's names: turn events, and lib/now.
 -- @include lib/event
 -- @include lib/fields
+-- @lazy
 local function set_readiness(word)
   local t = read(turn, {'holds', 'readiness'})
   local holds = t.holds and t.holds ~= '' and cjson.decode(t.holds) or {}

@@ -3,6 +3,7 @@
 -- @include lib/fields
 -- @include lib/index
 -- @include lib/room
+-- @lazy
 local function resume_turn(turn_key, budget_key, events_key, awaits)
   local t = read(turn_key, {'state', 'parked_at', 'sid', 'tid', 'brain'})
   if t.state ~= 'parked' then return end

@@ -2,7 +2,7 @@
 -- bell_key(queue) and bell_text(queue, ...) are written in by the loader: functions, because a table of all queues
 -- would be built anew on each call. In outbox mode the key is empty and the bell goes to the session's outbox,
 -- which the caller publishes afterwards.
--- @doorbells
+-- @include generated/doorbells
 -- Whose outbox the bells go to, where it is not that of the session they are rung for.
 local outbox_sid
 
@@ -14,6 +14,7 @@ end
 
 -- `tool` is for the queues of calls only: their tasks are shown by their tool's name. `since_s`: since when it waits, where that is
 -- not now.
+-- @lazy
 local function ring(queue, sid, id, suffix, args, root, tool, since_s)
   local key, task_id = bell_key(queue), id .. '.' .. suffix
   local tag = task_id .. '.' .. (since_s or clock[1]) .. clock[2]
@@ -51,6 +52,7 @@ local function mark_claimed(queue, rung_at)
 end
 
 -- Whether a bell rung at `rung_at` must be lost: a long queue is not flooded with copies.
+-- @lazy
 local function bell_is_lost(queue, rung_at, rering_ms)
   if now - (tonumber(rung_at or 0) or 0) < rering_ms then return false end
   local key = bell_key(queue)

@@ -7,15 +7,19 @@
 -- @include lib/tenant
 -- @include lib/ring
 local ROOM = OUTBOX_PREFIX .. '{room}:'
-local ROOM_SIZE, ROOM_LIVE, ROOM_TENANTS, ROOM_CAPPED = ROOM .. 'size', ROOM .. 'live', ROOM .. 'tenants', ROOM .. 'capped'
-local ROOM_PASSED, ROOM_FOR = ROOM .. 'passed', ROOM .. 'for'
+local ROOM_SIZE = ROOM .. 'size'
+local ROOM_LIVE = ROOM .. 'live'
+local ROOM_TENANTS = ROOM .. 'tenants'
+local ROOM_CAPPED = ROOM .. 'capped'
+local ROOM_PASSED = ROOM .. 'passed'
+local ROOM_FOR = ROOM .. 'for'
 local ALL, OF_TENANT = 125, 88 -- before a sweeper has set its size: room for one coordinator
 
 local function line_of(tenant) return ROOM .. 'line:' .. tenant end
 local function place_of(sid, tid) return (sid:find(':', 1, true) and '' or ':') .. sid .. ' ' .. tid end
 
 -- One place, or two. A turn's brain is nil or empty where it names none.
-local function places_of(sid, tid, brain)
+local function members_of(sid, tid, brain)
   local place = place_of(sid, tid)
   if not brain or brain == '' then return place end
   return place, ' ' .. brain .. ' ' .. place
@@ -40,7 +44,7 @@ local room_now
 
 -- Also for a turn that goes on after it was parked, which no room is asked for.
 local function join_room(sid, tid, brain)
-  local place, of_brain = places_of(sid, tid, brain)
+  local place, of_brain = members_of(sid, tid, brain)
   local is_new
   if of_brain and has_cap(caps_now(), brain) then
     is_new = redis.call('ZADD', ROOM_LIVE, 0, place, 0, of_brain) == 2
@@ -105,6 +109,7 @@ local function behind(key, class)
 end
 
 -- Who is in `tenants` is not in `capped`.
+-- @lazy
 local function rotate_in(tenant)
   if redis.call('ZSCORE', ROOM_TENANTS, tenant) then return end
   redis.call('ZREM', ROOM_CAPPED, tenant)
@@ -119,6 +124,7 @@ end
 
 -- The session waits for room, by the priority of its next turn, which is asked for where the script does not know it, at its place
 -- if it has one there or before. Returns how many of its tenant are ahead of it.
+-- @lazy
 local function stand_in_line(sid, priority)
   local tenant = tenant_of(sid)
   local line, class = line_of(tenant), CLASSES[priority or next_priority(sid)] or CLASSES.normal
@@ -131,7 +137,7 @@ end
 -- Returns whether somebody may wait for what is free now.
 local function leave_room(sid, tid, brain)
   room_now = nil
-  redis.call('ZREM', ROOM_LIVE, places_of(sid, tid, brain))
+  redis.call('ZREM', ROOM_LIVE, members_of(sid, tid, brain))
   local tenant = tenant_of(sid)
   local line = line_of(tenant)
   if redis.call('EXISTS', ROOM_TENANTS, line, ROOM_FOR) == 0 then return false end

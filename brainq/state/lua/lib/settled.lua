@@ -5,12 +5,12 @@ local SETTLED = {
 }
 
 -- What only the running of a call needs; a turn of many steps would carry it along. Uses the script's name: trace.
-local function forget_work(calls)
-  local fields = {}
+-- `fields` go with it.
+local WORK = {'spec', 'cap_ms', 'again', 'rung_at', 'bell', 'lease', 'fp', 'client_args'}
+
+local function forget_work(calls, fields)
   for _, call in ipairs(calls) do
-    for _, name in ipairs({'spec', 'cap_ms', 'again', 'rung_at', 'bell', 'lease', 'fp', 'client_args'}) do
-      fields[#fields + 1] = call .. ':' .. name
-    end
+    for _, name in ipairs(WORK) do fields[#fields + 1] = call .. ':' .. name end
   end
   redis.call('HDEL', trace, unpack(fields))
 end

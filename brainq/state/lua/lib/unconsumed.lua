@@ -1,65 +1,65 @@
 -- What a turn leaves open when it ends: calls, and input that no step has read. Uses the names of turn_end.
 
-local may_go_on, close_calls
-do -- a script has no more than 200 local names
-  -- Whether input holds words for a model. A word about readiness alone is none.
-  local function has_words(inputs)
-    for _, input in ipairs(inputs) do
-      if cjson.decode(input).text ~= '' then return true end
+-- Whether input holds words for a model. A word about readiness alone is none.
+local function has_words(inputs)
+  for _, input in ipairs(inputs) do
+    if cjson.decode(input).text ~= '' then return true end
+  end
+  return false
+end
+
+-- Whether another step may read `inputs`, which are in the mailbox.
+-- @lazy
+local function may_go_on(inputs, cancel)
+  if #inputs == 0 or cancel == '1' then return false end
+  -- It would read at least what this one has read and written. One that cannot be paid, or has hardly a second left, must
+  -- not cost the turn its answer.
+  if would_pass(budget, 2 * (input + output), 2 * (tonumber(cost) or 0)) then return false end
+  local b = read(budget, {'steps_used', 'steps_max', 'deadline'})
+  return tonumber(b.steps_used or 0) < tonumber(b.steps_max) and now + 1000 < tonumber(b.deadline) and has_words(inputs)
+end
+
+-- A change that was on its way may have been made, whatever becomes of the turn.
+local function status_of_open(status, effect, park, tried)
+  local elsewhere = park == 'outside' or park == 'child' or park == 'client'
+  local begun = status == 'running' or tried or (status == 'parked' and elsewhere)
+  if begun and effect ~= 'read_only' and open_status == 'cancelled' then return 'unknown' end
+  return open_status
+end
+
+local function has_open_calls(t) return tonumber(t.n_calls or 0) > 0 and t.absorbed ~= t.step end
+
+-- Every open call gets its message, in the model's order, and those that do not run leave their lanes. Returns the child
+-- turns that nobody waits for any more. `t` is the turn, by the names of its fields.
+-- @lazy
+local function close_calls(t)
+  local step, count, children = tonumber(t.step), tonumber(t.n_calls), {}
+  for i = 0, count - 1 do
+    local call = 'c' .. step .. '-' .. i
+    local c = read_call(call, {'status', 'tool', 'started_at', 'effect', 'msg', 'park', 'token', 'ask', 'again', 'bell'})
+    if not SETTLED[c.status] then
+      leave_calls(trace, sid, tid, call, c)
+      local took_ms = c.started_at and now - tonumber(c.started_at) or 0
+      local text = open_text:gsub('%%SECONDS%%', string.format('%.1f', took_ms / 1000))
+      -- Of an idempotent tool an attempt may have been lost, and the next one not have begun.
+      local tried = c.started_at and c.again == '1'
+      local status = status_of_open(c.status, c.effect, c.status == 'parked' and c.park, tried)
+      if status == 'unknown' then text = text .. ' Whether it took effect is not known.' end
+      redis.call('HSET', trace, call .. ':status', status, call .. ':ended_at', now, call .. ':latency', took_ms)
+      if c.ask == 'pending' then redis.call('HSET', trace, call .. ':ask', 'void') end
+      emit(events, 'call.ended', {call = call, tool = c.tool, status = status, latency_ms = took_ms, detail = ''})
+      c.msg = cjson.encode({role = 'tool', call_id = call, name = c.tool, content = text,
+        is_error = true, turn = tid, step = step})
+      if c.status == 'parked' and c.park == 'child' then children[#children + 1] = c.token end
+      -- A running call leaves its lanes when its function ends.
+      if c.status ~= 'running' and c.effect ~= 'read_only' then leave_lanes(call) end
     end
-    return false
-  end
-
-  -- Whether another step may read `inputs`, which are in the mailbox.
-  function may_go_on(inputs, cancel)
-    if #inputs == 0 or cancel == '1' then return false end
-    -- It would read at least what this one has read and written. One that cannot be paid, or has hardly a second left, must
-    -- not cost the turn its answer.
-    if would_pass(budget, 2 * (input + output), 2 * (tonumber(cost) or 0)) then return false end
-    local b = read(budget, {'steps_used', 'steps_max', 'deadline'})
-    return tonumber(b.steps_used or 0) < tonumber(b.steps_max) and now + 1000 < tonumber(b.deadline) and has_words(inputs)
-  end
-
-  -- A change that was on its way may have been made, whatever becomes of the turn.
-  local function status_of_open(status, effect, park, tried)
-    local elsewhere = park == 'outside' or park == 'child' or park == 'client'
-    local begun = status == 'running' or tried or (status == 'parked' and elsewhere)
-    if begun and effect ~= 'read_only' and open_status == 'cancelled' then return 'unknown' end
-    return open_status
-  end
-
-  -- Every open call gets its message, in the model's order, and those that do not run leave their lanes. Returns the child
-  -- turns that nobody waits for any more. `t` is the turn, by the names of its fields.
-  function close_calls(t)
-    local step, count, children = tonumber(t.step), tonumber(t.n_calls or 0), {}
-    if count == 0 or t.absorbed == t.step then return children end
-    for i = 0, count - 1 do
-      local call = 'c' .. step .. '-' .. i
-      local c = read_call(call, {'status', 'tool', 'started_at', 'effect', 'msg', 'park', 'token', 'ask', 'again', 'bell'})
-      if not SETTLED[c.status] then
-        leave_calls(trace, sid, tid, call, c)
-        local took_ms = c.started_at and now - tonumber(c.started_at) or 0
-        local text = open_text:gsub('%%SECONDS%%', string.format('%.1f', took_ms / 1000))
-        -- Of an idempotent tool an attempt may have been lost, and the next one not have begun.
-        local tried = c.started_at and c.again == '1'
-        local status = status_of_open(c.status, c.effect, c.status == 'parked' and c.park, tried)
-        if status == 'unknown' then text = text .. ' Whether it took effect is not known.' end
-        redis.call('HSET', trace, call .. ':status', status, call .. ':ended_at', now, call .. ':latency', took_ms)
-        if c.ask == 'pending' then redis.call('HSET', trace, call .. ':ask', 'void') end
-        emit(events, 'call.ended', {call = call, tool = c.tool, status = status, latency_ms = took_ms, detail = ''})
-        c.msg = cjson.encode({role = 'tool', call_id = call, name = c.tool, content = text,
-          is_error = true, turn = tid, step = step})
-        if c.status == 'parked' and c.park == 'child' then children[#children + 1] = c.token end
-        -- A running call leaves its lanes when its function ends.
-        if c.status ~= 'running' and c.effect ~= 'read_only' then leave_lanes(call) end
-      end
-      if step > 0 then
-        redis.call('RPUSH', history, c.msg)
-        redis.call('HDEL', trace, call .. ':msg')
-      end
-      forget_work({call})
+    if step > 0 then
+      redis.call('RPUSH', history, c.msg)
+      redis.call('HDEL', trace, call .. ':msg')
     end
-    redis.call('HSET', turn, 'absorbed', step)
-    return children
+    forget_work({call}, {})
   end
+  redis.call('HSET', turn, 'absorbed', step)
+  return children
 end

@@ -9,68 +9,71 @@ local function ring_coordinator(fence)
   ring('turns', sid, tid, 'advance.' .. fence, {sid, tid, tonumber(fence)}, tid)
 end
 
-local open_waves
-do -- a script has no more than 200 local names
-  local MAY_GO = {planned = true, approval = true, hold = true}
+local OF_WAVES = {'step', 'n_calls', 'wave', 'waves', 'cancel', 'state', 'fence', 'holds', 'write_epoch', 'isolated',
+  'brain'}
+local MAY_GO = {planned = true, approval = true, hold = true}
 
-  -- The calls of this wave that are open, after those that may go now have been opened.
-  local function open_wave(wave, calls, known, t, step)
-    local open, opening = {}, {}
-    for i, call in ipairs(calls) do
-      local c = known[i]
-      if tonumber(c.wave) == wave and not SETTLED[c.status] then
-        open[#open + 1] = c
-        if MAY_GO[c.status == 'parked' and c.park or c.status] then opening[#opening + 1] = {call = call, place = #open} end
+-- The calls of this wave that are open, after those that may go now have been opened. `known`: all calls of the step, with
+-- status, wave and park, or with what `open_call` must know, too.
+local function open_wave(wave, calls, known, t, step)
+  local open, places, names = {}, {}, {}
+  for i, call in ipairs(calls) do
+    local c = known[i]
+    if tonumber(c.wave) == wave and not SETTLED[c.status] then
+      open[#open + 1] = c
+      if MAY_GO[c.status == 'parked' and c.park or c.status] then
+        names[#names + 1], places[#places + 1] = call, #open
       end
     end
-    local names = {}
-    for i, one in ipairs(opening) do names[i] = one.call end
-    for i, c in ipairs(read_calls(names, TO_OPEN)) do
-      open_call(names[i], c, t, step)
-      open[opening[i].place] = c
-    end
-    return open
   end
+  local read_now = #names > 0 and not known[1].effect and read_calls(names, TO_OPEN)
+  for i, call in ipairs(names) do
+    local c = read_now and read_now[i] or open[places[i]]
+    open[places[i]] = c
+    open_call(call, c, t, step)
+  end
+  return open
+end
 
-  -- Opens what may go now, and says whether the turn is parked by what is left. A turn that is being cancelled opens
-  -- nothing: it ends once nothing runs in it. `open_calls` counts a wave's open calls while none of them is parked.
-  function open_waves()
-    local t = read(turn, {'step', 'n_calls', 'wave', 'waves', 'cancel', 'state', 'fence', 'holds', 'write_epoch', 'isolated',
-      'brain'})
-    local step, wave, calls = tonumber(t.step), tonumber(t.wave), {}
-    for i = 1, tonumber(t.n_calls) do calls[i] = 'c' .. step .. '-' .. i - 1 end
-    local known = read_calls(calls, {'status', 'wave', 'park'})
-    while wave <= tonumber(t.waves) do
-      if t.cancel == '1' then
-        for _, c in ipairs(known) do
-          if tonumber(c.wave) == wave and c.status == 'running' then return end
-        end
-        redis.call('HSET', turn, 'rung_at', now)
-        return ring_coordinator(t.fence)
+-- Opens what may go now, and says whether the turn is parked by what is left. A turn that is being cancelled opens
+-- nothing: it ends once nothing runs in it. `open_calls` counts a wave's open calls while none of them is parked.
+-- `t` and `known` are the turn and its calls, as OF_WAVES and open_wave say, where the script has them.
+-- @lazy
+local function open_waves(t, known)
+  t = t or read(turn, OF_WAVES)
+  local step, wave, calls = tonumber(t.step), tonumber(t.wave), {}
+  for i = 1, tonumber(t.n_calls) do calls[i] = 'c' .. step .. '-' .. i - 1 end
+  known = known or read_calls(calls, {'status', 'wave', 'park'})
+  while wave <= tonumber(t.waves) do
+    if t.cancel == '1' then
+      for _, c in ipairs(known) do
+        if tonumber(c.wave) == wave and c.status == 'running' then return end
       end
-      local open, parked, awaits = 0, 0, 'outside'
-      for _, c in ipairs(open_wave(wave, calls, known, t, step)) do
-        if not SETTLED[c.status] then open = open + 1 end
-        if c.status == 'parked' then
-          parked = parked + 1
-          -- The client's calls come first: it gets their events, and may act.
-          if c.park == 'client' then awaits = 'client' end
-          if awaits ~= 'client' and (c.park == 'approval' or c.park == 'hold') then awaits = 'people' end
-        end
-      end
-      if open > 0 then
-        redis.call('HSET', turn, 'wave', wave, 'open_calls', parked == 0 and open or 0)
-        if parked == open then return park_turn(awaits, t.state, t.brain) end
-        if t.state == 'parked' then resume_turn(turn, budget, events, 'calls') end
-        return
-      end
-      wave = wave + 1
+      redis.call('HSET', turn, 'rung_at', now)
+      return ring_coordinator(t.fence)
     end
-    if t.state == 'parked' and t.cancel ~= '1' then resume_turn(turn, budget, events, 'coordinator') end
-    absorb(step, calls, t.isolated)
-    redis.call('HSET', turn, 'absorbed', step, 'wave', wave, 'awaits', 'coordinator', 'rung_at', now)
-    ring_coordinator(t.fence)
+    local open, parked, awaits = 0, 0, 'outside'
+    for _, c in ipairs(open_wave(wave, calls, known, t, step)) do
+      if not SETTLED[c.status] then open = open + 1 end
+      if c.status == 'parked' then
+        parked = parked + 1
+        -- The client's calls come first: it gets their events, and may act.
+        if c.park == 'client' then awaits = 'client' end
+        if awaits ~= 'client' and (c.park == 'approval' or c.park == 'hold') then awaits = 'people' end
+      end
+    end
+    if open > 0 then
+      redis.call('HSET', turn, 'wave', wave, 'open_calls', parked == 0 and open or 0)
+      if parked == open then return park_turn(awaits, t.state, t.brain) end
+      if t.state == 'parked' then resume_turn(turn, budget, events, 'calls') end
+      return
+    end
+    wave = wave + 1
   end
+  if t.state == 'parked' and t.cancel ~= '1' then resume_turn(turn, budget, events, 'coordinator') end
+  absorb(step, calls, t.isolated)
+  redis.call('HSET', turn, 'absorbed', step, 'wave', wave, 'awaits', 'coordinator', 'rung_at', now)
+  ring_coordinator(t.fence)
 end
 
 -- A call of the wave has ended: the last one opens what comes next.
