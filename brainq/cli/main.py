@@ -14,9 +14,9 @@ from typing import Annotated, Any
 import typer
 
 from brainq.cli.commands import (
+    approvals,
     control,
     db,
-    decisions,
     mcp,
     memory,
     monitor,
@@ -57,13 +57,13 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "finalize": turns.finalize,
     },
     "What people decide": {
-        "approvals": decisions.approvals,
-        "approve": decisions.approve,
-        "deny": decisions.deny,
+        "approvals": approvals.approvals,
+        "approve": approvals.approve,
+        "deny": approvals.deny,
         "hold": control.hold,
         "release": control.release,
-        "complete": decisions.complete,
-        "fail": decisions.fail,
+        "complete": approvals.complete,
+        "fail": approvals.fail,
     },
     "Sessions": {
         "sessions": sessions.list_sessions,

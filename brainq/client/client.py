@@ -248,7 +248,7 @@ class Client(ScheduleVerbs):
 
         What is away is left out, and `brainq_up` says so. docs/metrics.md has all of them.
         """
-        from brainq.observe.metrics.exposition import prometheus_text
+        from brainq.observe.metrics.prometheus import prometheus_text
 
         return prometheus_text(read_metrics(self._wiring))
 

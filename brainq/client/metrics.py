@@ -45,7 +45,7 @@ def serve_metrics(client: Client, port: int) -> tuple[WSGIServer, Thread]:
 
     Raises OSError where the port is taken.
     """
-    from brainq.observe.metrics.exposition import start_server
+    from brainq.observe.metrics.prometheus import start_server
 
     return start_server(lambda: read_metrics(wiring_of(client)), port)
 

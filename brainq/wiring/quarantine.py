@@ -29,7 +29,7 @@ from brainq.observe.metrics.export import start_metrics
 from brainq.observe.otel_setup import start_traces
 from brainq.processes.child import FrameLostError, receive_frame, send_frame
 from brainq.processes.guard import ProcessGuard
-from brainq.processes.pool import ChildProcess, PooledProcess, ProcessPool, group_size
+from brainq.processes.quarantine_pool import ChildProcess, PooledProcess, ProcessPool, group_size
 from brainq.settings.deployment import Settings, load_settings
 from brainq.state.connection import is_redis_unavailable
 from brainq.state.turns import RedisTurns

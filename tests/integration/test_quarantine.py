@@ -22,7 +22,7 @@ from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, StopReason
 from brainq.models.scripted import says
 from brainq.processes.child import FrameLostError
-from brainq.processes.pool import FILL_FIRST
+from brainq.processes.quarantine_pool import FILL_FIRST
 from brainq.turn.coordinator import ANY_LOSSES
 from brainq.wiring import Wiring
 from brainq.wiring import quarantine as alone_module

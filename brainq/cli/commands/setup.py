@@ -63,7 +63,7 @@ def doctor(as_json: AsJson = False) -> None:
     """
     from rich.text import Text
 
-    from brainq.cli.checks import run_checks
+    from brainq.cli.doctor import run_checks
 
     console = stdout()
     styles = {"ok": "green", "warn": "yellow", "FAIL": "bold red"}

@@ -51,7 +51,7 @@ BUGS = (
     ),
     Bug(
         "doctor takes one queue's messages for another's",
-        "brainq/cli/checks/services.py",
+        "brainq/cli/doctor/services.py",
         "len(names.priorities_of(queue))",
         "2",
         DOCTOR,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from brainq.cli.checks.services import check_presence
+from brainq.cli.doctor.services import check_presence
 from brainq.contracts.fleet import FleetWorker
 from brainq.contracts.status import TraceStatus
 from brainq.state.connection import CHECK_AFTER_IDLE_S

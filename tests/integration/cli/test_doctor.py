@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from brainq.broker.app import make_app
-from brainq.cli.checks.services import check_envelope
+from brainq.cli.doctor.services import check_envelope
 from brainq.settings.deployment import Settings
 from tests.support.commands import Brainq
 from tests.support.postgres import postgres_url

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from brainq.cli.checks.services import check_webhooks
+from brainq.cli.doctor.services import check_webhooks
 from brainq.client.client import Client
 from brainq.client.internals import wiring_of
 from brainq.contracts.webhook import NewDelivery

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.cli.checks import setup
-from brainq.cli.checks.setup import check_traces
+from brainq.cli.doctor import setup
+from brainq.cli.doctor.setup import check_traces
 from brainq.observe.otel_setup import CAPTURE_VARIABLE
 
 

@@ -8,7 +8,14 @@ from collections.abc import Callable
 import pytest
 
 from brainq.errors import SetupError
-from brainq.processes.pool import FILL_FIRST, MAX_MEMBERS, PooledProcess, ProcessPool, choose_process, group_size
+from brainq.processes.quarantine_pool import (
+    FILL_FIRST,
+    MAX_MEMBERS,
+    PooledProcess,
+    ProcessPool,
+    choose_process,
+    group_size,
+)
 from tests.support.wait import wait_until
 
 MOST_PROCESSES = 8

@@ -15,7 +15,7 @@ from brainq.contracts.claim import FinalStepClaim
 from brainq.errors import SetupError
 from brainq.finalize.steps import QuarantinedStepError
 from brainq.processes import child as process_module
-from brainq.processes import pool as parent_module
+from brainq.processes import quarantine_pool as parent_module
 from brainq.processes.child import FrameLostError
 from brainq.processes.guard import ProcessGuard
 from brainq.settings.deployment import Settings

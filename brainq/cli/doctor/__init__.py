@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from brainq.cli.checks import services
-from brainq.cli.checks.setup import check_brains, check_libraries, check_traces
+from brainq.cli.doctor import services
+from brainq.cli.doctor.setup import check_brains, check_libraries, check_traces
 from brainq.devserver.redis_server import known_redis
 from brainq.errors import SetupError
 from brainq.settings.deployment import load_settings
