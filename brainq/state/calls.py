@@ -24,8 +24,8 @@ from brainq.state.typed_scripts import (
     CallRescueGone,
     CallSettleLate,
     CallSettleLost,
-    ParkExpireCancel,
     Scripts,
+    WaitsExpireCancel,
 )
 
 # Calls in Redis: claim, start, beat, settle, rescue. Fits `ports.redis_calls.Calls`.
@@ -223,12 +223,12 @@ class RedisCalls:
     def expire(self, session_id: str, turn_id: str) -> tuple[Literal["EXPIRED", "CANCEL", "NONE"], str]:
         """Let what the turn has waited for too long end: (`EXPIRED`, ""), (`CANCEL`, reason) or (`NONE`, "")."""
         cancels = is_unnamed_session(session_id) or is_attended_turn(turn_id)
-        reply = self._run.park_expire(session_id, turn_id, cancels=cancels)
+        reply = self._run.waits_expire(session_id, turn_id, cancels=cancels)
         self._outbox.flush(session_id)
         match reply:
             case "EXPIRED":
                 return "EXPIRED", ""
-            case ParkExpireCancel():
+            case WaitsExpireCancel():
                 return "CANCEL", reply.reason
             case "NONE":
                 return "NONE", ""
@@ -332,9 +332,9 @@ def _rows_json(rows: Sequence[Mapping[str, str]]) -> str:
     return json.dumps([json.dumps(row) for row in rows]) if rows else ""
 
 
-# Lanes in Redis: every lane is a line of calls, and a call holds its lanes when it is first in all of them.
+# Lanes in Redis: every lane is a queue of calls, and a call holds its lanes when it is first in all of them.
 #
-# Lanes are taken and left by the scripts that open waves and settle calls (`lua/lib/lanes.lua`, `lua/lib/leave.lua`).
+# Lanes are taken and left by the scripts that open waves and settle calls (`lua/lib/lanes.lua`, `leave_lanes.lua`).
 # What is here keeps the lanes of functions that were abandoned, and heals those of workers that died.
 
 

@@ -228,7 +228,7 @@ class RedisCapacity:
         self._cap_lifetime_ms = cap_lifetime_ms
 
     def set_limits(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int:
-        reply = self._run.room_keep(
+        reply = self._run.capacity_keep(
             size=size,
             share=share,
             own=json.dumps(dict(own)),

@@ -99,7 +99,7 @@ GLOBAL = {
     "index": "index",
     "swept": "swept",
     "run": "run",
-    "room": "room",
+    "capacity": "room",
     "limited": "limited",
     "metrics": "metrics",
     "presence": "presence",

@@ -35,6 +35,7 @@ HEADERS = {
     "call_start": "c24748e874",
     "call_token": "fb2c9e5c1e",
     "call_unstarted": "6eb75b6a95",
+    "capacity_keep": "1a925b2aa5",
     "finalize_ahead": "4ff8e4c45a",
     "finalize_beat": "c6569620b9",
     "finalize_claim": "712c741720",
@@ -60,7 +61,6 @@ HEADERS = {
     "mailbox_put": "96edeffd83",
     "metrics_flush": "8688d6b72e",
     "opening_skip": "a2f701bd84",
-    "park_expire": "31479df730",
     "presence_forget": "a266c8cb21",
     "presence_join": "689cfa32fc",
     "presence_look": "be9f759e16",
@@ -72,7 +72,6 @@ HEADERS = {
     "request_try": "933fc6678b",
     "result_amend": "a55abd370e",
     "result_publish": "2e8d688678",
-    "room_keep": "bb79d1e8cd",
     "session_pause": "c933e9a644",
     "session_resume": "176957ed69",
     "step_begin": "bc7c14bd50",
@@ -93,6 +92,7 @@ HEADERS = {
     "turn_transcript": "e7b20edab8",
     "turn_wait": "40911d7b1c",
     "turn_waited": "91d72c75e2",
+    "waits_expire": "31479df730",
 }
 """Fingerprints: the loader refuses a script whose header is not the one its method was made from."""
 
@@ -194,6 +194,12 @@ class CallUnstartedGone:
 
 
 @dataclass(frozen=True, slots=True)
+class CapacityKeepKept:
+    live: int
+    asked: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FinalizeAheadGo:
     fence: int
     revision: int
@@ -281,11 +287,6 @@ class MailboxPutSealed:
 
 
 @dataclass(frozen=True, slots=True)
-class ParkExpireCancel:
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class PresenceLookLooked:
     gone: tuple[str, ...]
 
@@ -307,12 +308,6 @@ class RateTakeLate:
 @dataclass(frozen=True, slots=True)
 class RequestTryKey:
     key: str
-
-
-@dataclass(frozen=True, slots=True)
-class RoomKeepKept:
-    live: int
-    asked: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,6 +388,11 @@ class TurnTranscriptSaid:
     trace: Mapping[str, str]
     receipts: Mapping[str, str]
     messages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsExpireCancel:
+    reason: str
 
 
 class Scripts(LoadedScripts):
@@ -871,6 +871,14 @@ class Scripts(LoadedScripts):
             return CallUnstartedGone(status=reply[1] if reply[1] in ("gone",) else TraceStatus(reply[1]))
         return reply[0]
 
+    def capacity_keep(
+        self, *, size: int, share: int, own: str, caps: str, cap_ms: int, most: int, keep_ms: int
+    ) -> CapacityKeepKept:
+        """Say how large the capacity is and what a tenant's share of it is, take turns out of it
+        that are not live (they were lost, not ended), and admit turns that wait."""
+        reply = self.run("capacity_keep", [self.keys.room], [size, share, own, caps, cap_ms, most, keep_ms])
+        return CapacityKeepKept(live=int(reply[1]), asked=tuple(reply[2].split()))
+
     def finalize_ahead(
         self,
         session_id: str,
@@ -1247,22 +1255,6 @@ class Scripts(LoadedScripts):
         )
         return reply[0]
 
-    def park_expire(
-        self, session_id: str, turn_id: str, *, cancels: bool
-    ) -> ParkExpireCancel | Literal["EXPIRED", "NONE"]:
-        """Let everything end that a turn has waited for too long: approvals are refused, outside
-        results time out, holds follow their policy."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "park_expire",
-            [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
-            [session_id, turn_id, "1" if cancels else "0"],
-        )
-        if reply[0] == "CANCEL":
-            return ParkExpireCancel(reason=reply[1])
-        return reply[0]
-
     def presence_forget(self, *, process: str, absent_at: int) -> Literal["OK"]:
         """A process that was found gone is watched no more, unless it was seen since."""
         reply = self.run("presence_forget", [self.keys.presence], [process, absent_at])
@@ -1285,7 +1277,7 @@ class Scripts(LoadedScripts):
     def rate_leave(
         self, *, line: str, order: str, due: str, rule: str, tenants: str, ticket: str
     ) -> Literal["LEFT", "NONE"]:
-        """Leave the line for a model's places: whose turn is over, or was answered by another
+        """Leave the queue for a model's places: whose turn is over, or was answered by another
         model."""
         reply = self.run("rate_leave", [line, order, due, rule, tenants], [ticket])
         return reply[0]
@@ -1362,7 +1354,8 @@ class Scripts(LoadedScripts):
         slack_ms: int,
         most_wait_ms: int,
     ) -> RateTakeWait | RateTakeLate | Literal["GO"]:
-        """Take a place among the requests of one window to one model, or stand in line for one."""
+        """Take a place among the requests of one window to one model, or wait in the queue for
+        one."""
         reply = self.run(
             "rate_take",
             [places, line, order, due, rule, tenants, by, self.keys.limited],
@@ -1433,14 +1426,6 @@ class Scripts(LoadedScripts):
         reply = self.run("result_publish", [turn, f"{turn}:result", f"{turn}:events"], [body, data])
         return reply[0]
 
-    def room_keep(
-        self, *, size: int, share: int, own: str, caps: str, cap_ms: int, most: int, keep_ms: int
-    ) -> RoomKeepKept:
-        """Say how large the room is and what a tenant's share of it is, take turns out of it that
-        are not live (they were lost, not ended), and let in who waits."""
-        reply = self.run("room_keep", [self.keys.room], [size, share, own, caps, cap_ms, most, keep_ms])
-        return RoomKeepKept(live=int(reply[1]), asked=tuple(reply[2].split()))
-
     def session_pause(self, session_id: str, *, keep_session_ms: int, why: str) -> Literal["PAUSED", "ALREADY"]:
         """No further turn of the session begins, until it is resumed."""
         session = self.keys.session(session_id)
@@ -1449,7 +1434,7 @@ class Scripts(LoadedScripts):
 
     def session_resume(self, session_id: str) -> SessionResumeResumed | Literal["ALREADY"]:
         """Let the session's turns begin again: the first that waits does, when none is live and
-        there is room, which it queues for else."""
+        there is capacity, which it queues for else."""
         session = self.keys.session(session_id)
         reply = self.run("session_resume", [f"{session}session", f"{session}waiting"], [session_id])
         if reply[0] == "RESUMED":
@@ -1734,8 +1719,8 @@ class Scripts(LoadedScripts):
         keep_session_ms: int,
     ) -> TurnEndEnded | Literal["MORE", "CHANGED", "LOST"]:
         """End a turn, once, by its owner: its mailbox is sealed, calls still open get their
-        message, the answer enters the session's history, the write gate shuts, its room goes to
-        whoever is next in line, and the finalizer is rung."""
+        message, the answer enters the session's history, the write gate shuts, its capacity goes to
+        the turn that is next for it, and the finalizer is rung."""
         session = self.keys.session(session_id)
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
@@ -1848,9 +1833,9 @@ class Scripts(LoadedScripts):
         kept: str,
         trace: str,
     ) -> TurnSubmitQueued | TurnSubmitExists | TurnSubmitBusy | Literal["ACTIVE"]:
-        """Make an accepted turn known to Redis: live if its session is idle and the fleet has room,
-        else last in the session's queue; a session whose first turn finds no room waits in its
-        tenant's queue."""
+        """Make an accepted turn known to Redis: live if its session is idle and the fleet has
+        capacity, else last in the session's queue; a session whose first turn finds no capacity
+        waits in its tenant's queue."""
         session = self.keys.session(session_id)
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
@@ -1978,4 +1963,20 @@ class Scripts(LoadedScripts):
             [f"{session}session", f"{session}waiting", turn],
             [session_id, turn_id, text, first_step, keep_session_ms],
         )
+        return reply[0]
+
+    def waits_expire(
+        self, session_id: str, turn_id: str, *, cancels: bool
+    ) -> WaitsExpireCancel | Literal["EXPIRED", "NONE"]:
+        """Let everything end that a turn has waited for too long: approvals are refused, outside
+        results time out, holds follow their policy."""
+        session = self.keys.session(session_id)
+        turn = self.keys.turn(session_id, turn_id)
+        reply = self.run(
+            "waits_expire",
+            [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
+            [session_id, turn_id, "1" if cancels else "0"],
+        )
+        if reply[0] == "CANCEL":
+            return WaitsExpireCancel(reason=reply[1])
         return reply[0]

@@ -36,7 +36,7 @@ RENEWS = frozenset(
         "call_start",
         "index_take",
         "turn_sweep",
-        "room_keep",
+        "capacity_keep",
     }
 )
 
@@ -259,7 +259,7 @@ class Rig:
             "index": self.keys.index,
             "swept": self.keys.swept,
             "run": self.keys.run,
-            "room": self.keys.room,
+            "capacity": self.keys.room,
             "metrics": self.keys.metrics,
             "presence": self.keys.presence,
         }

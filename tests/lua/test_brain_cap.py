@@ -1,4 +1,4 @@
-"""lib/aside.lua, and what the scripts do that begin, park and end turns: caps on how many turns of a brain are live."""
+"""lib/deferred.lua, and the scripts that begin, park and end turns: caps on how many turns of a brain are live."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.lua.rig import Rig
-from tests.lua.test_room_keep import A1, A2, A3, B1, keep, state, submit
+from tests.lua.test_capacity_keep import A1, A2, A3, B1, keep, state, submit
 
 LAB, ONE = {"brain": "lab"}, '{"lab":1}'
 A4 = ("a:4", "t09")

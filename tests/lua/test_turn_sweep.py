@@ -231,7 +231,7 @@ def test_a_hold_cancels_a_turn_that_thinks_too(rig: Rig) -> None:
     assert rig.look_in_ms() == 401
     rig.pass_ms(400)
     assert actions(rig) == "expire"
-    assert rig.run("park_expire")[0] == "CANCEL"
+    assert rig.run("waits_expire")[0] == "CANCEL"
 
 
 HOUR_MS = 3_600_000

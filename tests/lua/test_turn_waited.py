@@ -33,7 +33,7 @@ def test_its_wait_is_over_when_it_has_waited_so_long(rig: Rig) -> None:
 
 
 def test_one_that_waits_for_room_is_not_begun_by_the_sweep_that_finds_it(rig: Rig) -> None:
-    rig.run("room_keep", size=1, share=1, own="{}", caps="{}", cap_ms=60_000, most=9, keep_ms=600_000)
+    rig.run("capacity_keep", size=1, share=1, own="{}", caps="{}", cap_ms=60_000, most=9, keep_ms=600_000)
     rig.active()
     rig.run("turn_submit", sid="s2", tid="t02", max_wait_ms=WAIT_MS)
     rig.client.delete(rig.keys.room_live)

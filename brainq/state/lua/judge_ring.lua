@@ -1,6 +1,6 @@
 --[[
 Ring for a judge of an ended turn, not more often than every `hold_ms`: whether it is still wanted, its row in SQL
-says. A queue that nobody empties is not filled with copies: what is due is rung when there is room.
+says. A queue that nobody empties is not filled with copies: what is due is rung when there is a place.
 
 KEYS   rung
 ARGV   sid tid judge hold_ms:n

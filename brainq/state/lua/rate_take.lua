@@ -1,5 +1,5 @@
 --[[
-Take a place among the requests of one window to one model, or stand in line for one. A place counts until the window is over
+Take a place among the requests of one window to one model, or wait in the queue for one. A place counts until the window is over
 after its answer began (rate_settle says when), else after `slack_ms`, within which a request arrives: no window of the service's
 own holds more than `requests_most`, and the place of a request whose process died counts on. `ticket` is who waits, in its
 tenant's turn and there by its `rank`, `place` the request, new for each; both begin with the session. Of its
@@ -12,7 +12,7 @@ REPLY  GO | WAIT wait_ms:n what:requests/tokens/stop most:n | LATE wait_ms:n wha
 ]]
 -- @include lib/rates
 -- @include lib/rate_learn
--- @include lib/fair_line
+-- @include lib/fair_queue
 -- @include lib/held_back
 -- @include lib/tokens_free
 if redis.call('ZSCORE', places, place) then return {'GO'} end
@@ -27,7 +27,7 @@ local ratio = most_tokens and estimated > 0 and ratio_of(r) or 1
 tokens = tokens + math.ceil(estimated * (ratio - 1))
 local taken, cost = redis.call('ZCARD', places), cost_of(tokens, most, most_tokens)
 local tenant, present = tenant_of(ticket), tonumber(r.present or 0)
-local ahead, before, is_queued, next_tag = place_in_line(ticket, rank, present)
+local ahead, before, is_queued, next_tag = queue_position(ticket, rank, present)
 local at, what, limit = now, 'stop', 0
 local function not_before(when, why, number)
   if when > at then at, what, limit = when, why, number end
@@ -37,14 +37,14 @@ if stopped_until > now then -- those who wait come back one by one
   not_before(stopped_until + ahead * math.ceil(most and window_ms / most or 50), 'stop', 0)
 end
 if r.probe then not_before(tonumber(r.probe_until or 0), 'stop', 0) end -- one request tries it first
-local to_go = ahead -- of those in line before us
+local to_go = ahead -- of those queued before us
 if most and is_shared(tenant, r) then
   local when
   when, to_go = with_share(tenant, before, ahead, taken, most)
   not_before(when, 'requests', most)
 end
 if most and taken + to_go >= most then
-  -- As many must be over first as stand between us and a place; of those that have none yet a window later.
+  -- As many must be over first as are between us and a place; of those that have none yet a window later.
   local over = taken + to_go - most
   local when = over < taken and score_at(over) or rounds_later((over - taken) / most)
   not_before(when, 'requests', most)
@@ -53,15 +53,15 @@ if most_tokens then not_before(tokens_free_at(sum, ahead, most_tokens, ratio, r)
 
 local wait_ms = at - now
 if wait_ms > most_wait_ms then
-  leave_line(ticket)
+  leave_queue(ticket)
   return {'LATE', wait_ms, what, limit}
 end
 if not is_queued then
   redis.call('ZADD', tenants, next_tag + cost, tenant)
-  join_line(ticket, rank, next_tag)
+  join_queue(ticket, rank, next_tag)
 end
 if wait_ms <= 0 then
-  move_on(math.max(leave_line(ticket, true), present + math.ceil(cost / SLOWEST)))
+  move_on(math.max(leave_queue(ticket, true), present + math.ceil(cost / SLOWEST)))
   redis.call('ZADD', places, now + window_ms + slack_ms, place)
   redis.call('HINCRBY', by, tenant, 1)
   if r.probe then redis.call('HSET', rule, 'probe', place, 'probe_until', now + window_ms) end

@@ -15,7 +15,7 @@ REPLY  COMMITTED | BUDGET refused:words | LOST
 -- @include lib/plan
 -- @include lib/waves
 -- @include lib/own_history
--- @include lib/lost
+-- @include lib/owner_gone
 local t = read(turn, {'state', 'owner', 'fence', 'step', 'attempt', 'estimate', 'isolated', 'cancel', 'holds',
   'write_epoch', 'brain'})
 if not is_owner(t, owner, fence) or tonumber(t.step) ~= step - 1 then return {'LOST'} end
@@ -40,7 +40,7 @@ add_usage(budget, input, output, cache_read, cache_creation, cost)
 redis.call('RPUSH', spends, spend)
 learn_ratio(session, t.estimate, input)
 local waves, asked, known = plan_calls(plan)
-goes_on(turn, 'step', step, 'n_calls', #plan, 'wave', 1, 'waves', waves, 'thinking', '0', 'awaits', 'calls', 'owner', '')
+go_on(turn, 'step', step, 'n_calls', #plan, 'wave', 1, 'waves', waves, 'thinking', '0', 'awaits', 'calls', 'owner', '')
 if problem ~= '' then redis.call('HINCRBY', turn, 'problem:' .. problem, 1) end
 emit(events, 'step.ended', {step = step, calls = #plan, plan = asked, input_tokens = input, output_tokens = output,
   problem = problem ~= '' and problem or nil})

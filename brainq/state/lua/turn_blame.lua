@@ -14,16 +14,16 @@ REPLY  BLAMED died:n | GONE
 local t = read(turn, {'state', 'owner', 'lost_owner', 'fence', 'died_alone'})
 local function was_its(owner) return owner and owner:sub(-#process) == process end
 if t.state ~= 'active' then return {'GONE'} end
-local alone = among <= 1
+local is_sole = among <= 1
 if was_its(t.owner) then
-  if alone then redis.call('HINCRBY', turn, 'lost_attempts', 1) end
+  if is_sole then redis.call('HINCRBY', turn, 'lost_attempts', 1) end
   redis.call('HSET', turn, 'owner', '', 'lost_owner', '', 'rung_at', now)
   ring_anew('turns', sid, tid, 'advance.' .. t.fence, {sid, tid, tonumber(t.fence)}, tid)
 elseif was_its(t.lost_owner) then
-  if not alone then redis.call('HINCRBY', turn, 'lost_attempts', -1) end
+  if not is_sole then redis.call('HINCRBY', turn, 'lost_attempts', -1) end
   redis.call('HSET', turn, 'lost_owner', '')
 else
   return {'GONE'}
 end
 redis.call('HSET', turn, 'died_how', how, 'died_among', among)
-return {'BLAMED', alone and redis.call('HINCRBY', turn, 'died_alone', 1) or tonumber(t.died_alone or 0)}
+return {'BLAMED', is_sole and redis.call('HINCRBY', turn, 'died_alone', 1) or tonumber(t.died_alone or 0)}

@@ -16,9 +16,9 @@ REPLY  GO fence:n now:n lost:b | DROP why:TurnState/gone/stale/held/grace/suspec
 -- @include lib/ring
 -- @include lib/budget
 -- @include lib/cancel
--- @include lib/lost
+-- @include lib/owner_gone
 -- @include lib/has_brain
--- @include lib/room
+-- @include lib/capacity
 -- @include lib/quarantine
 local t = read(turn, {'state', 'fence', 'awaits', 'owner', 'lease_until', 'cancel', 'rung_at', 'cancel_at', 'lost_attempts',
   'isolated', 'thinking', 'thinking_step', 'attempt', 'estimate', 'estimate_usd', 'under_way', 'aux_open', 'step', 'aux_tokens',
@@ -57,7 +57,7 @@ if t.waits_for then
     redis.call('HINCRBY', budget, 'deadline', now - t.resumes_at) -- it waited for less than it was given
     if t.waits_for == QUARANTINE then redis.call('HINCRBY', turn, 'quarantine_ms', now - t.resumes_at) end
   end
-  join_room(sid, tid, t.brain)
+  add_live(sid, tid, t.brain)
 end
 use_own_history(t.isolated)
 while t.awaits == 'coordinator' and not isolated and redis.call('LMOVE', notices, history, 'LEFT', 'RIGHT') do end

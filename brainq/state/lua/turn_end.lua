@@ -1,6 +1,6 @@
 --[[
 End a turn, once, by its owner: its mailbox is sealed, calls still open get their message, the answer enters the
-session's history, the write gate shuts, its room goes to whoever is next in line, and the finalizer is rung.
+session's history, the write gate shuts, its capacity goes to the turn that is next for it, and the finalizer is rung.
 MORE: input came while the last step was answered, and another step may read it; nothing has changed. CHANGED: there
 are more than the `n_changes` changes that the diff was made of. `base` is the key prefix of the session's turns; the next
 turn's keys are made from it, in the same slot. `lost` are spends of requests that broke off, as a JSON array; "": nobody
@@ -18,8 +18,8 @@ REPLY  ENDED next bounced:words children:words | MORE | CHANGED | LOST
 -- @include lib/waves
 -- @include lib/own_history
 -- @include lib/go_to_next
--- @include lib/unconsumed
--- @include lib/bounce
+-- @include lib/calls_left
+-- @include lib/inputs_left
 local KEPT_MESSAGES = 2000  -- of a session's history: as many as a step reads
 local t = read(turn, {'state', 'owner', 'fence', 'step', 'attempt', 'estimate', 'cancel', 'n_calls', 'absorbed', 'number', 'flag',
   'trimmed', 'isolated', 'brain', 'thinking', 'thinking_step', 'estimate_usd', 'under_way'})
@@ -54,7 +54,7 @@ redis.call('HSET', turn, 'end_at', length + trimmed)
 if ending == 'completed' and not t.number then
   redis.call('HSET', turn, 'number', redis.call('HINCRBY', session, 'turns', 1))
 end
-local bounced = bounce_all(inputs, events, mailbox, receipts)
+local bounced = bounce_inputs(inputs, events, mailbox, receipts)
 if last ~= '' then redis.call('HSET', turn, 'last_agent_message', last) end
 if diff ~= '' then
   redis.call('HSET', turn, 'diff', diff)

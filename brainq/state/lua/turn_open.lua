@@ -9,13 +9,13 @@ REPLY  OPENED | ALREADY | LOST
 -- @include lib/owner_fence
 -- @include lib/plan
 -- @include lib/waves
--- @include lib/lost
+-- @include lib/owner_gone
 local t = read(turn, {'state', 'owner', 'fence', 'opening_until', 'step'})
 if not is_owner(t, owner, fence) then return {'LOST'} end
 if t.opening_until or t.step ~= '0' then return {'ALREADY'} end
 local plan = cjson.decode(calls)
 local waves, asked = plan_calls(plan)
-goes_on(turn, 'opening_until', now + opening_ms, 'opening_ms', opening_ms, 'n_calls', #plan, 'wave', 1, 'waves', waves,
+go_on(turn, 'opening_until', now + opening_ms, 'opening_ms', opening_ms, 'n_calls', #plan, 'wave', 1, 'waves', waves,
   'awaits', 'calls', 'owner', '')
 look_within(sid, tid, opening_ms + 1)
 emit(events, 'turn.opening', {plan = asked})

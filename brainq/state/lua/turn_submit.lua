@@ -1,11 +1,10 @@
 --[[
-Make an accepted turn known to Redis: live if its session is idle and the fleet has room, else last in the session's queue; a
-session whose first turn finds no room waits in its tenant's queue. A child turn asks for no room but its brain's, for its parent's
-call waits for it, and one that is to be ended for none. `mode` says what
-it does to a live turn: `enqueue` waits behind the others, `interrupt` stops it and waits before the others, `replace`
-drops those as well, `reject` does not queue. `readiness_word` is its word on readiness: `ready`, or a hold as JSON with its id.
-`kept` is what SQL knows of a turn that Redis may have lost, or empty. `brain` is the one it names, or empty. `trace` is the turn's place in its
-producer's trace, or empty. Running it again changes nothing.
+Make an accepted turn known to Redis: live if its session is idle and the fleet has capacity, else last in the session's
+queue; a session whose first turn finds no capacity waits in its tenant's queue. A child turn needs only its brain's, for its
+parent's call waits for it; one that is to be ended needs none. `mode` says what it does to a live turn: `enqueue` waits
+behind the others, `interrupt` stops it and waits before the others, `replace` drops those as well, `reject` does not queue.
+`readiness_word` is its word on readiness: `ready`, or a hold as JSON with its id. `kept` is what SQL knows of a turn that
+Redis may have lost, `brain` the one it names, `trace` its position in its producer's trace; each may be empty.
 
 KEYS   session waiting turn spec budget events flags readiness mailbox receipts
 ARGV   base sid tid spec_json turn_kind:TurnKind isolated:b brain parent mode:OnBusy priority:Priority readiness_word first_step channel
@@ -13,7 +12,7 @@ ARGV   base sid tid spec_json turn_kind:TurnKind isolated:b brain parent mode:On
        max_cost_usd:f? max_children:n lost_reason kept trace
 REPLY  ACTIVE | QUEUED ahead:n stopped:words | EXISTS state:TurnState | BUSY live
 ]]
--- @include lib/fill
+-- @include lib/admit
 -- @include lib/cancel
 -- @include lib/kept
 local state = redis.call('HGET', turn, 'state')
@@ -22,50 +21,56 @@ local s = read(session, {'live', 'paused'})
 local live = s.live ~= '' and s.live
 local idle = not live and s.paused ~= '1'
 local full, caps
-if idle then full, caps = no_room(tenant_of(sid)) end
+if idle then full, caps = why_full(tenant_of(sid)) end
 local brain_full = caps and brain_is_full(brain)
-local goes = idle and (lost_reason ~= '' or not brain_full and (not full or parent ~= ''))
--- What waits in an idle session waits for room, or for that of its brain, and was there first.
-local first = idle and (not goes or parent ~= '' or caps and lost_reason == '') and redis.call('LINDEX', waiting, 0)
-if first then goes = false end
+
+-- A turn that is to be ended asks for no capacity, a child turn for its brain's only.
+local function has_capacity()
+  return lost_reason ~= '' or not brain_full and (not full or parent ~= '')
+end
+
+-- The turn that waits in the idle session already: it waits for capacity, or for its brain's, and was there first.
+local function first_waiting(fits)
+  return (not fits or parent ~= '' or caps and lost_reason == '') and redis.call('LINDEX', waiting, 0)
+end
+
+local function store_turn()
+  redis.call('SET', spec, spec_json)
+  redis.call('HSET', budget, 'timeout_ms', timeout_ms, 'steps_max', max_steps, 'tool_calls_max', max_tool_calls,
+    'reflections_max', max_reflections, 'max_context_tokens', max_context_tokens,
+    'tokens_max', max_total_tokens, 'cost_max_usd', max_cost_usd, 'children_max', max_children)
+  redis.call('HSET', turn, 'state', 'queued', 'awaits', 'session', 'sid', sid, 'tid', tid, 'created_at', now,
+    'fence', 0, 'step', 0, 'attempt', 0, 'owner', '', 'write_epoch', 0, 'lost_reason', lost_reason,
+    'kind', turn_kind, 'isolated', isolated, 'brain', brain, 'parent', parent, 'said', readiness_word,
+    'max_wait_ms', max_wait_ms, 'priority', priority)
+  if trace ~= '' then redis.call('HSET', turn, 'trace', trace) end
+end
+
+local fits = idle and has_capacity()
+local first = idle and first_waiting(fits)
 if mode == 'reject' and (live or first) then return {'BUSY', live or first} end
 
-redis.call('SET', spec, spec_json)
-redis.call('HSET', budget, 'timeout_ms', timeout_ms, 'steps_max', max_steps, 'tool_calls_max', max_tool_calls,
-  'reflections_max', max_reflections, 'max_context_tokens', max_context_tokens,
-  'tokens_max', max_total_tokens, 'cost_max_usd', max_cost_usd, 'children_max', max_children)
-redis.call('HSET', turn, 'state', 'queued', 'awaits', 'session', 'sid', sid, 'tid', tid, 'created_at', now,
-  'fence', 0, 'step', 0, 'attempt', 0, 'owner', '', 'write_epoch', 0, 'lost_reason', lost_reason,
-  'kind', turn_kind, 'isolated', isolated, 'brain', brain, 'parent', parent, 'said', readiness_word,
-  'max_wait_ms', max_wait_ms, 'priority', priority)
-if trace ~= '' then redis.call('HSET', turn, 'trace', trace) end
-
+store_turn()
 local cancelled = kept ~= '' and give_back(cjson.decode(kept))
-if goes then
+if fits and not first then
   activate(session, turn, budget, events, flags, readiness, sid, tid)
   if cancelled then cancel_live(turn, sid, tid, cancelled, channel) end
   return {'ACTIVE'}
 end
-local stopped = {}
-if mode == 'replace' then
-  for _, other in ipairs(redis.call('LRANGE', waiting, 0, -1)) do
-    stopped[#stopped + 1] = other
-    cancel_queued(waiting, base .. other, sid, other, 'replaced by turn ' .. tid, first_step)
-  end
-end
-local front = mode == 'interrupt' or mode == 'replace'
-local length = front and redis.call('LPUSH', waiting, tid) or redis.call('RPUSH', waiting, tid)
+local goes_first = mode == 'interrupt' or mode == 'replace'
+local stopped = mode == 'replace' and cancel_all_queued(waiting, base, sid, 'replaced by turn ' .. tid, first_step) or {}
+local length = goes_first and redis.call('LPUSH', waiting, tid) or redis.call('RPUSH', waiting, tid)
 redis.call('PERSIST', session)
-local ahead = front and 1 or length
+local ahead = goes_first and 1 or length
 look_within(sid, tid, math.min(SELDOM_MS, (max_wait_ms ~= '' and max_wait_ms or SELDOM_MS) + 1))
 local why = live and 'session' or not idle and 'paused' or brain_full and ahead == 1 and 'brain' or 'room'
 -- It is its session's next one where nothing is before it.
-if idle then ahead = ahead - 1 + (caps and line_up(sid, caps) or stand_in_line(sid, ahead == 1 and priority)) end
+if idle then ahead = ahead - 1 + (caps and enqueue_session(sid, caps) or enqueue(sid, ahead == 1 and priority)) end
 emit(events, 'turn.queued', {ahead = ahead, why = why})
-if front and live then
+if goes_first and live then
   stopped[#stopped + 1] = live
   cancel_live(base .. live, sid, live, 'interrupted by turn ' .. tid, channel)
 end
 if cancelled then cancel_queued(waiting, turn, sid, tid, cancelled, first_step) end
-if idle and caps then fill_room(sid) end
+if idle and caps then admit_turns(sid) end
 return {'QUEUED', ahead, table.concat(stopped, ' ')}

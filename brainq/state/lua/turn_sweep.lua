@@ -10,7 +10,7 @@ REPLY  LOOK fence:n actions:rows lost:b | ENDED | GONE
 ]]
 -- @include lib/event
 -- @include lib/final_queue
--- @include lib/lost
+-- @include lib/owner_gone
 -- @include lib/clock
 -- @include lib/overdue
 -- @include lib/index
@@ -31,7 +31,7 @@ elseif state == 'parked' then
   look_at_opening()
 elseif state == 'active' then
   local deadline, resumes_at = tonumber(redis.call('HGET', budget, 'deadline')), tonumber(t.resumes_at or '') or 0
-  if resumes_at == 0 then join_room(sid, tid, t.brain) end
+  if resumes_at == 0 then add_live(sid, tid, t.brain) end
   local owned = t.owner ~= '' and tonumber(t.lease_until or 0) > now
   if now >= deadline and (not owned or now > deadline + OVERDUE_MS) then actions[1] = 'end' end
   if t.cancel == '1' then
@@ -47,7 +47,7 @@ elseif state == 'active' then
     elseif resumes_at > 0 or t.owner ~= '' or bell_is_lost('turns', t.rung_at, rering_ms) then
       if t.owner ~= '' then lost = true note_lost(turn, t.owner) end
       redis.call('HSET', turn, 'owner', '', 'rung_at', now, 'resumes_at', '')
-      join_room(sid, tid, t.brain)
+      add_live(sid, tid, t.brain)
       ring_anew('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
     else -- it waits in a long queue: look again after its own age once more
       after = math.max(after, math.min(now - tonumber(t.rung_at or now), rering_ms * 12))

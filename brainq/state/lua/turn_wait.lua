@@ -1,7 +1,7 @@
 --[[
 Let a turn go that waits for its place among a model's requests: nobody's thread waits with it. Nothing was asked of
 that model, so nothing is charged but `lost`, what others were asked before; a call beside the steps is begun again. The sweeper rings in `after_ms`; `why` is published. Its
-room is another's until then, whose model may have no limit; it goes on without asking for some, as one that was parked.
+capacity is another's until then, whose model may have no limit; it goes on without asking for it, as one that was parked.
 Its deadline does not run until it is claimed then (turn_claim); of a turn without a reply it begins there. `queue_position` is its queue and ticket.
 
 KEYS   turn budget events spends
@@ -11,7 +11,7 @@ REPLY  WAITS | LOST
 -- @include lib/event
 -- @include lib/owner_fence
 -- @include lib/index
--- @include lib/fill
+-- @include lib/admit
 -- @include lib/budget
 local t = read(turn, {'state', 'owner', 'fence', 'aux_open', 'step', 'brain'})
 if not is_owner(t, owner, fence) then return {'LOST'} end
@@ -26,5 +26,5 @@ else
 end
 emit(events, 'notice', {waits_for = why, wait_ms = wait_ms})
 look_within(sid, tid, after_ms)
-if leave_room(sid, tid, t.brain) then fill_room(sid) end
+if remove_live(sid, tid, t.brain) then admit_turns(sid) end
 return {'WAITS'}

@@ -59,7 +59,7 @@ BUGS = (
     ),
     Bug(
         "the post hook misses waits that are over",
-        "brainq/state/lua/park_expire.lua",
+        "brainq/state/lua/waits_expire.lua",
         "      note_hook_due(",
         "      local _ = (",
         ("tests/integration/test_post_hooks.py",),

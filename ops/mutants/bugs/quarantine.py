@@ -66,8 +66,8 @@ BUGS = (
     Bug(
         "neighbours are blamed for the death of a shared process",
         "brainq/state/lua/turn_blame.lua",
-        "local alone = among <= 1",
-        "local alone = true",
+        "local is_sole = among <= 1",
+        "local is_sole = true",
         (*BLAME, *MANY),
     ),
     Bug(

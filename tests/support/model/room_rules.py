@@ -72,7 +72,7 @@ class RoomRules:
         """After a script. `begun`: turns that became active in it; `went_on`: one that was parked did, too."""
         live, tenants, capped, choosers, following, lines = _read(line)
         held = [turn for turn in turns if turn.state == "active" and not turn.resumes_at]
-        if name == "room_keep":
+        if name == "capacity_keep":
             self.is_known, self.cap = True, json.loads(str(given["caps"])).get(CAPPED, 0)
         elif not self.is_known:
             self.cap = 0

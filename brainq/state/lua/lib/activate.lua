@@ -1,10 +1,10 @@
--- Make a queued turn its session's live one, whether there is room or not: its deadline starts now, it takes the oldest
+-- Make a queued turn its session's live one, whether there is capacity or not: its deadline starts now, it takes the oldest
 -- readiness flag unless it was submitted with a word of its own on readiness, and its coordinator is rung.
 -- @include lib/fields
 -- @include lib/event
 -- @include lib/ring
 -- @include lib/index
--- @include lib/room
+-- @include lib/capacity
 
 local function hold_until_ready(turn_key, events_key, id, hold)
   local holds = redis.call('HGET', turn_key, 'holds')
@@ -39,7 +39,7 @@ local function activate(session_key, turn_key, budget_key, events_key, flags_key
   redis.call('HSET', turn_key, 'state', 'active', 'awaits', 'coordinator', 'active_at', now, 'rung_at', now)
   redis.call('HSET', session_key, 'live', tid)
   redis.call('PERSIST', session_key)
-  join_room(sid, tid, t.brain)
+  add_live(sid, tid, t.brain)
   local has_flags = redis.call('EXISTS', flags_key, readiness_key) > 0
   if has_flags then
     redis.call('PERSIST', flags_key)

@@ -1,7 +1,7 @@
 -- The owner is done with this advance and the turn is to be advanced once more.
 -- @include lib/ring
--- @include lib/lost
+-- @include lib/owner_gone
 local function ring_again(turn_key, sid, tid, fence)
-  goes_on(turn_key, 'owner', '', 'rung_at', now, 'aux_open', '')
+  go_on(turn_key, 'owner', '', 'rung_at', now, 'aux_open', '')
   ring('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
 end

@@ -21,6 +21,14 @@ local function cancel_queued(waiting_key, turn_key, sid, tid, reason, first_step
   end_queued(waiting_key, turn_key, sid, tid, 'cancelled', 'cancelled', '', reason, first_step)
 end
 
+-- All that wait for their session. Returns their ids.
+-- @lazy
+local function cancel_all_queued(waiting_key, base, sid, reason, first_step)
+  local all = redis.call('LRANGE', waiting_key, 0, -1)
+  for _, tid in ipairs(all) do cancel_queued(waiting_key, base .. tid, sid, tid, reason, first_step) end
+  return all
+end
+
 -- @lazy
 local function cancel_live(turn_key, sid, tid, reason, channel)
   if redis.call('HGET', turn_key, 'cancel') == '1' then return end

@@ -1,5 +1,5 @@
 -- Redis' clock may step back: what lies further ahead than it ever may is brought near. Else a lease, a bell or a deadline
--- would stand until the clock has caught up. Uses the names of turn_sweep.
+-- would last until the clock has caught up. Uses the names of turn_sweep.
 -- @include lib/fields
 -- @include lib/read_call
 local function bring_near(key, field, at, most_ms)

@@ -1,25 +1,25 @@
--- The session is done with its live turn: its next one begins, or queues for room behind those that wait for it
+-- The session is done with its live turn: its next one begins, or queues for capacity behind those that wait for it
 -- already; a child turn asks for none but its brain's. Uses the names of turn_end.
--- @include lib/fill
+-- @include lib/admit
 
 -- Whether the session's next turn begins at once.
 -- @lazy
 local function begins(key, others_wait)
   local why, caps = 'others', false
-  if not others_wait then why, caps = no_room(tenant_of(sid)) end
+  if not others_wait then why, caps = why_full(tenant_of(sid)) end
   if not why and not caps then return true end
   local t = read(key, {'parent', 'brain'})
   return (not why or t.parent ~= '') and not brain_is_full(t.brain)
 end
 
 local function go_to_next(is_paused, brain)
-  local others_wait = leave_room(sid, tid, brain)
+  local others_wait = remove_live(sid, tid, brain)
   local next_turn = not is_paused and redis.call('LINDEX', waiting, 0)
   local key = next_turn and base .. next_turn
   if next_turn and begins(key, others_wait) then
     redis.call('LPOP', waiting)
     activate(session, key, key .. ':budget', key .. ':events', flags, readiness, sid, next_turn)
-    if others_wait then fill_room(sid) end
+    if others_wait then admit_turns(sid) end
     return next_turn
   end
   redis.call('HSET', session, 'live', '')
@@ -30,7 +30,7 @@ local function go_to_next(is_paused, brain)
   if redis.call('EXISTS', notices, flags, readiness) > 0 then
     for _, name in ipairs({notices, flags, readiness}) do redis.call('PEXPIRE', name, keep_session_ms) end
   end
-  if next_turn then stand_in_line(sid) end
-  if others_wait or next_turn then fill_room(sid) end
+  if next_turn then enqueue(sid) end
+  if others_wait or next_turn then admit_turns(sid) end
   return ''
 end

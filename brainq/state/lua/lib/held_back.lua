@@ -27,7 +27,7 @@ local function over_first(own, before, taken, most)
   return lacks < 0 and 0 or 1 + math.floor(lacks / (A_FREE_ONE + (taken > 0 and own / taken or 0)))
 end
 
--- Of so many that are first in line those whose tenants may have more: only they are to have what is free.
+-- Of so many that are first in the queue those whose tenants may have more: only they are to have what is free.
 local function ahead_with_share(ahead, taken, most)
   local left, found, looked_at = {}, 0, math.min(ahead, 200)
   if looked_at == 0 then return 0 end
@@ -39,7 +39,7 @@ local function ahead_with_share(ahead, taken, most)
   return found + ahead - looked_at
 end
 
--- When its tenant may have one more behind so many of its own that go `before`, and how many that are in line go before it.
+-- When its tenant may have one more behind so many of its own that go `before`, and how many that are queued go before it.
 local function with_share(tenant, before, ahead, taken, most)
   local over = over_first(own_places(tenant), before, taken, most)
   if over > 0 then return over <= taken and score_at(over - 1) or rounds_later((over - taken) / most), ahead end

@@ -1,23 +1,23 @@
--- Lanes: every lane is a line of calls, and a call holds its lanes when it is first in all of them. It joins all its
--- lines in one step, so lines never cross and nobody waits in a circle. A lane nobody wants has no key.
+-- Lanes: every lane is a queue of calls, and a call holds its lanes when it is first in all of them. It joins all its
+-- queues in one step, so no two calls wait for each other. A lane that no call wants has no key.
 -- LANES (what their keys begin with) and LANE_LEASE_MS are written in by the loader, with the doorbells.
 -- @include lib/ring
 local HOLDERS = LANES .. 'holders'
 local LEASES = LANES .. 'leases'
-local LINE = LANES .. 'line:'
+local LANE_QUEUE = LANES .. 'line:'
 
 local function is_first(holder, lanes)
   for _, lane in ipairs(cjson.decode(lanes)) do
-    if redis.call('LINDEX', LINE .. lane, 0) ~= holder then return false end
+    if redis.call('LINDEX', LANE_QUEUE .. lane, 0) ~= holder then return false end
   end
   return true
 end
 
--- True when the call now holds all its lanes (a JSON array of names); else it waits in line.
+-- True when the call now holds all its lanes (a JSON array of names); else it waits in the queues.
 local function take_lanes(holder, lanes)
   if lanes == '[]' then return true end
   if redis.call('HSETNX', HOLDERS, holder, lanes) == 1 then
-    for _, lane in ipairs(cjson.decode(lanes)) do redis.call('RPUSH', LINE .. lane, holder) end
+    for _, lane in ipairs(cjson.decode(lanes)) do redis.call('RPUSH', LANE_QUEUE .. lane, holder) end
   end
   if not is_first(holder, lanes) then return false end
   redis.call('ZADD', LEASES, 'GT', now + LANE_LEASE_MS, holder)
@@ -30,15 +30,15 @@ local function are_renewed(holder)
   return until_ms > now and until_ms % 1 == 0
 end
 
--- Leave all lines. Returns who holds its lanes because of that.
-local function leave_lines(holder)
+-- Leave all queues. Returns who holds its lanes because of that.
+local function leave_lane_queues(holder)
   local lanes, granted = redis.call('HGET', HOLDERS, holder), {}
   if not lanes then return granted end
   redis.call('HDEL', HOLDERS, holder)
   redis.call('ZREM', LEASES, holder)
   for _, lane in ipairs(cjson.decode(lanes)) do
-    redis.call('LREM', LINE .. lane, 0, holder)
-    local first = redis.call('LINDEX', LINE .. lane, 0)
+    redis.call('LREM', LANE_QUEUE .. lane, 0, holder)
+    local first = redis.call('LINDEX', LANE_QUEUE .. lane, 0)
     -- One that has its lease held its lanes before.
     if first and not redis.call('ZSCORE', LEASES, first) and is_first(first, redis.call('HGET', HOLDERS, first)) then
       redis.call('ZADD', LEASES, now + LANE_LEASE_MS, first)

@@ -1,8 +1,8 @@
 -- What keeps a call from going on, and a turn whose open calls all wait for somebody outside: it is parked, and its
--- deadline does not run, and its room is another's. Uses the script's names: turn budget trace events, and sid tid.
+-- deadline does not run, and its capacity is another's. Uses the script's names: turn budget trace events, and sid tid.
 -- @include lib/event
 -- @include lib/resume
--- @include lib/fill
+-- @include lib/admit
 
 -- What the turn's holds (its field) say of calls that change something: nil, 'hold' and when to look again, or 'deny'.
 local function hold_word(text)
@@ -61,5 +61,5 @@ local function park_turn(awaits, state, brain)
   end
   redis.call('HSET', turn, 'state', 'parked', 'awaits', awaits, 'parked_at', now)
   emit(events, 'turn.parked', {awaits = awaits})
-  if leave_room(sid, tid, brain) then fill_room(sid) end
+  if remove_live(sid, tid, brain) then admit_turns(sid) end
 end

@@ -1,6 +1,6 @@
--- A turn that waits, but no longer than it may. Where its session is idle it waits for room: a session in no queue is put into one. Uses the
--- names of turn_sweep.
--- @include lib/fill
+-- A turn that waits, but no longer than it may. Where its session is idle it waits for capacity: a session in no queue
+-- is put into one. Uses the names of turn_sweep.
+-- @include lib/admit
 local function sweep_queued()
   after = seldom_ms()
   local w = read(turn, {'created_at', 'max_wait_ms'})
@@ -12,7 +12,7 @@ local function sweep_queued()
   end
   local s = read(OUTBOX_PREFIX .. '{' .. sid .. '}:session', {'live', 'paused'})
   if s.paused ~= '1' and (not s.live or s.live == '') then
-    line_up(sid, caps_now())
-    fill_room(sid)
+    enqueue_session(sid, caps_now())
+    admit_turns(sid)
   end
 end

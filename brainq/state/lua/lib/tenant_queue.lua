@@ -1,7 +1,7 @@
 -- A list of the broker's is kept short, and tenants take turns for it (start-time fair queueing): what finds it full, or others
 -- waiting, waits in `{LIST}:queue`, its score one more than that of its tenant's last, or than that of the last that went. Whoever
--- claims a bell of the list, and the sweeper, publishes what is next. So one tenant's bells never stand before another's, but a
--- list full of them. `{LIST}:tenants` has each tenant's last score, and as `present` that of the last that went.
+-- claims a bell of the list, and the sweeper, publishes what is next. So of one tenant's bells at most a list full is before
+-- another's. `{LIST}:tenants` has each tenant's last score, and as `present` that of the last that went.
 -- In outbox mode the list's length is not known: all bells are published at once.
 -- @include lib/fields
 -- @include lib/tenant

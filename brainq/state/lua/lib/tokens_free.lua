@@ -1,8 +1,8 @@
--- When there are tokens for a request in the window. Uses the names of the script, lib/rates, and lib/fair_line.
+-- When there are tokens for a request in the window. Uses the names of the script, lib/rates, and lib/fair_queue.
 local KNOWN_AFTER, LOOK_AGAIN_MS = 10, 3000
 
 local function tokens_free_at(sum, ahead, most_tokens, ratio, r)
-  -- One that is greater than the limit itself goes when it is alone.
+  -- One that is greater than the limit itself goes when no other counts.
   local all = sum + (ahead > 0 and tokens_ahead(ahead) or 0) + math.min(tokens, most_tokens)
   if all <= most_tokens then return now end
   -- While the ratio is being learned, what answers give back may be enough for it: it looks again soon.

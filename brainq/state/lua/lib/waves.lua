@@ -81,4 +81,4 @@ local function count_down(cancel)
   local left = redis.call('HINCRBY', turn, 'open_calls', -1)
   if left <= 0 or cancel == '1' then open_waves() end
 end
--- @include lib/leave
+-- @include lib/leave_lanes

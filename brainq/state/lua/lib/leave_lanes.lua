@@ -26,7 +26,7 @@ local function go(call)
   dispatch(call, c)
 end
 
--- The script's names stand for this turn from now on.
+-- The script's names are this turn's from now on.
 local function turn_to(its_sid, its_tid)
   sid, tid = its_sid, its_tid
   local session = OUTBOX_PREFIX .. '{' .. sid .. '}:'
@@ -48,7 +48,7 @@ local function let_go_on(holder)
 end
 
 function leave_lanes(call)
-  local holders = leave_lines(holder_of(call))
+  local holders = leave_lane_queues(holder_of(call))
   if granted then
     for _, holder in ipairs(holders) do granted[#granted + 1] = holder end
     return

@@ -1,4 +1,4 @@
-"""lib/room.lua and lib/fill.lua: what the scripts that begin, park and end turns do about the fleet's room."""
+"""lib/capacity.lua and lib/admit.lua: what the scripts that begin, park and end turns do about the fleet's room."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.lua.rig import Rig
-from tests.lua.test_room_keep import A1, A2, A3, B1, keep, state, submit
+from tests.lua.test_capacity_keep import A1, A2, A3, B1, keep, state, submit
 
 
 @pytest.fixture(autouse=True)

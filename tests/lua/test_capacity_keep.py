@@ -1,4 +1,4 @@
-"""room_keep.lua: how large the room is, who is in it by mistake, and who may come in."""
+"""capacity_keep.lua: how large the room is, who is in it by mistake, and who may come in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def keep(
 ) -> list[Any]:
     """`cap_ms`: caps that are not told any more are lifted at once."""
     said: dict[str, Any] = {"size": size, "share": share or size, "own": own, "caps": caps, "cap_ms": cap_ms}
-    return rig.run("room_keep", **said, most=100, keep_ms=600_000)
+    return rig.run("capacity_keep", **said, most=100, keep_ms=600_000)
 
 
 def submit(rig: Rig, turn: tuple[str, str], **given: Any) -> list[Any]:
@@ -81,7 +81,8 @@ def test_places_are_looked_at_some_at_a_time(rig: Rig) -> None:
         rig.client.delete(rig.names(turn[1], turn[0])["turn"])
     script = rig.scripts
     left = [
-        script.room_keep(size=3, share=3, own="{}", caps="{}", cap_ms=0, most=2, keep_ms=600_000).live for _ in range(2)
+        script.capacity_keep(size=3, share=3, own="{}", caps="{}", cap_ms=0, most=2, keep_ms=600_000).live
+        for _ in range(2)
     ]
     assert left == [1, 0]
 

@@ -1,23 +1,4 @@
--- What a turn leaves open when it ends: calls, and input that no step has read. Uses the names of turn_end.
-
--- Whether input holds words for a model. A word about readiness alone is none.
-local function has_words(inputs)
-  for _, input in ipairs(inputs) do
-    if cjson.decode(input).text ~= '' then return true end
-  end
-  return false
-end
-
--- Whether another step may read `inputs`, which are in the mailbox.
--- @lazy
-local function may_go_on(inputs, cancel)
-  if #inputs == 0 or cancel == '1' then return false end
-  -- It would read at least what this one has read and written. One that cannot be paid, or has hardly a second left, must
-  -- not cost the turn its answer.
-  if would_pass(budget, 2 * (input + output), 2 * (tonumber(cost) or 0)) then return false end
-  local b = read(budget, {'steps_used', 'steps_max', 'deadline'})
-  return tonumber(b.steps_used or 0) < tonumber(b.steps_max) and now + 1000 < tonumber(b.deadline) and has_words(inputs)
-end
+-- Calls that are open still when a turn ends. Uses the names of turn_end.
 
 -- A change that was on its way may have been made, whatever becomes of the turn.
 local function status_of_open(status, effect, park, tried)

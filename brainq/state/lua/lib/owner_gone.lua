@@ -6,6 +6,6 @@ local function note_lost(turn_key, owner)
 end
 
 -- It goes on: with these fields and values set, too.
-local function goes_on(turn_key, ...)
+local function go_on(turn_key, ...)
   redis.call('HSET', turn_key, 'lost_attempts', 0, 'died_alone', 0, 'lost_owner', '', ...)
 end

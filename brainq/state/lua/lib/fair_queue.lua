@@ -1,4 +1,4 @@
--- The line for a model's places, in which tenants take turns (start-time fair queueing). A tenant has a slot in `line` for each of its
+-- The queue for a model's places, in which tenants take turns (start-time fair queueing). A tenant has a slot in `line` for each of its
 -- requests that wait; a slot's score is its tag: the `present`, or where that is later the end of what its tenant asked for before.
 -- Tags are shares of a window, a thousand millionth each, so that the cost of a request is what it takes of the limits. `present` is
 -- the tag of the last that went, or somewhat later; `tenants` has each tenant's end until the present has reached it.
@@ -29,7 +29,7 @@ end
 
 local function slot_of(tenant, at) return tenant .. ' ' .. (tonumber(redis.call('HGET', rule, 'h:' .. tenant) or 0) + at) end
 
-local function join_line(ticket, rank, tag)
+local function join_queue(ticket, rank, tag)
   local tenant = tenant_of(ticket)
   redis.call('ZADD', line, tag, slot_of(tenant, waiting_of(tenant)))
   local word = string.format('%s %d %012d %s', tenant, rank, redis.call('HINCRBY', rule, 'joined', 1), ticket)
@@ -38,8 +38,8 @@ local function join_line(ticket, rank, tag)
 end
 
 -- Who goes takes its tenant's first slot, whichever is its own. Who does not leaves the last one: its tenant has not used what it
--- stood for. Returns the slot's tag; nil for who is not in the line.
-local function leave_line(ticket, goes)
+-- stood for. Returns the slot's tag; nil for who is not queued.
+local function leave_queue(ticket, goes)
   local word = redis.call('HGET', rule, 'm:' .. ticket)
   if not word then return nil end
   local tenant = tenant_of(ticket)
@@ -59,7 +59,7 @@ local function leave_line(ticket, goes)
   return tag
 end
 
--- First in line and long overdue: its process died. It holds nobody up.
+-- First in the queue and long overdue: its process died. It delays nobody.
 local function forget_absent(ticket)
   while true do
     local slot = redis.call('ZRANGE', line, 0, 0)[1]
@@ -67,12 +67,12 @@ local function forget_absent(ticket)
     if not slot or first == ticket then return end
     local at = first and redis.call('ZSCORE', due, first)
     if at and tonumber(at) + LATE_MS >= now then return end
-    if not (first and leave_line(first)) then redis.call('ZREM', line, slot) end
+    if not (first and leave_queue(first)) then redis.call('ZREM', line, slot) end
   end
 end
 
--- How many are ahead of it, of all and of its tenant; whether it is in the line, and the tag of a slot that its tenant gets anew.
-local function place_in_line(ticket, rank, present)
+-- How many are ahead of it, of all and of its tenant; whether it is queued, and the tag of a slot that its tenant gets anew.
+local function queue_position(ticket, rank, present)
   local tenant = tenant_of(ticket)
   local next_tag = math.max(present, tonumber(redis.call('ZSCORE', tenants, tenant) or 0))
   local word = redis.call('HGET', rule, 'm:' .. ticket)
