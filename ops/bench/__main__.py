@@ -21,11 +21,13 @@ from ops.bench.outcomes import BenchFailure
 from ops.bench.parked import parked_turns
 from ops.bench.pump import POOLS, profile
 from ops.bench.report import show, summary
+from ops.bench.scripts import measure
 from ops.bench.stage import forget_settings
 from ops.bench.throughput import throughput
 
 FULL_TURNS, QUICK_TURNS = 1500, 300
 IDLE_TURNS = 50
+SCRIPT_TURNS = 100
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(given: argparse.Namespace, turns: int, directory: Path, console: Console) -> dict[str, Any]:
-    wanted: str = given.only or "throughput idle latency long parked growth"
+    wanted: str = given.only or "throughput idle latency long parked growth scripts"
     on = machine()
     concurrency, workers = dict(given.concurrency), dict(given.workers)
     idle_turns = max(2, round(IDLE_TURNS * given.scale)) if "idle" in wanted else 0
@@ -85,12 +87,24 @@ def _measure(given: argparse.Namespace, turns: int, directory: Path, console: Co
     if "parked" in wanted:
         console.print("new turns beside 500 that wait for people ...")
         parked = parked_turns(directory / "parked", scale=given.scale)
+    scripts = None
+    if "scripts" in wanted:
+        console.print(f"Redis' CPU by script: {SCRIPT_TURNS} turns, without Celery ...")
+        scripts = measure(SCRIPT_TURNS)
     grown = None
     if "growth" in wanted:
         console.print("a session's 2nd turn, and its 501st ...")
         grown = growth(directory / "growth", scale=given.scale)
     return summary(
-        machine=on, ideal_ms=IDEAL_MS, plain=plain, events=events, latency=late, long=long, parked=parked, growth=grown
+        machine=on,
+        ideal_ms=IDEAL_MS,
+        plain=plain,
+        events=events,
+        latency=late,
+        long=long,
+        parked=parked,
+        growth=grown,
+        scripts=scripts,
     )
 
 
@@ -98,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m ops.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_TURNS} turns instead of {FULL_TURNS}")
     parser.add_argument("--turns", type=int, help="turns of each throughput run")
-    parser.add_argument("--only", choices=("throughput", "latency", "idle", "long", "parked", "growth"))
+    parser.add_argument("--only", choices=("throughput", "latency", "idle", "long", "parked", "growth", "scripts"))
     parser.add_argument("--events", action="store_true", help="latency with task events on")
     parser.add_argument(
         "--scale", type=float, default=1.0, help="multiplies the turns of the latency and idle runs (smoke tests)"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+from ops.bench.scripts import ScriptCost
 
 TURNS_PER_S, WANTED_TURNS_PER_S = 100, 150
 P50_FACTOR, P99_FACTOR = 1.10, 1.25
@@ -26,6 +28,7 @@ NAMES = (
     "redis_round_trips",
     "redis_commands",
     "lua_commands",
+    "redis_us_by_script",
     "ideal_ms",
     "p50_ms_60",
     "p99_ms_60",
@@ -70,6 +73,7 @@ def summary(
     long: dict[str, Any] | None = None,
     parked: dict[str, Any] | None = None,
     growth: dict[str, Any] | None = None,
+    scripts: Mapping[str, ScriptCost] | None = None,
 ) -> dict[str, Any]:
     """The flat figures of NAMES, and under `details` everything that was measured."""
     late = latency or {}
@@ -82,6 +86,7 @@ def summary(
         "redis_round_trips": plain and plain["redis_per_turn"]["round_trips"],
         "redis_commands": plain and plain["redis_per_turn"]["commands"],
         "lua_commands": plain and plain["redis_per_turn"]["lua_commands"],
+        "redis_us_by_script": scripts and {name: round(cost.us_a_turn) for name, cost in scripts.items()},
         "ideal_ms": ideal_ms,
         **{
             f"{percent}_ms_{name}": late[name][f"{percent}_ms"] if name in late else None

@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,18 @@ class Used:
 
     calls: int = 0
     cpu_us: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptCost:
+    """How often a turn calls a script, and the CPU of each call in us."""
+
+    calls: float = 0.0
+    us_a_call: float = 0.0
+
+    @property
+    def us_a_turn(self) -> float:
+        return self.calls * self.us_a_call
 
 
 class CpuMeter:
@@ -78,8 +90,8 @@ class CpuMeter:
         return int(Path(self._clock).read_text().split()[0]) / 1000
 
 
-def measure(turns: int) -> dict[str, dict[str, float]]:
-    """By script: calls a turn, us a call, us a turn. Runs `turns` reference turns in this process."""
+def measure(turns: int) -> dict[str, ScriptCost]:
+    """By script, and for all plain commands together. Runs `turns` reference turns in this process."""
     from ops.bench.pump import pump
     from ops.bench.stage import forget_settings, open_client
 
@@ -92,14 +104,7 @@ def measure(turns: int) -> dict[str, dict[str, float]]:
         meter = CpuMeter(state.redis)
         meter.watch(state.redis, {script.sha: name for name, script in state.scripts.all().items()})
         pump(client, turns)
-    return {
-        name: {
-            "calls": used.calls / turns,
-            "us_a_call": used.cpu_us / used.calls,
-            "us_a_turn": used.cpu_us / turns,
-        }
-        for name, used in meter.used.items()
-    }
+    return {name: ScriptCost(used.calls / turns, used.cpu_us / used.calls) for name, used in meter.used.items()}
 
 
 def _state(client: Any) -> Any:
@@ -111,7 +116,7 @@ def _state(client: Any) -> Any:
     return wiring_of(client).state
 
 
-def measure_in(checkout: Path, turns: int) -> dict[str, dict[str, float]]:
+def measure_in(checkout: Path, turns: int) -> dict[str, ScriptCost]:
     """The same in a process of `checkout`'s code. Raises CalledProcessError."""
     run = subprocess.run(
         [checkout / ".venv/bin/python", __file__, "--turns", str(turns), "--raw"],
@@ -121,36 +126,36 @@ def measure_in(checkout: Path, turns: int) -> dict[str, dict[str, float]]:
         stdout=subprocess.PIPE,
         text=True,
     )
-    return json.loads(run.stdout.splitlines()[-1])
+    return {name: ScriptCost(**cost) for name, cost in json.loads(run.stdout.splitlines()[-1]).items()}
 
 
-def medians(rounds: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
-    """Of each figure over the rounds; one that a round has not counts as nothing there."""
-    names = sorted({name for figures in rounds for name in figures})
-    kinds = ("calls", "us_a_call", "us_a_turn")
+def medians(rounds: Sequence[Mapping[str, ScriptCost]]) -> dict[str, ScriptCost]:
+    """Of each figure over the rounds; a script that a round did not call cost nothing there."""
+    names = sorted({name for costs in rounds for name in costs})
+    by_name = {name: [costs.get(name, ScriptCost()) for costs in rounds] for name in names}
     return {
-        name: {kind: statistics.median(figures.get(name, {}).get(kind, 0.0) for figures in rounds) for kind in kinds}
-        for name in names
+        name: ScriptCost(
+            statistics.median(cost.calls for cost in costs), statistics.median(cost.us_a_call for cost in costs)
+        )
+        for name, costs in by_name.items()
     }
 
 
-def table(now: Mapping[str, Mapping[str, float]], before: Mapping[str, Mapping[str, float]] | None) -> Table:
-    """All scripts, the dearest first; with the other checkout's figures where there are some."""
+def table(now: Mapping[str, ScriptCost], before: Mapping[str, ScriptCost] | None) -> Table:
+    """All scripts, the most expensive first; with the other checkout's figures where there are some."""
     columns = ["script", "calls a turn", "us a call", "us a turn"]
     shown = Table(*columns, *(["calls before", "us a call before", "us a turn before"] if before else []))
     either = {**(before or {}), **now}
-    for name in sorted(either, key=lambda name: -either[name]["us_a_turn"]):
+    for name in sorted(either, key=lambda name: -either[name].us_a_turn):
         shown.add_row(name, *_row(now.get(name)), *(_row(before.get(name)) if before else ()))
-    total, total_before = (sum(row["us_a_turn"] for row in rows.values()) for rows in (now, before or {}))
+    total, total_before = (sum(cost.us_a_turn for cost in costs.values()) for costs in (now, before or {}))
     shown.add_section()
     shown.add_row("all", "", "", f"{total:.0f}", *(["", "", f"{total_before:.0f}"] if before else []))
     return shown
 
 
-def _row(figures: Mapping[str, float] | None) -> list[str]:
-    if not figures:
-        return ["", "", ""]
-    return [f"{figures['calls']:.2f}", f"{figures['us_a_call']:.0f}", f"{figures['us_a_turn']:.0f}"]
+def _row(cost: ScriptCost | None) -> list[str]:
+    return [f"{cost.calls:.2f}", f"{cost.us_a_call:.0f}", f"{cost.us_a_turn:.0f}"] if cost else ["", "", ""]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -161,11 +166,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--raw", action="store_true", help="one round, as JSON")
     given = parser.parse_args(arguments)
     if given.raw:
-        print(json.dumps(measure(given.turns)))
+        print(json.dumps({name: asdict(cost) for name, cost in measure(given.turns).items()}))
         return 0
     console = Console(highlight=False, width=110)
     checkouts = [HERE, *([given.against.resolve()] if given.against else [])]
-    found: dict[Path, list[dict[str, dict[str, float]]]] = {checkout: [] for checkout in checkouts}
+    found: dict[Path, list[dict[str, ScriptCost]]] = {checkout: [] for checkout in checkouts}
     for number in range(given.rounds):
         console.print(f"round {number + 1} of {given.rounds} ...")
         for checkout in checkouts if number % 2 else reversed(checkouts):
