@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from brainq.tasks.start import main
+from brainq.tasks.celery_command import main
 from tests.support.pump import sqlite_url
 
 # A worker up to where it consumes, and what it has then loaded.
@@ -23,7 +23,7 @@ def consume(self):
     raise SystemExit(0)
 
 consumer.Consumer.start = consume
-from brainq.tasks.start import main
+from brainq.tasks.celery_command import main
 main(["-A", "brainq.workers.POOL", "worker", "-l", "ERROR"])
 """
 
@@ -59,9 +59,9 @@ def test_a_pool_whose_turns_wait_for_no_model_loads_no_sdk(pool: str, redis_url:
     assert not names & {"flower", "tornado", "prompt_toolkit"}
 
 
-def test_another_command_than_worker_is_refused() -> None:
+def test_another_command_is_refused() -> None:
     with pytest.raises(SystemExit, match="usage"):
-        main(["-A", "brainq.workers.parallel", "flower"])
+        main(["-A", "brainq.workers.parallel", "beat"])
 
 
 def test_a_coordinator_has_loaded_its_models_sdk_before_it_consumes(redis_url: str, tmp_path: Path) -> None:

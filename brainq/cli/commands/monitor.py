@@ -102,7 +102,7 @@ def flower(
 
 def flower_command(port: int, address: str = LOOPBACK) -> list[str]:
     """The celery command, with the settings that brainq brings."""
-    command = [sys.executable, "-m", "brainq.tasks.flower", "-A", "brainq.workers.coordinator", "flower"]
+    command = [sys.executable, "-m", "brainq.tasks.celery_command", "-A", "brainq.workers.coordinator", "flower"]
     return [*command, f"--conf={FLOWER_CONFIG}", f"--address={address}", f"--port={port}"]
 
 

@@ -1,0 +1,70 @@
+"""`python -m brainq.tasks.celery_command -A MODULE worker ...` is `celery -A MODULE worker ...`; `flower` likewise.
+
+The worker is ready sooner: `celery` first imports every command that is installed, such as Flower's with its web
+server and a shell, some 400 modules that a worker never uses. Flower ends at SIGTERM: it leaves its threads to the
+interpreter, which waits for them, and each waits for a Redis that does not answer, for half a minute and more. It
+keeps nothing, so what still hangs after the grace is left.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+GRACE_S = 3.0
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the command until it stops, and exit as it does. `arguments`: -A MODULE, worker or flower, its options."""
+    match arguments:
+        case ["-A", module, "worker", *options]:
+            run_worker(import_module(module).app, options)
+        case ["-A", _, "flower", *_]:
+            run_flower()
+        case _:
+            raise SystemExit("usage: python -m brainq.tasks.celery_command -A MODULE worker|flower [option ...]")
+
+
+def run_worker(app: Any, options: Sequence[str]) -> None:
+    from celery.bin.base import CLIContext
+    from celery.bin.worker import worker
+
+    context: Any = CLIContext(app=app, no_color=False, workdir=None)
+    command: Any = worker
+    command.main(args=list(options), prog_name="celery worker", obj=context, auto_envvar_prefix="CELERY_WORKER")
+
+
+def run_flower() -> None:
+    """Run the celery command of `sys.argv`, and exit with 0 within the grace of SIGTERM or Ctrl+C."""
+    from celery.__main__ import main as celery
+    from flower import command
+
+    module: Any = command
+    stop: Any = module.sigterm_handler
+
+    def stopping(signum: int, frame: object) -> None:
+        _end_soon()
+        stop(signum, frame)
+
+    module.sigterm_handler = stopping
+    signal.signal(signal.SIGTERM, stopping)  # until Flower sets its own
+    try:
+        celery()
+    finally:
+        _end_soon()
+
+
+def _end_soon() -> None:
+    """A daemon's thread: the interpreter does not wait for it."""
+    timer = threading.Timer(GRACE_S, os._exit, (0,))
+    timer.daemon = True
+    timer.start()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
