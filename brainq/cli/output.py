@@ -9,6 +9,10 @@ from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import typer
+
+from brainq.errors import ExitCode
+
 if TYPE_CHECKING:  # rich takes a tenth of a second
     from rich.console import Console, RenderableType
     from rich.text import Text
@@ -57,12 +61,18 @@ def print_page(value: T, page: Callable[[Console, T], None], *, as_json: bool) -
         page(stdout(), value)
 
 
-def print_outcome(value: Any, text: str, *, ok: bool = True, as_json: bool) -> None:
-    """What a command did: `value` as JSON on stdout, or `text` as a note, which is yellow where nothing was done."""
+def print_outcome(value: Any, text: str, *, ok: bool = True, exit_code: ExitCode = ExitCode.OK, as_json: bool) -> None:
+    """What a command did: `value` as JSON on stdout, or `text` as a note; then the end of the command.
+
+    ok          False: nothing was done, so the note is yellow
+    exit_code   the command's then
+    """
     if as_json:
         print_json(value)
     else:
         note(text, "green" if ok else "yellow")
+    if not ok:
+        raise typer.Exit(exit_code)
 
 
 def _plain(value: Any) -> Any:
@@ -101,6 +111,11 @@ def styled(word: str, styles: dict[str, str]) -> Text:
     from rich.text import Text
 
     return Text(word, style=styles.get(word, ""))
+
+
+def status_text(word: str) -> Text:
+    """A status in its colour."""
+    return styled(word, STATUS_STYLES)
 
 
 def clean(text: str, *, lines: bool = True) -> str:

@@ -90,11 +90,7 @@ class AsyncFlag:
 
 
 class AsyncSession:
-    """A Session whose verbs are awaited; each takes a thread while it runs.
-
-    They are `submit`, `live`, `history`, `waiting`, `drop`, `pause`, `resume`, `is_paused`, `why_paused`, `readiness`,
-    `unread_flags`, `steer`, `interrupt`, `compact`; `flag` asks nothing, and is not awaited.
-    """
+    """A Session whose verbs are awaited; each takes a thread while it runs. `flag` asks nothing, and is not awaited."""
 
     def __init__(self, threads: VerbThreads, session: Session) -> None:
         self._threads = threads
@@ -137,11 +133,8 @@ class AsyncClient:
         async for event in handle.events():
             print(event.seq, event.kind)
 
-    It takes what Client takes, and has its verbs, awaited: `submit`, `run`, `handle`, `find`, `turns`, `sessions`,
-    `fleet`, `activity`, `metrics`, `approvals`, `approval`, `approve`, `deny`, `edit`, `complete_call`, `fail_call`,
-    `cancel`,
-    `schedule`, `schedules`, `find_schedule`, `pause_schedule`, `resume_schedule`, `remove_schedule`, `ping`,
-    `close`. `session`, `state`, `memories` and `brains` ask nothing, and are not awaited.
+    It takes what Client takes, and has its verbs, awaited. `session`, `state`, `memories` and `brains` ask nothing, and
+    are not awaited; `iterate_turns` and its like are followed with `async for`.
 
     Turns are followed (`handle.events`, `handle.result`) without threads: one task with one blocking read reads them
     all. The other verbs are one quick round trip to SQL and Redis each, and SQL's drivers block: a verb takes a thread
@@ -194,7 +187,7 @@ class AsyncClient:
         return AsyncTurnRuntimeState(self._threads, self._sync.state(session_id, turn_id))
 
     def iterate_turns(self, **filters: Unpack[TurnFilters]) -> AsyncIterator[ListedTurn]:
-        """See `Client.iterate_turns`; not awaited, but followed with `async for`."""
+        """See `Client.iterate_turns`."""
         return iterate_pages_async(
             lambda after: self.turns(limit=PAGE_SIZE, after=after, **filters), lambda turn: turn.turn_id
         )
@@ -202,7 +195,7 @@ class AsyncClient:
     def iterate_sessions(
         self, prefix: str = "", session_prefixes: Sequence[str] | None = None
     ) -> AsyncIterator[ListedSession]:
-        """See `Client.iterate_sessions`; not awaited, but followed with `async for`."""
+        """See `Client.iterate_sessions`."""
         return iterate_pages_async(
             lambda after: self.sessions(prefix, PAGE_SIZE, session_prefixes, after=after),
             lambda session: session.last_turn.turn_id,
@@ -211,7 +204,7 @@ class AsyncClient:
     def iterate_approvals(
         self, session: str | None = None, state: str | None = "pending", session_prefixes: Sequence[str] | None = None
     ) -> AsyncIterator[Approval]:
-        """See `Client.iterate_approvals`; not awaited, but followed with `async for`."""
+        """See `Client.iterate_approvals`."""
         return iterate_pages_async(
             lambda after: self.approvals(session, state, PAGE_SIZE, session_prefixes, after=after),
             lambda approval: approval.id,

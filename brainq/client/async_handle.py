@@ -123,9 +123,7 @@ class AsyncHold:
 class AsyncTurnHandle:
     """A TurnHandle on an event loop. Make it with `await client.submit(...)` or `await client.handle(turn_id)`.
 
-    The verbs are TurnHandle's, awaited: `result`, `wait`, `events`, `events_so_far`, `snapshot`, `explain`,
-    `transcript`, `decision`, `calls`, `children`, `request`, `file`, `give_result`, `give_error`, `cancel`, `steer`,
-    `receipt`, `hold`, `holds`, `release`, `approvals`. `result` and `events` take no thread, however many wait.
+    The verbs are TurnHandle's, awaited. `result` and `events` take no thread, however many wait.
     """
 
     def __init__(self, threads: VerbThreads, handle: TurnHandle) -> None:

@@ -58,10 +58,10 @@ class History:
     def transcript(self, session_id: str, turn_id: str, limit: int, after: int) -> tuple[Message, ...]:
         """See `TurnHandle.transcript`."""
         has_ended = self._has_ended(turn_id)
-        living: tuple[Message, ...] = ()
+        live: tuple[Message, ...] = ()
         if self.redis is not None and not has_ended:
             # First Redis, then SQL: a message that leaves the one is in the other before.
-            living = self.redis.transcripts.messages(session_id, turn_id)
+            live = self.redis.transcripts.messages(session_id, turn_id)
             has_ended = self._has_ended(turn_id)
         stored, last = self.store.transcripts.page(turn_id, limit, after)
         if stored is None or (after and not stored and self.store.transcripts.page(turn_id, 1, 0)[0] is None):
@@ -72,15 +72,15 @@ class History:
             )
         if has_ended or len(stored) == limit:
             return stored
-        over = 0
+        skipped = 0  # of the live messages: `after` counts those in SQL first
         if not stored and after:
             in_sql = self.store.transcripts.count(turn_id)
             if in_sql > after:  # a compaction has just put more there
                 return self.transcript(session_id, turn_id, limit, after)
-            over = after - in_sql
+            skipped = after - in_sql
             last = self.store.transcripts.page(turn_id, 1, in_sql - 1)[1] if in_sql else None
-        left = messages_after(turn_id, living, last)
-        return (*stored, *left[over : over + limit - len(stored)])
+        only_live = messages_after(turn_id, live, last)
+        return (*stored, *only_live[skipped : skipped + limit - len(stored)])
 
     def calls(self, session_id: str, turn_id: str, limit: int, after: str | None) -> tuple[TurnCall, ...]:
         """See `TurnHandle.calls`."""

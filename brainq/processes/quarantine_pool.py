@@ -181,18 +181,18 @@ class ProcessPool:
         """Give a place back. A process without members is killed."""
         with self._changed:
             shared.members -= 1
-            useless = self._useless()
+            unneeded = self._take_unneeded()
             self._changed.notify_all()
-        _kill_all(useless)
+        _kill_all(unneeded)
 
     def retire(self, shared: PooledProcess, how: str) -> None:
         """It died, or answers no more: it takes no more members, and is killed when the last has left."""
         with self._changed:
             if not shared.is_retired:
                 shared.is_retired, shared.among, shared.how = True, shared.members, how
-            useless = self._useless()
+            unneeded = self._take_unneeded()
             self._changed.notify_all()
-        _kill_all(useless)
+        _kill_all(unneeded)
 
     def close(self) -> None:
         """Kill them all."""
@@ -201,7 +201,7 @@ class ProcessPool:
         _kill_all(shared)
 
     def _placed(self, size: int) -> PooledProcess | None:
-        _kill_all(self._useless(keep=self._max_processes))
+        _kill_all(self._take_unneeded(keep=self._max_processes))
         found = choose_process(self._shared, size, self._max_processes)
         if found is None:
             return None
@@ -215,17 +215,17 @@ class ProcessPool:
         found.members += 1
         return found
 
-    def _useless(self, keep: int = IDLE_PROCESSES) -> list[PooledProcess]:
+    def _take_unneeded(self, keep: int = IDLE_PROCESSES) -> list[PooledProcess]:
         """Taken from the list: those that are empty and dead, or more than are kept while no turn waits."""
         keep = self._max_processes if self._queue else keep
-        useless: list[PooledProcess] = []
+        unneeded: list[PooledProcess] = []
         for shared in [each for each in self._shared if not each.members]:
             if shared.is_retired or not shared.child.is_alive or keep == 0:
                 self._shared.remove(shared)
-                useless.append(shared)
+                unneeded.append(shared)
             else:
                 keep -= 1
-        return useless
+        return unneeded
 
 
 def _kill_all(all_shared: Sequence[PooledProcess]) -> None:

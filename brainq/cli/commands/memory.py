@@ -89,9 +89,7 @@ def forget(
         else:
             forgotten = int(client.memories.forget(memory_id))
     outcome = f"{counted(forgotten, 'memory', 'memories')} forgotten" if forgotten else "there is nothing to forget"
-    print_outcome({"forgotten": forgotten}, outcome, ok=bool(forgotten), as_json=as_json)
-    if not forgotten:
-        raise typer.Exit(ExitCode.NOT_FOUND)
+    print_outcome({"forgotten": forgotten}, outcome, ok=bool(forgotten), exit_code=ExitCode.NOT_FOUND, as_json=as_json)
 
 
 def _client(session: str | None) -> AbstractContextManager[Client]:

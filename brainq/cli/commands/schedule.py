@@ -127,9 +127,9 @@ def remove(name: Name, as_json: AsJson = False) -> None:
     with open_brainless_client() as client:
         was_there = client.remove_schedule(name)
     outcome = f"schedule {name} is removed" if was_there else f"no schedule {name}"
-    print_outcome({"name": name, "removed": was_there}, outcome, ok=was_there, as_json=as_json)
-    if not was_there:
-        raise typer.Exit(ExitCode.NOT_FOUND)
+    print_outcome(
+        {"name": name, "removed": was_there}, outcome, ok=was_there, exit_code=ExitCode.NOT_FOUND, as_json=as_json
+    )
 
 
 def _instant(text: str) -> datetime:

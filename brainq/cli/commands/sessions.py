@@ -127,9 +127,8 @@ def interrupt(
     outcome = f"session {session_id} has no live turn"
     if stopped:
         outcome = f"turn {stopped} will be cancelled; `brainq session {session_id}` shows what is next"
-    print_outcome({"session_id": session_id, "turn_id": stopped}, outcome, ok=bool(stopped), as_json=as_json)
-    if not stopped:
-        raise typer.Exit(ExitCode.NOT_FOUND)
+    value = {"session_id": session_id, "turn_id": stopped}
+    print_outcome(value, outcome, ok=bool(stopped), exit_code=ExitCode.NOT_FOUND, as_json=as_json)
 
 
 def compact(
@@ -168,9 +167,7 @@ def drop(turn: TurnArgument, as_json: AsJson = False) -> None:
     if not dropped:
         outcome = f"turn {handle.turn_id} does not wait; `brainq cancel {handle.turn_id}` stops a live one"
     value = {"turn_id": handle.turn_id, "session_id": handle.session_id, "dropped": dropped}
-    print_outcome(value, outcome, ok=dropped, as_json=as_json)
-    if not dropped:
-        raise typer.Exit(ExitCode.REFUSED)
+    print_outcome(value, outcome, ok=dropped, exit_code=ExitCode.REFUSED, as_json=as_json)
 
 
 def ready(
@@ -192,9 +189,7 @@ def ready(
     if not released:
         outcome = f"session {session_id} has no such flag as {short(flag, 60)!r}, or no more"
     value = {"session_id": session_id, "flag": flag, "released": released}
-    print_outcome(value, outcome, ok=released, as_json=as_json)
-    if not released:
-        raise typer.Exit(ExitCode.NOT_FOUND)
+    print_outcome(value, outcome, ok=released, exit_code=ExitCode.NOT_FOUND, as_json=as_json)
 
 
 def history(

@@ -190,13 +190,7 @@ def follow_events(
 
 
 def submit_and_wait(
-    session: str,
-    message: str,
-    fields: dict[str, Any],
-    wait: bool,
-    follow: bool,
-    timeout_s: float | None,
-    as_json: bool,
+    session: str, message: str, fields: dict[str, Any], wait: bool, follow: bool, timeout_s: float | None, as_json: bool
 ) -> ExitCode:
     """Submit, wait as asked, print; the exit code. `fields` are those of `Client.submit`. Raises BrainqError."""
     from brainq.cli.pages.people import describe_receipt

@@ -11,7 +11,7 @@ import typer
 from brainq.cli.connect import open_store
 from brainq.cli.help import command_group, subcommand
 from brainq.cli.options import AsJson, parse_span_s
-from brainq.cli.output import STATUS_STYLES, note, print_json, stdout, styled
+from brainq.cli.output import note, print_json, status_text, stdout
 from brainq.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _tokens_table(rows: Sequence[TokenRow]) -> PageTable:
         {
             key("id"): row.token_id,
             words("name", 6): row.name,
-            fact("state", 5): styled(row.state, STATUS_STYLES),
+            fact("state", 5): status_text(row.state),
             words("sessions", 4): ", ".join(row.sessions),
             words("verbs", 3): ", ".join(row.verbs),
             fact("expires", 2): _minute(row.expires_at),

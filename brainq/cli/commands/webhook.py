@@ -10,7 +10,7 @@ import typer
 from brainq.cli.connect import open_operator
 from brainq.cli.help import command_group, subcommand
 from brainq.cli.options import AsJson, Limit
-from brainq.cli.output import STATUS_STYLES, clean, counted, print_outcome, print_rows, styled
+from brainq.cli.output import clean, counted, print_outcome, print_rows, status_text
 from brainq.errors import ExitCode, InvalidInput
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _deliveries_table(rows: Sequence[DeliveryRow]) -> PageTable:
     return PageTable(
         {
             key("id"): str(row.row),
-            fact("state", 6): styled(row.state, STATUS_STYLES),
+            fact("state", 6): status_text(row.state),
             fact("event", 5): row.event,
             fact("turn", 4): row.turn_id,
             fact("tries", 2, right=True): str(row.tries),
@@ -79,6 +79,5 @@ def retry(
     outcome = "nothing is dead" if delivery == "all" else f"no delivery {delivery} is dead"
     if revived:
         outcome = f"{counted(revived, 'delivery', 'deliveries')} will be sent again"
-    print_outcome({"retried": revived}, outcome, ok=bool(revived), as_json=as_json)
-    if not revived and delivery != "all":
-        raise typer.Exit(ExitCode.NOT_FOUND)
+    code = ExitCode.OK if delivery == "all" else ExitCode.NOT_FOUND
+    print_outcome({"retried": revived}, outcome, ok=bool(revived), exit_code=code, as_json=as_json)

@@ -15,7 +15,7 @@ from typing import Any, cast
 from rich.console import Console
 from rich.text import Text
 
-from brainq.cli.output import EFFECT_STYLES, STATUS_STYLES, clean, counted, duration, short, styled
+from brainq.cli.output import EFFECT_STYLES, clean, counted, duration, short, status_text, styled
 from brainq.cli.pages.people import Details, describe_call_event, describe_people_event
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.status import Effect
@@ -109,15 +109,15 @@ class EventPrinter:
             return described
         match kind:
             case EventKind.TURN_QUEUED:
-                return "turn", _status("queued"), [_wait(data["ahead"], data.get("why", ""))]
+                return "turn", status_text("queued"), [_wait(data["ahead"], data.get("why", ""))]
             case EventKind.TURN_ACTIVE:
-                return "turn", _status("active"), [f"{duration(data['deadline_in_ms'])} to its deadline"]
+                return "turn", status_text("active"), [f"{duration(data['deadline_in_ms'])} to its deadline"]
             case EventKind.TURN_CLOSING:
-                return "turn", _status("closing"), _ending(data)
+                return "turn", status_text("closing"), _ending(data)
             case EventKind.RESULT:
                 took: Details = [f"in {duration(data['elapsed_ms'])}"] if "elapsed_ms" in data else []
                 reason = data.get("stop_reason", "")
-                return ("turn", _status(str(data.get("ending", "result"))), [*took, *([reason] if reason else [])])
+                return ("turn", status_text(str(data.get("ending", "result"))), [*took, *([reason] if reason else [])])
             case EventKind.TURN_OPENING:
                 for call in data["plan"]:
                     self._name(call["call"], str(call["tool"]), str(call["effect"]))
@@ -175,12 +175,12 @@ class EventPrinter:
         if described is not None:
             return described[0], [*named, *described[1]]
         if kind is not EventKind.CALL_ENDED:
-            return _status(kind.value.split(".")[1]), named
+            return status_text(kind.value.split(".")[1]), named
         if data.get("latency_ms"):
             named.append(duration(data["latency_ms"]))
         if data.get("detail"):
             named.append(Text(clean(str(data["detail"]), lines=False), style="dim"))
-        return _status(str(data["status"])), named
+        return status_text(str(data["status"])), named
 
 
 class _TextBlock:
@@ -241,12 +241,8 @@ def _wait(ahead: int, why: str) -> str:
     return f"behind {counted(ahead, 'turn')} {_QUEUED.get(why, 'of its session')}"
 
 
-def _status(word: str) -> Text:
-    return styled(word, STATUS_STYLES)
-
-
 def _ending(data: dict[str, Any]) -> Details:
-    return [_status(str(data.get("ending", ""))), str(data.get("stop_reason", ""))]
+    return [status_text(str(data.get("ending", ""))), str(data.get("stop_reason", ""))]
 
 
 def _joined(details: Details) -> Text:

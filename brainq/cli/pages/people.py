@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from brainq.cli.output import EFFECT_STYLES, STATUS_STYLES, ago, clean, counted, duration, short, styled
+from brainq.cli.output import EFFECT_STYLES, STATUS_STYLES, ago, clean, counted, duration, short, status_text, styled
 from brainq.cli.pages.layout import PageTable, fact, key, words
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.event import EventKind
@@ -38,7 +38,7 @@ def approvals_table(approvals: Sequence[Approval]) -> PageTable:
             words("tool", 6, 24): approval.tool,
             fact("effect", 2): styled(approval.effect.value, EFFECT_STYLES),
             words("arguments", 5): _arguments(approval),
-            key("state") if decided else fact("state", 0): styled(approval.state, STATUS_STYLES) if decided else "",
+            key("state") if decided else fact("state", 0): status_text(approval.state) if decided else "",
             fact("when", 3): _decision_time(approval),
             words("reason", 1): Text(short(approval.reason, REASON_WIDTH), "dim"),
         }
@@ -58,7 +58,7 @@ def approval_section(approvals: Sequence[Approval]) -> Group:
                 key("call"): approval.call_id,
                 words("tool", 6, 24): Text(approval.tool, EFFECT_STYLES.get(approval.effect.value, "")),
                 words("arguments", 5): _arguments(approval),
-                key("state"): styled(approval.state, STATUS_STYLES).append(", edited" if approval.edited else ""),
+                key("state"): status_text(approval.state).append(", edited" if approval.edited else ""),
                 fact("when", 3): _decision_time(approval),
                 words("reason", 2): Text(reason, "dim"),
             }
@@ -181,7 +181,7 @@ def describe_people_event(kind: EventKind, data: dict[str, Any]) -> Line | None:
         case EventKind.TURN_PARKED:
             awaits = str(data.get("awaits", ""))
             waits = f"waits {_AWAITED.get(awaits, 'for ' + awaits)}; its time stands still"
-            return "turn", styled("parked", STATUS_STYLES), [waits]
+            return "turn", status_text("parked"), [waits]
         case EventKind.TURN_RESUMED:
             return "turn", Text("goes on"), [f"after {duration(data.get('parked_ms', 0))} parked"]
         case EventKind.TURN_CANCELLING:
@@ -195,17 +195,9 @@ def describe_people_event(kind: EventKind, data: dict[str, Any]) -> Line | None:
         case EventKind.INPUT_ACCEPTED:
             return "input", Text("accepted"), [_short_field(data, "input"), "the next step reads it"]
         case EventKind.INPUT_CONSUMED:
-            return (
-                "input",
-                styled("consumed", STATUS_STYLES),
-                [_short_field(data, "input"), f"by step {data.get('step')}"],
-            )
+            return ("input", status_text("consumed"), [_short_field(data, "input"), f"by step {data.get('step')}"])
         case EventKind.INPUT_BOUNCED:
-            return (
-                "input",
-                styled("bounced", STATUS_STYLES),
-                [_short_field(data, "input"), "it becomes a turn of its own"],
-            )
+            return ("input", status_text("bounced"), [_short_field(data, "input"), "it becomes a turn of its own"])
         case EventKind.HOLD_PLACED | EventKind.HOLD_RELEASED:
             return _hold_line(kind, data)
         case _:
@@ -228,7 +220,7 @@ def describe_call_event(kind: EventKind, data: dict[str, Any]) -> tuple[Text, De
                 "child": "until its child turn has ended",
                 "client": "until the client gives its result",
             }.get(why, why)
-            return styled("parked", STATUS_STYLES), [waits]
+            return status_text("parked"), [waits]
         case EventKind.APPROVAL_REQUESTED:
             left = data.get("expires_in_ms")
             within = [f"within {duration(left)}"] if left else []
@@ -240,7 +232,7 @@ def describe_call_event(kind: EventKind, data: dict[str, Any]) -> tuple[Text, De
         case EventKind.APPROVAL_DECIDED:
             word = str(data.get("decision", ""))
             edited: Details = [Text("with other arguments", style="yellow")] if data.get("edited") else []
-            return styled(word, STATUS_STYLES), edited
+            return status_text(word), edited
         case _:
             return None
 

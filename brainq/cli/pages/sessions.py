@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from brainq.cli.output import STATUS_STYLES, ago, clean, duration, short, styled
+from brainq.cli.output import ago, clean, duration, short, status_text
 from brainq.cli.pages.layout import PageTable, fact, key, print_head, print_section, words
 from brainq.cli.pages.people import approval_section, hold_section
 from brainq.cli.pages.turn_record import dollars
@@ -34,7 +34,7 @@ def turns_table(rows: Sequence[ListedTurn]) -> PageTable:
             {
                 key("turn"): row.turn_id,
                 key("session"): clean(row.session_id, lines=False),
-                key("state"): styled(row.state, STATUS_STYLES),
+                key("state"): status_text(row.state),
                 fact("accepted", 4): ago(row.accepted_at, now),
                 fact("took", 2): Text(duration(max(0.0, took_ms))),
                 fact("failed", 3, right=True): Text(str(failed) if failed else "", "red"),
@@ -60,7 +60,7 @@ def sessions_table(rows: Sequence[ListedSession]) -> PageTable:
                 key("session"): clean(row.session_id, lines=False),
                 fact("turns", 2, right=True): str(row.turns),
                 fact("last turn", 3): ago(row.last_turn.accepted_at, now),
-                key("state"): styled(row.last_turn.state, STATUS_STYLES),
+                key("state"): status_text(row.last_turn.state),
                 fact("waiting", 1, right=True): Text(str(row.waiting) if row.waiting else ""),
                 words("note", 4): Text(short("; ".join(part for part in notes if part), NOTE_WIDTH), "dim"),
             }
@@ -124,7 +124,7 @@ def collect_session(client: Client, session_id: str) -> SessionFacts:
 def print_session(console: Console, facts: SessionFacts) -> None:
     live = Text("none")
     if facts.live:
-        live = Text(f"{facts.live.turn_id}  ").append_text(styled(facts.live.state.value, STATUS_STYLES))
+        live = Text(f"{facts.live.turn_id}  ").append_text(status_text(facts.live.state.value))
         live.append(f"  {facts.next}")
     paused = Text("no")
     if facts.paused:

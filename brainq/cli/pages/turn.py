@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from brainq.cli.output import EFFECT_STYLES, STATUS_STYLES, ago, clean, duration, short, styled
+from brainq.cli.output import EFFECT_STYLES, ago, clean, duration, short, status_text, styled
 from brainq.cli.pages.layout import PageTable, fact, key, print_head, print_section, words
 from brainq.cli.pages.people import approval_section, hold_section, input_section, parked_reason, resume_hints
 from brainq.cli.pages.turn_record import (
@@ -52,7 +52,7 @@ def _call_arguments(call: TurnCall) -> str:
 
 def print_call(console: Console, call: TurnCall) -> None:
     """A call's status, with its arguments and its result whole."""
-    status = styled(call.status.value, STATUS_STYLES)
+    status = status_text(call.status.value)
     if reason := parked_reason(call) or call.detail:
         status.append(f"  {clean(reason, lines=False)}", "default")
     head = [
@@ -120,7 +120,7 @@ def print_turn(console: Console, facts: TurnFacts) -> None:
 
 def _print_turn_head(console: Console, facts: TurnFacts) -> None:
     row, snapshot = facts.row, facts.snapshot
-    state = styled(facts.state, STATUS_STYLES)
+    state = status_text(facts.state)
     if row.stop_reason and row.stop_reason.value != facts.state:
         state.append(f"  {row.stop_reason.value}", "default")
     if snapshot and snapshot.cancel_requested and not snapshot.state.is_final:
@@ -206,7 +206,7 @@ def _trace(trace: Sequence[ToolTraceEntry | TurnCall], now_ms: int) -> PageTable
                 words("tool", 9, 24): entry.tool,
                 fact("effect", 4): styled(entry.effect.value, EFFECT_STYLES),
                 fact("wave", 1): f"{entry.step}.{entry.wave}",
-                key("status"): styled(entry.status.value, STATUS_STYLES),
+                key("status"): status_text(entry.status.value),
                 fact("took", 5): _duration_text(entry, now_ms),
                 fact("attempt", 6): Text(str(entry.attempt) if entry.attempt > 1 else "", "yellow"),
                 words("lane", 3): short(", ".join(lanes), 40),
@@ -242,7 +242,7 @@ def _intents(intents: Sequence[CallRow]) -> PageTable:
             fact("attempt", 5): str(row.attempt),
             words("tool", 9, 24): row.tool,
             fact("effect", 3): styled(row.effect.value, EFFECT_STYLES),
-            key("state"): styled(row.state, STATUS_STYLES),
+            key("state"): status_text(row.state),
             fact("outcome", 6): (row.outcome_kind or "") + (", late" if row.late else ""),
             fact("started", 2): ago(row.started_at),
             words("by", 1): Text(short(row.owner, 40), "dim"),

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from rich.console import Group
 from rich.text import Text
 
-from brainq.cli.output import STATUS_STYLES, ago, clean, duration, short, styled
+from brainq.cli.output import ago, clean, duration, short, status_text
 from brainq.cli.pages.layout import Column, PageTable, fact, key, words
 from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.model import Spend
@@ -108,7 +108,7 @@ def judgement_section(turn_id: str, rows: Sequence[JudgementRow]) -> Group:
         table.add(
             {
                 key("judge"): row.judge,
-                key("state"): styled(row.state, STATUS_STYLES),
+                key("state"): status_text(row.state),
                 fact("score", 6): Text("") if row.score is None else _score(row.score),
                 fact("by", 2): Text(" ".join(filter(None, (row.method or "", short(row.model or "", 30)))), "dim"),
                 fact("tries", 3): str(row.tries),
@@ -142,7 +142,7 @@ def step_section(turn_id: str, rows: Sequence[StepRow]) -> Group:
     table = PageTable(
         {
             key("step"): row.step,
-            key("state"): styled(row.state, STATUS_STYLES),
+            key("state"): status_text(row.state),
             fact("tries", 2): str(row.tries),
             fact("when", 1): Text(ago(row.updated_at), "dim"),
             words("error", 3): Text(short(row.error or "", TEXT_WIDTH), "red"),

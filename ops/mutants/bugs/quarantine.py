@@ -45,7 +45,7 @@ BUGS = (
         "a child that died while it was idle keeps its group's number",
         "brainq/processes/quarantine_pool.py",
         "if shared.is_retired or not shared.child.is_alive or keep == 0:\n                self._shared.remove(shared)\n"
-        "                useless.append(shared)",
+        "                unneeded.append(shared)",
         "if shared.is_retired or not shared.child.is_alive or keep == 0:\n                self._shared.remove(shared)",
         (*POOL, *WORKER),
     ),
