@@ -27,7 +27,7 @@ from brainq.contracts.view import TurnView
 from brainq.errors import BrainqError, ProviderError
 from brainq.models.asking.bill import Allowance, Bill, BudgetExhausted
 from brainq.models.asking.permits import PermitDeferred
-from brainq.models.costs import first_model, lost_spends, reply_spend
+from brainq.models.costs import first_model, reply_spend
 from brainq.observe.logs import logger
 from brainq.observe.metrics.recording import record_model_call as counted
 from brainq.ports.people import Brakes
@@ -51,49 +51,9 @@ from brainq.turn.step_request import (
 )
 from brainq.turn.text_stream import AttemptReader, TurnLost
 
-
-@dataclass(frozen=True, slots=True)
-class AttemptAccount:
-    """What one attempt at a step has come to.
-
-    unsent   what it is charged as should its worker die before anybody knows whether its request was sent
-    """
-
-    bill: Bill
-    step: int
-    price: Price
-    unsent: Spend
-
-    @classmethod
-    def for_request(cls, asking: StepRequest, step: int, price: Price, allowance: Allowance) -> AttemptAccount:
-        setting, begin = asking.setting, asking.begin
-        most_output = setting.limits.max_output_tokens or 0
-        # As the bills of the steps before have shown the estimate to be off.
-        input_tokens = max(begin.estimate, begin.most_tokens - most_output)
-        usage = TokenUsage(input_tokens=input_tokens, estimated=True)
-        provider, model = first_model(setting.provider, setting.model)
-        is_known = not most_output and begin.most_tokens == input_tokens and provider == setting.provider.name
-        usd = begin.max_usd if is_known else price(provider, model, usage)
-        unsent = Spend.from_usage("lost", step, model, usage, usd)
-        return cls(Bill(input_tokens, allowance), step, price, unsent)
-
-    def so_far(self) -> tuple[Spend, ...]:
-        """Its spends should it end here. Another thread than that which asks the model may call it."""
-        return lost_spends("lost", self.step, self.bill.so_far(), self.price) or (self.unsent,)
-
-    def close(self, outcome: ModelReply | BaseException) -> tuple[Spend, ...]:
-        """The attempt is over: what it lost."""
-        return lost_spends("lost", self.step, self.bill.close(outcome), self.price)
-
-
-# The attempts at one step: each is paid for once, asks the model, and publishes its text.
-
 log = logger("brainq.turn")
-
 RESTART_PAUSE_S = 1.0  # before a broken stream is begun again: up to so long for each attempt made
-
 MAX_ATTEMPTS_A_STEP = 3  # of streams that broke after they began, or stalled; other retries are the provider's
-
 RESTARTABLE_KINDS = frozenset({"stream", "stalled"})
 
 
@@ -117,24 +77,24 @@ class StepRunner:
         allowance = turn_allowance(view, asking.setting.limits, self.price)
         begin = asking.begin
         for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
-            account = AttemptAccount.for_request(asking, view.step + 1, self.price, allowance)
-            begin = replace(begin, under_way=account.so_far())
+            bill = attempt_bill(asking, view.step + 1, allowance)
+            begin = replace(begin, under_way=bill.spends_so_far())
             step = trying(partial(self.turns.begin_step, claim, begin, self.turns.mark(claim)))
             if step == "LOST":
                 return None
             if isinstance(step, StepOverBudget):
                 return LoopEnd(BUDGET_ENDS[step.what], lost=())
             claim.under_way.step, claim.under_way.attempt = step.step, step.attempt
-            claim.under_way.spends = account.so_far
+            claim.under_way.spends = bill.spends_so_far
             request = self._request(claim, view, asking, step, ends_at - time.monotonic(), blobs)
             reader = AttemptReader(self.turns, claim, step, self.brain.hooks.on_chunk, lost, trying)
             try:
-                return self._attempt(claim, view, asking, request, account, reader)
+                return self._attempt(claim, view, asking, request, bill, reader)
             except PermitDeferred as later:
-                later.spends = account.close(later)
+                later.spends = bill.spends_at_end(later)
                 raise  # the turn lets go of its thread meanwhile
             except ProviderError as failure:
-                spends = account.close(failure)
+                spends = bill.spends_at_end(failure)
                 if not (failure.kind in RESTARTABLE_KINDS and failure.retryable and remaining):
                     return LoopEnd(end_after_failure(failure), lost=spends)
                 self._wait(reader, failure, ends_at - time.monotonic())
@@ -147,18 +107,18 @@ class StepRunner:
         view: TurnView,
         asking: StepRequest,
         request: ModelRequest,
-        account: AttemptAccount,
+        bill: Bill,
         reader: AttemptReader,
     ) -> StepOutcome:
         """What one attempt comes to. Raises ProviderError where it brings no reply."""
         try:
-            reply, spend = self._ask_between_hooks(claim, asking, request, account, reader)
+            reply, spend = self._ask_between_hooks(asking, request, bill, reader)
         except TurnLost as failure:
-            self._report_lost_attempt(claim, account, failure)
+            self._report_lost_attempt(claim, bill, failure)
             return None
         except MiddlewareFailed as failure:
-            return LoopEnd(middleware_end(failure), lost=account.close(failure))
-        cost = ReplyCost(spend, account.close(reply))
+            return LoopEnd(middleware_end(failure), lost=bill.spends_at_end(failure))
+        cost = ReplyCost(spend, bill.spends_at_end(reply))
         tail = reader.tail.rest(reader.trying)
         return self.replies.handle(claim, view, request.step, reply, cost, tail, reader.trying)
 
@@ -195,40 +155,35 @@ class StepRunner:
         )
 
     def _ask_between_hooks(
-        self,
-        claim: TurnClaim,
-        asking: StepRequest,
-        request: ModelRequest,
-        account: AttemptAccount,
-        reader: AttemptReader,
+        self, asking: StepRequest, request: ModelRequest, bill: Bill, reader: AttemptReader
     ) -> tuple[ModelReply, Spend]:
         """The reply, and what it used. Raises ProviderError, TurnLost and MiddlewareFailed."""
         hooks, reply, failure = self.brain.hooks, None, None
         if not (hooks.before_step or hooks.after_step):
-            return self._ask(asking, request, account, reader)
+            return self._ask(asking, request, bill, reader)
         try:
-            run_hooks(hooks.before_step, claim.turn_id, request)
-            reply, spend = self._ask(asking, request, account, reader)
+            run_hooks(hooks.before_step, request.turn_id, request)
+            reply, spend = self._ask(asking, request, bill, reader)
             return reply, spend
         except ProviderError as error:
             failure = error
             raise
         finally:
-            notify_hooks(hooks.after_step, claim.turn_id, request, reply, failure)
+            notify_hooks(hooks.after_step, request.turn_id, request, reply, failure)
 
     def _ask(
-        self, asking: StepRequest, request: ModelRequest, account: AttemptAccount, reader: AttemptReader
+        self, asking: StepRequest, request: ModelRequest, bill: Bill, reader: AttemptReader
     ) -> tuple[ModelReply, Spend]:
         provider, model = asking.setting.provider, asking.setting.model
-        with counted(provider.name, model, "step") as asked, account.bill.activate():
+        with counted(provider.name, model, "step") as asked, bill.activate():
             reply = reader.read(provider, request)
             spend = reply_spend("step", request.step, provider, model, reply, self.price)
             asked.add_reply(reply, spend.cost_usd)
         return reply, spend
 
-    def _report_lost_attempt(self, claim: TurnClaim, account: AttemptAccount, failure: TurnLost) -> None:
+    def _report_lost_attempt(self, claim: TurnClaim, bill: Bill, failure: TurnLost) -> None:
         """Report what the attempt has used, should no worker have taken the turn yet: its next owner charges it."""
-        account.close(failure)
+        bill.spends_at_end(failure)
         try:
             self.turns.beat(claim)
         except Exception as away:  # the loss was noticed with the last text, or heartbeat
@@ -241,6 +196,19 @@ class StepRunner:
         wait_s = min(random.random() * attempt * RESTART_PAUSE_S, max(0.0, remaining_s))
         reader.publish_retry(ModelRetry(kind=failure.kind, wait_s=wait_s))
         self.pause(wait_s)
+
+
+def attempt_bill(asking: StepRequest, step: int, allowance: Allowance) -> Bill:
+    """The bill of one attempt at a step."""
+    setting, begin = asking.setting, asking.begin
+    most_output = setting.limits.max_output_tokens or 0
+    # As the bills of the steps before have shown the estimate to be off.
+    input_tokens = max(begin.estimate, begin.most_tokens - most_output)
+    usage = TokenUsage(input_tokens=input_tokens, estimated=True)
+    provider, model = first_model(setting.provider, setting.model)
+    is_known = not most_output and begin.most_tokens == input_tokens and provider == setting.provider.name
+    usd = begin.max_usd if is_known else allowance.price(provider, model, usage)
+    return Bill(input_tokens, allowance, step, Spend.from_usage("lost", step, model, usage, usd))
 
 
 def middleware_end(failure: MiddlewareFailed) -> End:

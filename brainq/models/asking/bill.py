@@ -8,8 +8,18 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal
 
-from brainq.contracts.model import LostRequest, ModelChunk, ModelReply, ModelRequest, Price, TokenUsage, unknown_price
+from brainq.contracts.model import (
+    LostRequest,
+    ModelChunk,
+    ModelReply,
+    ModelRequest,
+    Price,
+    Spend,
+    TokenUsage,
+    unknown_price,
+)
 from brainq.errors import ProviderError
+from brainq.models.costs import lost_spends
 from brainq.text.estimate import StreamedTokens, estimate_request
 
 BudgetName = Literal["tokens", "cost"]
@@ -164,10 +174,14 @@ class Bill:
 
     input_tokens   what its input is thought to be billed as; None: as it is estimated
     allowance      what may be spent on it
+    step           the turn's step that the call is an attempt at
+    unsent         what an attempt is charged as should its worker die before anybody knows whether a request was sent
     """
 
     input_tokens: int | None = None
     allowance: Allowance = field(default_factory=Allowance)
+    step: int = 0
+    unsent: Spend | None = None
     _requests: list[BilledRequest] = field(default_factory=list[BilledRequest])
     _lost_tries: list[LostRequest] = field(default_factory=list[LostRequest])
 
@@ -215,6 +229,15 @@ class Bill:
                 is_billed = request.may_be_billed(outcome)
             self.end(request, is_billed)
         return self.so_far()
+
+    def spends_at_end(self, outcome: ModelReply | BaseException) -> tuple[Spend, ...]:
+        """As `close`, of an attempt at a step: what it lost, as it is charged."""
+        return lost_spends("lost", self.step, self.close(outcome), self.allowance.price)
+
+    def spends_so_far(self) -> tuple[Spend, ...]:
+        """The spends of an attempt should it end here. Any thread may ask."""
+        lost = lost_spends("lost", self.step, self.so_far(), self.allowance.price)
+        return lost or (() if self.unsent is None else (self.unsent,))
 
     def so_far(self) -> tuple[LostRequest, ...]:
         """What it would have lost if it broke off now. Any thread may ask."""
