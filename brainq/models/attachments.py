@@ -117,32 +117,12 @@ class AttachmentBlocks:
     blobs: Mapping[str, bytes]
     refused: frozenset[AttachmentKind] = frozenset()
 
-    def anthropic(self, attachments: Iterable[Attachment]) -> list[dict[str, Any]]:
-        """Content blocks of the messages API, for a user's message or a tool's result."""
-        return [self._anthropic(attachment) for attachment in attachments]
-
-    def chat(self, attachments: Iterable[Attachment]) -> list[dict[str, Any]]:
-        """Content parts of chat completions, for a user's message."""
-        return [self._chat(attachment) for attachment in attachments]
-
-    def responses(self, attachments: Iterable[Attachment]) -> list[dict[str, Any]]:
-        """Content parts of the Responses API, for a user's message or a call's output."""
-        parts: list[dict[str, Any]] = []
-        for part in self.chat(attachments):
-            match part["type"]:
-                case "image_url":
-                    parts.append({"type": "input_image", "image_url": part["image_url"]["url"], "detail": "auto"})
-                case "file":
-                    parts.append({"type": "input_file", **part["file"]})
-                case _:
-                    parts.append({"type": "input_text", "text": part["text"]})
-        return parts
-
     def text(self, attachments: Iterable[Attachment]) -> list[str]:
         """Those that a tool's message of chat completions can hold; the others are shown behind it."""
         return [self.in_words(one) for one in attachments if not _needs_user_message(one)]
 
-    def _anthropic(self, attachment: Attachment) -> dict[str, Any]:
+    def anthropic(self, attachment: Attachment) -> dict[str, Any]:
+        """A content block of the messages API, for a user's message or a tool's result."""
         if not self.can_show(attachment):
             return {"type": "text", "text": self.in_words(attachment)}
         source = {"type": "base64", "media_type": attachment.media_type, "data": _base64(self.blobs[attachment.sha256])}
@@ -151,7 +131,19 @@ class AttachmentBlocks:
         titled = {"title": clean(attachment.name)} if attachment.name else {}
         return {"type": "document", "source": source, **titled}
 
-    def _chat(self, attachment: Attachment) -> dict[str, Any]:
+    def responses(self, attachment: Attachment) -> dict[str, Any]:
+        """A content part of the Responses API, for a user's message or a call's output."""
+        part = self.chat(attachment)
+        match part["type"]:
+            case "image_url":
+                return {"type": "input_image", "image_url": part["image_url"]["url"], "detail": "auto"}
+            case "file":
+                return {"type": "input_file", **part["file"]}
+            case _:
+                return {"type": "input_text", "text": part["text"]}
+
+    def chat(self, attachment: Attachment) -> dict[str, Any]:
+        """A content part of chat completions, for a user's message."""
         if not self.can_show(attachment):
             return {"type": "text", "text": self.in_words(attachment)}
         url = f"data:{attachment.media_type};base64,{_base64(self.blobs[attachment.sha256])}"

@@ -187,7 +187,7 @@ def unreported_text(what: str) -> str:
     """What the model reads of a change that did not report its end. `what` says why, without a full stop."""
     return (
         f"It is unknown whether this call took effect: it started, and {what} before it reported how it ended. "
-        "Do not simply repeat it; first look whether its effect is there."
+        f"{_LOOK_FIRST}"
     )
 
 
@@ -199,17 +199,12 @@ def unknown_outcome(outcome: ToolUnknown, *, is_read: bool) -> ToolFailure | Too
     words = outcome.message
     if is_read:
         return ToolFailure(error=words, error_type=outcome.why, latency_ms=outcome.latency_ms, own_words=True)
-    message = (
-        f"{words}\nIt is unknown whether this call took effect. "
-        "Do not simply repeat it; first look whether its effect is there."
-    )
+    message = f"{words}\nIt is unknown whether this call took effect. {_LOOK_FIRST}"
     return outcome.model_copy(update={"message": message})
 
 
-_UNKNOWN = (
-    "It is unknown whether this call took effect: it started, and its worker was lost. "
-    "Do not simply repeat it; first look whether its effect is there."
-)
+_LOOK_FIRST = "Do not simply repeat it; first look whether its effect is there."
+_UNKNOWN = f"It is unknown whether this call took effect: it started, and its worker was lost. {_LOOK_FIRST}"
 
 _PARTIAL = "[incomplete: the tool ran out of time and returned what it had]"
 

@@ -77,7 +77,7 @@ def _blocks(
     message: Message, ids: WireIds, attached: AttachmentBlocks, thoughts: Callable[[Message], Sequence[Reasoning]]
 ) -> list[dict[str, Any]]:
     text = clean(message.content)
-    files = attached.anthropic(message.attachments)
+    files = [attached.anthropic(attachment) for attachment in message.attachments]
     if message.role == "tool":
         texts = [{"type": "text", "text": text}] if text.strip() else []
         block: dict[str, Any] = {

@@ -128,7 +128,8 @@ class Fallback:
             raise InvalidInput(
                 "rest_s", "seconds must be positive, and longest_rest_s at least rest_s; patience_s may be 0"
             )
-        named_twice = next((one for one, times in Counter(_model_names(models)).items() if times > 1), None)
+        names = Counter(model for model in models if isinstance(model, str))
+        named_twice = next((name for name, times in names.items() if times > 1), None)
         if named_twice is not None:
             raise InvalidInput(
                 "models", f"{named_twice!r} is there twice; one that failed is not asked again in its place"
@@ -274,10 +275,6 @@ def _member_request(request: ModelRequest, model: str, deadline: Deadline, left:
     if not is_own:
         changes["options"] = request.options.for_another_service()
     return request.model_copy(update=changes)
-
-
-def _model_names(models: Sequence[str | Provider]) -> list[str]:
-    return [model for model in models if isinstance(model, str)]
 
 
 def _make_member(model: str | Provider, rest: Cooldown) -> _Member:

@@ -77,7 +77,7 @@ def _to_message(message: Message, ids: WireIds, blocks: AttachmentBlocks, model:
     text = clean(message.content)
     if message.attachments and message.role == "user":
         texts = [{"type": "text", "text": text}] if text.strip() else []
-        return {"role": "user", "content": [*texts, *blocks.chat(message.attachments)]}
+        return {"role": "user", "content": [*texts, *map(blocks.chat, message.attachments)]}
     if message.role == "tool":
         text = "\n".join([text, *blocks.text(message.attachments)])
         return {"role": "tool", "tool_call_id": ids.for_result(message), "content": text}

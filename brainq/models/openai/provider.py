@@ -186,7 +186,9 @@ class OpenAIResponsesProvider(OpenAIService):
         )
         options = responses_parameters(request, cache_key=self._base_url is None)
         body |= {key: value for key, value in options.items() if refusal_key(key, request.model) not in refused}
-        return {key: value for key, value in body.items() if not _is_refused(key, refused)}
+        if "text.format" in refused:
+            body.pop("text", None)
+        return {key: value for key, value in body.items() if key not in refused}
 
     def _refusal(self, request: ModelRequest, status: int, body: Any) -> str | None:
         text = " ".join(error_detail(body)).lower()
@@ -209,7 +211,3 @@ class OpenAIResponsesProvider(OpenAIService):
 
 def _encryption_key(model: str) -> str:
     return f"include: {model}"
-
-
-def _is_refused(key: str, refused: frozenset[str]) -> bool:
-    return key in refused or (key == "text" and "text.format" in refused)

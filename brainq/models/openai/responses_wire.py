@@ -86,7 +86,7 @@ def to_items(
 
 def _items(message: Message, ids: WireIds, model: str | None, blocks: AttachmentBlocks) -> Iterator[dict[str, Any]]:
     text = clean(message.content)
-    shown = blocks.responses(message.attachments)
+    shown = [blocks.responses(attachment) for attachment in message.attachments]
     if shown and text.strip():
         shown.insert(0, {"type": "input_text", "text": text})
     if message.role == "tool":
@@ -115,16 +115,13 @@ def _reply_items(message: Message, text: str, ids: WireIds, model: str | None) -
             items.append(text_item)
         if index < len(message.calls):
             call = message.calls[index]
-            items.append(_call_item(ids.for_call(call), call.name, arguments_text(call.arguments)))
+            sent = {"call_id": ids.for_call(call), "name": wire_name(call.name)}
+            items.append({"type": "function_call", **sent, "arguments": arguments_text(call.arguments)})
     if not text.strip():
         items = [item for item in items if item["type"] != "message"]
     while items and items[-1]["type"] == "reasoning":
         items.pop()
     return items
-
-
-def _call_item(call_id: str, name: str, arguments: str) -> dict[str, Any]:
-    return {"type": "function_call", "call_id": call_id, "name": wire_name(name), "arguments": arguments}
 
 
 def _is_replayable(thought: Reasoning, model: str | None) -> bool:
@@ -154,13 +151,15 @@ def _reply_from_items(response: dict[str, Any], items: list[Item], name: str, sh
     finish = _finish(response, items, name)
     calls: list[ToolCall] = []
     reasoning: list[Reasoning] = []
+    has_position = False
     for item in items:
         if item.get("type") == "function_call":
             call_id = str(item.get("call_id") or item.get("id") or f"call_{len(calls)}")
             calls.append(read_call(call_id, item.get("name"), item.get("arguments")))
         elif item.get("type") == "reasoning":
             reasoning.append(_read_reasoning(item, len(calls)))
-        elif _text_parts([item], "text", "refusal") and not any(_is_text_position(thought) for thought in reasoning):
+        elif _text_parts([item], "text", "refusal") and not has_position:
+            has_position = True
             reasoning.append(Reasoning(wire=WIRE, block=_text_position(item), before=len(calls)))
     if all(thought.block == {"type": "message"} for thought in reasoning):
         reasoning = []
@@ -212,10 +211,6 @@ def _read_reasoning(item: Item, before: int) -> Reasoning:
 def _text_position(item: Item) -> Item:
     """Marks the text's position among reasoning and calls, and its phase: models want that back, too."""
     return {"type": "message"} | ({"phase": item["phase"]} if item.get("phase") else {})
-
-
-def _is_text_position(thought: Reasoning) -> bool:
-    return thought.block.get("type") == "message"
 
 
 class ResponsesStream:

@@ -105,19 +105,6 @@ class OutputLimitExceeded(Exception):
 
 
 @dataclass(slots=True)
-class OutputCounter:
-    """Counts what a server sends between two answers."""
-
-    unasked: int = 0
-
-    def count(self, size: int, *, is_answer: bool) -> None:
-        """Raises OutputLimitExceeded."""
-        self.unasked = 0 if is_answer else self.unasked + size + LINE_OVERHEAD_BYTES
-        if self.unasked > MAX_UNASKED_BYTES:
-            raise OutputLimitExceeded
-
-
-@dataclass(slots=True)
 class StdioTransport(Transport):
     """A server's program while this is entered.
 
@@ -132,6 +119,7 @@ class StdioTransport(Transport):
     lost: asyncio.Event = field(default_factory=asyncio.Event)
     flooded: bool = False
     last_words: bytearray = field(default_factory=bytearray)
+    _unasked: int = 0
     _process: asyncio.subprocess.Process | None = None
     _ends: list[MemoryObjectReceiveStream[Received] | MemoryObjectSendStream[SessionMessage]] = field(
         default_factory=list[MemoryObjectReceiveStream[Received] | MemoryObjectSendStream[SessionMessage]]
@@ -175,16 +163,15 @@ class StdioTransport(Transport):
         return self.lost.is_set() or self._process is None or has_exited(self._process)
 
     async def _read(self, stdout: asyncio.StreamReader, incoming: MemoryObjectSendStream[Received]) -> None:
-        flood = OutputCounter()
         async with incoming:
             try:
                 async for line in read_lines(stdout):
                     try:
                         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                     except ValueError:  # a banner, or a stray print
-                        flood.count(len(line), is_answer=False)
+                        self._count_output(len(line), is_answer=False)
                         continue
-                    flood.count(len(line), is_answer=isinstance(message, JSONRPCResponse | JSONRPCError))
+                    self._count_output(len(line), is_answer=isinstance(message, JSONRPCResponse | JSONRPCError))
                     self.heard += 1
                     await incoming.send(SessionMessage(message))
             except OutputLimitExceeded:
@@ -193,6 +180,12 @@ class StdioTransport(Transport):
                 pass
             finally:  # before the stream's end fails the calls in flight
                 self.lost.set()
+
+    def _count_output(self, size: int, *, is_answer: bool) -> None:
+        """Raises OutputLimitExceeded where too much came between two answers."""
+        self._unasked = 0 if is_answer else self._unasked + size + LINE_OVERHEAD_BYTES
+        if self._unasked > MAX_UNASKED_BYTES:
+            raise OutputLimitExceeded
 
     async def _write(self, stdin: asyncio.StreamWriter, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
         try:
