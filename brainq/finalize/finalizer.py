@@ -275,7 +275,6 @@ class TurnFinalizer:
             self._chain,
             self._records,
             work.brain,
-            work.parts,
             self._parents,
             outgoing,
         )

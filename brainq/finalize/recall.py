@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.claim import FinalStepClaim, NoFinalStepClaim
@@ -14,7 +15,7 @@ from brainq.contracts.memory import RecordedTurn
 from brainq.contracts.message import Message, with_attachment_labels
 from brainq.contracts.model import TokenUsage
 from brainq.contracts.turn import CONTENT_NOT_STORED, TurnRequest, TurnResult
-from brainq.contracts.view import EndedTurn
+from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.errors import TurnNotFound
 from brainq.finalize.result import citations, with_citations
 from brainq.ports.redis_turns import FinalChain
@@ -211,3 +212,45 @@ class Recall:
             trace=self.trace(turn_id),
             decision=self.decision(turn_id),
         )
+
+
+@dataclass(eq=False)
+class RerunChain:
+    """The chain as a step sees it that runs again by itself. It neither waits for this step nor is moved by it.
+
+    What SQL or a caller has stays as it is: a text is no longer changed, a result not sent again.
+    """
+
+    live: FinalChain
+    recall: Recall
+
+    def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
+        return self.recall.ended(session_id, turn_id)
+
+    def details(self, session_id: str, turn_id: str) -> TurnDetails:
+        return self.live.details(session_id, turn_id)
+
+    def details_of(self, claim: FinalStepClaim) -> TurnDetails:
+        return self.details(claim.session_id, claim.turn_id)
+
+    def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]:
+        return self.live.ring_judge(session_id, turn_id, judge)
+
+    def published(self, session_id: str, turn_id: str) -> TurnResult | None:
+        return self.live.published(session_id, turn_id) or self.recall.result(turn_id)
+
+    def publish(self, result: TurnResult) -> Literal["PUBLISHED", "ALREADY", "OPEN"]:
+        # A turn that Redis has let go went out before. One that it has, it sends once: as SQL has it, unless that
+        # copy is redacted.
+        if self.live.ended(result.session_id, result.turn_id) is None:
+            return "ALREADY"
+        kept = None if self.recall.is_redacted(result.turn_id) else self.recall.result(result.turn_id)
+        return self.live.publish(kept or result)
+
+    def warn_later(self, session_id: str, turn_id: str, warning: str, *, applies: bool) -> None:
+        self.live.warn_later(session_id, turn_id, warning, applies=applies)
+
+    def set_text(self, session_id: str, turn_id: str, text: str) -> None:
+        # Writing to a turn that Redis has let go would leave a key without a lifetime behind.
+        if self.published(session_id, turn_id) is None:
+            self.live.set_text(session_id, turn_id, text)

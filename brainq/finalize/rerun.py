@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from brainq.brain.brains import ByBrain
-from brainq.contracts.claim import FinalStepClaim, NoClaim, NoFinalStepClaim
+from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.rows import StepRow
-from brainq.contracts.turn import LATE_FAILURE_WARNINGS, TurnResult
-from brainq.contracts.view import EndedTurn, TurnDetails
+from brainq.contracts.turn import LATE_FAILURE_WARNINGS
+from brainq.contracts.view import EndedTurn
 from brainq.errors import InvalidInput, TurnNotFound
-from brainq.finalize.recall import Recall
+from brainq.finalize.recall import Recall, RerunChain
 from brainq.finalize.step_order import FinalizerRuntime, StepOrder
 from brainq.finalize.steps import StepContext, around_step
 from brainq.memory.judge_runner import JudgeRunner
@@ -24,88 +24,6 @@ from brainq.ports.redis_turns import FinalChain
 from brainq.ports.sql import FinalizerRecords, JudgementRows
 
 log = logger("brainq.finalize")
-
-
-@dataclass(eq=False)
-class RerunChain:
-    """Fits `ports.redis_turns.FinalChain`. The chain in Redis neither waits for this step nor is moved by it.
-
-    What SQL or a caller has stays as it is: a text is no longer changed, a result not sent again.
-    """
-
-    live: FinalChain
-    recall: Recall
-
-    def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
-        return self.recall.ended(session_id, turn_id)
-
-    def details(self, session_id: str, turn_id: str) -> TurnDetails:
-        return self.live.details(session_id, turn_id)
-
-    def details_of(self, claim: FinalStepClaim) -> TurnDetails:
-        return self.details(claim.session_id, claim.turn_id)
-
-    def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]:
-        return self.live.ring_judge(session_id, turn_id, judge)
-
-    def published(self, session_id: str, turn_id: str) -> TurnResult | None:
-        return self.live.published(session_id, turn_id) or self.recall.result(turn_id)
-
-    def publish(self, result: TurnResult) -> Literal["PUBLISHED", "ALREADY", "OPEN"]:
-        # A turn that Redis has let go went out before. One that it has, it sends once: as SQL has it, unless that
-        # copy is redacted.
-        if self.live.ended(result.session_id, result.turn_id) is None:
-            return "ALREADY"
-        kept = None if self.recall.is_redacted(result.turn_id) else self.recall.result(result.turn_id)
-        return self.live.publish(kept or result)
-
-    def warn_later(self, session_id: str, turn_id: str, warning: str, *, applies: bool) -> None:
-        self.live.warn_later(session_id, turn_id, warning, applies=applies)
-
-    def set_text(self, session_id: str, turn_id: str, text: str) -> None:
-        # Writing to a turn that Redis has let go would leave a key without a lifetime behind.
-        if self.published(session_id, turn_id) is None:
-            self.live.set_text(session_id, turn_id, text)
-
-    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> NoFinalStepClaim:
-        return NoClaim("stale")
-
-    def claim_and_look(self, session_id: str, turn_id: str, step: str, owner: str) -> NoFinalStepClaim:
-        return NoClaim("stale")
-
-    def look(self, claim: FinalStepClaim) -> EndedTurn | None:
-        return self.ended(claim.session_id, claim.turn_id)
-
-    def beat(self, claim: FinalStepClaim) -> Literal["OK"]:
-        return "OK"
-
-    def go_on(self, claim: FinalStepClaim, next_step: str, *, stay: bool) -> Literal["LOST"]:
-        return "LOST"
-
-    def go_on_and_read(self, claim: FinalStepClaim, next_step: str, *, stay: bool) -> Literal["LOST"]:
-        return "LOST"
-
-    def send(self, claim: FinalStepClaim, next_step: str, result: TurnResult, *, stay: bool) -> Literal["LOST"]:
-        return "LOST"
-
-    def go_ahead(
-        self,
-        claim: FinalStepClaim,
-        ahead: str,
-        past: str,
-        *,
-        stay: bool,
-        after_s: float | None = None,
-        error: str = "",
-        uncounted: bool = False,
-    ) -> Literal["LOST"]:
-        return "LOST"
-
-    def finish(self, claim: FinalStepClaim) -> Literal["LOST"]:
-        return "LOST"
-
-    def retry(self, claim: FinalStepClaim, after_s: float, error: str) -> Literal["LOST"]:
-        return "LOST"
 
 
 RERUN_OWNER = "retry"
@@ -194,7 +112,7 @@ class StepRerunner:
         tries = 1 if row is None else row.tries + 1
         claim = FinalStepClaim(session_id, turn_id, name, RERUN_OWNER, fence=0, tries=tries, sent=True)
         chain = RerunChain(self.chain, self.recall)
-        context = StepContext(claim, lambda: turn, chain, self.records, work.brain, work.parts, self.parents)
+        context = StepContext(claim, lambda: turn, chain, self.records, work.brain, self.parents)
         try:
             with in_span(final_span(claim, turn.request), redact=work.redacts), around_step(context):
                 step.run(context)

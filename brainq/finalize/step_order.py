@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from brainq.brain.brain import Brain
 from brainq.finalize.steps import FinalStep
-from brainq.memory.services import MemoryServices
 
 RESULT = "result"  # what comes behind it needs it
 
@@ -112,7 +111,6 @@ class FinalizerRuntime:
 
     brain: Brain
     order: StepOrder
-    parts: MemoryServices | None = None
 
     @property
     def redacts(self) -> bool:

@@ -19,8 +19,8 @@ from brainq.contracts.model import TokenUsage
 from brainq.contracts.status import Ending
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
+from brainq.finalize.recall import RerunChain
 from brainq.finalize.result import citations, early_result_warning, make_result, with_citations
-from brainq.memory.services import MemoryServices
 from brainq.models.providers import provider_name
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.metrics.recording import count_lost, count_turn
@@ -61,10 +61,9 @@ class StepContext:
 
     claim: FinalStepClaim
     read_turn: Callable[[], EndedTurn]
-    chain: FinalChain
+    chain: FinalChain | RerunChain
     records: FinalizerRecords
     brain: Brain
-    parts: MemoryServices | None = None
     parents: ChildTurns | None = None
     outgoing: list[TurnResult] | None = None
 

@@ -2,18 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from brainq.brain.brain import Brain
-from brainq.contracts.brain import PromptTemplate
+from brainq.contracts.brain import Memory, PromptTemplate
 from brainq.contracts.memory import AutonomousResearchLearner, MemoryExtractor, MemoryItem, Observation, RecordedTurn
+from brainq.contracts.model import Price, unknown_price
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import EndedTurn
 from brainq.finalize.recall import recorded_turn
 from brainq.finalize.steps import StepContext
+from brainq.memory.extractors import ModelMemoryExtractor, RuleMemoryExtractor
+from brainq.memory.learner import RuleResearchLearner
+from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import call_spends, record_calls
 from brainq.processes.threads import call_within
+
+
+def _session_scope(session_id: str) -> str:
+    return session_id
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryServices:
+    """A brain's extractor, learner and auxiliary model, bound once a process. A part that is None has no step.
+
+    scope_of    from a session's id to whose memories its turns write
+    price       of what its model calls use
+    """
+
+    extractor: MemoryExtractor | None = None
+    learner: AutonomousResearchLearner | None = None
+    scope_of: Callable[[str], str] = _session_scope
+    price: Price = unknown_price
+
+    def memory_scope(self, session_id: str) -> str:
+        """Whose memories the session's turns write. Raises TypeError when `scope_of` gives no name."""
+        found: Any = self.scope_of(session_id)
+        if not isinstance(found, str) or not found:
+            raise TypeError(f"Memory.scope returned {found!r} for a session; it must return a text")
+        return found
+
+
+def make_memory_services(
+    brain: Brain, auxiliary: AuxiliaryModel | None, price: Price = unknown_price
+) -> MemoryServices:
+    """Turns the brain's `model` and `rules` into objects; parts of its own stay as they are."""
+    memory: Memory | None = brain.memory
+    if memory is None:
+        return MemoryServices()
+    learner = RuleResearchLearner() if memory.learner == "rules" else memory.learner
+    return MemoryServices(_extractor(memory, auxiliary), learner, memory.scope_of, price)
+
+
+def _extractor(memory: Memory, auxiliary: AuxiliaryModel | None) -> MemoryExtractor | None:
+    if memory.extractor == "model":
+        rules = RuleMemoryExtractor()
+        return rules if auxiliary is None else ModelMemoryExtractor(auxiliary, rules)
+    return RuleMemoryExtractor() if memory.extractor == "rules" else memory.extractor
+
 
 EXTRACT_LIMIT_S = 60.0  # a model's 30 s and what follows when it used them up
 
@@ -27,21 +76,22 @@ class ExtractMemories:
     name = "memory"
     limit_s: float | None = None  # its part has a limit of its own
 
-    def __init__(self, limit_s: float = EXTRACT_LIMIT_S) -> None:
+    def __init__(self, services: MemoryServices, limit_s: float = EXTRACT_LIMIT_S) -> None:
+        self._services = services
         self._limit_s = limit_s
 
     def is_configured(self, brain: Brain) -> bool:
-        return brain.memory is not None and brain.memory.extractor is not None
+        return self._services.extractor is not None
 
     def run(self, context: StepContext) -> None:
-        parts, turn, claim = context.parts, context.turn, context.claim
-        if parts is None or parts.extractor is None:
+        services, turn, claim = self._services, context.turn, context.claim
+        if services.extractor is None:
             return
         recorded = recorded_turn(turn, context.conversation(), turn.context_pack_json, claim.step_key)
-        scope = parts.memory_scope(claim.session_id)
+        scope = services.memory_scope(claim.session_id)
         with record_calls() as calls:
-            items = _extract(parts.extractor, recorded, self._limit_s)
-        spends = call_spends("memory", tuple(calls), parts.price)
+            items = _extract(services.extractor, recorded, self._limit_s)
+        spends = call_spends("memory", tuple(calls), services.price)
         context.records.record_memories(claim, scope, items, spends)
 
 
@@ -67,20 +117,21 @@ class ObserveTurn:
     name = "learner"
     limit_s: float | None = None  # its part has a limit of its own
 
-    def __init__(self, limit_s: float = OBSERVE_LIMIT_S) -> None:
+    def __init__(self, services: MemoryServices, limit_s: float = OBSERVE_LIMIT_S) -> None:
+        self._services = services
         self._limit_s = limit_s
 
     def is_configured(self, brain: Brain) -> bool:
-        return brain.memory is not None and brain.memory.learner is not None
+        return self._services.learner is not None
 
     def run(self, context: StepContext) -> None:
-        parts, turn, claim = context.parts, context.turn, context.claim
+        services, turn, claim = self._services, context.turn, context.claim
         source_event_id = context.records.source_event_id(claim.turn_id)
-        if parts is None or parts.learner is None or not source_event_id:
+        if services.learner is None or not source_event_id:
             return
         recorded = recorded_turn(turn, context.conversation(), turn.context_pack_json, claim.step_key)
-        items = _observe(parts.learner, recorded, source_event_id, self._limit_s)
-        context.records.record_observations(claim, parts.memory_scope(claim.session_id), source_event_id, items)
+        items = _observe(services.learner, recorded, source_event_id, self._limit_s)
+        context.records.record_observations(claim, services.memory_scope(claim.session_id), source_event_id, items)
 
 
 def _observe(

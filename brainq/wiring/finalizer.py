@@ -29,8 +29,7 @@ from brainq.finalize.steps import (
 )
 from brainq.leases import LeaseRenewer
 from brainq.memory.judge_runner import JudgeRunner, JudgeRuntime
-from brainq.memory.services import make_memory_services
-from brainq.memory.steps import ExtractMemories, ObserveTurn, ScheduleJudges
+from brainq.memory.steps import ExtractMemories, MemoryServices, ObserveTurn, ScheduleJudges, make_memory_services
 from brainq.models.asking.permits import PermitPolicy
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import cost_usd
@@ -52,15 +51,15 @@ if TYPE_CHECKING:
 # The finalizer steps of a brain, in order: finalize's, memory's, and the brain's own.
 
 
-def steps_of(brain: Brain, more: Sequence[FinalStep] = ()) -> list[FinalStep]:
+def steps_of(brain: Brain, memory: MemoryServices, more: Sequence[FinalStep] = ()) -> list[FinalStep]:
     """The chain of this brain: steps that are not configured are left out; `more` go before the last one."""
     steps: list[FinalStep] = [
         AppendCitations(),
         CallUsage(),
         LogAnswer(),
         SendResult(),
-        ExtractMemories(),
-        ObserveTurn(),
+        ExtractMemories(memory),
+        ObserveTurn(memory),
         ScheduleJudges(),
         RecordDecision(),
     ]
@@ -151,8 +150,8 @@ def _system_prompt(brains: Brains, turn: EndedTurn) -> str:
 
 
 def finalizer_runtime(brain: Brain, taking: PermitPolicy | None = None) -> FinalizerRuntime:
-    order = StepOrder(steps_of(brain, brain.final_steps))
-    return FinalizerRuntime(brain, order, make_memory_services(brain, auxiliary_model(brain, taking), cost_usd))
+    memory = make_memory_services(brain, auxiliary_model(brain, taking), cost_usd)
+    return FinalizerRuntime(brain, StepOrder(steps_of(brain, memory, brain.final_steps)))
 
 
 def judge_runtime(brain: Brain, taking: PermitPolicy | None = None) -> JudgeRuntime:
@@ -162,7 +161,7 @@ def judge_runtime(brain: Brain, taking: PermitPolicy | None = None) -> JudgeRunt
 
 def _unknown_brain_runtime() -> FinalizerRuntime:
     brain = unknown_brain()
-    return FinalizerRuntime(brain, StepOrder(steps_of(brain)), make_memory_services(brain, None))
+    return FinalizerRuntime(brain, StepOrder(steps_of(brain, make_memory_services(brain, None))))
 
 
 def auxiliary_model(brain: Brain, taking: PermitPolicy | None) -> AuxiliaryModel | None:

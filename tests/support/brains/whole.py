@@ -13,6 +13,7 @@ from brainq import Brain, Callbacks, Effect, Memory, PromptTemplate, ScriptedPro
 from brainq.contracts.callbacks import TurnEnd, UsageInfo
 from brainq.contracts.evaluation import JudgeCase, Judgement
 from brainq.contracts.model import ModelRequest
+from brainq.memory.steps import make_memory_services
 from brainq.models.scripted import ModelReply, says
 from brainq.wiring import finalizer
 from tests.support.brains import diary
@@ -89,5 +90,5 @@ def _hold(step: Any) -> None:
 
 
 if os.environ.get("BRAINQ_APP", "").startswith(__name__):  # in its workers alone, not where a test imports it
-    for made in finalizer.steps_of(brain):
+    for made in finalizer.steps_of(brain, make_memory_services(brain, None)):
         _hold(type(made))

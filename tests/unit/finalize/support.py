@@ -18,7 +18,6 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import Citation, TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.finalize.steps import StepContext
-from brainq.memory.services import MemoryServices
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.scripted import ScriptedFailure, ScriptedProvider, says
 
@@ -301,7 +300,6 @@ def context(
     step: str,
     turn: EndedTurn | None = None,
     *,
-    parts: MemoryServices | None = None,
     brain: Any = None,
     chain: LiveChain | None = None,
     rows: Rows | None = None,
@@ -310,5 +308,5 @@ def context(
     held = turn or ended()
     claim = FinalStepClaim("s1", "turn-1", step, "worker", 1, tries)
     return StepContext(
-        claim, lambda: held, chain or LiveChain(held), rows or Rows(), brain_with() if brain is None else brain, parts
+        claim, lambda: held, chain or LiveChain(held), rows or Rows(), brain_with() if brain is None else brain
     )

@@ -8,6 +8,7 @@ import pytest
 
 from brainq.contracts.brain import Memory
 from brainq.finalize.step_order import StepHistory, StepOrder
+from brainq.memory.steps import make_memory_services
 from brainq.wiring.finalizer import steps_of
 from tests.support.parts import brain_of
 
@@ -24,10 +25,9 @@ class Own:
     def run(self, context: Any) -> None: ...
 
 
+BRAIN = brain_of("tone", memory=Memory(retriever=None))
 ORDER = StepOrder(
-    steps_of(
-        brain_of("tone", memory=Memory(retriever=None)), [Own("extra"), Own("reader", "memory"), Own("last", "reader")]
-    )
+    steps_of(BRAIN, make_memory_services(BRAIN, None), [Own("extra"), Own("reader", "memory"), Own("last", "reader")])
 )
 BEHIND = ["learner", "judges", "decision", "extra", "reader", "last"]
 

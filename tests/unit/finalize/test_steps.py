@@ -11,8 +11,7 @@ from brainq.contracts.brain import Memory, PromptTemplate
 from brainq.contracts.memory import MemoryItem, Observation
 from brainq.memory.extractors import ModelMemoryExtractor, RuleMemoryExtractor
 from brainq.memory.learner import RuleResearchLearner
-from brainq.memory.services import MemoryServices, make_memory_services
-from brainq.memory.steps import ExtractMemories, ObserveTurn, ScheduleJudges
+from brainq.memory.steps import ExtractMemories, MemoryServices, ObserveTurn, ScheduleJudges, make_memory_services
 from tests.unit.finalize.support import (
     CANCELLED,
     FAILED,
@@ -32,6 +31,11 @@ SEEN = (Observation(kind="topic", text="boats"),)
 SUPPORT = {"support": PromptTemplate(id="support", text="Help.", judges=("relevance", "tone"))}
 
 
+def machine_of(step: str, own: Any, limit_s: float = 60.0) -> ExtractMemories | ObserveTurn:
+    services = MemoryServices(extractor=own, learner=own)
+    return ExtractMemories(services, limit_s) if step == "memory" else ObserveTurn(services, limit_s)
+
+
 # -- which steps there are ----------------------------------------------------------------------------------------
 
 
@@ -47,7 +51,8 @@ SUPPORT = {"support": PromptTemplate(id="support", text="Help.", judges=("releva
     ],
 )
 def test_a_part_left_out_has_no_step(brain: Any, steps: list[str]) -> None:
-    known = (ExtractMemories(), ObserveTurn(), ScheduleJudges())
+    services = make_memory_services(brain, None)
+    known = (ExtractMemories(services), ObserveTurn(services), ScheduleJudges())
     assert [step.name for step in known if step.is_configured(brain)] == steps
 
 
@@ -80,8 +85,8 @@ def test_whose_memories_they_are() -> None:
 def test_they_run_however_the_turn_ended(how: Any) -> None:
     turn = ended("I prefer tea.", "", how) if how else ended("I prefer tea.")
     rows, parts = Rows(), make_memory_services(brain_with(memory=Memory(extractor="rules")), None)
-    ExtractMemories().run(context("memory", turn, parts=parts, rows=rows))
-    ObserveTurn().run(context("learner", turn, parts=parts, rows=rows))
+    ExtractMemories(parts).run(context("memory", turn, rows=rows))
+    ObserveTurn(parts).run(context("learner", turn, rows=rows))
     scope, items = rows.done["memory"]
     assert (scope, [item.text for item in items]) == ("s1", ["The user said: I prefer tea."])
     scope, event_id, seen = rows.done["learner"]
@@ -101,7 +106,7 @@ def test_they_see_the_whole_turn() -> None:
         turn_number=3,
     )
     rows = Rows(kept=said)
-    ExtractMemories().run(context("memory", turn, parts=MemoryServices(extractor=own), rows=rows))
+    ExtractMemories(MemoryServices(extractor=own)).run(context("memory", turn, rows=rows))
     (seen,) = own.turns
     assert seen.messages == said
     assert seen.text == "Yes.", "the list of sources is ours, not the model's"
@@ -113,12 +118,11 @@ def test_they_see_the_whole_turn() -> None:
 @pytest.mark.parametrize("step", ["memory", "learner"])
 def test_what_they_write_commits_once_however_often_they_run(step: str) -> None:
     rows, own = Rows(), OneItem(returns=HERE if step == "memory" else SEEN)
-    machine = ExtractMemories() if step == "memory" else ObserveTurn()
-    parts = MemoryServices(extractor=own, learner=own)
-    machine.run(context(step, parts=parts, rows=rows))
+    machine = machine_of(step, own)
+    machine.run(context(step, rows=rows))
     first = rows.done[step]
     own.returns = ()
-    machine.run(context(step, parts=parts, rows=rows, tries=2))
+    machine.run(context(step, rows=rows, tries=2))
     assert rows.done[step] == first
     assert {turn.step_key for turn in own.turns} == {f"turn-1:{step}"}
 
@@ -136,9 +140,9 @@ def test_what_they_write_commits_once_however_often_they_run(step: str) -> None:
 )
 def test_a_part_that_fails_fails_its_step_and_writes_nothing(step: str, own: OneItem, error: str) -> None:
     rows = Rows()
-    machine = ExtractMemories() if step == "memory" else ObserveTurn()
+    machine = machine_of(step, own)
     with pytest.raises((OSError, TypeError), match=error):
-        machine.run(context(step, parts=MemoryServices(extractor=own, learner=own), rows=rows))
+        machine.run(context(step, rows=rows))
     assert not rows.done
 
 
@@ -146,10 +150,10 @@ def test_a_part_that_fails_fails_its_step_and_writes_nothing(step: str, own: One
 def test_a_part_that_hangs_is_abandoned(step: str) -> None:
     release = threading.Event()
     own = OneItem(hangs_until=release)
-    machine = ExtractMemories(0.05) if step == "memory" else ObserveTurn(0.05)
+    machine = machine_of(step, own, limit_s=0.05)
     try:
         with pytest.raises(TimeoutError, match=r"did not return within 0\.05 s"):
-            machine.run(context(step, parts=MemoryServices(extractor=own, learner=own)))
+            machine.run(context(step))
     finally:
         release.set()
 
@@ -157,8 +161,8 @@ def test_a_part_that_hangs_is_abandoned(step: str) -> None:
 def test_a_turn_that_never_began_teaches_nothing_and_its_words_are_still_read() -> None:
     rows, own = Rows(event_id=""), OneItem(returns=HERE)
     parts = MemoryServices(extractor=own, learner=OneItem(returns=SEEN))
-    ObserveTurn().run(context("learner", ended(how=CANCELLED), parts=parts, rows=rows))
-    ExtractMemories().run(context("memory", ended(how=CANCELLED), parts=parts, rows=rows))
+    ObserveTurn(parts).run(context("learner", ended(how=CANCELLED), rows=rows))
+    ExtractMemories(parts).run(context("memory", ended(how=CANCELLED), rows=rows))
     assert rows.done == {"memory": ("s1", HERE)}
 
 
