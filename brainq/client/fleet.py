@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from brainq.broker import names
-from brainq.contracts.fleet import Fleet, FleetActivity, FleetMinute, FleetQueue, FleetTurns, FleetWorker, GivenUp, Pool
+from brainq.contracts.fleet import Fleet, FleetActivity, FleetMinute, FleetQueue, FleetTurns, FleetWorker, Pool
 from brainq.contracts.rows import RecentTurn
 from brainq.contracts.status import Ending
 from brainq.state.fleet import FleetFacts, rung_at_s
@@ -63,7 +63,7 @@ def read_fleet(wiring: Wiring) -> Fleet:
     state, store = wiring.state, wiring.store
     live = read_redis_fleet(wiring)
     unended = store.turns.list(None, "accepted", MAX_OPEN_TURNS + 1)
-    counts = count_given_up(store.database)
+    given_up, approvals = count_given_up(store.database)
     turns = [(turn.session_id, turn.turn_id) for turn in unended[:MAX_OPEN_TURNS]]
     states = Counter(state for state, _ in state.fleet.standing(turns))
     return Fleet(
@@ -82,15 +82,10 @@ def read_fleet(wiring: Wiring) -> Fleet:
             parked=states["parked"],
             closing=states["closing"],
             is_whole=len(unended) <= MAX_OPEN_TURNS,
-            approvals=counts.approvals,
+            approvals=approvals,
         ),
         sweeper=live.facts.sweeper,
-        given_up=GivenUp(
-            finalizer_steps=counts.finalizer_steps,
-            judgements=counts.judgements,
-            deliveries=counts.deliveries,
-            quarantined=live.quarantined,
-        ),
+        given_up=given_up.model_copy(update={"quarantined": live.quarantined}),
         models=state.rates.models(),
         redis=live.facts.redis,
     )

@@ -16,7 +16,6 @@ from brainq.contracts.history import LIST_STATES, SORTS, ListedSession, ListedTu
 from brainq.contracts.ids import MAX_ID_LENGTH, check_id, check_turn_id
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.status import Ending, StopReason
-from brainq.contracts.turn import TurnKind
 from brainq.contracts.webhook import DeliveryRow, DeliveryState
 from brainq.errors import InvalidInput, TurnNotFound
 from brainq.state.snapshots import LiveTurn, RedisLiveTurns
@@ -113,7 +112,7 @@ class TurnList:
         # First those that have not ended: one that ends in between is met twice, and not missed.
         live = list(self._unended(filters, place, limit)) if filters.has_live else []
         ended = self.store.turn_lists.ended(filters, place, limit) if filters.has_ended else []
-        listed = {row.turn.row: turn for row, turn in live} | {row.turn.row: _ended_turn(row) for row in ended}
+        listed = {row.row: turn for row, turn in live} | {row.row: row.turn for row in ended}
         return tuple(listed[row] for row in sorted(listed, reverse=True)[:limit])
 
     def sessions(
@@ -155,14 +154,14 @@ class TurnList:
             rows = self.store.turn_lists.ordered(filters, place, at_once)
             wanted = rows
             if filters.needs_content:
-                matching = self.store.turn_lists.rows_with_text([row.turn.row for row in rows], filters)
-                wanted = [row for row in rows if row.turn.row in matching]
+                matching = self.store.turn_lists.rows_with_text([row.row for row in rows], filters)
+                wanted = [row for row in rows if row.row in matching]
             for row, turn in self._with_state(wanted):
                 if row.turn.ended_at is not None or filters.fits(turn):
                     yield turn
             if len(rows) < at_once:
                 return
-            place = rows[-1].turn.row
+            place = rows[-1].row
 
     def _unended(self, filters: TurnFilter, place: int | None, limit: int) -> Iterator[tuple[ListRow, ListedTurn]]:
         """The newest that have not ended and that are wanted, by what Redis says of them."""
@@ -175,7 +174,7 @@ class TurnList:
                     yield row, turn
             if len(rows) < at_once:
                 return
-            place = rows[-1].turn.row
+            place = rows[-1].row
 
     def _with_state(self, rows: Sequence[ListRow]) -> list[tuple[ListRow, ListedTurn]]:
         """Each with its present state."""
@@ -187,13 +186,10 @@ class TurnList:
         why = "accepted; " + ("Redis does not know it" if self.live_turns is not None else "Redis is away")
         listed: list[tuple[ListRow, ListedTurn]] = []
         for row in rows:
-            now = snapshots.get(row.turn.turn_id)
-            if row.turn.ended_at is not None:
-                listed.append((row, _ended_turn(row)))
-            elif now is not None:
-                listed.append((row, _live_turn(row, now)))
-            else:
-                listed.append((row, _listed_turn(row, state=row.turn.state, note=why)))
+            turn, now = row.turn, snapshots.get(row.turn.turn_id)
+            if turn.ended_at is None:
+                turn = turn.model_copy(update={"note": why}) if now is None else _live_turn(turn, now)
+            listed.append((row, turn))
         return listed
 
 
@@ -305,59 +301,21 @@ def _enum_value(field: str, value: str | None, kind: type[W]) -> W | None:
         raise InvalidInput(field, f"{value!r} is not one of {', '.join(kind)}") from None
 
 
-def _ended_turn(row: ListRow) -> ListedTurn:
-    turn = row.turn
-    reason = turn.stop_reason.value if turn.stop_reason else ""
-    error = turn.reject_reason or turn.error or ""
-    return _listed_turn(
-        row,
-        state=turn.state,
-        ending=turn.ending,
-        stop_reason=turn.stop_reason,
-        note=": ".join(part for part in (reason if reason != turn.state else "", error) if part),
-        steps=row.steps or 0,
-        calls=row.calls or 0,
-        failed_calls=row.failed_calls or 0,
-        tokens=row.tokens or 0,
-        cost_usd=row.cost_usd,
-    )
-
-
-def _live_turn(row: ListRow, now: LiveTurn) -> ListedTurn:
+def _live_turn(turn: ListedTurn, now: LiveTurn) -> ListedTurn:
     snapshot = now.snapshot
-    return _listed_turn(
-        row,
-        state=snapshot.state.value,
-        ending=snapshot.ending if snapshot.state.is_final else None,
-        stop_reason=snapshot.stop_reason,
-        note=explain(snapshot),
-        awaits=snapshot.awaits,
-        steps=snapshot.budget.steps_used,
-        calls=snapshot.budget.tool_calls_used,
-        failed_calls=now.failed_calls,
-        tokens=snapshot.budget.tokens_used,
-        cost_usd=snapshot.budget.cost_usd,
-    )
-
-
-def _listed_turn(row: ListRow, **fields: object) -> ListedTurn:
-    turn = row.turn
-    kinds: dict[str, TurnKind] = {"chat": "chat", "review": "review", "compact": "compact"}
-    return ListedTurn.model_validate(
-        {
-            "turn_id": turn.turn_id,
-            "session_id": turn.session_id,
-            "request_key": turn.request_key,
-            "kind": kinds.get(row.kind or "", "chat"),
-            "brain": row.brain,
-            "message": row.message or "",
-            "accepted_at": turn.accepted_at,
-            "ended_at": turn.ended_at,
-            "dead_steps": row.dead_steps,
-            "parent": row.parent,
-            **fields,
-        }
-    )
+    live = {
+        "state": snapshot.state.value,
+        "ending": snapshot.ending if snapshot.state.is_final else None,
+        "stop_reason": snapshot.stop_reason,
+        "note": explain(snapshot),
+        "awaits": snapshot.awaits,
+        "steps": snapshot.budget.steps_used,
+        "calls": snapshot.budget.tool_calls_used,
+        "failed_calls": now.failed_calls,
+        "tokens": snapshot.budget.tokens_used,
+        "cost_usd": snapshot.budget.cost_usd,
+    }
+    return turn.model_copy(update=live)
 
 
 # Deliveries of webhooks: read from SQL only, so that an operator can while Redis is unreachable.

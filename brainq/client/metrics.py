@@ -18,7 +18,7 @@ from brainq.observe.logs import logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import Cell, Reading, Series, collect_series
 from brainq.observe.metrics.recording import model_name
-from brainq.store.repositories.turn_records import GivenUpCounts, count_given_up
+from brainq.store.repositories.turn_records import count_given_up
 from brainq.wiring import Wiring
 from brainq.wiring.services import is_unavailable
 
@@ -78,7 +78,7 @@ def _read_all(wiring: Wiring) -> tuple[list[Reading], Mapping[Cell, float]]:
             readings += _turn_readings(standing, fleet.facts.now_ms)
             readings.append((m.OPEN_CUT, (), len(rows[0]) > MAX_OPEN_TURNS))
     if rows is not None:
-        readings += _sql_readings(rows[1], rows[2])
+        readings += rows[1]
     return [(metric, labels, float(value)) for metric, labels, value in readings], cells
 
 
@@ -93,12 +93,19 @@ def _unless_unreachable(read: Callable[[], T]) -> T | None:
         return None
 
 
-def _read_sql(wiring: Wiring) -> tuple[Sequence[TurnKey], GivenUpCounts, int]:
-    """Turns that have not ended, one more than are looked at; what was given up; deliveries that are pending."""
+def _read_sql(wiring: Wiring) -> tuple[Sequence[TurnKey], list[Reading]]:
+    """Turns that have not ended, one more than are looked at; what was given up, and what is pending."""
     store = wiring.store
     unended = store.turns.list(None, "accepted", MAX_OPEN_TURNS + 1)
     keys = [(turn.session_id, turn.turn_id) for turn in unended]
-    return keys, count_given_up(store.database), store.deliveries.unsettled()["pending"]
+    given_up, approvals = count_given_up(store.database)
+    return keys, [
+        (m.APPROVALS, (), approvals),
+        (m.GIVEN_UP, ("finalizer_steps",), given_up.finalizer_steps),
+        (m.GIVEN_UP, ("judgements",), given_up.judgements),
+        (m.GIVEN_UP, ("deliveries",), given_up.deliveries),
+        (m.DELIVERIES_PENDING, (), store.deliveries.unsettled()["pending"]),
+    ]
 
 
 def _redis_readings(fleet: RedisFleetState) -> list[Reading]:
@@ -147,13 +154,3 @@ def _turn_readings(standing: Sequence[tuple[str, int | None]], now_ms: int) -> l
         since = [at for its_state, at in standing if its_state == state and at is not None]
         readings.append((m.OPEN_AGE, (state,), max(0, now_ms - min(since)) / 1000 if since else 0))
     return readings
-
-
-def _sql_readings(counts: GivenUpCounts, pending: int) -> list[Reading]:
-    return [
-        (m.APPROVALS, (), counts.approvals),
-        (m.GIVEN_UP, ("finalizer_steps",), counts.finalizer_steps),
-        (m.GIVEN_UP, ("judgements",), counts.judgements),
-        (m.GIVEN_UP, ("deliveries",), counts.deliveries),
-        (m.DELIVERIES_PENDING, (), pending),
-    ]

@@ -31,15 +31,17 @@ _OUTCOME_ADAPTER: TypeAdapter[ToolOutcome] = TypeAdapter(ToolOutcome)
 
 @dataclass(frozen=True, slots=True)
 class AcceptedTurn:
-    """The turn of a submit. `created` is False when the request key was sent before.
+    """The turn that a submit is, or went into. `created` is False when the request key was sent before.
 
-    ended   that turn has its ending: it must not be queued again, however long ago Redis forgot it
+    ended     that turn has its ending: it must not be queued again, however long ago Redis forgot it
+    receipt   where it is input of that turn, or was meant to be
     """
 
     turn_id: str
     session_id: str
     created: bool
     ended: bool = False
+    receipt: Receipt | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +147,13 @@ class StepRow:
     updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryRow:
-    """One memory. `session_id` and `turn_id` are where it was first seen; `updated_at` when it was last seen."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnowledgeRow:
+    """Of a scope. `session_id` and `turn_id` are where it was first seen, `updated_at` when it was last seen."""
 
     row: int
     scope: str
-    kind: MemoryKind
+    kind: str
     text: str
     times_seen: int
     session_id: str
@@ -161,21 +163,19 @@ class MemoryRow:
     updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class ObservationRow:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRow(KnowledgeRow):
+    """One memory."""
+
+    kind: MemoryKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservationRow(KnowledgeRow):
     """One observation; `source_event_id` is the user's message it was first learned from."""
 
-    row: int
-    scope: str
     kind: ObservationKind
-    text: str
-    times_seen: int
-    session_id: str
-    turn_id: str
-    last_turn_id: str
     source_event_id: str
-    created_at: datetime
-    updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

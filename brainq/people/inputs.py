@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from brainq.contracts.file import File
 from brainq.contracts.fleet import ComparedPage
 from brainq.contracts.ids import BOUNCED_TURN_PREFIX
-from brainq.contracts.people import Receipt, ReceiptState, TurnInput
+from brainq.contracts.people import Receipt, TurnInput
 from brainq.contracts.rows import InputRow
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import InputNotFound, MailboxFull, StaleTurn
@@ -113,8 +113,8 @@ class InputDesk:
         if row.state == "accepted":
             receipt = self.mailbox.receipt(session_id, row.turn_id, client_message_id)
             if receipt is not None and receipt.startswith("consumed"):
-                return _make_receipt(row, "consumed", int(receipt.split()[1]))
-        return _make_receipt(row)
+                return _consumed_receipt(row, int(receipt.split()[1]))
+        return row.receipt
 
     def find(self, session_id: str, client_message_id: str) -> Receipt | None:
         """`receipt`, or None when nobody sent it."""
@@ -142,23 +142,23 @@ class InputDesk:
 
     def _deliver(self, row: InputRow, expected_turn_id: str | None) -> Receipt:
         if row.state != "accepted":
-            return _make_receipt(row)
+            return row.receipt
         word, receipt, state = self._put(row)
         match word:
             case "ACCEPTED":
                 self._lift_readiness(row)
-                return _make_receipt(row)
+                return row.receipt
             case "FULL":
                 raise MailboxFull(row.turn_id, int(receipt), int(state))
             case "ALREADY" if receipt.startswith("consumed"):
                 step = int(receipt.split()[1])
                 self.inputs.consumed(row.session_id, {row.client_message_id: step})
-                return _make_receipt(row, "consumed", step)
+                return _consumed_receipt(row, step)
             case "ALREADY" if receipt == "accepted" and state in LIVE_STATES:
                 self._lift_readiness(row)
-                return _make_receipt(row)
+                return row.receipt
             case "GONE" if self.requests.is_open(row.turn_id):
-                return _make_receipt(row)  # Redis does not know the turn yet, or lost it: the sweeper queues it first
+                return row.receipt  # Redis does not know the turn yet, or lost it: the sweeper queues it first
             case _:
                 pass
         if expected_turn_id is not None and word != "ALREADY":
@@ -213,12 +213,5 @@ class InputDesk:
             raise StaleTurn(expected_turn_id, live)
 
 
-def _make_receipt(row: InputRow, state: str = "", step: int | None = None) -> Receipt:
-    return Receipt(
-        client_message_id=row.client_message_id,
-        session_id=row.session_id,
-        turn_id=row.turn_id,
-        state=cast(ReceiptState, state or row.state),
-        step=row.step if step is None else step,
-        bounced_turn_id=row.bounced_turn_id,
-    )
+def _consumed_receipt(row: InputRow, step: int) -> Receipt:
+    return row.receipt.model_copy(update={"state": "consumed", "step": step})

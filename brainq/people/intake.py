@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from brainq.contracts.file import File
 from brainq.contracts.ids import PREFIX_BOUNDARY, tenant_of
 from brainq.contracts.people import Receipt, TurnInput
+from brainq.contracts.rows import AcceptedTurn
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import QueueFull
 from brainq.people.admission import Admission
@@ -50,16 +51,6 @@ class QueueLimits:
             raise QueueFull(waiting, TENANT_SETTING, self.a_tenant)
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
-    """The turn that a submit is, or went into. `receipt` is there when it is input of that turn, or was meant to be."""
-
-    turn_id: str
-    session_id: str
-    created: bool
-    receipt: Receipt | None = None
-
-
 @dataclass(eq=False, kw_only=True)
 class Intake:
     """Admits requests. The same request again enters where it entered first.
@@ -75,7 +66,7 @@ class Intake:
     blobs: Blobs
     limits: QueueLimits
 
-    def submit(self, original: TurnRequest, files: Sequence[File] = ()) -> Submission:
+    def submit(self, original: TurnRequest, files: Sequence[File] = ()) -> AcceptedTurn:
         """For a caller that can come again: raises QueueFull where too many turns wait. Else like `take`."""
         request = self.check_request(original)
         joined = self._join_live_turn(request, files)
@@ -88,7 +79,7 @@ class Intake:
                 raise
         return self._admit(request, original, files)
 
-    def take(self, original: TurnRequest, files: Sequence[File] = ()) -> Submission:
+    def take(self, original: TurnRequest, files: Sequence[File] = ()) -> AcceptedTurn:
         """However many wait: a message from the broker has nobody who would come again.
 
         Raises InvalidInput, SubmitConflict, SessionBusy; see `admission.Admission.admit`.
@@ -98,19 +89,18 @@ class Intake:
         request = self.check_request(original)
         return self._join_live_turn(request, files) or self._admit(request, original, files)
 
-    def _admit(self, request: TurnRequest, original: TurnRequest, files: Sequence[File]) -> Submission:
+    def _admit(self, request: TurnRequest, original: TurnRequest, files: Sequence[File]) -> AcceptedTurn:
         # Sent again, it is the turn of its first time, which has them.
         if files and self.keys.by_key(request.key) is None:
             self.blobs.keep(request.session_id, request.turn_id, files)
-        accepted = self.admission.admit(request, original)
-        return Submission(accepted.turn_id, accepted.session_id, accepted.created)
+        return self.admission.admit(request, original)
 
-    def _join_live_turn(self, request: TurnRequest, files: Sequence[File]) -> Submission | None:
+    def _join_live_turn(self, request: TurnRequest, files: Sequence[File]) -> AcceptedTurn | None:
         receipt = self._as_input(request, files) if request.on_busy in ("steer", "merge") else None
         if receipt is None:
             return None
         turn_id = receipt.bounced_turn_id or receipt.turn_id
-        return Submission(turn_id, request.session_id, created=False, receipt=receipt)
+        return AcceptedTurn(turn_id, request.session_id, created=False, receipt=receipt)
 
     def _as_input(self, request: TurnRequest, files: Sequence[File]) -> Receipt | None:
         """Put it into the live turn, or the newest that waits; None when it is to be a turn of its own."""

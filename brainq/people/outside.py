@@ -1,4 +1,4 @@
-"""OutsideDesk: the result of a call that waits for somebody outside, from whoever has its token."""
+"""Results from outside: a call that waits for one is completed once, with its token or by the client that ran it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from typing import Any, Literal, cast
 from brainq.contracts.base import check_json
 from brainq.contracts.call import (
     ToolFailure,
-    ToolOutcome,
     ToolSuccess,
     ToolUnknown,
     client_token,
     parse_outside_token,
 )
-from brainq.contracts.claim import CallRef, SettleResult
+from brainq.contracts.claim import CallFacts, CallRef, SettleResult
 from brainq.contracts.file import File, FileLimits, check_files
 from brainq.contracts.ids import full_call_id
 from brainq.contracts.message import Message
-from brainq.contracts.status import Effect, TraceStatus
+from brainq.contracts.status import TraceStatus
 from brainq.errors import CallNotFound, InvalidInput, ResultRefused, TokenRefused
 from brainq.observe.logs import logger
 from brainq.ports.redis_calls import Approvals, Calls, Outside
@@ -59,19 +58,7 @@ _CALL_REFUSALS = {
     "GONE": "it is not known any more; its turn ended some time ago",
 }
 _ACCEPTED = ("SETTLED", "EARLY", "LATE")
-
-
-@dataclass(frozen=True, slots=True)
-class _AwaitedCall:
-    """The call of a token, or that its client ran: then the arguments are known, and no intent has them."""
-
-    ref: CallRef
-    tool: str
-    effect: Effect
-    attempt: int
-    step: int
-    is_awaited: bool
-    arguments: str | None = None
+OutsideOutcome = ToolSuccess | ToolFailure | ToolUnknown
 
 
 @dataclass(eq=False, kw_only=True)
@@ -121,72 +108,58 @@ class OutsideDesk:
         references = tuple(file.attachment for file in files)
         return ToolSuccess(value=_plain_result(value), partial=partial, attachments=references), files
 
-    def _end_client_call(
-        self, ref: CallRef, outcome: ToolSuccess | ToolFailure | ToolUnknown, files: Sequence[File] = ()
-    ) -> Taken:
+    def _end_client_call(self, ref: CallRef, outcome: OutsideOutcome, files: Sequence[File] = ()) -> Taken:
         facts = self.calls.facts(ref)
         name = full_call_id(ref.turn_id, ref.call_id)
         if facts is None:
             raise CallNotFound(f"no call {name!r}; its turn ended some time ago, or never made it")
         if facts.client_arguments is None:
             raise ResultRefused(f"call {name!r} is of the brain's own tool {facts.tool!r}; a worker runs it")
-        call = _AwaitedCall(
-            ref,
-            facts.tool,
-            facts.effect,
-            facts.attempt,
-            facts.step,
-            is_awaited=facts.is_awaited,
-            arguments=facts.client_arguments,
-        )
-        outcome = self._with_stored_files(call, outcome, files)
-        word = self._complete(client_token(ref.call_id), call, outcome)
+        outcome = self._with_stored_files(ref, facts, outcome, files)
+        word = self._complete(client_token(ref.call_id), ref, facts, outcome)
         if word not in _ACCEPTED:
             why = _CALL_REFUSALS.get(word, word.lower())
             raise ResultRefused(f"call {name!r} takes no result: {why}", was_given=word == "USED")
         return cast("Taken", word.lower())
 
-    def _end(self, token: str, outcome: ToolSuccess | ToolFailure | ToolUnknown, files: Sequence[File] = ()) -> Taken:
-        call = self._awaited_call(token)
-        outcome = self._with_stored_files(call, outcome, files)
-        word = self._complete(token, call, outcome)
+    def _end(self, token: str, outcome: OutsideOutcome, files: Sequence[File] = ()) -> Taken:
+        ref, facts = self._awaited_call(token)
+        outcome = self._with_stored_files(ref, facts, outcome, files)
+        word = self._complete(token, ref, facts, outcome)
         if word not in _ACCEPTED:
             raise TokenRefused(f"this token is refused: {_TOKEN_REFUSALS.get(word, word.lower())}")
         # One that is early is recorded now, too: nobody else will, and it is what a rescue finds.
-        self._record(call, outcome, late=word == "LATE")
+        self._record(ref, facts, outcome, late=word == "LATE")
         return cast("Taken", word.lower())
 
     def _with_stored_files(
-        self, call: _AwaitedCall, outcome: ToolSuccess | ToolFailure | ToolUnknown, files: Sequence[File]
-    ) -> ToolSuccess | ToolFailure | ToolUnknown:
+        self, ref: CallRef, facts: CallFacts, outcome: OutsideOutcome, files: Sequence[File]
+    ) -> OutsideOutcome:
         """The outcome, its files written down. Those of a result that is late, or the second one, would be
         nobody's: they are left out."""
-        if call.is_awaited:
-            self.blobs.keep(call.ref.session_id, call.ref.turn_id, files)
+        if facts.is_awaited:
+            self.blobs.keep(ref.session_id, ref.turn_id, files)
         elif isinstance(outcome, ToolSuccess) and files:
             return outcome.model_copy(update={"attachments": (), "files_lost": "nobody waits for this result"})
         return outcome
 
-    def _complete(
-        self, token: str, call: _AwaitedCall, outcome: ToolSuccess | ToolFailure | ToolUnknown
-    ) -> SettleResult:
+    def _complete(self, token: str, ref: CallRef, facts: CallFacts, outcome: OutsideOutcome) -> SettleResult:
         if isinstance(outcome, ToolUnknown):
-            outcome = unknown_outcome(outcome, is_read=call.effect.is_read)
-        ref = call.ref
-        message = tool_message(outcome, ref.call_id, call.tool, ref.turn_id, call.step, self._edited_note(ref))
+            outcome = unknown_outcome(outcome, is_read=facts.effect.is_read)
+        message = tool_message(outcome, ref.call_id, facts.tool, ref.turn_id, facts.step, self._edited_note(ref))
         reply = self.outside.complete(
-            call.ref,
+            ref,
             token,
             status=_STATUSES[type(outcome)],
             message=message,
             detail=_outcome_detail(outcome),
             retryable=outcome.retryable,
-            notice=None if call.effect.is_read else self._notice(call, outcome),
+            notice=None if facts.effect.is_read else self._notice(ref, facts, outcome),
             outcome=outcome,
         )
         return reply.word
 
-    def _awaited_call(self, token: str) -> _AwaitedCall:
+    def _awaited_call(self, token: str) -> tuple[CallRef, CallFacts]:
         if not isinstance(cast("object", token), str) or not 0 < len(token) <= MAX_TOKEN_CHARS:
             raise InvalidInput(
                 "token",
@@ -200,7 +173,7 @@ class OutsideDesk:
         facts = self.calls.facts(ref)
         if facts is None:
             raise TokenRefused(f"this token is refused: {_TOKEN_REFUSALS['GONE']}")
-        return _AwaitedCall(ref, facts.tool, facts.effect, facts.attempt, facts.step, is_awaited=facts.is_awaited)
+        return ref, facts
 
     def _edited_note(self, ref: CallRef) -> str:
         """What the message begins with when a person changed the arguments."""
@@ -209,7 +182,7 @@ class OutsideDesk:
             return ""
         return edited_note(asked.arguments)
 
-    def _notice(self, call: _AwaitedCall, outcome: ToolOutcome) -> Message:
+    def _notice(self, ref: CallRef, facts: CallFacts, outcome: OutsideOutcome) -> Message:
         """What the model reads when the result comes too late to be the call's."""
         text, is_error = outcome_text(outcome)
         word = "an error" if is_error else "a result"
@@ -217,30 +190,28 @@ class OutsideDesk:
             role="user",
             content=(
                 f"[Notice from the runtime: {word} came from outside after all for the earlier call "
-                f"{call.tool}({self._arguments(call)[:500]}), reported as not finished: {text[:2000]}]"
+                f"{facts.tool}({self._arguments(ref, facts)[:500]}), reported as not finished: {text[:2000]}]"
             ),
             extra={"note": "late write"},
         )
 
-    def _arguments(self, call: _AwaitedCall) -> str:
-        if call.arguments is not None:
-            return call.arguments
-        for row in self.intents.of_turn(call.ref.turn_id):
-            if (row.call_id, row.attempt) == (call.ref.call_id, call.attempt):
+    def _arguments(self, ref: CallRef, facts: CallFacts) -> str:
+        if facts.client_arguments is not None:
+            return facts.client_arguments
+        for row in self.intents.of_turn(ref.turn_id):
+            if (row.call_id, row.attempt) == (ref.call_id, facts.attempt):
                 kept: Any = None if row.args_json is None else json.loads(row.args_json)
                 return "" if kept is None else json.dumps(kept, ensure_ascii=False)
         return ""
 
-    def _record(self, call: _AwaitedCall, outcome: ToolOutcome, *, late: bool) -> None:
-        if call.effect.is_read:
+    def _record(self, ref: CallRef, facts: CallFacts, outcome: OutsideOutcome, *, late: bool) -> None:
+        if facts.effect.is_read:
             return
         try:
-            self.intents.record_outcome(call.ref.turn_id, call.ref.call_id, call.attempt, outcome, late)
+            self.intents.record_outcome(ref.turn_id, ref.call_id, facts.attempt, outcome, late)
         except Exception as failure:
             # The call has its result. Only the evidence in SQL is thinner.
-            log.error(
-                "outcome not recorded in SQL", failure=failure, turn_id=call.ref.turn_id, call_id=call.ref.call_id
-            )
+            log.error("outcome not recorded in SQL", failure=failure, turn_id=ref.turn_id, call_id=ref.call_id)
 
 
 _STATUSES: dict[type[object], TraceStatus] = {
@@ -260,7 +231,7 @@ def _failure(error: str | ToolError | OutcomeUnknown) -> ToolFailure | ToolUnkno
     return ToolFailure(error=_plain_error(error), error_type="OutsideFailure")
 
 
-def _outcome_detail(outcome: ToolSuccess | ToolFailure | ToolUnknown) -> str:
+def _outcome_detail(outcome: OutsideOutcome) -> str:
     match outcome:
         case ToolSuccess():
             return "partial" if outcome.partial else ""

@@ -4,9 +4,9 @@ and the shipped MemoryRetriever.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import (
     Boolean,
@@ -23,9 +23,9 @@ from sqlalchemy import (
     table,
 )
 
-from brainq.contracts.memory import MemoryItem, MemoryKind, Observation, ObservationKind, RetrievedMemory
-from brainq.contracts.rows import MemoryRow, ObservationRow
-from brainq.store.database import Database, Dialects, Record, Transaction
+from brainq.contracts.memory import MemoryItem, Observation, RetrievedMemory
+from brainq.contracts.rows import KnowledgeRow, MemoryRow, ObservationRow
+from brainq.store.database import Database, Dialects, Transaction
 from brainq.store.statements import in_sessions, upsert
 from brainq.store.tables import memories, observations
 from brainq.store.tables.types import utc_now
@@ -79,14 +79,19 @@ def match_query(dialect: str, scope: str, terms: Sequence[str]) -> str:
 
 _INTERNAL = ("norm_hash", "scope_term", "terms")
 MAX_LISTED = 1000
+Row = TypeVar("Row", bound=KnowledgeRow)
 
 
-class KnowledgeTable:
-    """Statements over one such table, built once."""
+class KnowledgeTable(Generic[Row]):
+    """What a scope knows: each text once, merged when it is seen again, and found by its words.
 
-    def __init__(self, database: Database, rows: Table) -> None:
+    Two texts are one when they differ in case, spacing and punctuation only. A scope sees its own rows, and no other's.
+    """
+
+    def __init__(self, database: Database, rows: Table, make_row: Callable[..., Row]) -> None:
         self._db = database
         self._rows = rows
+        self._make_row = make_row
         columns = rows.c
         shown = select(*(column for column in columns if column.name not in _INTERNAL))
         self._shown = shown
@@ -110,16 +115,28 @@ class KnowledgeTable:
         self._of_turn = shown.where(columns.turn_id == bindparam("turn")).order_by(columns.row)
 
     def merge(
-        self, connection: Transaction, scope: str, items: Iterable[tuple[str, str]], values: dict[str, object]
+        self,
+        connection: Transaction,
+        *,
+        scope: str,
+        session_id: str,
+        turn_id: str,
+        items: Sequence[MemoryItem] | Sequence[Observation],
+        **values: object,
     ) -> int:
-        """Effect: keep (kind, text) items, or count those the scope has already; how many different ones.
+        """Effect: keep what is new and count what the scope knows already; how many different items there were.
 
-        The same item twice in one call counts once. The first text stays as it first was.
+        The same item twice in one call counts once. The first text stays as it first was. `values`: of further columns
         """
-        in_scope = values | {"scope": scope, "scope_term": scope_term(scope)}
+        in_scope = {"scope": scope, "scope_term": scope_term(scope), "session_id": session_id, **values}
+        in_scope |= {"turn_id": turn_id, "last_turn_id": turn_id}
         rows = {
-            (kind, normalized_hash(text)): {"kind": kind, "text": text, "terms": " ".join(terms_of(text))}
-            for kind, text in reversed(list(items))
+            (item.kind, normalized_hash(item.text)): {
+                "kind": item.kind,
+                "text": item.text,
+                "terms": " ".join(terms_of(item.text)),
+            }
+            for item in reversed(items)
         }
         if rows:
             # In one order everywhere: two turns that merge the same rows must not wait for each other in a circle.
@@ -128,23 +145,33 @@ class KnowledgeTable:
             )
         return len(rows)
 
-    def search(self, scope: str, query: str, limit: int, kinds: Sequence[str]) -> Sequence[Record]:
+    def search(self, scope: str, query: str, limit: int = 8, kinds: Sequence[str] = ()) -> list[Row]:
+        """What shares words with the query, the best first; the newest when the query has no words.
+
+        The query is any text: nothing in it is syntax. Of a long one the beginning and the end count.
+        """
         terms = query_terms(query)
         if not terms:
-            return self.newest(scope, kinds, limit)
+            return self._newest_of(scope, kinds, limit)
         match = match_query(self._db.dialect, scope, terms)
-        return self._db.all(self._search, _kind_parameters(scope, kinds, limit) | {"match": match})
+        return self._read(self._search, {**_kind_parameters(scope, kinds, limit), "match": match})
 
-    def newest(self, scope: str, kinds: Sequence[str], limit: int) -> Sequence[Record]:
-        return self._db.all(self._newest, _kind_parameters(scope, kinds, limit))
+    def list(self, scope: str, limit: int = MAX_LISTED) -> list[Row]:
+        """All kinds, the last seen first."""
+        return self._newest_of(scope, (), limit)
 
-    def of_turn(self, turn_id: str) -> Sequence[Record]:
-        return self._db.all(self._of_turn, {"turn": turn_id})
+    def of_kinds(self, scope: str, kinds: Sequence[str], limit: int = 20) -> list[Row]:
+        """Of these kinds, the last seen first; of those seen together, what was seen most."""
+        return self._newest_of(scope, kinds, limit) if kinds else []
+
+    def of_turn(self, turn_id: str) -> list[Row]:
+        """What was first seen in this turn."""
+        return self._read(self._of_turn, {"turn": turn_id})
 
     def page(
-        self, scopes: Sequence[str], limit: int, after: int | None, sessions: Sequence[str] | None
-    ) -> Sequence[Record]:
-        """Those first seen last come first; the next page begins after the `row` of the last one here.
+        self, scopes: Sequence[str], limit: int, after: int | None = None, sessions: Sequence[str] | None = None
+    ) -> list[Row]:
+        """All kinds, those first seen last come first; the next page begins after the `row` of the last one here.
 
         sessions   only what was first seen in a session that begins with one of these prefixes
         """
@@ -154,17 +181,17 @@ class KnowledgeTable:
             statement = statement.where(columns.row < after)
         if sessions is not None:
             statement = statement.where(in_sessions(columns.session_id, sessions))
-        return self._db.all(statement, {})
+        return self._read(statement, {})
 
-    def remove(self, row: int, sessions: Sequence[str] | None) -> bool:
-        """False where there is none of these sessions; see `page`."""
+    def forget(self, row: int, sessions: Sequence[str] | None = None) -> bool:
+        """False where there is none of this number, or none of these sessions; see `page`."""
         columns = self._rows.c
         statement = delete(self._rows).where(columns.row == row)
         if sessions is not None:
             statement = statement.where(in_sessions(columns.session_id, sessions))
         return self._db.write(statement, {}) == 1
 
-    def remove_all(self, connection: Transaction, scopes: Sequence[str], sessions: Sequence[str] | None) -> int:
+    def forget_all(self, connection: Transaction, scopes: Sequence[str], sessions: Sequence[str] | None = None) -> int:
         """Effect: nothing of these scopes stays; how many rows went. See `page`."""
         columns = self._rows.c
         statement = delete(self._rows).where(columns.scope.in_(scopes))
@@ -172,107 +199,30 @@ class KnowledgeTable:
             statement = statement.where(in_sessions(columns.session_id, sessions))
         return connection.write(statement, {})
 
+    def _newest_of(self, scope: str, kinds: Sequence[str], limit: int) -> list[Row]:
+        return self._read(self._newest, _kind_parameters(scope, kinds, limit))
+
+    def _read(self, statement: Executable, values: Mapping[str, object]) -> list[Row]:
+        return [self._make_row(**found) for found in self._db.all(statement, values)]
+
 
 def _kind_parameters(scope: str, kinds: Sequence[str], limit: int) -> dict[str, Any]:
     """No kinds: any kind."""
     return {"scope": scope, "any_kind": not kinds, "kinds": list(kinds), "limit": limit}
 
 
-class Memories:
-    """The `memories` table. A scope sees its own memories and nobody else's."""
+class Memories(KnowledgeTable[MemoryRow]):
+    """The `memories` table: facts, preferences and habits of a scope."""
 
     def __init__(self, database: Database) -> None:
-        self._table = KnowledgeTable(database, memories)
-
-    def merge(
-        self, connection: Transaction, *, scope: str, session_id: str, turn_id: str, items: Sequence[MemoryItem]
-    ) -> int:
-        """Effect: keep what is new and count what the scope knows already; how many different items there were.
-
-        Two texts are one when they differ in case, spacing and punctuation only.
-        """
-        values: dict[str, object] = {"session_id": session_id, "turn_id": turn_id, "last_turn_id": turn_id}
-        return self._table.merge(connection, scope, ((item.kind, item.text) for item in items), values)
-
-    def search(self, scope: str, query: str, limit: int = 8, kinds: Sequence[MemoryKind] = ()) -> list[MemoryRow]:
-        """What shares words with the query, the best first; the newest when the query has no words.
-
-        The query is any text: nothing in it is syntax. Of a long one the beginning and the end count.
-        """
-        return [MemoryRow(**found) for found in self._table.search(scope, query, limit, kinds)]
-
-    def of_kinds(self, scope: str, kinds: Sequence[MemoryKind], limit: int = 20) -> list[MemoryRow]:
-        """Of these kinds, the last seen first; of those seen together, what was seen most."""
-        return [MemoryRow(**found) for found in self._table.newest(scope, kinds, limit)] if kinds else []
-
-    def page(
-        self, scopes: Sequence[str], limit: int, after: int | None = None, sessions: Sequence[str] | None = None
-    ) -> list[MemoryRow]:
-        """All kinds, the newest first; the next page begins after the `row` of the last one here.
-
-        sessions   only what first came up in a session that begins with one of these prefixes
-        """
-        return [MemoryRow(**found) for found in self._table.page(scopes, limit, after, sessions)]
-
-    def forget(self, row: int, sessions: Sequence[str] | None = None) -> bool:
-        """False where there is no such memory, or none of these sessions; see `page`."""
-        return self._table.remove(row, sessions)
-
-    def forget_all(self, connection: Transaction, scopes: Sequence[str], sessions: Sequence[str] | None = None) -> int:
-        """Effect: no memory of these scopes stays; how many went. See `page`."""
-        return self._table.remove_all(connection, scopes, sessions)
-
-    def list(self, scope: str, limit: int = MAX_LISTED) -> list[MemoryRow]:
-        """All kinds, the last seen first."""
-        return [MemoryRow(**found) for found in self._table.newest(scope, (), limit)]
-
-    def of_turn(self, turn_id: str) -> list[MemoryRow]:
-        """What was first seen in this turn."""
-        return [MemoryRow(**found) for found in self._table.of_turn(turn_id)]
+        super().__init__(database, memories, MemoryRow)
 
 
-class Observations:
-    """The `observations` table. Like `Memories`, with the event each was learned from."""
+class Observations(KnowledgeTable[ObservationRow]):
+    """The `observations` table: what turns taught of a scope's subjects, with the event each was learned from."""
 
     def __init__(self, database: Database) -> None:
-        self._table = KnowledgeTable(database, observations)
-
-    def merge(
-        self,
-        connection: Transaction,
-        *,
-        scope: str,
-        session_id: str,
-        turn_id: str,
-        source_event_id: str,
-        items: Sequence[Observation],
-    ) -> int:
-        """Effect: keep what is new and count what the scope knows already; how many different items there were."""
-        values: dict[str, object] = {
-            "session_id": session_id,
-            "turn_id": turn_id,
-            "last_turn_id": turn_id,
-            "source_event_id": source_event_id,
-        }
-        return self._table.merge(connection, scope, ((item.kind, item.text) for item in items), values)
-
-    def search(
-        self, scope: str, query: str, limit: int = 8, kinds: Sequence[ObservationKind] = ()
-    ) -> list[ObservationRow]:
-        """What shares words with the query, the best first; the newest when the query has no words."""
-        return [ObservationRow(**found) for found in self._table.search(scope, query, limit, kinds)]
-
-    def forget_all(self, connection: Transaction, scopes: Sequence[str], sessions: Sequence[str] | None = None) -> int:
-        """Effect: no observation of these scopes stays; how many went. See `Memories.page` for `sessions`."""
-        return self._table.remove_all(connection, scopes, sessions)
-
-    def list(self, scope: str, limit: int = MAX_LISTED) -> list[ObservationRow]:
-        """All kinds, the last seen first."""
-        return [ObservationRow(**found) for found in self._table.newest(scope, (), limit)]
-
-    def of_turn(self, turn_id: str) -> list[ObservationRow]:
-        """What was first seen in this turn."""
-        return [ObservationRow(**found) for found in self._table.of_turn(turn_id)]
+        super().__init__(database, observations, ObservationRow)
 
 
 MAX_RETRIEVED = 8

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 from sqlalchemy import (
     Column,
@@ -29,14 +29,13 @@ from sqlalchemy import (
 )
 
 from brainq.contracts.evaluation import Strategy
-from brainq.contracts.history import MAX_SEARCHED_TURNS, TurnFilter, metadata_pairs
+from brainq.contracts.history import MAX_SEARCHED_TURNS, ListedTurn, TurnFilter, metadata_pairs
 from brainq.contracts.ids import CHILD_TURN_PREFIX
-from brainq.contracts.rows import RecentTurn, TurnRow
+from brainq.contracts.rows import RecentTurn
 from brainq.contracts.status import Ending, StopReason
-from brainq.contracts.turn import ParentCall
+from brainq.contracts.turn import ParentCall, TurnKind
 from brainq.store.database import Database, Record
 from brainq.store.repositories.session_log import TURN_NUMBER
-from brainq.store.repositories.turns import turn_row
 from brainq.store.statements import in_sessions
 from brainq.store.tables import decisions, finalizer_steps, turns
 
@@ -109,7 +108,12 @@ def _json_fragment(text: str) -> str:
 # by the one column it does not set apart; then the rows of the page are read. docs/operations.md has what that takes.
 
 _S = finalizer_steps.c
-_ROW_FIELDS = tuple(TurnRow.__dataclass_fields__)
+_LISTED_FIELDS = (
+    *("turn_id", "session_id", "request_key", "brain", "state", "ending", "stop_reason"),
+    *("accepted_at", "ended_at", "dead_steps", "cost_usd"),
+)
+_COUNTS = ("steps", "calls", "failed_calls", "tokens")
+_KINDS = get_args(TurnKind)
 _DEAD = _S.state == literal_column("'dead'")  # a literal: only so the partial index is used
 _DEAD_STEPS = (
     select(func.count())
@@ -118,11 +122,10 @@ _DEAD_STEPS = (
     .correlate(turns)
     .scalar_subquery()
 )
-_FIGURES = ("kind", "brain", "message", "steps", "calls", "failed_calls", "tokens", "cost_usd")
 _IS_CHILD = _T.turn_id.startswith(CHILD_TURN_PREFIX)
 _LISTED = select(
-    *(_T[name] for name in _ROW_FIELDS),
-    *(_T[name] for name in _FIGURES),
+    *(_T[name] for name in _LISTED_FIELDS if name != "dead_steps"),
+    *(_T[name] for name in ("row", "reject_reason", "error", "kind", "message", *_COUNTS)),
     _DEAD_STEPS.label("dead_steps"),
     case((_IS_CHILD, _T.request_json), else_=null()).label("child_request"),
 )
@@ -141,19 +144,10 @@ def _decided(strategy: Strategy) -> ColumnElement[bool]:
 
 @dataclass(frozen=True, slots=True)
 class ListRow:
-    """A turn with what lists show of it. The figures are None before it has ended."""
+    """A turn of a list as SQL knows it, and the number of its row."""
 
-    turn: TurnRow
-    kind: str | None
-    brain: str | None
-    message: str | None
-    steps: int | None
-    calls: int | None
-    failed_calls: int | None
-    tokens: int | None
-    cost_usd: float | None
-    dead_steps: int
-    parent: ParentCall | None = None
+    row: int
+    turn: ListedTurn
 
 
 class TurnLists:
@@ -382,9 +376,16 @@ def _row_of(least_or_most: Any, condition: ColumnElement[bool]) -> ColumnElement
 
 
 def _list_row(found: Record) -> ListRow:
-    return ListRow(
-        turn_row({name: found[name] for name in _ROW_FIELDS}),
-        *(found[name] for name in _FIGURES),
-        dead_steps=int(found["dead_steps"]),
-        parent=read_parent(found["child_request"]),
+    reason = found["stop_reason"] or ""
+    error = found["reject_reason"] or found["error"] or ""
+    turn = ListedTurn.model_validate(
+        {
+            **{name: found[name] for name in _LISTED_FIELDS},
+            **{name: found[name] or 0 for name in _COUNTS},
+            "kind": found["kind"] if found["kind"] in _KINDS else "chat",
+            "message": found["message"] or "",
+            "note": ": ".join(part for part in (reason if reason != found["state"] else "", error) if part),
+            "parent": read_parent(found["child_request"]),
+        }
     )
+    return ListRow(int(found["row"]), turn)

@@ -5,7 +5,6 @@ its finalizer's steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
@@ -24,6 +23,7 @@ from sqlalchemy import (
 
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.evaluation import RuntimeDecisionRecord
+from brainq.contracts.fleet import GivenUp
 from brainq.contracts.ids import parse_call_id
 from brainq.contracts.model import Spend, TokenUsage
 from brainq.contracts.rows import StepRow
@@ -243,7 +243,7 @@ def _count_in_state(table: Table, state: str) -> ColumnElement[int]:
     return select(func.count()).select_from(table).where(is_so).scalar_subquery()
 
 
-_GIVEN_UP_COUNTS = select(
+_COUNTS = select(
     _count_in_state(finalizer_steps, "dead").label("finalizer_steps"),
     _count_in_state(judgements, "dead").label("judgements"),
     _count_in_state(deliveries, "dead").label("deliveries"),
@@ -251,16 +251,8 @@ _GIVEN_UP_COUNTS = select(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class GivenUpCounts:
-    """Finalizer steps, judgements and deliveries that are dead; approvals that are pending."""
-
-    finalizer_steps: int
-    judgements: int
-    deliveries: int
-    approvals: int
-
-
-def count_given_up(database: Database) -> GivenUpCounts:
-    found = database.first(_GIVEN_UP_COUNTS, {}) or {}
-    return GivenUpCounts(**{name: int(number) for name, number in found.items()})
+def count_given_up(database: Database) -> tuple[GivenUp, int]:
+    """Finalizer steps, judgements and deliveries that are dead; and how many approvals are pending."""
+    found = {name: int(number) for name, number in (database.first(_COUNTS, {}) or {}).items()}
+    approvals = found.pop("approvals", 0)
+    return GivenUp(**found), approvals

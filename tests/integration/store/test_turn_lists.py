@@ -118,7 +118,7 @@ def read_all(read: Callable[[int | None], list[ListRow]], limit: int) -> list[st
     while page := read(place):
         assert len(page) <= limit
         found += [row.turn.turn_id for row in page]
-        place = page[-1].turn.row
+        place = page[-1].row
     return found
 
 
@@ -180,11 +180,11 @@ def test_a_row_has_what_the_turn_came_to(store: Store) -> None:
     with store.database.transaction() as connection:
         store.turns.write_result(connection, said, 2)
     (row,) = store.turn_lists.ended(TurnFilter(), None, 10)
-    assert (row.steps, row.calls, row.failed_calls, row.tokens, row.cost_usd) == (3, 7, 2, 120, 0.5)
-    assert (row.kind, row.dead_steps) == ("chat", 0)
-    assert row.message is not None
-    assert row.message.startswith("What is on my list? xxx")
-    assert len(row.message) == 120
+    turn = row.turn
+    assert (turn.steps, turn.calls, turn.failed_calls, turn.tokens, turn.cost_usd) == (3, 7, 2, 120, 0.5)
+    assert (turn.kind, turn.dead_steps) == ("chat", 0)
+    assert turn.message.startswith("What is on my list? xxx")
+    assert len(turn.message) == 120
 
 
 def test_sessions_come_by_their_newest_turn_with_the_number_of_their_turns(store: Store) -> None:
@@ -199,7 +199,7 @@ def test_sessions_come_by_their_newest_turn_with_the_number_of_their_turns(store
         place: int | None = None
         while page := store.turn_lists.sessions(prefixes, prefix, place, 2):
             found |= {row.turn.session_id: (row.turn.turn_id, turns) for row, turns in page}
-            place = page[-1][0].turn.row
+            place = page[-1][0].row
         return found
 
     assert list(read().items()) == list(wanted.items())
@@ -225,5 +225,5 @@ def test_metadata_and_tags_are_found_by_sql_and_then_exactly(store: Store) -> No
     asked = TurnFilter(metadata=("order.id=50%", "n=7"), prompt_tags=("a_b",))
     rows = store.turn_lists.ordered(asked, None, 10)
     assert [row.turn.turn_id for row in rows] == ["seems", "has"]
-    found = store.turn_lists.rows_with_text([row.turn.row for row in rows], asked)
-    assert [row.turn.turn_id for row in rows if row.turn.row in found] == ["has"]
+    found = store.turn_lists.rows_with_text([row.row for row in rows], asked)
+    assert [row.turn.turn_id for row in rows if row.row in found] == ["has"]
