@@ -110,7 +110,7 @@ def queue_again(wiring: Wiring, session_id: str, turn_id: str) -> bool:
     if request is None or request.session_id != session_id:
         return False
     try:
-        wiring.people.admission.queue_again(request)
+        wiring.people.turn_queue.queue_again(request)
     except SessionBusy:  # it is refused, which is an end
         return False
     return True

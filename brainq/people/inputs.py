@@ -17,6 +17,7 @@ from brainq.errors import InputNotFound, MailboxFull, StaleTurn
 from brainq.observe.logs import logger
 from brainq.people.admission import Admission
 from brainq.people.brakes import BrakeDesk
+from brainq.people.lost_turns import TurnQueue
 from brainq.ports.redis_calls import Holds, Mailbox
 from brainq.ports.redis_turns import Sessions
 from brainq.ports.sql import Blobs, InputRows, TurnRows
@@ -73,6 +74,7 @@ class InputDesk:
     sessions: Sessions
     requests: TurnRows
     admission: Admission
+    turn_queue: TurnQueue
     holds: Holds
     brakes: BrakeDesk
     redact: Callable[[str], bool]
@@ -179,7 +181,7 @@ class InputDesk:
         if put[0] == "GONE":
             request = self.requests.request(row.turn_id)
             if request is not None and self.requests.is_open(row.turn_id):
-                self.admission.queue_again(request)
+                self.turn_queue.queue_again(request)
                 put = self.mailbox.put(row.session_id, row.turn_id, row.item)
         return put
 

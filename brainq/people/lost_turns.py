@@ -1,15 +1,115 @@
-"""Lost turns: those that SQL accepted and Redis does not know are begun again from their row in SQL."""
+"""Accepted turns that Redis does not know: a new one is queued, and one that Redis has lost is begun again from its row
+in SQL, or ended as lost where it had begun to write.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+
+from brainq.brain.brains import ByBrain
 from brainq.contracts.fleet import ComparedPage
+from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState, TurnInput, readiness_hold_id
+from brainq.contracts.turn import Limits, TurnRequest
 from brainq.errors import SessionBusy
 from brainq.observe.logs import logger
-from brainq.people.admission import Admission
-from brainq.ports.redis_turns import SweepIndex
-from brainq.ports.sql import TurnRows
+from brainq.ports.people import Brakes
+from brainq.ports.redis_turns import SweepIndex, Turns
+from brainq.ports.sql import InputRows, TurnRows
 
 log = logger("brainq.upkeep")
+LOST_AFTER_WRITE = "Redis lost this turn after it had begun to write; see its calls for what was started"
+
+
+@dataclass(eq=False)
+class TurnQueue:
+    """Makes accepted turns known to Redis: new ones, and those that it may have known and lost.
+
+    limits        of the brains' turns
+    children      how many child turns each turn of theirs may start; None: none
+    wrote         whether a turn has begun to write, as SQL knows it
+    brakes        the brakes of turns and sessions, as SQL knows them
+    inputs        what was sent into turns
+    """
+
+    accepted: TurnRows
+    turns: Turns
+    limits: ByBrain[Limits]
+    _: KW_ONLY
+    children: ByBrain[int] | None = None
+    wrote: Callable[[str], bool] | None = None
+    brakes: Brakes | None = None
+    inputs: InputRows | None = None
+
+    def queue(self, request: TurnRequest, inputs: Sequence[TurnInput] = ()) -> None:
+        """Make an accepted turn known to Redis, if it is not, with the brakes that SQL has for it, and with `inputs`.
+
+        Raises SessionBusy when the request says `reject` and the session has a live turn.
+        """
+        sid, tid = request.session_id, request.turn_id
+        brakes = () if self.brakes is None else tuple(self.brakes.of_turn(sid, tid))
+        word, detail, stopped = self._submit(request, "", RestoredState(brakes=brakes, inputs=tuple(inputs)))
+        if word == "BUSY":
+            busy = SessionBusy(sid, detail)
+            self.accepted.refuse(tid, str(busy))
+            raise busy
+        if self.brakes is None:
+            return
+        if word != "EXISTS":
+            self.brakes.recheck_restored(tid, brakes)
+        if stopped:
+            self.brakes.record_stopped(sid, stopped, f"interrupted by turn {tid}")
+
+    def queue_again(self, request: TurnRequest) -> None:
+        """`queue` for a turn that was accepted some time ago: Redis may have known it, and lost it. It begins anew, and
+        reads again what it had read. One that had begun to write is ended, for to begin it again could write twice.
+        Raises SessionBusy as `queue`."""
+        if self.wrote is not None and self.wrote(request.turn_id):
+            self.end_as_lost(request, LOST_AFTER_WRITE)
+        else:
+            sent = () if self.inputs is None else self.inputs.of_turn(request.turn_id)
+            read = [row.item for row in sent if row.state in ("accepted", "consumed")]
+            self.queue(*self._as_released(request, read))
+
+    def _as_released(
+        self, request: TurnRequest, inputs: Sequence[TurnInput]
+    ) -> tuple[TurnRequest, Sequence[TurnInput]]:
+        """Those whose `readiness=False` placed a hold that was released say that the turn is ready."""
+        held = [readiness_hold_id(request.key)] if request.readiness is False else []
+        held += [readiness_hold_id(item.client_message_id) for item in inputs if item.readiness is False]
+        if not held or self.brakes is None:
+            return request, inputs
+        released = self.brakes.released_among(request.session_id, held)
+        ready = {"readiness": True}
+        if request.readiness is False and readiness_hold_id(request.key) in released:
+            request = request.model_copy(update=ready)
+        return request, [
+            item.model_copy(update=ready)
+            if item.readiness is False and readiness_hold_id(item.client_message_id) in released
+            else item
+            for item in inputs
+        ]
+
+    def end_as_lost(self, request: TurnRequest, why: str) -> None:
+        """Let a turn that must not begin again run straight to a failed ending."""
+        self._submit(request.model_copy(update={"on_busy": "enqueue"}), why)
+
+    def limits_of(self, request: TurnRequest) -> Limits:
+        # A turn whose brain is no more is queued again, too, to be ended.
+        return request.limits.over(self.limits.of(request.brain) or Limits())
+
+    def _submit(
+        self, request: TurnRequest, lost_reason: str, kept: RestoredState = NOTHING_TO_RESTORE
+    ) -> tuple[str, str, tuple[str, ...]]:
+        return self.turns.submit(
+            request,
+            self.limits_of(request),
+            lost_reason=lost_reason,
+            children=(None if self.children is None else self.children.of(request.brain)) or 0,
+            kept=kept,
+        )
+
+
 PAGE = 500
 
 
@@ -17,10 +117,10 @@ class Comparer:
     """Finds turns between their SQL row and Redis: a producer died there, or Redis lost them, or only lost
     their place in the index, so that nobody would look at them."""
 
-    def __init__(self, *, index: SweepIndex, accepted: TurnRows, admission: Admission) -> None:
+    def __init__(self, *, index: SweepIndex, accepted: TurnRows, turn_queue: TurnQueue) -> None:
         self._index = index
         self._accepted = accepted
-        self._admission = admission
+        self._turn_queue = turn_queue
         self._rebuilt: set[str] = set()
 
     def compare(self, after_row: int) -> ComparedPage:
@@ -64,7 +164,7 @@ class Comparer:
         if waits:
             request = request.model_copy(update={"on_busy": "enqueue"})
         try:
-            self._admission.queue_again(request)
+            self._turn_queue.queue_again(request)
         except SessionBusy:
             return False  # its producer did not want it to wait, and is refused in SQL
         # Redis lost it, or its producer died, or is only slow: then there is nothing to warn of.

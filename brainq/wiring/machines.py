@@ -200,7 +200,7 @@ def make_sweeper(wiring: Wiring, coordinator: Coordinator, finalizer: TurnFinali
         presence=state.presence,
         lanes=state.lanes,
         rescuer=Rescuer(calls=state.calls, intents=store.calls, max_attempts=settings.max_attempts),
-        comparer=Comparer(index=state.index, accepted=store.turns, admission=people.admission),
+        comparer=Comparer(index=state.index, accepted=store.turns, turn_queue=people.turn_queue),
         judges=JudgementDoorbells(store.judgements, state.finals),
         coordinator=coordinator,
         finalizer=finalizer,

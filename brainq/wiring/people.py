@@ -14,6 +14,7 @@ from brainq.people.brakes import BrakeDesk
 from brainq.people.children import ChildDesk
 from brainq.people.inputs import InputDesk
 from brainq.people.intake import Intake, QueueLimits
+from brainq.people.lost_turns import TurnQueue
 from brainq.people.outside import OutsideDesk
 from brainq.turn.begin import check_tool_choice
 from brainq.turn.call_plan import BrainCallEditor
@@ -30,7 +31,7 @@ class PeopleServices:
         brains, turn_brains, state, store = wiring.brains, wiring.turn_brains, wiring.state, wiring.store
         settings, check_request = wiring.settings, partial(_checked_request, brains)
         self.brakes = BrakeDesk(store.brakes, state.holds, state.turns)
-        self.admission = Admission(
+        self.turn_queue = TurnQueue(
             store.turns,
             state.turns,
             brains.each(lambda brain: brain.limits),
@@ -39,12 +40,14 @@ class PeopleServices:
             brakes=self.brakes,
             inputs=store.inputs,
         )
+        self.admission = Admission(store.turns, self.turn_queue)
         self.inputs = InputDesk(
             inputs=store.inputs,
             mailbox=state.mailbox,
             sessions=state.sessions,
             requests=store.turns,
             admission=self.admission,
+            turn_queue=self.turn_queue,
             holds=state.holds,
             brakes=self.brakes,
             redact=turn_brains.redacts,

@@ -291,14 +291,14 @@ def test_input_is_given_back_in_the_same_script_as_its_turn(pumps: Pumps, monkey
 
     class Killed(BaseException): ...
 
-    queue = pump.wiring.people.admission.queue
+    queue = pump.wiring.people.turn_queue.queue
 
     def dies(*given: Any) -> None:
         queue(*given)
         raise Killed
 
     with monkeypatch.context() as dying:
-        dying.setattr(pump.wiring.people.admission, "queue", dies)
+        dying.setattr(pump.wiring.people.turn_queue, "queue", dies)
         with pytest.raises(Killed):
             lose_redis(pump)
     pump.finish(handle)

@@ -9,7 +9,7 @@ from brainq.contracts.status import Awaits, Ending, StopReason
 from brainq.contracts.turn import OnBusy
 from brainq.errors import SessionBusy, SubmitConflict, TurnRejected
 from brainq.models.scripted import calls, says
-from brainq.people.admission import Admission
+from brainq.people.lost_turns import TurnQueue
 from brainq.turn.prompt.preparer import INPUT_FRAME
 from tests.support.people import Pumps, Watched, brain_of, history, lose_redis, turn_field
 from tests.support.pump import Pump
@@ -255,7 +255,7 @@ def test_an_interrupt_whose_producer_died_interrupts(pumps: Pumps, monkeypatch: 
     pump = pumps(brain_of(Watched(says("done"))))
     live = pump.submit("s1", "one")
     with monkeypatch.context() as dying:
-        dying.setattr(Admission, "queue", _dies)
+        dying.setattr(TurnQueue, "queue", _dies)
         with pytest.raises(KeyboardInterrupt):
             pump.submit("s1", "two", on_busy="interrupt", turn_id="turn-2")
     assert pump.wiring.sweeper.comparer.compare(0).healed == 1

@@ -317,8 +317,8 @@ BUGS = (
     Bug(
         "a receipt names the step after the one that read the input",
         "brainq/people/inputs.py",
-        'return _consumed_receipt(row, int(receipt.split()[1]))',
-        'return _consumed_receipt(row, int(receipt.split()[1]) + 1)',
+        "return _consumed_receipt(row, int(receipt.split()[1]))",
+        "return _consumed_receipt(row, int(receipt.split()[1]) + 1)",
         MAILBOX,
     ),
     Bug(

@@ -19,7 +19,7 @@ from brainq.finalize.step_order import FinalizerRuntime, StepOrder
 from brainq.models.asking.permits import PermitPolicy
 from brainq.people.admission import Admission
 from brainq.people.inputs import InputDesk
-from brainq.people.lost_turns import Comparer
+from brainq.people.lost_turns import Comparer, TurnQueue
 from brainq.people.outside import OutsideDesk
 from brainq.state.auxiliary import RedisAuxiliary
 from brainq.state.budgets import RedisBudgets
@@ -136,9 +136,10 @@ class Process:
         stops: Any = self.stops
         # Of SQL only what these machines ask for is modelled.
         inputs = stand_in(outside.inputs)
-        self.admission = Admission(
+        self.turn_queue = TurnQueue(
             stand_in(accepted), state.turns, only(Limits()), wrote=outside.intents.has_intents, inputs=inputs
         )
+        self.admission = Admission(stand_in(accepted), self.turn_queue)
         # Their rows are in SQL, which is not modelled: only Redis' side of them is.
         brakes: Any = BrakesOfRedis(state)
         self.desk = InputDesk(
@@ -147,6 +148,7 @@ class Process:
             sessions=state.sessions,
             requests=stand_in(accepted),
             admission=self.admission,
+            turn_queue=self.turn_queue,
             holds=state.holds,
             brakes=brakes,
             redact=lambda turn_id: True,
@@ -216,7 +218,7 @@ class Process:
             visit_s=0.0 if owner.startswith("w0") else 3600.0,
             chance=rng.random,
         )
-        self.comparer = Comparer(index=state.index, accepted=stand_in(accepted), admission=self.admission)
+        self.comparer = Comparer(index=state.index, accepted=stand_in(accepted), turn_queue=self.turn_queue)
 
         self.sweeper = Sweeper(
             every_s=1.0,

@@ -281,7 +281,7 @@ class Schedule:
 
         def submit() -> None:
             try:
-                process.admission.queue(request)
+                process.turn_queue.queue(request)
             except SessionBusy:
                 self.log.append(("refused", request.turn_id))
 
