@@ -19,7 +19,7 @@ from brainq.contracts.turn import CONTENT_NOT_STORED
 from brainq.errors import ContentNotKept
 from brainq.state.snapshots import RedisSnapshots
 from brainq.state.transcripts import RedisTranscripts
-from brainq.store.repositories.transcripts import messages_after
+from brainq.store.repositories.session_log import messages_after
 from brainq.store.store import Store
 from brainq.wiring import Wiring
 

@@ -20,9 +20,8 @@ from brainq.store.repositories.inputs import Inputs
 from brainq.store.repositories.judgements import Judgements
 from brainq.store.repositories.knowledge import Memories, Observations
 from brainq.store.repositories.schedules import Schedules
-from brainq.store.repositories.session_log import Messages
+from brainq.store.repositories.session_log import Messages, Transcripts
 from brainq.store.repositories.tokens import Tokens
-from brainq.store.repositories.transcripts import Transcripts
 from brainq.store.repositories.turn_lists import TurnLists
 from brainq.store.repositories.turn_records import Decisions, FinalizerSteps, Spends, Traces
 from brainq.store.repositories.turns import Turns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -159,20 +160,9 @@ class Approvals:
 
 
 def _request_row(row: ApprovalRequest) -> dict[str, object]:
-    return {
-        "turn_id": row.turn_id,
-        "call_id": row.call_id,
-        "session_id": row.session_id,
-        "tool": row.tool,
-        "effect": row.effect.value,
-        "args_hash": row.args_hash,
-        "args_json": row.args_json,
-        "reason": row.reason,
-        "state": "pending",
-        "decided_by": "",
-        "comment": "",
-        "seconds": row.timeout_s,
-    }
+    values: dict[str, object] = asdict(row)
+    values["effect"], values["seconds"] = row.effect.value, values.pop("timeout_s")
+    return values | {"state": "pending", "decided_by": "", "comment": ""}
 
 
 def _decision_columns(

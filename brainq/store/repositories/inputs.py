@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import fields
 
 from pydantic import TypeAdapter
 from sqlalchemy import (
@@ -36,22 +37,7 @@ _ATTACHMENTS: TypeAdapter[tuple[Attachment, ...]] = TypeAdapter(tuple[Attachment
 _I = inputs.c
 _ACCEPTED = _I.state == literal_column("'accepted'")  # a literal: only so the partial index is used
 _INSERT = insert_or_ignore(inputs)
-_WHOLE = select(
-    _I.row,
-    _I.session_id,
-    _I.client_message_id,
-    _I.turn_id,
-    _I.text,
-    _I.attachments_json,
-    _I.readiness,
-    _I.merged,
-    _I.content_hash,
-    _I.state,
-    _I.step,
-    _I.bounced_turn_id,
-    _I.accepted_at,
-    _I.settled_at,
-)
+_WHOLE = select(*(_I[field.name] for field in fields(InputRow) if field.name != "attachments"), _I.attachments_json)
 _HERE = and_(_I.session_id == bindparam("session"), _I.client_message_id == bindparam("message"))
 _GET = _WHOLE.where(_HERE)
 _OF = _WHOLE.where(_I.turn_id == bindparam("turn")).order_by(_I.row)

@@ -26,11 +26,8 @@ _CLAIM = (
     .values(tries=_J.tries + 1, due_at=_AFTER, updated_at=utc_now())
     .returning(_J.tries)
 )
-_BEAT = (
-    update(judgements).where(_HERE, _PENDING, _J.tries == bindparam("nth")).values(due_at=_AFTER, updated_at=utc_now())
-)
 _SETTLE = update(judgements).where(_HERE, _PENDING).values(state="done", error=null(), updated_at=utc_now())
-_FAIL = (
+_OF_TRY = (
     update(judgements).where(_HERE, _PENDING, _J.tries == bindparam("nth")).values(due_at=_AFTER, updated_at=utc_now())
 )
 _REVIVE = (
@@ -71,7 +68,7 @@ class Judgements:
     def beat(self, turn_id: str, judge: str, tries: int, lease_s: float) -> bool:
         """Keep it for another `lease_s`. False: a later try has it, or it is settled."""
         values = {"turn": turn_id, "by": judge, "nth": tries, "seconds": lease_s}
-        return self._db.write(_BEAT, values) == 1
+        return self._db.write(_OF_TRY, values) == 1
 
     def settle(self, turn_id: str, judge: str, judgement: Judgement, spends: Sequence[Spend] = ()) -> bool:
         """Write the score. False, and nothing changed, unless it was pending: the first score stays, also when
@@ -113,7 +110,7 @@ class Judgements:
             "state": "dead" if dead else "pending",
             "error": error,
         }
-        return self._db.write(_FAIL, values) == 1
+        return self._db.write(_OF_TRY, values) == 1
 
     def revive(self, turn_id: str, judge: str) -> bool:
         """A dead judgement is due again, its tries counted anew; False if it was not dead."""

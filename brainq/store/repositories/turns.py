@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import and_, bindparam, func, or_, select, update
@@ -106,20 +107,7 @@ _INSERT_ENDED = insert_or_ignore(turns, fixed={"ended_at": utc_now()})
 _SAME = select(_T.turn_id, _T.request_key, _T.session_id, _T.state, _T.content_hash, _T.reject_reason).where(
     or_(_T.request_key == bindparam("key"), _T.turn_id == bindparam("turn"))
 )
-_BRIEF = select(
-    _T.row,
-    _T.turn_id,
-    _T.request_key,
-    _T.session_id,
-    _T.state,
-    _T.reject_reason,
-    _T.turn_number,
-    _T.ending,
-    _T.stop_reason,
-    _T.error,
-    _T.accepted_at,
-    _T.ended_at,
-)
+_BRIEF = select(*(_T[field.name] for field in fields(TurnRow)))
 _GET = _BRIEF.where(_T.turn_id == bindparam("turn"))
 _NEWEST = _BRIEF.order_by(_T.row.desc()).limit(bindparam("limit"))
 _FIND = _NEWEST.where(

@@ -4,6 +4,8 @@ behind.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -242,56 +244,39 @@ pruned_sessions = Table(
 )
 
 
-# What was found worth remembering, once however often it came up.
 # Full-text search hangs on `terms`: on SQLite an FTS5 table that triggers keep, on Postgres a generated
 # column `search`. Both are made by the migration and are not part of this metadata: `store/repositories/knowledge.py`.
-memories = Table(
-    "memories",
-    metadata,
-    row_column(),
-    Column("scope", IdText, nullable=False),  # whose: a user, or a session
-    Column("kind", IdText, nullable=False),  # fact, preference, habit
-    Column("norm_hash", IdText, nullable=False),  # of the text without case, spacing and punctuation
-    Column("times_seen", Integer, nullable=False, server_default="1"),
-    Column("session_id", IdText, nullable=False),  # where it was first seen
-    Column("turn_id", IdText, nullable=False),
-    Column("last_turn_id", IdText, nullable=False),
-    Column("created_at", UtcTimestamp, nullable=False, server_default=utc_now()),
-    Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),  # seen last
-    Column("scope_term", IdText, nullable=False),
-    Column("text", SafeText, nullable=False),
-    Column("terms", SafeText, nullable=False),
-    UniqueConstraint("scope", "kind", "norm_hash"),
-)
+def _knowledge_table(name: str, *own: Column[Any]) -> Table:
+    """What is known of a scope, once however often it came up."""
+    table = Table(
+        name,
+        metadata,
+        row_column(),
+        Column("scope", IdText, nullable=False),  # whose: a user, or a session
+        Column("kind", IdText, nullable=False),
+        Column("norm_hash", IdText, nullable=False),  # of the text without case, spacing and punctuation
+        Column("times_seen", Integer, nullable=False, server_default="1"),
+        Column("session_id", IdText, nullable=False),  # where it was first seen
+        Column("turn_id", IdText, nullable=False),
+        Column("last_turn_id", IdText, nullable=False),
+        *own,
+        Column("created_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+        Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),  # seen last
+        Column("scope_term", IdText, nullable=False),
+        Column("text", SafeText, nullable=False),
+        Column("terms", SafeText, nullable=False),
+        UniqueConstraint("scope", "kind", "norm_hash"),
+    )
+    Index(None, table.c.turn_id)
+    return table
 
-Index(None, memories.c.turn_id)
 
+# What was found worth remembering: facts, preferences, habits.
+memories = _knowledge_table("memories")
 
-# What turns taught about a scope's subjects: topics, sources that helped, questions left open.
-# Full-text search hangs on `terms`: on SQLite an FTS5 table that triggers keep, on Postgres a generated
-# column `search`. Both are made by the migration and are not part of this metadata: `store/repositories/knowledge.py`.
-observations = Table(
-    "observations",
-    metadata,
-    row_column(),
-    Column("scope", IdText, nullable=False),  # whose: a user, or a session
-    Column("kind", IdText, nullable=False),  # topic, source, open_question
-    Column("norm_hash", IdText, nullable=False),  # of the text without case, spacing and punctuation
-    Column("times_seen", Integer, nullable=False, server_default="1"),
-    Column("session_id", IdText, nullable=False),  # where it was first seen
-    Column("turn_id", IdText, nullable=False),
-    Column("last_turn_id", IdText, nullable=False),
-    Column("source_event_id", IdText, nullable=False),  # the user's message it was first learned from
-    Column("created_at", UtcTimestamp, nullable=False, server_default=utc_now()),
-    Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),  # seen last
-    Column("scope_term", IdText, nullable=False),
-    Column("text", SafeText, nullable=False),
-    Column("terms", SafeText, nullable=False),
-    UniqueConstraint("scope", "kind", "norm_hash"),
-)
-
-Index(None, observations.c.turn_id)
-
+# What turns taught about a scope's subjects: topics, sources that helped, questions left open. Each has the user's
+# message it was first learned from.
+observations = _knowledge_table("observations", Column("source_event_id", IdText, nullable=False))
 
 # Judgements of turns: first jobs, then scores.
 judgements = Table(

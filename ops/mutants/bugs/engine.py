@@ -407,7 +407,7 @@ BUGS = (
     ),
     Bug(
         "results that a compaction shortened are shown once more",
-        "brainq/store/repositories/transcripts.py",
+        "brainq/store/repositories/session_log.py",
         "if last is None or places[at] > last]",
         "if True]",
         STATES,

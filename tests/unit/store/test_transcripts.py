@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.message import Message
-from brainq.store.repositories.transcripts import message_position, messages_after, other_turn_ids, transcript_rows
+from brainq.store.repositories.session_log import message_position, messages_after, other_turn_ids, transcript_rows
 
 
 def said(role: str, content: str = "", step: int = 0, call_id: str = "", turn: str = "turn-1") -> Message:
