@@ -270,13 +270,7 @@ class TurnFinalizer:
     def _context(self, claim: FinalStepClaim, outgoing: list[TurnResult] | None = None) -> StepContext:
         work = self._work(claim)
         return StepContext(
-            claim,
-            lambda: self._read.turn(claim),
-            self._chain,
-            self._records,
-            work.brain,
-            self._parents,
-            outgoing,
+            claim, lambda: self._read.turn(claim), self._chain, self._records, work.brain, self._parents, outgoing
         )
 
     def deliver(self, session_id: str, turn_id: str) -> str:

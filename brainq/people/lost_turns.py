@@ -113,7 +113,7 @@ class TurnQueue:
 PAGE = 500
 
 
-class Comparer:
+class LostTurns:
     """Finds turns between their SQL row and Redis: a producer died there, or Redis lost them, or only lost
     their place in the index, so that nobody would look at them."""
 

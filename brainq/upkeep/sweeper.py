@@ -19,7 +19,7 @@ from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.people.approvals import ApprovalHealer
 from brainq.people.inputs import InputDesk
-from brainq.people.lost_turns import Comparer
+from brainq.people.lost_turns import LostTurns
 from brainq.ports.people import Brakes, ChildTurns, TaskEvents
 from brainq.ports.redis_calls import Calls, Lanes
 from brainq.ports.redis_turns import Auxiliary, Capacity, FinalChain, Presence, SweepIndex, Turns
@@ -177,7 +177,7 @@ class Sweeper:
     presence: Presence
     lanes: Lanes
     rescuer: Rescuer
-    comparer: Comparer
+    lost_turns: LostTurns
     coordinator: Coordinator
     finalizer: TurnFinalizer
     turns: Turns
@@ -194,7 +194,7 @@ class Sweeper:
     def __post_init__(self) -> None:
         self._epoch = ""
         self._walks = {
-            "compare SQL with Redis": RowWalk(self.comparer.compare),
+            "compare SQL with Redis": RowWalk(self.lost_turns.compare),
             "put brakes back": RowWalk(self.brakes.heal),
             "heal inputs": RowWalk(self.inputs.heal),
             "decide approvals again": RowWalk(self.approvals.heal),
@@ -310,7 +310,7 @@ class Sweeper:
             case ("parent", *parent):
                 self.children.check_parent(session_id, turn_id, CallRef(*parent))
             case ("readmit",):
-                if not self.comparer.readmit(turn_id):
+                if not self.lost_turns.readmit(turn_id):
                     self.index.drop((session_id, turn_id))
             case ("deliver",):
                 self.finalizer.deliver(session_id, turn_id)

@@ -20,7 +20,7 @@ from brainq.leases import LeaseRenewer
 from brainq.models.asking.permits import PermitPolicy
 from brainq.models.costs import cost_usd
 from brainq.models.providers import resolve_model, warm_up
-from brainq.people.lost_turns import Comparer
+from brainq.people.lost_turns import LostTurns
 from brainq.store.store import Store
 from brainq.tools.ranking import ranker_by_name
 from brainq.turn.before_step import AuxiliaryWork
@@ -200,7 +200,7 @@ def make_sweeper(wiring: Wiring, coordinator: Coordinator, finalizer: TurnFinali
         presence=state.presence,
         lanes=state.lanes,
         rescuer=Rescuer(calls=state.calls, intents=store.calls, max_attempts=settings.max_attempts),
-        comparer=Comparer(index=state.index, accepted=store.turns, turn_queue=people.turn_queue),
+        lost_turns=LostTurns(index=state.index, accepted=store.turns, turn_queue=people.turn_queue),
         judges=JudgementDoorbells(store.judgements, state.finals),
         coordinator=coordinator,
         finalizer=finalizer,

@@ -133,7 +133,7 @@ def test_after_redis_was_emptied_the_cap_holds_again(pumps: Pumps) -> None:
     handles = [pump.submit(f"a:{n}", "go", brain="lab") for n in range(3)]
     pump.wiring.state.redis.flushall()
     pump.wiring.sweeper.capacity.apply()
-    assert pump.wiring.sweeper.comparer.compare(0).healed == 3
+    assert pump.wiring.sweeper.lost_turns.compare(0).healed == 3
     assert [state(pump, handle) for handle in handles] == ["active", "queued", "queued"]
     for handle in handles:
         assert pump.finish(handle).ending is Ending.COMPLETED

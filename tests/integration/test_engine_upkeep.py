@@ -28,7 +28,7 @@ def accept_only(pump: Pump, session_id: str, message: str) -> TurnHandle:
 
 
 def compare(pump: Pump) -> int:
-    return pump.wiring.sweeper.comparer.compare(0).healed
+    return pump.wiring.sweeper.lost_turns.compare(0).healed
 
 
 def test_a_row_that_redis_does_not_know_is_queued_in_row_order(pump: Pump) -> None:

@@ -84,7 +84,7 @@ def test_after_redis_was_emptied_all_stand_in_line_again(pumps: Pumps) -> None:
     handles = [pump.submit(f"a:{n}", "go") for n in range(3)]
     pump.wiring.state.redis.flushall()
     pump.wiring.sweeper.capacity.apply()
-    assert pump.wiring.sweeper.comparer.compare(0).healed == 3
+    assert pump.wiring.sweeper.lost_turns.compare(0).healed == 3
     assert [turn_field(pump, handle, "state") for handle in handles] == ["active", "queued", "queued"]
     assert begun(pump, handles) == ["a:0", "a:1", "a:2"]
 

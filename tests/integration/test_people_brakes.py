@@ -282,7 +282,7 @@ def test_nothing_stands_after_a_turn_has_ended(pumps: Pumps) -> None:
 
 
 def test_input_is_given_back_in_the_same_script_as_its_turn(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A comparer that dies right after it has queued the turn must not cost it what it had read."""
+    """A sweeper that dies right after it has queued the turn must not cost it what it had read."""
     model = Watched(calls(("look", {"name": "a"})), says("done"))
     pump = pumps(brain_of(model))
     handle = pump.submit("s1", "Go.")

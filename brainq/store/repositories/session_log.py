@@ -267,21 +267,13 @@ def _redact_message(message: Message) -> str:
 
 _TR = transcripts.c
 _WHOLE = (
-    select(
-        _TR.message_json,
-        _TR.redacted,
-        _TR.step,
-        _TR.place,
-        _TR.digest,
-    )
+    select(_TR.message_json, _TR.redacted, _TR.step, _TR.place, _TR.digest)
     .where(_TR.turn_id == bindparam("turn"))
     .order_by(_TR.step, _TR.place, _TR.digest)
 )
 _PAGE = _WHOLE.limit(bindparam("limit")).offset(bindparam("after"))
 _OF_STEPS = _WHOLE.where(
-    _TR.step >= bindparam("first"),
-    _TR.step <= bindparam("last"),
-    _TR.role.in_(("assistant", "tool")),
+    _TR.step >= bindparam("first"), _TR.step <= bindparam("last"), _TR.role.in_(("assistant", "tool"))
 )
 _COUNT = select(func.count().label("kept")).where(_TR.turn_id == bindparam("turn"))
 _UNRECORDED = select(turns.c.turn_id).where(

@@ -19,7 +19,7 @@ from brainq.finalize.step_order import FinalizerRuntime, StepOrder
 from brainq.models.asking.permits import PermitPolicy
 from brainq.people.admission import Admission
 from brainq.people.inputs import InputDesk
-from brainq.people.lost_turns import Comparer, TurnQueue
+from brainq.people.lost_turns import LostTurns, TurnQueue
 from brainq.people.outside import OutsideDesk
 from brainq.state.auxiliary import RedisAuxiliary
 from brainq.state.budgets import RedisBudgets
@@ -218,14 +218,14 @@ class Process:
             visit_s=0.0 if owner.startswith("w0") else 3600.0,
             chance=rng.random,
         )
-        self.comparer = Comparer(index=state.index, accepted=stand_in(accepted), turn_queue=self.turn_queue)
+        self.lost_turns = LostTurns(index=state.index, accepted=stand_in(accepted), turn_queue=self.turn_queue)
 
         self.sweeper = Sweeper(
             every_s=1.0,
             index=state.index,
             lanes=state.lanes,
             rescuer=Rescuer(calls=state.calls, intents=intents, max_attempts=3),
-            comparer=self.comparer,
+            lost_turns=self.lost_turns,
             presence=cast(Any, SimpleNamespace(lapse_gone=tuple)),  # processes that are gone are not modelled
             coordinator=self.coordinator,
             finalizer=self.finalizer,

@@ -240,7 +240,7 @@ class Schedule:
 
     def _compare(self) -> None:
         process = self.rng.choice(self.processes)
-        self.spawn("compare", process, lambda: process.comparer.compare(0))
+        self.spawn("compare", process, lambda: process.lost_turns.compare(0))
         self.spawn("keep room", process, self._keep_room)
         self.spawn("heal inputs", process, lambda: process.desk.heal(0))
 

@@ -82,7 +82,7 @@ def sweeper(index: Index, done: Done) -> Sweeper:
         "index": index,
         "lanes": SimpleNamespace(lapsed=done.of("lanes"), check=done.of("check")),
         "rescuer": SimpleNamespace(rescue=done.of("rescue")),
-        "comparer": SimpleNamespace(compare=done.of("compare"), readmit=done.of("readmit")),
+        "lost_turns": SimpleNamespace(compare=done.of("compare"), readmit=done.of("readmit")),
         "presence": SimpleNamespace(lapse_gone=done.of("gone")),
         "coordinator": SimpleNamespace(advance=done.of("end")),
         "turns": SimpleNamespace(end_wait=done.of("waited")),
