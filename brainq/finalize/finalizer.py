@@ -1,7 +1,7 @@
 """TurnFinalizer: answers a doorbell of the chain by a visit, one step or several of a turn.
 
-Each step is claimed, retried, given up and recorded by itself. Whoever has settled one may take the next with the
-same script, instead of ringing for it: a doorbell costs more than most steps do. A step that is to be tried again
+Each step is claimed, retried, given up and recorded by itself. The worker that has settled one may take the next
+with the same script, instead of ringing for it: a doorbell costs more than most steps do. A step that is to be tried again
 lets those behind go ahead of it that do not need it.
 """
 
@@ -63,9 +63,9 @@ def retry_after_s(tries: int, chance: float) -> float:
 class TurnFinalizer:
     """Runs finalizer steps. Holds no state of its own: any process may run any step of any turn.
 
-    missing   sees off turns whose brain nobody has any more; None: as the default brain's
-    alone     runs steps that lost their worker again and again, each in a process where nothing else runs
-    later     who leaves threads to what leads to results; None: nobody
+    missing      for turns whose brain is no longer in any process; None: as the default brain's
+    quarantine   runs steps that lost their worker again and again, each in a process of its own
+    later        leaves threads to what leads to results; None: they are not counted
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class TurnFinalizer:
         records: FinalizerRecords,
         beats: LeaseRenewer,
         parents: ChildTurns | None = None,
-        alone: RunInQuarantine | None = None,
+        quarantine: RunInQuarantine | None = None,
         later: LaterThreads | None = None,
         max_tries: int = MAX_TRIES,
         visit_s: float = VISIT_S,
@@ -94,7 +94,7 @@ class TurnFinalizer:
         self._max_tries = max_tries
         self._visit_s = visit_s
         self._parents = parents
-        self._alone = alone
+        self._quarantine = quarantine
         self._later = later
         self._chance = chance
         self._read = EndedTurnCache(chain)
@@ -251,14 +251,14 @@ class TurnFinalizer:
             log.warning("turn not recorded in its trace", turn_id=claim.turn_id, why=type(failure).__name__)
 
     def _needs_quarantine(self, claim: FinalStepClaim) -> bool:
-        return claim.lost >= MAX_LOST_WORKERS and self._alone is not None
+        return claim.lost >= MAX_LOST_WORKERS and self._quarantine is not None
 
     def _run(self, step: FinalStep, context: StepContext, *, bounded: bool = True) -> None:
         """`bounded`: by its limit; else whoever calls looks after that."""
         limit_s = _limit_s(step)
         with self._span(context.claim), around_step(context):
-            if context.claim.lost >= MAX_LOST_WORKERS and self._alone is not None:
-                self._alone(context.claim, limit_s)
+            if context.claim.lost >= MAX_LOST_WORKERS and self._quarantine is not None:
+                self._quarantine(context.claim, limit_s)
             elif limit_s is None or not bounded:
                 step.run(context)
             else:
@@ -305,14 +305,14 @@ class TurnFinalizer:
             dead = False
             log.warning("failure not recorded", turn_id=claim.turn_id, step=claim.step, why=type(worse).__name__)
         COUNTERS.add(m.STEP_FAILURES, claim.step, "dead" if dead else "again")
-        seen = WorkFailure.STEP_FAILED, error_type
+        outcome = WorkFailure.STEP_FAILED, error_type
         if dead:
             if claim.step in LATE_FAILURE_WARNINGS:
                 self._chain.warn_later(claim.session_id, claim.turn_id, LATE_FAILURE_WARNINGS[claim.step], applies=True)
             did, following = self._go_on(claim, until)
-            return WorkOutcome(did, *seen), following
+            return WorkOutcome(did, *outcome), following
         did, following = self._wait(claim, f"{claim.step}: {error_type}", until)
-        return WorkOutcome(did, *seen), following
+        return WorkOutcome(did, *outcome), following
 
     def _wait(self, claim: FinalStepClaim, error: str, until: float) -> tuple[str, FinalStepClaim | None]:
         """A step has failed and is to be tried again: what does not need it goes ahead."""

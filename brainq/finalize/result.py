@@ -39,14 +39,14 @@ def warnings_of(turn: EndedTurn) -> tuple[str, ...]:
         for tool, status in sorted(turn.opening_failed.items())
     )
     wrong = turn.problems.get(OUTPUT, 0)
-    asked = (f"{_count_of_replies(wrong)} of the model did not fit the output schema",) if wrong else ()
+    misfits = (f"{_count_of_replies(wrong)} of the model did not fit the output schema",) if wrong else ()
     replies = (
         f"{_count_of_replies(count)} of the model {'was' if count == 1 else 'were'} {_PROBLEMS[problem]}; no call of "
         f"{'it' if count == 1 else 'them'} ran"
         for problem, count in sorted(turn.problems.items())
         if problem in _PROBLEMS
     )
-    return (*unread, *_context_warning(turn.context_full), *asked, *replies, *_token_warnings(turn))
+    return (*unread, *_context_warning(turn.context_full), *misfits, *replies, *_token_warnings(turn))
 
 
 def _context_warning(full: int) -> tuple[str, ...]:
@@ -215,8 +215,8 @@ class ResultFirst:
 class BackgroundCallbacks:
     """Work that goes on after its doorbell was answered: threads that wait for callbacks, so many at most."""
 
-    def __init__(self, most: int = MAX_BACKGROUND) -> None:
-        self._places = threading.BoundedSemaphore(most)
+    def __init__(self, max_threads: int = MAX_BACKGROUND) -> None:
+        self._places = threading.BoundedSemaphore(max_threads)
 
     def start(self, work: Callable[[], object]) -> bool:
         """Have a thread do `work`; False when there is no place for it, or the system gives no more threads."""

@@ -203,8 +203,8 @@ class LogAnswer:
         # A result that the sweeper sent before is the one the caller has: SQL keeps that, with its warnings.
         sent = context.chain.published(claim.session_id, claim.turn_id) if claim.sent else None
         result, details = sent or make_result(turn, early_result_warning(claim.failing)), context.details()
-        asked, answered = log_entries(turn.request, result.text, begun=bool(details.messages))
-        if context.records.record_answer(claim, result, context.brain.redact_logs, details, asked, answered):
+        question, answered = log_entries(turn.request, result.text, begun=bool(details.messages))
+        if context.records.record_answer(claim, result, context.brain.redact_logs, details, question, answered):
             _count_turn(context.brain, turn, result, details)
 
 

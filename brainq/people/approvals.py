@@ -170,26 +170,26 @@ class ApprovalDesk:
         args_hash: str | None = None,
         edited: EditedCall | None = None,
     ) -> Approval:
-        seen = self.get(approval_id)
-        ref = _ref(seen)
-        if edited is not None and edited.args_hash == seen.args_hash and not seen.edited:
-            edited, args_hash = (None, args_hash or seen.args_hash)  # the arguments it has are what the person wants
+        current = self.get(approval_id)
+        ref = _ref(current)
+        if edited is not None and edited.args_hash == current.args_hash and not current.edited:
+            edited, args_hash = (None, args_hash or current.args_hash)  # the arguments it has are what the person wants
         word, detail = self.requests_in_redis.decide(
-            ref, args_hash=args_hash or seen.args_hash, decision=decision, by=by, why=why, edited=edited
+            ref, args_hash=args_hash or current.args_hash, decision=decision, by=by, why=why, edited=edited
         )
         if word in ("APPROVED", "DENIED"):
             arguments = None if edited is None else json.loads(edited.arguments_json)["arguments"]
-            asked = ApprovalStatus(
+            status = ApprovalStatus(
                 state=decision,
                 by=by,
                 why=why,
-                args_hash=seen.args_hash if edited is None else edited.args_hash,
+                args_hash=current.args_hash if edited is None else edited.args_hash,
                 edited=edited is not None,
                 arguments=arguments,
                 expires_in_ms=0,
                 decided_at_ms=None,
             )
-            self._record_in_sql(seen, asked)
+            self._record_in_sql(current, status)
             return self.get(approval_id)
         now = self.get(approval_id)
         wanted_hash = args_hash if edited is None else edited.args_hash
@@ -198,20 +198,20 @@ class ApprovalDesk:
             return now
         raise decision_refusal(word, detail, now, decision)
 
-    def _record_in_sql(self, approval: Approval, asked: ApprovalStatus) -> None:
-        if asked.state == "pending":
+    def _record_in_sql(self, approval: Approval, status: ApprovalStatus) -> None:
+        if status.state == "pending":
             return
-        keeps = asked.edited and asked.arguments is not None and not self.redact(approval.turn_id)
+        keeps = status.edited and status.arguments is not None and not self.redact(approval.turn_id)
         try:
             self.rows.decided(
                 approval.turn_id,
                 approval.call_id,
-                asked.state,
-                by=asked.by,
-                comment=asked.why,
-                edited=asked.edited,
-                args_hash=asked.args_hash,
-                args_json=json.dumps(asked.arguments) if keeps else None,
+                status.state,
+                by=status.by,
+                comment=status.why,
+                edited=status.edited,
+                args_hash=status.args_hash,
+                args_json=json.dumps(status.arguments) if keeps else None,
             )
         except Exception as failure:
             # It is decided, and Redis knows: the end of the turn writes it down.
@@ -261,9 +261,13 @@ class ApprovalDesk:
 
         again   look also at those that are settled in SQL: Redis may have lost the decision, and asks again
         """
-        asked = [row for row in rows if again or row.state == "pending"]
+        in_question = [row for row in rows if again or row.state == "pending"]
         statuses = dict(
-            zip((row.id for row in asked), self.requests_in_redis.states([_ref(row) for row in asked]), strict=True)
+            zip(
+                (row.id for row in in_question),
+                self.requests_in_redis.states([_ref(row) for row in in_question]),
+                strict=True,
+            )
         )
         return [reconcile(row, statuses.get(row.id)) for row in rows]
 
@@ -288,16 +292,16 @@ class ApprovalHealer:
         decided = [placed.approval for placed in page if not placed.approval.edited]
         statuses = self._asks.states([CallRef(one.session_id, one.turn_id, one.call_id) for one in decided])
         healed = 0
-        for approval, asked in zip(decided, statuses, strict=True):
+        for approval, status in zip(decided, statuses, strict=True):
             try:
-                healed += self._decide_again(approval, asked)
+                healed += self._decide_again(approval, status)
             except Exception as failure:
                 # One that cannot be decided must not keep those after it from being decided.
                 log.error("approval not decided again", failure=failure, approval_id=approval.id)
         return ComparedPage(page[-1].row if page else after_row, len(page) == HEAL_PAGE, healed)
 
-    def _decide_again(self, approval: Approval, asked: ApprovalStatus | None) -> bool:
-        if asked is None or asked.state != "pending" or asked.args_hash != approval.args_hash:
+    def _decide_again(self, approval: Approval, status: ApprovalStatus | None) -> bool:
+        if status is None or status.state != "pending" or status.args_hash != approval.args_hash:
             return False
         if approval.state not in ("approved", "denied"):
             return False

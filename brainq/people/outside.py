@@ -177,10 +177,10 @@ class OutsideDesk:
 
     def _edited_note(self, ref: CallRef) -> str:
         """What the message begins with when a person changed the arguments."""
-        asked = self.asks.states([ref])[0]
-        if asked is None or not asked.edited or asked.arguments is None:
+        status = self.asks.states([ref])[0]
+        if status is None or not status.edited or status.arguments is None:
             return ""
-        return edited_note(asked.arguments)
+        return edited_note(status.arguments)
 
     def _notice(self, ref: CallRef, facts: CallFacts, outcome: OutsideOutcome) -> Message:
         """What the model reads when the result comes too late to be the call's."""

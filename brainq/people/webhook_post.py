@@ -28,12 +28,12 @@ def open_connection(host: str, port: int, trust: ssl.SSLContext | None, within_s
     addresses = _addresses(host, port, within_s)
     failure: OSError = TimeoutError("no address answered in time")
     for nth, (family, kind, protocol, _, address) in enumerate(addresses):
-        left_s = until - time.monotonic()
-        if left_s <= 0:
+        remaining_s = until - time.monotonic()
+        if remaining_s <= 0:
             break
         sock = socket.socket(family, kind, protocol)
         try:
-            sock.settimeout(left_s / (len(addresses) - nth))
+            sock.settimeout(remaining_s / (len(addresses) - nth))
             sock.connect(address)
         except OSError as refused:
             sock.close()

@@ -34,8 +34,8 @@ def schedule_verdict(
 
     busy_since_ms   when everything that was due had been begun: what came later nobody missed, it is only its turn now
     """
-    was_seen = busy_since_ms is not None and due_ms > busy_since_ms
-    if row.missed == "skip" and now_ms - due_ms > MISSED_AFTER_MS and not was_seen:
+    was_in_time = busy_since_ms is not None and due_ms > busy_since_ms
+    if row.missed == "skip" and now_ms - due_ms > MISSED_AFTER_MS and not was_in_time:
         return "missed"
     return "running" if last_runs and row.on_running == "skip" else "run"
 

@@ -1,5 +1,6 @@
-"""Sweeper: looks at every turn that is due, and has done what is found to be missing: lost doorbells, expired
-parks, judgements. With it, how many turns may be live at once."""
+"""Sweeper: looks at every turn that is due, and has done what is missing: lost doorbells, expired parks, judgements.
+It compares SQL's rows with Redis, and publishes how many turns may be live at once.
+"""
 
 from __future__ import annotations
 
@@ -41,29 +42,31 @@ class TurnCapacity:
     tenant: int
 
 
-def turn_capacity(threads: int, most: int | None, most_a_tenant: int | None, cap: int | None = None) -> TurnCapacity:
-    """The room for coordinators with so many threads. Pure.
+def turn_capacity(
+    threads: int, max_turns: int | None, max_turns_a_tenant: int | None, cap: int | None = None
+) -> TurnCapacity:
+    """The capacity for coordinators with so many threads. Pure.
 
-    `cap` is that of the deployment's brain, where it has one brain alone, whose turns are all there are.
+    cap   that of the deployment's brain, where it has one brain alone, whose turns are all there are
 
-    By default there is more room than threads, so that few are idle while turns wait for their calls; and one tenant
-    alone keeps seven of eight threads busy, so that others' turns find room, and a thread for each step, at once.
+    By default more turns may be live than there are threads, so that few threads are idle while turns wait for their
+    calls. One tenant alone keeps seven of eight threads busy, so that another's turns begin at once.
     """
-    size = most or -(-(threads or DEFAULT_THREADS) * 5 // 4)
-    share = most_a_tenant or -(-size * 7 // 10)
+    size = max_turns or -(-(threads or DEFAULT_THREADS) * 5 // 4)
+    share = max_turns_a_tenant or -(-size * 7 // 10)
     size = size if cap is None else min(size, cap)
     return TurnCapacity(size, min(size, share))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityKeeper:
-    """Says how large the room is, and mends it.
+    """Publishes how many turns may be live, and repairs what Redis lost of it.
 
-    threads         of all coordinators that are alive
-    most, most_a_tenant   what the deployment says; None: by the threads
-    own             tenants with a share of their own, by the prefix of their sessions
-    caps            how many turns of a brain may be live, by its name, where it has a cap
-    cap             that of the only brain, whose turns name none
+    threads   of all coordinators that are alive
+    max_turns, max_turns_a_tenant   as the deployment sets them; None: by the threads
+    own       tenants with a share of their own, by the prefix of their sessions
+    caps      how many turns of a brain may be live, by its name, where it has a cap
+    cap       that of the only brain, whose turns name none
     """
 
     capacity: Capacity
@@ -224,7 +227,7 @@ class Sweeper:
     def _compare(self) -> None:
         if not self.index.take_comparing(self.every_s * COMPARE_EVERY_SWEEPS * COMPARER_LOST_AFTER):
             return
-        self._run_part("keep the room", self.capacity.apply)
+        self._run_part("keep the capacity", self.capacity.apply)
         epoch = self.index.epoch()
         if epoch != self._epoch:
             for walk in self._walks.values():
@@ -271,7 +274,7 @@ class Sweeper:
 
     def _look(self, turns: Sequence[TurnKey]) -> None:
         """Look at turns together, and do what that asks for: all of it may be done again."""
-        seen: list[tuple[TurnKey, SweepResult]] = []
+        looks: list[tuple[TurnKey, SweepResult]] = []
         failures: list[Exception] = []
         for turn, look in zip(turns, self.index.look(turns), strict=True):
             if isinstance(look, Exception):
@@ -279,8 +282,8 @@ class Sweeper:
                 failures.append(look)
                 log.error("look failed", failure=look, turn_id=turn[1])
             else:
-                seen.append((turn, look))
-        for (session_id, turn_id), look in seen:
+                looks.append((turn, look))
+        for (session_id, turn_id), look in looks:
             if look.lost:
                 COUNTERS.add(m.LAPSED, "turn")
             for action in look.actions:
@@ -290,7 +293,7 @@ class Sweeper:
                 except Exception as failure:
                     # One turn that cannot be healed now must not keep the others from being healed.
                     log.error("action failed", failure=failure, turn_id=turn_id, action=action[0])
-        if failures and not seen:
+        if failures and not looks:
             raise failures[0]
 
     def _act(self, session_id: str, turn_id: str, fence: int, action: tuple[str, ...]) -> None:

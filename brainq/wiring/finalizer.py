@@ -90,7 +90,7 @@ def make_finalizer(wiring: Wiring, quarantine: RunInQuarantine | None) -> TurnFi
         records=SqlRecords(wiring.store, configured_webhooks(wiring.settings)),
         beats=wiring.beats,
         parents=wiring.people.children,
-        alone=quarantine,
+        quarantine=quarantine,
         later=LATER_THREADS,
     )
 

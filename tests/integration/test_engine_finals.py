@@ -486,7 +486,7 @@ def test_where_sql_is_away_the_result_goes_out_with_a_warning_while_a_callback_r
 def test_without_a_place_behind_the_worker_itself_waits_for_the_callback(pumps: Callable[..., Pump]) -> None:
     pump = pumps(lease_s=30.0)
     finalizer: Any = pump.wiring.finalizer
-    finalizer._behind = result_module.BackgroundCallbacks(most=0)
+    finalizer._behind = result_module.BackgroundCallbacks(max_threads=0)
     order("usage.gate", "usage")
     handle = pump.submit("s1", script())
     opener = threading.Thread(target=lambda: (handle.result(timeout_s=60), open_gate("usage")))

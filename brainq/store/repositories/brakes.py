@@ -168,7 +168,7 @@ def _brake_row(
 def _read_brake(found: Record) -> Brake:
     ends_at: datetime | None = found["ends_at"]
     now: datetime = found["now"]
-    left_s = float(found["timeout_s"]) if ends_at is None else (ends_at - now).total_seconds()
+    remaining_s = float(found["timeout_s"]) if ends_at is None else (ends_at - now).total_seconds()
     return Brake(
         kind=found["kind"],
         id=found["brake_id"],
@@ -177,5 +177,5 @@ def _read_brake(found: Record) -> Brake:
         reason=found["reason"],
         on_timeout=found["on_timeout"],
         timeout_s=found["timeout_s"],
-        remaining_s=left_s,
+        remaining_s=remaining_s,
     )

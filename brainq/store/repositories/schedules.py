@@ -64,15 +64,15 @@ class Schedules:
             index_elements=["name"], set_={name: insert.excluded[name] for name in _SET}
         ).inline()
 
-    def put(self, row: ScheduleRow, most: int | None = None) -> bool:
+    def put(self, row: ScheduleRow, max_others: int | None = None) -> bool:
         """Write a schedule down, or set the one of this name anew; False where its tenant has `most` others that have
         a run to come."""
         values = row.model_dump(exclude={"request"})
         values |= {"request_json": json.dumps(row.request), "paused": int(row.paused)}
-        if most is None:
+        if max_others is None:
             return self._db.write(self._put, values) == 1
         with self._db.transaction() as connection:
-            if self._others(connection, row.name) >= most:
+            if self._others(connection, row.name) >= max_others:
                 return False
             return connection.write(self._put, values) == 1
 
@@ -97,8 +97,8 @@ class Schedules:
     ) -> list[ScheduleRow]:
         """By name, those behind `after` whose name, and whose session, begin with one of these prefixes; `*` is any."""
         own = and_(in_sessions(_S.name, names), in_sessions(_S.session_id, sessions), _S.name > after)
-        asked = select(schedules).where(own).order_by(_S.name).limit(limit)
-        return [_row(found) for found in self._db.all(asked, {})]
+        page = select(schedules).where(own).order_by(_S.name).limit(limit)
+        return [_row(found) for found in self._db.all(page, {})]
 
     def due(self, now_ms: int, most: int) -> list[ScheduleRow]:
         """Those whose time has come, the one longest due first."""

@@ -169,72 +169,61 @@ class TurnLists:
         found = self._db.first(statement, {})
         return None if found is None else int(found["row"])
 
-    def unended(self, asked: TurnFilter, before: int | None, limit: int) -> list[ListRow]:
+    def unended(self, filters: TurnFilter, before: int | None, limit: int) -> list[ListRow]:
         """Of those that have not ended: by everything but what only Redis knows."""
-        known = self._known(asked, before)
-        if asked.brain is not None:
-            known.append(_unindexed(_T.brain) == asked.brain)
-        if asked.session is not None:
+        known = self._known(filters, before)
+        if filters.brain is not None:
+            known.append(_unindexed(_T.brain) == filters.brain)
+        if filters.session is not None:
             return self._newest(limit, select(_T.row).where(*known, _unindexed(_T.state) == "accepted"))
         return self._newest(limit, select(_T.row).where(*known, _T.state == "accepted"))
 
-    def ended(self, asked: TurnFilter, before: int | None, limit: int) -> list[ListRow]:
+    def ended(self, filters: TurnFilter, before: int | None, limit: int) -> list[ListRow]:
         """Of those that have ended, or were refused."""
-        chosen = select(_T.row).where(*self._known(asked, before))
-        if asked.brain is not None:
-            chosen = chosen.where(_unindexed(_T.brain) == asked.brain)
-        by_figures = (
-            asked.failing
-            or asked.stop_reason is not None
-            or asked.min_cost_usd is not None
-            or asked.strategy is not None
-        )
-        if asked.state == "rejected" or (asked.ending is None and asked.state is None and not by_figures):
-            states = ["rejected"]
-        else:
-            states = []
-        if asked.state != "rejected":
-            states += [asked.ending.value] if asked.ending else [ending.value for ending in Ending]
-        elif by_figures:
-            return []  # one that was refused has none
-        if asked.ending is not None:
-            chosen = chosen.where(_unindexed(_T.state) == asked.ending.value)
-        if asked.stop_reason is not None:
-            chosen = chosen.where(_unindexed(_T.stop_reason) == asked.stop_reason.value)
-        if asked.min_cost_usd is not None:
-            chosen = chosen.where(_T.cost_usd + literal_column("0") >= asked.min_cost_usd)
-        if asked.strategy is not None:
-            chosen = chosen.where(_decided(asked.strategy))
-        if asked.failing:
+        chosen = select(_T.row).where(*self._known(filters, before))
+        if filters.brain is not None:
+            chosen = chosen.where(_unindexed(_T.brain) == filters.brain)
+        states = _ended_states(filters)
+        if not states:
+            return []
+        if filters.ending is not None:
+            chosen = chosen.where(_unindexed(_T.state) == filters.ending.value)
+        if filters.stop_reason is not None:
+            chosen = chosen.where(_unindexed(_T.stop_reason) == filters.stop_reason.value)
+        if filters.min_cost_usd is not None:
+            chosen = chosen.where(_T.cost_usd + literal_column("0") >= filters.min_cost_usd)
+        if filters.strategy is not None:
+            chosen = chosen.where(_decided(filters.strategy))
+        if filters.failing:
             given_up = select(_T.row).select_from(finalizer_steps.join(turns, _S.turn_id == _T.turn_id))
             by_calls = chosen.where(_T.failed_calls > literal_column("0"))
             by_steps = chosen.where(_T.row.in_(given_up.where(_DEAD)))
             itself = (chosen.where(_T.state == state) for state in _FAILED)
             return self._newest(limit, by_calls, by_steps, *itself)
-        if asked.session is not None:
+        if filters.session is not None:
             return self._newest(limit, chosen.where(_unindexed(_T.state).in_(states)))
-        if asked.stop_reason is StopReason.ANSWERED:
+        if filters.stop_reason is StopReason.ANSWERED:
             states = [Ending.COMPLETED.value]
-        elif asked.stop_reason is not None:
+        elif filters.stop_reason is not None:
             unusual = _T.stop_reason != literal_column("'answered'")
-            return self._newest(limit, chosen.where(unusual, _T.stop_reason == asked.stop_reason.value))
-        elif asked.min_cost_usd is not None:
-            dear = chosen.where(_T.cost_usd >= asked.min_cost_usd)
-            return self._newest(limit, dear, by=_T.row + literal_column("0"))
-        if asked.brain is not None:
-            return self._newest(limit, chosen.where(_unindexed(_T.state).in_(states), _T.brain == asked.brain))
+            return self._newest(limit, chosen.where(unusual, _T.stop_reason == filters.stop_reason.value))
+        elif filters.min_cost_usd is not None:
+            expensive = chosen.where(_T.cost_usd >= filters.min_cost_usd)
+            return self._newest(limit, expensive, by=_T.row + literal_column("0"))
+        if filters.brain is not None:
+            return self._newest(limit, chosen.where(_unindexed(_T.state).in_(states), _T.brain == filters.brain))
         return self._newest(limit, *(chosen.where(_T.state == state) for state in states))
 
-    def ordered(self, asked: TurnFilter, behind: int | None, limit: int) -> list[ListRow]:
+    def ordered(self, filters: TurnFilter, behind: int | None, limit: int) -> list[ListRow]:
         """Turns in the order that is asked for, those behind this row, and among them all that a search may find:
         `rows_with_text` says which it does. What only Redis knows of them is not looked at."""
-        figure = {"cost": _T.cost_usd, "tokens": _T.tokens}.get(asked.sort)
-        chosen = select(_T.row).where(*self._known(asked, None), _state_condition(asked))
+        figure = {"cost": _T.cost_usd, "tokens": _T.tokens}.get(filters.sort)
+        chosen = select(_T.row).where(*self._known(filters, None), _state_condition(filters))
         if figure is not None:
             chosen = chosen.where(figure.is_not(None))
         if behind is not None:
-            chosen = chosen.where(_after_row(asked, figure, behind))
-        order = [_T.row.asc()] if asked.sort == "oldest" else [_T.row.desc()]
+            chosen = chosen.where(_after_row(filters, figure, behind))
+        order = [_T.row.asc()] if filters.sort == "oldest" else [_T.row.desc()]
         if figure is not None:
             order = [figure.desc(), *order]
         page = chosen.order_by(*order).limit(limit).subquery()
@@ -248,13 +237,13 @@ class TurnLists:
         newest = chosen.where(late).order_by(_T.accepted_at.desc()).limit(limit)
         return [RecentTurn(*(found[name] for name in RECENT)) for found in self._db.all(newest, {})]
 
-    def rows_with_text(self, rows: Sequence[int], asked: TurnFilter) -> set[int]:
+    def rows_with_text(self, rows: Sequence[int], filters: TurnFilter) -> set[int]:
         """Those of these rows that say what is searched for, and have its metadata and tags."""
         statement = select(*(_T[name] for name in _SEARCHED_TEXTS)).where(_T.row.in_(rows))
         return {
             int(found["row"])
             for found in self._db.all(statement, {})
-            if contains(found, asked.search) and has_all(found, asked.metadata, asked.prompt_tags)
+            if contains(found, filters.search) and has_all(found, filters.metadata, filters.prompt_tags)
         }
 
     def sessions(
@@ -280,36 +269,36 @@ class TurnLists:
         statement = _LISTED.join(page, page.c.row == _T.row).order_by(_T.row.desc()).limit(limit)
         return [_list_row(found) for found in self._db.all(statement, {})]
 
-    def _known(self, asked: TurnFilter, before: int | None) -> list[ColumnElement[bool]]:
+    def _known(self, filters: TurnFilter, before: int | None) -> list[ColumnElement[bool]]:
         """What SQL knows of every turn."""
         known: list[ColumnElement[bool]] = []
         if before is not None:
             known.append(_T.row < before)
-        if asked.session is not None:
-            known.append(_T.session_id == asked.session)
-        if asked.sessions is not None:
-            known.append(in_sessions(_unindexed(_T.session_id), asked.sessions))
-        if asked.since is not None:
-            late = self._accepted() >= self._instant(asked.since)
+        if filters.session is not None:
+            known.append(_T.session_id == filters.session)
+        if filters.sessions is not None:
+            known.append(in_sessions(_unindexed(_T.session_id), filters.sessions))
+        if filters.since is not None:
+            late = self._accepted() >= self._instant(filters.since)
             known += [late, _T.row >= _row_of(func.min, late)]
-        if asked.until is not None:
-            early = self._accepted() < self._instant(asked.until)
+        if filters.until is not None:
+            early = self._accepted() < self._instant(filters.until)
             known += [early, _T.row <= _row_of(func.max, early)]
-        if asked.text:
-            by_key = select(_T.row).where(_T.request_key == asked.text).scalar_subquery()
-            held = [_unindexed(name).contains(asked.text, autoescape=True) for name in (_T.turn_id, _T.session_id)]
+        if filters.text:
+            by_key = select(_T.row).where(_T.request_key == filters.text).scalar_subquery()
+            held = [_unindexed(name).contains(filters.text, autoescape=True) for name in (_T.turn_id, _T.session_id)]
             known.append(or_(*held, _T.row == by_key))
-        if asked.needs_content:
-            known += [*may_have(asked.metadata, asked.prompt_tags), _T.row > self._searched_from(asked)]
-        if asked.search:
-            known.append(may_contain(asked.search))
+        if filters.needs_content:
+            known += [*may_have(filters.metadata, filters.prompt_tags), _T.row > self._searched_from(filters)]
+        if filters.search:
+            known.append(may_contain(filters.search))
         return known
 
-    def _searched_from(self, asked: TurnFilter) -> ColumnElement[int]:
+    def _searched_from(self, filters: TurnFilter) -> ColumnElement[int]:
         """Behind this row a search looks: it reads whole requests and answers, and must not read all there are."""
         newest = select(func.max(_T.row))
-        if asked.until is not None:
-            newest = newest.where(self._accepted() < self._instant(asked.until))
+        if filters.until is not None:
+            newest = newest.where(self._accepted() < self._instant(filters.until))
         return newest.scalar_subquery() - literal_column(str(MAX_SEARCHED_TURNS))
 
     def _accepted(self) -> ColumnElement[Any]:
@@ -323,41 +312,51 @@ class TurnLists:
         return literal(utc.isoformat(" ", "milliseconds"), Text())
 
 
-def _state_condition(asked: TurnFilter) -> ColumnElement[bool]:
+def _by_figures(filters: TurnFilter) -> bool:
+    """Whether only turns are wanted that came to something; one that was rejected did not."""
+    by_value = (filters.stop_reason, filters.min_cost_usd, filters.strategy)
+    return filters.failing or any(value is not None for value in by_value)
+
+
+def _ended_states(filters: TurnFilter) -> list[str]:
+    """The states of turns that are over and wanted; none where no turn can be."""
+    if filters.state == "rejected":
+        return [] if _by_figures(filters) else ["rejected"]
+    if filters.ending is not None:
+        return [filters.ending.value]
+    is_plain = filters.state is None and not _by_figures(filters)
+    return [*(["rejected"] if is_plain else []), *(ending.value for ending in Ending)]
+
+
+def _state_condition(filters: TurnFilter) -> ColumnElement[bool]:
     """By a turn's state, or its ending. For what no index helps with: the others have statements of their own."""
     ways: list[ColumnElement[bool]] = []
-    by_brain = true() if asked.brain is None else _T.brain == asked.brain
-    if asked.has_live:
+    by_brain = true() if filters.brain is None else _T.brain == filters.brain
+    if filters.has_live:
         ways.append(_T.state == "accepted")
-    if asked.has_ended:
+    if filters.has_ended:
         ended = [_T.state != "accepted"]
-        by_figures = (
-            asked.failing
-            or asked.stop_reason is not None
-            or asked.min_cost_usd is not None
-            or asked.strategy is not None
-        )
-        if asked.strategy is not None:
-            ended.append(_decided(asked.strategy))
-        if asked.state == "rejected":
+        if filters.strategy is not None:
+            ended.append(_decided(filters.strategy))
+        if filters.state == "rejected":
             ended.append(_T.state == "rejected")
-        elif asked.state == "ended" or asked.ending is not None or by_figures:
+        elif filters.state == "ended" or filters.ending is not None or _by_figures(filters):
             ended.append(_T.state != "rejected")
-        if asked.ending is not None:
-            ended.append(_T.state == asked.ending.value)
-        if asked.stop_reason is not None:
-            ended.append(_T.stop_reason == asked.stop_reason.value)
-        if asked.min_cost_usd is not None:
-            ended.append(_T.cost_usd >= asked.min_cost_usd)
-        if asked.failing:
+        if filters.ending is not None:
+            ended.append(_T.state == filters.ending.value)
+        if filters.stop_reason is not None:
+            ended.append(_T.stop_reason == filters.stop_reason.value)
+        if filters.min_cost_usd is not None:
+            ended.append(_T.cost_usd >= filters.min_cost_usd)
+        if filters.failing:
             ended.append(or_(_T.failed_calls > 0, _T.state.in_(_FAILED), _DEAD_STEPS > 0))
         ways.append(and_(*ended))
     return and_(by_brain, or_(false(), *ways))
 
 
-def _after_row(asked: TurnFilter, figure: Column[Any] | None, row: int) -> ColumnElement[bool]:
+def _after_row(filters: TurnFilter, figure: Column[Any] | None, row: int) -> ColumnElement[bool]:
     """Those that come after this row in the order asked for."""
-    if asked.sort == "oldest":
+    if filters.sort == "oldest":
         return _T.row > row
     if figure is None:
         return _T.row < row

@@ -66,8 +66,8 @@ def rejected_values(
 ) -> dict[str, object]:
     """The columns of a rejected row; never raises."""
     kept = _raw_text(raw)
-    seen = json.dumps([_shortened(turn_id), _shortened(request_key), _shortened(session_id), kept])
-    stand_in = f"rejected-{hashlib.sha256(seen.encode()).hexdigest()[:32]}"
+    evidence = json.dumps([_shortened(turn_id), _shortened(request_key), _shortened(session_id), kept])
+    stand_in = f"rejected-{hashlib.sha256(evidence.encode()).hexdigest()[:32]}"
     kept_turn_id = _valid_id_or(check_turn_id, turn_id, stand_in)
     return {
         "turn_id": kept_turn_id,

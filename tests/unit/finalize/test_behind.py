@@ -15,7 +15,7 @@ def test_there_are_so_many_places_and_one_is_free_again_once_its_work_has_ended(
 ) -> None:
     at_work: list[Callable[[], None]] = []
     monkeypatch.setattr(result, "run_in_thread", at_work.append)
-    places = BackgroundCallbacks(most=1)
+    places = BackgroundCallbacks(max_threads=1)
     assert places.start(lambda: None)
     assert not places.start(lambda: None)
     at_work.pop()()
@@ -26,7 +26,7 @@ def test_where_the_system_gives_no_thread_nobody_keeps_a_place(monkeypatch: pyte
     def none_left(work: Callable[[], None]) -> None:
         raise RuntimeError("can't start new thread")
 
-    places = BackgroundCallbacks(most=1)
+    places = BackgroundCallbacks(max_threads=1)
     with monkeypatch.context() as patch:
         patch.setattr(result, "run_in_thread", none_left)
         assert not places.start(lambda: None)
