@@ -1,8 +1,8 @@
 """TurnFinalizer: answers a doorbell of the chain by a visit, one step or several of a turn.
 
 Each step is claimed, retried, given up and recorded by itself. The worker that has settled one may take the next
-with the same script, instead of ringing for it: a doorbell costs more than most steps do. A step that is to be tried again
-lets those behind go ahead of it that do not need it.
+with the same script, instead of ringing for it: a doorbell costs more than most steps do. A step that is to be tried
+again lets those behind go ahead of it that do not need it.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from brainq.brain.brain import Brain
 from brainq.contracts.brain import Memory, PromptTemplate
-from brainq.contracts.memory import AutonomousResearchLearner, MemoryExtractor, MemoryItem, Observation, RecordedTurn
+from brainq.contracts.memory import AutonomousResearchLearner, MemoryExtractor, MemoryItem, Observation
 from brainq.contracts.model import Price, unknown_price
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import EndedTurn
@@ -19,6 +19,10 @@ from brainq.memory.learner import RuleResearchLearner
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import call_spends, record_calls
 from brainq.processes.threads import call_within
+
+EXTRACT_LIMIT_S = 60.0  # a model's 30 s and what follows when it used them up
+OBSERVE_LIMIT_S = 60.0
+Item = TypeVar("Item", MemoryItem, Observation)
 
 
 def _session_scope(session_id: str) -> str:
@@ -64,9 +68,6 @@ def _extractor(memory: Memory, auxiliary: AuxiliaryModel | None) -> MemoryExtrac
     return RuleMemoryExtractor() if memory.extractor == "rules" else memory.extractor
 
 
-EXTRACT_LIMIT_S = 60.0  # a model's 30 s and what follows when it used them up
-
-
 class ExtractMemories:
     """Asks the extractor and writes what it found, in one transaction with the step.
 
@@ -85,26 +86,15 @@ class ExtractMemories:
 
     def run(self, context: StepContext) -> None:
         services, turn, claim = self._services, context.turn, context.claim
-        if services.extractor is None:
+        extractor = services.extractor
+        if extractor is None:
             return
         recorded = recorded_turn(turn, context.conversation(), turn.context_pack_json, claim.step_key)
         scope = services.memory_scope(claim.session_id)
         with record_calls() as calls:
-            items = _extract(services.extractor, recorded, self._limit_s)
+            items = _items_of(MemoryItem, "memory extractor", self._limit_s, lambda: extractor.extract_turn(recorded))
         spends = call_spends("memory", tuple(calls), services.price)
         context.records.record_memories(claim, scope, items, spends)
-
-
-def _extract(extractor: MemoryExtractor, turn: RecordedTurn, limit_s: float) -> Sequence[MemoryItem]:
-    # The list is made inside the limit: a generator does its work when it is read.
-    found: list[Any] = call_within(limit_s, "memory extractor", lambda: list(extractor.extract_turn(turn)))
-    for item in found:
-        if not isinstance(item, MemoryItem):
-            raise TypeError(f"extract_turn returned a {type(item).__name__}; it must return MemoryItems")
-    return found
-
-
-OBSERVE_LIMIT_S = 60.0
 
 
 class ObserveTurn:
@@ -127,21 +117,24 @@ class ObserveTurn:
     def run(self, context: StepContext) -> None:
         services, turn, claim = self._services, context.turn, context.claim
         source_event_id = context.records.source_event_id(claim.turn_id)
-        if services.learner is None or not source_event_id:
+        learner = services.learner
+        if learner is None or not source_event_id:
             return
         recorded = recorded_turn(turn, context.conversation(), turn.context_pack_json, claim.step_key)
-        items = _observe(services.learner, recorded, source_event_id, self._limit_s)
+        items = _items_of(
+            Observation, "learner", self._limit_s, lambda: learner.observe_turn(recorded, source_event_id)
+        )
         context.records.record_observations(claim, services.memory_scope(claim.session_id), source_event_id, items)
 
 
-def _observe(
-    learner: AutonomousResearchLearner, turn: RecordedTurn, source_event_id: str, limit_s: float
-) -> Sequence[Observation]:
-    found: list[Any] = call_within(limit_s, "learner", lambda: list(learner.observe_turn(turn, source_event_id)))
-    for item in found:
-        if not isinstance(item, Observation):
-            raise TypeError(f"observe_turn returned a {type(item).__name__}; it must return Observations")
-    return found
+def _items_of(kind: type[Item], part: str, limit_s: float, find: Callable[[], Iterable[Item]]) -> Sequence[Item]:
+    """What a part of the brain's finds within its limit. Raises TypeError for what is not of this kind."""
+    # The list is made inside the limit: a generator does its work when it is read.
+    items: list[Any] = call_within(limit_s, part, lambda: list(find()))
+    for item in items:
+        if not isinstance(item, kind):
+            raise TypeError(f"the {part} returned a {type(item).__name__}; it must return {kind.__name__}s")
+    return items
 
 
 def schedule_prompt_judges(turn: EndedTurn, prompts: Mapping[str, PromptTemplate]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sqlalchemy import (
     ColumnElement,
+    Executable,
     Float,
     Table,
     and_,
@@ -228,17 +229,19 @@ class _Pruner:
         if self._dry_run:
             self._counts["turns"] += len(turn_ids)
             for table in OF_TURNS:
-                statement = select(func.count()).select_from(table).where(table.c.turn_id.in_(_THESE))
-                found = self._db.first(statement, {"turns": turn_ids})
-                self._counts[table.name] += 0 if found is None else int(next(iter(found.values())))
-            found = self._db.first(_ONLY_THEIRS, {"turns": turn_ids})
-            self._counts["blobs"] += 0 if found is None else int(next(iter(found.values())))
+                rows = select(func.count()).select_from(table).where(table.c.turn_id.in_(_THESE))
+                self._counts[table.name] += self._count(rows, {"turns": turn_ids})
+            self._counts["blobs"] += self._count(_ONLY_THEIRS, {"turns": turn_ids})
         else:
             began = time.monotonic()
             with self._db.transaction() as connection:
                 self._delete(connection, turn_ids)
             self._rest(time.monotonic() - began)
         self._on_progress(dict(self._counts))
+
+    def _count(self, statement: Executable, values: Mapping[str, object]) -> int:
+        found = self._db.first(statement, values)
+        return 0 if found is None else int(next(iter(found.values())))
 
     def _rest(self, took_s: float) -> None:
         """A SQLite file has one writer, and those who wait for it look only now and then: as long as a batch
@@ -281,8 +284,7 @@ class _Pruner:
     def _forget(self, table: Table, old: ColumnElement[bool]) -> None:
         """Delete what is old, some at a time: a row may leave a full-text index as well."""
         if self._dry_run:
-            found = self._db.first(select(func.count()).select_from(table).where(old), self._ages)
-            self._counts[table.name] += 0 if found is None else int(next(iter(found.values())))
+            self._counts[table.name] += self._count(select(func.count()).select_from(table).where(old), self._ages)
             return
         some = select(table.c.row).where(old).limit(BATCH)
         statement = delete(table).where(table.c.row.in_(some), old)

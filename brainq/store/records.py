@@ -122,11 +122,7 @@ class SqlRecords:
 
     def record_decision(self, claim: FinalStepClaim, record: RuntimeDecisionRecord) -> bool:
         """The decision record; False when this was done before."""
-
-        def effect(connection: Transaction) -> None:
-            self.store.decisions.write(connection, record)
-
-        return self._once(claim, effect)
+        return self._once(claim, lambda connection: self.store.decisions.write(connection, record))
 
     def record_memories(
         self, claim: FinalStepClaim, scope: str, items: Sequence[MemoryItem], spends: Sequence[Spend] = ()
@@ -146,26 +142,17 @@ class SqlRecords:
         self, claim: FinalStepClaim, scope: str, source_event_id: str, items: Sequence[Observation]
     ) -> bool:
         """What the turn taught, repeats merged; False when this was done before."""
-
-        def effect(connection: Transaction) -> None:
-            self.store.observations.merge(
-                connection,
-                scope=scope,
-                session_id=claim.session_id,
-                turn_id=claim.turn_id,
-                source_event_id=source_event_id,
-                items=items,
-            )
-
-        return self._once(claim, effect)
+        ids = {"scope": scope, "session_id": claim.session_id, "turn_id": claim.turn_id}
+        return self._once(
+            claim,
+            lambda connection: self.store.observations.merge(
+                connection, **ids, source_event_id=source_event_id, items=items
+            ),
+        )
 
     def record_judges(self, claim: FinalStepClaim, session_id: str, turn_id: str, names: Sequence[str]) -> bool:
         """Who is to judge the turn: pending judgements; False when this was done before."""
-
-        def effect(connection: Transaction) -> None:
-            self.store.judgements.plan(connection, session_id, turn_id, names)
-
-        return self._once(claim, effect)
+        return self._once(claim, lambda connection: self.store.judgements.plan(connection, session_id, turn_id, names))
 
     def source_event_id(self, turn_id: str) -> str:
         """`chat_message:<row>` of the user's message; the same for ever. Empty before it is logged."""
@@ -183,5 +170,5 @@ class SqlRecords:
     def note_failure(self, claim: FinalStepClaim, error: str, dead: bool) -> None:
         self.store.steps.note_failure(claim.turn_id, claim.step, claim.step_key, error, claim.tries, dead)
 
-    def _once(self, claim: FinalStepClaim, effect: Callable[[Transaction], None]) -> bool:
+    def _once(self, claim: FinalStepClaim, effect: Callable[[Transaction], object]) -> bool:
         return self.store.steps.run_once(claim.turn_id, claim.step, claim.step_key, effect)

@@ -208,7 +208,7 @@ class FinalizerSteps:
         self._done = database.pick(_STEP_DONE)
         self._failed = database.pick(_STEP_FAILED)
 
-    def run_once(self, turn_id: str, step: str, step_key: str, effect: Callable[[Transaction], None]) -> bool:
+    def run_once(self, turn_id: str, step: str, step_key: str, effect: Callable[[Transaction], object]) -> bool:
         """Mark the step done and run `effect` in the same transaction; False, and no effect, if it was done.
 
         What `effect` raises undoes both. It may only use effects that take the connection.
