@@ -24,7 +24,6 @@ StepState = Literal["done", "failed", "dead"]
 
 JudgementState = Literal["pending", "done", "dead"]
 
-FinalApprovalState = Literal["approved", "denied", "expired", "void"]
 
 _OUTCOME_ADAPTER: TypeAdapter[ToolOutcome] = TypeAdapter(ToolOutcome)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, Literal
@@ -201,18 +201,9 @@ class ApprovalDesk:
     def _record_in_sql(self, approval: Approval, status: ApprovalStatus) -> None:
         if status.state == "pending":
             return
-        keeps = status.edited and status.arguments is not None and not self.redact(approval.turn_id)
+        kept = replace(status, arguments=None) if self.redact(approval.turn_id) else status
         try:
-            self.rows.decided(
-                approval.turn_id,
-                approval.call_id,
-                status.state,
-                by=status.by,
-                comment=status.why,
-                edited=status.edited,
-                args_hash=status.args_hash,
-                args_json=json.dumps(status.arguments) if keeps else None,
-            )
+            self.rows.decided(approval.turn_id, approval.call_id, kept)
         except Exception as failure:
             # It is decided, and Redis knows: the end of the turn writes it down.
             log.error(

@@ -6,7 +6,7 @@ begins anew; when a call that changes something is to start; and by the sweeper.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from brainq.contracts.fleet import ComparedPage
@@ -101,14 +101,6 @@ class BrakeDesk:
         """A submit has stopped these turns in Redis."""
         for turn_id in turn_ids:
             self.rows.cancel(session_id, turn_id, reason)
-
-    def of_turn(self, session_id: str, turn_id: str) -> Sequence[Brake]:
-        """A turn's brakes, and the flags of its session that no turn has taken."""
-        return self.rows.of_turn(session_id, turn_id)
-
-    def released_among(self, session_id: str, brake_ids: Sequence[str]) -> set[str]:
-        """Which of these were released."""
-        return self.rows.those_released(session_id, brake_ids)
 
     def recheck_restored(self, turn_id: str, brakes: Iterable[Brake]) -> None:
         """These were put back with the turn: what was released between the look and then is let go of again."""

@@ -13,7 +13,7 @@ from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState, TurnInput
 from brainq.contracts.turn import Limits, TurnRequest
 from brainq.errors import SessionBusy
 from brainq.observe.logs import logger
-from brainq.ports.people import Brakes
+from brainq.people.brakes import BrakeDesk
 from brainq.ports.redis_turns import SweepIndex, Turns
 from brainq.ports.sql import InputRows, TurnRows
 
@@ -38,7 +38,7 @@ class TurnQueue:
     _: KW_ONLY
     children: ByBrain[int] | None = None
     wrote: Callable[[str], bool] | None = None
-    brakes: Brakes | None = None
+    brakes: BrakeDesk | None = None
     inputs: InputRows | None = None
 
     def queue(self, request: TurnRequest, inputs: Sequence[TurnInput] = ()) -> None:
@@ -47,7 +47,7 @@ class TurnQueue:
         Raises SessionBusy when the request says `reject` and the session has a live turn.
         """
         sid, tid = request.session_id, request.turn_id
-        brakes = () if self.brakes is None else tuple(self.brakes.of_turn(sid, tid))
+        brakes = () if self.brakes is None else tuple(self.brakes.rows.of_turn(sid, tid))
         word, detail, stopped = self._submit(request, "", RestoredState(brakes=brakes, inputs=tuple(inputs)))
         if word == "BUSY":
             busy = SessionBusy(sid, detail)
@@ -79,7 +79,7 @@ class TurnQueue:
         held += [readiness_hold_id(item.client_message_id) for item in inputs if item.readiness is False]
         if not held or self.brakes is None:
             return request, inputs
-        released = self.brakes.released_among(request.session_id, held)
+        released = self.brakes.rows.those_released(request.session_id, held)
         ready = {"readiness": True}
         if request.readiness is False and readiness_hold_id(request.key) in released:
             request = request.model_copy(update=ready)

@@ -4,12 +4,11 @@ threads for later steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from brainq.contracts.call import ChildTurn
 from brainq.contracts.claim import CallClaim, CallRef, FinalStepClaim
-from brainq.contracts.fleet import ComparedPage
 from brainq.contracts.people import Brake, EditedCall, HoldSpec
 from brainq.contracts.turn import TurnRequest, TurnResult
 
@@ -46,20 +45,14 @@ class BrakeRows(Protocol):
 class Brakes(Protocol):
     """What was promised to keep turns from changing anything. Fitted by `people.brakes.BrakeDesk`.
 
-    taken     the turn took a flag of its session when it became live
-    lift      a newer word on its readiness takes the place of that flag
-    restore   put back what Redis has lost of a turn's brakes; how many that were, cancels always among them
-    heal      the same for a page of those that stand
+    record_taken   the turn took a flag of its session when it became live
+    lift           a newer word on its readiness takes the place of that flag
+    restore        put back what Redis has lost of a turn's brakes; how many that were, cancels always among them
     """
 
-    def of_turn(self, session_id: str, turn_id: str) -> Sequence[Brake]: ...
-    def record_stopped(self, session_id: str, turn_ids: Iterable[str], reason: str) -> None: ...
-    def recheck_restored(self, turn_id: str, brakes: Iterable[Brake]) -> None: ...
-    def released_among(self, session_id: str, brake_ids: Sequence[str]) -> set[str]: ...
     def record_taken(self, session_id: str, flag_id: str, turn_id: str) -> None: ...
     def lift(self, session_id: str, turn_id: str) -> None: ...
     def restore(self, session_id: str, turn_id: str) -> int: ...
-    def heal(self, after_row: int) -> ComparedPage: ...
 
 
 # Turns that calls start.
@@ -69,15 +62,12 @@ class ChildTurns(Protocol):
     """Fitted by `people.children.ChildDesk`.
 
     start             (`STARTED`, child turn id) or (`REFUSED`, why). The same call again is the same child
-    stop              the call could not park, because its turn no longer wants it: nor does anybody want the child
-    cancel_children   their turn is over
-    check_parent      stops a child whose parent call no longer waits for it; True when it did so
+    cancel_children   their turn is over, or their call could not park
     deliver           brings a child's result to the call that waits for it
     """
 
     def start(self, claim: CallClaim, child: ChildTurn) -> tuple[str, str]: ...
     def cancel_children(self, turn_ids: Sequence[str]) -> None: ...
-    def check_parent(self, session_id: str, turn_id: str, parent: CallRef) -> bool: ...
     def deliver(self, request: TurnRequest, result: TurnResult) -> str: ...
 
 

@@ -13,12 +13,11 @@ from brainq.contracts.file import File
 from brainq.contracts.memory import MemoryItem, Observation
 from brainq.contracts.message import Attachment, Message
 from brainq.contracts.model import Spend
-from brainq.contracts.people import Approval, ApprovalRequest, TurnInput
+from brainq.contracts.people import Approval, ApprovalRequest, ApprovalStatus, TurnInput
 from brainq.contracts.rows import (
     AcceptedTurn,
     ApprovalRow,
     CallRow,
-    FinalApprovalState,
     InputRow,
     JudgementRow,
     UnendedTurn,
@@ -119,17 +118,7 @@ class ApprovalRows(Protocol):
         before_row: int | None = ...,
         sessions: Sequence[str] | None = ...,
     ) -> Sequence[ApprovalRow]: ...
-    def decided(
-        self,
-        turn_id: str,
-        call_id: str,
-        state: FinalApprovalState,
-        by: str = ...,
-        comment: str = ...,
-        edited: bool = ...,
-        args_hash: str = ...,
-        args_json: str | None = ...,
-    ) -> bool: ...
+    def decided(self, turn_id: str, call_id: str, status: ApprovalStatus) -> bool: ...
 
 
 # Mid-turn input in SQL.

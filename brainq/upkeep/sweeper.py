@@ -19,9 +19,11 @@ from brainq.observe.logs import OutageLog, logger, turn_log_ids
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.people.approvals import ApprovalHealer
+from brainq.people.brakes import BrakeDesk
+from brainq.people.children import ChildDesk
 from brainq.people.inputs import InputDesk
 from brainq.people.lost_turns import LostTurns
-from brainq.ports.people import Brakes, ChildTurns, TaskEvents
+from brainq.ports.people import TaskEvents
 from brainq.ports.redis_calls import Calls, Lanes
 from brainq.ports.redis_turns import Auxiliary, Capacity, FinalChain, Presence, SweepIndex, Turns
 from brainq.ports.sql import JudgementRows
@@ -187,9 +189,9 @@ class Sweeper:
     auxiliary: Auxiliary
     judges: JudgementDoorbells
     parks: ParkExpiry
-    children: ChildTurns
+    children: ChildDesk
     inputs: InputDesk
-    brakes: Brakes
+    brakes: BrakeDesk
     approvals: ApprovalHealer
     schedules: ScheduleRunner
     capacity: CapacityKeeper

@@ -12,7 +12,7 @@ from sqlalchemy import Float, and_, bindparam, false, func, literal_column, null
 
 from brainq.contracts.ids import full_call_id
 from brainq.contracts.people import Approval, ApprovalRequest, ApprovalStatus
-from brainq.contracts.rows import ApprovalRow, FinalApprovalState
+from brainq.contracts.rows import ApprovalRow
 from brainq.store.database import Database, Record, Transaction
 from brainq.store.statements import in_sessions, upsert
 from brainq.store.tables import approvals, turns
@@ -126,29 +126,17 @@ class Approvals:
             statement = statement.where(in_sessions(_A.session_id, sessions))
         return [ApprovalRow(found["row"], _read_approval(found)) for found in self._db.all(statement, {"most": limit})]
 
-    def decided(
-        self,
-        turn_id: str,
-        call_id: str,
-        state: FinalApprovalState,
-        by: str = "",
-        comment: str = "",
-        edited: bool = False,
-        args_hash: str = "",
-        args_json: str | None = None,
-    ) -> bool:
-        """Write what was decided; False, and nothing changed, unless it was pending.
-
-        `args_hash` and `args_json` (None: not to be kept) are those of `edited` arguments, and else not looked at.
-        """
-        values = _decision_columns(state, by, comment, edited, args_hash, args_json)
-        return self._db.write(_DECIDE, {"turn": turn_id, "call": call_id, "at": None, **values}) == 1
+    def decided(self, turn_id: str, call_id: str, status: ApprovalStatus) -> bool:
+        """Write what was decided; False, and nothing changed, unless it was pending. Arguments that were not edited
+        stay as they are."""
+        decision = _decision_columns(status)
+        return decision is not None and self._db.write(_DECIDE, {"turn": turn_id, "call": call_id, **decision}) == 1
 
     def settle(self, connection: Transaction, turn_id: str, states: Mapping[str, ApprovalStatus]) -> None:
         """Effect: pending approvals of an ended turn become what Redis says of their calls (call_id -> state), and
         void where it says nothing or that they are pending. One statement when nothing was decided."""
         for call_id, status in states.items():
-            decision = _status_columns(status)
+            decision = _decision_columns(status)
             if decision is not None:
                 connection.write(_DECIDE, {"turn": turn_id, "call": call_id, **decision})
         connection.write(_VOID, {"turn": turn_id})
@@ -165,23 +153,21 @@ def _request_row(row: ApprovalRequest) -> dict[str, object]:
     return values | {"state": "pending", "decided_by": "", "comment": ""}
 
 
-def _decision_columns(
-    state: FinalApprovalState, by: str, comment: str, edited: bool, args_hash: str, args_json: str | None
-) -> dict[str, object]:
-    """The columns of a decision; those of the arguments only where they changed."""
-    values: dict[str, object] = {"state": state, "decided_by": by, "comment": comment, "edited": edited}
-    return values | {"args_hash": args_hash, "args_json": args_json} if edited else values
-
-
-def _status_columns(status: ApprovalStatus) -> dict[str, object] | None:
-    """None for one that nobody decided."""
-    match status.state:
-        case "approved" | "denied" | "expired" as state:
-            arguments = None if status.arguments is None else json.dumps(status.arguments)
-            decision = _decision_columns(state, status.by, status.why, status.edited, status.args_hash, arguments)
-            return decision | {"at": _utc_instant(status.decided_at_ms)}
-        case _:
-            return None
+def _decision_columns(status: ApprovalStatus) -> dict[str, object] | None:
+    """The columns of a decision, those of the arguments only where they changed; None where nobody decided."""
+    if status.state not in ("approved", "denied", "expired"):
+        return None
+    values: dict[str, object] = {
+        "state": status.state,
+        "decided_by": status.by,
+        "comment": status.why,
+        "edited": status.edited,
+        "at": _utc_instant(status.decided_at_ms),
+    }
+    if status.edited:
+        arguments = None if status.arguments is None else json.dumps(status.arguments)
+        values |= {"args_hash": status.args_hash, "args_json": arguments}
+    return values
 
 
 def _utc_instant(redis_ms: int | None) -> datetime | None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from brainq.contracts.people import Approval, ApprovalRequest, ApprovalState, ApprovalStatus
-from brainq.contracts.rows import FinalApprovalState
 from brainq.contracts.status import Effect
 from brainq.store.store import Store
 from tests.integration.store.examples import at_once, end_turn, request
@@ -96,15 +95,15 @@ def test_what_is_unknown_is_none(store: Store) -> None:
     ask(store, "c1-0")
 
     assert store.approvals.get("turn-1", "c1-1") is store.approvals.get("turn-2", "c1-0") is None
-    assert store.approvals.decided("turn-2", "c1-0", "approved") is False
-    assert store.approvals.decided("turn-1", "c1-1", "approved") is False
+    assert store.approvals.decided("turn-2", "c1-0", asked("approved")) is False
+    assert store.approvals.decided("turn-1", "c1-1", asked("approved")) is False
     assert known(store).state == "pending"
 
 
 def test_an_approval_may_hold_any_text(store: Store) -> None:
     hostile = new(args_json='{"a":"\\ud800 \\u0000"}', reason="a\x00b \ud800", tool="say_\ud800")
     store.approvals.request([hostile])
-    store.approvals.decided("turn-1", "c1-0", "denied", by="\ud83d", comment="no \x00")
+    store.approvals.decided("turn-1", "c1-0", asked("denied", by="\ud83d", why="no \x00"))
 
     found = known(store)
     assert found.arguments == {"a": "\ud800 \x00"}
@@ -126,9 +125,9 @@ def test_asking_again_replaces_what_is_pending(store: Store) -> None:
 
 
 @pytest.mark.parametrize("state", ["approved", "denied", "void"])
-def test_asking_again_leaves_what_is_decided(store: Store, state: FinalApprovalState) -> None:
+def test_asking_again_leaves_what_is_decided(store: Store, state: ApprovalState) -> None:
     ask(store, "c1-0")
-    store.approvals.decided("turn-1", "c1-0", state, by="ann")
+    store.approvals.decided("turn-1", "c1-0", asked(state, by="ann"))
     before = known(store)
 
     store.approvals.request([new(), new("c1-1")])
@@ -138,9 +137,9 @@ def test_asking_again_leaves_what_is_decided(store: Store, state: FinalApprovalS
 
 
 @pytest.mark.parametrize("state", ["approved", "denied", "expired"])
-def test_a_step_that_redis_lost_asks_anew_about_other_arguments(store: Store, state: FinalApprovalState) -> None:
+def test_a_step_that_redis_lost_asks_anew_about_other_arguments(store: Store, state: ApprovalState) -> None:
     ask(store, "c1-0")
-    store.approvals.decided("turn-1", "c1-0", state, by="ann", comment="as before")
+    store.approvals.decided("turn-1", "c1-0", asked(state, by="ann", why="as before"))
 
     store.approvals.request([new(args_hash="h2")])
 
@@ -152,9 +151,9 @@ def test_a_step_that_redis_lost_asks_anew_about_other_arguments(store: Store, st
 def test_decisions_of_turns_that_live_are_found(store: Store) -> None:
     store.turns.accept(request("turn-1"))
     ask(store, "c1-0", "c1-1", "c1-2")
-    store.approvals.decided("turn-1", "c1-0", "approved")
-    store.approvals.decided("turn-1", "c1-1", "expired")
-    store.approvals.decided("turn-1", "c1-2", "denied")
+    store.approvals.decided("turn-1", "c1-0", asked("approved"))
+    store.approvals.decided("turn-1", "c1-1", asked("expired"))
+    store.approvals.decided("turn-1", "c1-2", asked("denied"))
     found = store.approvals.decided_of_open_turns(0, 10)
     assert [placed.approval.call_id for placed in found] == ["c1-0", "c1-2"]
     assert store.approvals.decided_of_open_turns(0, 1) == found[:1]
@@ -174,7 +173,7 @@ def test_asking_is_all_or_nothing(store: Store) -> None:
 def test_a_decision_says_who_and_why(store: Store) -> None:
     ask(store, "c1-0", "c1-1")
 
-    assert store.approvals.decided("turn-1", "c1-0", "denied", by="ann", comment="not today") is True
+    assert store.approvals.decided("turn-1", "c1-0", asked("denied", by="ann", why="not today")) is True
 
     found = known(store)
     assert (found.state, found.decided_by, found.comment, found.edited) == ("denied", "ann", "not today", False)
@@ -186,30 +185,31 @@ def test_a_decision_says_who_and_why(store: Store) -> None:
 
 def test_the_first_decision_stays(store: Store) -> None:
     ask(store, "c1-0")
-    store.approvals.decided("turn-1", "c1-0", "approved", by="ann")
+    store.approvals.decided("turn-1", "c1-0", asked("approved", by="ann"))
     before = known(store)
 
-    assert store.approvals.decided("turn-1", "c1-0", "denied", by="bob") is False
-    assert store.approvals.decided("turn-1", "c1-0", "approved", by="ann") is False
+    assert store.approvals.decided("turn-1", "c1-0", asked("denied", by="bob")) is False
+    assert store.approvals.decided("turn-1", "c1-0", asked("approved", by="ann")) is False
     settle(store, c1_0=asked("denied", "bob"))
 
     assert known(store) == before
 
 
-@pytest.mark.parametrize("kept", ['{"table": "cats"}', None])
-def test_edited_arguments_take_the_place_of_the_first(store: Store, kept: str | None) -> None:
+@pytest.mark.parametrize("kept", [{"table": "cats"}, None])
+def test_edited_arguments_take_the_place_of_the_first(store: Store, kept: dict[str, str] | None) -> None:
     ask(store, "c1-0")
 
-    assert store.approvals.decided("turn-1", "c1-0", "approved", by="ann", edited=True, args_hash="h2", args_json=kept)
+    edited = asked("approved", by="ann", edited=True, args_hash="h2", arguments=kept)
+    assert store.approvals.decided("turn-1", "c1-0", edited)
 
     found = known(store)
     assert (found.edited, found.args_hash) == (True, "h2")
-    assert found.arguments == (None if kept is None else {"table": "cats"})
+    assert found.arguments == kept
 
 
 def test_arguments_are_kept_unless_they_were_edited(store: Store) -> None:
     ask(store, "c1-0")
-    store.approvals.decided("turn-1", "c1-0", "approved", args_hash="h2", args_json="{}")
+    store.approvals.decided("turn-1", "c1-0", asked("approved", args_hash="h2", arguments={}))
 
     assert (known(store).args_hash, known(store).arguments) == ("h", {"table": "users"})
 
@@ -218,10 +218,10 @@ def test_of_many_one_decides(store: Store) -> None:
     for number in range(25):
         call_id = f"c{number}-0"
         ask(store, call_id)
-        words: list[FinalApprovalState] = ["approved", "denied", "expired", "approved", "denied"]
+        words: list[ApprovalState] = ["approved", "denied", "expired", "approved", "denied"]
 
-        def job(nth: int, word: FinalApprovalState, call_id: str = call_id) -> Callable[[], bool]:
-            return lambda: store.approvals.decided("turn-1", call_id, word, by=str(nth))
+        def job(nth: int, word: ApprovalState, call_id: str = call_id) -> Callable[[], bool]:
+            return lambda: store.approvals.decided("turn-1", call_id, asked(word, by=str(nth)))
 
         jobs = [job(nth, word) for nth, word in enumerate(words)]
 
@@ -250,8 +250,8 @@ def test_a_list_of_tenants_has_full_pages_and_nobody_elses_approvals(store: Stor
 def test_a_list_is_newest_first_in_pages(store: Store) -> None:
     for number in range(6):
         ask(store, "c1-0", turn_id=f"turn-{number}", session_id=f"s{number % 2}")
-    store.approvals.decided("turn-1", "c1-0", "approved")
-    store.approvals.decided("turn-2", "c1-0", "denied")
+    store.approvals.decided("turn-1", "c1-0", asked("approved"))
+    store.approvals.decided("turn-2", "c1-0", asked("denied"))
 
     def turns(**by: Any) -> list[str]:
         return [row.approval.turn_id[-1] for row in store.approvals.list(**by)]
@@ -270,7 +270,7 @@ def test_a_list_is_newest_first_in_pages(store: Store) -> None:
 def test_with_its_turn_an_approval_becomes_what_redis_says(store: Store) -> None:
     ask(store, *(f"c1-{n}" for n in range(6)))
     ask(store, "c1-0", turn_id="turn-2")
-    store.approvals.decided("turn-1", "c1-5", "approved", by="eve")
+    store.approvals.decided("turn-1", "c1-5", asked("approved", by="eve"))
 
     settle(
         store,
@@ -308,7 +308,7 @@ def test_a_turn_without_approvals_settles_in_one_statement(store: Store) -> None
 def test_a_forgotten_approval_keeps_who_decided_what(store: Store) -> None:
     ask(store, "c1-0")
     ask(store, "c1-0", turn_id="turn-2")
-    store.approvals.decided("turn-1", "c1-0", "approved", by="ann", comment="my secret")
+    store.approvals.decided("turn-1", "c1-0", asked("approved", by="ann", why="my secret"))
 
     forget(store)
 
@@ -346,15 +346,15 @@ MOVES = st.lists(
 _numbers = itertools.count()
 
 
-def move(store: Store, turn_id: str, made: tuple[str, str, FinalApprovalState]) -> None:
+def move(store: Store, turn_id: str, made: tuple[str, str, ApprovalState]) -> None:
     kind, call_id, state = made
     match kind:
         case "ask":
             ask(store, call_id, turn_id=turn_id, reason=state)
         case "decided":
-            store.approvals.decided(turn_id, call_id, state, by=state)
+            store.approvals.decided(turn_id, call_id, asked(state, by=state))
         case "edited":
-            store.approvals.decided(turn_id, call_id, state, edited=True, args_hash=state, args_json="{}")
+            store.approvals.decided(turn_id, call_id, asked(state, edited=True, args_hash=state, arguments={}))
         case "settle":
             settle(store, turn_id, **{call_id.replace("-", "_"): asked(state)})
         case _:
@@ -364,7 +364,7 @@ def move(store: Store, turn_id: str, made: tuple[str, str, FinalApprovalState]) 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(moves=MOVES)
 def test_run_twice_is_run_once_and_what_a_person_decided_of_these_arguments_stands(
-    store: Store, moves: list[tuple[str, str, FinalApprovalState]]
+    store: Store, moves: list[tuple[str, str, ApprovalState]]
 ) -> None:
     number = next(_numbers)
     seen: list[list[dict[str, Any]]] = []

@@ -12,7 +12,7 @@ from brainq.contracts.claim import CallFacts, CallRef, SettleReply, SettleResult
 from brainq.contracts.ids import full_call_id, is_within
 from brainq.contracts.message import Message
 from brainq.contracts.people import Approval, ApprovalStatus, DecideResult, EditedCall
-from brainq.contracts.rows import ApprovalRow, FinalApprovalState
+from brainq.contracts.rows import ApprovalRow
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.contracts.turn import TurnRequest
 
@@ -91,23 +91,20 @@ class Rows:
         ]
         return found[:limit]
 
-    def decided(
-        self,
-        turn_id: str,
-        call_id: str,
-        state: FinalApprovalState,
-        by: str = "",
-        comment: str = "",
-        edited: bool = False,
-        args_hash: str = "",
-        args_json: str | None = None,
-    ) -> bool:
+    def decided(self, turn_id: str, call_id: str, status: ApprovalStatus) -> bool:
         if self.is_down:
             raise ConnectionError("SQL is away")
-        self.told.append({"call": call_id, "state": state, "by": by, "comment": comment, "args": args_json})
+        args = status.arguments if status.edited else None
+        said = {"call": call_id, "state": status.state, "by": status.by, "comment": status.why, "args": args}
+        self.told.append(said)
         for place, row in enumerate(self.rows):
             if row.call_id == call_id and row.state == "pending":
-                changed = {"state": state, "decided_by": by, "comment": comment, "edited": edited}
+                changed = {
+                    "state": status.state,
+                    "decided_by": status.by,
+                    "comment": status.why,
+                    "edited": status.edited,
+                }
                 self.rows[place] = row.model_copy(update=changed)
                 return True
         return False

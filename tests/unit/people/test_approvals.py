@@ -132,7 +132,7 @@ def test_edited_arguments_take_the_place_of_the_models() -> None:
     found = made.edit(ID, {"name": "b"}, by="ada")
     assert (found.state, found.edited) == ("approved", True)
     assert asks.decided[0]["hash"] == "h1"
-    assert rows.told[0]["args"] == '{"name": "b"}'
+    assert rows.told[0]["args"] == {"name": "b"}
     assert made.edit(ID, {"name": "b"}).state == "approved"
     with pytest.raises(ApprovalDecided, match="with other arguments"):
         made.edit(ID, {"name": "c"})
