@@ -101,7 +101,7 @@ class TurnFinalizer:
         self._behind = BackgroundCallbacks()
 
     def run(self, session_id: str, turn_id: str, step_name: str, events: TaskEvents | None = None) -> str:
-        """Answer one doorbell, and go on with the steps that follow while nobody waits for this worker.
+        """Answer one doorbell, and go on with the steps that follow while no other turn waits for this worker.
 
         Returns what was done with the doorbell's own step, in a word, for logs and tests; `events` gets the
         others. The first failure ends the visit.
@@ -254,7 +254,7 @@ class TurnFinalizer:
         return claim.lost >= MAX_LOST_WORKERS and self._quarantine is not None
 
     def _run(self, step: FinalStep, context: StepContext, *, bounded: bool = True) -> None:
-        """`bounded`: by its limit; else whoever calls looks after that."""
+        """`bounded`: by its limit; else the caller limits it."""
         limit_s = _limit_s(step)
         with self._span(context.claim), around_step(context):
             if context.claim.lost >= MAX_LOST_WORKERS and self._quarantine is not None:
@@ -274,7 +274,7 @@ class TurnFinalizer:
         )
 
     def deliver(self, session_id: str, turn_id: str) -> str:
-        """Send the result out though the chain has not come to it: its steps fail, or nobody runs them."""
+        """Send the result out though the chain has not come to it: its steps fail, or no worker runs them."""
         turn = self._chain.ended(session_id, turn_id)
         if turn is None:
             return "gone"

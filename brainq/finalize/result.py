@@ -31,8 +31,7 @@ _END_TEXTS = {"failed": "its call failed", "timed_out": "it took too long", "tim
 
 
 def warnings_of(turn: EndedTurn) -> tuple[str, ...]:
-    """What was not read first, then the context, then replies, in the order of the words they are about, and what
-    nobody counted."""
+    """First what was not read, then the context, then replies by their problem, and tokens that were not counted."""
     unread = (
         f"{_OPENING_NAMES.get(tool, 'the context pack')} was not read before the first step: "
         f"{_END_TEXTS.get(status, status)}"

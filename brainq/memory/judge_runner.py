@@ -60,11 +60,11 @@ def transcript_of(messages: Iterable[Message]) -> str:
         return "\n".join(lines)
     # The question says what it was about, the end what the answer rests on.
     first, rest = lines[0], lines[1:]
-    room = MOST_TRANSCRIPT_CHARS - len(first) - 50
+    remaining = MOST_TRANSCRIPT_CHARS - len(first) - 50
     kept: list[str] = []
     for line in reversed(rest):
-        room -= len(line) + 1
-        if room < 0:
+        remaining -= len(line) + 1
+        if remaining < 0:
             break
         kept.append(line)
     left_out = len(rest) - len(kept)

@@ -43,7 +43,7 @@ class MemoryServices:
     price: Price = unknown_price
 
     def memory_scope(self, session_id: str) -> str:
-        """Whose memories the session's turns write. Raises TypeError when `scope_of` gives no name."""
+        """The scope that the session's turns write memories for. Raises TypeError when `scope_of` gives no name."""
         found: Any = self.scope_of(session_id)
         if not isinstance(found, str) or not found:
             raise TypeError(f"Memory.scope returned {found!r} for a session; it must return a text")

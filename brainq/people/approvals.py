@@ -271,7 +271,7 @@ HEAL_PAGE = 500
 
 
 class ApprovalHealer:
-    """Nobody is asked a second time about the same arguments. Those that a person chose SQL may not have kept."""
+    """People are not asked twice about the same arguments. Arguments that a person chose may not be in SQL."""
 
     def __init__(self, rows: ApprovalRows, asks: Approvals) -> None:
         self._rows = rows

@@ -34,7 +34,7 @@ class BrakeDesk:
         try:
             word = self.holds.place(session_id, turn_id, spec)
         except Exception:
-            # Whoever asked learns no id: nobody could release it.
+            # The caller learns no id, so it could not be released.
             self.rows.end(session_id, spec.id)
             raise
         if word in ("ENDED", "GONE"):

@@ -31,7 +31,7 @@ PARENT_OVER = "its parent turn is over"
 
 @dataclass(eq=False, kw_only=True)
 class ChildDesk:
-    """Starts child turns, brings their results to the calls that wait, and stops those that nobody waits for.
+    """Starts child turns, brings their results to the calls that wait, and stops those that no call waits for.
 
     limits   of the parents' brains
     named    as `people.intake.Intake`'s

@@ -29,7 +29,7 @@ SETTLING_S = 5.0  # how long a sender has for its two steps before a sweeper tak
 
 
 def bounced_turn_id(session_id: str, client_message_id: str) -> str:
-    """The id of the turn that an input becomes: the same one, whoever bounces it and however often."""
+    """The id of the turn that an input becomes: the same one, however often it is bounced."""
     digest = hashlib.sha256(f"{session_id}\n{client_message_id}".encode()).hexdigest()
     return f"{BOUNCED_TURN_PREFIX}{digest[:24]}"
 
@@ -64,7 +64,7 @@ def bounced_request(sent_to: TurnRequest, item: TurnInput) -> TurnRequest:
 
 @dataclass(eq=False, kw_only=True)
 class InputDesk:
-    """Sends input, tells what became of it, and heals what a sender or a coordinator left half done.
+    """Sends input, shows what became of it, and heals what a sender or a coordinator left half done.
 
     redact   whether SQL is to keep no texts of the turn with this id
     """
@@ -108,7 +108,7 @@ class InputDesk:
             raise
 
     def receipt(self, session_id: str, client_message_id: str) -> Receipt:
-        """What became of an input. Raises InputNotFound when nobody sent it."""
+        """What became of an input. Raises InputNotFound for one that was not sent."""
         row = self.inputs.get(session_id, client_message_id)
         if row is None:
             raise InputNotFound(f"no input {client_message_id!r} was sent to session {session_id!r}")
@@ -119,7 +119,7 @@ class InputDesk:
         return row.receipt
 
     def find(self, session_id: str, client_message_id: str) -> Receipt | None:
-        """`receipt`, or None when nobody sent it."""
+        """`receipt`, or None for one that was not sent."""
         row = self.inputs.get(session_id, client_message_id)
         return None if row is None else self.receipt(session_id, client_message_id)
 

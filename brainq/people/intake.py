@@ -24,12 +24,12 @@ TENANT_SETTING = "BRAINQ_MAX_WAITING_TURNS_A_TENANT"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueLimits:
-    """What the deployment says; None: as many as come, and then nothing is looked at.
+    """How many turns may wait. A submit beyond is rejected before anything is stored of it. None: there is no limit.
 
     a_session   turns that wait in one session
-    a_tenant    sessions of one tenant whose next turn waits for room
+    a_tenant    sessions of one tenant whose next turn waits for capacity
 
-    It is looked before the turn is queued, so submits at the same moment may pass a limit by as many as they are.
+    The check comes before the turn is queued, so submits at the same moment may pass a limit by as many as they are.
     """
 
     sessions: Sessions
@@ -80,7 +80,7 @@ class Intake:
         return self._admit(request, original, files)
 
     def take(self, original: TurnRequest, files: Sequence[File] = ()) -> AcceptedTurn:
-        """However many wait: a message from the broker has nobody who would come again.
+        """However many wait: a message from the broker cannot be sent back to its producer.
 
         Raises InvalidInput, SubmitConflict, SessionBusy; see `admission.Admission.admit`.
 

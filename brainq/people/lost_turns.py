@@ -95,7 +95,7 @@ class TurnQueue:
         self._submit(request.model_copy(update={"on_busy": "enqueue"}), why)
 
     def limits_of(self, request: TurnRequest) -> Limits:
-        # A turn whose brain is no more is queued again, too, to be ended.
+        # A turn whose brain is gone is queued again, too, to be ended.
         return request.limits.over(self.limits.of(request.brain) or Limits())
 
     def _submit(
@@ -114,8 +114,8 @@ PAGE = 500
 
 
 class LostTurns:
-    """Finds turns between their SQL row and Redis: a producer died there, or Redis lost them, or only lost
-    their place in the index, so that nobody would look at them."""
+    """Finds accepted turns that Redis does not know: a producer died in between, or Redis lost them, or lost only their
+    place in the index, so that no sweeper would look at them."""
 
     def __init__(self, *, index: SweepIndex, accepted: TurnRows, turn_queue: TurnQueue) -> None:
         self._index = index
@@ -149,7 +149,7 @@ class LostTurns:
         return ComparedPage(rows[-1].row if rows else after_row, more, queued + len(unlisted))
 
     def readmit(self, turn_id: str) -> bool:
-        """Queue a turn that Redis does not know, if SQL waits for its end; False when nobody does.
+        """Queue a turn that Redis does not know, if SQL waits for its end; else False.
 
         A turn that the index names and that is not there was lost by itself.
         """

@@ -44,7 +44,7 @@ Taken = Literal["settled", "early", "late"]
 
 settled   the call has it, and its turn goes on
 early     the call's tool has not returned yet; it gets the result when it does
-late      nobody waits any more; that a change was made after all is kept, and the model reads it
+late      the call waits no more; that a change was made after all is kept, and the model reads it
 """
 
 _TOKEN_REFUSALS = {
@@ -128,7 +128,7 @@ class OutsideDesk:
         word = self._complete(token, ref, facts, outcome)
         if word not in _ACCEPTED:
             raise TokenRefused(f"this token is refused: {_TOKEN_REFUSALS.get(word, word.lower())}")
-        # One that is early is recorded now, too: nobody else will, and it is what a rescue finds.
+        # One that is early is recorded now, too: nothing else records it, and a rescue finds it.
         self._record(ref, facts, outcome, late=word == "LATE")
         return cast("Taken", word.lower())
 

@@ -55,7 +55,7 @@ class WebhookSender:
     """Any number of processes may send. A webhook that hangs holds up no other: each has threads of its own.
 
     every_s   how often it looks for what is due
-    lease_s   how long nobody else gets what one has taken
+    lease_s   for which no other process gets a delivery that one has claimed
     threads   deliveries to one webhook at a time, in this process
     request_of   a turn's request, for its trace; None for one that SQL no longer has
     """

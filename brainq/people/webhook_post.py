@@ -117,7 +117,7 @@ def _trust() -> ssl.SSLContext:
 
 
 def _shut_down(connection: HTTPConnection) -> None:
-    """Whoever reads from it finds its end."""
+    """A thread that reads from it finds its end."""
     sock = connection.sock
     if sock is not None:
         try:

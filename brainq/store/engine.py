@@ -37,7 +37,7 @@ POOL_TIMEOUT_S = 30.0  # longer than ANSWER_S: when all hang, the first to give 
 BUSY_TIMEOUT_S = 10.0
 PING_AFTER_IDLE_S = 10.0
 PING_S = 3.0
-ANSWER_S = 20.0  # our statements take milliseconds; whoever waits for one holds a lease and a slot
+ANSWER_S = 20.0  # statements take milliseconds; a thread that waits for one holds a lease and a slot
 _OLDEST_SQLITE = (3, 35, 0)  # RETURNING
 
 

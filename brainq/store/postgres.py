@@ -36,7 +36,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         except _WaitTimeout as late:
             if timeout is not None:
                 raise
-            self.pgconn.finish()  # half an answer may come later: nobody may read it as the next one
+            self.pgconn.finish()  # half an answer may come later, and must not be read as the next one
             raise psycopg.OperationalError(f"the server did not answer within {limit_s:g} s") from late
 
 

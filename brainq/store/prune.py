@@ -132,7 +132,7 @@ _NEWEST = select(_T.turn_id).order_by(_T.row.desc()).limit(1)
 _NEWEST_SAID = select(messages.c.turn_id).order_by(messages.c.row.desc()).limit(1)
 _THESE = bindparam("turns", expanding=True)
 _STILL = select(_T.row, _T.turn_id, _T.session_id, _T.turn_number, _T.state).where(_T.turn_id.in_(_THESE), _OVER)
-# A flag that was released before a turn took it is no turn's.
+# A flag that was released before a turn took it belongs to no turn.
 _RELEASED = and_(brakes.c.turn_id.is_(None), brakes.c.over_at < _CUT)
 # A schedule that was for one time.
 _RAN_OUT = and_(schedules.c.next_ms.is_(None), schedules.c.last_due_ms < ms_after(bindparam("ago", type_=Float())))

@@ -38,7 +38,7 @@ def insert_or_ignore(
         insert = insert_into(dialect, table).on_conflict_do_nothing()
         if fixed is not None:
             insert = insert.values(dict(fixed))
-        # inline: nobody asks for the new row's key, so Postgres need not return it
+        # inline: the new row's key is not needed, so Postgres need not return it
         return insert.inline() if returning is None else insert.returning(table.c[returning])
 
     return statement
@@ -56,7 +56,7 @@ def insert_unless(table: Table, names: Sequence[str], unless: ColumnElement[bool
 
 
 def in_sessions(session_id: ColumnElement[str], prefixes: Sequence[str]) -> ColumnElement[bool]:
-    """Whether a session begins with one of these prefixes; `*` is any, and of none there is none."""
+    """Whether a session begins with one of these prefixes; `*` is any. Without prefixes no session does."""
     if ALL_SESSIONS in prefixes:
         return true()
     ranges = [and_(session_id >= prefix, session_id < prefix_upper_bound(prefix)) for prefix in prefixes]

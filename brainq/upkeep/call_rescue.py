@@ -31,7 +31,7 @@ from brainq.ports.sql import CallRows
 from brainq.tools.results import tool_message
 
 log = logger("brainq.upkeep")
-RESCUED = frozenset({"again", "settled"})  # what a rescue did, and nobody before it
+RESCUED = frozenset({"again", "settled"})  # what this rescue did, and no other before it
 _OUTCOME: TypeAdapter[Any] = TypeAdapter(ToolOutcome)
 WORKERS_LOST = ToolFailure(error="its workers were lost each time it ran", error_type="WorkerLost", retryable=True)
 UNKNOWN = ToolUnknown(

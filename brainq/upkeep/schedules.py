@@ -32,7 +32,7 @@ def schedule_verdict(
 ) -> Literal["run", "missed", "running"]:
     """Whether a due instant begins a turn. Pure.
 
-    busy_since_ms   when everything that was due had been begun: what came later nobody missed, it is only its turn now
+    busy_since_ms   when everything that was due had been begun: what came later was not missed, it only waited
     """
     was_in_time = busy_since_ms is not None and due_ms > busy_since_ms
     if row.missed == "skip" and now_ms - due_ms > MISSED_AFTER_MS and not was_in_time:
@@ -53,7 +53,7 @@ def tenants_in_turn(rows: Sequence[ScheduleRow]) -> list[ScheduleRow]:
 
 def scheduled_request(row: ScheduleRow, due_ms: int) -> TurnRequest:
     """The turn of one due instant: by its request key it is one turn, however often it is submitted. Pure but for the
-    id of a turn that is not yet there. Raises InvalidInput where its session's name is none."""
+    id of a turn that is not yet there. Raises InvalidInput for a session's name that is not an id."""
     at = datetime.fromtimestamp(due_ms / 1000, ZoneInfo(row.zone))
     session_id = row.session_id.replace("{date}", f"{at:%Y-%m-%d}").replace("{time}", f"{at:%H%M}")
     return TurnRequest.model_validate(
@@ -105,7 +105,7 @@ class ScheduleRunner:
             now_ms = self.now_ms()
             due = self.rows.due(now_ms, AT_ONCE)
             if self._looked_ms is None or now_ms - self._looked_ms > MISSED_AFTER_MS:
-                self._done_ms = None  # nobody looked meanwhile
+                self._done_ms = None  # no runner looked meanwhile
             self._looked_ms = now_ms
             is_due_again = False
             for row in tenants_in_turn(due):

@@ -41,7 +41,7 @@ _ASK = upsert(
     ),
 )
 _HERE = and_(_A.turn_id == bindparam("turn"), _A.call_id == bindparam("call"))
-# With what led to it: whoever decides reads the user's words.
+# With what led to it: a person who decides reads the user's words.
 _WITH_TURN = select(approvals, turns.c.message, turns.c.brain).outerjoin(turns, turns.c.turn_id == _A.turn_id)
 _GET = _WITH_TURN.where(_HERE)
 _OF = _WITH_TURN.where(_A.turn_id == bindparam("turn")).order_by(_A.row)
@@ -154,7 +154,7 @@ def _request_row(row: ApprovalRequest) -> dict[str, object]:
 
 
 def _decision_columns(status: ApprovalStatus) -> dict[str, object] | None:
-    """The columns of a decision, those of the arguments only where they changed; None where nobody decided."""
+    """The columns of a decision, those of the arguments only where they changed; None for one that was not decided."""
     if status.state not in ("approved", "denied", "expired"):
         return None
     values: dict[str, object] = {

@@ -14,8 +14,8 @@ from brainq.store.tables import attachments, blobs
 
 _A = attachments.c
 _B = blobs.c
-# What is there already is written to as well. Who deletes meanwhile waits, or is waited for; and nobody can tell by the
-# time it takes whether somebody else had sent it.
+# A blob that is there already is written to as well. A deletion at the same time waits, or is waited for; and the time
+# that it takes does not tell a caller whether another session had sent it.
 _KEEP = upsert(blobs, ["sha256"], copied=("sha256",), changed={})
 _LINK = insert_or_ignore(attachments)
 _HASHES = bindparam("hashes", expanding=True)

@@ -110,7 +110,7 @@ class Calls:
                 return _void_result(found)
 
     def void_unstarted(self, turn_id: str, call_id: str, attempt: int) -> bool:
-        """Make an intent void whose attempt never started, and now never will; False where it is no intent any more."""
+        """Make an intent void whose attempt never started, and never will; False where it is no longer an intent."""
         return self._db.write_durably(_UNSTARTED, {"turn": turn_id, "call": call_id, "nth": attempt}) == 1
 
     def record_outcome(self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool) -> bool:
@@ -136,8 +136,8 @@ class Calls:
         return self._db.write(_RECORD_LATE, values | columns) == 1
 
     def settle(self, connection: Transaction, turn_id: str, ended: Mapping[str, str]) -> None:
-        """Effect: calls (call_id -> outcome kind) that ended by a result from outside get that kind, where whoever
-        brought it died before it could write it down. What the result was, the transcript has."""
+        """Effect: calls (call_id -> outcome kind) that ended by a result from outside get that kind. Its
+        sender may have died before it could write it down. What the result was, the transcript has."""
         for call_id, kind in ended.items():
             connection.write(_SETTLE, {"turn": turn_id, "call": call_id, "kind": kind})
 

@@ -117,7 +117,7 @@ class Judgements:
         return self._db.write(_REVIVE, {"turn": turn_id, "by": judge}) == 1
 
     def due(self, older_than_s: float, limit: int) -> list[tuple[str, str, str]]:
-        """(session, turn, judge) of judgements that nobody holds and that have been due for this long, the
+        """(session, turn, judge) of judgements that no try holds and that have been due for this long, the
         longest first."""
         found = self._db.all(_DUE, {"seconds": -older_than_s, "most": limit})
         return [(row["session_id"], row["turn_id"], row["judge"]) for row in found]

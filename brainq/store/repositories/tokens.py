@@ -28,7 +28,7 @@ _USED = (
 
 
 class Tokens:
-    """The `tokens` table. A token that is revoked stays so, and its row stays: it tells who was let in."""
+    """The `tokens` table. A token that is revoked stays so. Its row stays as evidence of access."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

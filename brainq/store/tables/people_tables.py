@@ -48,7 +48,7 @@ partial_index("ix_inputs_accepted", inputs.c.row, where="state = 'accepted'")
 
 
 # The bytes of attachments, once however often they came; and which turns have them.
-# Who may read a blob follows from `attachments` alone: a turn has it, or a session by one of its turns.
+# `attachments` alone says where a blob may be read: in a turn that has it, or in a session by one of its turns.
 blobs = Table(
     "blobs",
     metadata,
@@ -155,7 +155,7 @@ schedules = Table(
 )
 
 
-# Bearer tokens: who may ask, in which sessions, for what. No secret is in it, only the secret's hash.
+# Bearer tokens: the sessions and verbs that each gives access to. It holds a hash of the secret, not the secret.
 tokens = Table(
     "tokens",
     metadata,

@@ -60,7 +60,7 @@ Index(None, turns.c.session_id, turns.c.row)
 # The sweeper reads this every second: it holds live turns only, however many have ended.
 partial_index("ix_turns_unended", turns.c.row, where="ended_at IS NULL")
 
-# What lists are filtered by. Of an answer that is whole there are so many that nobody needs an index to find one.
+# What lists are filtered by. Most turns are answered, so an index of those would find nothing faster.
 Index("ix_turns_listed", turns.c.state, turns.c.row, turns.c.session_id, turns.c.turn_id)
 
 Index(None, turns.c.accepted_at, turns.c.row)

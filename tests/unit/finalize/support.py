@@ -161,7 +161,7 @@ class OwnJudge:
 
 @dataclass
 class Rows:
-    """Finalizer rows in memory: each `record_*` takes effect once a step. Fits `ports.records.Records`."""
+    """Finalizer rows in memory: each `record_*` takes effect once a step. Fits `ports.sql.FinalizerRecords`."""
 
     event_id: str = "chat_message:7"
     kept: tuple[Message, ...] = ()
@@ -219,7 +219,7 @@ class Rows:
 
 @dataclass
 class LiveChain:
-    """Redis, as far as steps see it. Fits `ports.finals.Finals`."""
+    """Redis, as far as steps see it. Fits `ports.redis_turns.FinalChain`."""
 
     turn: EndedTurn | None = None
     messages: tuple[Message, ...] = ()
