@@ -221,8 +221,11 @@ class RerunChain:
     What SQL or a caller has stays as it is: a text is no longer changed, a result not sent again.
     """
 
-    live: FinalChain
     recall: Recall
+
+    @property
+    def live(self) -> FinalChain:
+        return self.recall.live
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
         return self.recall.ended(session_id, turn_id)

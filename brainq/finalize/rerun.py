@@ -111,7 +111,7 @@ class StepRerunner:
             raise InvalidInput("STEP", _unknown_step(work.order, name))
         tries = 1 if row is None else row.tries + 1
         claim = FinalStepClaim(session_id, turn_id, name, RERUN_OWNER, fence=0, tries=tries, sent=True)
-        chain = RerunChain(self.chain, self.recall)
+        chain = RerunChain(self.recall)
         context = StepContext(claim, lambda: turn, chain, self.records, work.brain, self.parents)
         try:
             with in_span(final_span(claim, turn.request), redact=work.redacts), around_step(context):

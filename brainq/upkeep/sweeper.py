@@ -84,40 +84,6 @@ class CapacityKeeper:
         self.capacity.set_limits(size.all, size.tenant, self.own, self.caps)
 
 
-RING_AFTER_S = 1.0  # a row that is due this long was not rung, or its doorbell was lost
-RING_AT_ONCE = 100
-
-
-@dataclass(eq=False)
-class JudgementDoorbells:
-    """Rings for what is due."""
-
-    rows: JudgementRows
-    finals: FinalChain
-
-    def ring(self) -> int:
-        """How many judges were rung."""
-        due = self.rows.due(RING_AFTER_S, RING_AT_ONCE)
-        return sum(self.finals.ring_judge(*judgement) == "RUNG" for judgement in due)
-
-
-@dataclass(eq=False, kw_only=True)
-class ParkExpiry:
-    """Lets parked calls expire. Doing it again, or too early, changes nothing."""
-
-    calls: Calls
-    cancel: Callable[[str, str, str], object]
-
-    def expire(self, session_id: str, turn_id: str) -> str:
-        """Returns what was done, in a word."""
-        word, detail = self.calls.expire(session_id, turn_id)
-        if word == "CANCEL":
-            self.cancel(session_id, turn_id, detail)
-        if word != "NONE":
-            log.info("waited for too long", turn_id=turn_id, did=word.lower())
-        return word.lower()
-
-
 VISIBLE_AFTER_S = 60.0  # on Postgres a row may be seen this long after a higher one
 
 
@@ -163,6 +129,8 @@ class RowWalk:
         return healed
 
 
+RING_AFTER_S = 1.0  # a judgement that is due this long was not rung for, or its doorbell was lost
+RING_AT_ONCE = 100
 TURNS_AT_ONCE = 100  # few, so that sweepers share what is due
 LANES_AT_ONCE = 100
 COMPARE_EVERY_SWEEPS = 5
@@ -187,8 +155,9 @@ class Sweeper:
     finalizer: TurnFinalizer
     turns: Turns
     auxiliary: Auxiliary
-    judges: JudgementDoorbells
-    parks: ParkExpiry
+    judgements: JudgementRows
+    finals: FinalChain
+    calls: Calls
     children: ChildDesk
     inputs: InputDesk
     brakes: BrakeDesk
@@ -237,7 +206,7 @@ class Sweeper:
             self._epoch = epoch
         for name, walk in self._walks.items():
             self._run_part(name, partial(walk.walk, WALK_S))
-        self._run_part("ring judges", self.judges.ring)
+        self._run_part("ring judges", self._ring_judges)
         self._run_part("begin scheduled turns", self.schedules.run)
 
     def _run_part(self, name: str, part: Callable[[], object]) -> None:
@@ -249,6 +218,20 @@ class Sweeper:
             outage.failed(failure)
         else:
             outage.worked()
+
+    def _ring_judges(self) -> None:
+        """Ring for judgements whose doorbell was lost, or whose next try has come."""
+        for session_id, turn_id, judge in self.judgements.due(RING_AFTER_S, RING_AT_ONCE):
+            self.finals.ring_judge(session_id, turn_id, judge)
+
+    def expire_parks(self, session_id: str, turn_id: str) -> str:
+        """Let what was waited for too long expire: what was done, in a word. Again, or too early, changes nothing."""
+        word, detail = self.calls.expire(session_id, turn_id)
+        if word == "CANCEL":
+            self.turns.cancel(session_id, turn_id, detail)
+        if word != "NONE":
+            log.info("waited for too long", turn_id=turn_id, did=word.lower())
+        return word.lower()
 
     def _lapse_gone(self) -> None:
         for gone in self.presence.lapse_gone():
@@ -311,7 +294,7 @@ class Sweeper:
             case ("rescue", call_id, attempt):
                 self.rescuer.rescue(CallRef(session_id, turn_id, call_id), int(attempt), self._watchers)
             case ("expire",):
-                self.parks.expire(session_id, turn_id)
+                self.expire_parks(session_id, turn_id)
             case ("parent", *parent):
                 self.children.check_parent(session_id, turn_id, CallRef(*parent))
             case ("readmit",):

@@ -35,7 +35,7 @@ from brainq.turn.step import StepPipeline, StepRunner
 from brainq.turn.step_request import BlobCache, StepPreparer
 from brainq.upkeep.call_rescue import Rescuer
 from brainq.upkeep.schedules import ScheduleRunner
-from brainq.upkeep.sweeper import CapacityKeeper, JudgementDoorbells, ParkExpiry, Sweeper
+from brainq.upkeep.sweeper import CapacityKeeper, Sweeper
 from brainq.wiring.services import approval_webhooks, is_unavailable
 
 if TYPE_CHECKING:
@@ -201,12 +201,13 @@ def make_sweeper(wiring: Wiring, coordinator: Coordinator, finalizer: TurnFinali
         lanes=state.lanes,
         rescuer=Rescuer(calls=state.calls, intents=store.calls, max_attempts=settings.max_attempts),
         lost_turns=LostTurns(index=state.index, accepted=store.turns, turn_queue=people.turn_queue),
-        judges=JudgementDoorbells(store.judgements, state.finals),
+        judgements=store.judgements,
+        finals=state.finals,
         coordinator=coordinator,
         finalizer=finalizer,
         turns=state.turns,
         auxiliary=state.auxiliary,
-        parks=ParkExpiry(calls=state.calls, cancel=state.turns.cancel),
+        calls=state.calls,
         children=people.children,
         inputs=people.inputs,
         brakes=people.brakes,

@@ -78,16 +78,7 @@ class Calls:
         return self._db.write_durably(self._start, _intent_values(intent)) == 1
 
     def void(
-        self,
-        *,
-        turn_id: str,
-        call_id: str,
-        attempt: int,
-        session_id: str,
-        tool: str,
-        effect: Effect,
-        owner: str = "",
-        args_hash: str = "",
+        self, *, turn_id: str, call_id: str, attempt: int, session_id: str, tool: str, effect: Effect
     ) -> VoidResult:
         """Take the attempt's row so that it can never start, or learn that it did."""
         values = {
@@ -98,9 +89,9 @@ class Calls:
             "tool": tool,
             "effect": effect.value,
             "state": "void",
-            "args_hash": args_hash,
+            "args_hash": "",
             "idempotency_key": "",
-            "owner": owner,
+            "owner": "",
         }
         while True:
             if self._db.write_durably(self._insert, values):

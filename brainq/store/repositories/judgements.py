@@ -93,19 +93,15 @@ class Judgements:
                 self._spends.add(connection, turn_id, spends)
         return settled
 
-    def fail(
-        self, turn_id: str, judge: str, error: str, again_after_s: float, dead: bool, tries: int | None = None
-    ) -> bool:
+    def fail(self, turn_id: str, judge: str, error: str, again_after_s: float, dead: bool, tries: int) -> bool:
         """A try failed: the next is due after `again_after_s`, or (`dead`) there is none.
 
         `tries` is the number that `claim` gave: a try that lost its lease to a later one changes nothing.
-        Without it the newest try is meant.
         """
-        newest = tries if tries is not None else self._tries(turn_id, judge)
         values = {
             "turn": turn_id,
             "by": judge,
-            "nth": newest,
+            "nth": tries,
             "seconds": again_after_s,
             "state": "dead" if dead else "pending",
             "error": error,
@@ -125,9 +121,6 @@ class Judgements:
     def of_turn(self, turn_id: str) -> list[JudgementRow]:
         """The turn's judgements, by the judge's name."""
         return [JudgementRow(**found) for found in self._db.all(_OF, {"turn": turn_id})]
-
-    def _tries(self, turn_id: str, judge: str) -> int:
-        return next((row.tries for row in self.of_turn(turn_id) if row.judge == judge), 0)
 
 
 def _sum_or_none(spends: Sequence[Spend]) -> float | None:

@@ -69,8 +69,8 @@ def turn_id(client: Client) -> str:
     good = Judgement(score=0.83, reason="Every claim stands in the notes.", model="gpt-x")
     judged = Spend(kind="judge", step=0, model="gpt-j", input_tokens=5, cost_usd=0.001)
     store.judgements.settle(turn_id, "faithfulness", good, [judged])
-    store.judgements.fail(turn_id, "tone", "ProviderError: refused", 0, dead=True)
-    store.judgements.fail(turn_id, "wit", "ProviderError: busy", 3600, dead=False)
+    store.judgements.fail(turn_id, "tone", "ProviderError: refused", 0, dead=True, tries=0)
+    store.judgements.fail(turn_id, "wit", "ProviderError: busy", 3600, dead=False, tries=0)
     return turn_id
 
 

@@ -68,13 +68,13 @@ def call(call_id: str = "c1-0", attempt: int = 1, turn_id: str = "turn-1") -> di
         "session_id": "s1",
         "tool": "write_note",
         "effect": Effect.LOCAL_WRITE,
-        "args_hash": "h",
-        "owner": "worker-1",
     }
 
 
 def start(store: Store, **which: Any) -> bool:
-    return store.calls.start(**call(**which), args_json='{"a":1}', idempotency_key="turn-1:c1-0")
+    return store.calls.start(
+        **call(**which), args_hash="h", args_json='{"a":1}', idempotency_key="turn-1:c1-0", owner="worker-1"
+    )
 
 
 def end_turn(store: Store, turn_id: str, session_id: str = "s1", text: str = "answer") -> None:

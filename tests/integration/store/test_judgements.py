@@ -81,7 +81,7 @@ def test_what_is_unknown_cannot_be_claimed_or_settled(store: Store) -> None:
     assert store.judgements.claim("turn-1", "other", LONG_S) is None
     assert store.judgements.claim("turn-2", "tone", LONG_S) is None
     assert store.judgements.settle("turn-2", "tone", GOOD) is False
-    assert store.judgements.fail("turn-2", "tone", "x", 0, dead=False) is False
+    assert store.judgements.fail("turn-2", "tone", "x", 0, dead=False, tries=1) is False
     assert store.judgements.of_turn("turn-2") == []
 
 
@@ -119,7 +119,7 @@ def test_the_first_score_stays(store: Store) -> None:
     assert store.judgements.settle("turn-1", "tone", GOOD, [asked]) is True
     assert store.judgements.settle("turn-1", "tone", BAD, [asked]) is False
     assert store.spends.of_turn("turn-1") == [asked], "with the score that stays, once"
-    assert store.judgements.fail("turn-1", "tone", "late", 0, dead=True) is False
+    assert store.judgements.fail("turn-1", "tone", "late", 0, dead=True, tries=1) is False
     assert store.judgements.claim("turn-1", "tone", 0) is None
     row = only(store)
     assert (row.state, row.score, row.reason, row.method, row.model) == ("done", 0.9, GOOD.reason, "model", "m")
@@ -157,7 +157,7 @@ def test_a_failed_try_waits_for_the_next(store: Store) -> None:
     assert store.judgements.claim("turn-1", "tone", LONG_S) is None
     lapse(store)
     assert store.judgements.claim("turn-1", "tone", LONG_S) == 2
-    assert store.judgements.fail("turn-1", "tone", "again", 0, dead=False) is True
+    assert store.judgements.fail("turn-1", "tone", "again", 0, dead=False, tries=2) is True
     assert store.judgements.claim("turn-1", "tone", LONG_S) == 3
     store.judgements.settle("turn-1", "tone", GOOD)
     assert only(store).error is None
@@ -177,7 +177,7 @@ def test_a_dead_judgement_can_be_revived(store: Store) -> None:
     plan(store, "tone")
     store.judgements.claim("turn-1", "tone", LONG_S)
     assert store.judgements.revive("turn-1", "tone") is False
-    store.judgements.fail("turn-1", "tone", "refused", 0, dead=True)
+    store.judgements.fail("turn-1", "tone", "refused", 0, dead=True, tries=1)
 
     assert (only(store).state, store.judgements.due(0, 9)) == ("dead", [])
     assert store.judgements.claim("turn-1", "tone", LONG_S) is None

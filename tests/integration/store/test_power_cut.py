@@ -27,7 +27,7 @@ DURABLE: dict[str, Callable[[Store], object]] = {
     ),
     "SELECT count(*) FROM calls WHERE state = 'intent'": start,
     "SELECT count(*) FROM calls": lambda store: store.calls.start_unless_braked(
-        **call(), args_json="{}", idempotency_key="k"
+        **call(), args_hash="h", args_json="{}", idempotency_key="k", owner="worker-1"
     ),
     "SELECT count(*) FROM calls WHERE state = 'void'": lambda store: store.calls.void(**call()),
 }

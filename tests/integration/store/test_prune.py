@@ -94,7 +94,7 @@ def whole_turn(store: Store, turn_id: str, session_id: str = "s1") -> None:
     records.record_memories(claim("memory"), session_id, [MemoryItem(kind="fact", text=f"Fact of {turn_id}")])
     records.record_observations(claim("learner"), session_id, "e", [Observation(kind="topic", text=turn_id)])
     records.record_judges(claim("judges"), session_id, turn_id, ["tone"])
-    store.judgements.fail(turn_id, "tone", "refused", 0, dead=True)
+    store.judgements.fail(turn_id, "tone", "refused", 0, dead=True, tries=0)
     records.record_decision(claim("decision"), decision(turn_id))
 
 

@@ -145,8 +145,8 @@ def test_redacted_is_that_there_was_something(store: Store) -> None:
 def test_redacted_calls_keep_how_they_ended_and_not_what(store: Store) -> None:
     store.turns.accept(request())
     for call_id in ("c1-0", "c1-1", "c1-2"):
-        store.calls.start(**call(call_id), args_json=None, idempotency_key="k")
-    store.calls.start(**call("c1-3"), args_json='{"a": "secret"}', idempotency_key="k")
+        store.calls.start(**call(call_id), args_hash="h", args_json=None, idempotency_key="k", owner="w")
+    store.calls.start(**call("c1-3"), args_hash="h", args_json='{"a": "secret"}', idempotency_key="k", owner="w")
     store.calls.record_outcome("turn-1", "c1-0", 1, ToolSuccess(value="secret"), late=False)
     store.calls.record_outcome("turn-1", "c1-1", 1, ToolTimeout(after_ms=1), late=False)
     assert "secret" in (store.calls.of_turn("turn-1")[0].outcome_json or "")  # a rescue may need it: the turn lives

@@ -36,7 +36,7 @@ from brainq.turn.coordinator import ANY_LOSSES, Coordinator, CoordinatorRuntime
 from brainq.turn.ending import Ender
 from brainq.turn.reflection import ThinkingManager
 from brainq.upkeep.call_rescue import Rescuer
-from brainq.upkeep.sweeper import ParkExpiry, Sweeper
+from brainq.upkeep.sweeper import Sweeper
 from tests.support.blobs import BlobsInMemory
 from tests.support.model.auxiliary import RandomAuxiliary
 from tests.support.model.functions import Executor, Functions
@@ -231,8 +231,9 @@ class Process:
             finalizer=self.finalizer,
             turns=state.turns,
             auxiliary=state.auxiliary,
-            judges=cast(Any, None),  # of SQL, which is not modelled: the schedule compares by itself
-            parks=ParkExpiry(calls=state.calls, cancel=state.turns.cancel),
+            judgements=cast(Any, None),  # of SQL, which is not modelled: the schedule compares by itself
+            finals=state.finals,
+            calls=state.calls,
             children=children,
             inputs=self.desk,
             brakes=brakes,

@@ -66,7 +66,14 @@ class Done:
             self.did.append(name)
             if name in self.broken:
                 raise ConnectionError("it is away")
-            replies = {"lanes": ("1", [CallRef("s", "t", "c1-0")]), "gone": (), "readmit": False, "facts": None}
+            replies = {
+                "lanes": ("1", [CallRef("s", "t", "c1-0")]),
+                "gone": (),
+                "readmit": False,
+                "facts": None,
+                "judges": (),
+                "expire": ("NONE", ""),
+            }
             return replies.get(name, NO_ROWS)
 
         return part
@@ -88,8 +95,9 @@ def sweeper(index: Index, done: Done) -> Sweeper:
         "turns": SimpleNamespace(end_wait=done.of("waited")),
         "finalizer": SimpleNamespace(deliver=done.of("deliver")),
         "auxiliary": SimpleNamespace(skip_opening=done.of("skip")),
-        "judges": SimpleNamespace(ring=done.of("judges")),
-        "parks": SimpleNamespace(expire=done.of("expire")),
+        "judgements": SimpleNamespace(due=done.of("judges")),
+        "finals": SimpleNamespace(),
+        "calls": SimpleNamespace(expire=done.of("expire")),
         "children": SimpleNamespace(check_parent=done.of("parent")),
         "inputs": SimpleNamespace(heal=done.of("heal")),
         "approvals": SimpleNamespace(heal=done.of("approvals")),
