@@ -127,7 +127,7 @@ def test_asking_again_replaces_what_is_pending(store: Store) -> None:
 @pytest.mark.parametrize("state", ["approved", "denied", "void"])
 def test_asking_again_leaves_what_is_decided(store: Store, state: ApprovalState) -> None:
     ask(store, "c1-0")
-    store.approvals.decided("turn-1", "c1-0", asked(state, by="ann"))
+    settle(store, "turn-1", c1_0=asked(state, by="ann"))
     before = known(store)
 
     store.approvals.request([new(), new("c1-1")])

@@ -253,7 +253,7 @@ def test_pages_are_the_whole_in_order(store: Store) -> None:
 
 def test_pages_are_read_by_an_index(store: Store) -> None:
     statements: Any = import_module("brainq.store.repositories")
-    traces, transcripts, turns = statements.turn_records, statements.transcripts, statements.turns
+    traces, transcripts, turns = statements.turn_records, statements.session_log, statements.turns
 
     paged: dict[str, tuple[Any, dict[str, object]]] = {
         "transcripts": (transcripts._PAGE, {"turn": "t", "limit": 5, "after": 9}),
