@@ -254,7 +254,8 @@ class Brain:
                      call waits until a person approves it. The function gets a dict of JSON values, without those the
                      model left out; if it raises, the call needs an approval. False: never, whatever the brain's
                      `approvals` say. None: only they decide
-        untrusted    True: nobody vouches for what its results say (`after_untrusted`). None: so it is for NETWORK tools
+        untrusted    True: its results may hold text of third parties (`after_untrusted`). None: so it is for NETWORK
+                     tools
 
         Raises ToolSchemaError, or InvalidInput if the name is taken.
         """

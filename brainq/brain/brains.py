@@ -163,7 +163,7 @@ def _describe(brain: Brain, is_default: bool) -> BrainDescription:
 
 DEFAULT_ATTR = "brain"
 DEFAULT_APP = "app:brain"
-"""The setting's default, of which nobody who meets an error knows."""
+"""The setting's default. Users who meet an error may not know it."""
 
 
 def load_brains(reference: str) -> Brains:

@@ -76,7 +76,7 @@ class Middleware:
         """A piece of the reply's text came."""
 
     def after_step(self, request: ModelRequest, reply: ModelReply | None, failure: ProviderError | None) -> None:
-        """The model has replied, or failed. Both are None for an attempt that nobody waits for any more."""
+        """The model has replied, or failed. Both are None for an attempt that is no longer waited for."""
 
     def check_call(self, call: PreToolUse) -> PreToolAnswer:
         """The model asks for a call. None allows it, `Deny` refuses it, a dict replaces its arguments. Raising denies

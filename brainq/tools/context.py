@@ -201,7 +201,7 @@ class RunContext:
     def outside_token(self) -> str:
         """The token for `Pending`: it names this call, and cannot be guessed. The same at each use.
 
-        Its holder can complete the call: give it to no one else. Raises ToolError while Redis is away.
+        Its holder can complete the call: give it to no one else. Raises ToolError while Redis is unavailable.
         """
         with self._giving:  # not the other lock: a call that is cut off does not wait for Redis
             if not self._outside_token:
@@ -221,7 +221,7 @@ class RunContext:
         try:
             return self._is_ready is None or self._is_ready()
         except Exception as failure:
-            # The tool waits for people; a server that is away for a moment must not end that.
+            # The tool waits for people; a server that is unavailable for a moment must not end that.
             log.warning("readiness not known", failure=failure, turn_id=self.turn_id, call_id=self.call_id)
             return False
 

@@ -58,7 +58,7 @@ class Cooldown:
             return self.failures
 
     def failed(self, taken: int, retry_after_s: float | None = None) -> None:
-        """It could not be had. `asked_s` is for how long the service asked to get no requests.
+        """It was unavailable. `retry_after_s` is for how long the service asked to get no requests.
 
         Of several requests that were under way when it failed the first one counts.
         """
@@ -196,7 +196,7 @@ class Fallback:
                 before, kind = failures[-1][0], failures[-1][1].kind
                 turn_id, step = request.turn_id, request.step
                 log.warning(
-                    "model away, asking the next", model=before, then=who, kind=kind, turn_id=turn_id, step=step
+                    "model unavailable, asking the next", model=before, then=who, kind=kind, turn_id=turn_id, step=step
                 )
                 yield ModelChunk(retry=ModelRetry(kind=kind, wait_s=0.0, model=who))
             try:
