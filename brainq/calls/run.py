@@ -29,8 +29,8 @@ from brainq.observe.logs import MissingBrainLog, logger
 from brainq.observe.spans import call_span, end_call
 from brainq.observe.tracing import in_span
 from brainq.ports.people import Brakes, ChildTurns
-from brainq.ports.redis_calls import Calls, Holds, Lanes, Outside, StopSignals
-from brainq.ports.redis_turns import Budgets
+from brainq.ports.redis_calls import Calls, Holds, Outside, StopSignals
+from brainq.ports.redis_turns import Turns
 from brainq.ports.sql import CallRows
 from brainq.tools.context import RunContext
 from brainq.tools.context_pack import MEMORY_TOOL
@@ -111,9 +111,8 @@ class CallRunner:
     owner: str
     brains: ByBrain[Brain]
     calls: Calls
-    lanes: Lanes
     intents: CallRows
-    budgets: Budgets
+    turns: Turns
     beats: LeaseRenewer
     executor: BoundedToolExecutor
     files: ResultFiles
@@ -183,7 +182,7 @@ class CallRunner:
             # What needs Redis comes before the intent: between that and the function nothing may fail.
             context = self._context(claim, tool, token, work.brain.name, runs_alone=runs_alone)
             beat.progress = lambda: context.newest_progress
-            call = RunningCall(claim, tool, context, work, self.beats, self.lanes, held, abandon)
+            call = RunningCall(claim, tool, context, work, self.beats, self.calls, held, abandon)
             return self._start(call, runs_alone=runs_alone)
 
     def _start(self, call: RunningCall, *, runs_alone: bool) -> str:
@@ -244,7 +243,7 @@ class CallRunner:
             token=token,
             step=claim.step,
             attempt=claim.attempt,
-            budget=self.budgets.snapshot(session_id, turn_id) if tool.context_param else None,
+            budget=self.turns.budget(session_id, turn_id) if tool.context_param else None,
             cwd=claim.cwd,
             metadata=claim.metadata,
             brain=brain,

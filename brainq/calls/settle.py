@@ -40,7 +40,7 @@ from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.spans import end_call
 from brainq.observe.tracing import end_span
 from brainq.ports.people import Brakes
-from brainq.ports.redis_calls import Calls, Lanes
+from brainq.ports.redis_calls import Calls
 from brainq.ports.sql import Blobs, CallRows
 from brainq.tools.context import RunContext, SideOutputs
 from brainq.tools.results import Pending
@@ -201,7 +201,7 @@ class RunningCall:
     context: RunContext
     work: CallRuntime
     beats: LeaseRenewer
-    lanes: Lanes
+    calls: Calls
     held: ExitStack
     abandon: Abandon
     span: Span = INVALID_SPAN
@@ -269,7 +269,7 @@ class RunningCall:
 
     def _keep_lanes(self) -> str:
         """A beat for the lanes of a function that was cut off, until it has ended."""
-        return "LOST" if self.has_ended else self.lanes.beat(self.claim.ref)
+        return "LOST" if self.has_ended else self.calls.beat_lanes(self.claim.ref)
 
 
 def _ignore(word: str) -> None:

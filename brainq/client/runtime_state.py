@@ -30,7 +30,7 @@ class TurnBudget:
     """
 
     def __init__(self, client: Client, session_id: str, turn_id: str) -> None:
-        self._state = wiring_of(client).state.budgets
+        self._turns = wiring_of(client).state.turns
         self.session_id = session_id
         self.turn_id = turn_id
 
@@ -63,7 +63,7 @@ class TurnBudget:
             max_total_tokens=max_total_tokens,
             max_cost_usd=max_cost_usd,
         )
-        if not wiring_of(client).state.budgets.create(session_id, turn_id, limits):
+        if not wiring_of(client).state.turns.create_budget(session_id, turn_id, limits):
             raise SetupError(
                 f"turn {turn_id!r} has a budget; attach to it with TurnBudget(client, session_id, turn_id)"
             )
@@ -72,11 +72,11 @@ class TurnBudget:
     @property
     def remaining_s(self) -> float:
         """Seconds until the deadline, by Redis time; 0 when it has passed."""
-        return self._state.snapshot(self.session_id, self.turn_id).remaining_s
+        return self._turns.budget(self.session_id, self.turn_id).remaining_s
 
     @property
     def is_expired(self) -> bool:
-        return self._state.snapshot(self.session_id, self.turn_id).expired
+        return self._turns.budget(self.session_id, self.turn_id).expired
 
     def tool_deadline(self, cap_s: float) -> float:
         """When a call with this cap must end: the cap or the turn's deadline, whichever is sooner, as an instant
@@ -104,15 +104,15 @@ class TurnBudget:
 
     def add_tokens(self, usage: TokenUsage, cost_usd: float | None = None, spend_id: str = "") -> bool:
         """Add what a model call used; False when this `spend_id` was added before."""
-        return self._state.spend(self.session_id, self.turn_id, usage, cost_usd, spend_id)
+        return self._turns.spend_budget(self.session_id, self.turn_id, usage, cost_usd, spend_id)
 
     def snapshot(self) -> dict[str, Any]:
         """`remaining_s expired steps_used steps_max tool_calls_used tool_calls_max reflections_used
         reflections_max`, and ours: `max_context_tokens tokens_used tokens_max cost_usd cost_max_usd`."""
-        return self._state.snapshot(self.session_id, self.turn_id).model_dump()
+        return self._turns.budget(self.session_id, self.turn_id).model_dump()
 
     def _claim(self, kind: str, claim_id: str) -> bool:
-        return self._state.claim(self.session_id, self.turn_id, kind, [claim_id])[0] in ("CLAIMED", "ALREADY")
+        return self._turns.claim_budget(self.session_id, self.turn_id, kind, [claim_id])[0] in ("CLAIMED", "ALREADY")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from brainq.observe.logs import logger
 from brainq.observe.tracing import current_traceparent
 from brainq.people.admission import Admission, read_request
 from brainq.ports.redis_calls import Calls, Outside
-from brainq.ports.redis_turns import Budgets
+from brainq.ports.redis_turns import Turns
 from brainq.ports.sql import CallRows, TurnRows
 from brainq.tools.results import outcome_text
 
@@ -40,11 +40,10 @@ class ChildDesk:
     limits: ByBrain[Children]
     requests: TurnRows
     admission: Admission
-    budgets: Budgets
+    turns: Turns
     calls: Calls
     outside: Outside
     intents: CallRows
-    cancel: Callable[[str, str, str], object]
     check_request: Callable[[TurnRequest], TurnRequest]
 
     def start(self, claim: CallClaim, child: ChildTurn) -> tuple[str, str]:
@@ -63,7 +62,7 @@ class ChildDesk:
             return "REFUSED", "a child turn in its parent's own session would wait for its parent for ever"
         if child.session_id is not None and self._is_above(parent, child.session_id):
             return ("REFUSED", f"session {child.session_id!r} has a turn that waits for this one, for ever then")
-        if self.budgets.claim(claim.session_id, claim.turn_id, "children", [claim.call_id]) == ["SPENT"]:
+        if self.turns.claim_budget(claim.session_id, claim.turn_id, "children", [claim.call_id]) == ["SPENT"]:
             return "REFUSED", f"this turn has started all the {limits.max_turns} child turns it may"
         try:
             request = self.check_request(self._request(claim, child, turn_id, depth, parent.brain))
@@ -102,7 +101,7 @@ class ChildDesk:
         for turn_id in turn_ids:
             request = self.requests.request(turn_id)
             if request is not None:
-                self.cancel(request.session_id, turn_id, PARENT_OVER)
+                self.turns.cancel(request.session_id, turn_id, PARENT_OVER)
 
     def check_parent(self, session_id: str, turn_id: str, parent: CallRef) -> bool:
         """Cancel a child whose parent call no longer waits for it; True when it did so."""
@@ -111,7 +110,7 @@ class ChildDesk:
             return False
         if facts is None and self.requests.is_open(parent.turn_id):
             return False  # Redis lost the parent, and it begins anew: it has not come to the call again
-        self.cancel(session_id, turn_id, PARENT_OVER)
+        self.turns.cancel(session_id, turn_id, PARENT_OVER)
         return True
 
     def deliver(self, request: TurnRequest, result: TurnResult) -> str:
@@ -162,7 +161,7 @@ class ChildDesk:
             ),
         }
         request = read_request(fields)
-        left = self.budgets.snapshot(claim.session_id, claim.turn_id)
+        left = self.turns.budget(claim.session_id, claim.turn_id)
         return request.model_copy(update={"limits": limited_by_parent(request, left)})
 
 

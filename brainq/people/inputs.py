@@ -18,7 +18,7 @@ from brainq.observe.logs import logger
 from brainq.people.admission import Admission
 from brainq.people.brakes import BrakeDesk
 from brainq.people.lost_turns import TurnQueue
-from brainq.ports.redis_calls import Holds, Mailbox
+from brainq.ports.redis_calls import Holds
 from brainq.ports.redis_turns import Sessions
 from brainq.ports.sql import Blobs, InputRows, TurnRows
 
@@ -70,7 +70,6 @@ class InputDesk:
     """
 
     inputs: InputRows
-    mailbox: Mailbox
     sessions: Sessions
     requests: TurnRows
     admission: Admission
@@ -113,7 +112,7 @@ class InputDesk:
         if row is None:
             raise InputNotFound(f"no input {client_message_id!r} was sent to session {session_id!r}")
         if row.state == "accepted":
-            receipt = self.mailbox.receipt(session_id, row.turn_id, client_message_id)
+            receipt = self.sessions.input_receipt(session_id, row.turn_id, client_message_id)
             if receipt is not None and receipt.startswith("consumed"):
                 return _consumed_receipt(row, int(receipt.split()[1]))
         return row.receipt
@@ -177,12 +176,12 @@ class InputDesk:
             self.blobs.take_back(row.turn_id, [sha256 for sha256 in new if sha256 not in had])
 
     def _put(self, row: InputRow) -> tuple[str, str, str]:
-        put = self.mailbox.put(row.session_id, row.turn_id, row.item)
+        put = self.sessions.put_input(row.session_id, row.turn_id, row.item)
         if put[0] == "GONE":
             request = self.requests.request(row.turn_id)
             if request is not None and self.requests.is_open(row.turn_id):
                 self.turn_queue.queue_again(request)
-                put = self.mailbox.put(row.session_id, row.turn_id, row.item)
+                put = self.sessions.put_input(row.session_id, row.turn_id, row.item)
         return put
 
     def _lift_readiness(self, row: InputRow) -> None:

@@ -18,9 +18,7 @@ from brainq.contracts.people import (
     DecideResult,
     EditedCall,
     HoldSpec,
-    PutResult,
     StandingHold,
-    TurnInput,
 )
 from brainq.contracts.status import Effect, TraceStatus
 
@@ -28,7 +26,8 @@ from brainq.contracts.status import Effect, TraceStatus
 
 
 class Calls(Protocol):
-    """Call state; every write of a runner is fenced by owner and attempt. Fitted by `state.calls.RedisCalls`.
+    """Call state, and the lanes that calls hold; every write of a runner is fenced by owner and attempt. Fitted by
+    `state.calls.RedisCalls`.
 
     start      the last look before the function of a call that changes something: `OK`, `CLOSED` or `LOST`
     settle     with it the call leaves its lanes, unless its function `still_runs`: then with the one that says it ended
@@ -38,6 +37,9 @@ class Calls(Protocol):
     fence_unstarted   whether an attempt whose worker is gone surely never started; from now on it cannot
     facts      (status, tool, effect, attempt, idempotent, step, client_arguments), or None when Redis no longer
                knows the call
+    beat_lanes    keeps those of a function that was abandoned
+    lapsed_lanes  the holders whose lease lapsed, and the mark to `check_lanes` them with
+    check_lanes   leaves them, unless their call is queued or runs
     """
 
     def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | NoCallClaim: ...
@@ -90,22 +92,9 @@ class Calls(Protocol):
         outcome: ToolOutcome | None = ...,
     ) -> SettleReply: ...
     def expire(self, session_id: str, turn_id: str) -> tuple[Literal["EXPIRED", "CANCEL", "NONE"], str]: ...
-
-
-# Lanes in Redis, where they are not a part of the scripts that open waves and settle calls.
-
-
-class Lanes(Protocol):
-    """Lanes: lines of calls, one holder each. Fitted by `state.calls.RedisLanes`.
-
-    beat    keeps those of a function that was abandoned
-    lapsed  those whose lease lapsed, and the mark to `check` them with
-    check   leaves them, unless their call is queued or runs
-    """
-
-    def beat(self, ref: CallRef) -> Literal["OK", "LOST"]: ...
-    def lapsed(self, limit: int) -> tuple[str, list[CallRef]]: ...
-    def check(self, ref: CallRef, mark: str) -> str: ...
+    def beat_lanes(self, ref: CallRef) -> Literal["OK", "LOST"]: ...
+    def lapsed_lanes(self, limit: int) -> tuple[str, list[CallRef]]: ...
+    def check_lanes(self, ref: CallRef, mark: str) -> str: ...
 
 
 # Results from outside, in Redis.
@@ -200,16 +189,6 @@ class Holds(Protocol):
     def is_ready(self, session_id: str, turn_id: str) -> bool: ...
     def add_flag(self, session_id: str, flag: HoldSpec) -> Literal["ADDED", "ALREADY", "FULL"]: ...
     def release_flag(self, session_id: str, flag_id: str) -> tuple[Literal["READY", "TAKEN", "GONE"], str]: ...
-
-
-# Mailboxes of turns in Redis.
-
-
-class Mailbox(Protocol):
-    """Fitted by `state.people.RedisMailbox`, which says what each word means."""
-
-    def put(self, session_id: str, turn_id: str, item: TurnInput) -> tuple[PutResult, str, str]: ...
-    def receipt(self, session_id: str, turn_id: str, client_message_id: str) -> str | None: ...
 
 
 # Stops over Redis.

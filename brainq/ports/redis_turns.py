@@ -27,8 +27,8 @@ from brainq.contracts.claim import (
 from brainq.contracts.event import EventKind
 from brainq.contracts.fleet import DueTurns, GoneProcess, SweepResult, TurnKey
 from brainq.contracts.message import Message
-from brainq.contracts.model import ModelRetry, Spend, TokenUsage
-from brainq.contracts.people import RestoredState
+from brainq.contracts.model import ModelRetry, Spend
+from brainq.contracts.people import PutResult, RestoredState, TurnInput
 from brainq.contracts.rate import RateReport, RateWait, TokenCount
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import Limits, TurnRequest, TurnResult
@@ -106,6 +106,8 @@ class Turns(Protocol):
         n_changes: int = ...,
         lost: Sequence[Spend] | None = ...,
     ) -> TurnCleanup | Literal["MORE", "CHANGED", "LOST"]: ...
+    def claim_budget(self, session_id: str, turn_id: str, kind: str, ids: Sequence[str]) -> list[str]: ...
+    def budget(self, session_id: str, turn_id: str) -> BudgetSnapshot: ...
     def text_so_far(self, claim: TurnClaim) -> str: ...
     def changes(self, claim: TurnClaim) -> Sequence[Mapping[str, str | None]]: ...
 
@@ -149,28 +151,12 @@ class Auxiliary(Protocol):
     ) -> Literal["COMPACTED", "CHANGED", "LOST"]: ...
 
 
-# Budgets of turns in Redis.
-
-
-class Budgets(Protocol):
-    """Atomic claims, one clock. Fitted by `state.budgets.RedisBudgets`.
-
-    claim   one word an id, in order: `CLAIMED`, `ALREADY` or `SPENT`; `EXPIRED` for all past the deadline
-    """
-
-    def create(self, session_id: str, turn_id: str, limits: Limits) -> bool: ...
-    def claim(self, session_id: str, turn_id: str, kind: str, ids: Sequence[str]) -> list[str]: ...
-    def spend(
-        self, session_id: str, turn_id: str, usage: TokenUsage, cost_usd: float | None, spend_id: str
-    ) -> bool: ...
-    def snapshot(self, session_id: str, turn_id: str) -> BudgetSnapshot: ...
-
-
 # Sessions in Redis.
 
 
 class Sessions(Protocol):
-    """Which turn of a session is live ("" for none), and which wait. Fitted by `state.people.RedisSessions`.
+    """Which turn of a session is live ("" for none), which wait, and input for the one that runs. Fitted by
+    `state.people.RedisSessions`, which says what each word means.
 
     waiting_counts   how many turns of the session wait, and how many sessions of its tenant wait for room
     """
@@ -178,6 +164,8 @@ class Sessions(Protocol):
     def live(self, session_id: str) -> str: ...
     def waiting(self, session_id: str) -> Sequence[str]: ...
     def waiting_counts(self, session_id: str) -> tuple[int, int]: ...
+    def put_input(self, session_id: str, turn_id: str, item: TurnInput) -> tuple[PutResult, str, str]: ...
+    def input_receipt(self, session_id: str, turn_id: str, client_message_id: str) -> str | None: ...
 
 
 # The finalizer's chain in Redis.

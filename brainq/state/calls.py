@@ -1,4 +1,7 @@
-"""Calls in Redis: claim, start, beat, settle, rescue; and the lanes that they hold."""
+"""Calls in Redis: claim, start, beat, settle, rescue; and the lanes that they hold.
+
+Every lane is a queue of calls, and a call holds its lanes when it is first in all of them.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +31,9 @@ from brainq.state.typed_scripts import (
     WaitsExpireCancel,
 )
 
-# Calls in Redis: claim, start, beat, settle, rescue. Fits `ports.redis_calls.Calls`.
-
 
 class RedisCalls:
-    """The call operations over one Redis, each one script.
+    """The call operations over one Redis, each one script. Fits `ports.redis_calls.Calls`.
 
     serves   the effects of the calls that run here
     brains   the names of the brains that this process has
@@ -326,43 +327,30 @@ class RedisCalls:
         key = self._keys.turn(session_id, turn_id) + ":trace"
         return read_trace(cast(dict[str, str], self._run.client.hgetall(key)))
 
+    # Lanes are taken and left by the scripts that open waves and settle calls (`lua/lib/lanes.lua`, `leave_lanes.lua`).
+    # What follows keeps the lanes of functions that were abandoned, and heals those of workers that died.
 
-def _rows_json(rows: Sequence[Mapping[str, str]]) -> str:
-    """The argument `found` or `changed`: an array of rows, each a text of its own."""
-    return json.dumps([json.dumps(row) for row in rows]) if rows else ""
-
-
-# Lanes in Redis: every lane is a queue of calls, and a call holds its lanes when it is first in all of them.
-#
-# Lanes are taken and left by the scripts that open waves and settle calls (`lua/lib/lanes.lua`, `leave_lanes.lua`).
-# What is here keeps the lanes of functions that were abandoned, and heals those of workers that died.
-
-
-class RedisLanes:
-    """The lane operations over one Redis, each one script. Fits `ports.redis_calls.Lanes`."""
-
-    def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox, *, lease_s: float) -> None:
-        self._run = scripts
-        self._keys = keys
-        self._outbox = outbox
-        self._lease_ms = int(lease_s * 1000)
-
-    def beat(self, ref: CallRef) -> Literal["OK", "LOST"]:
+    def beat_lanes(self, ref: CallRef) -> Literal["OK", "LOST"]:
         """Keep the lanes of a function that still runs though its call was settled: `OK` or `LOST`."""
         return self._run.lane_beat(holder=ref.holder, lease_ms=self._lease_ms)
 
-    def lapsed(self, limit: int) -> tuple[str, list[CallRef]]:
-        """Holders whose lease has lapsed, each handed to one sweeper for a lease's time, and the mark for `check`."""
+    def lapsed_lanes(self, limit: int) -> tuple[str, list[CallRef]]:
+        """Holders whose lease has lapsed, each handed to one sweeper for a lease's time, and `check_lanes`' mark."""
         reply = self._run.lane_lapsed(most=limit, hold_ms=self._lease_ms, longest_lease_ms=self._lease_ms)
         return reply.mark, [CallRef.from_holder(holder) for holder in reply.holders]
 
-    def check(self, ref: CallRef, mark: str) -> str:
+    def check_lanes(self, ref: CallRef, mark: str) -> str:
         """What becomes of lanes whose lease has lapsed: `KEPT` for a call that is queued or runs, else `LEFT`."""
         reply = self._run.lane_check(ref.session_id, ref.turn_id, call=ref.call_id, mark=mark, lease_ms=self._lease_ms)
         self._outbox.flush(ref.session_id)
         return reply
 
-    def line(self, lane: str) -> list[CallRef]:
+    def lane_queue(self, lane: str) -> list[CallRef]:
         """Who holds a lane (first) and who waits for it."""
         kept = cast(list[str], self._run.client.lrange(self._keys.lane(lane), 0, -1))
         return [CallRef.from_holder(holder) for holder in kept]
+
+
+def _rows_json(rows: Sequence[Mapping[str, str]]) -> str:
+    """The argument `found` or `changed`: an array of rows, each a text of its own."""
+    return json.dumps([json.dumps(row) for row in rows]) if rows else ""

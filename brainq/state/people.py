@@ -232,56 +232,15 @@ def _restore_hold(run: Scripts, brake: Brake) -> str:
     return _place_hold(run, brake.session_id, brake.turn_id or "", brake.hold, kind)
 
 
-# Mailboxes in Redis: input for a turn that runs.
+# Sessions in Redis: which turn is live, which wait, whether the queue is paused; and input for the turn that runs.
 
 MAX_UNREAD = 200
-
 MAX_UNREAD_BYTES = 1_000_000  # what is unread goes to the model as a whole; a mailbox that is empty takes any one
 
 
-class RedisMailbox:
-    """Puts input into mailboxes, and reads what became of it. A step's begin consumes it, a turn's end bounces it."""
-
-    def __init__(self, scripts: Scripts, keys: Keys) -> None:
-        self._run = scripts
-        self._keys = keys
-
-    def put(self, session_id: str, turn_id: str, item: TurnInput) -> tuple[PutResult, str, str]:
-        """(`ACCEPTED`, "", ""), (`ALREADY`, its receipt, the turn's state), (`SEALED`, the turn's state, ""),
-        (`FULL`, inputs, bytes that no step has read) or (`GONE`, "", "")."""
-        reply = self._run.mailbox_put(
-            session_id,
-            turn_id,
-            message_id=item.client_message_id,
-            item=as_json(item),
-            most=MAX_UNREAD,
-            most_bytes=MAX_UNREAD_BYTES,
-        )
-        match reply:
-            case MailboxPutFull():
-                return "FULL", str(reply.inputs), str(reply.bytes)
-            case MailboxPutAlready():
-                return "ALREADY", reply.receipt, reply.state
-            case MailboxPutSealed():
-                return "SEALED", reply.state, ""
-            case _:
-                return reply, "", ""
-
-    def receipt(self, session_id: str, turn_id: str, client_message_id: str) -> str | None:
-        """`accepted`, `consumed STEP` or `bounced`; None when Redis does not know the input."""
-        key = self._keys.named("receipts", session_id, turn_id)
-        return cast("str | None", self._run.client.hget(key, client_message_id))
-
-    def receipts(self, session_id: str, turn_id: str) -> dict[str, str]:
-        """All receipts of a turn, by client_message_id."""
-        return cast(dict[str, str], self._run.client.hgetall(self._keys.named("receipts", session_id, turn_id)))
-
-
-# Sessions in Redis: which turn is live, which wait, and whether the queue is paused.
-
-
 class RedisSessions:
-    """The session operations over one Redis."""
+    """The session operations over one Redis. Input is put into a turn's mailbox: a step's begin consumes it, a turn's
+    end bounces it. Fits `ports.redis_turns.Sessions`."""
 
     def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox, *, keep_session_s: float) -> None:
         self._run = scripts
@@ -333,6 +292,36 @@ class RedisSessions:
         if reply == "ALREADY":
             return False, ""
         return True, reply.turn
+
+    def put_input(self, session_id: str, turn_id: str, item: TurnInput) -> tuple[PutResult, str, str]:
+        """(`ACCEPTED`, "", ""), (`ALREADY`, its receipt, the turn's state), (`SEALED`, the turn's state, ""),
+        (`FULL`, inputs, bytes that no step has read) or (`GONE`, "", "")."""
+        reply = self._run.mailbox_put(
+            session_id,
+            turn_id,
+            message_id=item.client_message_id,
+            item=as_json(item),
+            most=MAX_UNREAD,
+            most_bytes=MAX_UNREAD_BYTES,
+        )
+        match reply:
+            case MailboxPutFull():
+                return "FULL", str(reply.inputs), str(reply.bytes)
+            case MailboxPutAlready():
+                return "ALREADY", reply.receipt, reply.state
+            case MailboxPutSealed():
+                return "SEALED", reply.state, ""
+            case _:
+                return reply, "", ""
+
+    def input_receipt(self, session_id: str, turn_id: str, client_message_id: str) -> str | None:
+        """`accepted`, `consumed STEP` or `bounced`; None when Redis does not know the input."""
+        key = self._keys.named("receipts", session_id, turn_id)
+        return cast("str | None", self._run.client.hget(key, client_message_id))
+
+    def input_receipts(self, session_id: str, turn_id: str) -> dict[str, str]:
+        """All receipts of a turn, by client_message_id."""
+        return cast(dict[str, str], self._run.client.hgetall(self._keys.named("receipts", session_id, turn_id)))
 
     def _field(self, session_id: str, name: str) -> str:
         found = self._run.client.hget(self._keys.of_session(session_id, "session"), name)

@@ -13,11 +13,11 @@ from brainq.contracts.ids import prefix_upper_bound, tenant_of
 from brainq.contracts.status import FAILED_CALLS, Awaits, Ending, StopReason, TurnState
 from brainq.contracts.turn import Priority
 from brainq.contracts.view import QueuePosition, TurnSnapshot
-from brainq.state.budgets import budget_now_ms, budget_snapshot
 from brainq.state.calls import RedisCalls
 from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
 from brainq.state.transcripts import read_trace
+from brainq.state.turn_steps import budget_now_ms, budget_snapshot
 from brainq.state.turn_view import read_newest_text
 
 # Where queued turns stand, and what is in their way: so many reads a turn, to be sent with others.

@@ -17,7 +17,7 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.gates.answer_schema import read_answer
 from brainq.observe.logs import logger
-from brainq.ports.redis_turns import Budgets, Turns
+from brainq.ports.redis_turns import Turns
 from brainq.ports.sql import ApprovalRows
 from brainq.turn.approval_rules import approval_rows
 from brainq.turn.call_plan import (
@@ -138,7 +138,6 @@ class ReplyHandler:
 
     brain: Brain
     turns: Turns
-    budgets: Budgets
     approvals: ApprovalRows
 
     def handle(
@@ -219,7 +218,7 @@ class ReplyHandler:
 
     def _over_budget(self, claim: TurnClaim, plan: CallPlan) -> list[str]:
         """Pay for the calls before the commit does: nobody is asked about one that the budget refuses."""
-        words = self.budgets.claim(claim.session_id, claim.turn_id, "tool_calls", plan.allowed)
+        words = self.turns.claim_budget(claim.session_id, claim.turn_id, "tool_calls", plan.allowed)
         return [call for call, word in zip(plan.allowed, words, strict=True) if word in ("SPENT", "EXPIRED")]
 
     def _ask_people(self, claim: TurnClaim, plan: CallPlan) -> None:

@@ -24,7 +24,7 @@ from brainq.people.children import ChildDesk
 from brainq.people.inputs import InputDesk
 from brainq.people.lost_turns import LostTurns
 from brainq.ports.people import TaskEvents
-from brainq.ports.redis_calls import Calls, Lanes
+from brainq.ports.redis_calls import Calls
 from brainq.ports.redis_turns import Auxiliary, Capacity, FinalChain, Presence, SweepIndex, Turns
 from brainq.ports.sql import JudgementRows
 from brainq.turn.coordinator import Coordinator
@@ -148,7 +148,7 @@ class Sweeper:
     every_s: float
     index: SweepIndex
     presence: Presence
-    lanes: Lanes
+    calls: Calls
     rescuer: Rescuer
     lost_turns: LostTurns
     coordinator: Coordinator
@@ -157,7 +157,6 @@ class Sweeper:
     auxiliary: Auxiliary
     judgements: JudgementRows
     finals: FinalChain
-    calls: Calls
     children: ChildDesk
     inputs: InputDesk
     brakes: BrakeDesk
@@ -249,10 +248,10 @@ class Sweeper:
                 return
 
     def _look_at_lanes(self) -> None:
-        mark, lapsed = self.lanes.lapsed(LANES_AT_ONCE)
+        mark, lapsed = self.calls.lapsed_lanes(LANES_AT_ONCE)
         for ref in lapsed:
             try:
-                if self.lanes.check(ref, mark) == "LEFT":
+                if self.calls.check_lanes(ref, mark) == "LEFT":
                     COUNTERS.add(m.LAPSED, "lane")
             except Exception as failure:
                 log.error("lane not checked", failure=failure, turn_id=ref.turn_id, call_id=ref.call_id)

@@ -83,7 +83,7 @@ def _coordinator_runtime(wiring: Wiring, blobs: BlobCache, brain: Brain) -> Coor
     state, store = wiring.state, wiring.store
     auxiliary = AuxiliaryWork(brain, state.auxiliary, store.transcripts.archive, cost_usd)
     approvals = approval_webhooks(wiring.settings, store)
-    replies = ReplyHandler(brain=brain, turns=state.turns, budgets=state.budgets, approvals=approvals)
+    replies = ReplyHandler(brain=brain, turns=state.turns, approvals=approvals)
     pipeline = StepPipeline(
         brain=brain,
         turns=state.turns,
@@ -115,9 +115,8 @@ def make_runner(wiring: Wiring) -> CallRunner:
         owner=wiring.owner,
         brains=wiring.brains,
         calls=state.calls,
-        lanes=state.lanes,
         intents=wiring.store.calls,
-        budgets=state.budgets,
+        turns=state.turns,
         beats=wiring.beats,
         executor=BoundedToolExecutor(
             brain_ref=settings.app,
@@ -198,7 +197,7 @@ def make_sweeper(wiring: Wiring, coordinator: Coordinator, finalizer: TurnFinali
         every_s=settings.sweep_s,
         index=state.index,
         presence=state.presence,
-        lanes=state.lanes,
+        calls=state.calls,
         rescuer=Rescuer(calls=state.calls, intents=store.calls, max_attempts=settings.max_attempts),
         lost_turns=LostTurns(index=state.index, accepted=store.turns, turn_queue=people.turn_queue),
         judgements=store.judgements,
@@ -207,7 +206,6 @@ def make_sweeper(wiring: Wiring, coordinator: Coordinator, finalizer: TurnFinali
         finalizer=finalizer,
         turns=state.turns,
         auxiliary=state.auxiliary,
-        calls=state.calls,
         children=people.children,
         inputs=people.inputs,
         brakes=people.brakes,

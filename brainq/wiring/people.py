@@ -43,7 +43,6 @@ class PeopleServices:
         self.admission = Admission(store.turns, self.turn_queue)
         self.inputs = InputDesk(
             inputs=store.inputs,
-            mailbox=state.mailbox,
             sessions=state.sessions,
             requests=store.turns,
             admission=self.admission,
@@ -71,11 +70,10 @@ class PeopleServices:
             check_request=check_request,
             requests=store.turns,
             admission=self.admission,
-            budgets=state.budgets,
+            turns=state.turns,
             calls=state.calls,
             outside=state.outside,
             intents=store.calls,
-            cancel=state.turns.cancel,
         )
         self.approvals = ApprovalDesk(
             rows=store.approvals,

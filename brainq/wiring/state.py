@@ -16,8 +16,7 @@ from brainq.finalize.steps import FIRST_STEP
 from brainq.observe.tracing import tracer
 from brainq.settings.deployment import Settings
 from brainq.state.auxiliary import RedisAuxiliary
-from brainq.state.budgets import RedisBudgets
-from brainq.state.calls import RedisCalls, RedisLanes
+from brainq.state.calls import RedisCalls
 from brainq.state.connection import Client, make_client
 from brainq.state.events import RedisEvents
 from brainq.state.finals import RedisFinalChain
@@ -27,7 +26,7 @@ from brainq.state.keys import Keys
 from brainq.state.metrics import RedisMetrics
 from brainq.state.outbox import Outbox, PublishingOutbox
 from brainq.state.outside import RedisOutside, RedisServerTasks
-from brainq.state.people import RedisApprovals, RedisHolds, RedisMailbox, RedisSessions
+from brainq.state.people import RedisApprovals, RedisHolds, RedisSessions
 from brainq.state.presence import RedisPresence
 from brainq.state.rates import RedisRates
 from brainq.state.request_keys import RedisRequestKeys
@@ -113,7 +112,6 @@ class RedisState:
         )
         self.calls = RedisCalls(scripts, keys, outbox, lease_s=lease_s, serves=sorted(wiring.serves), brains=brains)
         self.auxiliary = RedisAuxiliary(scripts, keys, outbox)
-        self.lanes = RedisLanes(scripts, keys, outbox, lease_s=lease_s)
         self.finals = RedisFinalChain(
             scripts,
             keys,
@@ -123,7 +121,6 @@ class RedisState:
             complete=partial(complete_request, wiring.brains),
             brains=brains,
         )
-        self.budgets = RedisBudgets(scripts, keys)
         self.index = RedisSweepIndex(
             scripts,
             keys,
@@ -140,7 +137,6 @@ class RedisState:
         self.snapshots = RedisSnapshots(client, keys, self.calls)
         self.live_turns = RedisLiveTurns(client, keys)
         self.transcripts = RedisTranscripts(scripts, keys)
-        self.mailbox = RedisMailbox(scripts, keys)
         self.holds = RedisHolds(scripts, keys, outbox, keep_session_s=keep_session_s)
         self.approvals = RedisApprovals(scripts, keys, outbox)
         self.sessions = RedisSessions(scripts, keys, outbox, keep_session_s=keep_session_s)

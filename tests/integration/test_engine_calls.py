@@ -334,13 +334,13 @@ def test_p7_a_thawed_attempt_does_not_free_the_lane_of_the_next_one(pumps: Pumps
             context,
             runner._runtimes.default,
             wiring.beats,
-            wiring.state.lanes,
+            wiring.state.calls,
             held,
             abandon=stand_in(None),
         )
         ended = runner.executor.run(tool, claimed.arguments, context, on_cut=thawed.cut_off, on_late=thawed.end_late)
         assert thawed.settle(ended) == "lost"
-    (holder,) = pump.wiring.state.lanes.line("session:s1")
+    (holder,) = pump.wiring.state.calls.lane_queue("session:s1")
     assert holder == ref(handle)
     pump.finish(handle)
     pump.finish(other)
@@ -352,5 +352,5 @@ def test_p7_a_dead_workers_lane_is_freed(pump: Pump) -> None:
     start_intent(pump, handle)
     lapse(pump, handle)
     pump.finish(handle)
-    assert pump.wiring.state.lanes.line("session:s1") == []
+    assert pump.wiring.state.calls.lane_queue("session:s1") == []
     assert pump.finish(pump.submit("s1", script([("write", {"name": "y"})]))).ending is Ending.COMPLETED

@@ -172,26 +172,26 @@ def test_p1_a_second_run_of_a_script_changes_nothing(pumps: Pumps) -> None:
 @pytest.mark.parametrize("kind", ["steps", "tool_calls", "reflections"])
 def test_p6_two_hundred_racing_claims_get_exactly_the_maximum(pumps: Pumps, kind: str) -> None:
     workers = [pumps(owner=f"w{n}") for n in range(8)]
-    budgets = workers[0].wiring.state.budgets
-    budgets.create("s1", "t-1", Limits(max_steps=37, max_tool_calls=37, max_reflections=37))
+    turns = workers[0].wiring.state.turns
+    turns.create_budget("s1", "t-1", Limits(max_steps=37, max_tool_calls=37, max_reflections=37))
     words = race(
         [
             lambda n=n: [  # type: ignore[misc]
-                workers[n % 8].wiring.state.budgets.claim("s1", "t-1", kind, [f"id-{n}-{i}"])[0] for i in range(10)
+                workers[n % 8].wiring.state.turns.claim_budget("s1", "t-1", kind, [f"id-{n}-{i}"])[0] for i in range(10)
             ]
             for n in range(20)
         ]
     )
     assert Counter(word for some in words for word in some) == {"CLAIMED": 37, "SPENT": 163}
-    assert budgets.claim("s1", "t-1", kind, ["one-more"]) == ["SPENT"]
+    assert turns.claim_budget("s1", "t-1", kind, ["one-more"]) == ["SPENT"]
 
 
 def test_p6_the_same_claim_pays_once(pump: Pump) -> None:
-    budgets = pump.wiring.state.budgets
-    budgets.create("s1", "t-1", Limits(max_steps=5, max_tool_calls=3))
-    words = race([lambda: budgets.claim("s1", "t-1", "tool_calls", ["c1-0", "c1-1"]) for _ in range(16)])
+    turns = pump.wiring.state.turns
+    turns.create_budget("s1", "t-1", Limits(max_steps=5, max_tool_calls=3))
+    words = race([lambda: turns.claim_budget("s1", "t-1", "tool_calls", ["c1-0", "c1-1"]) for _ in range(16)])
     assert Counter(word for some in words for word in some) == {"CLAIMED": 2, "ALREADY": 30}
-    assert budgets.snapshot("s1", "t-1").tool_calls_used == 2
+    assert turns.budget("s1", "t-1").tool_calls_used == 2
 
 
 def test_p6_calls_over_the_budget_are_denied_in_the_models_order(pump: Pump) -> None:
@@ -212,7 +212,7 @@ def test_p6_a_step_that_is_run_again_does_not_pay_twice(pumps: Pumps) -> None:
     assert first.wiring.state.turns.begin_step(claim, replace(STEP, estimate=1000), "1") == StepAttempt(1, 1)
     result = second.finish(handle)
     assert (result.text, result.steps, result.stop_reason) == ("end", 2, StopReason.ANSWERED)
-    assert second.wiring.state.budgets.snapshot("s1", handle.turn_id).steps_used == 2
+    assert second.wiring.state.turns.budget("s1", handle.turn_id).steps_used == 2
     assert result.input_tokens > 1000, "the lost attempt was not charged"
     attempts = [(row["step"], row["attempt"]) for row in notes("thinking")]
     assert attempts == [(1, 2), (2, 1)]
@@ -225,7 +225,7 @@ def test_p6_a_doorbell_that_comes_twice_does_not_pay_twice(pump: Pump) -> None:
         assert pump.answer(bell).startswith(("dropped", "gone")), bell
     result = pump.finish(handle)
     assert (result.steps, result.tool_calls) == (2, 2)
-    assert pump.wiring.state.budgets.snapshot("s1", handle.turn_id).tool_calls_used == 2
+    assert pump.wiring.state.turns.budget("s1", handle.turn_id).tool_calls_used == 2
     assert Counter(row["name"] for row in notes("start")) == {"a": 1, "w": 1}
 
 

@@ -87,9 +87,11 @@ def test_the_sender_dies_between_sql_and_the_mailbox(
 ) -> None:
     turn = stormy.client.submit(sid, script([("sign", {"name": "a"})]))
     parked(turn)
-    neighbours(stormy).dies("state.mailbox.put", ["handle", turn.turn_id], "steer", "and pears", client_message_id="m1")
-    told = stormy.wiring.state.mailbox
-    assert (turn.receipt("m1").state, told.receipt(sid, turn.turn_id, "m1")) == ("accepted", None)
+    neighbours(stormy).dies(
+        "state.sessions.put_input", ["handle", turn.turn_id], "steer", "and pears", client_message_id="m1"
+    )
+    told = stormy.wiring.state.sessions
+    assert (turn.receipt("m1").state, told.input_receipt(sid, turn.turn_id, "m1")) == ("accepted", None)
     if ending == "is cancelled":
         turn.cancel()
         assert turn.result(timeout_s=60).ending is Ending.CANCELLED
@@ -98,7 +100,7 @@ def test_the_sender_dies_between_sql_and_the_mailbox(
         bounced = stormy.client.handle(receipt.bounced_turn_id)
         assert bounced.result(timeout_s=60).text == "heard: and pears"
         return
-    wait_until(lambda: told.receipt(sid, turn.turn_id, "m1") == "accepted", "the sweeper put it in")
+    wait_until(lambda: told.input_receipt(sid, turn.turn_id, "m1") == "accepted", "the sweeper put it in")
     stormy.client.approve(turn.approvals()[0].id)
     assert turn.result(timeout_s=60).stop_reason is StopReason.ANSWERED
     assert heard(turn) == [[], ["m1"]]

@@ -19,7 +19,7 @@ got, barrier = [], threading.Barrier(10)
 def claim(n):
     barrier.wait()
     for i in range(10):
-        got.extend(wiring.state.budgets.claim(session, "turn-1", "tool_calls", [f"{me}-{n}-{i}"]))
+        got.extend(wiring.state.turns.claim_budget(session, "turn-1", "tool_calls", [f"{me}-{n}-{i}"]))
 wiring.state.redis.ping()
 print("ready", flush=True); sys.stdin.readline()
 threads = [threading.Thread(target=claim, args=(n,)) for n in range(10)]
@@ -30,7 +30,7 @@ wiring.close()
 
 
 def test_two_hundred_claims_of_two_processes(calm: World, sid: str) -> None:
-    calm.wiring.state.budgets.create(sid, "turn-1", Limits(max_tool_calls=73))
+    calm.wiring.state.turns.create_budget(sid, "turn-1", Limits(max_tool_calls=73))
     claimers = [
         subprocess.Popen(
             [sys.executable, "-c", CLAIMER, sid, f"p{n}"],
@@ -56,4 +56,4 @@ def test_two_hundred_claims_of_two_processes(calm: World, sid: str) -> None:
         answers.append([int(word) for word in out.split()])
     assert sum(claimed for claimed, _ in answers) == 73
     assert sum(spent for _, spent in answers) == 127
-    assert calm.wiring.state.budgets.snapshot(sid, "turn-1").tool_calls_used == 73
+    assert calm.wiring.state.turns.budget(sid, "turn-1").tool_calls_used == 73

@@ -198,7 +198,7 @@ class Seen:
         assert (receipt.state, receipt.step, receipt.turn_id, receipt.bounced_turn_id) == (
             (row.state, row.step, row.turn_id, row.bounced_turn_id)
         )
-        told = self.world.wiring.state.mailbox.receipt(sid, sent_to, steer.message_id)
+        told = self.world.wiring.state.sessions.input_receipt(sid, sent_to, steer.message_id)
         then = bounced_turn_id(sid, steer.message_id)
         if row.state == "consumed":
             assert row.step is not None

@@ -106,14 +106,14 @@ def test_a_submit_whose_answer_was_lost_is_the_same_turn_again(pumps: Pumps, mon
 def test_an_input_whose_answer_was_lost_is_the_same_input_again(pumps: Pumps, monkeypatch: pytest.MonkeyPatch) -> None:
     pump = pumps(brain_of(Watched(says("done"))))
     handle = pump.submit("s1", "Go.")
-    put = wiring_of(pump.client).state.mailbox.put
+    put = wiring_of(pump.client).state.sessions.put_input
 
     def answer_lost(*given: Any, **named: Any) -> Any:
         put(*given, **named)
         raise ConnectionError("reset by peer")
 
     with monkeypatch.context() as cut:
-        cut.setattr(wiring_of(pump.client).state.mailbox, "put", answer_lost)
+        cut.setattr(wiring_of(pump.client).state.sessions, "put_input", answer_lost)
         with pytest.raises(Unreachable) as lost:
             handle.steer("more")
     assert handle.steer("more", client_message_id=lost.value.client_message_id).state == "accepted"

@@ -22,15 +22,14 @@ from brainq.people.inputs import InputDesk
 from brainq.people.lost_turns import LostTurns, TurnQueue
 from brainq.people.outside import OutsideDesk
 from brainq.state.auxiliary import RedisAuxiliary
-from brainq.state.budgets import RedisBudgets
-from brainq.state.calls import RedisCalls, RedisLanes
+from brainq.state.calls import RedisCalls
 from brainq.state.finals import RedisFinalChain
 from brainq.state.fleet import RedisCapacity
 from brainq.state.index import RedisSweepIndex
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.outside import RedisOutside
-from brainq.state.people import RedisApprovals, RedisHolds, RedisMailbox, RedisSessions
+from brainq.state.people import RedisApprovals, RedisHolds, RedisSessions
 from brainq.state.turns import RedisTurns
 from brainq.turn.coordinator import ANY_LOSSES, Coordinator, CoordinatorRuntime
 from brainq.turn.ending import Ender
@@ -62,14 +61,11 @@ class State:
             scripts, keys, outbox, lease_s=LEASE_S, keep_session_s=3600, first_step=FIRST_STEP, brains=(CAPPED,)
         )
         self.calls = RedisCalls(scripts, keys, outbox, lease_s=LEASE_S, brains=(CAPPED,))
-        self.lanes = RedisLanes(scripts, keys, outbox, lease_s=LEASE_S)
         self.finals = RedisFinalChain(scripts, keys, outbox, lease_s=LEASE_S, keep_turn_s=3600, brains=(CAPPED,))
         self.auxiliary = RedisAuxiliary(scripts, keys, outbox)
-        self.budgets = RedisBudgets(scripts, keys)
         self.index = RedisSweepIndex(scripts, keys, outbox, rering_s=RERING_S, failing_s=5, unserved_s=5)
         # A cap is lifted by the next sweeper that does not tell it.
         self.room = RedisCapacity(scripts, outbox, cap_lifetime_ms=0)
-        self.mailbox = RedisMailbox(scripts, keys)
         self.holds = RedisHolds(scripts, keys, outbox, keep_session_s=3600)
         self.approvals = RedisApprovals(scripts, keys, outbox)
         self.sessions = RedisSessions(scripts, keys, outbox, keep_session_s=3600)
@@ -144,7 +140,6 @@ class Process:
         brakes: Any = BrakesOfRedis(state)
         self.desk = InputDesk(
             inputs=inputs,
-            mailbox=state.mailbox,
             sessions=state.sessions,
             requests=stand_in(accepted),
             admission=self.admission,
@@ -163,7 +158,7 @@ class Process:
                 brains=only(
                     CoordinatorRuntime(
                         BRAIN,
-                        cast(Any, RandomThinker(rng, state.turns, state.budgets, state.auxiliary, outside.waits)),
+                        cast(Any, RandomThinker(rng, state.turns, state.auxiliary, outside.waits)),
                         cast(Any, RandomAuxiliary(state.auxiliary)),
                         ThinkingManager(BRAIN.thinking),
                     )
@@ -190,9 +185,8 @@ class Process:
             owner=owner,
             brains=only(BRAIN),
             calls=state.calls,
-            lanes=state.lanes,
             intents=intents,
-            budgets=state.budgets,
+            turns=state.turns,
             beats=beats,
             executor=executor,
             stops=stops,
@@ -223,7 +217,7 @@ class Process:
         self.sweeper = Sweeper(
             every_s=1.0,
             index=state.index,
-            lanes=state.lanes,
+            calls=state.calls,
             rescuer=Rescuer(calls=state.calls, intents=intents, max_attempts=3),
             lost_turns=self.lost_turns,
             presence=cast(Any, SimpleNamespace(lapse_gone=tuple)),  # processes that are gone are not modelled
@@ -233,7 +227,6 @@ class Process:
             auxiliary=state.auxiliary,
             judgements=cast(Any, None),  # of SQL, which is not modelled: the schedule compares by itself
             finals=state.finals,
-            calls=state.calls,
             children=children,
             inputs=self.desk,
             brakes=brakes,
@@ -248,7 +241,7 @@ def _steps(state: State, outside: Outside) -> list[Step]:
 
     def log(context: Any) -> None:
         request = context.turn.request
-        receipts = state.mailbox.receipts(request.session_id, request.turn_id)
+        receipts = state.sessions.input_receipts(request.session_id, request.turn_id)
         outside.inputs.settle(request.session_id, receipts)
         accepted.ended.setdefault(request.turn_id, context.turn.ending.value)
 

@@ -16,7 +16,6 @@ from brainq.contracts.status import Effect, Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.models.asking.permits import PermitDeferred
 from brainq.state.auxiliary import RedisAuxiliary
-from brainq.state.budgets import RedisBudgets
 from brainq.state.turns import RedisTurns
 from brainq.turn.begin import with_start
 from brainq.turn.call_plan import Schedulable, ToolScheduler
@@ -36,13 +35,10 @@ MODEL_FAILED = End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not b
 class RandomThinker:
     """Stands for `turn.think.Thinker`: the same scripts in the same order, drawn replies."""
 
-    def __init__(
-        self, rng: Random, turns: RedisTurns, budgets: RedisBudgets, auxiliary: RedisAuxiliary, asks: Callable[[], bool]
-    ) -> None:
+    def __init__(self, rng: Random, turns: RedisTurns, auxiliary: RedisAuxiliary, asks: Callable[[], bool]) -> None:
         self._rng = rng
         self._asks = asks
         self._turns = turns
-        self._budgets = budgets
         self._auxiliary = auxiliary
 
     def run(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: object) -> StepOutcome:
@@ -101,7 +97,7 @@ class RandomThinker:
         denied = {place: rng.choice(("duplicate", "blocked", "validation")) for place in ids if rng.random() < 0.1}
         allowed = [place for place in ids if place not in denied]
         if allowed and rng.random() < 0.3:
-            words = self._budgets.claim(claim.session_id, claim.turn_id, "tool_calls", allowed)
+            words = self._turns.claim_budget(claim.session_id, claim.turn_id, "tool_calls", allowed)
             refused = [place for place, word in zip(allowed, words, strict=True) if word in OVER]
             denied |= dict.fromkeys(refused, "budget")
         done = self._commit(claim, step, ids, denied)

@@ -39,6 +39,7 @@ class Calls:
         self.parked: list[SimpleNamespace] = []
         self.progress: list[tuple[int, Progress]] = []
         self.fails: Exception | None = None
+        self.lane_beats = 0
 
     def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | NoCallClaim:
         self.on_claim()
@@ -46,6 +47,10 @@ class Calls:
 
     def beat(self, claim: CallClaim) -> str:
         return self.word
+
+    def beat_lanes(self, ref: CallRef) -> str:
+        self.lane_beats += 1
+        return "OK"
 
     def publish_progress(self, claim: CallClaim, number: int, progress: Progress) -> None:
         if self.fails is not None:
@@ -68,18 +73,6 @@ class Calls:
         self.parked.append(SimpleNamespace(**fields))
         self.log.append(f"park {fields['park']}")
         return self.replies.get("park", SettleReply("PARKED"))
-
-
-class Lanes:
-    """Stands for `state.lanes.RedisLanes`."""
-
-    def __init__(self) -> None:
-        self.word = "OK"
-        self.beats = 0
-
-    def beat(self, ref: CallRef) -> str:
-        self.beats += 1
-        return self.word
 
 
 class Intents:
@@ -154,8 +147,8 @@ class Holds:
         return self.ready and (session_id, turn_id) == (REF.session_id, REF.turn_id)
 
 
-class Budgets:
-    def snapshot(self, session_id: str, turn_id: str) -> Any:
+class Turns:
+    def budget(self, session_id: str, turn_id: str) -> Any:
         return None
 
 
@@ -175,11 +168,9 @@ class Rig:
     limits: FileLimits = field(default_factory=lambda: FileLimits(one=1_000, message=1_500))
     blobs: BlobsInMemory = field(default_factory=BlobsInMemory)
     calls: Calls = field(init=False)
-    lanes: Lanes = field(init=False)
 
     def __post_init__(self) -> None:
         self.calls = Calls(self.log)
-        self.lanes = Lanes()
 
     def claim(self, tool: str, effect: Effect = Effect.READ_ONLY, **fields: Any) -> CallClaim:
         """Have the next doorbell claim a call of `tool`; one that is no read has a lane."""
@@ -210,9 +201,8 @@ class Rig:
             owner="worker",
             brains=only(self.brain),
             calls=stand_in(self.calls),
-            lanes=stand_in(self.lanes),
             intents=stand_in(self.intents),
-            budgets=stand_in(Budgets()),
+            turns=stand_in(Turns()),
             beats=self.beats,
             executor=self.executor,
             stops=self.stops,

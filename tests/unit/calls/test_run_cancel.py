@@ -92,7 +92,7 @@ def test_an_abandoned_write_keeps_its_lanes_and_its_end_is_evidence(
     assert rig.log == ["settle unknown still runs"]
     assert rig.calls.settled[0].notice is None
     rig.beats.beat_now()
-    wait_until(lambda: rig.lanes.beats > 0, "its lanes are beaten for")
+    wait_until(lambda: rig.calls.lane_beats > 0, "its lanes are beaten for")
 
     rig.calls.replies["settle"] = SettleReply("LATE", TraceStatus.UNKNOWN)
     release.set()
@@ -189,7 +189,7 @@ def test_a_function_whose_end_cannot_be_told_keeps_its_lanes_no_longer(
     rounds: list[int] = []
 
     def probe() -> str:
-        rounds.append(rig.lanes.beats)
+        rounds.append(rig.calls.lane_beats)
         return "OK"
 
     def beaten() -> int:
@@ -201,18 +201,18 @@ def test_a_function_whose_end_cannot_be_told_keeps_its_lanes_no_longer(
             return len(rounds) >= wanted
 
         wait_until(is_over, "all were beaten")
-        return rig.lanes.beats
+        return rig.calls.lane_beats
 
     rig.claim("write", Effect.LOCAL_WRITE)
     rig.run()
     rig.calls.settle = away
     with rig.beats.renew(probe, lambda _: None):
-        before = rig.lanes.beats
+        before = rig.calls.lane_beats
         assert beaten() > before, "its lanes are kept while it runs"
         release.set()
         wait_until(lambda: bool(tried), "its end was to be told")
         beaten()
-        before = rig.lanes.beats
+        before = rig.calls.lane_beats
         assert beaten() == before, "a sweeper may free its lanes"
 
 

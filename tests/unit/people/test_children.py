@@ -56,11 +56,10 @@ def recorded(word: Any, effect: Effect) -> list[tuple[Any, ...]]:
         limits=nothing,
         requests=nothing,
         admission=nothing,
-        budgets=nothing,
+        turns=nothing,
         calls=stand_in(SimpleNamespace(facts=facts)),
         outside=stand_in(SimpleNamespace(complete=complete)),
         intents=stand_in(SimpleNamespace(record_outcome=record)),
-        cancel=nothing,
         check_request=nothing,
     )
     assert desk.deliver(REQUEST, RESULT) == word.lower()

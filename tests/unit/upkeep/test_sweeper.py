@@ -87,7 +87,7 @@ def done() -> Done:
 def sweeper(index: Index, done: Done) -> Sweeper:
     parts: dict[str, Any] = {
         "index": index,
-        "lanes": SimpleNamespace(lapsed=done.of("lanes"), check=done.of("check")),
+        "calls": SimpleNamespace(lapsed_lanes=done.of("lanes"), check_lanes=done.of("check"), expire=done.of("expire")),
         "rescuer": SimpleNamespace(rescue=done.of("rescue")),
         "lost_turns": SimpleNamespace(compare=done.of("compare"), readmit=done.of("readmit")),
         "presence": SimpleNamespace(lapse_gone=done.of("gone")),
@@ -97,7 +97,6 @@ def sweeper(index: Index, done: Done) -> Sweeper:
         "auxiliary": SimpleNamespace(skip_opening=done.of("skip")),
         "judgements": SimpleNamespace(due=done.of("judges")),
         "finals": SimpleNamespace(),
-        "calls": SimpleNamespace(expire=done.of("expire")),
         "children": SimpleNamespace(check_parent=done.of("parent")),
         "inputs": SimpleNamespace(heal=done.of("heal")),
         "approvals": SimpleNamespace(heal=done.of("approvals")),
