@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any, cast
 
 from brainq.contracts.message import Message
+from brainq.contracts.rows import InputRow
 from tests.support.model.auxiliary import inputs_in
 from tests.support.model.client import pairs
-from tests.support.model.inputs import InputRow
 from tests.support.model.known import Known
 from tests.support.model.rules import require
 from tests.support.model.scripts import CLOCK

@@ -3,39 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from datetime import UTC, datetime
 
-from brainq.contracts.message import Attachment
-from brainq.contracts.people import TurnInput
+from brainq.contracts.people import ReceiptState, TurnInput
+from brainq.contracts.rows import InputRow
 
-
-@dataclass(slots=True)
-class InputRow:
-    row: int
-    session_id: str
-    client_message_id: str
-    turn_id: str
-    text: str
-    readiness: bool | None
-    merged: bool
-    state: str = "accepted"
-    step: int | None = None
-    bounced_turn_id: str | None = None
-    attachments: tuple[Attachment, ...] = ()
-
-    @property
-    def item(self) -> TurnInput:
-        return TurnInput(
-            client_message_id=self.client_message_id,
-            text=self.text,
-            readiness=self.readiness,
-            merged=self.merged,
-            attachments=self.attachments,
-        )
+_AT = datetime(2026, 1, 1, tzinfo=UTC)  # nobody looks at it
 
 
 class Inputs:
-    """Stands for `store.inputs`. Rows go out as copies, as from a database; `text` stays."""
+    """Stands for `store.inputs`. The text stays."""
 
     def __init__(self, give_way: Callable[[], None]) -> None:
         self.rows: dict[tuple[str, str], InputRow] = {}
@@ -46,27 +24,35 @@ class Inputs:
         found = self.rows.get((session_id, item.client_message_id))
         if found is None:
             found = InputRow(
-                len(self.rows) + 1, session_id, item.client_message_id, turn_id, item.text, item.readiness, item.merged
+                row=len(self.rows) + 1,
+                session_id=session_id,
+                turn_id=turn_id,
+                **item.model_dump(exclude={"attachments"}),
+                content_hash="",
+                state="accepted",
+                step=None,
+                bounced_turn_id=None,
+                accepted_at=_AT,
+                settled_at=None,
             )
             self.rows[session_id, item.client_message_id] = found
-        return replace(found)
+        return found
 
     def get(self, session_id: str, client_message_id: str) -> InputRow | None:
-        found = self.rows.get((session_id, client_message_id))
-        return None if found is None else replace(found)
+        return self.rows.get((session_id, client_message_id))
 
     def of_turn(self, turn_id: str) -> list[InputRow]:
-        return [replace(row) for row in self.rows.values() if row.turn_id == turn_id]
+        return [row for row in self.rows.values() if row.turn_id == turn_id]
 
     def open(self, after_row: int, limit: int, older_than_s: float) -> list[InputRow]:
-        return [replace(row) for row in self.rows.values() if row.row > after_row and row.state == "accepted"]
+        return [row for row in self.rows.values() if row.row > after_row and row.state == "accepted"]
 
     def consumed(self, session_id: str, ids_to_steps: Mapping[str, int]) -> int:
         changed = 0
         for client_message_id, step in ids_to_steps.items():
             row = self.rows[session_id, client_message_id]
             if row.state == "accepted" or (row.state == "consumed" and row.step != step):
-                row.state, row.step = "consumed", step
+                self.rows[session_id, client_message_id] = replace(row, state="consumed", step=step)
                 changed += 1
         return changed
 
@@ -83,9 +69,9 @@ class Inputs:
         words = {key: value.split() for key, value in receipts.items()}
         self.consumed(session_id, {key: int(word[1]) for key, word in words.items() if word[0] == "consumed"})
 
-    def _move(self, session_id: str, client_message_id: str, state: str, turn_id: str | None) -> bool:
+    def _move(self, session_id: str, client_message_id: str, state: ReceiptState, turn_id: str | None) -> bool:
         row = self.rows[session_id, client_message_id]
         if row.state != "accepted":
             return False
-        row.state, row.bounced_turn_id = state, turn_id
+        self.rows[session_id, client_message_id] = replace(row, state=state, bounced_turn_id=turn_id)
         return True
