@@ -27,10 +27,15 @@ for _, each in ipairs({{{_TAKEN_IN_TURN}}}) do
   local word, list, queue = unpack(each)
   local waiting, both = redis.call('ZRANGE', queue, 0, -1), 0
   if #waiting > 0 then
-    local lies = {{}}
+    local lies, at = {{}}, {{}}
+    for _, key in ipairs(KEYS) do
+      local chain = redis.call('HMGET', key, 'fin_step', 'fin_fence')
+      at[key:match('[^:]+$')] = (chain[1] or '') .. '.' .. (chain[2] or '')
+    end
     for _, bell in ipairs(redis.call('LRANGE', list, 0, -1)) do
-      local turn, call = bell:match('"id":%s*"([^".]+)%.([^".]+)')
-      lies[turn .. (call == 'final' and '' or ' ' .. call)] = true
+      local turn, call, step = bell:match('"id":%s*"([^".]+)%.([^".]+)%.?([^"]*)')
+      -- One of an earlier step or fence is a copy, rung for while a worker had the first in its hands.
+      if call ~= 'final' or step == at[turn] then lies[turn .. (call == 'final' and '' or ' ' .. call)] = true end
     end
     for _, member in ipairs(waiting) do both = both + (lies[member:match(' (.*)$')] and 1 or 0) end
   end
