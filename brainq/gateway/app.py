@@ -21,7 +21,6 @@ from brainq import __version__
 from brainq.contracts.base import first_problem
 from brainq.contracts.event import TurnEvent
 from brainq.errors import BrainqError, InvalidInput, SetupError
-from brainq.gateway.edge.dependencies import Gateway, current_principal
 from brainq.gateway.edge.middleware import (
     AccessMiddleware,
     BodyLimitMiddleware,
@@ -30,6 +29,7 @@ from brainq.gateway.edge.middleware import (
     allowed_methods,
 )
 from brainq.gateway.edge.problems import Problem, RequestRejected, error_response, problem_responses
+from brainq.gateway.edge.request import Gateway, current_request
 from brainq.gateway.edge.verbs import VERBS, is_public
 from brainq.gateway.page import routes as page
 from brainq.gateway.rest import deployment, lists, memories, schedules, sessions, turn_control, turns
@@ -142,10 +142,10 @@ def make_app(gateway: Gateway) -> FastAPI:
 
 def _add_routes(app: FastAPI, gateway: Gateway) -> None:
     for router in ROUTERS:
-        app.include_router(router, dependencies=[Depends(current_principal)])
+        app.include_router(router, dependencies=[Depends(current_request)])
     openai_errors = error_responses(*COMMON_STATUSES)
     for router in OPENAI_ROUTERS:
-        app.include_router(router, dependencies=[Depends(current_principal)], responses=openai_errors)
+        app.include_router(router, dependencies=[Depends(current_request)], responses=openai_errors)
     for router in (deployment.health_router, page.router, mcp.router):
         app.include_router(router)
     if gateway.settings.http_a2a:

@@ -19,8 +19,8 @@ from brainq.client.metrics import read_gauges
 from brainq.errors import NotFound, SetupError
 from brainq.gateway.app import make_app
 from brainq.gateway.edge.authentication import NO_TOKEN_YET, Authenticator, make_authenticator
-from brainq.gateway.edge.dependencies import CachedCall, Gateway
 from brainq.gateway.edge.limits import RateLimiter, StreamLimiter
+from brainq.gateway.edge.request import CachedCall, Gateway
 from brainq.observe.metrics.export import start_metrics
 from brainq.observe.otel_setup import start_traces
 from brainq.settings.deployment import Settings

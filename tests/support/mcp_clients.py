@@ -15,7 +15,7 @@ from mcp.shared.memory import create_client_server_memory_streams
 from mcp_types import CallToolResult, ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
 from brainq.access import Caller
-from brainq.gateway.edge.dependencies import Gateway
+from brainq.gateway.edge.request import Gateway
 from brainq.gateway.wires.mcp.requests import CallsInFlight
 from brainq.gateway.wires.mcp.server import ConnectionRequests, make_server
 

@@ -19,9 +19,9 @@ from brainq.access import Caller
 from brainq.contracts.ids import new_turn_id
 from brainq.errors import BrainqError
 from brainq.gateway.edge.authentication import is_loopback
-from brainq.gateway.edge.dependencies import Gateway
 from brainq.gateway.edge.limits import RateLimiter, address_key
 from brainq.gateway.edge.problems import RequestRejected, bug_response, error_response
+from brainq.gateway.edge.request import Gateway
 from brainq.gateway.edge.verbs import is_public
 from brainq.observe.logs import logger, request_log_ids
 from brainq.observe.spans import set_parent_context

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Response
 from brainq.access import Verb
 from brainq.brain.brains import describe_brains
 from brainq.contracts.brain import BrainDescription
-from brainq.gateway.edge.dependencies import GatewayDep, PrincipalDep
+from brainq.gateway.edge.request import GatewayDep, RequestDep
 from brainq.gateway.rest.bodies import Answer
 
 
@@ -31,15 +31,15 @@ brains_router = APIRouter(tags=["brains"])
 
 
 @brains_router.get("/v1/brains")
-async def brains(gateway: GatewayDep, principal: PrincipalDep) -> BrainList:
+async def brains(request: RequestDep) -> BrainList:
     """The deployment's brains, the default one first."""
-    return BrainList(brains=describe_brains(gateway.brains))
+    return BrainList(brains=describe_brains(request.gateway.brains))
 
 
 @brains_router.get("/v1/caller")
-async def caller(principal: PrincipalDep) -> CallerInfo:
+async def caller(request: RequestDep) -> CallerInfo:
     """What the caller may do, so that an interface offers no more."""
-    found = principal.caller
+    found = request.caller
     return CallerInfo(name=found.name, sessions=found.sessions, verbs=tuple(sorted(found.verbs)))
 
 
@@ -71,8 +71,8 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 @metrics_router.get(
     "/metrics", response_class=Response, responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
 )
-async def metrics(gateway: GatewayDep, principal: PrincipalDep) -> Response:
+async def metrics(request: RequestDep) -> Response:
     """The metrics of the whole fleet in Prometheus' text format; read once a second. They belong to no single
     session, so they need `*`. While Redis or SQL is unavailable, `brainq_up` is 0."""
-    principal.require_session(None)
-    return Response(await gateway.metrics.get(), media_type=CONTENT_TYPE)
+    request.require_session(None)
+    return Response(await request.gateway.metrics.get(), media_type=CONTENT_TYPE)

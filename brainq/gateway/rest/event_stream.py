@@ -8,11 +8,10 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TypeVar, cast
 from urllib.request import parse_http_list
 
 from fastapi.sse import format_sse_event
-from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -20,9 +19,9 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.turn import TurnResult
 from brainq.errors import BrainqError, ResultTimeout
-from brainq.gateway.edge.dependencies import Gateway, Principal
 from brainq.gateway.edge.limits import StreamSlot
 from brainq.gateway.edge.problems import RequestRejected
+from brainq.gateway.edge.request import HttpRequest
 from brainq.observe.logs import logger
 
 _WAIT = re.compile(r'wait\s*=\s*"?(\d{1,9})"?\s*(?:[;,]|$)', re.IGNORECASE)
@@ -37,18 +36,31 @@ def requested_wait_s(prefer: str, max_s: float) -> float:
     return 0.0
 
 
-async def wait_for_result(
-    handle: AsyncTurnHandle, wait_s: float, place: StreamSlot, receive: Receive
-) -> TurnResult | None:
-    """The result when it is out within `wait_s`; None when it is not, the gateway stops, or the client disconnects."""
-    waiting = asyncio.ensure_future(result_if_ready(handle, wait_s))
-    over = [asyncio.ensure_future(place.stopping.wait()), asyncio.ensure_future(wait_for_disconnect(receive))]
+T = TypeVar("T")
+
+
+async def unless_over(work: Awaitable[T], request: HttpRequest, slot: StreamSlot) -> T | None:
+    """What `work` returns; None when the gateway stops, or the client disconnects, before."""
+    task = asyncio.ensure_future(work)
+    over = [
+        asyncio.ensure_future(slot.stopping.wait()),
+        asyncio.ensure_future(wait_for_disconnect(request.http.receive)),
+    ]
     try:
-        await asyncio.wait({waiting, *over}, return_when=asyncio.FIRST_COMPLETED)
-        return await waiting if waiting.done() else None
+        await asyncio.wait({task, *over}, return_when=asyncio.FIRST_COMPLETED)
+        return await task if task.done() else None
     finally:
-        for each in (waiting, *over):
+        for each in (task, *over):
             each.cancel()
+
+
+async def wait_for_result(request: HttpRequest, handle: AsyncTurnHandle, wait_s: float) -> TurnResult | None:
+    """The result when it is out within `wait_s`; None when it is not, the gateway stops, or the client disconnects.
+
+    Raises RequestRejected where no slot is free.
+    """
+    with request.stream_slot() as slot:
+        return await unless_over(result_if_ready(handle, wait_s), request, slot)
 
 
 async def wait_for_disconnect(receive: Receive) -> None:
@@ -275,9 +287,7 @@ class EventStream(Response):
 
 
 async def stream_events(
-    request: Request,
-    gateway: Gateway,
-    principal: Principal,
+    request: HttpRequest,
     begin_reading: Callable[[], Awaitable[EventReader | None]],
     encoding: StreamEncoding = NATIVE,
 ) -> EventStream | None:
@@ -285,16 +295,13 @@ async def stream_events(
 
     Raises RequestRejected where no slot is free, and whatever `begin_reading` raises.
     """
-
-    async def may_still_read() -> bool:
-        """A token may be revoked, or expire, while its streams go on."""
-        return await gateway.authenticator.authenticate(dict(request.headers.items())) == principal.caller
-
-    slot = gateway.streams.enter(principal.caller.counted_as)
+    slot = request.stream_slot()
     try:
         reading = await begin_reading()
         if reading is not None:
-            return EventStream(reading, slot, gateway.settings.http_heartbeat_s, may_still_read, encoding)
+            return EventStream(
+                reading, slot, request.gateway.settings.http_heartbeat_s, request.is_authenticated, encoding
+            )
     except BaseException:
         slot.release()
         raise

@@ -20,7 +20,7 @@ from brainq.contracts.ids import MAX_ID_LENGTH
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.webhook import DeliveryRow, DeliveryState
 from brainq.errors import NotFound
-from brainq.gateway.edge.dependencies import ID, TURN_ID, GatewayDep, Principal, PrincipalDep
+from brainq.gateway.edge.request import ID, TURN_ID, GatewayRequest, RequestDep
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, MAX_PAGE, Answer, ChangeAnswer, Limit
 from brainq.gateway.rest.sessions import SessionPage
 from brainq.gateway.rest.turns import TurnPage
@@ -69,45 +69,44 @@ class TurnQuery(BaseModel):
 
 
 @router.get("/turns")
-async def turns(gateway: GatewayDep, principal: PrincipalDep, query: Annotated[TurnQuery, Query()]) -> TurnPage:
+async def turns(request: RequestDep, query: Annotated[TurnQuery, Query()]) -> TurnPage:
     """Turns of the caller's own, the newest first."""
     options: dict[str, Any] = {**dict(query), "metadata": read_metadata_pairs("metadata", query.metadata)}
-    found = await gateway.client.turns(**options, session_prefixes=principal.caller.prefixes)
-    found = tuple(hide_foreign_parent(turn, principal) for turn in found)
+    found = await request.client.turns(**options, session_prefixes=request.caller.prefixes)
+    found = tuple(hide_foreign_parent(turn, request) for turn in found)
     return TurnPage(turns=found, next=found[-1].turn_id if len(found) == query.limit else None)
 
 
 @router.get("/sessions")
 async def sessions(
-    gateway: GatewayDep,
-    principal: PrincipalDep,
+    request: RequestDep,
     prefix: Annotated[str | None, Query(pattern=ID, description="Only those whose id begins so.")] = None,
     limit: Limit = DEFAULT_LIST_PAGE,
     after: AfterTurn = None,
 ) -> SessionPage:
     """Sessions of the caller's own that have a turn, the one with the newest turn first."""
-    found = await gateway.client.sessions(prefix or "", limit, principal.caller.prefixes, after=after)
-    found = tuple(one.model_copy(update={"last_turn": hide_foreign_parent(one.last_turn, principal)}) for one in found)
+    found = await request.client.sessions(prefix or "", limit, request.caller.prefixes, after=after)
+    found = tuple(one.model_copy(update={"last_turn": hide_foreign_parent(one.last_turn, request)}) for one in found)
     return SessionPage(sessions=found, next=found[-1].last_turn.turn_id if len(found) == limit else None)
 
 
 @router.get("/fleet")
-async def fleet(gateway: GatewayDep, principal: PrincipalDep) -> Fleet:
+async def fleet(request: RequestDep) -> Fleet:
     """What runs turns, at this moment. It belongs to no single session, so it needs `*`."""
-    principal.require_session(None)
-    return await gateway.client.fleet()
+    request.require_session(None)
+    return await request.client.fleet()
 
 
 @router.get("/fleet/activity")
-async def activity(gateway: GatewayDep, principal: PrincipalDep) -> FleetActivity:
+async def activity(request: RequestDep) -> FleetActivity:
     """What happened in each minute of the last hour. It belongs to no single session, so it needs `*`."""
-    principal.require_session(None)
-    return await gateway.client.activity()
+    request.require_session(None)
+    return await request.client.activity()
 
 
-def hide_foreign_parent(turn: ListedTurn, principal: Principal) -> ListedTurn:
+def hide_foreign_parent(turn: ListedTurn, request: GatewayRequest) -> ListedTurn:
     """A child may have been started from another tenant's session, which its caller must not see."""
-    if turn.parent is None or principal.may_access(turn.parent.session_id):
+    if turn.parent is None or request.may_access(turn.parent.session_id):
         return turn
     return turn.model_copy(update={"parent": None})
 
@@ -142,25 +141,22 @@ MAX_ROW = 2**53 - 1
 
 @deliveries_router.get("")
 async def deliveries(
-    gateway: GatewayDep,
-    principal: PrincipalDep,
+    request: RequestDep,
     state: Annotated[str | None, Query(pattern="^(pending|done|dead)$")] = None,
     limit: Limit = DEFAULT_LIST_PAGE,
     after: Annotated[int | None, Query(ge=1, le=MAX_ROW, description="`next` of the page at hand.")] = None,
 ) -> DeliveryPage:
     """Messages to be sent (pending), accepted (done) or given up (dead), the newest first."""
-    found = await gateway.client.deliveries(state, limit, principal.caller.prefixes, after)
+    found = await request.client.deliveries(state, limit, request.caller.prefixes, after)
     return DeliveryPage(
         deliveries=tuple(_delivery(row) for row in found), next=found[-1].row if len(found) == limit else None
     )
 
 
 @deliveries_router.post("/{delivery_id}/retry")
-async def retry(
-    delivery_id: Annotated[int, Path(ge=1, le=MAX_ROW)], gateway: GatewayDep, principal: PrincipalDep
-) -> ChangeAnswer:
+async def retry(delivery_id: Annotated[int, Path(ge=1, le=MAX_ROW)], request: RequestDep) -> ChangeAnswer:
     """Send a dead message again, as if it were new. 404 where none of the caller's own has this id."""
-    if not await gateway.client.send_again(delivery_id, principal.caller.prefixes):
+    if not await request.client.send_again(delivery_id, request.caller.prefixes):
         raise NotFound("no dead delivery of the caller's")
     return ChangeAnswer(changed=True)
 

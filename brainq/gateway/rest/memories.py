@@ -12,7 +12,7 @@ from brainq.client.memories import MAX_SCOPE_CHARS
 from brainq.contracts.memory import MemoryKind
 from brainq.contracts.rows import MemoryRow
 from brainq.errors import NotFound
-from brainq.gateway.edge.dependencies import ID, GatewayDep, PrincipalDep
+from brainq.gateway.edge.request import ID, RequestDep
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, ChangeAnswer, Limit
 
 
@@ -53,8 +53,7 @@ SessionQuery = Annotated[
 
 @router.get("")
 async def memories(
-    gateway: GatewayDep,
-    principal: PrincipalDep,
+    request: RequestDep,
     scope: ScopeQuery = None,
     session: SessionQuery = None,
     limit: Limit = DEFAULT_LIST_PAGE,
@@ -62,9 +61,9 @@ async def memories(
 ) -> MemoryPage:
     """Memories of one scope, the newest first."""
     if session is not None:
-        principal.require_session(session)
-    found = await gateway.client.memories.list(
-        scope, session=session, limit=limit, session_prefixes=principal.caller.prefixes, after=after
+        request.require_session(session)
+    found = await request.client.memories.list(
+        scope, session=session, limit=limit, session_prefixes=request.caller.prefixes, after=after
     )
     return MemoryPage(
         memories=tuple(_memory_item(row) for row in found), next=found[-1].row if len(found) == limit else None
@@ -72,24 +71,20 @@ async def memories(
 
 
 @router.delete("/{memory_id}")
-async def forget(
-    memory_id: Annotated[int, Path(ge=1, le=MAX_ROW)], gateway: GatewayDep, principal: PrincipalDep
-) -> ChangeAnswer:
+async def forget(memory_id: Annotated[int, Path(ge=1, le=MAX_ROW)], request: RequestDep) -> ChangeAnswer:
     """Delete one memory for good. 404 where the caller has none under this id."""
-    if not await gateway.client.memories.forget(memory_id, session_prefixes=principal.caller.prefixes):
+    if not await request.client.memories.forget(memory_id, session_prefixes=request.caller.prefixes):
         raise NotFound("no memory of the caller's")
     return ChangeAnswer(changed=True)
 
 
 @router.delete("")
-async def forget_all(
-    gateway: GatewayDep, principal: PrincipalDep, scope: ScopeQuery = None, session: SessionQuery = None
-) -> ForgetAnswer:
+async def forget_all(request: RequestDep, scope: ScopeQuery = None, session: SessionQuery = None) -> ForgetAnswer:
     """Delete all memories of one scope, and what the learner observed there, for good. 404 where there are none."""
     if session is not None:
-        principal.require_session(session)
-    forgotten = await gateway.client.memories.forget_all(
-        scope, session=session, session_prefixes=principal.caller.prefixes
+        request.require_session(session)
+    forgotten = await request.client.memories.forget_all(
+        scope, session=session, session_prefixes=request.caller.prefixes
     )
     if not forgotten:
         raise NotFound("no memory of the caller's")

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from brainq.contracts.schedule import Schedule
 from brainq.errors import InvalidInput, NotFound
-from brainq.gateway.edge.dependencies import ID, Gateway, GatewayDep, Principal, PrincipalDep
+from brainq.gateway.edge.request import ID, GatewayDep, GatewayRequest, RequestDep
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, ChangeAnswer, Limit
 from brainq.gateway.rest.submission import (
     ScheduleBody,
@@ -21,13 +21,11 @@ from brainq.gateway.rest.submission import (
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
 
 
-async def own_schedule(
-    name: Annotated[str, Path(pattern=ID)], gateway: GatewayDep, principal: PrincipalDep
-) -> Schedule:
+async def own_schedule(name: Annotated[str, Path(pattern=ID)], request: RequestDep) -> Schedule:
     """A schedule of the caller's own."""
-    principal.require_session(name)
-    found = await gateway.client.find_schedule(name)
-    principal.require_session(found.session_id)
+    request.require_session(name)
+    found = await request.client.find_schedule(name)
+    request.require_session(found.session_id)
     return found
 
 
@@ -35,7 +33,7 @@ ScheduleDep = Annotated[Schedule, Depends(own_schedule)]
 
 
 @router.post("")
-async def put(body: ScheduleBody, gateway: GatewayDep, principal: PrincipalDep) -> ScheduleStatus:
+async def put(body: ScheduleBody, request: RequestDep) -> ScheduleStatus:
     """Begin turns at a time, once or repeatedly. A request with the same name and
     content changes nothing; with other content it replaces the schedule of this name.
 
@@ -43,12 +41,12 @@ async def put(body: ScheduleBody, gateway: GatewayDep, principal: PrincipalDep) 
     `skill_context`, `cwd`, `limits` and `options` need the verb `configure`, and what `on_busy` does to a live turn
     needs `steer`.
     """
-    principal.require_session(body.name)
-    require_may_submit(principal, body)
+    request.require_session(body.name)
+    require_may_submit(request, body)
     if (body.when is None) is (body.at is None):
         raise InvalidInput("when", "give one of `when` and `at`")
-    await _require_own_name(gateway, principal, body.name)
-    made = await gateway.client.schedule(
+    await _require_own_name(request, body.name)
+    made = await request.client.schedule(
         body.name,
         body.session_id,
         body.user_message,
@@ -60,14 +58,13 @@ async def put(body: ScheduleBody, gateway: GatewayDep, principal: PrincipalDep) 
 
 @router.get("")
 async def schedules(
-    gateway: GatewayDep,
-    principal: PrincipalDep,
+    request: RequestDep,
     limit: Limit = DEFAULT_LIST_PAGE,
     after: Annotated[str, Query(pattern=f"^$|{ID}", description="`next` of the page at hand.")] = "",
 ) -> SchedulePage:
     """Schedules of the caller's own, by name."""
-    own = principal.caller.prefixes
-    found = await gateway.client.schedules(limit, own, own, after=after)
+    own = request.caller.prefixes
+    found = await request.client.schedules(limit, own, own, after=after)
     return SchedulePage(schedules=found, next=found[-1].name if len(found) == limit else None)
 
 
@@ -95,13 +92,13 @@ async def remove(own: ScheduleDep, gateway: GatewayDep) -> ChangeAnswer:
     return ChangeAnswer(changed=await gateway.client.remove_schedule(own.name))
 
 
-async def _require_own_name(gateway: Gateway, principal: Principal, name: str) -> None:
+async def _require_own_name(request: GatewayRequest, name: str) -> None:
     """Raise NotFound where a schedule of this name begins turns in a session that is not the caller's."""
     try:
-        known = await gateway.client.find_schedule(name)
+        known = await request.client.find_schedule(name)
     except NotFound:
         return
-    principal.require_session(known.session_id)
+    request.require_session(known.session_id)
 
 
 def _schedule_status(made: Schedule) -> ScheduleStatus:

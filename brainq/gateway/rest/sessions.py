@@ -15,8 +15,8 @@ from brainq.contracts.history import HistoryTurn, ListedSession
 from brainq.contracts.people import Receipt
 from brainq.errors import NotFound
 from brainq.gateway.edge.authentication import LOCAL_CALLER
-from brainq.gateway.edge.dependencies import ID, TURN_ID, GatewayDep, PrincipalDep
 from brainq.gateway.edge.problems import problem_responses
+from brainq.gateway.edge.request import ID, TURN_ID, RequestDep
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, AffectedTurn, Answer, ChangeAnswer, Limit
 from brainq.gateway.rest.submission import IdempotencyKey, SubmitAnswer, submit_key
 from brainq.gateway.rest.turn_control import HoldBody, InputBody, PlacedHold, ReasonBody, ReleaseAnswer
@@ -61,12 +61,10 @@ class HistoryPage(Answer):
 router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["sessions"])
 
 
-async def own_session(
-    session_id: Annotated[str, Path(pattern=ID)], gateway: GatewayDep, principal: PrincipalDep
-) -> AsyncSession:
+async def own_session(session_id: Annotated[str, Path(pattern=ID)], request: RequestDep) -> AsyncSession:
     """A session of the caller's own, which need not have a turn yet."""
-    principal.require_session(session_id)
-    return gateway.client.session(session_id)
+    request.require_session(session_id)
+    return request.client.session(session_id)
 
 
 SessionDep = Annotated[AsyncSession, Depends(own_session)]
@@ -101,18 +99,18 @@ async def history(
 
 
 @router.post("/input", responses=problem_responses(409))
-async def steer(own: SessionDep, principal: PrincipalDep, body: InputBody) -> Receipt:
+async def steer(own: SessionDep, request: RequestDep, body: InputBody) -> Receipt:
     """Send input into whatever turn is live. When none is, it becomes a turn: this needs the verb `submit`, too."""
-    principal.require_verb(Verb.SUBMIT)
+    request.require_verb(Verb.SUBMIT)
     return await own.steer(**body.model_dump())
 
 
 @router.post("/pause")
-async def pause(own: SessionDep, principal: PrincipalDep, body: ReasonBody | None = None) -> ChangeAnswer:
+async def pause(own: SessionDep, request: RequestDep, body: ReasonBody | None = None) -> ChangeAnswer:
     """Let no further turn begin; a live one goes on. The `explain` of a waiting turn has the caller and the reason."""
     reason = body.reason if body else ""
-    if principal.caller is not LOCAL_CALLER:
-        reason = f"{principal.caller.name}: {reason}" if reason else f"by {principal.caller.name}"
+    if request.caller is not LOCAL_CALLER:
+        reason = f"{request.caller.name}: {reason}" if reason else f"by {request.caller.name}"
     return ChangeAnswer(changed=await own.pause(reason[:MAX_REASON_CHARS]))
 
 
@@ -149,8 +147,8 @@ async def ready(own: SessionDep, flag_id: Annotated[str, Path(pattern=ID)]) -> R
 
 
 @router.post("/compact", status_code=202, responses=problem_responses(409))
-async def compact(own: SessionDep, principal: PrincipalDep, idempotency_key: IdempotencyKey = None) -> SubmitAnswer:
+async def compact(own: SessionDep, request: RequestDep, idempotency_key: IdempotencyKey = None) -> SubmitAnswer:
     """Submit a turn that replaces the session's older messages by a summary."""
-    with submit_key(principal, own.session_id, idempotency_key) as key:
+    with submit_key(request, own.session_id, idempotency_key) as key:
         handle = await own.compact(key)
     return SubmitAnswer(turn_id=handle.turn_id, session_id=handle.session_id, created=handle.created)

@@ -36,7 +36,7 @@ from brainq.contracts.turn import (
     TurnKind,
 )
 from brainq.errors import InvalidInput, Unreachable
-from brainq.gateway.edge.dependencies import ID, Gateway, Principal
+from brainq.gateway.edge.request import ID, Gateway, GatewayRequest
 from brainq.gateway.rest.bodies import Answer, Body, FileBody
 
 
@@ -193,12 +193,12 @@ class SchedulePage(Answer):
     next: str | None
 
 
-def require_may_submit(principal: Principal, body: SubmitBody | ScheduleBody) -> None:
+def require_may_submit(request: GatewayRequest, body: SubmitBody | ScheduleBody) -> None:
     """Raise NotFound for a session of another caller, RequestRejected for options whose verb the caller lacks."""
-    principal.require_session(body.session_id)
-    principal.require_options(body.set_fields())
+    request.require_session(body.session_id)
+    request.require_options(body.set_fields())
     if body.on_busy not in ("enqueue", "reject"):
-        principal.require_verb(Verb.STEER)
+        request.require_verb(Verb.STEER)
 
 
 async def submit_turn(gateway: Gateway, body: SubmitBody, request_key: str) -> AsyncTurnHandle:
@@ -227,7 +227,7 @@ IdempotencyKey = Annotated[
 
 
 @contextmanager
-def submit_key(principal: Principal, session_id: str, idempotency_key: str | None) -> Generator[str]:
+def submit_key(request: GatewayRequest, session_id: str, idempotency_key: str | None) -> Generator[str]:
     """The request key to submit under. Where the outcome is unknown, Unreachable carries the caller's key for a retry.
     Raises InvalidInput for a key that brainq could have made."""
     if idempotency_key is not None and idempotency_key.startswith(DERIVED_PREFIXES):
@@ -237,6 +237,6 @@ def submit_key(principal: Principal, session_id: str, idempotency_key: str | Non
         )
     key = idempotency_key or new_turn_id()
     try:
-        yield own_request_key(principal.caller, session_id, key)
+        yield own_request_key(request.caller, session_id, key)
     except Unreachable as error:
         raise Unreachable(str(error), request_key=key) from error

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import Field, JsonValue
 
-from brainq.access import Verb
+from brainq.access import Caller, Verb
 from brainq.client.checks import MAX_COMMENT_CHARS, MAX_HOLD_S, MAX_REASON_CHARS
 from brainq.contracts.call import parse_outside_token
 from brainq.contracts.file import MAX_FILES, read_files
@@ -19,8 +19,8 @@ from brainq.contracts.people import DEFAULT_HOLD_S, Approval, HoldPolicy, Receip
 from brainq.contracts.turn import MAX_MESSAGE_CHARS
 from brainq.errors import TokenRefused
 from brainq.gateway.edge.authentication import LOCAL_CALLER
-from brainq.gateway.edge.dependencies import CALL_ID, ID, TURN_ID, Gateway, GatewayDep, Principal, PrincipalDep, TurnDep
 from brainq.gateway.edge.problems import problem_responses
+from brainq.gateway.edge.request import CALL_ID, ID, TURN_ID, Gateway, GatewayRequest, RequestDep, TurnDep
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, Body, FileBody, Limit
 from brainq.gateway.rest.turns import CancelAnswer, RetryAnswer, RetryBody, StepRetry
 from brainq.operator import Operator
@@ -141,12 +141,12 @@ CallPath = Annotated[
 
 
 @router.post("/input", responses=problem_responses(409))
-async def steer(handle: TurnDep, principal: PrincipalDep, body: InputBody) -> Receipt:
+async def steer(handle: TurnDep, request: RequestDep, body: InputBody) -> Receipt:
     """Send input into the turn. The receipt is `accepted`; ask for it again to learn what became of the input.
 
     Of a turn that has ended it becomes a turn of its own: this needs the verb `submit`, too.
     """
-    principal.require_verb(Verb.SUBMIT)
+    request.require_verb(Verb.SUBMIT)
     return await handle.steer(**body.model_dump())
 
 
@@ -197,14 +197,14 @@ async def approvals(handle: TurnDep) -> ApprovalList:
 
 
 @router.post("/finalizer/retry", responses=problem_responses(410))
-async def retry(
-    handle: TurnDep, gateway: GatewayDep, principal: PrincipalDep, body: RetryBody | None = None
-) -> RetryAnswer:
+async def retry(handle: TurnDep, request: RequestDep, body: RetryBody | None = None) -> RetryAnswer:
     """Run dead finalizer steps again, in this process. The answer has the outcome of each."""
     wanted = body.step if body else ""
     loop = asyncio.get_running_loop()
-    with gateway.streams.enter(principal.caller.counted_as):
-        steps = await loop.run_in_executor(gateway.long_work, _retry_steps, gateway, handle.turn_id, wanted)
+    with request.stream_slot():
+        steps = await loop.run_in_executor(
+            request.gateway.long_work, _retry_steps, request.gateway, handle.turn_id, wanted
+        )
     return RetryAnswer(turn_id=handle.turn_id, steps=steps)
 
 
@@ -217,13 +217,11 @@ def _retry_steps(gateway: Gateway, turn_id: str, wanted: str) -> tuple[StepRetry
 approvals_router = APIRouter(prefix="/v1", tags=["approvals"])
 
 
-async def own_approval(
-    approval_id: Annotated[str, Path(pattern=CALL_ID)], gateway: GatewayDep, principal: PrincipalDep
-) -> Approval:
+async def own_approval(approval_id: Annotated[str, Path(pattern=CALL_ID)], request: RequestDep) -> Approval:
     """An approval of the caller's own. Its turn is looked up first: that takes equally long for another tenant's."""
     turn_id, _ = split_call_id(approval_id)
-    principal.require_session((await gateway.client.handle(turn_id)).session_id)
-    return await gateway.client.approval(approval_id)
+    await request.own_turn(turn_id)
+    return await request.client.approval(approval_id)
 
 
 ApprovalDep = Annotated[Approval, Depends(own_approval)]
@@ -231,8 +229,7 @@ ApprovalDep = Annotated[Approval, Depends(own_approval)]
 
 @approvals_router.get("/approvals", name="approvals")
 async def list_approvals(
-    gateway: GatewayDep,
-    principal: PrincipalDep,
+    request: RequestDep,
     session: Annotated[str | None, Query(pattern=ID)] = None,
     state: Annotated[str, Query(pattern="^(pending|approved|denied|expired|void|all)$")] = "pending",
     limit: Limit = DEFAULT_LIST_PAGE,
@@ -242,8 +239,8 @@ async def list_approvals(
 ) -> ApprovalPage:
     """Approvals of calls, the newest first."""
     if session is not None:
-        principal.require_session(session)
-    found = await gateway.client.approvals(session, state, limit, principal.caller.prefixes, after=after)
+        request.require_session(session)
+    found = await request.client.approvals(session, state, limit, request.caller.prefixes, after=after)
     return ApprovalPage(approvals=found, next=found[-1].id if len(found) == limit else None)
 
 
@@ -254,60 +251,56 @@ async def approval(found: ApprovalDep) -> Approval:
 
 
 @approvals_router.post("/approvals/{approval_id}/approve", responses=problem_responses(409))
-async def approve(
-    found: ApprovalDep, gateway: GatewayDep, principal: PrincipalDep, body: ApproveBody | None = None
-) -> Approval:
+async def approve(found: ApprovalDep, request: RequestDep, body: ApproveBody | None = None) -> Approval:
     """Let the call run. Doing it again changes nothing."""
     wanted = body or ApproveBody()
-    return await gateway.client.approve(found.id, by=decider_name(principal, wanted.by), args_hash=wanted.args_hash)
+    return await request.client.approve(
+        found.id, by=decider_name(request.caller, wanted.by), args_hash=wanted.args_hash
+    )
 
 
 @approvals_router.post("/approvals/{approval_id}/deny", responses=problem_responses(409))
-async def deny(
-    found: ApprovalDep, gateway: GatewayDep, principal: PrincipalDep, body: DenyBody | None = None
-) -> Approval:
+async def deny(found: ApprovalDep, request: RequestDep, body: DenyBody | None = None) -> Approval:
     """Refuse the call; its turn goes on."""
     wanted = body or DenyBody()
-    return await gateway.client.deny(found.id, wanted.reason, by=decider_name(principal, wanted.by))
+    return await request.client.deny(found.id, wanted.reason, by=decider_name(request.caller, wanted.by))
 
 
 @approvals_router.post("/approvals/{approval_id}/edit", responses=problem_responses(409))
-async def edit(found: ApprovalDep, gateway: GatewayDep, principal: PrincipalDep, body: EditBody) -> Approval:
+async def edit(found: ApprovalDep, request: RequestDep, body: EditBody) -> Approval:
     """Let the call run with other arguments, which have to fit the tool's schema."""
-    return await gateway.client.edit(
-        found.id, body.arguments, by=decider_name(principal, body.by), args_hash=body.args_hash
+    return await request.client.edit(
+        found.id, body.arguments, by=decider_name(request.caller, body.by), args_hash=body.args_hash
     )
 
 
 @approvals_router.post("/outside/{token:path}")
 async def outside(
     token: Annotated[str, Path(min_length=1, max_length=500)],
-    gateway: GatewayDep,
-    principal: PrincipalDep,
+    request: RequestDep,
     body: OutsideResult | OutsideError,
 ) -> ResultReceipt:
     """Give the result that a call waits for, or report that there is none. It is accepted once."""
     # A token of brainq's names its session. A tool's own token does not, so it needs access to all sessions.
     ref = parse_outside_token(token)
-    if not principal.may_access(None if ref is None else ref.session_id):
+    if not request.may_access(None if ref is None else ref.session_id):
         raise TokenRefused("no call of yours waits for this token")
     if isinstance(body, OutsideResult):
-        taken = await gateway.client.complete_call(token, result_with_files(body), partial=body.partial)
+        taken = await request.client.complete_call(token, result_with_files(body), partial=body.partial)
     else:
-        taken = await gateway.client.fail_call(token, body.error)
+        taken = await request.client.fail_call(token, body.error)
     return ResultReceipt(taken=taken)
 
 
-def decider_name(principal: Principal, person: str) -> str:
+def decider_name(caller: Caller, person: str) -> str:
     """The decider for the record: the caller, and the person that it names."""
-    if principal.caller is LOCAL_CALLER:
+    if caller is LOCAL_CALLER:
         return person
-    return f"{principal.caller.name}: {person}" if person else principal.caller.name
+    return f"{caller.name}: {person}" if person else caller.name
 
 
 async def decide(
-    gateway: Gateway,
-    principal: Principal,
+    request: GatewayRequest,
     approval_id: str,
     *,
     approves: bool,
@@ -316,7 +309,7 @@ async def decide(
     args_hash: str | None = None,
 ) -> Approval:
     """Approve or deny a call in the caller's name. `arguments` are put in place of the model's."""
-    client, decided_by = gateway.client, decider_name(principal, "")
+    client, decided_by = request.client, decider_name(request.caller, "")
     if not approves:
         return await client.deny(approval_id, reason, by=decided_by)
     if arguments is not None:

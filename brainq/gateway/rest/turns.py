@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Response
 from pydantic import Field, JsonValue
 
 from brainq.access import Verb
@@ -19,8 +19,8 @@ from brainq.contracts.message import Message
 from brainq.contracts.turn import ParentCall, TurnKind, TurnResult
 from brainq.contracts.view import TurnSnapshot
 from brainq.errors import TurnRejected, Unreachable
-from brainq.gateway.edge.dependencies import CALL_ID, Gateway, GatewayDep, Principal, PrincipalDep, TurnDep
 from brainq.gateway.edge.problems import RequestRejected, problem_responses
+from brainq.gateway.edge.request import CALL_ID, HttpRequest, RequestDep, TurnDep
 from brainq.gateway.rest.bodies import DEFAULT_PAGE, Answer, Body, Limit, file_response
 from brainq.gateway.rest.event_stream import (
     open_events,
@@ -193,9 +193,7 @@ STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
 )
 async def submit(
     body: SubmitBody,
-    gateway: GatewayDep,
-    principal: PrincipalDep,
-    request: Request,
+    request: RequestDep,
     idempotency_key: IdempotencyKey = None,
     prefer: Prefer = "",
 ) -> Response:
@@ -205,16 +203,16 @@ async def submit(
     `provider`, `system_prompt`, `skill_context`, `cwd`, `limits` and `options` need
     `configure`.
     """
-    require_may_submit(principal, body)
-    if requested_wait_s(prefer, gateway.settings.http_wait_s):
-        principal.require_verb(Verb.READ)
-    with submit_key(principal, body.session_id, idempotency_key) as key:
-        handle = await submit_turn(gateway, body, key)
+    require_may_submit(request, body)
+    if requested_wait_s(prefer, request.gateway.settings.http_wait_s):
+        request.require_verb(Verb.READ)
+    with submit_key(request, body.session_id, idempotency_key) as key:
+        handle = await submit_turn(request.gateway, body, key)
     accepted = SubmitAnswer(
         turn_id=handle.turn_id, session_id=handle.session_id, created=handle.created, receipt=handle.joined
     )
     try:
-        return await _result_or_status(accepted, 202, handle, gateway, principal, request, prefer)
+        return await _result_or_status(accepted, 202, handle, request, prefer)
     except (RequestRejected, Unreachable):
         # The wait is impossible at present. The turn is accepted nevertheless, and its producer must know.
         return _json_response(accepted, 202, _location(handle))
@@ -227,28 +225,28 @@ async def look(handle: TurnDep) -> TurnStatus:
 
 
 @router.get("/v1/turns/{turn_id}/request")
-async def requested(handle: TurnDep, principal: PrincipalDep) -> SubmittedRequest:
+async def requested(handle: TurnDep, request: RequestDep) -> SubmittedRequest:
     """What was submitted, and which call started it."""
-    request = await handle.request()
-    parent = request.parent if request.parent and principal.may_access(request.parent.session_id) else None
+    submitted = await handle.request()
+    parent = submitted.parent if submitted.parent and request.may_access(submitted.parent.session_id) else None
     return SubmittedRequest(
         turn_id=handle.turn_id,
         session_id=handle.session_id,
-        user_message=request.user_message,
-        kind=request.kind,
-        brain=request.brain,
-        model=request.model,
-        metadata=request.metadata,
-        prompt_tags=request.prompt_tags,
-        attachments=len(request.attachments),
+        user_message=submitted.user_message,
+        kind=submitted.kind,
+        brain=submitted.brain,
+        model=submitted.model,
+        metadata=submitted.metadata,
+        prompt_tags=submitted.prompt_tags,
+        attachments=len(submitted.attachments),
         parent=parent,
     )
 
 
 @router.get("/v1/turns/{turn_id}/children")
-async def children(handle: TurnDep, principal: PrincipalDep) -> ChildTurns:
+async def children(handle: TurnDep, request: RequestDep) -> ChildTurns:
     """The turns that its calls started, those in the caller's own sessions."""
-    found = tuple(child for child in await handle.children() if principal.may_access(child.session_id))
+    found = tuple(child for child in await handle.children() if request.may_access(child.session_id))
     return ChildTurns(turn_id=handle.turn_id, session_id=handle.session_id, children=found)
 
 
@@ -267,14 +265,12 @@ async def explain(handle: TurnDep) -> TurnExplanation:
         **problem_responses(409),
     },
 )
-async def result(
-    handle: TurnDep, gateway: GatewayDep, principal: PrincipalDep, request: Request, prefer: Prefer = ""
-) -> Response:
+async def result(handle: TurnDep, request: RequestDep, prefer: Prefer = "") -> Response:
     """The result, for every ending. 202 while there is none; `Prefer: wait=n` waits for it."""
     found = await result_if_ready(handle)
     if found is not None:
         return _json_response(found)
-    return await _result_or_status(await turn_status(handle), 202, handle, gateway, principal, request, prefer)
+    return await _result_or_status(await turn_status(handle), 202, handle, request, prefer)
 
 
 @router.get("/v1/turns/{turn_id}/timeline")
@@ -324,9 +320,7 @@ async def calls(
 @router.get("/v1/turns/{turn_id}/events", response_model=None, responses={**STREAM_RESPONSES, **problem_responses(410)})
 async def events(
     handle: TurnDep,
-    gateway: GatewayDep,
-    principal: PrincipalDep,
-    request: Request,
+    request: RequestDep,
     after: Annotated[int, Query(ge=0, le=MAX_NUMBER, description="Begin behind this event.")] = 0,
     last_event_id: Annotated[
         int | None, Header(ge=0, le=MAX_NUMBER, description="As `after`, and wins over it.")
@@ -334,7 +328,7 @@ async def events(
 ) -> Response:
     """Follow a turn's events from any number on, to the final one."""
     behind = after if last_event_id is None else last_event_id
-    found = await stream_events(request, gateway, principal, lambda: open_events(handle, behind))
+    found = await stream_events(request, lambda: open_events(handle, behind))
     return Response(status_code=204) if found is None else found
 
 
@@ -355,18 +349,15 @@ async def _result_or_status(
     otherwise: SubmitAnswer | TurnStatus,
     status: int,
     handle: AsyncTurnHandle,
-    gateway: Gateway,
-    principal: Principal,
-    request: Request,
+    request: HttpRequest,
     prefer: str,
 ) -> Response:
     """The result if it is out within the caller's wait; else `otherwise`, with the turn's location."""
     headers = _location(handle)
-    wait_s = requested_wait_s(prefer, gateway.settings.http_wait_s)
+    wait_s = requested_wait_s(prefer, request.gateway.settings.http_wait_s)
     if wait_s:
         headers["Preference-Applied"] = f"wait={wait_s:g}"
-        with gateway.streams.enter(principal.caller.counted_as) as place:
-            found = await wait_for_result(handle, wait_s, place, request.receive)
+        found = await wait_for_result(request, handle, wait_s)
         if found is not None:
             return _json_response(found, headers=headers)
     return _json_response(otherwise, status, headers)

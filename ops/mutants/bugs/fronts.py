@@ -35,7 +35,7 @@ BUGS = (
     Bug(
         "results of calls come over the OpenAI wire without steer",
         "brainq/gateway/wires/openai/requests.py",
-        "    principal.require_verb(Verb.STEER)\n",
+        "    request.require_verb(Verb.STEER)\n",
         "",
         VERBS,
     ),
@@ -49,7 +49,7 @@ BUGS = (
     Bug(
         "whoever speaks as OpenAI's clients do widens the limits",
         "brainq/gateway/wires/openai/parameters.py",
-        "brain.limits, Verb.CONFIGURE in principal.caller.verbs",
+        "brain.limits, Verb.CONFIGURE in caller.verbs",
         "brain.limits, True",
         CONFIGURED,
     ),

@@ -503,7 +503,7 @@ def test_elsewhere_than_on_loopback_nobody_is_let_in_before_there_is_a_token(
     gateways: Gateways, pump: Pump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("brainq.gateway.edge.authentication.KEPT_S", 0.0)
-    monkeypatch.setattr("brainq.gateway.edge.dependencies.CACHED_S", 0.0)
+    monkeypatch.setattr("brainq.gateway.edge.request.CACHED_S", 0.0)
     gateway = gateways(host="0.0.0.0")
     assert "brainq token create" in gateway.gateway.authenticator.description
     assert gateway.http.get("/healthz").status_code == 200

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from brainq.access import Verb
-from brainq.gateway.edge.dependencies import CACHED_S
+from brainq.gateway.edge.request import CACHED_S
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import Counters
 from tests.integration.gateway.test_door import token

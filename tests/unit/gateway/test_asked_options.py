@@ -8,12 +8,11 @@ import pytest
 
 from brainq.access import Caller, Verb
 from brainq.errors import InvalidInput
-from brainq.gateway.edge.dependencies import Principal
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.wires.openai.parameters import forced_choice, model_options
 
-FREE = Principal(Caller("free", ("acme:",), frozenset({Verb.SUBMIT, Verb.CONFIGURE})), Verb.SUBMIT)
-PLAIN = Principal(Caller("plain", ("acme:",), frozenset({Verb.SUBMIT})), Verb.SUBMIT)
+FREE = Caller("free", ("acme:",), frozenset({Verb.SUBMIT, Verb.CONFIGURE}))
+PLAIN = Caller("plain", ("acme:",), frozenset({Verb.SUBMIT}))
 GIVEN: dict[str, Any] = {
     "temperature": 0,
     "top_p": 0.5,

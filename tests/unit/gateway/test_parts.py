@@ -29,9 +29,9 @@ from brainq.errors import (
 )
 from brainq.gateway.app import COMMON_RESPONSES, OPENAI_ROUTERS, ROUTERS
 from brainq.gateway.edge.authentication import LOCAL_CALLER, is_loopback
-from brainq.gateway.edge.dependencies import CACHED_S, CachedCall, Principal
 from brainq.gateway.edge.limits import BURST_S, MAX_NAMES, RateLimiter, StreamLimiter, address_key
 from brainq.gateway.edge.problems import REJECTIONS, RequestRejected, error_response, problem_of
+from brainq.gateway.edge.request import CACHED_S, CachedCall
 from brainq.gateway.edge.verbs import VERBS
 from brainq.gateway.rest.event_stream import requested_wait_s
 from brainq.gateway.rest.submission import ScheduleBody, SubmitBody, TurnLimits
@@ -247,6 +247,6 @@ def test_who_asks_whether_it_is_ready_at_once_is_answered_by_one_look_that_is_be
 
 def test_the_record_says_which_caller_decided() -> None:
     caller = Caller("acme-web", ("acme:",), frozenset({Verb.DECIDE}))
-    assert decider_name(Principal(caller, Verb.DECIDE), "ann") == "acme-web: ann"
-    assert decider_name(Principal(caller, Verb.DECIDE), "") == "acme-web"
-    assert decider_name(Principal(LOCAL_CALLER, Verb.DECIDE), "ann") == "ann"
+    assert decider_name(caller, "ann") == "acme-web: ann"
+    assert decider_name(caller, "") == "acme-web"
+    assert decider_name(LOCAL_CALLER, "ann") == "ann"

@@ -17,7 +17,7 @@ from brainq.contracts.base import first_problem
 from brainq.contracts.file import File
 from brainq.contracts.ids import check_id, split_call_id
 from brainq.errors import InvalidInput, ResultRefused, Unreachable
-from brainq.gateway.edge.dependencies import CALL_ID, Gateway, Principal
+from brainq.gateway.edge.request import CALL_ID, GatewayRequest
 from brainq.gateway.rest.turn_control import decide
 from brainq.gateway.wires.a2a.rpc import message_json
 from brainq.gateway.wires.a2a.tasks import read_task
@@ -109,52 +109,47 @@ def _read_answer(data: Any) -> CallAnswer:
         ) from None
 
 
-async def send_message(
-    gateway: Gateway, principal: Principal, brain: str, request: SendMessageRequest
-) -> AsyncTurnHandle:
+async def send_message(request: GatewayRequest, brain: str, params: SendMessageRequest) -> AsyncTurnHandle:
     """The turn of `brain` that the message began, or the one it went to. The same message again does nothing more.
 
     Raises A2AError, BrainqError, and RequestRejected where the caller lacks a verb.
     """
-    if request.configuration.HasField("task_push_notification_config"):
+    if params.configuration.HasField("task_push_notification_config"):
         raise PushNotificationNotSupportedError("push notifications are not supported; use SubscribeToTask")
-    if request.message.task_id:
-        return await _send_to_task(gateway, principal, request.message)
-    return await _begin_task(gateway, principal, brain, request)
+    if params.message.task_id:
+        return await _send_to_task(request, params.message)
+    return await _begin_task(request, brain, params)
 
 
-async def _begin_task(
-    gateway: Gateway, principal: Principal, brain: str, request: SendMessageRequest
-) -> AsyncTurnHandle:
-    principal.require_verb(Verb.SUBMIT)
-    message = request.message
-    context_id = message.context_id or default_context(principal.caller, message.message_id)
+async def _begin_task(request: GatewayRequest, brain: str, params: SendMessageRequest) -> AsyncTurnHandle:
+    request.require_verb(Verb.SUBMIT)
+    message = params.message
+    context_id = message.context_id or default_context(request.caller, message.message_id)
     check_id("message.contextId", context_id)
-    principal.require_session(context_id)
+    request.require_session(context_id)
     words = message_text(message)
-    key = own_request_key(principal.caller, context_id, hashed_id(context_id, message.message_id))
+    key = own_request_key(request.caller, context_id, hashed_id(context_id, message.message_id))
     options: dict[str, Any] = {"request_key": key, "brain": brain, "attachments": message_files(message)}
-    if request.HasField("metadata"):
-        options["metadata"] = message_json(request.metadata)
+    if params.HasField("metadata"):
+        options["metadata"] = message_json(params.metadata)
     try:
-        return await gateway.client.submit(context_id, words, **options)
+        return await request.client.submit(context_id, words, **options)
     except Unreachable as error:
         raise Unreachable(str(error)) from error  # without the request key: the message's own id makes a retry safe
 
 
-async def _send_to_task(gateway: Gateway, principal: Principal, message: Message) -> AsyncTurnHandle:
-    handle = await gateway.client.handle(message.task_id)
-    principal.require_session(handle.session_id)
+async def _send_to_task(request: GatewayRequest, message: Message) -> AsyncTurnHandle:
+    handle = await request.own_turn(message.task_id)
     if message.context_id not in ("", handle.session_id):
         raise InvalidInput("message.contextId", "the task is of another context; leave it out")
     content = read_task_message(message)
-    _check_message(principal, handle, content)
+    _check_message(request, handle, content)
     if content.has_input and (await read_task(handle)).is_over:
         raise UnsupportedOperationError("the task has ended; send the message without its taskId")
     for answer in content.answers:
         if isinstance(answer, ApprovalDecision):
             given = answer.model_dump(include={"reason", "arguments", "args_hash"})
-            await decide(gateway, principal, answer.call, approves=answer.decision == "approve", **given)
+            await decide(request, answer.call, approves=answer.decision == "approve", **given)
         else:
             await _give_result(handle, answer)
     if content.has_input:
@@ -166,15 +161,15 @@ async def _send_to_task(gateway: Gateway, principal: Principal, message: Message
     return handle
 
 
-def _check_message(principal: Principal, handle: AsyncTurnHandle, content: TaskMessage) -> None:
+def _check_message(request: GatewayRequest, handle: AsyncTurnHandle, content: TaskMessage) -> None:
     """Before anything is applied."""
     for answer in content.answers:
-        principal.require_verb(Verb.DECIDE if isinstance(answer, ApprovalDecision) else Verb.STEER)
+        request.require_verb(Verb.DECIDE if isinstance(answer, ApprovalDecision) else Verb.STEER)
         if split_call_id(answer.call)[0] != handle.turn_id:
             raise InvalidInput("message.parts.data.call", "it is a call of another task")
     if content.has_input:
-        principal.require_verb(Verb.STEER)
-        principal.require_verb(Verb.SUBMIT)  # input that comes as the task ends becomes a task of its own
+        request.require_verb(Verb.STEER)
+        request.require_verb(Verb.SUBMIT)  # input that comes as the task ends becomes a task of its own
     elif not content.answers:
         raise InvalidInput("message.parts", "they are empty; send a text, or an answer to the task's requests")
 

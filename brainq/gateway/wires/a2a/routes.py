@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from a2a.types.a2a_pb2 import (
@@ -32,7 +31,7 @@ from a2a.utils.errors import (
     TaskNotCancelableError,
     UnsupportedOperationError,
 )
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Response
 from fastapi.responses import JSONResponse
 from google.protobuf import json_format
 from google.protobuf.message import Message
@@ -42,8 +41,8 @@ from brainq.access import Verb
 from brainq.brain.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.errors import BrainqError
-from brainq.gateway.edge.dependencies import Gateway, GatewayDep, Principal, PrincipalDep, current_principal
 from brainq.gateway.edge.problems import RequestRejected
+from brainq.gateway.edge.request import Gateway, GatewayDep, HttpRequest, RequestDep, current_request
 from brainq.gateway.edge.verbs import AGENT_CARD_PATH
 from brainq.gateway.rest.event_stream import EventReader, StreamEncoding, stream_events
 from brainq.gateway.wires.a2a.messages import send_message
@@ -115,23 +114,14 @@ CANCEL_WAIT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class A2aRequest:
+class A2aRequest(HttpRequest):
     """One JSON-RPC request to an agent."""
 
-    gateway: Gateway
-    principal: Principal
-    http: Request
     brain: Brain
     call: RpcCall
 
     def answer(self, message: Message) -> Response:
         return JSONResponse(rpc_result(self.call.id, message))
-
-    async def task(self, task_id: str) -> AsyncTurnHandle:
-        """A task of the caller's own."""
-        handle = await self.gateway.client.handle(task_id)
-        self.principal.require_session(handle.session_id)
-        return handle
 
 
 @router.get(AGENT_CARD_PATH)
@@ -146,20 +136,20 @@ async def card(brain: str, gateway: GatewayDep) -> Response:
     return _card_response(gateway, _require_brain(gateway, brain))
 
 
-@router.post("/a2a/{brain}", dependencies=[Depends(current_principal)])
-async def call_method(brain: str, request: Request, gateway: GatewayDep, principal: PrincipalDep) -> Response:
+@router.post("/a2a/{brain}", dependencies=[Depends(current_request)])
+async def call_method(brain: str, request: RequestDep) -> Response:
     """Call a method. Verbs that a method needs beside `read` are in its function."""
-    found, call_id = _require_brain(gateway, brain), None
+    found, call_id = _require_brain(request.gateway, brain), None
     try:
-        if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        if request.http.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             raise InvalidRequestError("send it with Content-Type: application/json")
-        call = read_call(await request.body())
+        call = read_call(await request.http.body())
         call_id = call.id
-        check_version(request.headers.get("a2a-version") or request.query_params.get("A2A-Version", ""))
+        check_version(request.http.headers.get("a2a-version") or request.http.query_params.get("A2A-Version", ""))
         method = METHODS.get(call.method)
         if method is None:
             raise MethodNotFoundError(f"the methods are {', '.join(METHODS)}")
-        return await method(A2aRequest(gateway, principal, request, found, call))
+        return await method(A2aRequest(request.gateway, request.caller, request.verb, request.http, found, call))
     except A2AError as error:
         return JSONResponse(rpc_error(call_id, error))
     except BrainqError as error:
@@ -172,25 +162,22 @@ async def call_method(brain: str, request: Request, gateway: GatewayDep, princip
 async def _send(request: A2aRequest) -> Response:
     params = read_params(request.call.params, SendMessageRequest())
     history = _history_length(params.configuration)
-    handle = await send_message(request.gateway, request.principal, request.brain.name, params)
+    handle = await send_message(request, request.brain.name, params)
     task = await read_task(handle)
     if not params.configuration.return_immediately:
-        wait_s = request.gateway.settings.http_wait_s
-        # Where no slot is free the answer is the task as it is: the message was accepted.
-        with suppress(RequestRejected), request.gateway.streams.enter(request.principal.caller.counted_as) as slot:
-            task = await wait_for_task(_is_clients_turn, handle, task, wait_s, slot, request.http.receive)
+        task = await wait_for_task(request, handle, task, _is_clients_turn, request.gateway.settings.http_wait_s)
     return request.answer(SendMessageResponse(task=await _task_with_history(handle, task, history)))
 
 
 async def _send_streaming(request: A2aRequest) -> Response:
     params = read_params(request.call.params, SendMessageRequest())
-    handle = await send_message(request.gateway, request.principal, request.brain.name, params)
+    handle = await send_message(request, request.brain.name, params)
     task = await read_task(handle)
     return await _stream_task(request, handle, task, is_whole=_is_clients_turn(task))
 
 
 async def _subscribe(request: A2aRequest) -> Response:
-    handle = await request.task(read_params(request.call.params, SubscribeToTaskRequest()).id)
+    handle = await request.own_turn(read_params(request.call.params, SubscribeToTaskRequest()).id)
     task = await read_task(handle)
     if task.is_over:
         raise UnsupportedOperationError("the task has ended; read it with GetTask")
@@ -200,18 +187,16 @@ async def _subscribe(request: A2aRequest) -> Response:
 async def _get(request: A2aRequest) -> Response:
     params = read_params(request.call.params, GetTaskRequest())
     history = _history_length(params)
-    handle = await request.task(params.id)
+    handle = await request.own_turn(params.id)
     return request.answer(await _task_with_history(handle, await read_task(handle), history))
 
 
 async def _cancel(request: A2aRequest) -> Response:
-    request.principal.require_verb(Verb.STEER)
-    handle = await request.task(read_params(request.call.params, CancelTaskRequest()).id)
+    request.require_verb(Verb.STEER)
+    handle = await request.own_turn(read_params(request.call.params, CancelTaskRequest()).id)
     if await handle.cancel("by an A2A client") == "ended":
         raise TaskNotCancelableError("the task has ended")
-    task = await read_task(handle)
-    with suppress(RequestRejected), request.gateway.streams.enter(request.principal.caller.counted_as) as slot:
-        task = await wait_for_task(lambda task: task.is_over, handle, task, CANCEL_WAIT_S, slot, request.http.receive)
+    task = await wait_for_task(request, handle, await read_task(handle), lambda task: task.is_over, CANCEL_WAIT_S)
     return request.answer(render_task(task))
 
 
@@ -259,9 +244,7 @@ async def _stream_task(request: A2aRequest, handle: AsyncTurnHandle, task: Folde
     async def begin() -> EventReader | None:
         return None if is_whole else EventReader(handle.events(task.seq))
 
-    found = await stream_events(
-        request.http, request.gateway, request.principal, begin, StreamEncoding(wire.write, wire.opening)
-    )
+    found = await stream_events(request, begin, StreamEncoding(wire.write, wire.opening))
     return found or Response(wire.opening, media_type="text/event-stream")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -34,7 +35,6 @@ from a2a.types.a2a_pb2 import (
     TaskStatusUpdateEvent,
 )
 from google.protobuf import json_format, struct_pb2
-from starlette.types import Receive
 
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import EventKind, TurnEvent
@@ -42,8 +42,9 @@ from brainq.contracts.people import Approval
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.errors import ContentNotKept, ResultTimeout, TurnRejected
-from brainq.gateway.edge.limits import StreamSlot
-from brainq.gateway.rest.event_stream import EncodedEvent, EventReader, wait_for_disconnect
+from brainq.gateway.edge.problems import RequestRejected
+from brainq.gateway.edge.request import HttpRequest
+from brainq.gateway.rest.event_stream import EncodedEvent, unless_over
 from brainq.gateway.wires.a2a.rpc import rpc_frame
 from brainq.gateway.wires.chat.fold import (
     ApprovalRequested,
@@ -271,36 +272,27 @@ async def read_task(handle: AsyncTurnHandle) -> FoldedTask:
 
 
 async def wait_for_task(
-    condition: Callable[[FoldedTask], bool],
+    request: HttpRequest,
     handle: AsyncTurnHandle,
     task: FoldedTask,
+    condition: Callable[[FoldedTask], bool],
     wait_s: float,
-    slot: StreamSlot,
-    receive: Receive,
 ) -> FoldedTask:
     """The task as soon as the condition holds; or as it is after `wait_s`, when the gateway stops or the client
-    disconnects."""
-    reading = EventReader(handle.events(task.seq))
-    over = [asyncio.ensure_future(slot.stopping.wait()), asyncio.ensure_future(wait_for_disconnect(receive))]
-    until = asyncio.get_running_loop().time() + wait_s
-    try:
-        while not condition(task):
-            remaining_s = until - asyncio.get_running_loop().time()
-            if remaining_s <= 0:
-                break
-            await asyncio.wait({reading.next, *over}, timeout=remaining_s, return_when=asyncio.FIRST_COMPLETED)
-            if any(each.done() for each in over):
-                break
-            if reading.next.done():
-                event = reading.next.result()
-                if event is None:
-                    return await read_task(handle)
+    disconnects, and at once where no stream slot is free."""
+
+    async def follow() -> None:
+        nonlocal task
+        async with asyncio.timeout(wait_s):
+            async for event in handle.events(task.seq):
                 task = await _fold_next(handle, task, event)
-                reading.advance()
-    finally:
-        for each in over:
-            each.cancel()
-        await reading.close()
+                if condition(task):
+                    return
+        task = await read_task(handle)
+
+    if not condition(task):
+        with suppress(RequestRejected, TimeoutError), request.stream_slot() as slot:
+            await unless_over(follow(), request, slot)
     return task
 
 

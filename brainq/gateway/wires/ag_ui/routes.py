@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal, cast
 
 from ag_ui.core import AssistantMessage, BaseEvent, DeveloperMessage, Message, SystemMessage, ToolMessage, UserMessage
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Response
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
 from brainq.access import Verb
@@ -17,8 +17,8 @@ from brainq.contracts.ids import split_call_id
 from brainq.contracts.tool import MAX_CLIENT_TOOLS, MAX_DESCRIPTION_CHARS
 from brainq.contracts.turn import MAX_EXTRA_CHARS
 from brainq.errors import InvalidInput
-from brainq.gateway.edge.dependencies import ID, Gateway, GatewayDep, Principal, PrincipalDep
 from brainq.gateway.edge.problems import problem_responses
+from brainq.gateway.edge.request import ID, HttpRequest, RequestDep
 from brainq.gateway.wires.ag_ui.events import (
     RunState,
     cut_events,
@@ -206,45 +206,43 @@ STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 @router.post("/agui", response_model=None, responses={**STREAM_RESPONSES, **problem_responses(409, 410)})
-async def run(body: RunBody, request: Request, gateway: GatewayDep, principal: PrincipalDep) -> Response:
+async def run(body: RunBody, request: RequestDep) -> Response:
     """Run the default brain on a thread. See `/agui/{brain}`."""
-    return await _run(body, None, request, gateway, principal)
+    return await _run(body, None, request)
 
 
 @router.post("/agui/{brain}", response_model=None, responses={**STREAM_RESPONSES, **problem_responses(409, 410)})
 async def run_brain(
     brain: Annotated[str, Path(pattern=ID)],
     body: RunBody,
-    request: Request,
-    gateway: GatewayDep,
-    principal: PrincipalDep,
+    request: RequestDep,
 ) -> Response:
     """Run a brain on a thread: the user's last message begins a turn, and repeated it is the same turn from its
     beginning; `resume`, and results of the application's tools, answer what a run stopped for, and stream the rest.
 
     Needs `read`, too; `decide` for `resume`, `steer` for results.
     """
-    return await _run(body, brain, request, gateway, principal)
+    return await _run(body, brain, request)
 
 
-async def _run(body: RunBody, brain: str | None, request: Request, gateway: Gateway, principal: Principal) -> Response:
-    principal.require_session(body.thread_id)
+async def _run(body: RunBody, brain: str | None, request: HttpRequest) -> Response:
+    request.require_session(body.thread_id)
     messages = read_messages(body)
     if answers := read_answers(body, messages):
-        handle, behind = await apply_answers(gateway, principal, body.thread_id, answers)
+        handle, behind = await apply_answers(request, body.thread_id, answers)
         before = messages_before_turn(messages, handle.turn_id)
         state = initial_state(handle.turn_id, body.thread_id, body.run_id, before, answered_calls(messages))
-        found = await chat_stream(request, gateway, principal, handle, _make_wire(), state, behind, opens=True)
+        found = await chat_stream(request, handle, _make_wire(), state, behind, opens=True)
     else:
         question = read_question(messages)
-        configures = Verb.CONFIGURE in principal.caller.verbs
+        configures = Verb.CONFIGURE in request.caller.verbs
         options: SubmitOptions = {**submit_options(body, messages, configures=configures), "brain": brain}
         history = read_run_history(messages, question)
-        handle = await submit_question(gateway, principal, body.thread_id, question, options, history)
+        handle = await submit_question(request, body.thread_id, question, options, history)
         before = messages_before_turn(messages, handle.turn_id)
         state = initial_state(handle.turn_id, body.thread_id, body.run_id, before)
         takes_back = [message for message in messages if is_of_turn(message, handle.turn_id)]
-        found = await chat_stream(request, gateway, principal, handle, _make_wire(takes_back), state, opens=True)
+        found = await chat_stream(request, handle, _make_wire(takes_back), state, opens=True)
     return Response(status_code=204) if found is None else found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Response
 from pydantic import Field, JsonValue
 from pydantic_core import to_json
 
@@ -14,8 +14,8 @@ from brainq.contracts.file import File
 from brainq.contracts.ids import split_call_id
 from brainq.contracts.tool import MAX_CLIENT_TOOLS
 from brainq.errors import InvalidInput, NotFound
-from brainq.gateway.edge.dependencies import ID, TURN_ID, Gateway, GatewayDep, Principal, PrincipalDep
 from brainq.gateway.edge.problems import problem_responses
+from brainq.gateway.edge.request import ID, TURN_ID, GatewayRequest, HttpRequest, RequestDep
 from brainq.gateway.rest.bodies import AffectedTurn
 from brainq.gateway.rest.submission import ClientToolBody
 from brainq.gateway.wires.ai_sdk.chunks import (
@@ -178,24 +178,24 @@ TurnQuery = Annotated[
 
 
 @router.post("", response_model=None, responses={**STREAM_RESPONSES, **problem_responses(409, 410)})
-async def chat(body: ChatBody, request: Request, gateway: GatewayDep, principal: PrincipalDep) -> Response:
+async def chat(body: ChatBody, request: RequestDep) -> Response:
     """Answer the last message as a stream: a user's begins a turn, and repeated it is the same turn; an
     assistant's has decisions, or results of the page's own tools, and its turn goes on.
 
     Needs `read`, too; `decide` for decisions, `steer` for results.
     """
-    principal.require_session(body.id)
-    newest = await _newest_turn(gateway, body.id) if body.trigger == "regenerate-message" else None
+    request.require_session(body.id)
+    newest = await _newest_turn(request, body.id) if body.trigger == "regenerate-message" else None
     question = read_question(body, newest)
     if question is not None:
         options: SubmitOptions = {"brain": body.brain, "client_tools": [tool.model_dump() for tool in body.tools]}
-        handle = await submit_question(gateway, principal, body.id, question, options, read_chat_history(body))
-        return await _stream_chat(request, gateway, principal, handle)
+        handle = await submit_question(request, body.id, question, options, read_chat_history(body))
+        return await _stream_chat(request, handle)
     answers = read_answers(body.messages[-1])
     if not answers:
         raise InvalidInput("messages", "the last one is the assistant's, and answers nothing; send the user's last")
-    handle, behind = await apply_answers(gateway, principal, body.id, answers)
-    return await _stream_chat(request, gateway, principal, handle, behind, opens=True)
+    handle, behind = await apply_answers(request, body.id, answers)
+    return await _stream_chat(request, handle, behind, opens=True)
 
 
 @router.get(
@@ -205,53 +205,49 @@ async def chat(body: ChatBody, request: Request, gateway: GatewayDep, principal:
 )
 async def resume(
     chat_id: ChatId,
-    request: Request,
-    gateway: GatewayDep,
-    principal: PrincipalDep,
+    request: RequestDep,
     turn: TurnQuery = None,
     last_event_id: Annotated[str | None, Header(max_length=30, description="Begin behind this piece.")] = None,
 ) -> Response:
     """Follow the chat's live turn, or the one that is named, from its beginning. 204 when nothing is live."""
-    principal.require_session(chat_id)
-    found = turn or await gateway.client.session(chat_id).live()
+    request.require_session(chat_id)
+    found = turn or await request.client.session(chat_id).live()
     if found is None:
         return Response(status_code=204)
-    handle = await _turn_of_chat(gateway, chat_id, found)
-    return await _stream_chat(request, gateway, principal, handle, read_position(last_event_id))
+    handle = await _turn_of_chat(request, chat_id, found)
+    return await _stream_chat(request, handle, read_position(last_event_id))
 
 
 @router.post("/{session_id}/stop")
-async def stop(chat_id: ChatId, gateway: GatewayDep, principal: PrincipalDep, turn: TurnQuery = None) -> AffectedTurn:
+async def stop(chat_id: ChatId, request: RequestDep, turn: TurnQuery = None) -> AffectedTurn:
     """Cancel the chat's live turn, or the one that is named: `stop()` of the client only stops reading."""
-    principal.require_session(chat_id)
+    request.require_session(chat_id)
     if turn is None:
-        return AffectedTurn(turn_id=await gateway.client.session(chat_id).interrupt("stopped in its chat"))
-    handle = await _turn_of_chat(gateway, chat_id, turn)
+        return AffectedTurn(turn_id=await request.client.session(chat_id).interrupt("stopped in its chat"))
+    handle = await _turn_of_chat(request, chat_id, turn)
     cancelled = await handle.cancel("stopped in its chat")
     return AffectedTurn(turn_id=None if cancelled == "ended" else handle.turn_id)
 
 
 async def _stream_chat(
-    request: Request,
-    gateway: Gateway,
-    principal: Principal,
+    request: HttpRequest,
     handle: AsyncTurnHandle,
     behind: StreamPosition = FROM_START,
     *,
     opens: bool = False,
 ) -> Response:
     state = initial_state(handle.turn_id)
-    found = await chat_stream(request, gateway, principal, handle, WIRE, state, behind, opens=opens)
+    found = await chat_stream(request, handle, WIRE, state, behind, opens=opens)
     return Response(status_code=204) if found is None else found
 
 
-async def _turn_of_chat(gateway: Gateway, chat_id: str, turn_id: str) -> AsyncTurnHandle:
-    handle = await gateway.client.handle(turn_id)
+async def _turn_of_chat(request: GatewayRequest, chat_id: str, turn_id: str) -> AsyncTurnHandle:
+    handle = await request.client.handle(turn_id)
     if handle.session_id != chat_id:
         raise NotFound("a turn of another chat")
     return handle
 
 
-async def _newest_turn(gateway: Gateway, session_id: str) -> str | None:
-    turns = await gateway.client.session(session_id).history(1)
+async def _newest_turn(request: GatewayRequest, session_id: str) -> str | None:
+    turns = await request.client.session(session_id).history(1)
     return turns[-1].turn_id if turns else None

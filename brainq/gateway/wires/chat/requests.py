@@ -25,7 +25,7 @@ from brainq.contracts.ids import attended_turn_id, parse_call_id, split_call_id
 from brainq.contracts.message import Message
 from brainq.contracts.status import Awaits
 from brainq.errors import InvalidInput, NotFound, ResultRefused, SessionBusy, SubmitConflict
-from brainq.gateway.edge.dependencies import Gateway, Principal
+from brainq.gateway.edge.request import GatewayRequest
 from brainq.gateway.rest.turn_control import decide
 from brainq.gateway.wires.chat.stream import StreamPosition, position_of_reply
 
@@ -99,22 +99,22 @@ def bound_waits(options: SubmitOptions, max_wait_s: float) -> None:
         options["client_tools"] = [{**tool, "timeout_s": max_wait_s} for tool in tools]
 
 
-async def require_no_client_wait(gateway: Gateway, principal: Principal, session_id: str) -> None:
+async def require_no_client_wait(request: GatewayRequest, session_id: str) -> None:
     """Raise SessionBusy where the live turn waits for its client, and this caller may not cancel it."""
-    if Verb.STEER in principal.caller.verbs:
+    if Verb.STEER in request.caller.verbs:
         return
-    live = await gateway.client.session(session_id).live()
-    if live and await _waits_for_client(await gateway.client.handle(live)):
+    live = await request.client.session(session_id).live()
+    if live and await _waits_for_client(await request.client.handle(live)):
         raise SessionBusy(session_id, live)
 
 
-async def cancel_abandoned_calls(gateway: Gateway, principal: Principal, session_id: str, turn_id: str) -> None:
+async def cancel_abandoned_calls(request: GatewayRequest, session_id: str, turn_id: str) -> None:
     """Cancel the session's live turn where it waits for its client, which has begun `turn_id` since. It could hold up
     the session for a day."""
-    live = await gateway.client.session(session_id).live()
-    if not live or live == turn_id or Verb.STEER not in principal.caller.verbs:
+    live = await request.client.session(session_id).live()
+    if not live or live == turn_id or Verb.STEER not in request.caller.verbs:
         return
-    handle = await gateway.client.handle(live)
+    handle = await request.client.handle(live)
     if await _waits_for_client(handle):
         await handle.cancel(ABANDONED)
     elif live not in _watched:
@@ -177,8 +177,7 @@ CallAnswer = ApprovalDecision | ClientResult
 
 
 async def submit_question(
-    gateway: Gateway,
-    principal: Principal,
+    request: GatewayRequest,
     session_id: str,
     question: Question,
     options: SubmitOptions,
@@ -192,55 +191,54 @@ async def submit_question(
 
     Raises as `AsyncClient.submit`; SessionBusy.
     """
-    principal.require_verb(Verb.READ)
-    key = own_request_key(principal.caller, session_id, _request_key(session_id, question, options.get("brain")))
-    found = await _find_turn(gateway, session_id, key)
+    request.require_verb(Verb.READ)
+    key = own_request_key(request.caller, session_id, _request_key(session_id, question, options.get("brain")))
+    found = await _find_turn(request, session_id, key)
     if found is not None:
         return found
-    await require_no_client_wait(gateway, principal, session_id)
-    await _require_no_pending_approval(gateway, session_id)
-    if history and not await gateway.client.session(session_id).history(1):
+    await require_no_client_wait(request, session_id)
+    await _require_no_pending_approval(request, session_id)
+    if history and not await request.client.session(session_id).history(1):
         options = {**options, "history": read_history(history)}
     if options.get("client_tools"):
         # A closed page never answers, and the model must not go on without a reader.
         options = {**options, "turn_id": attended_turn_id()}
-        bound_waits(options, gateway.settings.http_client_tools_s)
+        bound_waits(options, request.gateway.settings.http_client_tools_s)
     if question.files:
         options = {**options, "attachments": question.files}
     try:
-        handle = await gateway.client.submit(session_id, question.text, **{**options, "request_key": key})
+        handle = await request.client.submit(session_id, question.text, **{**options, "request_key": key})
     except SubmitConflict:  # it was sent twice at once, with other options
-        found = await _find_turn(gateway, session_id, key)
+        found = await _find_turn(request, session_id, key)
         if found is None:
             raise
         return found
-    await cancel_abandoned_calls(gateway, principal, session_id, handle.turn_id)
+    await cancel_abandoned_calls(request, session_id, handle.turn_id)
     return handle
 
 
-async def _require_no_pending_approval(gateway: Gateway, session_id: str) -> None:
-    live = await gateway.client.session(session_id).live()
+async def _require_no_pending_approval(request: GatewayRequest, session_id: str) -> None:
+    live = await request.client.session(session_id).live()
     if live is not None:
-        approvals = await (await gateway.client.handle(live)).approvals()
+        approvals = await (await request.client.handle(live)).approvals()
         if any(approval.state == "pending" for approval in approvals):
             raise SessionBusy(session_id, live, DECIDE_FIRST)
 
 
 async def apply_answers(
-    gateway: Gateway, principal: Principal, session_id: str, answers: Sequence[CallAnswer]
+    request: GatewayRequest, session_id: str, answers: Sequence[CallAnswer]
 ) -> tuple[AsyncTurnHandle, StreamPosition]:
     """Apply decisions and results, each once. Returns the turn, and how far the client has read it.
 
     Raises InvalidInput for calls of several turns; NotFound for those of another session; ApprovalDecided.
     """
-    principal.require_verb(Verb.READ)
+    request.require_verb(Verb.READ)
     for one in answers:
-        principal.require_verb(Verb.DECIDE if isinstance(one, ApprovalDecision) else Verb.STEER)
+        request.require_verb(Verb.DECIDE if isinstance(one, ApprovalDecision) else Verb.STEER)
     turn_ids = {split_call_id(one.call_id)[0] for one in answers}
     if len(turn_ids) != 1:
         raise InvalidInput("messages", "they answer calls of several turns; answer those of one at a time")
-    handle = await gateway.client.handle(turn_ids.pop())
-    principal.require_session(handle.session_id)
+    handle = await request.own_turn(turn_ids.pop())
     if handle.session_id != session_id:
         raise NotFound("a turn of another session")
     steps = [parse_call_id(split_call_id(one.call_id)[1])[0] for one in answers]
@@ -248,7 +246,7 @@ async def apply_answers(
     for one in answers:
         if isinstance(one, ApprovalDecision):
             approves, reason, arguments = one.is_approved, one.reason, one.arguments
-            await decide(gateway, principal, one.call_id, approves=approves, reason=reason, arguments=arguments)
+            await decide(request, one.call_id, approves=approves, reason=reason, arguments=arguments)
         else:
             await _give_result(handle, one)
     return handle, behind
@@ -270,9 +268,9 @@ def _request_key(session_id: str, question: Question, brain: str | None) -> str:
     return f"chat-{hashlib.sha256(identity.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}"
 
 
-async def _find_turn(gateway: Gateway, session_id: str, key: str) -> AsyncTurnHandle | None:
+async def _find_turn(request: GatewayRequest, session_id: str, key: str) -> AsyncTurnHandle | None:
     try:
-        found = await gateway.client.find(key)
+        found = await request.client.find(key)
     except NotFound:
         return None
     return found if found.session_id == session_id else None

@@ -7,15 +7,13 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
-from starlette.requests import Request
-
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.history import TurnCall
 from brainq.contracts.ids import call_id, full_call_id, parse_call_id
 from brainq.errors import InvalidInput
-from brainq.gateway.edge.dependencies import Gateway, Principal
 from brainq.gateway.edge.problems import RequestRejected
+from brainq.gateway.edge.request import HttpRequest
 from brainq.gateway.rest.event_stream import (
     EncodedEvent,
     EventReader,
@@ -164,9 +162,7 @@ class ChatWriter(Generic[S, C]):
 
 
 async def chat_stream(
-    request: Request,
-    gateway: Gateway,
-    principal: Principal,
+    request: HttpRequest,
     handle: AsyncTurnHandle,
     wire: ChatWire[S, C],
     state: S,
@@ -186,7 +182,7 @@ async def chat_stream(
     opening = wire.frames(wire.opening(state)) if from_beginning else b""
     farewell = wire.frames(wire.cut(RECONNECT_TEXT)) + wire.end
     encoding = StreamEncoding(writer.write, opening, farewell, writer.rest, wire.headers)
-    return await stream_events(request, gateway, principal, lambda: _begin_reading(handle, behind), encoding)
+    return await stream_events(request, lambda: _begin_reading(handle, behind), encoding)
 
 
 async def _begin_reading(handle: AsyncTurnHandle, behind: StreamPosition) -> EventReader | None:

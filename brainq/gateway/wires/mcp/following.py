@@ -24,8 +24,8 @@ from brainq.contracts.ids import split_call_id
 from brainq.contracts.people import Approval
 from brainq.contracts.status import Awaits
 from brainq.errors import ApprovalDecided, InvalidInput
-from brainq.gateway.edge.dependencies import TURN_ID
 from brainq.gateway.edge.limits import StreamSlot
+from brainq.gateway.edge.request import TURN_ID
 from brainq.gateway.rest.event_stream import EventReader
 from brainq.gateway.rest.turn_control import decide
 from brainq.gateway.wires.mcp.requests import McpRequest, read_input
@@ -232,16 +232,16 @@ def read_round(state: str) -> ElicitationRound:
 
 async def apply_decisions(request: McpRequest, shown: ElicitationRound, answers: Mapping[str, Any]) -> bool:
     """Apply the user's decisions. Whether there was one for every approval."""
-    principal, is_complete = request.principal(Verb.DECIDE), True
+    deciding, is_complete = request.needing(Verb.DECIDE), True
     for approval_id, args_hash in shown.asks.items():
         answer = answers.get(approval_id)
         decision = _read_decision(answer) if isinstance(answer, ElicitResult) else None
         with suppress(ApprovalDecided):  # another decision came first
             match decision:
                 case ("approve", _):
-                    await decide(request.gateway, principal, approval_id, approves=True, args_hash=args_hash)
+                    await decide(deciding, approval_id, approves=True, args_hash=args_hash)
                 case ("deny", reason):
-                    await decide(request.gateway, principal, approval_id, approves=False, reason=reason)
+                    await decide(deciding, approval_id, approves=False, reason=reason)
                 case None:
                     is_complete = False
     return is_complete

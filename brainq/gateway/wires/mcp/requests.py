@@ -7,7 +7,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
 from mcp.server import ServerRequestContext
@@ -16,13 +16,12 @@ from pydantic import BaseModel, ValidationError
 
 from brainq.access import Caller, Verb, may
 from brainq.client.async_client import AsyncClient
-from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.base import first_problem
 from brainq.contracts.ids import new_turn_id
 from brainq.errors import BrainqError, InvalidInput, NotFound
-from brainq.gateway.edge.dependencies import Gateway, Principal
 from brainq.gateway.edge.limits import StreamSlot
 from brainq.gateway.edge.problems import RequestRejected
+from brainq.gateway.edge.request import GatewayRequest
 from brainq.observe.logs import logger
 from brainq.tools.mcp.calls import IDEMPOTENCY_KEY
 
@@ -31,15 +30,13 @@ B = TypeVar("B", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class McpRequest:
-    """One request of an MCP client.
+class McpRequest(GatewayRequest):
+    """One request of an MCP client. `verb` is that of all; most tools need others: see `needing`.
 
     context   the SDK's: the session with the client, the request's id and its `_meta`
     scope     within which the client's request ids are unique; "": unknown, so every request is new
     """
 
-    gateway: Gateway
-    caller: Caller
     context: McpContext
     scope: str
 
@@ -56,18 +53,10 @@ class McpRequest:
     def meta(self) -> Mapping[str, Any]:
         return dict(self.context.meta or {})
 
-    def principal(self, verb: Verb) -> Principal:
-        """The caller with this verb. Raises RequestRejected where the caller lacks it."""
-        principal = Principal(self.caller, verb)
-        principal.require_verb(verb)
-        return principal
-
-    async def turn(self, turn_id: str, verb: Verb = Verb.READ) -> AsyncTurnHandle:
-        """A turn of the caller's own. Raises NotFound, for another's too."""
-        principal = self.principal(verb)
-        handle = await self.gateway.client.handle(turn_id)
-        principal.require_session(handle.session_id)
-        return handle
+    def needing(self, verb: Verb) -> McpRequest:
+        """The request with this verb. Raises RequestRejected where the caller lacks it."""
+        self.require_verb(verb)
+        return replace(self, verb=verb)
 
     async def require_valid_token(self) -> None:
         """Raise RequestRejected once the token was revoked or has expired while its request waits."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 from fastapi import APIRouter, Depends, Request, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from brainq.access import Caller
-from brainq.gateway.edge.dependencies import Gateway, current_principal
+from brainq.access import Caller, Verb
 from brainq.gateway.edge.problems import RequestRejected
+from brainq.gateway.edge.request import Gateway, current_request
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -95,7 +95,9 @@ class McpEndpoint:
         request = cast("Request", context.request)
         caller: Caller = request.state.caller
         session = request.headers.get(SESSION_HEADER.decode(), "")[:200]
-        return McpRequest(self._gateway, caller, context, f"{caller.counted_as} {session}" if session else "")
+        return McpRequest(
+            self._gateway, caller, Verb.READ, context, f"{caller.counted_as} {session}" if session else ""
+        )
 
 
 def _has_failed(task: asyncio.Task[StreamableHTTPSessionManager]) -> bool:
@@ -127,7 +129,7 @@ class _McpResponse(Response):
         await self._endpoint.answer(scope, replayed, send, opens=self._opens)
 
 
-@router.post("/mcp", dependencies=[Depends(current_principal)])
+@router.post("/mcp", dependencies=[Depends(current_request)])
 async def post_message(request: Request) -> Response:
     """One message of an MCP client. Verbs that a tool needs beside `read` are in the table of tools."""
     endpoint = cast("McpEndpoint", request.app.state.mcp)

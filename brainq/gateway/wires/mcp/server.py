@@ -42,8 +42,8 @@ from brainq.contracts.ids import TURN_ID_PATTERN, check_turn_id, new_turn_id
 from brainq.contracts.message import Message
 from brainq.errors import BrainqError, ContentNotKept, NotFound
 from brainq.gateway.edge.authentication import LOCAL_CALLER
-from brainq.gateway.edge.dependencies import Gateway
 from brainq.gateway.edge.problems import NOT_FOUND, RequestRejected
+from brainq.gateway.edge.request import Gateway
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, DEFAULT_PAGE
 from brainq.gateway.rest.turns import TranscriptPage
 from brainq.gateway.wires.mcp.requests import CallsInFlight, McpContext, McpRequest, read_input
@@ -86,9 +86,7 @@ async def turn_resources(request: McpRequest, cursor: str | None) -> ListResourc
     if Verb.READ not in request.caller.verbs:
         return ListResourcesResult(resources=[])
     after = None if cursor is None else check_turn_id("cursor", cursor)
-    found = await request.gateway.client.turns(
-        limit=DEFAULT_LIST_PAGE, session_prefixes=request.caller.prefixes, after=after
-    )
+    found = await request.client.turns(limit=DEFAULT_LIST_PAGE, session_prefixes=request.caller.prefixes, after=after)
     return ListResourcesResult(
         resources=[
             Resource(
@@ -111,7 +109,7 @@ async def read_resource(request: McpRequest, uri: str) -> ReadResourceResult:
             INVALID_PARAMS, f"the resources are brainq://turns/TURN_ID, its /transcript and /files/SHA256; {NOT_FOUND}"
         )
     try:
-        handle = await request.turn(found[1])
+        handle = await request.own_turn(found[1])
         if found[3]:
             return _file_resource(uri, await handle.file(found[3]))
         if found[2]:
@@ -262,4 +260,4 @@ class ConnectionRequests:
         self._scope = f"connection {secrets.token_hex(16)}"
 
     def __call__(self, context: McpContext) -> McpRequest:
-        return McpRequest(self._gateway, self._caller, context, self._scope)
+        return McpRequest(self._gateway, self._caller, Verb.READ, context, self._scope)

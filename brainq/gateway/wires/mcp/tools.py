@@ -15,8 +15,8 @@ from brainq.brain.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import MAX_MESSAGE_CHARS
-from brainq.gateway.edge.dependencies import ID
 from brainq.gateway.edge.limits import StreamSlot
+from brainq.gateway.edge.request import ID
 from brainq.gateway.edge.verbs import CONFIGURE_OPTIONS
 from brainq.gateway.rest.bodies import Body
 from brainq.gateway.rest.submission import SubmitBody, require_may_submit, submit_turn
@@ -59,15 +59,14 @@ async def run_brain_tool(
     request: McpRequest, brain: Brain, params: CallToolRequestParams, calls: CallsInFlight
 ) -> CallToolResult | InputRequiredResult:
     """Begin a turn of this brain, or continue the one whose approvals the client's user has decided."""
-    principal = request.principal(Verb.SUBMIT)
-    request.principal(Verb.READ)
+    request.require_verb(Verb.READ)
     args = read_input(BrainToolInput, "arguments", params.arguments or {})
     wait_s = min(WAIT_S if args.wait_s is None else args.wait_s, request.gateway.settings.http_wait_s)
-    with request.gateway.streams.enter(request.caller.counted_as) as slot:
+    with request.stream_slot() as slot:
         if params.request_state is not None:
             shown = read_round(params.request_state)
             with calls.cancelled_with(request, slot, shown.turn_id):
-                handle = await request.turn(shown.turn_id)
+                handle = await request.own_turn(shown.turn_id)
                 if not await apply_decisions(request, shown, params.input_responses or {}):
                     return tool_result(request, await report_turn(request, handle, shown.seq))
                 return await _follow_turn(request, slot, handle, shown.seq, wait_s)
@@ -75,7 +74,7 @@ async def run_brain_tool(
         body = SubmitBody(
             session_id=args.session or default_session(request.caller, key), user_message=args.message, brain=brain.name
         )
-        require_may_submit(principal, body)
+        require_may_submit(request.needing(Verb.SUBMIT), body)
         with calls.cancelled_with(request, slot, key):
             return await _follow_turn(request, slot, await submit_turn(request.gateway, body, key), 0, wait_s)
 

@@ -16,7 +16,7 @@ from brainq.contracts.event import TurnEvent
 from brainq.contracts.ids import split_call_id
 from brainq.contracts.people import Approval, Receipt
 from brainq.contracts.turn import MAX_EXTRA_CHARS, MAX_MESSAGE_CHARS
-from brainq.gateway.edge.dependencies import CALL_ID, ID, TURN_ID
+from brainq.gateway.edge.request import CALL_ID, ID, TURN_ID
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, Body
 from brainq.gateway.rest.event_stream import GATHER_S, open_events
 from brainq.gateway.rest.lists import hide_foreign_parent
@@ -167,7 +167,7 @@ async def _submit(request: McpRequest, args: SubmitInput, calls: CallsInFlight) 
     body = SubmitBody(
         session_id=args.session or default_session(request.caller, key), user_message=args.message, **fields
     )
-    require_may_submit(request.principal(Verb.SUBMIT), body)
+    require_may_submit(request.needing(Verb.SUBMIT), body)
     handle = await submit_turn(request.gateway, body, key)
     if Verb.READ in request.caller.verbs:
         return await report_turn(request, handle)
@@ -177,12 +177,12 @@ async def _submit(request: McpRequest, args: SubmitInput, calls: CallsInFlight) 
 @_tool("result", ResultInput, TurnReport, "looks", Verb.READ)
 async def _result(request: McpRequest, args: ResultInput, calls: CallsInFlight) -> TurnReport:
     """How a turn ended, or its state; with wait_s, wait for its end."""
-    handle = await request.turn(args.turn_id)
+    handle = await request.own_turn(args.turn_id)
     if not args.wait_s:
         return await report_turn(request, handle)
     progress = ProgressReporter(lambda done, words: request.context.session.report_progress(done, message=words))
     wait_s = min(args.wait_s, request.gateway.settings.http_wait_s)
-    with request.gateway.streams.enter(request.caller.counted_as) as slot:
+    with request.stream_slot() as slot:
         found = await follow_turn(request, handle, slot, 0, wait_s, progress)
     return await report_turn(request, handle, found.last_event)
 
@@ -190,12 +190,12 @@ async def _result(request: McpRequest, args: ResultInput, calls: CallsInFlight) 
 @_tool("watch", WatchInput, EventPage, "looks", Verb.READ)
 async def _watch(request: McpRequest, args: WatchInput, calls: CallsInFlight) -> EventPage:
     """What a turn did since an event's number: steps, tool calls, text. With wait_s, wait for something new."""
-    handle = await request.turn(args.turn_id)
+    handle = await request.own_turn(args.turn_id)
     clock = asyncio.get_running_loop().time
     until = clock() + min(args.wait_s, request.gateway.settings.http_wait_s)
     events: list[TurnEvent] = []
     is_over = False
-    with request.gateway.streams.enter(request.caller.counted_as) as slot:
+    with request.stream_slot() as slot:
         reading = await open_events(handle, args.after)
         stopping = asyncio.ensure_future(slot.stopping.wait())
         try:
@@ -228,27 +228,26 @@ async def _watch(request: McpRequest, args: WatchInput, calls: CallsInFlight) ->
 @_tool("list", ListInput, TurnPage, "looks", Verb.READ)
 async def _list(request: McpRequest, args: ListInput, calls: CallsInFlight) -> TurnPage:
     """Turns, the newest first."""
-    found = await request.gateway.client.turns(
+    found = await request.client.turns(
         args.session,
         args.state,
         args.limit,
-        request.principal(Verb.READ).caller.prefixes,
+        request.caller.prefixes,
         brain=args.brain,
         text=args.text,
         after=args.after,
     )
-    found = tuple(hide_foreign_parent(turn, request.principal(Verb.READ)) for turn in found)
+    found = tuple(hide_foreign_parent(turn, request) for turn in found)
     return TurnPage(turns=found, next=found[-1].turn_id if len(found) == args.limit else None)
 
 
 @_tool("approvals", ApprovalsInput, ApprovalList, "looks", Verb.READ)
 async def _approvals(request: McpRequest, args: ApprovalsInput, calls: CallsInFlight) -> ApprovalList:
     """Tool calls of agents that wait for an approval, with their arguments."""
-    principal = request.principal(Verb.READ)
     if args.session is not None:
-        principal.require_session(args.session)
-    found = await request.gateway.client.approvals(
-        args.session, "pending", args.limit, session_prefixes=principal.caller.prefixes
+        request.require_session(args.session)
+    found = await request.client.approvals(
+        args.session, "pending", args.limit, session_prefixes=request.caller.prefixes
     )
     return ApprovalList(approvals=found)
 
@@ -256,27 +255,31 @@ async def _approvals(request: McpRequest, args: ApprovalsInput, calls: CallsInFl
 @_tool("steer", SteerInput, Receipt, "acts", Verb.STEER, Verb.SUBMIT)
 async def _steer(request: McpRequest, args: SteerInput, calls: CallsInFlight) -> Receipt:
     """Send a message to an agent while its turn runs. If the turn has ended, it becomes a turn of its own."""
-    request.principal(Verb.SUBMIT)
-    handle = await request.turn(args.turn_id, Verb.STEER)
+    request.require_verb(Verb.SUBMIT)
+    handle = await request.needing(Verb.STEER).own_turn(args.turn_id)
     return await handle.steer(args.text, client_message_id=args.client_message_id)
 
 
 @_tool("cancel", CancelInput, CancelAnswer, "ends", Verb.STEER, is_idempotent=True)
 async def _cancel(request: McpRequest, args: CancelInput, calls: CallsInFlight) -> CancelAnswer:
     """Stop a turn. What its tools have done already stays done."""
-    handle = await request.turn(args.turn_id, Verb.STEER)
+    handle = await request.needing(Verb.STEER).own_turn(args.turn_id)
     return CancelAnswer(cancelled=await handle.cancel(args.reason))
 
 
 @_tool("approve", ApproveInput, Approval, "acts", Verb.DECIDE, is_idempotent=True)
 async def _approve(request: McpRequest, args: ApproveInput, calls: CallsInFlight) -> Approval:
     """Let a tool call run that waits for an approval. Only for people to decide: ask your user first."""
-    await request.turn(split_call_id(args.approval_id)[0], Verb.DECIDE)
-    return await decide(request.gateway, request.principal(Verb.DECIDE), approves=True, **args.model_dump())
+    return await _decide_own(request, approves=True, **args.model_dump())
 
 
 @_tool("deny", DenyInput, Approval, "neutral", Verb.DECIDE, is_idempotent=True)
 async def _deny(request: McpRequest, args: DenyInput, calls: CallsInFlight) -> Approval:
     """Refuse a tool call that waits for an approval; its turn goes on without it."""
-    await request.turn(split_call_id(args.approval_id)[0], Verb.DECIDE)
-    return await decide(request.gateway, request.principal(Verb.DECIDE), approves=False, **args.model_dump())
+    return await _decide_own(request, approves=False, **args.model_dump())
+
+
+async def _decide_own(request: McpRequest, approval_id: str, **decision: Any) -> Approval:
+    deciding = request.needing(Verb.DECIDE)
+    await deciding.own_turn(split_call_id(approval_id)[0])
+    return await decide(deciding, approval_id, **decision)

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Header, Response
 from pydantic import Field, JsonValue
 from starlette.responses import JSONResponse
 
+from brainq.access import Caller
 from brainq.brain.brain import Brain
 from brainq.client.options import SubmitOptions
 from brainq.contracts.model_options import Effort
 from brainq.errors import InvalidInput
-from brainq.gateway.edge.dependencies import ID, GatewayDep, Principal, PrincipalDep
+from brainq.gateway.edge.request import ID, RequestDep
 from brainq.gateway.wires.chat.fold import ClientCallRequested
 from brainq.gateway.wires.openai.errors import error_responses, failure_response, finish_reason, openai_error
 from brainq.gateway.wires.openai.messages import InputMessage, ToolResults, read_content, read_messages
@@ -113,9 +114,7 @@ class ChatCompletionBody(AnswerRequestBody):
 )
 async def chat_completions(
     body: ChatCompletionBody,
-    gateway: GatewayDep,
-    principal: PrincipalDep,
-    request: Request,
+    request: RequestDep,
     session: Annotated[str | None, Header(alias=SESSION_HEADER, pattern=ID)] = None,
 ) -> Response:
     """Have the brain that `model` names answer a conversation, as OpenAI's chat completions do.
@@ -123,39 +122,39 @@ async def chat_completions(
     Needs the verbs `submit` and `read`; results of the client's own tools need `steer`, too.
     """
     given = body.model_dump(exclude_unset=True)
-    require_known(gateway, body)
-    brain = require_brain(gateway, body.model)
+    require_known(request.gateway, body)
+    brain = require_brain(request.gateway, body.model)
     require_supported(given, UNSUPPORTED)
     given_input = read_messages("messages", [read_message(i, message) for i, message in enumerate(body.messages)])
     if isinstance(given_input, ToolResults):
-        handle, selector = await give_results(gateway, principal, given_input)
+        handle, selector = await give_results(request, given_input)
     else:
-        options = _submit_options(body, brain, principal)
+        options = _submit_options(body, brain, request.caller)
         named = session or (body.metadata or {}).get(SESSION_KEY)
-        key = await request_key(gateway, request, principal, given)
-        handle = await submit_request(gateway, principal, given_input, named, key, options)
-        selector = await select_part(gateway, handle)
+        key = await request_key(request, given)
+        handle = await submit_request(request, given_input, named, key, options)
+        selector = await select_part(request.gateway, handle)
     if body.stream:
         fold = ChunkWriter(
             handle.turn_id, brain.name, body.stream_options is not None and body.stream_options.include_usage
         )
-        return await stream_part(gateway, principal, request, handle, selector, fold.write, STOPPING_FRAME)
-    part_events, last = await read_part(gateway, principal, request, handle, selector)
+        return await stream_part(request, handle, selector, fold.write, STOPPING_FRAME)
+    part_events, last = await read_part(request, handle, selector)
     if isinstance(last, PartFailed):
         return failure_response(last)
     began = next((event.at_s for event in part_events if isinstance(event, PartStarted)), 0)
     return JSONResponse(render_completion(handle.turn_id, brain.name, began, last))
 
 
-def _submit_options(body: ChatCompletionBody, brain: Brain, principal: Principal) -> SubmitOptions:
+def _submit_options(body: ChatCompletionBody, brain: Brain, caller: Caller) -> SubmitOptions:
     tools = read_client_tools(body.tools, body.tool_choice)
     forced = forced_choice(body.tool_choice, {tool["name"] for tool in tools})
     return submit_options(
         brain,
         tools,
         read_output_schema("response_format", body.response_format),
-        read_limits(brain, principal, body.max_completion_tokens or body.max_tokens),
-        model_options(principal, body.model_dump(exclude_unset=True), forced),
+        read_limits(brain, caller, body.max_completion_tokens or body.max_tokens),
+        model_options(caller, body.model_dump(exclude_unset=True), forced),
         body.metadata,
     )
 

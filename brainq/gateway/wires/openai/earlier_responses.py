@@ -13,13 +13,13 @@ from typing import Annotated
 
 from fastapi import Path
 
-from brainq.access import Verb, own_request_key
+from brainq.access import Caller, Verb, own_request_key
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.file import File
 from brainq.contracts.ids import unnamed_session
 from brainq.contracts.message import Message
 from brainq.errors import AttachmentNotFound, ContentNotKept, InvalidInput, NotFound, TurnNotFound
-from brainq.gateway.edge.dependencies import Gateway, Principal
+from brainq.gateway.edge.request import GatewayRequest
 from brainq.gateway.rest.event_stream import result_if_ready
 from brainq.gateway.wires.openai.messages import TurnInput
 from brainq.gateway.wires.openai.response_fold import RESPONSE_ID_PREFIX, split_response_id
@@ -27,14 +27,13 @@ from brainq.gateway.wires.openai.response_fold import RESPONSE_ID_PREFIX, split_
 ResponseId = Annotated[str, Path(pattern=r"^resp_[A-Za-z0-9][A-Za-z0-9_-]{2,63}(\.[0-9]{1,4})?$")]
 
 
-async def find_part(gateway: Gateway, principal: Principal, given: str) -> tuple[AsyncTurnHandle, int]:
+async def find_part(request: GatewayRequest, given: str) -> tuple[AsyncTurnHandle, int]:
     """The turn of a response of the caller's own, and the part. Raises NotFound for any other, and for one that was
     deleted."""
     split = split_response_id(given)
     if split is None:
         raise NotFound(f"{given[:100]!r} is not an id of a response; they begin with {RESPONSE_ID_PREFIX}")
-    handle = await gateway.client.handle(split[0])
-    principal.require_session(handle.session_id)
+    handle = await request.own_turn(split[0])
     await require_not_deleted(handle)
     return handle, split[1]
 
@@ -54,7 +53,7 @@ _NEWEST = 20
 
 
 async def follow_response(
-    gateway: Gateway, principal: Principal, previous: AsyncTurnHandle, question: TurnInput, key: str
+    request: GatewayRequest, previous: AsyncTurnHandle, question: TurnInput, key: str
 ) -> tuple[str, TurnInput]:
     """The session in which the question follows the response, and the question with what it brings there.
 
@@ -62,45 +61,45 @@ async def follow_response(
 
     Raises InvalidInput where the session went on and the response has no end yet, or its content is not kept.
     """
-    principal.require_verb(Verb.READ)
-    if await _is_newest(gateway, previous) or await _is_known(gateway, principal, previous, key):
+    request.require_verb(Verb.READ)
+    if await _is_newest(request, previous) or await _is_known(request, previous, key):
         return previous.session_id, question
     if await result_if_ready(previous) is None:
         raise InvalidInput(
             FIELD, "it has not ended, and its session went on; wait for it, or send the conversation as input"
         )
     try:
-        messages, files = await _conversation(gateway, previous)
+        messages, files = await _conversation(request, previous)
     except ContentNotKept:
         raise InvalidInput(
             FIELD, "its session went on, and the conversation up to it is not kept; send the conversation as input"
         ) from None
-    return _branch_session(principal, previous, key), replace(
+    return _branch_session(request.caller, previous, key), replace(
         question, history=(*messages, *question.history), brought={**files, **question.brought}
     )
 
 
-async def _is_newest(gateway: Gateway, previous: AsyncTurnHandle) -> bool:
-    turns = await gateway.client.session(previous.session_id).history(limit=_NEWEST)
+async def _is_newest(request: GatewayRequest, previous: AsyncTurnHandle) -> bool:
+    turns = await request.client.session(previous.session_id).history(limit=_NEWEST)
     newest = next((turn.turn_id for turn in reversed(turns) if turn.kind == "chat"), previous.turn_id)
     return newest == previous.turn_id
 
 
-async def _is_known(gateway: Gateway, principal: Principal, previous: AsyncTurnHandle, key: str) -> bool:
+async def _is_known(request: GatewayRequest, previous: AsyncTurnHandle, key: str) -> bool:
     """Whether the request was made before, when the response was the newest: the session went on by it."""
-    own = own_request_key(principal.caller, previous.session_id, key)
+    own = own_request_key(request.caller, previous.session_id, key)
     try:
-        found = await gateway.client.find(own)
+        found = await request.client.find(own)
     except (TurnNotFound, InvalidInput):
         return False
     return found.session_id == previous.session_id and (await found.request()).request_key == own
 
 
-async def _conversation(gateway: Gateway, previous: AsyncTurnHandle) -> tuple[list[Message], dict[str, File]]:
+async def _conversation(request: GatewayRequest, previous: AsyncTurnHandle) -> tuple[list[Message], dict[str, File]]:
     """The session's conversation up to the response, and the files that are still there."""
-    session = gateway.client.session(previous.session_id)
+    session = request.client.session(previous.session_id)
     before = await session.history(limit=MAX_TURNS - 1, after=previous.turn_id)
-    handles = [await gateway.client.handle(turn.turn_id) for turn in before if turn.kind == "chat"]
+    handles = [await request.client.handle(turn.turn_id) for turn in before if turn.kind == "chat"]
     handles.append(previous)
     messages: list[Message] = []
     files: dict[str, File] = {}
@@ -141,9 +140,9 @@ def _as_history(message: Message, files: Mapping[str, File]) -> Message | None:
     return message.model_copy(update=plain)
 
 
-def _branch_session(principal: Principal, previous: AsyncTurnHandle, key: str) -> str:
+def _branch_session(caller: Caller, previous: AsyncTurnHandle, key: str) -> str:
     """Of the same tenant as the session that it branches from."""
-    prefixes = principal.caller.prefixes or ("",)
+    prefixes = caller.prefixes or ("",)
     prefix = next(one for one in prefixes if previous.session_id.startswith(one))
     digest = hashlib.sha256(f"{previous.session_id} {previous.turn_id} {key}".encode())
     return unnamed_session(prefix, digest.hexdigest())

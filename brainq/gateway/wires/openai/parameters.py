@@ -9,15 +9,15 @@ from typing import Any, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from brainq.access import Verb
+from brainq.access import Caller, Verb
 from brainq.brain.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
 from brainq.contracts.model_options import MAX_STOPS, Effort, OptionsFields
 from brainq.contracts.turn import LimitsFields
 from brainq.errors import InvalidInput
-from brainq.gateway.edge.dependencies import Gateway, Principal
 from brainq.gateway.edge.problems import RequestRejected
+from brainq.gateway.edge.request import Gateway
 from brainq.gateway.rest.event_stream import result_if_ready
 
 SESSION_KEY = "session_id"
@@ -121,13 +121,11 @@ def read_client_tools(given: Sequence[Mapping[str, Any]] | None, choice: object)
     return tools
 
 
-def read_limits(
-    brain: Brain, principal: Principal, output_tokens: int | None, tool_calls: int | None = None
-) -> LimitsFields:
+def read_limits(brain: Brain, caller: Caller, output_tokens: int | None, tool_calls: int | None = None) -> LimitsFields:
     """The limits that a request sets. A caller that may not configure turns can only narrow the brain's: clients send
     such numbers by default."""
     limits: LimitsFields = {}
-    base, may_widen = brain.limits, Verb.CONFIGURE in principal.caller.verbs
+    base, may_widen = brain.limits, Verb.CONFIGURE in caller.verbs
     if output_tokens is not None and (may_widen or output_tokens <= (base.max_output_tokens or output_tokens)):
         limits["max_output_tokens"] = output_tokens
     if tool_calls is not None and (may_widen or tool_calls <= base.tool_calls):
@@ -177,7 +175,7 @@ _MODEL_OPTIONS = ("temperature", "top_p", "seed", "parallel_tool_calls", "reason
 
 
 def model_options(
-    principal: Principal, given: Mapping[str, Any], choice: str | None, *, effort: object = None
+    caller: Caller, given: Mapping[str, Any], choice: str | None, *, effort: object = None
 ) -> OptionsFields:
     """The options that a request sets. A caller that may not configure turns can only force calls of its own tools:
     clients send such numbers by default.
@@ -190,10 +188,10 @@ def model_options(
     """
     found: dict[str, Any] = {}
     if stop := _read_stops(given.get("stop")):
-        if Verb.CONFIGURE not in principal.caller.verbs:
+        if Verb.CONFIGURE not in caller.verbs:
             raise RequestRejected("forbidden", "stop: this needs the verb 'configure', which the caller does not have")
         found["stop"] = stop
-    if Verb.CONFIGURE in principal.caller.verbs:
+    if Verb.CONFIGURE in caller.verbs:
         found |= {name: given[name] for name in _MODEL_OPTIONS if given.get(name) is not None}
         if effort is not None:
             found["reasoning_effort"] = _read_effort(effort)

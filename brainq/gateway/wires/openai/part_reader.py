@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-
-from fastapi import Request
 
 from brainq.brain.brains import complete_request
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.turn import TurnResult
-from brainq.gateway.edge.dependencies import Gateway, Principal
-from brainq.gateway.edge.limits import StreamSlot
 from brainq.gateway.edge.problems import RequestRejected
+from brainq.gateway.edge.request import Gateway, HttpRequest
 from brainq.gateway.rest.event_stream import (
     EncodedEvent,
     EventReader,
@@ -23,7 +19,7 @@ from brainq.gateway.rest.event_stream import (
     open_events,
     result_if_ready,
     stream_events,
-    wait_for_disconnect,
+    unless_over,
 )
 from brainq.gateway.wires.openai.part_fold import (
     PART_ENDS,
@@ -94,14 +90,16 @@ async def read_part_so_far(handle: AsyncTurnHandle, selector: PartSelector) -> l
 
 
 async def read_part(
-    gateway: Gateway, principal: Principal, request: Request, handle: AsyncTurnHandle, selector: PartSelector
+    request: HttpRequest, handle: AsyncTurnHandle, selector: PartSelector
 ) -> tuple[list[PartEvent], PartEnd]:
     """All events of the part, once it has ended, and its last one.
 
     Raises RequestRejected when the gateway stops before that, or the turn's events are gone and the part is unknown.
     """
-    with gateway.streams.enter(principal.caller.counted_as) as slot:
-        part_events = await _until_over(_collect(handle, selector), slot, request)
+    with request.stream_slot() as slot:
+        part_events = await unless_over(_collect(handle, selector), request, slot)
+    if part_events is None:
+        raise RequestRejected("stopping", "the turn goes on; try again, under the same Idempotency-Key")
     return part_events, require_end(part_events)
 
 
@@ -114,9 +112,7 @@ def require_end(part_events: Sequence[PartEvent]) -> PartEnd:
 
 
 async def stream_part(
-    gateway: Gateway,
-    principal: Principal,
-    request: Request,
+    request: HttpRequest,
     handle: AsyncTurnHandle,
     selector: PartSelector,
     write: Callable[[PartEvent], bytes],
@@ -136,7 +132,7 @@ async def stream_part(
         return await open_events(handle, 0)
 
     try:
-        found = await stream_events(request, gateway, principal, begin, StreamEncoding(write_event, farewell=farewell))
+        found = await stream_events(request, begin, StreamEncoding(write_event, farewell=farewell))
     except RequestRejected as refusal:
         if refusal.kind.word != "events-gone" or is_continued:
             raise
@@ -146,7 +142,7 @@ async def stream_part(
     part_events = await _events_of_result(handle, selector, await result_if_ready(handle))
     require_end(part_events)
     whole = StreamEncoding(opening=b"".join(map(write, part_events)), farewell=farewell)
-    found = await stream_events(request, gateway, principal, _read_nothing, whole)
+    found = await stream_events(request, _read_nothing, whole)
     assert found is not None
     return found
 
@@ -169,19 +165,6 @@ async def _collect(handle: AsyncTurnHandle, selector: PartSelector) -> list[Part
         if part_events and isinstance(part_events[-1], PART_ENDS):
             return part_events
     return part_events if has_events else await _events_of_result(handle, selector, await result_if_ready(handle))
-
-
-async def _until_over(work: Awaitable[list[PartEvent]], slot: StreamSlot, request: Request) -> list[PartEvent]:
-    task = asyncio.ensure_future(work)
-    over = [asyncio.ensure_future(slot.stopping.wait()), asyncio.ensure_future(wait_for_disconnect(request.receive))]
-    try:
-        await asyncio.wait({task, *over}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return await task
-        raise RequestRejected("stopping", "the turn goes on; try again, under the same Idempotency-Key")
-    finally:
-        for each in (task, *over):
-            each.cancel()
 
 
 async def _events_of_result(

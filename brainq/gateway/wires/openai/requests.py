@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from fastapi import Request
-
-from brainq.access import Verb, own_request_key
+from brainq.access import Caller, Verb, own_request_key
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
 from brainq.contracts.conversation import newest_within_limits
@@ -20,7 +18,7 @@ from brainq.contracts.ids import (
     unnamed_session,
 )
 from brainq.errors import InvalidInput, NotFound, ResultRefused, SubmitConflict
-from brainq.gateway.edge.dependencies import Gateway, Principal
+from brainq.gateway.edge.request import GatewayRequest, HttpRequest
 from brainq.gateway.wires.chat.requests import bound_waits, cancel_abandoned_calls, embed_files, require_no_client_wait
 from brainq.gateway.wires.openai.messages import ToolResults, TurnInput
 from brainq.gateway.wires.openai.part_reader import PartSelector, fold_so_far, select_part
@@ -28,21 +26,20 @@ from brainq.gateway.wires.openai.retries import begin_try, try_number
 from brainq.tools.results import WithFiles
 
 
-async def request_key(gateway: Gateway, request: Request, principal: Principal, body: dict[str, Any]) -> str:
+async def request_key(request: HttpRequest, body: dict[str, Any]) -> str:
     """The request's key. Official clients send only the number of the try; then the caller and the content identify the
     request. Of other clients each request is new."""
-    given = request.headers.get("idempotency-key")
+    given = request.http.headers.get("idempotency-key")
     if given is None:
-        number = try_number(request.scope)
-        return new_turn_id() if number is None else await begin_try(gateway, request, principal, number, body)
+        number = try_number(request.http.scope)
+        return new_turn_id() if number is None else await begin_try(request, number, body)
     if given.startswith(DERIVED_PREFIXES):
         raise InvalidInput("Idempotency-Key", f"it begins with {' or '.join(DERIVED_PREFIXES)}; choose another")
     return check_id("Idempotency-Key", given)
 
 
 async def submit_request(
-    gateway: Gateway,
-    principal: Principal,
+    request: GatewayRequest,
     question: TurnInput,
     session_id: str | None,
     key: str,
@@ -53,17 +50,17 @@ async def submit_request(
 
     turn_id   of a turn that is new
     """
-    principal.require_verb(Verb.READ)
-    session = session_id or _unnamed_session(principal, key)
-    principal.require_session(check_id("session", session))
-    await require_no_client_wait(gateway, principal, session)
+    request.require_verb(Verb.READ)
+    session = session_id or _unnamed_session(request.caller, key)
+    request.require_session(check_id("session", session))
+    await require_no_client_wait(request, session)
     if is_unnamed_session(session):
         # Many clients read the arguments of a call, never send a result, and never use such a session again.
-        bound_waits(options, gateway.settings.http_client_tools_s)
-    options["request_key"] = own_request_key(principal.caller, session, key)
+        bound_waits(options, request.gateway.settings.http_client_tools_s)
+    options["request_key"] = own_request_key(request.caller, session, key)
     if question.instructions:
         options["skill_context"] = question.instructions
-    principal.require_options(
+    request.require_options(
         name for name in options if name not in ("limits", "options")
     )  # these were narrowed, where they had to be
     if turn_id is not None:
@@ -74,31 +71,28 @@ async def submit_request(
     if question.history:
         brings["history"] = embed_files(newest_within_limits(question.history), question.brought)
     if session_id is None or not question.history:
-        handle = await gateway.client.submit(session, question.text, **brings)
+        handle = await request.client.submit(session, question.text, **brings)
     else:
-        handle = await _submit_to_known_session(gateway, session, question.text, options, brings)
+        handle = await _submit_to_known_session(request, session, question.text, options, brings)
     if session_id is not None and handle.created:
-        await cancel_abandoned_calls(gateway, principal, session, handle.turn_id)
+        await cancel_abandoned_calls(request, session, handle.turn_id)
     return handle
 
 
-async def give_results(
-    gateway: Gateway, principal: Principal, given: ToolResults
-) -> tuple[AsyncTurnHandle, PartSelector]:
+async def give_results(request: GatewayRequest, given: ToolResults) -> tuple[AsyncTurnHandle, PartSelector]:
     """The turn that the results are for, with them given; sending them again changes nothing.
 
     Raises InvalidInput where a call that was requested with them has none: the turn would wait for it.
     """
-    principal.require_verb(Verb.READ)
-    principal.require_verb(Verb.STEER)
-    handle = await gateway.client.handle(given.turn_id)
-    principal.require_session(handle.session_id)
+    request.require_verb(Verb.READ)
+    request.require_verb(Verb.STEER)
+    handle = await request.own_turn(given.turn_id)
     state, _ = await fold_so_far(handle)
     waiting, calls = {call.id for call in state.waiting}, {full_call_id(given.turn_id, call) for call in given.calls}
     if missing := sorted(waiting - calls):
         raise InvalidInput(given.field, f"the call {missing[0]!r} has no result; send one for each call")
     if (given.text or given.files) and waiting:
-        principal.require_verb(Verb.SUBMIT)  # input that comes as the turn ends becomes a turn of its own
+        request.require_verb(Verb.SUBMIT)  # input that comes as the turn ends becomes a turn of its own
         hashes = [file.attachment.sha256 for file in given.files]
         content = f"{given.turn_id} {sorted(given.calls)} {given.text}{hashes or ''}"
         digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
@@ -113,22 +107,22 @@ async def give_results(
         except NotFound:
             if await handle.snapshot() is not None:
                 raise
-    return handle, await select_part(gateway, handle, after_calls=frozenset(calls))
+    return handle, await select_part(request.gateway, handle, after_calls=frozenset(calls))
 
 
 async def _submit_to_known_session(
-    gateway: Gateway, session: str, text: str, options: SubmitOptions, brings: SubmitOptions
+    request: GatewayRequest, session: str, text: str, options: SubmitOptions, brings: SubmitOptions
 ) -> AsyncTurnHandle:
     """A session that goes on takes only what is new. What brought its conversation along when it was tried first does
     so again: the same key with other content would be refused."""
-    if not await gateway.client.session(session).history(limit=1):
-        return await gateway.client.submit(session, text, **brings)
+    if not await request.client.session(session).history(limit=1):
+        return await request.client.submit(session, text, **brings)
     try:
-        return await gateway.client.submit(session, text, **options)
+        return await request.client.submit(session, text, **options)
     except SubmitConflict:
-        return await gateway.client.submit(session, text, **brings)
+        return await request.client.submit(session, text, **brings)
 
 
-def _unnamed_session(principal: Principal, key: str) -> str:
-    prefix = "" if principal.caller.prefixes is None else principal.caller.prefixes[0]
+def _unnamed_session(caller: Caller, key: str) -> str:
+    prefix = "" if caller.prefixes is None else caller.prefixes[0]
     return unnamed_session(prefix, hashlib.sha256(f"{prefix} {key}".encode()).hexdigest())

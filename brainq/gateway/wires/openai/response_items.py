@@ -20,8 +20,8 @@ from brainq.contracts.ids import check_turn_id, full_call_id, split_call_id
 from brainq.contracts.message import Attachment, Message
 from brainq.contracts.turn import CONTENT_NOT_STORED, TurnRequest
 from brainq.errors import AttachmentNotFound, ContentNotKept, InvalidInput, NotFound
-from brainq.gateway.edge.dependencies import Gateway, GatewayDep, Principal, PrincipalDep
 from brainq.gateway.edge.problems import RequestRejected
+from brainq.gateway.edge.request import Gateway, GatewayRequest, RequestDep
 from brainq.gateway.wires.openai.earlier_responses import ResponseId, find_part
 from brainq.gateway.wires.openai.errors import error_responses
 from brainq.gateway.wires.openai.part_fold import PART_ENDS, SEPARATOR
@@ -52,9 +52,7 @@ class StoredItems:
     calls: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
 
 
-async def resolve_references(
-    gateway: Gateway, principal: Principal, given: str | list[InputItem]
-) -> str | list[InputItem]:
+async def resolve_references(request: GatewayRequest, given: str | list[InputItem]) -> str | list[InputItem]:
     """The items of a request, those that are named by their ids as they are.
 
     Raises InvalidInput for an id that is not one of ours, or whose content is no longer kept; TurnNotFound for one of
@@ -72,9 +70,7 @@ async def resolve_references(
     for begin in range(0, len(turns), LOOKUPS_AT_ONCE):
         some = turns[begin : begin + LOOKUPS_AT_ONCE]
         wanted = [{ref.call for ref in found.values() if ref.turn_id == turn_id and ref.call} for turn_id in some]
-        looked = await asyncio.gather(
-            *(_load_items(gateway, principal, *each) for each in zip(some, wanted, strict=True))
-        )
+        looked = await asyncio.gather(*(_load_items(request, *each) for each in zip(some, wanted, strict=True)))
         known |= dict(zip(some, looked, strict=True))
     items: list[InputItem] = []
     for at, item in enumerate(given):
@@ -106,12 +102,11 @@ def _reference(where: str, item: InputItem) -> ItemReference:
     raise InvalidInput(f"{where}.id", f"{str(item_id)[:80]!r} is not an item of a response here; send the item itself")
 
 
-async def _load_items(gateway: Gateway, principal: Principal, turn_id: str, calls: set[str]) -> StoredItems:
-    handle = await gateway.client.handle(turn_id)
-    principal.require_session(handle.session_id)
+async def _load_items(request: GatewayRequest, turn_id: str, calls: set[str]) -> StoredItems:
+    handle = await request.own_turn(turn_id)
     if await handle.is_response_deleted():
         return StoredItems()
-    known = StoredItems(texts=await _texts_of_parts(gateway, handle))
+    known = StoredItems(texts=await _texts_of_parts(request.gateway, handle))
     if not known.texts or calls:
         try:
             messages = await handle.transcript()
@@ -192,8 +187,7 @@ class InputEntry:
 @router.get("/v1/responses/{response_id}/input_items", response_model=None, responses=LIST_RESPONSES)
 async def list_input_items(
     response_id: ResponseId,
-    gateway: GatewayDep,
-    principal: PrincipalDep,
+    request: RequestDep,
     after: Annotated[str | None, Query(max_length=200, description="The id of the last item seen.")] = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
     order: Literal["asc", "desc"] = "desc",
@@ -204,7 +198,7 @@ async def list_input_items(
 ) -> dict[str, Any]:
     """What a response was made from: the conversation that its request brought, and the user's message; behind the
     client's calls their results."""
-    handle, part = await find_part(gateway, principal, response_id)
+    handle, part = await find_part(request, response_id)
     items = [item for entry in await _load_entries(handle, part) for item in render_entry(entry)]
     page, has_more = page_of(items, after, limit, is_newest_first=order == "desc")
     if WITH_IMAGES in (*(include or ()), *(in_brackets or ())):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Response
 from pydantic import Field, JsonValue
 from starlette.responses import JSONResponse
 
@@ -15,7 +15,7 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import background_turn_id
 from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput, NotFound
-from brainq.gateway.edge.dependencies import ID, Gateway, GatewayDep, Principal, PrincipalDep
+from brainq.gateway.edge.request import ID, GatewayRequest, HttpRequest, RequestDep
 from brainq.gateway.rest.event_stream import wait_for_result
 from brainq.gateway.wires.openai.earlier_responses import ResponseId, find_part, follow_response, require_not_deleted
 from brainq.gateway.wires.openai.errors import error_responses, failure_response, failure_status
@@ -100,9 +100,7 @@ DELETED_RESPONSES: dict[int | str, dict[str, Any]] = {
 @router.post("/v1/responses", response_model=None, responses={**RESPONSE_RESPONSES, **error_responses(409)})
 async def create(
     body: ResponseBody,
-    gateway: GatewayDep,
-    principal: PrincipalDep,
-    request: Request,
+    request: RequestDep,
     session: Annotated[str | None, Header(alias=SESSION_HEADER, pattern=ID)] = None,
 ) -> Response:
     """Have the brain that `model` names answer, as OpenAI's responses do.
@@ -110,25 +108,23 @@ async def create(
     Needs the verbs `submit` and `read`; results of the client's own tools need `steer`, too.
     """
     given = body.model_dump(exclude_unset=True)
-    require_known(gateway, body)
-    brain = require_brain(gateway, body.model)
+    require_known(request.gateway, body)
+    brain = require_brain(request.gateway, body.model)
     require_supported(given, UNSUPPORTED)
-    given_input = read_messages(
-        "input", _input_messages(body, await resolve_references(gateway, principal, body.input))
-    )
+    given_input = read_messages("input", _input_messages(body, await resolve_references(request, body.input)))
     if isinstance(given_input, ToolResults):
-        handle, selector = await give_results(gateway, principal, given_input)
+        handle, selector = await give_results(request, given_input)
     else:
-        handle = await _submit(body, brain, gateway, principal, request, given_input, session)
-        selector = await select_part(gateway, handle)
+        handle = await _submit(body, brain, request, given_input, session)
+        selector = await select_part(request.gateway, handle)
     if not handle.created:
         await require_not_deleted(handle)
     fold = ResponseFold(handle.turn_id, brain.name, handle.session_id)
     if body.stream:
-        return await stream_part(gateway, principal, request, handle, selector, fold.write, fold.cut)
+        return await stream_part(request, handle, selector, fold.write, fold.cut)
     if body.background:
         return JSONResponse(await _current_response(handle, selector, fold))
-    part_events, last = await read_part(gateway, principal, request, handle, selector)
+    part_events, last = await read_part(request, handle, selector)
     if isinstance(last, PartFailed) and failure_status(last)[0] < 500 and last.ending is Ending.FAILED:
         return failure_response(last)
     return JSONResponse(render_response(fold, part_events))
@@ -139,51 +135,49 @@ async def create(
 )
 async def retrieve(
     response_id: ResponseId,
-    gateway: GatewayDep,
-    principal: PrincipalDep,
-    request: Request,
+    request: RequestDep,
     stream: bool = False,
     starting_after: Annotated[int | None, Query(ge=0, le=MAX_NUMBER, description="Go on behind this number.")] = None,
     include_obfuscation: bool | None = None,
     include: Annotated[list[str] | None, Query(description="Of no effect.")] = None,
 ) -> Response:
     """A response as it is; with `stream` its events, behind the number `starting_after`."""
-    handle, part = await find_part(gateway, principal, response_id)
-    name = await brain_name(gateway, handle)
+    handle, part = await find_part(request, response_id)
+    name = await brain_name(request.gateway, handle)
     fold = ResponseFold(handle.turn_id, name, handle.session_id, part=part)
-    selector = await select_part(gateway, handle, part)
+    selector = await select_part(request.gateway, handle, part)
     if not stream:
         return JSONResponse(await _current_response(handle, selector, fold))
     if starting_after is not None:
         fold.seen = starting_after
-    return await stream_part(
-        gateway, principal, request, handle, selector, fold.write, fold.cut, is_continued=starting_after is not None
-    )
+    return await stream_part(request, handle, selector, fold.write, fold.cut, is_continued=starting_after is not None)
 
 
 @router.post(
     "/v1/responses/{response_id}/cancel", response_model=None, responses={**RESPONSE_RESPONSES, **error_responses(410)}
 )
-async def cancel(response_id: ResponseId, gateway: GatewayDep, principal: PrincipalDep, request: Request) -> Response:
+async def cancel(
+    response_id: ResponseId,
+    request: RequestDep,
+) -> Response:
     """Cancel the turn of a response, and give it as it is then. Needs the verbs `steer` and `read`."""
-    principal.require_verb(Verb.READ)
-    handle, part = await find_part(gateway, principal, response_id)
+    request.require_verb(Verb.READ)
+    handle, part = await find_part(request, response_id)
     await handle.cancel("cancelled over HTTP")
-    with gateway.streams.enter(principal.caller.counted_as) as place:
-        await wait_for_result(handle, CANCEL_S, place, request.receive)
-    name = await brain_name(gateway, handle)
+    await wait_for_result(request, handle, CANCEL_S)
+    name = await brain_name(request.gateway, handle)
     fold = ResponseFold(handle.turn_id, name, handle.session_id, part=part)
-    return JSONResponse(await _current_response(handle, await select_part(gateway, handle, part), fold))
+    return JSONResponse(await _current_response(handle, await select_part(request.gateway, handle, part), fold))
 
 
 @router.delete("/v1/responses/{response_id}", response_model=None, responses=DELETED_RESPONSES)
-async def delete(response_id: ResponseId, gateway: GatewayDep, principal: PrincipalDep) -> dict[str, Any]:
+async def delete(response_id: ResponseId, request: RequestDep) -> dict[str, Any]:
     """Delete the response of a turn, all its parts: it is not found from then on, and a turn that lives is cancelled.
 
     Needs the verbs `steer` and `read`.
     """
-    principal.require_verb(Verb.READ)
-    handle, _ = await find_part(gateway, principal, response_id)
+    request.require_verb(Verb.READ)
+    handle, _ = await find_part(request, response_id)
     # The cancel first: a request that breaks in between can be sent again.
     await handle.cancel("its response was deleted over HTTP")
     await handle.delete_response()
@@ -193,13 +187,11 @@ async def delete(response_id: ResponseId, gateway: GatewayDep, principal: Princi
 async def _submit(
     body: ResponseBody,
     brain: Brain,
-    gateway: Gateway,
-    principal: Principal,
-    request: Request,
+    request: HttpRequest,
     question: TurnInput,
     session: str | None,
 ) -> AsyncTurnHandle:
-    previous = await _previous_turn(body, gateway, principal)
+    previous = await _previous_turn(body, request)
     text: Any = (body.text or {}).get("format")
     tools = read_client_tools(body.tools, body.tool_choice)
     forced = forced_choice(body.tool_choice, {tool["name"] for tool in tools})
@@ -208,26 +200,26 @@ async def _submit(
         brain,
         tools,
         read_output_schema("text.format", text),
-        read_limits(brain, principal, body.max_output_tokens, body.max_tool_calls),
-        model_options(principal, body.model_dump(exclude_unset=True), forced, effort=effort),
+        read_limits(brain, request.caller, body.max_output_tokens, body.max_tool_calls),
+        model_options(request.caller, body.model_dump(exclude_unset=True), forced, effort=effort),
         body.metadata,
     )
-    key = await request_key(gateway, request, principal, body.model_dump(exclude_unset=True))
+    key = await request_key(request, body.model_dump(exclude_unset=True))
     if previous is not None:
-        named, question = await follow_response(gateway, principal, previous, question, key)
+        named, question = await follow_response(request, previous, question, key)
     else:
         named = _conversation_id(body) or session or (body.metadata or {}).get(SESSION_KEY)
     turn_id = background_turn_id() if body.background else None
-    return await submit_request(gateway, principal, question, named, key, options, turn_id)
+    return await submit_request(request, question, named, key, options, turn_id)
 
 
-async def _previous_turn(body: ResponseBody, gateway: Gateway, principal: Principal) -> AsyncTurnHandle | None:
+async def _previous_turn(body: ResponseBody, request: GatewayRequest) -> AsyncTurnHandle | None:
     """The turn of the response that the question follows."""
     if body.previous_response_id is None:
         return None
     if body.conversation is not None:
         raise InvalidInput("conversation", "with previous_response_id it is known; send one of the two")
-    return (await find_part(gateway, principal, body.previous_response_id))[0]
+    return (await find_part(request, body.previous_response_id))[0]
 
 
 def _conversation_id(body: ResponseBody) -> str | None:

@@ -12,15 +12,14 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi import Request
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from brainq.access import Caller
 from brainq.contracts.status import RequestTryEnd
 from brainq.errors import BrainqError
-from brainq.gateway.edge.dependencies import Gateway, Principal
 from brainq.gateway.edge.problems import RequestRejected, error_response
+from brainq.gateway.edge.request import Gateway, HttpRequest
 from brainq.gateway.wires.openai.errors import client_retries
 from brainq.gateway.wires.openai.parameters import SESSION_HEADER
 from brainq.observe.logs import logger
@@ -51,12 +50,12 @@ def try_number(scope: Scope) -> int | None:
     return min(MAX_TRIES, int(count[:9]))
 
 
-async def begin_try(gateway: Gateway, request: Request, principal: Principal, number: int, body: dict[str, Any]) -> str:
+async def begin_try(request: HttpRequest, number: int, body: dict[str, Any]) -> str:
     """The key of the request that this try is of. `Tries` notes how it ends."""
-    digest = try_digest(request.scope, principal.caller, await request.body())
-    older = json.dumps([principal.caller.counted_as, request.url.path, body], sort_keys=True) if number else ""
-    key = await gateway.client.begin_try(digest, number, older=older)
-    request.state.tried = Try(digest, key, number)
+    digest = try_digest(request.http.scope, request.caller, await request.http.body())
+    older = json.dumps([request.caller.counted_as, request.http.url.path, body], sort_keys=True) if number else ""
+    key = await request.client.begin_try(digest, number, older=older)
+    request.http.state.tried = Try(digest, key, number)
     return key
 
 

@@ -1,4 +1,4 @@
-"""Dependencies of routes: the gateway, the principal that sent the request, and a turn of the principal's own."""
+"""One request: its gateway, its caller and the verb that it needs; and the dependencies of routes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import ID_PATTERN, TURN_ID_PATTERN
 from brainq.errors import NotFound
 from brainq.gateway.edge.authentication import Authenticator
-from brainq.gateway.edge.limits import RateLimiter, StreamLimiter
+from brainq.gateway.edge.limits import RateLimiter, StreamLimiter, StreamSlot
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.verbs import A2A_VERBS, CONFIGURE_OPTIONS, MCP_VERBS, VERBS
 from brainq.settings.deployment import Settings
@@ -75,11 +75,16 @@ class Gateway:
 
 
 @dataclass(frozen=True, slots=True)
-class Principal:
-    """The caller of a request, and the verb of its route."""
+class GatewayRequest:
+    """A request: its caller, and the verb that it needs."""
 
+    gateway: Gateway
     caller: Caller
     verb: Verb
+
+    @property
+    def client(self) -> AsyncClient:
+        return self.gateway.client
 
     def may_access(self, session_id: str | None) -> bool:
         return may(self.caller, self.verb, session_id)
@@ -104,32 +109,49 @@ class Principal:
                     "brain's own",
                 )
 
+    async def own_turn(self, turn_id: str) -> AsyncTurnHandle:
+        """A turn of the caller's own. Raises NotFound, for another's too."""
+        handle = await self.client.handle(turn_id)
+        self.require_session(handle.session_id)
+        return handle
+
+    def stream_slot(self) -> StreamSlot:
+        """A slot for a stream or a wait. Raises RequestRejected where none is free."""
+        return self.gateway.streams.enter(self.caller.counted_as)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest(GatewayRequest):
+    """A request over HTTP."""
+
+    http: Request
+
+    async def is_authenticated(self) -> bool:
+        """Whether the caller still is who it was: a token may be revoked, or expire, while its stream goes on."""
+        return await self.gateway.authenticator.authenticate(dict(self.http.headers.items())) == self.caller
+
 
 # Async, though they wait for nothing: FastAPI runs plain functions in threads, which costs more than they do.
-async def current_gateway(request: Request) -> Gateway:
-    return cast("Gateway", request.app.state.gateway)
+async def current_gateway(http: Request) -> Gateway:
+    return cast("Gateway", http.app.state.gateway)
 
 
-async def current_principal(request: Request) -> Principal:
-    """The request's principal. Raises RequestRejected where the caller lacks the route's verb."""
-    caller = cast("Caller", request.state.caller)
-    route = f"{request.method} {request.scope['route'].path_format}"
-    found = Principal(caller, VERBS.get(route) or MCP_VERBS.get(route) or A2A_VERBS[route])
-    found.require_verb(found.verb)
-    return found
+async def current_request(http: Request) -> HttpRequest:
+    """The request that a route answers. Raises RequestRejected where the caller lacks the route's verb."""
+    route = f"{http.method} {http.scope['route'].path_format}"
+    verb = VERBS.get(route) or MCP_VERBS.get(route) or A2A_VERBS[route]
+    request = HttpRequest(await current_gateway(http), cast("Caller", http.state.caller), verb, http)
+    request.require_verb(verb)
+    return request
 
 
 GatewayDep = Annotated[Gateway, Depends(current_gateway)]
-PrincipalDep = Annotated[Principal, Depends(current_principal)]
+RequestDep = Annotated[HttpRequest, Depends(current_request)]
 
 
-async def own_turn(
-    turn_id: Annotated[str, Path(pattern=TURN_ID)], gateway: GatewayDep, principal: PrincipalDep
-) -> AsyncTurnHandle:
+async def own_turn(turn_id: Annotated[str, Path(pattern=TURN_ID)], request: RequestDep) -> AsyncTurnHandle:
     """A turn of the caller's own."""
-    handle = await gateway.client.handle(turn_id)
-    principal.require_session(handle.session_id)
-    return handle
+    return await request.own_turn(turn_id)
 
 
 TurnDep = Annotated[AsyncTurnHandle, Depends(own_turn)]
