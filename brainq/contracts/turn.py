@@ -150,7 +150,27 @@ class ParentCall(Wire):
     depth: int = Field(default=1, ge=1)
 
 
-class TurnRequest(Wire):
+class TurnChoices(Wire):
+    """What a producer may choose for a turn, in the same form over every wire; TurnRequest explains it."""
+
+    model: str | None = None
+    provider: str | None = None
+    system_prompt: str | None = Field(default=None, max_length=MAX_EXTRA_CHARS)
+    skill_context: str | None = Field(default=None, max_length=MAX_EXTRA_CHARS)
+    output_schema: dict[str, Any] | None = None
+    cwd: str | None = Field(default=None, max_length=4096)
+    show_citations: bool | None = None
+    prompt_id: str | None = Field(default=None, max_length=200)
+    prompt_version: str | None = Field(default=None, max_length=200)
+    metadata: dict[str, JsonValue] | None = None
+    on_busy: OnBusy = "enqueue"
+    priority: Priority = "normal"
+    kind: TurnKind = "chat"
+    seed: Literal["session", "empty"] = "session"
+    greeting: str | None = Field(default=None, min_length=1, max_length=MAX_MESSAGE_CHARS)
+
+
+class TurnRequest(TurnChoices):
     """One user message to one session, with the overrides of this turn.
 
     turn_id        chosen by the producer, or made by the client
@@ -177,26 +197,11 @@ class TurnRequest(Wire):
     session_id: str
     user_message: str = Field(max_length=MAX_MESSAGE_CHARS)
     request_key: str = ""
-    model: str | None = None
-    provider: str | None = None
-    system_prompt: str | None = Field(default=None, max_length=MAX_EXTRA_CHARS)
-    skill_context: str | None = Field(default=None, max_length=MAX_EXTRA_CHARS)
-    output_schema: dict[str, Any] | None = None
-    cwd: str | None = Field(default=None, max_length=4096)
     limits: LimitsOverride = LimitsOverride()
     options: TurnOptions = TurnOptions()
-    show_citations: bool | None = None
-    prompt_id: str | None = Field(default=None, max_length=200)
-    prompt_version: str | None = Field(default=None, max_length=200)
     prompt_tags: tuple[PromptTag, ...] = Field(default=(), max_length=MAX_TAGS)
-    metadata: dict[str, JsonValue] | None = None
-    on_busy: OnBusy = "enqueue"
-    priority: Priority = "normal"
-    kind: TurnKind = "chat"
-    seed: Literal["session", "empty"] = "session"
     parent: ParentCall | None = None
     readiness: bool | None = None
-    greeting: str | None = Field(default=None, min_length=1, max_length=MAX_MESSAGE_CHARS)
     attachments: tuple[Attachment, ...] = ()
     history: tuple[Message, ...] = ()
     client_tools: tuple[ClientTool, ...] = ()

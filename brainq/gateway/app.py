@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import importlib.util
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from inspect import signature
 from typing import Any
 
@@ -16,23 +17,19 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Router
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from brainq import __version__
 from brainq.contracts.base import first_problem
 from brainq.contracts.event import TurnEvent
 from brainq.errors import BrainqError, InvalidInput, SetupError
-from brainq.gateway.edge.middleware import (
-    AccessMiddleware,
-    BodyLimitMiddleware,
-    HeadMiddleware,
-    RequestLogMiddleware,
-    allowed_methods,
-)
+from brainq.gateway.edge.access import VERBS, AccessMiddleware, RequestLogMiddleware, current_request, is_public
+from brainq.gateway.edge.limits import BodyLimitMiddleware
 from brainq.gateway.edge.problems import Problem, RequestRejected, error_response, problem_responses
-from brainq.gateway.edge.request import Gateway, current_request
-from brainq.gateway.edge.verbs import VERBS, is_public
+from brainq.gateway.edge.request import Gateway
 from brainq.gateway.page import routes as page
-from brainq.gateway.rest import deployment, lists, memories, schedules, sessions, turn_control, turns
+from brainq.gateway.rest import deployment, event_stream, memories, schedules, sessions, turn_control, turns
 from brainq.gateway.wires.ag_ui import routes as ag_ui
 from brainq.gateway.wires.ai_sdk import routes as ai_sdk
 from brainq.gateway.wires.mcp import routes as mcp
@@ -71,16 +68,15 @@ def _add_security(operation: dict[str, Any], route: str, path: str) -> None:
 
 
 ROUTERS = (
-    deployment.brains_router,
+    deployment.router,
     turns.router,
+    event_stream.router,
     turn_control.router,
     turn_control.approvals_router,
     sessions.router,
-    lists.router,
+    sessions.list_router,
     schedules.router,
-    lists.deliveries_router,
     memories.router,
-    deployment.metrics_router,
     ai_sdk.router,
     ag_ui.router,
 )
@@ -192,6 +188,62 @@ def _a2a_router() -> APIRouter:
     from brainq.gateway.wires.a2a.routes import router
 
     return router
+
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+DISCONNECT: Message = {"type": "http.disconnect"}
+
+
+class HeadMiddleware:
+    """Answers HEAD as GET without its body. A stream is over with its headers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+        got: Scope = {**scope, "method": "GET"}  # a copy: the server drops the body where its own scope has HEAD
+        begun = asyncio.Event()
+
+        async def received() -> Message:
+            """The next message. Once the headers are sent, it is a disconnect."""
+            incoming, over = (asyncio.ensure_future(_receive_message(receive)), asyncio.ensure_future(begun.wait()))
+            try:
+                await asyncio.wait((incoming, over), return_when=asyncio.FIRST_COMPLETED)
+                return DISCONNECT if begun.is_set() else incoming.result()
+            finally:
+                incoming.cancel()
+                over.cancel()
+
+        async def without_body(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                await send(message)
+                begun.set()
+            elif not message.get("more_body", False):
+                await send({"type": "http.response.body", "body": b""})
+
+        try:
+            await self._app(got, received, without_body)
+        finally:
+            with suppress(KeyError):
+                scope["route"] = got["route"]  # for the log
+
+
+async def _receive_message(receive: Receive) -> Message:
+    return await receive()
+
+
+def allowed_methods(scope: Scope) -> list[str]:
+    """The methods of this path. Several routes may share it."""
+    router: Router = scope["app"].router
+    found = [method for method in METHODS if _has_route(router, {**scope, "method": method})]
+    return ["HEAD", *found] if "GET" in found else found
+
+
+def _has_route(router: Router, scope: Scope) -> bool:
+    return any(route.matches(scope)[0] is Match.FULL for route in router.routes)
 
 
 async def _error_response(request: Request, error: Exception) -> JSONResponse:

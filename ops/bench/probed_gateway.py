@@ -21,7 +21,8 @@ import brainq.client.client
 import brainq.gateway.rest.turns
 from brainq.client.async_handle import VerbThreads
 from brainq.client.client import Client
-from brainq.gateway.edge.middleware import AccessMiddleware, BodyLimitMiddleware
+from brainq.gateway.edge.access import AccessMiddleware
+from brainq.gateway.edge.limits import BodyLimitMiddleware
 from brainq.gateway.rest.event_stream import EventStream
 from brainq.observe.logs import EventLogger
 from brainq.people.intake import Intake

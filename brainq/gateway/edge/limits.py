@@ -1,4 +1,4 @@
-"""Limits of one gateway: requests a second of each caller, and open streams in all and of each caller."""
+"""Limits of one gateway: requests a second, open streams, and the size and time of bodies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from types import TracebackType
 
-from brainq.gateway.edge.problems import RequestRejected
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from brainq.gateway.edge.problems import RequestRejected, error_response
 
 BURST_S = 10.0
 MAX_NAMES = 10_000
@@ -124,3 +127,82 @@ class StreamLimiter:
         self._is_stopping = True
         for slot in self._open:
             slot.stopping.set()
+
+
+class BodyLimitMiddleware:
+    """Rejects a body that is larger than `max_bytes`, or takes longer than `within_s`. It is read before the route
+    begins, so that a slow one holds nothing."""
+
+    def __init__(self, app: ASGIApp, max_bytes: int, within_s: float) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+        self._within_s = within_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not _has_body(scope):
+            await self._app(scope, receive, send)
+            return
+        try:
+            async with asyncio.timeout(self._within_s):
+                body = await self._read(scope, receive)
+        except TimeoutError:
+            refusal = RequestRejected("body-too-slow", f"send it within {self._within_s:g} s")
+            await error_response(refusal)(scope, receive, closing_connection(send))
+            return
+        except RequestRejected as refusal:
+            await error_response(refusal)(scope, receive, closing_connection(send))
+            return
+        if body is not None:
+            await self._app(scope, _replay_body(body, receive), send)
+
+    async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
+        """The whole body; None when the client disconnected."""
+        declared = Headers(scope=scope).get("content-length", "0")
+        if declared.isdigit() and int(declared) > self._max_bytes:
+            raise self._too_large()
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > self._max_bytes:
+                raise self._too_large()
+            if not message.get("more_body", False):
+                return b"".join(parts)
+
+    def _too_large(self) -> RequestRejected:
+        return RequestRejected(
+            "body-too-large", f"a body has at most {self._max_bytes:,} bytes; send less, or a reference to the rest"
+        )
+
+
+def _has_body(scope: Scope) -> bool:
+    headers = Headers(scope=scope)
+    return "content-length" in headers or "transfer-encoding" in headers
+
+
+def _replay_body(body: bytes, receive: Receive) -> Receive:
+    is_replayed = False
+
+    async def replay() -> Message:
+        nonlocal is_replayed
+        if is_replayed:
+            return await receive()
+        is_replayed = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+def closing_connection(send: Send) -> Send:
+    """Closes the connection: the rest of the body would be read as the next request."""
+
+    async def last(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], (b"connection", b"close")]
+        await send(message)
+
+    return last

@@ -1,4 +1,4 @@
-"""One request: its gateway, its caller and the verb that it needs; and the dependencies of routes."""
+"""A gateway, and one request to it: the caller, the verb that it needs, and what the caller may do."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Annotated, Generic, TypeVar, cast
+from typing import Generic, TypeVar
 
-from fastapi import Depends, Path, Request
+from fastapi import Request
 
 from brainq.access import Caller, Verb, may
 from brainq.brain.brains import Brains
@@ -20,7 +20,6 @@ from brainq.errors import NotFound
 from brainq.gateway.edge.authentication import Authenticator
 from brainq.gateway.edge.limits import RateLimiter, StreamLimiter, StreamSlot
 from brainq.gateway.edge.problems import RequestRejected
-from brainq.gateway.edge.verbs import A2A_VERBS, CONFIGURE_OPTIONS, MCP_VERBS, VERBS
 from brainq.settings.deployment import Settings
 
 T = TypeVar("T")
@@ -72,6 +71,10 @@ class Gateway:
     readiness: CachedCall[None]
     metrics: CachedCall[str]
     long_work: Executor
+
+
+CONFIGURE_OPTIONS = frozenset({"model", "provider", "system_prompt", "skill_context", "cwd", "limits", "options"})
+"""Options of a turn that need `configure` beside `submit`: they change its cost, its reach and its system prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,29 +132,3 @@ class HttpRequest(GatewayRequest):
     async def is_authenticated(self) -> bool:
         """Whether the caller still is who it was: a token may be revoked, or expire, while its stream goes on."""
         return await self.gateway.authenticator.authenticate(dict(self.http.headers.items())) == self.caller
-
-
-# Async, though they wait for nothing: FastAPI runs plain functions in threads, which costs more than they do.
-async def current_gateway(http: Request) -> Gateway:
-    return cast("Gateway", http.app.state.gateway)
-
-
-async def current_request(http: Request) -> HttpRequest:
-    """The request that a route answers. Raises RequestRejected where the caller lacks the route's verb."""
-    route = f"{http.method} {http.scope['route'].path_format}"
-    verb = VERBS.get(route) or MCP_VERBS.get(route) or A2A_VERBS[route]
-    request = HttpRequest(await current_gateway(http), cast("Caller", http.state.caller), verb, http)
-    request.require_verb(verb)
-    return request
-
-
-GatewayDep = Annotated[Gateway, Depends(current_gateway)]
-RequestDep = Annotated[HttpRequest, Depends(current_request)]
-
-
-async def own_turn(turn_id: Annotated[str, Path(pattern=TURN_ID)], request: RequestDep) -> AsyncTurnHandle:
-    """A turn of the caller's own."""
-    return await request.own_turn(turn_id)
-
-
-TurnDep = Annotated[AsyncTurnHandle, Depends(own_turn)]

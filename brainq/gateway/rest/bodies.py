@@ -1,18 +1,42 @@
-"""Base classes of bodies, files in bodies and in answers, and the sizes of pages.
+"""Bodies: their base classes, files, the sizes of pages; and the body of a turn, and how it is submitted.
 
 Values are read as they were sent: a text is not a number, and unknown fields are rejected.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Header, Query
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
-from brainq.contracts.file import MAX_NAME_CHARS, File
+from brainq.access import Verb, own_request_key
+from brainq.client.async_handle import AsyncTurnHandle
+from brainq.client.options import SubmitOptions
+from brainq.contracts.conversation import MAX_HISTORY_MESSAGES
+from brainq.contracts.file import MAX_FILES, MAX_NAME_CHARS, File
+from brainq.contracts.ids import DERIVED_PREFIXES, new_turn_id
+from brainq.contracts.model_options import TurnOptions
+from brainq.contracts.people import Receipt
+from brainq.contracts.tool import (
+    DEFAULT_CLIENT_TOOL_TIMEOUT_S,
+    MAX_CLIENT_TOOL_TIMEOUT_S,
+    MAX_CLIENT_TOOLS,
+    MAX_DESCRIPTION_CHARS,
+)
+from brainq.contracts.turn import (
+    MAX_MESSAGE_CHARS,
+    MAX_TAGS,
+    LimitsOverride,
+    PromptTag,
+    TurnChoices,
+)
+from brainq.errors import InvalidInput, Unreachable
+from brainq.gateway.edge.request import ID, Gateway, GatewayRequest
 
 
 class Body(BaseModel):
@@ -68,3 +92,134 @@ def file_response(file: File) -> Response:
         "Cache-Control": "private, max-age=300",
     }
     return Response(file.data, headers=headers, media_type=file.media_type)
+
+
+class TurnLimits(LimitsOverride):
+    """Limits of one turn that differ from the brain's."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class OptionsBody(TurnOptions):
+    """How a turn's model is asked, where that differs from the brain's."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class HistoryCall(Body):
+    """A call that the assistant made. `id` is unique in its message."""
+
+    id: str = Field(min_length=1, max_length=200)
+    name: str = Field(min_length=1, max_length=200)
+    arguments: dict[str, JsonValue]
+
+
+class HistoryMessage(Body):
+    """A message of an earlier conversation. `calls` are the assistant's; a `tool` message names one of them."""
+
+    role: Literal["user", "assistant", "tool"]
+    content: str = Field(default="", max_length=MAX_MESSAGE_CHARS)
+    calls: list[HistoryCall] = []
+    call_id: str = Field(default="", max_length=200)
+    name: str = Field(default="", max_length=200)
+    is_error: bool = False
+    attachments: list[FileBody] = Field(default=[], max_length=MAX_FILES)
+
+
+class ClientToolBody(Body):
+    """A tool that the caller runs itself; `parameters` is the JSON schema, of an object, of its arguments."""
+
+    name: str = Field(pattern="^[A-Za-z_][A-Za-z0-9_-]{0,63}$")
+    description: str = Field(default="", max_length=MAX_DESCRIPTION_CHARS)
+    parameters: dict[str, JsonValue] = {"type": "object", "properties": {}}
+    timeout_s: float = Field(
+        default=DEFAULT_CLIENT_TOOL_TIMEOUT_S, gt=0, le=MAX_CLIENT_TOOL_TIMEOUT_S, allow_inf_nan=False
+    )
+
+
+class TurnBody(TurnChoices):
+    """A turn's message and options; see `Client.submit`."""
+
+    model_config = ConfigDict(strict=True)
+
+    user_message: str = Field(min_length=1, max_length=MAX_MESSAGE_CHARS)
+    limits: TurnLimits | None = None
+    options: OptionsBody | None = None
+    prompt_tags: list[PromptTag] = Field(default=[], max_length=MAX_TAGS)
+    history: list[HistoryMessage] = Field(default=[], max_length=MAX_HISTORY_MESSAGES)
+    client_tools: list[ClientToolBody] = Field(default=[], max_length=MAX_CLIENT_TOOLS)
+    brain: str | None = Field(default=None, pattern=ID)
+
+    def set_fields(self) -> list[str]:
+        """The names of the fields that were sent, and are not null."""
+        return [name for name in sorted(self.model_fields_set) if getattr(self, name) is not None]
+
+
+class SubmitBody(TurnBody):
+    """One user message to one session, and the options of its turn."""
+
+    session_id: str = Field(pattern=ID)
+    readiness: bool | None = None
+    attachments: list[FileBody] = Field(default=[], max_length=MAX_FILES)
+
+
+class SubmitAnswer(Answer):
+    """An accepted turn.
+
+    created   False: this `Idempotency-Key` was sent before, and this is its turn
+    receipt   where `on_busy` put the message into another turn, which is this one
+    """
+
+    turn_id: str
+    session_id: str
+    created: bool
+    receipt: Receipt | None = None
+
+
+def require_may_submit(request: GatewayRequest, session_id: str, body: TurnBody) -> None:
+    """Raise NotFound for a session of another caller, RequestRejected for options whose verb the caller lacks."""
+    request.require_session(session_id)
+    request.require_options(body.set_fields())
+    if body.on_busy not in ("enqueue", "reject"):
+        request.require_verb(Verb.STEER)
+
+
+async def submit_turn(gateway: Gateway, body: SubmitBody, request_key: str) -> AsyncTurnHandle:
+    """Submit the turn under this key. Raises as `Client.submit`."""
+    options = submit_options(body)
+    options["request_key"] = request_key
+    return await gateway.client.submit(body.session_id, body.user_message, **options)
+
+
+def submit_options(body: TurnBody) -> SubmitOptions:
+    """The body's options as the client takes them."""
+    options: Any = {name: getattr(body, name) for name in body.set_fields() if name in SubmitOptions.__annotations__}
+    if body.limits is not None:
+        options["limits"] = body.limits.model_dump(exclude_unset=True)
+    if body.options is not None:
+        options["options"] = body.options.explicit()
+    for name in ("attachments", "history", "client_tools"):
+        if name in options:
+            options[name] = [item.model_dump(exclude_unset=True) for item in options[name]]
+    return options
+
+
+IdempotencyKey = Annotated[
+    str | None, Header(alias="Idempotency-Key", pattern=ID, description="The same key again is the same turn.")
+]
+
+
+@contextmanager
+def submit_key(request: GatewayRequest, session_id: str, idempotency_key: str | None) -> Generator[str]:
+    """The request key to submit under. Where the outcome is unknown, Unreachable carries the caller's key for a retry.
+    Raises InvalidInput for a key that brainq could have made."""
+    if idempotency_key is not None and idempotency_key.startswith(DERIVED_PREFIXES):
+        raise InvalidInput(
+            "Idempotency-Key",
+            f"it begins like the ids that brainq makes ({', '.join(DERIVED_PREFIXES)}); choose another",
+        )
+    key = idempotency_key or new_turn_id()
+    try:
+        yield own_request_key(request.caller, session_id, key)
+    except Unreachable as error:
+        raise Unreachable(str(error), request_key=key) from error

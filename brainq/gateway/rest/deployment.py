@@ -1,16 +1,22 @@
-"""The deployment: its brains, what the caller may do, health and metrics."""
+"""The deployment: its brains, what the caller may do, the fleet, webhook deliveries, health and metrics."""
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Path, Query, Response
 
 from brainq.access import Verb
 from brainq.brain.brains import describe_brains
 from brainq.contracts.brain import BrainDescription
-from brainq.gateway.edge.request import GatewayDep, RequestDep
-from brainq.gateway.rest.bodies import Answer
+from brainq.contracts.fleet import Fleet, FleetActivity
+from brainq.contracts.webhook import DeliveryRow, DeliveryState
+from brainq.errors import NotFound
+from brainq.gateway.edge.access import GatewayDep, RequestDep
+from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, ChangeAnswer, Limit
 
 
 class BrainList(Answer):
@@ -27,16 +33,16 @@ class CallerInfo(Answer):
     verbs: tuple[Verb, ...]
 
 
-brains_router = APIRouter(tags=["brains"])
+router = APIRouter()
 
 
-@brains_router.get("/v1/brains")
+@router.get("/v1/brains", tags=["brains"])
 async def brains(request: RequestDep) -> BrainList:
     """The deployment's brains, the default one first."""
     return BrainList(brains=describe_brains(request.gateway.brains))
 
 
-@brains_router.get("/v1/caller")
+@router.get("/v1/caller", tags=["brains"])
 async def caller(request: RequestDep) -> CallerInfo:
     """What the caller may do, so that an interface offers no more."""
     found = request.caller
@@ -64,15 +70,85 @@ async def readyz(gateway: GatewayDep) -> Health:
     return Health()
 
 
-metrics_router = APIRouter(tags=["metrics"])
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-@metrics_router.get(
-    "/metrics", response_class=Response, responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+@router.get(
+    "/metrics",
+    tags=["metrics"],
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 async def metrics(request: RequestDep) -> Response:
     """The metrics of the whole fleet in Prometheus' text format; read once a second. They belong to no single
     session, so they need `*`. While Redis or SQL is unavailable, `brainq_up` is 0."""
     request.require_session(None)
     return Response(await request.gateway.metrics.get(), media_type=CONTENT_TYPE)
+
+
+@router.get("/v1/fleet", tags=["fleet"])
+async def fleet(request: RequestDep) -> Fleet:
+    """What runs turns, at this moment. It belongs to no single session, so it needs `*`."""
+    request.require_session(None)
+    return await request.client.fleet()
+
+
+@router.get("/v1/fleet/activity", tags=["fleet"])
+async def activity(request: RequestDep) -> FleetActivity:
+    """What happened in each minute of the last hour. It belongs to no single session, so it needs `*`."""
+    request.require_session(None)
+    return await request.client.activity()
+
+
+class Delivery(Answer):
+    """A webhook's message. Of its URL only the host is shown, for the path may hold a secret."""
+
+    id: int
+    message_id: str
+    host: str
+    event: str
+    session_id: str
+    turn_id: str
+    state: DeliveryState
+    tries: int
+    due_at: datetime
+    created_at: datetime
+    updated_at: datetime
+    error: str | None
+
+
+class DeliveryPage(Answer):
+    """The newest first; `next` is the next page's `before`."""
+
+    deliveries: tuple[Delivery, ...]
+    next: int | None
+
+
+MAX_ROW = 2**53 - 1
+
+
+@router.get("/v1/webhooks/deliveries", tags=["webhooks"])
+async def deliveries(
+    request: RequestDep,
+    state: Annotated[str | None, Query(pattern="^(pending|done|dead)$")] = None,
+    limit: Limit = DEFAULT_LIST_PAGE,
+    after: Annotated[int | None, Query(ge=1, le=MAX_ROW, description="`next` of the page at hand.")] = None,
+) -> DeliveryPage:
+    """Messages to be sent (pending), accepted (done) or given up (dead), the newest first."""
+    found = await request.client.deliveries(state, limit, request.caller.prefixes, after)
+    return DeliveryPage(
+        deliveries=tuple(_delivery(row) for row in found), next=found[-1].row if len(found) == limit else None
+    )
+
+
+@router.post("/v1/webhooks/deliveries/{delivery_id}/retry", tags=["webhooks"])
+async def retry(delivery_id: Annotated[int, Path(ge=1, le=MAX_ROW)], request: RequestDep) -> ChangeAnswer:
+    """Send a dead message again, as if it were new. 404 where none of the caller's own has this id."""
+    if not await request.client.send_again(delivery_id, request.caller.prefixes):
+        raise NotFound("no dead delivery of the caller's")
+    return ChangeAnswer(changed=True)
+
+
+def _delivery(row: DeliveryRow) -> Delivery:
+    fields = asdict(row)
+    return Delivery(id=fields.pop("row"), host=urlsplit(fields.pop("url")).netloc, **fields)

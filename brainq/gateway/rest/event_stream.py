@@ -1,6 +1,4 @@
-"""Following a turn over HTTP: a wait for its result, and its events as a stream from any number on, encoded
-for any wire.
-"""
+"""Following a turn: a wait for its result, and its events as a stream from any number on, for any wire."""
 
 from __future__ import annotations
 
@@ -8,19 +6,20 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 from urllib.request import parse_http_list
 
+from fastapi import APIRouter, Header, Query, Response
 from fastapi.sse import format_sse_event
-from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.turn import TurnResult
 from brainq.errors import BrainqError, ResultTimeout
+from brainq.gateway.edge.access import RequestDep, TurnDep
 from brainq.gateway.edge.limits import StreamSlot
-from brainq.gateway.edge.problems import RequestRejected
+from brainq.gateway.edge.problems import RequestRejected, problem_responses
 from brainq.gateway.edge.request import HttpRequest
 from brainq.observe.logs import logger
 
@@ -313,3 +312,45 @@ async def _send_body(send: Send, body: bytes) -> None:
     if not body:
         return
     await send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+router = APIRouter(tags=["turns"])
+MAX_NUMBER = 2**53 - 1
+STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Server-sent events: each with `id`, the event's number, and `data`, a TurnEvent as JSON. "
+        "Comments are heartbeats. The stream ends after the event of kind `result`.",
+        "content": {
+            "text/event-stream": {
+                "schema": {
+                    "type": "object",
+                    "required": ["data"],
+                    "properties": {
+                        "id": {"type": "string", "pattern": "^[0-9]+$"},
+                        "data": {
+                            "type": "string",
+                            "contentMediaType": "application/json",
+                            "contentSchema": {"$ref": "#/components/schemas/TurnEvent"},
+                        },
+                    },
+                }
+            }
+        },
+    },
+    204: {"description": "The final event was sent already; there is nothing to reconnect for."},
+}
+
+
+@router.get("/v1/turns/{turn_id}/events", response_model=None, responses={**STREAM_RESPONSES, **problem_responses(410)})
+async def events(
+    handle: TurnDep,
+    request: RequestDep,
+    after: Annotated[int, Query(ge=0, le=MAX_NUMBER, description="Begin behind this event.")] = 0,
+    last_event_id: Annotated[
+        int | None, Header(ge=0, le=MAX_NUMBER, description="As `after`, and wins over it.")
+    ] = None,
+) -> Response:
+    """Follow a turn's events from any number on, to the final one."""
+    behind = after if last_event_id is None else last_event_id
+    found = await stream_events(request, lambda: open_events(handle, behind))
+    return Response(status_code=204) if found is None else found

@@ -12,7 +12,8 @@ from brainq.client.memories import MAX_SCOPE_CHARS
 from brainq.contracts.memory import MemoryKind
 from brainq.contracts.rows import MemoryRow
 from brainq.errors import NotFound
-from brainq.gateway.edge.request import ID, RequestDep
+from brainq.gateway.edge.access import RequestDep
+from brainq.gateway.edge.request import ID
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, ChangeAnswer, Limit
 
 

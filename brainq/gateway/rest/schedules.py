@@ -2,21 +2,84 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
+from pydantic import AwareDatetime, BeforeValidator, Field
 
-from brainq.contracts.schedule import Schedule
+from brainq.contracts.ids import MAX_ID_LENGTH
+from brainq.contracts.schedule import Missed, OnRunning, Schedule
 from brainq.errors import InvalidInput, NotFound
-from brainq.gateway.edge.request import ID, GatewayDep, GatewayRequest, RequestDep
-from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, ChangeAnswer, Limit
-from brainq.gateway.rest.submission import (
-    ScheduleBody,
-    SchedulePage,
-    ScheduleStatus,
+from brainq.gateway.edge.access import GatewayDep, RequestDep
+from brainq.gateway.edge.request import ID, GatewayRequest
+from brainq.gateway.rest.bodies import (
+    DEFAULT_LIST_PAGE,
+    Answer,
+    ChangeAnswer,
+    Limit,
+    TurnBody,
     require_may_submit,
     submit_options,
 )
+
+SESSION_PATTERN = r"^([A-Za-z0-9]|\{date\}|\{time\})([A-Za-z0-9._:@+=-]|\{date\}|\{time\})*$"
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_AT_REMEDY = "write a text such as 2031-01-05T09:00:00+01:00"
+
+
+def _read_instant(value: object) -> datetime:
+    if not isinstance(value, str):
+        raise ValueError(_AT_REMEDY)
+    try:
+        at = datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError(_AT_REMEDY) from None
+    if at.tzinfo is None:
+        raise ValueError(f"it needs a time zone; {_AT_REMEDY}")
+    return at
+
+
+def _check_interval(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, str | int | float | None):
+        raise ValueError("write a crontab, such as `*/5 9-17 * * mon-fri`, or a span in seconds")
+    if not isinstance(value, str | None) and not value > 0:
+        raise ValueError("a span in seconds is above 0")
+    return value
+
+
+class ScheduleBody(TurnBody):
+    """Turns that begin at a time; give one of `when` and `at`.
+
+    name         begins with its tenant's prefix, as its session does; the same name again sets the schedule anew
+    session_id   {date} and {time} in it are those of each due instant in `zone`
+    when         repeated: a crontab's five fields, such as `*/5 9-17 * * mon-fri`, or a span in seconds
+    at           once
+    """
+
+    name: str = Field(pattern=ID)
+    session_id: str = Field(pattern=SESSION_PATTERN, max_length=MAX_ID_LENGTH)
+    when: Annotated[Annotated[str, Field(max_length=200)] | Seconds | None, BeforeValidator(_check_interval)] = None
+    at: Annotated[AwareDatetime, BeforeValidator(_read_instant, json_schema_input_type=str)] | None = None
+    zone: str = Field(default="UTC", max_length=100)
+    on_running: OnRunning = "skip"
+    missed: Missed = "once"
+
+
+class ScheduleStatus(Answer):
+    """A schedule that was set, paused or resumed. `next_at` null: it has no run any more."""
+
+    name: str
+    paused: bool
+    next_at: datetime | None
+
+
+class SchedulePage(Answer):
+    """By name. `next`, given as `after`, is the page behind this one; null: this is the last."""
+
+    schedules: tuple[Schedule, ...]
+    next: str | None
+
 
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
 
@@ -42,7 +105,7 @@ async def put(body: ScheduleBody, request: RequestDep) -> ScheduleStatus:
     needs `steer`.
     """
     request.require_session(body.name)
-    require_may_submit(request, body)
+    require_may_submit(request, body.session_id, body)
     if (body.when is None) is (body.at is None):
         raise InvalidInput("when", "give one of `when` and `at`")
     await _require_own_name(request, body.name)

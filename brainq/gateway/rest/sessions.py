@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
@@ -11,15 +9,26 @@ from fastapi import APIRouter, Depends, Path, Query
 from brainq.access import Verb
 from brainq.client.async_client import AsyncSession
 from brainq.client.checks import MAX_REASON_CHARS
+from brainq.client.session import WaitingTurn
 from brainq.contracts.history import HistoryTurn, ListedSession
 from brainq.contracts.people import Receipt
 from brainq.errors import NotFound
+from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.authentication import LOCAL_CALLER
 from brainq.gateway.edge.problems import problem_responses
-from brainq.gateway.edge.request import ID, TURN_ID, RequestDep
-from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, AffectedTurn, Answer, ChangeAnswer, Limit
-from brainq.gateway.rest.submission import IdempotencyKey, SubmitAnswer, submit_key
+from brainq.gateway.edge.request import ID, TURN_ID
+from brainq.gateway.rest.bodies import (
+    DEFAULT_LIST_PAGE,
+    AffectedTurn,
+    Answer,
+    ChangeAnswer,
+    IdempotencyKey,
+    Limit,
+    SubmitAnswer,
+    submit_key,
+)
 from brainq.gateway.rest.turn_control import HoldBody, InputBody, PlacedHold, ReasonBody, ReleaseAnswer
+from brainq.gateway.rest.turns import hide_foreign_parent
 
 
 class SessionPage(Answer):
@@ -27,14 +36,6 @@ class SessionPage(Answer):
 
     sessions: tuple[ListedSession, ...]
     next: str | None
-
-
-class WaitingTurn(Answer):
-    """A turn that waits for the live one; `place` 1 is next."""
-
-    turn_id: str
-    place: int
-    created_at: datetime
 
 
 class SessionStatus(Answer):
@@ -78,7 +79,7 @@ async def look(own: SessionDep) -> SessionStatus:
     status = SessionStatus(
         session_id=own.session_id,
         live=await own.live(),
-        waiting=tuple(WaitingTurn(**asdict(turn)) for turn in await own.waiting()),
+        waiting=await own.waiting(),
         is_paused=why_paused is not None,
         why_paused=why_paused,
         flags=await own.unread_flags(),
@@ -152,3 +153,20 @@ async def compact(own: SessionDep, request: RequestDep, idempotency_key: Idempot
     with submit_key(request, own.session_id, idempotency_key) as key:
         handle = await own.compact(key)
     return SubmitAnswer(turn_id=handle.turn_id, session_id=handle.session_id, created=handle.created)
+
+
+list_router = APIRouter(tags=["sessions"])
+AfterTurn = Annotated[str | None, Query(pattern=TURN_ID, description="`next` of the page at hand.")]
+
+
+@list_router.get("/v1/sessions")
+async def sessions(
+    request: RequestDep,
+    prefix: Annotated[str | None, Query(pattern=ID, description="Only those whose id begins so.")] = None,
+    limit: Limit = DEFAULT_LIST_PAGE,
+    after: AfterTurn = None,
+) -> SessionPage:
+    """Sessions of the caller's own that have a turn, the one with the newest turn first."""
+    found = await request.client.sessions(prefix or "", limit, request.caller.prefixes, after=after)
+    found = tuple(one.model_copy(update={"last_turn": hide_foreign_parent(one.last_turn, request)}) for one in found)
+    return SessionPage(sessions=found, next=found[-1].last_turn.turn_id if len(found) == limit else None)

@@ -12,17 +12,18 @@ from pydantic import Field, JsonValue
 
 from brainq.access import Caller, Verb
 from brainq.client.checks import MAX_COMMENT_CHARS, MAX_HOLD_S, MAX_REASON_CHARS
+from brainq.client.options import Cancelled
 from brainq.contracts.call import parse_outside_token
 from brainq.contracts.file import MAX_FILES, read_files
 from brainq.contracts.ids import split_call_id
 from brainq.contracts.people import DEFAULT_HOLD_S, Approval, HoldPolicy, Receipt, StandingHold
 from brainq.contracts.turn import MAX_MESSAGE_CHARS
 from brainq.errors import TokenRefused
+from brainq.gateway.edge.access import RequestDep, TurnDep
 from brainq.gateway.edge.authentication import LOCAL_CALLER
 from brainq.gateway.edge.problems import problem_responses
-from brainq.gateway.edge.request import CALL_ID, ID, TURN_ID, Gateway, GatewayRequest, RequestDep, TurnDep
+from brainq.gateway.edge.request import CALL_ID, ID, TURN_ID, Gateway, GatewayRequest
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, Body, FileBody, Limit
-from brainq.gateway.rest.turns import CancelAnswer, RetryAnswer, RetryBody, StepRetry
 from brainq.operator import Operator
 from brainq.tools.results import WithFiles
 
@@ -119,6 +120,31 @@ class ResultReceipt(Answer):
     """`settled`: the call has it; `early`: it will, once its tool has returned; `late`: the call has ended."""
 
     taken: Literal["settled", "early", "late"]
+
+
+class CancelAnswer(Answer):
+    """`cancelled`: it had not begun; `requested`: it will stop; `ended`: it was over before."""
+
+    cancelled: Cancelled
+
+
+class RetryBody(Body):
+    """A step, `judge:NAME`, `judges`; empty: all that is dead."""
+
+    step: str = Field(default="", max_length=300)
+
+
+class StepRetry(Answer):
+    """`taken`: a worker has it at this moment."""
+
+    step: str
+    outcome: Literal["done", "failed", "taken"]
+    error: str
+
+
+class RetryAnswer(Answer):
+    turn_id: str
+    steps: tuple[StepRetry, ...]
 
 
 def result_with_files(body: OutsideResult) -> object:

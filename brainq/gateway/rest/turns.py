@@ -4,38 +4,44 @@ result.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Response
-from pydantic import Field, JsonValue
+from pydantic import AwareDatetime, BaseModel, Field, JsonValue
 
 from brainq.access import Verb
 from brainq.client.async_handle import AsyncTurnHandle
-from brainq.client.options import Cancelled
-from brainq.contracts.evaluation import RuntimeDecisionRecord
+from brainq.client.lists import MAX_FILTER_VALUES, MAX_SEARCH_CHARS, read_metadata_pairs
+from brainq.contracts.evaluation import RuntimeDecisionRecord, Strategy
 from brainq.contracts.event import TurnTimeline
-from brainq.contracts.history import ListedTurn, StartedTurn, TurnCall
+from brainq.contracts.history import LIST_STATES, ListedTurn, Sort, StartedTurn, TurnCall
+from brainq.contracts.ids import MAX_ID_LENGTH
 from brainq.contracts.message import Message
+from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import ParentCall, TurnKind, TurnResult
 from brainq.contracts.view import TurnSnapshot
 from brainq.errors import TurnRejected, Unreachable
+from brainq.gateway.edge.access import RequestDep, TurnDep
 from brainq.gateway.edge.problems import RequestRejected, problem_responses
-from brainq.gateway.edge.request import CALL_ID, HttpRequest, RequestDep, TurnDep
-from brainq.gateway.rest.bodies import DEFAULT_PAGE, Answer, Body, Limit, file_response
-from brainq.gateway.rest.event_stream import (
-    open_events,
-    requested_wait_s,
-    result_if_ready,
-    stream_events,
-    wait_for_result,
-)
-from brainq.gateway.rest.submission import (
+from brainq.gateway.edge.request import CALL_ID, ID, TURN_ID, GatewayRequest, HttpRequest
+from brainq.gateway.rest.bodies import (
+    DEFAULT_LIST_PAGE,
+    DEFAULT_PAGE,
+    MAX_PAGE,
+    Answer,
     IdempotencyKey,
+    Limit,
     SubmitAnswer,
     SubmitBody,
+    file_response,
     require_may_submit,
     submit_key,
     submit_turn,
+)
+from brainq.gateway.rest.event_stream import (
+    requested_wait_s,
+    result_if_ready,
+    wait_for_result,
 )
 
 
@@ -119,31 +125,6 @@ class TurnPage(Answer):
     next: str | None
 
 
-class CancelAnswer(Answer):
-    """`cancelled`: it had not begun; `requested`: it will stop; `ended`: it was over before."""
-
-    cancelled: Cancelled
-
-
-class RetryBody(Body):
-    """A step, `judge:NAME`, `judges`; empty: all that is dead."""
-
-    step: str = Field(default="", max_length=300)
-
-
-class StepRetry(Answer):
-    """`taken`: a worker has it at this moment."""
-
-    step: str
-    outcome: Literal["done", "failed", "taken"]
-    error: str
-
-
-class RetryAnswer(Answer):
-    turn_id: str
-    steps: tuple[StepRetry, ...]
-
-
 router = APIRouter(tags=["turns"])
 MAX_NUMBER = 2**53 - 1
 Prefer = Annotated[str, Header(description="`wait=n`: answer with the result, if it is out within n seconds.")]
@@ -163,30 +144,6 @@ SUBMIT_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 BINARY_SCHEMA = {"type": "string", "format": "binary"}
 
-STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "Server-sent events: each with `id`, the event's number, and `data`, a TurnEvent as JSON. "
-        "Comments are heartbeats. The stream ends after the event of kind `result`.",
-        "content": {
-            "text/event-stream": {
-                "schema": {
-                    "type": "object",
-                    "required": ["data"],
-                    "properties": {
-                        "id": {"type": "string", "pattern": "^[0-9]+$"},
-                        "data": {
-                            "type": "string",
-                            "contentMediaType": "application/json",
-                            "contentSchema": {"$ref": "#/components/schemas/TurnEvent"},
-                        },
-                    },
-                }
-            }
-        },
-    },
-    204: {"description": "The final event was sent already; there is nothing to reconnect for."},
-}
-
 
 @router.post(
     "/v1/turns", status_code=202, response_model=None, responses={**SUBMIT_RESPONSES, **problem_responses(409)}
@@ -203,7 +160,7 @@ async def submit(
     `provider`, `system_prompt`, `skill_context`, `cwd`, `limits` and `options` need
     `configure`.
     """
-    require_may_submit(request, body)
+    require_may_submit(request, body.session_id, body)
     if requested_wait_s(prefer, request.gateway.settings.http_wait_s):
         request.require_verb(Verb.READ)
     with submit_key(request, body.session_id, idempotency_key) as key:
@@ -216,6 +173,63 @@ async def submit(
     except (RequestRejected, Unreachable):
         # The wait is impossible at present. The turn is accepted nevertheless, and its producer must know.
         return _json_response(accepted, 202, _location(handle))
+
+
+FilterText = Annotated[str, Field(max_length=MAX_SEARCH_CHARS)]
+
+
+class TurnQuery(BaseModel):
+    """Filters of the list of turns; all that are given hold. `limit` and `after` select the page."""
+
+    session: str | None = Field(None, pattern=ID)
+    state: str | None = Field(
+        None, pattern=f"^({'|'.join(LIST_STATES)})$", description="`accepted`: any that has not ended."
+    )
+    brain: str | None = Field(None, pattern=ID, description="The one that the turn names.")
+    ending: Ending | None = None
+    stop_reason: StopReason | None = None
+    failing: bool = Field(
+        False,
+        description="Only those that failed or timed out, or in which a call failed, or a finalizer step was given up.",
+    )
+    min_cost_usd: float | None = Field(None, ge=0, allow_inf_nan=False)
+    since: AwareDatetime | None = Field(None, description="Accepted then, or later.")
+    until: AwareDatetime | None = Field(None, description="Accepted before.")
+    text: str = Field(
+        "", max_length=MAX_ID_LENGTH, description="In the turn's id or its session's, or the request key."
+    )
+    strategy: Strategy | None = Field(None, description="How it came to its answer, by its decision record in SQL.")
+    search: str = Field(
+        "",
+        max_length=MAX_SEARCH_CHARS,
+        description="In the message, the answer, metadata (`customer=42`), tags or ids; of the newest 20,000 turns "
+        "before `until`.",
+    )
+    metadata: list[FilterText] = Field(
+        [], max_length=MAX_FILTER_VALUES, description="`name=value`, such as `customer=42` or `order.id=A-1`; all hold."
+    )
+    prompt_tags: list[FilterText] = Field(
+        [], max_length=MAX_FILTER_VALUES, description="Submitted with all of these tags."
+    )
+    sort: Sort = Field("newest", description="`cost`, `tokens`: the highest first, of turns that have ended.")
+    limit: int = Field(DEFAULT_LIST_PAGE, ge=1, le=MAX_PAGE)
+    after: str | None = Field(None, pattern=TURN_ID, description="`next` of the page at hand.")
+
+
+@router.get("/v1/turns")
+async def turns(request: RequestDep, query: Annotated[TurnQuery, Query()]) -> TurnPage:
+    """Turns of the caller's own, the newest first."""
+    options: dict[str, Any] = {**dict(query), "metadata": read_metadata_pairs("metadata", query.metadata)}
+    found = await request.client.turns(**options, session_prefixes=request.caller.prefixes)
+    found = tuple(hide_foreign_parent(turn, request) for turn in found)
+    return TurnPage(turns=found, next=found[-1].turn_id if len(found) == query.limit else None)
+
+
+def hide_foreign_parent(turn: ListedTurn, request: GatewayRequest) -> ListedTurn:
+    """A child may have been started from another tenant's session, which its caller must not see."""
+    if turn.parent is None or request.may_access(turn.parent.session_id):
+        return turn
+    return turn.model_copy(update={"parent": None})
 
 
 @router.get("/v1/turns/{turn_id}")
@@ -315,21 +329,6 @@ async def calls(
     """Every call of the turn, with its arguments, its result and its status."""
     found = await handle.calls(limit, after)
     return CallPage(turn_id=handle.turn_id, session_id=handle.session_id, calls=found)
-
-
-@router.get("/v1/turns/{turn_id}/events", response_model=None, responses={**STREAM_RESPONSES, **problem_responses(410)})
-async def events(
-    handle: TurnDep,
-    request: RequestDep,
-    after: Annotated[int, Query(ge=0, le=MAX_NUMBER, description="Begin behind this event.")] = 0,
-    last_event_id: Annotated[
-        int | None, Header(ge=0, le=MAX_NUMBER, description="As `after`, and wins over it.")
-    ] = None,
-) -> Response:
-    """Follow a turn's events from any number on, to the final one."""
-    behind = after if last_event_id is None else last_event_id
-    found = await stream_events(request, lambda: open_events(handle, behind))
-    return Response(status_code=204) if found is None else found
 
 
 async def turn_status(handle: AsyncTurnHandle) -> TurnStatus:

@@ -225,7 +225,7 @@ BUGS = (
     ),
     Bug(
         "HEAD follows a stream to its end",
-        "brainq/gateway/edge/middleware.py",
+        "brainq/gateway/app.py",
         "                begun.set()\n",
         "",
         (f"{DOOR}::test_head_is_get_without_its_body",),

@@ -13,8 +13,8 @@ from typing import Any
 from brainq import Approvals, Brain, Effect, ScriptedProvider
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.errors import ERROR_KINDS
+from brainq.gateway.edge.access import VERBS
 from brainq.gateway.edge.problems import REJECTIONS
-from brainq.gateway.edge.verbs import VERBS
 from brainq.models.scripted import calls, says
 from brainq.settings.http import HttpSettings
 from tests.support.gateways import GatewayThread

@@ -23,7 +23,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from brainq.gateway.edge.verbs import VERBS
+from brainq.gateway.edge.access import VERBS
 from brainq.gateway.wires.openai.errors import is_openai_path
 from tests.integration.gateway.test_turns import submit
 from tests.support.gateways import GatewayThread

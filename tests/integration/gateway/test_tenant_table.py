@@ -24,7 +24,7 @@ from brainq.contracts.file import File
 from brainq.contracts.memory import MemoryItem
 from brainq.contracts.webhook import NewDelivery
 from brainq.gateway.app import make_app
-from brainq.gateway.edge.verbs import A2A_VERBS, MCP_VERBS, VERBS, is_public
+from brainq.gateway.edge.access import A2A_VERBS, MCP_VERBS, VERBS, is_public
 from brainq.gateway.page.routes import load_assets
 from brainq.store.database import Transaction
 from tests.integration.gateway.conftest import given

@@ -14,8 +14,10 @@ import httpx
 import pytest
 
 from brainq.access import Verb
-from brainq.gateway.edge.verbs import A2A_VERBS, CONFIGURE_OPTIONS, MCP_VERBS, VERBS
-from brainq.gateway.rest.submission import ScheduleBody, SubmitBody
+from brainq.gateway.edge.access import A2A_VERBS, MCP_VERBS, VERBS
+from brainq.gateway.edge.request import CONFIGURE_OPTIONS
+from brainq.gateway.rest.bodies import SubmitBody
+from brainq.gateway.rest.schedules import ScheduleBody
 from brainq.gateway.wires.a2a import messages
 from brainq.gateway.wires.a2a import routes as a2a
 from brainq.gateway.wires.chat.requests import ApprovalDecision, CallAnswer, ClientResult

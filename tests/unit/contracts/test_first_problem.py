@@ -10,7 +10,8 @@ from pydantic import BaseModel, ValidationError
 from brainq.contracts.base import first_problem
 from brainq.contracts.tool import ClientTool
 from brainq.errors import InvalidInput
-from brainq.gateway.rest.submission import ScheduleBody, SubmitBody
+from brainq.gateway.rest.bodies import SubmitBody
+from brainq.gateway.rest.schedules import ScheduleBody
 from brainq.gateway.rest.turn_control import OutsideResult
 from brainq.gateway.wires.mcp.requests import read_input
 from brainq.gateway.wires.mcp.turn_tools import SubmitInput

@@ -28,13 +28,14 @@ from brainq.errors import (
     kind_of,
 )
 from brainq.gateway.app import COMMON_RESPONSES, OPENAI_ROUTERS, ROUTERS
+from brainq.gateway.edge.access import VERBS
 from brainq.gateway.edge.authentication import LOCAL_CALLER, is_loopback
 from brainq.gateway.edge.limits import BURST_S, MAX_NAMES, RateLimiter, StreamLimiter, address_key
 from brainq.gateway.edge.problems import REJECTIONS, RequestRejected, error_response, problem_of
 from brainq.gateway.edge.request import CACHED_S, CachedCall
-from brainq.gateway.edge.verbs import VERBS
+from brainq.gateway.rest.bodies import SubmitBody, TurnLimits
 from brainq.gateway.rest.event_stream import requested_wait_s
-from brainq.gateway.rest.submission import ScheduleBody, SubmitBody, TurnLimits
+from brainq.gateway.rest.schedules import ScheduleBody
 from brainq.gateway.rest.turn_control import decider_name
 
 

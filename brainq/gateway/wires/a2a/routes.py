@@ -41,9 +41,9 @@ from brainq.access import Verb
 from brainq.brain.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.errors import BrainqError
+from brainq.gateway.edge.access import AGENT_CARD_PATH, GatewayDep, RequestDep, current_request
 from brainq.gateway.edge.problems import RequestRejected
-from brainq.gateway.edge.request import Gateway, GatewayDep, HttpRequest, RequestDep, current_request
-from brainq.gateway.edge.verbs import AGENT_CARD_PATH
+from brainq.gateway.edge.request import Gateway, HttpRequest
 from brainq.gateway.rest.event_stream import EventReader, StreamEncoding, stream_events
 from brainq.gateway.wires.a2a.messages import send_message
 from brainq.gateway.wires.a2a.rpc import (

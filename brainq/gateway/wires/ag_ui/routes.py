@@ -17,8 +17,9 @@ from brainq.contracts.ids import split_call_id
 from brainq.contracts.tool import MAX_CLIENT_TOOLS, MAX_DESCRIPTION_CHARS
 from brainq.contracts.turn import MAX_EXTRA_CHARS
 from brainq.errors import InvalidInput
+from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.problems import problem_responses
-from brainq.gateway.edge.request import ID, HttpRequest, RequestDep
+from brainq.gateway.edge.request import ID, HttpRequest
 from brainq.gateway.wires.ag_ui.events import (
     RunState,
     cut_events,

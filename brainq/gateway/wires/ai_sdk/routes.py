@@ -14,10 +14,10 @@ from brainq.contracts.file import File
 from brainq.contracts.ids import split_call_id
 from brainq.contracts.tool import MAX_CLIENT_TOOLS
 from brainq.errors import InvalidInput, NotFound
+from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.problems import problem_responses
-from brainq.gateway.edge.request import ID, TURN_ID, GatewayRequest, HttpRequest, RequestDep
-from brainq.gateway.rest.bodies import AffectedTurn
-from brainq.gateway.rest.submission import ClientToolBody
+from brainq.gateway.edge.request import ID, TURN_ID, GatewayRequest, HttpRequest
+from brainq.gateway.rest.bodies import AffectedTurn, ClientToolBody
 from brainq.gateway.wires.ai_sdk.chunks import (
     Chunk,
     MessageState,

@@ -12,8 +12,9 @@ from fastapi import APIRouter, Depends, Request, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from brainq.access import Caller, Verb
+from brainq.gateway.edge.access import current_request
 from brainq.gateway.edge.problems import RequestRejected
-from brainq.gateway.edge.request import Gateway, current_request
+from brainq.gateway.edge.request import Gateway
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager

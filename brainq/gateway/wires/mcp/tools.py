@@ -16,10 +16,8 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import MAX_MESSAGE_CHARS
 from brainq.gateway.edge.limits import StreamSlot
-from brainq.gateway.edge.request import ID
-from brainq.gateway.edge.verbs import CONFIGURE_OPTIONS
-from brainq.gateway.rest.bodies import Body
-from brainq.gateway.rest.submission import SubmitBody, require_may_submit, submit_turn
+from brainq.gateway.edge.request import CONFIGURE_OPTIONS, ID
+from brainq.gateway.rest.bodies import Body, SubmitBody, require_may_submit, submit_turn
 from brainq.gateway.wires.mcp.following import (
     ProgressReporter,
     apply_decisions,
@@ -74,7 +72,7 @@ async def run_brain_tool(
         body = SubmitBody(
             session_id=args.session or default_session(request.caller, key), user_message=args.message, brain=brain.name
         )
-        require_may_submit(request.needing(Verb.SUBMIT), body)
+        require_may_submit(request.needing(Verb.SUBMIT), body.session_id, body)
         with calls.cancelled_with(request, slot, key):
             return await _follow_turn(request, slot, await submit_turn(request.gateway, body, key), 0, wait_s)
 

@@ -17,12 +17,19 @@ from brainq.contracts.ids import split_call_id
 from brainq.contracts.people import Approval, Receipt
 from brainq.contracts.turn import MAX_EXTRA_CHARS, MAX_MESSAGE_CHARS
 from brainq.gateway.edge.request import CALL_ID, ID, TURN_ID
-from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, Body
+from brainq.gateway.rest.bodies import (
+    DEFAULT_LIST_PAGE,
+    Answer,
+    Body,
+    OptionsBody,
+    SubmitBody,
+    TurnLimits,
+    require_may_submit,
+    submit_turn,
+)
 from brainq.gateway.rest.event_stream import GATHER_S, open_events
-from brainq.gateway.rest.lists import hide_foreign_parent
-from brainq.gateway.rest.submission import OptionsBody, SubmitBody, TurnLimits, require_may_submit, submit_turn
-from brainq.gateway.rest.turn_control import ApprovalList, decide
-from brainq.gateway.rest.turns import CancelAnswer, TurnPage
+from brainq.gateway.rest.turn_control import ApprovalList, CancelAnswer, decide
+from brainq.gateway.rest.turns import TurnPage, hide_foreign_parent
 from brainq.gateway.wires.mcp.following import ProgressReporter, follow_turn
 from brainq.gateway.wires.mcp.requests import CallsInFlight, McpRequest, default_session
 from brainq.gateway.wires.mcp.turn_report import TurnReport, report_turn
@@ -167,7 +174,7 @@ async def _submit(request: McpRequest, args: SubmitInput, calls: CallsInFlight) 
     body = SubmitBody(
         session_id=args.session or default_session(request.caller, key), user_message=args.message, **fields
     )
-    require_may_submit(request.needing(Verb.SUBMIT), body)
+    require_may_submit(request.needing(Verb.SUBMIT), body.session_id, body)
     handle = await submit_turn(request.gateway, body, key)
     if Verb.READ in request.caller.verbs:
         return await report_turn(request, handle)

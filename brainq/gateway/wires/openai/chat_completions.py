@@ -16,7 +16,8 @@ from brainq.brain.brain import Brain
 from brainq.client.options import SubmitOptions
 from brainq.contracts.model_options import Effort
 from brainq.errors import InvalidInput
-from brainq.gateway.edge.request import ID, RequestDep
+from brainq.gateway.edge.access import RequestDep
+from brainq.gateway.edge.request import ID
 from brainq.gateway.wires.chat.fold import ClientCallRequested
 from brainq.gateway.wires.openai.errors import error_responses, failure_response, finish_reason, openai_error
 from brainq.gateway.wires.openai.messages import InputMessage, ToolResults, read_content, read_messages

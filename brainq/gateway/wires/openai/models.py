@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 
-from brainq.gateway.edge.request import GatewayDep
+from brainq.gateway.edge.access import GatewayDep
 from brainq.gateway.wires.openai.errors import error_responses
 from brainq.gateway.wires.openai.parameters import require_brain
 

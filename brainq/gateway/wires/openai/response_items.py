@@ -20,8 +20,9 @@ from brainq.contracts.ids import check_turn_id, full_call_id, split_call_id
 from brainq.contracts.message import Attachment, Message
 from brainq.contracts.turn import CONTENT_NOT_STORED, TurnRequest
 from brainq.errors import AttachmentNotFound, ContentNotKept, InvalidInput, NotFound
+from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.problems import RequestRejected
-from brainq.gateway.edge.request import Gateway, GatewayRequest, RequestDep
+from brainq.gateway.edge.request import Gateway, GatewayRequest
 from brainq.gateway.wires.openai.earlier_responses import ResponseId, find_part
 from brainq.gateway.wires.openai.errors import error_responses
 from brainq.gateway.wires.openai.part_fold import PART_ENDS, SEPARATOR

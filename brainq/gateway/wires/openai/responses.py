@@ -15,7 +15,8 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import background_turn_id
 from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput, NotFound
-from brainq.gateway.edge.request import ID, GatewayRequest, HttpRequest, RequestDep
+from brainq.gateway.edge.access import RequestDep
+from brainq.gateway.edge.request import ID, GatewayRequest, HttpRequest
 from brainq.gateway.rest.event_stream import wait_for_result
 from brainq.gateway.wires.openai.earlier_responses import ResponseId, find_part, follow_response, require_not_deleted
 from brainq.gateway.wires.openai.errors import error_responses, failure_response, failure_status

@@ -12,7 +12,7 @@ import pytest
 from brainq import Brain, ScriptedProvider
 from brainq.contracts.message import Reasoning
 from brainq.contracts.model import ModelReply, ModelRequest
-from brainq.gateway.edge.verbs import VERBS
+from brainq.gateway.edge.access import VERBS
 from brainq.gateway.wires.openai.chat_completions import UNSUPPORTED as CHAT
 from brainq.gateway.wires.openai.chat_completions import ChatCompletionBody
 from brainq.gateway.wires.openai.errors import is_openai_path

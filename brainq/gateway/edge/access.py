@@ -1,172 +1,144 @@
-"""Middleware that every request passes: log and request id, access, rate, size and speed of bodies, and HEAD."""
+"""Access: the verb of each route, what routes get of a request, the middleware that admits it, and the access log."""
 
 from __future__ import annotations
 
-import asyncio
 import math
 import re
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from typing import Annotated, cast
 from urllib.parse import urlsplit
 
+from fastapi import Depends, Path, Request
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
-from starlette.routing import Match, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from brainq.access import Caller
+from brainq.access import Caller, Verb
+from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import new_turn_id
 from brainq.errors import BrainqError
 from brainq.gateway.edge.authentication import is_loopback
-from brainq.gateway.edge.limits import RateLimiter, address_key
+from brainq.gateway.edge.limits import RateLimiter, address_key, closing_connection
 from brainq.gateway.edge.problems import RequestRejected, bug_response, error_response
-from brainq.gateway.edge.request import Gateway
-from brainq.gateway.edge.verbs import is_public
+from brainq.gateway.edge.request import TURN_ID, Gateway, HttpRequest
 from brainq.observe.logs import logger, request_log_ids
 from brainq.observe.spans import set_parent_context
 from brainq.settings.http import split_list
 
-
-class BodyLimitMiddleware:
-    """Rejects a body that is larger than `max_bytes`, or takes longer than `within_s`. It is read before the route
-    begins, so that a slow one holds nothing."""
-
-    def __init__(self, app: ASGIApp, max_bytes: int, within_s: float) -> None:
-        self._app = app
-        self._max_bytes = max_bytes
-        self._within_s = within_s
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not _has_body(scope):
-            await self._app(scope, receive, send)
-            return
-        try:
-            async with asyncio.timeout(self._within_s):
-                body = await self._read(scope, receive)
-        except TimeoutError:
-            refusal = RequestRejected("body-too-slow", f"send it within {self._within_s:g} s")
-            await error_response(refusal)(scope, receive, closing_connection(send))
-            return
-        except RequestRejected as refusal:
-            await error_response(refusal)(scope, receive, closing_connection(send))
-            return
-        if body is not None:
-            await self._app(scope, _replay_body(body, receive), send)
-
-    async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
-        """The whole body; None when the client disconnected."""
-        declared = Headers(scope=scope).get("content-length", "0")
-        if declared.isdigit() and int(declared) > self._max_bytes:
-            raise self._too_large()
-        parts: list[bytes] = []
-        size = 0
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return None
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > self._max_bytes:
-                raise self._too_large()
-            if not message.get("more_body", False):
-                return b"".join(parts)
-
-    def _too_large(self) -> RequestRejected:
-        return RequestRejected(
-            "body-too-large", f"a body has at most {self._max_bytes:,} bytes; send less, or a reference to the rest"
-        )
+AGENT_CARD_PATH = "/.well-known/agent-card.json"
+"""The end of the paths of A2A's public agent cards, where that wire is on."""
+PUBLIC_PATHS = frozenset({"/", "/healthz", "/readyz", "/v1/openapi.json"})
+PUBLIC_PREFIX = "/page/"
+_AGENT_CARD = re.compile(rf"(/a2a/[^/]+)?{re.escape(AGENT_CARD_PATH)}")
 
 
-def _has_body(scope: Scope) -> bool:
-    headers = Headers(scope=scope)
-    return "content-length" in headers or "transfer-encoding" in headers
+def is_public(path: str) -> bool:
+    """Whether this path needs no token: it shows no tenant's data."""
+    # The whole path is matched: the route of outside tokens accepts any end.
+    return path in PUBLIC_PATHS or path.startswith(PUBLIC_PREFIX) or _AGENT_CARD.fullmatch(path) is not None
 
 
-def _replay_body(body: bytes, receive: Receive) -> Receive:
-    is_replayed = False
-
-    async def replay() -> Message:
-        nonlocal is_replayed
-        if is_replayed:
-            return await receive()
-        is_replayed = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return replay
-
-
-def closing_connection(send: Send) -> Send:
-    """Closes the connection: the rest of the body would be read as the next request."""
-
-    async def last(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] = [*message["headers"], (b"connection", b"close")]
-        await send(message)
-
-    return last
-
-
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-DISCONNECT: Message = {"type": "http.disconnect"}
-
-
-class HeadMiddleware:
-    """Answers HEAD as GET without its body. A stream is over with its headers."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "HEAD":
-            await self._app(scope, receive, send)
-            return
-        got: Scope = {**scope, "method": "GET"}  # a copy: the server drops the body where its own scope has HEAD
-        begun = asyncio.Event()
-
-        async def received() -> Message:
-            """The next message. Once the headers are sent, it is a disconnect."""
-            incoming, over = (asyncio.ensure_future(_receive_message(receive)), asyncio.ensure_future(begun.wait()))
-            try:
-                await asyncio.wait((incoming, over), return_when=asyncio.FIRST_COMPLETED)
-                return DISCONNECT if begun.is_set() else incoming.result()
-            finally:
-                incoming.cancel()
-                over.cancel()
-
-        async def without_body(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                await send(message)
-                begun.set()
-            elif not message.get("more_body", False):
-                await send({"type": "http.response.body", "body": b""})
-
-        try:
-            await self._app(got, received, without_body)
-        finally:
-            with suppress(KeyError):
-                scope["route"] = got["route"]  # for the log
-
-
-async def _receive_message(receive: Receive) -> Message:
-    return await receive()
-
-
-def allowed_methods(scope: Scope) -> list[str]:
-    """The methods of this path. Several routes may share it."""
-    router: Router = scope["app"].router
-    found = [method for method in METHODS if _has_route(router, {**scope, "method": method})]
-    return ["HEAD", *found] if "GET" in found else found
-
-
-def _has_route(router: Router, scope: Scope) -> bool:
-    return any(route.matches(scope)[0] is Match.FULL for route in router.routes)
+VERBS: dict[str, Verb] = {
+    "GET /v1/brains": Verb.READ,
+    "GET /v1/caller": Verb.READ,
+    "POST /v1/turns": Verb.SUBMIT,
+    "GET /v1/turns": Verb.READ,
+    "GET /v1/sessions": Verb.READ,
+    "GET /v1/fleet": Verb.OPERATE,
+    "GET /v1/fleet/activity": Verb.OPERATE,
+    "GET /metrics": Verb.METRICS,
+    "GET /v1/turns/{turn_id}": Verb.READ,
+    "GET /v1/turns/{turn_id}/request": Verb.READ,
+    "GET /v1/turns/{turn_id}/children": Verb.READ,
+    "GET /v1/turns/{turn_id}/explain": Verb.READ,
+    "GET /v1/turns/{turn_id}/result": Verb.READ,
+    "GET /v1/turns/{turn_id}/timeline": Verb.READ,
+    "GET /v1/turns/{turn_id}/decision": Verb.READ,
+    "GET /v1/turns/{turn_id}/transcript": Verb.READ,
+    "GET /v1/turns/{turn_id}/files/{sha256}": Verb.READ,
+    "GET /v1/turns/{turn_id}/calls": Verb.READ,
+    "GET /v1/turns/{turn_id}/events": Verb.READ,
+    "POST /v1/turns/{turn_id}/input": Verb.STEER,
+    "GET /v1/turns/{turn_id}/input/{client_message_id}": Verb.READ,
+    "POST /v1/turns/{turn_id}/calls/{call_id}/result": Verb.STEER,
+    "POST /v1/turns/{turn_id}/cancel": Verb.STEER,
+    "GET /v1/turns/{turn_id}/holds": Verb.READ,
+    "POST /v1/turns/{turn_id}/holds": Verb.STEER,
+    "DELETE /v1/turns/{turn_id}/holds/{hold_id}": Verb.STEER,
+    "GET /v1/turns/{turn_id}/approvals": Verb.READ,
+    "POST /v1/turns/{turn_id}/finalizer/retry": Verb.OPERATE,
+    "GET /v1/approvals": Verb.READ,
+    "GET /v1/approvals/{approval_id}": Verb.READ,
+    "POST /v1/approvals/{approval_id}/approve": Verb.DECIDE,
+    "POST /v1/approvals/{approval_id}/deny": Verb.DECIDE,
+    "POST /v1/approvals/{approval_id}/edit": Verb.DECIDE,
+    "POST /v1/outside/{token}": Verb.DECIDE,
+    "GET /v1/sessions/{session_id}": Verb.READ,
+    "GET /v1/sessions/{session_id}/history": Verb.READ,
+    "POST /v1/sessions/{session_id}/input": Verb.STEER,
+    "POST /v1/sessions/{session_id}/pause": Verb.STEER,
+    "POST /v1/sessions/{session_id}/resume": Verb.STEER,
+    "POST /v1/sessions/{session_id}/interrupt": Verb.STEER,
+    "DELETE /v1/sessions/{session_id}/waiting/{turn_id}": Verb.STEER,
+    "POST /v1/sessions/{session_id}/flags": Verb.STEER,
+    "DELETE /v1/sessions/{session_id}/flags/{flag_id}": Verb.STEER,
+    "POST /v1/sessions/{session_id}/compact": Verb.SUBMIT,
+    "POST /v1/schedules": Verb.SUBMIT,
+    "GET /v1/schedules": Verb.READ,
+    "GET /v1/schedules/{name}": Verb.READ,
+    "POST /v1/schedules/{name}/pause": Verb.SUBMIT,
+    "POST /v1/schedules/{name}/resume": Verb.SUBMIT,
+    "DELETE /v1/schedules/{name}": Verb.SUBMIT,
+    "GET /v1/memories": Verb.READ,
+    "DELETE /v1/memories/{memory_id}": Verb.STEER,
+    "DELETE /v1/memories": Verb.STEER,
+    "GET /v1/webhooks/deliveries": Verb.OPERATE,
+    "POST /v1/webhooks/deliveries/{delivery_id}/retry": Verb.OPERATE,
+    "POST /api/chat": Verb.SUBMIT,
+    "GET /api/chat/{session_id}/stream": Verb.READ,
+    "POST /api/chat/{session_id}/stop": Verb.STEER,
+    "POST /agui": Verb.SUBMIT,
+    "POST /agui/{brain}": Verb.SUBMIT,
+    "POST /v1/chat/completions": Verb.SUBMIT,
+    "POST /v1/responses": Verb.SUBMIT,
+    "GET /v1/responses/{response_id}": Verb.READ,
+    "DELETE /v1/responses/{response_id}": Verb.STEER,
+    "GET /v1/responses/{response_id}/input_items": Verb.READ,
+    "POST /v1/responses/{response_id}/cancel": Verb.STEER,
+    "GET /v1/models": Verb.READ,
+    "GET /v1/models/{model}": Verb.READ,
+}
+A2A_VERBS: dict[str, Verb] = {"POST /a2a/{brain}": Verb.READ}
+"""The verb of every request of A2A, where that wire is on; some of its methods need more."""
+MCP_VERBS: dict[str, Verb] = {"POST /mcp": Verb.READ}
+"""The verb of every request of MCP; most of its tools need more."""
 
 
-log = logger("brainq.gateway")
-REQUEST_ID = "x-request-id"
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-SECURITY_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
+# Async, though they wait for nothing: FastAPI runs plain functions in threads, which costs more than they do.
+async def current_gateway(http: Request) -> Gateway:
+    return cast("Gateway", http.app.state.gateway)
+
+
+async def current_request(http: Request) -> HttpRequest:
+    """The request that a route answers. Raises RequestRejected where the caller lacks the route's verb."""
+    route = f"{http.method} {http.scope['route'].path_format}"
+    verb = VERBS.get(route) or MCP_VERBS.get(route) or A2A_VERBS[route]
+    request = HttpRequest(await current_gateway(http), cast("Caller", http.state.caller), verb, http)
+    request.require_verb(verb)
+    return request
+
+
+GatewayDep = Annotated[Gateway, Depends(current_gateway)]
+RequestDep = Annotated[HttpRequest, Depends(current_request)]
+
+
+async def own_turn(turn_id: Annotated[str, Path(pattern=TURN_ID)], request: RequestDep) -> AsyncTurnHandle:
+    """A turn of the caller's own."""
+    return await request.own_turn(turn_id)
+
+
+TurnDep = Annotated[AsyncTurnHandle, Depends(own_turn)]
 
 
 class AccessMiddleware:
@@ -262,6 +234,26 @@ class AccessMiddleware:
         )
 
 
+def _is_same_origin(origin: str, host: str) -> bool:
+    try:
+        return bool(host) and urlsplit(origin).netloc == host
+    except ValueError:
+        return False
+
+
+def _host_name(host: str) -> str:
+    """`Host` without its port."""
+    if host.startswith("["):
+        return host.partition("]")[0].lstrip("[").lower()
+    return host.rpartition(":")[0].lower() if ":" in host else host.lower()
+
+
+log = logger("brainq.gateway")
+REQUEST_ID = "x-request-id"
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+SECURITY_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
+
+
 class RequestLogMiddleware:
     """The outermost: every request is answered and logged. A bug is reported by an id, which is in the log, too."""
 
@@ -329,17 +321,3 @@ def _route_template(scope: Scope) -> str:
     """The route's template, for the path may hold an outside token."""
     route = scope.get("route")
     return f"{scope['method']} {getattr(route, 'path', '(none)')}"
-
-
-def _is_same_origin(origin: str, host: str) -> bool:
-    try:
-        return bool(host) and urlsplit(origin).netloc == host
-    except ValueError:
-        return False
-
-
-def _host_name(host: str) -> str:
-    """`Host` without its port."""
-    if host.startswith("["):
-        return host.partition("]")[0].lstrip("[").lower()
-    return host.rpartition(":")[0].lower() if ":" in host else host.lower()
