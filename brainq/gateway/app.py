@@ -34,7 +34,7 @@ from brainq.gateway.wires.ag_ui import routes as ag_ui
 from brainq.gateway.wires.ai_sdk import routes as ai_sdk
 from brainq.gateway.wires.mcp import routes as mcp
 from brainq.gateway.wires.mcp.routes import McpEndpoint
-from brainq.gateway.wires.openai import chat_completions, models, response_items, responses
+from brainq.gateway.wires.openai import chat_completions, response_items, responses
 from brainq.gateway.wires.openai.errors import ErrorBody, OpenAiErrorMiddleware, error_responses
 from brainq.gateway.wires.openai.retries import RejectedTryApp, RetryMiddleware, is_rejected_try
 from brainq.settings.http import split_list
@@ -94,7 +94,7 @@ CORS_EXPOSED_HEADERS = (
 """Response headers that pages of other origins may read."""
 COMMON_STATUSES = (400, 401, 403, 404, 405, 408, 413, 421, 422, 429, 500, 502, 503, 504)
 COMMON_RESPONSES = problem_responses(*COMMON_STATUSES)
-OPENAI_ROUTERS = (chat_completions.router, responses.router, response_items.router, models.router)
+OPENAI_ROUTERS = (chat_completions.router, responses.router, response_items.router)
 
 
 def _without_telemetry() -> dict[str, Any]:

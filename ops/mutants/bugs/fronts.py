@@ -34,14 +34,14 @@ BUGS = (
     ),
     Bug(
         "results of calls come over the OpenAI wire without steer",
-        "brainq/gateway/wires/openai/requests.py",
+        "brainq/gateway/wires/openai/messages.py",
         "    request.require_verb(Verb.STEER)\n",
         "",
         VERBS,
     ),
     Bug(
         "options of an OpenAI request are not looked at",
-        "brainq/gateway/wires/openai/requests.py",
+        "brainq/gateway/wires/openai/messages.py",
         'for name in options if name not in ("limits", "options")',
         "for name in ()",
         VERBS,

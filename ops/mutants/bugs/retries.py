@@ -53,7 +53,7 @@ BUGS = (
     ),
     Bug(
         "who may not steer gives results over OpenAI's wire",
-        "brainq/gateway/wires/openai/requests.py",
+        "brainq/gateway/wires/openai/messages.py",
         "    request.require_verb(Verb.STEER)\n",
         "",
         (f"{ERRORS}::test_results_need_the_verb_steer",),

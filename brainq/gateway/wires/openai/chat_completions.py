@@ -1,40 +1,46 @@
-"""`/v1/chat/completions`: a turn of the brain, or the next part of one whose calls the client has run."""
+"""`/v1/chat/completions`: a turn of the brain, or the next part of one whose calls the client has run; `/v1/models`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
-from fastapi import APIRouter, Header, Response
+from fastapi import APIRouter, Header, Path, Response
 from pydantic import Field, JsonValue
 from starlette.responses import JSONResponse
 
-from brainq.access import Caller
-from brainq.brain.brain import Brain
-from brainq.client.options import SubmitOptions
 from brainq.contracts.model_options import Effort
 from brainq.errors import InvalidInput
-from brainq.gateway.edge.access import RequestDep
+from brainq.gateway.edge.access import GatewayDep, RequestDep
 from brainq.gateway.edge.request import ID
 from brainq.gateway.wires.chat.fold import ClientCallRequested
-from brainq.gateway.wires.openai.errors import error_responses, failure_response, finish_reason, openai_error
-from brainq.gateway.wires.openai.messages import InputMessage, ToolResults, read_content, read_messages
+from brainq.gateway.wires.openai.errors import (
+    answer_responses,
+    error_responses,
+    failure_body,
+    failure_response,
+    openai_error,
+)
+from brainq.gateway.wires.openai.messages import (
+    InputMessage,
+    ToolResults,
+    give_results,
+    read_content,
+    read_messages,
+    submit_request,
+)
 from brainq.gateway.wires.openai.parameters import (
     COMMON_UNSUPPORTED,
     SESSION_HEADER,
     SESSION_KEY,
     AnswerRequestBody,
     OpenAiBody,
-    forced_choice,
-    model_options,
-    read_client_tools,
+    Unsupported,
+    check_request,
     read_limits,
     read_output_schema,
     require_brain,
-    require_known,
-    require_supported,
     submit_options,
 )
 from brainq.gateway.wires.openai.part_fold import (
@@ -49,12 +55,13 @@ from brainq.gateway.wires.openai.part_fold import (
     Usage,
 )
 from brainq.gateway.wires.openai.part_reader import read_part, select_part, stream_part
-from brainq.gateway.wires.openai.requests import give_results, request_key, submit_request
+from brainq.gateway.wires.openai.retries import request_key
 
 router = APIRouter(tags=["openai"])
 DONE = b"data: [DONE]\n\n"
 
-UNSUPPORTED: dict[str, Sequence[Any]] = COMMON_UNSUPPORTED | {
+UNSUPPORTED: Unsupported = {
+    **COMMON_UNSUPPORTED,
     "n": (1,),
     "logprobs": (False,),
     "logit_bias": ({},),
@@ -65,7 +72,6 @@ UNSUPPORTED: dict[str, Sequence[Any]] = COMMON_UNSUPPORTED | {
     "prediction": (),
     "web_search_options": (),
 }
-"""Parameters that are rejected, except for these values, which change nothing."""
 
 
 class StreamOptions(OpenAiBody):
@@ -105,13 +111,7 @@ class ChatCompletionBody(AnswerRequestBody):
 @router.post(
     "/v1/chat/completions",
     response_model=None,
-    responses={
-        200: {
-            "description": "A chat completion; with `stream` its chunks as server-sent events.",
-            "content": {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {}},
-        },
-        **error_responses(409),
-    },
+    responses=answer_responses("A chat completion; with `stream` its chunks as server-sent events.", 409, streams=True),
 )
 async def chat_completions(
     body: ChatCompletionBody,
@@ -122,17 +122,16 @@ async def chat_completions(
 
     Needs the verbs `submit` and `read`; results of the client's own tools need `steer`, too.
     """
-    given = body.model_dump(exclude_unset=True)
-    require_known(request.gateway, body)
-    brain = require_brain(request.gateway, body.model)
-    require_supported(given, UNSUPPORTED)
+    brain = check_request(request.gateway, body, body.model, UNSUPPORTED)
     given_input = read_messages("messages", [read_message(i, message) for i, message in enumerate(body.messages)])
     if isinstance(given_input, ToolResults):
         handle, selector = await give_results(request, given_input)
     else:
-        options = _submit_options(body, brain, request.caller)
+        schema = read_output_schema("response_format", body.response_format)
+        limits = read_limits(brain, request.caller, body.max_completion_tokens or body.max_tokens)
+        options = submit_options(brain, request.caller, body, schema, limits)
         named = session or (body.metadata or {}).get(SESSION_KEY)
-        key = await request_key(request, given)
+        key = await request_key(request, body.model_dump(exclude_unset=True))
         handle = await submit_request(request, given_input, named, key, options)
         selector = await select_part(request.gateway, handle)
     if body.stream:
@@ -145,19 +144,6 @@ async def chat_completions(
         return failure_response(last)
     began = next((event.at_s for event in part_events if isinstance(event, PartStarted)), 0)
     return JSONResponse(render_completion(handle.turn_id, brain.name, began, last))
-
-
-def _submit_options(body: ChatCompletionBody, brain: Brain, caller: Caller) -> SubmitOptions:
-    tools = read_client_tools(body.tools, body.tool_choice)
-    forced = forced_choice(body.tool_choice, {tool["name"] for tool in tools})
-    return submit_options(
-        brain,
-        tools,
-        read_output_schema("response_format", body.response_format),
-        read_limits(brain, caller, body.max_completion_tokens or body.max_tokens),
-        model_options(caller, body.model_dump(exclude_unset=True), forced),
-        body.metadata,
-    )
 
 
 def read_message(at: int, message: dict[str, JsonValue]) -> InputMessage:
@@ -216,7 +202,7 @@ class ChunkWriter:
                     self._chunk({"tool_calls": [{"index": at, **render_call(call)}]})
                     for at, call in enumerate(event.calls)
                 )
-                return calls + self._end("tool_calls", event.usage)
+                return calls + self._end(event.finish, event.usage)
             case PartCompleted():
                 return self._end(event.finish, event.usage)
             case PartFailed():
@@ -250,7 +236,7 @@ def render_completion(turn_id: str, model: str, at_s: int, last: ToolCallsReques
     if isinstance(last, ToolCallsRequested):
         message["content"] = last.text or None
         message["tool_calls"] = [render_call(call) for call in last.calls]
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason(last)}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": last.finish}
     return {
         "id": f"chatcmpl-{turn_id}",
         "object": "chat.completion",
@@ -274,14 +260,25 @@ def render_usage(usage: Usage) -> dict[str, Any]:
     }
 
 
-def failure_body(failed: PartFailed) -> dict[str, Any]:
-    answer = failure_response(failed)
-    return json.loads(bytes(answer.body))
-
-
 def _frame(body: dict[str, Any]) -> bytes:
     return b"data: " + json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
 
 
 STOPPING_FRAME = _frame(openai_error("the gateway stops; the turn goes on, try again for the rest", 503, "stopping"))
 """Before an unfinished stream is closed."""
+
+
+@router.get("/v1/models", response_model=None, responses=error_responses())
+async def models(gateway: GatewayDep) -> dict[str, Any]:
+    """The brains that a request may name as its model."""
+    return {"object": "list", "data": [_render_model(name) for name in gateway.brains.names]}
+
+
+@router.get("/v1/models/{model}", response_model=None, responses=error_responses())
+async def model(model: Annotated[str, Path(min_length=1, max_length=200)], gateway: GatewayDep) -> dict[str, Any]:
+    """One brain."""
+    return _render_model(require_brain(gateway, model).name)
+
+
+def _render_model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "brainq"}

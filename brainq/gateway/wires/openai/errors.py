@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from brainq.contracts.model import parse_failure
 from brainq.contracts.status import Ending
 from brainq.gateway.edge.problems import MEDIA_TYPE, problem_responses
-from brainq.gateway.wires.openai.part_fold import PartCompleted, PartFailed, ToolCallsRequested
+from brainq.gateway.wires.openai.part_fold import PartFailed
 
 PATHS = ("/v1/chat/completions", "/v1/responses", "/v1/models")
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
@@ -65,6 +65,14 @@ def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The answers of a route that are errors, for its OpenAPI."""
     body = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}
     return {status: {**problem, "content": body} for status, problem in problem_responses(*statuses).items()}
+
+
+def answer_responses(description: str, *errors: int, streams: bool = False) -> dict[int | str, dict[str, Any]]:
+    """The answers of a route, for its OpenAPI: an object, also as a stream of events, and these errors."""
+    content: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}
+    if streams:
+        content["text/event-stream"] = {}
+    return {200: {"description": description, "content": content}, **error_responses(*errors)}
 
 
 class OpenAiErrorMiddleware:
@@ -134,22 +142,22 @@ _FAILURE_STATUS: dict[str, tuple[int, str]] = {
 }
 
 
-def finish_reason(last: ToolCallsRequested | PartCompleted) -> str:
-    """The finish_reason."""
-    return "tool_calls" if isinstance(last, ToolCallsRequested) else last.finish
-
-
 def failure_status(failed: PartFailed) -> tuple[int, str]:
     """The status and the code of a turn without an answer."""
     failure = parse_failure(failed.message) if failed.ending is Ending.FAILED else None
     return _ENDING_STATUS[failed.ending] if failure is None else _FAILURE_STATUS[failure.kind]
 
 
-def failure_response(failed: PartFailed) -> JSONResponse:
-    """The error of a turn that ended without an answer. It says that the same request would fail again."""
+def failure_body(failed: PartFailed) -> dict[str, Any]:
+    """The error of a turn that ended without an answer."""
     status, code = failure_status(failed)
+    return openai_error(failed.message, status, code, "messages" if code == "context_length_exceeded" else None)
+
+
+def failure_response(failed: PartFailed) -> JSONResponse:
+    """The same as a response. It says that the same request would fail again."""
+    status, _ = failure_status(failed)
     headers, failure = {"x-should-retry": "false"}, parse_failure(failed.message)
     if status == 429 and failure is not None and failure.retry_after_s:
         headers["Retry-After"] = str(failure.retry_after_s)
-    param = "messages" if code == "context_length_exceeded" else None
-    return JSONResponse(openai_error(failed.message, status, code, param), status, headers)
+    return JSONResponse(failure_body(failed), status, headers)

@@ -43,7 +43,7 @@ def require_brain(gateway: Gateway, model: str | None) -> Brain:
 
 
 class AnswerRequestBody(OpenAiBody):
-    """The parameters that both wires have. Unknown ones are collected: see `require_known`."""
+    """The parameters that both wires have. Unknown ones are collected: see `check_request`."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
 
@@ -68,15 +68,10 @@ class AnswerRequestBody(OpenAiBody):
     moderation: JsonValue = None
 
 
-COMMON_UNSUPPORTED: dict[str, Sequence[Any]] = {"top_logprobs": (0,), "moderation": ()}
-"""Parameters of both wires that are rejected, except for these values, which change nothing."""
-
-
-def require_known(gateway: Gateway, body: AnswerRequestBody) -> None:
-    """Raise InvalidInput for an unknown parameter, unless the gateway is lenient."""
-    if not gateway.settings.http_openai_lenient:
-        for name in body.model_extra or ():
-            raise InvalidInput(name, "it is unknown; leave it out")
+Unsupported = Mapping[str, Sequence[Any]]
+"""Parameters that are rejected, except for these values, which change nothing."""
+COMMON_UNSUPPORTED: Unsupported = {"top_logprobs": (0,), "moderation": ()}
+"""Those of both wires."""
 
 
 async def brain_name(gateway: Gateway, handle: AsyncTurnHandle) -> str:
@@ -86,17 +81,20 @@ async def brain_name(gateway: Gateway, handle: AsyncTurnHandle) -> str:
     return named or gateway.brains.default.name
 
 
-def require_supported(given: Mapping[str, Any], taken: Mapping[str, Sequence[Any]]) -> None:
-    """Raise InvalidInput for an unsupported parameter that would change the answer.
-
-    taken   the values that change nothing
-    """
-    for name, values in taken.items():
-        value = given.get(name)
+def check_request(gateway: Gateway, body: AnswerRequestBody, model: str | None, unsupported: Unsupported) -> Brain:
+    """The brain that the request is for. Raises InvalidInput for an unknown parameter, unless the gateway is lenient,
+    and for an unsupported one that would change the answer."""
+    if not gateway.settings.http_openai_lenient:
+        for name in body.model_extra or ():
+            raise InvalidInput(name, "it is unknown; leave it out")
+    brain = require_brain(gateway, model)
+    for name, values in unsupported.items():
+        value = getattr(body, name)
         if value is not None and value not in values:
             choices = " or ".join(repr(one) for one in values)
             rest = f"; leave it out, or send {choices}" if values else "; leave it out"
             raise InvalidInput(name, f"it is not supported here{rest}")
+    return brain
 
 
 def read_client_tools(given: Sequence[Mapping[str, Any]] | None, choice: object) -> list[dict[str, Any]]:
@@ -150,13 +148,17 @@ def read_output_schema(field: str, given: Mapping[str, Any] | None) -> dict[str,
 
 def submit_options(
     brain: Brain,
-    tools: list[dict[str, Any]],
+    caller: Caller,
+    body: AnswerRequestBody,
     schema: dict[str, Any] | None,
     limits: LimitsFields,
-    turn_options: OptionsFields,
-    metadata: Mapping[str, str] | None,
+    *,
+    effort: object = None,
 ) -> SubmitOptions:
-    """The options that a turn is submitted with."""
+    """The options that a request's turn is submitted with. `effort`: see `model_options`."""
+    tools = read_client_tools(body.tools, body.tool_choice)
+    forced = forced_choice(body.tool_choice, {tool["name"] for tool in tools})
+    turn_options = model_options(caller, body.model_dump(exclude_unset=True), forced, effort=effort)
     options: SubmitOptions = {"brain": brain.name}
     if tools:
         options["client_tools"] = tools
@@ -166,7 +168,7 @@ def submit_options(
         options["limits"] = limits
     if turn_options:
         options["options"] = turn_options
-    if rest := {name: value for name, value in (metadata or {}).items() if name != SESSION_KEY}:
+    if rest := {name: value for name, value in (body.metadata or {}).items() if name != SESSION_KEY}:
         options["metadata"] = rest
     return options
 

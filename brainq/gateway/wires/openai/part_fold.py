@@ -74,6 +74,7 @@ class ToolCallsRequested:
     calls: tuple[ClientCallRequested, ...]
     usage: Usage
     thoughts: tuple[str, ...] = ()
+    finish: str = "tool_calls"
 
 
 @dataclass(frozen=True, slots=True)

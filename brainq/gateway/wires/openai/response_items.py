@@ -24,7 +24,7 @@ from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import Gateway, GatewayRequest
 from brainq.gateway.wires.openai.earlier_responses import ResponseId, find_part
-from brainq.gateway.wires.openai.errors import error_responses
+from brainq.gateway.wires.openai.errors import answer_responses
 from brainq.gateway.wires.openai.part_fold import PART_ENDS, SEPARATOR
 from brainq.gateway.wires.openai.part_reader import fold_so_far, select_part
 
@@ -167,14 +167,6 @@ Item = dict[str, Any]
 WITH_IMAGES = "message.input_image.image_url"
 """The value of `include` that brings the bytes of images."""
 
-LIST_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "A page of the items, the newest first unless `order` says `asc`.",
-        "content": {"application/json": {"schema": {"type": "object"}}},
-    },
-    **error_responses(410),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class InputEntry:
@@ -185,7 +177,11 @@ class InputEntry:
     call_id: str = ""
 
 
-@router.get("/v1/responses/{response_id}/input_items", response_model=None, responses=LIST_RESPONSES)
+@router.get(
+    "/v1/responses/{response_id}/input_items",
+    response_model=None,
+    responses=answer_responses("A page of the items, the newest first unless `order` says `asc`.", 410),
+)
 async def list_input_items(
     response_id: ResponseId,
     request: RequestDep,
@@ -316,14 +312,13 @@ def _reply_items(entry: InputEntry) -> list[Item]:
         text = {"type": "output_text", "text": message.content, "annotations": [], "logprobs": []}
         items.append(_message(entry, "assistant", [text]))
     for number, call in enumerate(message.calls):
-        arguments = call.arguments
         items.append(
             {
                 "id": f"fc_{entry.id}.{number}",
                 "type": "function_call",
                 "call_id": call.id,
                 "name": call.name,
-                "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments, separators=(",", ":")),
+                "arguments": _arguments(call.arguments),
                 "status": "completed",
             }
         )

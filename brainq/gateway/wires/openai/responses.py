@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
@@ -19,36 +18,41 @@ from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.request import ID, GatewayRequest, HttpRequest
 from brainq.gateway.rest.event_stream import wait_for_result
 from brainq.gateway.wires.openai.earlier_responses import ResponseId, find_part, follow_response, require_not_deleted
-from brainq.gateway.wires.openai.errors import error_responses, failure_response, failure_status
-from brainq.gateway.wires.openai.messages import InputMessage, ToolResults, TurnInput, read_items, read_messages
+from brainq.gateway.wires.openai.errors import answer_responses, failure_response, failure_status
+from brainq.gateway.wires.openai.messages import (
+    InputMessage,
+    ToolResults,
+    TurnInput,
+    give_results,
+    read_items,
+    read_messages,
+    submit_request,
+)
 from brainq.gateway.wires.openai.parameters import (
     COMMON_UNSUPPORTED,
     SESSION_HEADER,
     SESSION_KEY,
     AnswerRequestBody,
+    Unsupported,
     brain_name,
-    forced_choice,
-    model_options,
-    read_client_tools,
+    check_request,
     read_limits,
     read_output_schema,
-    require_brain,
-    require_known,
-    require_supported,
     submit_options,
 )
 from brainq.gateway.wires.openai.part_fold import PART_ENDS, PartFailed
 from brainq.gateway.wires.openai.part_reader import PartSelector, read_part, read_part_so_far, select_part, stream_part
-from brainq.gateway.wires.openai.requests import give_results, request_key, submit_request
 from brainq.gateway.wires.openai.response_fold import ResponseFold, render_response
 from brainq.gateway.wires.openai.response_items import resolve_references
+from brainq.gateway.wires.openai.retries import request_key
 
 router = APIRouter(tags=["openai"])
 MAX_NUMBER = 2**53 - 1
 CANCEL_S = 3.0
 """How long a cancel is waited for, which takes a grace of two seconds at most where workers run."""
 
-UNSUPPORTED: dict[str, Sequence[Any]] = COMMON_UNSUPPORTED | {
+UNSUPPORTED: Unsupported = {
+    **COMMON_UNSUPPORTED,
     "include": ([], ["reasoning.encrypted_content"]),
     "prompt": (),
     "context_management": ([],),
@@ -56,7 +60,6 @@ UNSUPPORTED: dict[str, Sequence[Any]] = COMMON_UNSUPPORTED | {
     "access_programs": (),
     "image": (),
 }
-"""Parameters that are rejected, except for these values, which change nothing."""
 
 
 class ResponseBody(AnswerRequestBody):
@@ -85,20 +88,10 @@ class ResponseBody(AnswerRequestBody):
     image: JsonValue = None
 
 
-RESPONSE_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "A response; with `stream` its events as server-sent events.",
-        "content": {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {}},
-    }
-}
+RESPONSE_TEXT = "A response; with `stream` its events as server-sent events."
 
 
-DELETED_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {"description": "It is deleted.", "content": {"application/json": {"schema": {"type": "object"}}}}
-}
-
-
-@router.post("/v1/responses", response_model=None, responses={**RESPONSE_RESPONSES, **error_responses(409)})
+@router.post("/v1/responses", response_model=None, responses=answer_responses(RESPONSE_TEXT, 409, streams=True))
 async def create(
     body: ResponseBody,
     request: RequestDep,
@@ -108,10 +101,7 @@ async def create(
 
     Needs the verbs `submit` and `read`; results of the client's own tools need `steer`, too.
     """
-    given = body.model_dump(exclude_unset=True)
-    require_known(request.gateway, body)
-    brain = require_brain(request.gateway, body.model)
-    require_supported(given, UNSUPPORTED)
+    brain = check_request(request.gateway, body, body.model, UNSUPPORTED)
     given_input = read_messages("input", _input_messages(body, await resolve_references(request, body.input)))
     if isinstance(given_input, ToolResults):
         handle, selector = await give_results(request, given_input)
@@ -132,7 +122,7 @@ async def create(
 
 
 @router.get(
-    "/v1/responses/{response_id}", response_model=None, responses={**RESPONSE_RESPONSES, **error_responses(410)}
+    "/v1/responses/{response_id}", response_model=None, responses=answer_responses(RESPONSE_TEXT, 410, streams=True)
 )
 async def retrieve(
     response_id: ResponseId,
@@ -143,10 +133,7 @@ async def retrieve(
     include: Annotated[list[str] | None, Query(description="Of no effect.")] = None,
 ) -> Response:
     """A response as it is; with `stream` its events, behind the number `starting_after`."""
-    handle, part = await find_part(request, response_id)
-    name = await brain_name(request.gateway, handle)
-    fold = ResponseFold(handle.turn_id, name, handle.session_id, part=part)
-    selector = await select_part(request.gateway, handle, part)
+    handle, selector, fold = await _find_response(request, response_id)
     if not stream:
         return JSONResponse(await _current_response(handle, selector, fold))
     if starting_after is not None:
@@ -155,7 +142,9 @@ async def retrieve(
 
 
 @router.post(
-    "/v1/responses/{response_id}/cancel", response_model=None, responses={**RESPONSE_RESPONSES, **error_responses(410)}
+    "/v1/responses/{response_id}/cancel",
+    response_model=None,
+    responses=answer_responses(RESPONSE_TEXT, 410, streams=True),
 )
 async def cancel(
     response_id: ResponseId,
@@ -163,15 +152,13 @@ async def cancel(
 ) -> Response:
     """Cancel the turn of a response, and give it as it is then. Needs the verbs `steer` and `read`."""
     request.require_verb(Verb.READ)
-    handle, part = await find_part(request, response_id)
+    handle, selector, fold = await _find_response(request, response_id)
     await handle.cancel("cancelled over HTTP")
     await wait_for_result(request, handle, CANCEL_S)
-    name = await brain_name(request.gateway, handle)
-    fold = ResponseFold(handle.turn_id, name, handle.session_id, part=part)
-    return JSONResponse(await _current_response(handle, await select_part(request.gateway, handle, part), fold))
+    return JSONResponse(await _current_response(handle, selector, fold))
 
 
-@router.delete("/v1/responses/{response_id}", response_model=None, responses=DELETED_RESPONSES)
+@router.delete("/v1/responses/{response_id}", response_model=None, responses=answer_responses("It is deleted."))
 async def delete(response_id: ResponseId, request: RequestDep) -> dict[str, Any]:
     """Delete the response of a turn, all its parts: it is not found from then on, and a turn that lives is cancelled.
 
@@ -185,6 +172,12 @@ async def delete(response_id: ResponseId, request: RequestDep) -> dict[str, Any]
     return {"id": response_id, "object": "response", "deleted": True}
 
 
+async def _find_response(request: HttpRequest, response_id: str) -> tuple[AsyncTurnHandle, PartSelector, ResponseFold]:
+    handle, part = await find_part(request, response_id)
+    fold = ResponseFold(handle.turn_id, await brain_name(request.gateway, handle), handle.session_id, part=part)
+    return handle, await select_part(request.gateway, handle, part), fold
+
+
 async def _submit(
     body: ResponseBody,
     brain: Brain,
@@ -194,16 +187,13 @@ async def _submit(
 ) -> AsyncTurnHandle:
     previous = await _previous_turn(body, request)
     text: Any = (body.text or {}).get("format")
-    tools = read_client_tools(body.tools, body.tool_choice)
-    forced = forced_choice(body.tool_choice, {tool["name"] for tool in tools})
-    effort = (body.reasoning or {}).get("effort")
     options = submit_options(
         brain,
-        tools,
+        request.caller,
+        body,
         read_output_schema("text.format", text),
         read_limits(brain, request.caller, body.max_output_tokens, body.max_tool_calls),
-        model_options(request.caller, body.model_dump(exclude_unset=True), forced, effort=effort),
-        body.metadata,
+        effort=(body.reasoning or {}).get("effort"),
     )
     key = await request_key(request, body.model_dump(exclude_unset=True))
     if previous is not None:

@@ -13,11 +13,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from brainq.access import Caller
+from brainq.contracts.ids import (
+    DERIVED_PREFIXES,
+    check_id,
+    new_turn_id,
+)
 from brainq.contracts.status import RequestTryEnd
-from brainq.errors import BrainqError
+from brainq.errors import BrainqError, InvalidInput
 from brainq.gateway.edge.problems import RequestRejected, error_response
 from brainq.gateway.edge.request import Gateway, HttpRequest
 from brainq.gateway.wires.openai.errors import client_retries
@@ -50,8 +56,20 @@ def try_number(scope: Scope) -> int | None:
     return min(MAX_TRIES, int(count[:9]))
 
 
-async def begin_try(request: HttpRequest, number: int, body: dict[str, Any]) -> str:
-    """The key of the request that this try is of. `Tries` notes how it ends."""
+async def request_key(request: HttpRequest, body: dict[str, Any]) -> str:
+    """The request's key. Official clients send only the number of the try; then the caller and the content identify the
+    request. Of other clients each request is new."""
+    given = request.http.headers.get("idempotency-key")
+    if given is None:
+        number = try_number(request.http.scope)
+        return new_turn_id() if number is None else await _begin_try(request, number, body)
+    if given.startswith(DERIVED_PREFIXES):
+        raise InvalidInput("Idempotency-Key", f"it begins with {' or '.join(DERIVED_PREFIXES)}; choose another")
+    return check_id("Idempotency-Key", given)
+
+
+async def _begin_try(request: HttpRequest, number: int, body: dict[str, Any]) -> str:
+    """The key of the request that this try is of. RetryMiddleware notes how it ends."""
     digest = try_digest(request.http.scope, request.caller, await request.http.body())
     older = json.dumps([request.caller.counted_as, request.http.url.path, body], sort_keys=True) if number else ""
     key = await request.client.begin_try(digest, number, older=older)
@@ -146,28 +164,14 @@ class RejectedTryApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         number, refusal, caller = try_number(scope), scope["state"]["refusal"], scope["state"]["caller"]
         assert number is not None
-        body = await _read_body(receive)
-        if body is not None:
-            digest = try_digest(scope, caller, body)
-            try:
-                await self._gateway.client.begin_try(digest, number, is_refused=True)
-            except BrainqError as failure:
-                log.warning("a try that is refused is not noted", failure=failure)
+        digest = try_digest(scope, caller, await Request(scope, receive).body())
+        try:
+            await self._gateway.client.begin_try(digest, number, is_refused=True)
+        except BrainqError as failure:
+            log.warning("a try that is refused is not noted", failure=failure)
         await error_response(refusal)(scope, receive, send)
 
 
 def is_rejected_try(scope: Scope, refusal: Exception) -> bool:
     """Whether a refusal of the door's is to be noted: its client is known, and comes again."""
     return isinstance(refusal, RequestRejected) and refusal.kind.status == 429 and try_number(scope) is not None
-
-
-async def _read_body(receive: Receive) -> bytes | None:
-    """The body, whose size and time others bound; None when the client went away."""
-    parts: list[bytes] = []
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        parts.append(message.get("body", b""))
-        if not message.get("more_body", False):
-            return b"".join(parts)
