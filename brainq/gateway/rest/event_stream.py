@@ -106,6 +106,12 @@ class EventReader:
     def advance(self) -> None:
         self.next = self._ask()
 
+    async def wait(self, timeout_s: float, *over: asyncio.Future[Any]) -> bool:
+        """Whether the next event is there, within `timeout_s` and before one of `over` is done."""
+        if not self.next.done():
+            await asyncio.wait({self.next, *over}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        return self.next.done()
+
     def _ask(self) -> NextEvent:
         return asyncio.ensure_future(anext(self._events, None))
 
@@ -243,35 +249,28 @@ class EventStream(Response):
                 if not await self._may_go_on():
                     await _send_body(send, self._closing_frames())
                     return
-            reading = self._reading.next
-            if not reading.done():
-                waited = {reading, gone, stopping}
-                quiet_s = GATHER_S if self._encoding.rest() else self._heartbeat_s
-                await asyncio.wait(waited, timeout=quiet_s, return_when=asyncio.FIRST_COMPLETED)
+            quiet_s = GATHER_S if self._encoding.rest() else self._heartbeat_s
+            has_next = await self._reading.wait(quiet_s, gone, stopping)
             if gone.done():
                 return
             if stopping.done():
                 await _send_body(send, self._closing_frames())
                 return
-            if reading.done():
-                try:
-                    event = reading.result()
-                    written = None if event is None else await self._encoding.write(event)
-                except BrainqError as failure:
-                    log.warning("a stream is cut off", failure=failure)
-                    await _send_body(send, self._closing_frames())
-                    return
-                if written is None:
-                    return
-                await _send_body(send, written.body)
-                if written.is_last:
-                    return
-                self._reading.advance()
-            elif rest := self._encoding.rest():
-                await _send_body(send, rest)
+            rest = b"" if has_next else self._encoding.rest()
+            written = await self._next_frames() if has_next else EncodedEvent(rest or HEARTBEAT, bool(rest))
+            await _send_body(send, written.body)
+            if written.is_last:
                 return
-            else:
-                await _send_body(send, HEARTBEAT)
+            if has_next:
+                self._reading.advance()
+
+    async def _next_frames(self) -> EncodedEvent:
+        try:
+            event = self._reading.next.result()
+            return EncodedEvent(b"", is_last=True) if event is None else await self._encoding.write(event)
+        except BrainqError as failure:
+            log.warning("a stream is cut off", failure=failure)
+            return EncodedEvent(self._closing_frames(), is_last=True)
 
     def _closing_frames(self) -> bytes:
         farewell = self._encoding.farewell

@@ -27,7 +27,7 @@ PAGE = ("tests/unit/gateway/test_page_assets.py",)
 BUGS = (
     Bug(
         "an A2A client decides without the verb",
-        "brainq/gateway/wires/a2a/messages.py",
+        "brainq/gateway/wires/a2a/requests.py",
         "Verb.DECIDE if isinstance(answer, ApprovalDecision)",
         "Verb.READ if isinstance(answer, ApprovalDecision)",
         VERBS,

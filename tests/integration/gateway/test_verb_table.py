@@ -18,10 +18,10 @@ from brainq.gateway.edge.access import A2A_VERBS, MCP_VERBS, VERBS
 from brainq.gateway.edge.request import CONFIGURE_OPTIONS
 from brainq.gateway.rest.bodies import SubmitBody
 from brainq.gateway.rest.schedules import ScheduleBody
-from brainq.gateway.wires.a2a import messages
+from brainq.gateway.wires.a2a import requests as messages
 from brainq.gateway.wires.a2a import routes as a2a
 from brainq.gateway.wires.chat.requests import ApprovalDecision, CallAnswer, ClientResult
-from brainq.gateway.wires.mcp.turn_tools import TURN_TOOLS, SubmitInput
+from brainq.gateway.wires.mcp.tools import TURN_TOOLS, SubmitInput
 from brainq.gateway.wires.openai import responses
 from tests.integration.gateway.test_door import GIVEN as OPTIONS
 from tests.integration.gateway.test_door import token

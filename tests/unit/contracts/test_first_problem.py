@@ -14,7 +14,7 @@ from brainq.gateway.rest.bodies import SubmitBody
 from brainq.gateway.rest.schedules import ScheduleBody
 from brainq.gateway.rest.turn_control import OutsideResult
 from brainq.gateway.wires.mcp.requests import read_input
-from brainq.gateway.wires.mcp.turn_tools import SubmitInput
+from brainq.gateway.wires.mcp.tools import SubmitInput
 from brainq.people.admission import read_request
 
 ONE: dict[str, Any] = {"session_id": "s1", "user_message": "hi"}

@@ -25,10 +25,10 @@ from hypothesis import strategies as st
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
+from brainq.gateway.wires.a2a.routes import TaskStream
 from brainq.gateway.wires.a2a.tasks import (
     ANSWER,
     FoldedTask,
-    TaskStream,
     fold_event,
     fold_events,
     new_task,

@@ -13,7 +13,7 @@ from a2a.utils.errors import ContentTypeNotSupportedError
 
 from brainq.contracts.file import File
 from brainq.errors import InvalidInput
-from brainq.gateway.wires.a2a.messages import message_files, message_text, read_task_message
+from brainq.gateway.wires.a2a.requests import message_files, message_text, read_task_message
 from brainq.gateway.wires.ag_ui import routes as ag_ui
 from brainq.gateway.wires.ai_sdk import routes as ai_sdk
 from brainq.gateway.wires.chat.requests import embed_files, read_history

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from a2a.types.a2a_pb2 import (
     SecurityScheme,
     SendMessageRequest,
     SendMessageResponse,
+    StreamResponse,
     StringList,
     SubscribeToTaskRequest,
     Task,
@@ -33,6 +35,7 @@ from a2a.utils.errors import (
 )
 from fastapi import APIRouter, Depends, Response
 from fastapi.responses import JSONResponse
+from fastapi.sse import format_sse_event
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
@@ -40,13 +43,15 @@ from brainq import __version__
 from brainq.access import Verb
 from brainq.brain.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
-from brainq.errors import BrainqError
+from brainq.contracts.event import TurnEvent
+from brainq.errors import (
+    BrainqError,
+)
 from brainq.gateway.edge.access import AGENT_CARD_PATH, GatewayDep, RequestDep, current_request
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import Gateway, HttpRequest
-from brainq.gateway.rest.event_stream import EventReader, StreamEncoding, stream_events
-from brainq.gateway.wires.a2a.messages import send_message
-from brainq.gateway.wires.a2a.rpc import (
+from brainq.gateway.rest.event_stream import EncodedEvent, EventReader, StreamEncoding, stream_events
+from brainq.gateway.wires.a2a.requests import (
     VERSION,
     RpcCall,
     check_version,
@@ -54,15 +59,17 @@ from brainq.gateway.wires.a2a.rpc import (
     read_params,
     rpc_error,
     rpc_result,
+    send_message,
     to_a2a_error,
 )
 from brainq.gateway.wires.a2a.tasks import (
     JSON_TYPE,
     FoldedTask,
-    TaskStream,
+    fold_next,
     read_task,
     render_task,
     task_history,
+    task_updates,
     wait_for_task,
 )
 
@@ -274,3 +281,30 @@ def _require_brain(gateway: Gateway, name: str) -> Brain:
             "no-such-route", "no agent has this name; the card at the gateway's root names the default one"
         )
     return found
+
+
+class TaskStream:
+    """Writes a task's stream: first the task, then an update for each difference.
+
+    It ends when the task does, and when the task begins to wait for its client.
+    """
+
+    def __init__(self, handle: AsyncTurnHandle, task: FoldedTask, call_id: str | int | None) -> None:
+        self._handle = handle
+        self._task = task
+        self._call_id = call_id
+
+    @property
+    def opening(self) -> bytes:
+        return rpc_frame(self._call_id, StreamResponse(task=render_task(self._task)))
+
+    async def write(self, event: TurnEvent) -> EncodedEvent:
+        before = self._task
+        self._task = after = await fold_next(self._handle, before, event)
+        body = b"".join(rpc_frame(self._call_id, update) for update in task_updates(before, after))
+        return EncodedEvent(body, after.is_over or (after.is_interrupted and not before.is_interrupted))
+
+
+def rpc_frame(call_id: str | int | None, update: StreamResponse) -> bytes:
+    """One update of a stream."""
+    return format_sse_event(data_str=json.dumps(rpc_result(call_id, update)))

@@ -1,4 +1,4 @@
-"""A turn as a task of A2A: a pure fold over its chat events, the updates between two states, and the task's stream.
+"""A turn as a task of A2A: a pure fold over its chat events, and the updates between two states.
 
 `fold_event` takes a state over one event. `render_task` is a state as a whole, and `task_updates` leads from one to a
 later one. A client that has the first as a task and takes the updates has the second, wherever it was cut off.
@@ -44,8 +44,7 @@ from brainq.contracts.turn import TurnResult
 from brainq.errors import ContentNotKept, ResultTimeout, TurnRejected
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import HttpRequest
-from brainq.gateway.rest.event_stream import EncodedEvent, unless_over
-from brainq.gateway.wires.a2a.rpc import rpc_frame
+from brainq.gateway.rest.event_stream import unless_over
 from brainq.gateway.wires.chat.fold import (
     ApprovalRequested,
     ChatState,
@@ -285,7 +284,7 @@ async def wait_for_task(
         nonlocal task
         async with asyncio.timeout(wait_s):
             async for event in handle.events(task.seq):
-                task = await _fold_next(handle, task, event)
+                task = await fold_next(handle, task, event)
                 if condition(task):
                     return
         task = await read_task(handle)
@@ -294,28 +293,6 @@ async def wait_for_task(
         with suppress(RequestRejected, TimeoutError), request.stream_slot() as slot:
             await unless_over(follow(), request, slot)
     return task
-
-
-class TaskStream:
-    """Writes a task's stream: first the task, then an update for each difference.
-
-    It ends when the task does, and when the task begins to wait for its client.
-    """
-
-    def __init__(self, handle: AsyncTurnHandle, task: FoldedTask, call_id: str | int | None) -> None:
-        self._handle = handle
-        self._task = task
-        self._call_id = call_id
-
-    @property
-    def opening(self) -> bytes:
-        return rpc_frame(self._call_id, StreamResponse(task=render_task(self._task)))
-
-    async def write(self, event: TurnEvent) -> EncodedEvent:
-        before = self._task
-        self._task = after = await _fold_next(self._handle, before, event)
-        body = b"".join(rpc_frame(self._call_id, update) for update in task_updates(before, after))
-        return EncodedEvent(body, after.is_over or (after.is_interrupted and not before.is_interrupted))
 
 
 async def task_history(handle: AsyncTurnHandle, newest: int) -> list[Message]:
@@ -338,7 +315,8 @@ async def task_history(handle: AsyncTurnHandle, newest: int) -> list[Message]:
     ][-newest:]
 
 
-async def _fold_next(handle: AsyncTurnHandle, task: FoldedTask, event: TurnEvent) -> FoldedTask:
+async def fold_next(handle: AsyncTurnHandle, task: FoldedTask, event: TurnEvent) -> FoldedTask:
+    """The task after its turn's next event, with what the event does not hold."""
     result = await handle.result(timeout_s=0) if event.is_final else None
     return await _with_arguments(handle, fold_event(task, event, result))
 

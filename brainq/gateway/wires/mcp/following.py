@@ -140,10 +140,7 @@ async def follow_turn(
             if clock() - checked_at >= heartbeat_s:
                 checked_at = clock()
                 await request.require_valid_token()
-            await asyncio.wait(
-                {reading.next, stopping}, timeout=min(remaining_s, heartbeat_s), return_when=asyncio.FIRST_COMPLETED
-            )
-            if not reading.next.done():
+            if not await reading.wait(min(remaining_s, heartbeat_s), stopping):
                 continue
             event = reading.next.result()
             if event is None:

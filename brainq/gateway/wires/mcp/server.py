@@ -1,12 +1,13 @@
-"""The MCP server that the SDK drives: its handlers, turns as resources, failures; and the server over stdio."""
+"""The MCP server that the SDK drives: the list of tools, turns as resources, failures; and the server over stdio."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
 import re
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -31,6 +32,8 @@ from mcp_types import (
     Resource,
     ResourceTemplate,
     TextResourceContents,
+    Tool,
+    ToolAnnotations,
 )
 
 from brainq import __version__
@@ -40,16 +43,19 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.file import File
 from brainq.contracts.ids import TURN_ID_PATTERN, check_turn_id, new_turn_id
 from brainq.contracts.message import Message
+from brainq.contracts.status import Effect
 from brainq.errors import BrainqError, ContentNotKept, NotFound
 from brainq.gateway.edge.authentication import LOCAL_CALLER
 from brainq.gateway.edge.problems import NOT_FOUND, RequestRejected
-from brainq.gateway.edge.request import Gateway
-from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, DEFAULT_PAGE
+from brainq.gateway.edge.request import CONFIGURE_OPTIONS, Gateway
+from brainq.gateway.rest.bodies import (
+    DEFAULT_LIST_PAGE,
+    DEFAULT_PAGE,
+)
 from brainq.gateway.rest.turns import TranscriptPage
 from brainq.gateway.wires.mcp.requests import CallsInFlight, McpContext, McpRequest, read_input
-from brainq.gateway.wires.mcp.tools import BRAIN_TOOL_VERBS, brains_by_tool, run_brain_tool, tools_for
-from brainq.gateway.wires.mcp.turn_report import report_turn, tool_error, tool_result
-from brainq.gateway.wires.mcp.turn_tools import TURN_TOOLS
+from brainq.gateway.wires.mcp.tools import BRAIN_TOOL_VERBS, TURN_TOOLS, BrainToolInput, TurnTool, run_brain_tool
+from brainq.gateway.wires.mcp.turn_report import TurnReport, report_schema, report_turn, tool_error, tool_result
 from brainq.observe.logs import logger
 from brainq.tools.mcp.sdk import keep_sdk_quiet
 
@@ -138,6 +144,73 @@ async def _all_messages(handle: AsyncTurnHandle) -> tuple[Message, ...]:
         if len(page) < DEFAULT_PAGE:
             break
     return messages
+
+
+MAX_TOOL_NAME_CHARS = 64
+
+
+def brains_by_tool(brains: Iterable[Brain]) -> dict[str, Brain]:
+    """The brains by their tools' names: letters, digits, _ and -, 64 at most, and none twice."""
+    found: dict[str, Brain] = {}
+    for brain in brains:
+        name = re.sub(r"[^A-Za-z0-9_-]", "_", brain.name)
+        if name in TURN_TOOLS:
+            name = f"ask_{name}"
+        if len(name) > MAX_TOOL_NAME_CHARS or name in found:
+            digest = hashlib.sha256(brain.name.encode()).hexdigest()[:8]
+            name = f"{name[: MAX_TOOL_NAME_CHARS - len(digest) - 1]}_{digest}"
+        found[name] = brain
+    return found
+
+
+def tools_for(caller: Caller, brains: dict[str, Brain]) -> list[Tool]:
+    """The tools whose verbs the caller has: those of the brains first."""
+    world = _world_hints(brains.values())
+    agents = [_brain_tool(name, brain) for name, brain in brains.items()]
+    verbs = [_turn_tool(tool, caller, world) for tool in TURN_TOOLS.values() if tool.needs <= caller.verbs]
+    return [*(agents if caller.verbs >= BRAIN_TOOL_VERBS else ()), *verbs]
+
+
+def _brain_tool(name: str, brain: Brain) -> Tool:
+    destructive, open_world = _world_hints([brain])
+    return Tool(
+        name=name,
+        description=brain.description or f"Ask the agent {brain.name}.",
+        input_schema=BrainToolInput.model_json_schema(),
+        output_schema=report_schema(brain.output_schema),
+        annotations=ToolAnnotations(
+            read_only_hint=False, destructive_hint=destructive, idempotent_hint=False, open_world_hint=open_world
+        ),
+    )
+
+
+def _turn_tool(tool: TurnTool, caller: Caller, world: tuple[bool, bool]) -> Tool:
+    schema = tool.input.model_json_schema()
+    if Verb.CONFIGURE not in caller.verbs:
+        for option in CONFIGURE_OPTIONS & set(schema["properties"]):
+            del schema["properties"][option]
+    acts = tool.effect == "acts"
+    return Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=schema,
+        output_schema=report_schema(None)
+        if tool.output is TurnReport
+        else tool.output.model_json_schema(mode="serialization"),
+        annotations=ToolAnnotations(
+            read_only_hint=tool.effect == "looks",
+            destructive_hint=tool.effect == "ends" or (acts and world[0]),
+            idempotent_hint=tool.is_idempotent or tool.effect == "looks",
+            open_world_hint=acts and world[1],
+        ),
+    )
+
+
+def _world_hints(brains: Iterable[Brain]) -> tuple[bool, bool]:
+    """Whether the brains' tools may destroy something, and whether they reach the outside world, as anything that is
+    read may do."""
+    effects = {spec.effect for brain in brains for spec in brain.tools.specs.values()}
+    return Effect.DESTRUCTIVE in effects, bool(effects - {Effect.LOCAL_WRITE})
 
 
 INSTRUCTIONS = (
