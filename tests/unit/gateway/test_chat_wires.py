@@ -23,11 +23,8 @@ MESSAGES = TypeAdapter(list[Message])
 
 def chunks_of(script: Script) -> list[list[ai_sdk.Chunk]]:
     """What each event is told as."""
-    state, told = ai_sdk.initial_state(TURN), list[list[ai_sdk.Chunk]]()
-    for event, more in script.whole:
-        state, chunks = ai_sdk.render_event(state, event, more)
-        told.append(chunks)
-    return told
+    writer = ai_sdk.MessageWriter(TURN)
+    return [writer.read(event, more) for event, more in script.whole]
 
 
 def flat(told: list[list[Any]]) -> list[Any]:
@@ -48,13 +45,10 @@ def test_a_message_of_the_ai_sdk_is_the_same_from_wherever_it_is_read_again(scri
         again = UiMessage().take(flat(told[:seen])).take(flat(told), replay=True)
         assert vars(again) == vars(whole)
         # By the event's number: the rest, of a state that another gateway made of the same events.
-        state = ai_sdk.initial_state(TURN)
+        writer = ai_sdk.MessageWriter(TURN)
         for event, more in script.whole[:seen]:
-            state, _ = ai_sdk.render_event(state, event, more)
-        rest = list[ai_sdk.Chunk]()
-        for event, more in script.whole[seen:]:
-            state, chunks = ai_sdk.render_event(state, event, more)
-            rest += chunks
+            writer.read(event, more)
+        rest = flat([writer.read(event, more) for event, more in script.whole[seen:]])
         assert vars(UiMessage().take(flat(told[:seen])).take(rest)) == vars(whole)
 
 
@@ -63,33 +57,30 @@ def test_a_message_of_the_ai_sdk_is_the_same_from_wherever_it_is_read_again(scri
 def test_an_answer_goes_on_with_the_message_that_asked(script: Script) -> None:
     told = chunks_of(script)
     whole = UiMessage().take(flat(told))
-    state = ai_sdk.initial_state(TURN)
+    writer = ai_sdk.MessageWriter(TURN)
     behind = 0  # the step's reply, from which on a client that answers is told
     for seen, (event, more) in enumerate(script.whole, 1):
-        state, _ = ai_sdk.render_event(state, event, more)
+        writer.read(event, more)
         if event.kind is EventKind.STEP_ENDED:
             behind = seen
-        if not state.chat.waits_for_reader:
+        if not writer.chat.waits_for_reader:
             continue
-        paused = UiMessage().take([*flat(told[:seen]), *ai_sdk.rest_chunks(state)])
+        paused = UiMessage().take([*flat(told[:seen]), *writer.rest()])
         assert paused.finish == "tool-calls"
         states = {part.get("state") for part in paused.parts}
         assert states & {"approval-requested", "input-available"}
         paused.finish = ""
         paused.transient = UiMessage().take(flat(told[:behind])).transient
-        assert vars(paused.take([ai_sdk.start_chunk(TURN), *flat(told[behind:])])) == vars(whole)
+        assert vars(paused.take([*writer.opening(), *flat(told[behind:])])) == vars(whole)
 
 
 def run_of(
     script: Script, before: list[dict[str, Any]], takes_back: list[dict[str, Any]]
 ) -> list[list[dict[str, Any]]]:
     """What each event is told as; the first is what opens the run."""
-    state = ag_ui.initial_state(TURN, "s1", "run1", MESSAGES.validate_python(before))
-    told = [dumped(ag_ui.opening_events(state, MESSAGES.validate_python(takes_back)))]
-    for event, more in script.whole:
-        state, events = ag_ui.render_event(state, event, more)
-        told.append(dumped(events))
-    return told
+    held, ours = MESSAGES.validate_python(before), MESSAGES.validate_python(takes_back)
+    writer = ag_ui.RunWriter(TURN, "s1", "run1", held, takes_back=ours)
+    return [dumped(writer.opening()), *(dumped(writer.read(event, more)) for event, more in script.whole)]
 
 
 def dumped(events: list[Any]) -> list[dict[str, Any]]:
@@ -118,32 +109,31 @@ def test_a_conversation_of_ag_ui_is_the_same_from_wherever_it_is_run_again(scrip
 @given(scripts())
 def test_a_run_that_answers_an_interrupt_goes_on_where_it_stood(script: Script) -> None:
     whole = AgUiClient([ASKED]).run(flat(run_of(script, [ASKED], [])))
-    state = ag_ui.initial_state(TURN, "s1", "run1", MESSAGES.validate_python([ASKED]))
-    told = [dumped(ag_ui.opening_events(state))]
+    writer = ag_ui.RunWriter(TURN, "s1", "run1", MESSAGES.validate_python([ASKED]))
+    told = [dumped(writer.opening())]
     behind = 0
     for seen, (event, more) in enumerate(script.whole, 1):
-        state, events = ag_ui.render_event(state, event, more)
-        told.append(dumped(events))
+        told.append(dumped(writer.read(event, more)))
         if event.kind is EventKind.STEP_ENDED:
             behind = seen
-        if not state.chat.waits_for_reader:
+        if not writer.chat.waits_for_reader:
             continue
-        client = AgUiClient([ASKED]).run([*flat(told), *dumped(ag_ui.rest_events(state))])
+        client = AgUiClient([ASKED]).run([*flat(told), *dumped(writer.rest())])
         assert client.outcome is not None
         wanted = client.outcome.get("interrupts") or client.outcome["pendingToolCallIds"]
-        assert {want if isinstance(want, str) else want["id"] for want in wanted} <= set(state.chat.waiting)
+        assert {want if isinstance(want, str) else want["id"] for want in wanted} <= set(writer.chat.waiting)
         assert client.run(continued(script, client, behind)).messages == whole.messages
 
 
 def continued(script: Script, client: AgUiClient, behind: int) -> list[dict[str, Any]]:
     """The events of the run that answers: from the reply on that made the calls."""
     answered = [message["toolCallId"] for message in client.messages if message["role"] == "tool"]
-    state = ag_ui.initial_state(TURN, "s1", "run2", MESSAGES.validate_python([ASKED]), answered)
+    writer = ag_ui.RunWriter(TURN, "s1", "run2", MESSAGES.validate_python([ASKED]), answered=answered)
     told: list[dict[str, Any]] = []
     for seen, (event, more) in enumerate(script.whole, 1):
-        state, events = ag_ui.render_event(state, event, more)
+        events = writer.read(event, more)
         if seen == behind:
-            told = dumped(ag_ui.opening_events(state))
+            told = dumped(writer.opening())
         elif seen > behind:
             told += dumped(events)
     return told

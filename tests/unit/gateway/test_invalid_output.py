@@ -9,8 +9,8 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.gateway.wires.a2a.tasks import end_task, new_task
 from brainq.gateway.wires.ag_ui.events import end_event
-from brainq.gateway.wires.ai_sdk.chunks import MessageState, _render_end  # pyright: ignore[reportPrivateUsage]
-from brainq.gateway.wires.chat.fold import ChatState, TurnEnded
+from brainq.gateway.wires.ai_sdk.chunks import MessageWriter
+from brainq.gateway.wires.chat.fold import TurnEnded
 from brainq.gateway.wires.mcp.turn_report import TurnReport
 from brainq.gateway.wires.openai.errors import failure_response
 from brainq.gateway.wires.openai.part_fold import PartFailed, part_of_result
@@ -33,7 +33,7 @@ def test_ag_ui_tells_an_error() -> None:
 
 
 def test_the_ai_sdk_is_told_an_error() -> None:
-    _, chunks = _render_end(MessageState(ChatState("t01")), TurnEnded(RESULT, "{}", True))
+    chunks = MessageWriter("t01").render(TurnEnded(RESULT, "{}", True))
     assert {"type": "error", "errorText": WHY} in chunks
     assert chunks[-1]["finishReason"] == "error"
 

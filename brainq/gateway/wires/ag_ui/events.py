@@ -1,4 +1,4 @@
-"""From a turn's chat events to events of AG-UI 1.0: pure.
+"""From a turn's chat events to events of AG-UI 1.0.
 
 Each step is an assistant message with its calls, each result a tool message. The text of an attempt that is replaced
 is retracted by a snapshot of the messages without it. A span of reasoning is a message of its own. A run ends with its
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,7 +47,6 @@ from ag_ui.core import (
     ToolMessage,
 )
 
-from brainq.contracts.event import TurnEvent
 from brainq.contracts.history import TurnCall
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
@@ -58,9 +56,7 @@ from brainq.gateway.wires.chat.fold import (
     CallEnded,
     CallRequested,
     ChatEvent,
-    ChatState,
     ClientCallRequested,
-    EventDetails,
     OtherEvent,
     ReasoningAdded,
     ReasoningEnded,
@@ -70,8 +66,8 @@ from brainq.gateway.wires.chat.fold import (
     TextAdded,
     TextEnded,
     TurnEnded,
-    fold,
 )
+from brainq.gateway.wires.chat.stream import ChatWire
 
 DECISION_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -96,11 +92,6 @@ def interrupt_event(
         else RunFinishedSuccessOutcome(pending_tool_call_ids=list(waiting))
     )
     return RunFinishedEvent(thread_id=thread_id, run_id=run_id, outcome=outcome)
-
-
-def cut_events(why: str) -> list[BaseEvent]:
-    """Ends a run whose turn goes on: the client reconnects."""
-    return [RunErrorEvent(message=why, code="come_again")]
 
 
 def end_event(thread_id: str, run_id: str, result: TurnResult) -> BaseEvent:
@@ -163,226 +154,193 @@ def _interrupt(ask: ApprovalRequested) -> Interrupt:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RunState:
-    """A run so far.
+class RunWriter(ChatWire[BaseEvent]):
+    """Renders a turn as a run, or what follows an interrupt.
 
-    messages    the conversation as the client has it by now
-    answered    calls whose result the client has, so it is not sent
-    step        the open step; 0: none is open
-    message_id  of the open text; empty: none is open
-    text        the open text so far
+    messages     the conversation as the client has it by now; at first, before the turn's own
+    answered     calls whose result the client has, so it is not sent
+    takes_back   messages of the turn that the client has, which will be sent again
     """
 
-    chat: ChatState
-    thread_id: str
-    run_id: str
-    messages: tuple[Message, ...]
-    answered: frozenset[str] = frozenset()
-    step: int = 0
-    message_id: str = ""
-    text: str = ""
+    def __init__(
+        self,
+        turn_id: str,
+        thread_id: str,
+        run_id: str,
+        messages: Iterable[Message],
+        *,
+        answered: Iterable[str] = (),
+        takes_back: Sequence[Message] = (),
+    ) -> None:
+        super().__init__(turn_id)
+        self._thread_id = thread_id
+        self._run_id = run_id
+        self._messages = {message.id: message for message in messages}
+        self._answered = frozenset(answered)
+        self._takes_back = takes_back
+        self._step = 0  # the open one
+        self._message_id = ""  # of the open text
+        self._text = ""
 
+    def encode(self, piece: BaseEvent) -> bytes:
+        return piece.model_dump_json(by_alias=True).encode()
 
-Rendered = tuple[RunState, list[BaseEvent]]
+    def opening(self) -> list[BaseEvent]:
+        begun: list[BaseEvent] = [
+            RunStartedEvent(thread_id=self._thread_id, run_id=self._run_id, protocol_version=PROTOCOL_VERSION)
+        ]
+        if self._takes_back:
+            begun += self._retraction_snapshots(self._takes_back)
+        if self._step:
+            begun.append(StepStartedEvent(step_name=_step_name(self._step)))
+        return begun
 
+    def rest(self) -> list[BaseEvent]:
+        return [*self._closing_events(), interrupt_event(self._thread_id, self._run_id, self.chat.waiting)]
 
-def initial_state(
-    turn_id: str, thread_id: str, run_id: str, messages: Sequence[Message], answered: Iterable[str] = ()
-) -> RunState:
-    """`messages`: the conversation before the turn's own."""
-    return RunState(ChatState(turn_id), thread_id, run_id, tuple(messages), frozenset(answered))
+    def cut(self, why: str) -> list[BaseEvent]:
+        return [RunErrorEvent(message=why, code="come_again")]
 
+    def render(self, event: ChatEvent) -> list[BaseEvent]:
+        match event:
+            case StepStarted(step):
+                events = self._end_step()
+                self._step = step
+                return [*events, StepStartedEvent(step_name=_step_name(step))]
+            case StepReset(step):
+                return self._retract(self._own_id(f"s{step}"))
+            case TextAdded(text, step):
+                return self._add_text(self._own_id(f"s{step}"), text)
+            case TextEnded():
+                return self._end_text()
+            case ReasoningStarted(span):
+                return self._start_reasoning(self._own_id(span))
+            case ReasoningAdded(span, text):
+                return [ReasoningMessageContentEvent(message_id=self._own_id(span), delta=text)]
+            case ReasoningEnded(span, text):
+                return self._end_reasoning(self._own_id(span), text)
+            case CallRequested(call):
+                return self._add_call(call)
+            case CallEnded(call):
+                return self._add_result(call)
+            case TurnEnded():
+                return self._end_run(event)
+            case ClientCallRequested(id, tool, _):
+                return [_custom("call.handed", {"toolCallId": id, "toolCallName": tool})]
+            case ApprovalRequested(id, tool, reason):
+                return [_custom("approval.requested", {"toolCallId": id, "toolCallName": tool, "reason": reason})]
+            case ApprovalResolved(id, _, decision, arguments):
+                decided = {"toolCallId": id, "decision": decision, "editedArgs": arguments}
+                return [_custom("approval.decided", decided)]
+            case OtherEvent(noted):
+                return [_custom(noted.kind.value, noted.data)]
 
-def opening_events(state: RunState, takes_back: Sequence[Message] = ()) -> list[BaseEvent]:
-    """Begins a run: at the turn's beginning, or after an interrupt, where its step continues.
+    def _own_id(self, name: str) -> str:
+        return f"{self.chat.turn_id}-{name}"
 
-    takes_back   the messages of the turn that the client has, which will be sent again
-    """
-    begun: list[BaseEvent] = [
-        RunStartedEvent(thread_id=state.thread_id, run_id=state.run_id, protocol_version=PROTOCOL_VERSION)
-    ]
-    if takes_back:
-        begun += _retraction_snapshots(state.messages, takes_back)
-    if state.step:
-        begun.append(StepStartedEvent(step_name=_step_name(state.step)))
-    return begun
+    def _set_message(self, message: Message) -> None:
+        self._messages[message.id] = message
 
+    def _add_text(self, message_id: str, text: str) -> list[BaseEvent]:
+        added: list[BaseEvent] = []
+        if self._message_id != message_id:
+            added = [*self._end_text(), TextMessageStartEvent(message_id=message_id, role="assistant")]
+            self._message_id = message_id
+        self._text += text
+        return [*added, TextMessageContentEvent(message_id=message_id, delta=text)]
 
-def render_event(state: RunState, event: TurnEvent, more: EventDetails) -> Rendered:
-    """The state after an event, and its events of AG-UI."""
-    chat, chat_events = fold(state.chat, event, more)
-    state = replace(state, chat=chat)
-    events: list[BaseEvent] = []
-    for chat_event in chat_events:
-        state, added = _render(state, chat_event)
-        events += added
-    return state, events
+    def _end_text(self) -> list[BaseEvent]:
+        if not self._message_id:
+            return []
+        message_id, text = self._message_id, self._text
+        self._message_id, self._text = "", ""
+        self._set_message(AssistantMessage(id=message_id, content=text))
+        return [TextMessageEndEvent(message_id=message_id)]
 
+    def _start_reasoning(self, message_id: str) -> list[BaseEvent]:
+        if self._message_id:  # the text's message comes before it
+            self._set_message(AssistantMessage(id=self._message_id, content=self._text))
+        self._set_message(ReasoningMessage(id=message_id, content=""))
+        return [
+            ReasoningStartEvent(message_id=message_id),
+            ReasoningMessageStartEvent(message_id=message_id, role="reasoning"),
+        ]
 
-def rest_events(state: RunState) -> list[BaseEvent]:
-    """Ends a run whose turn waits for its reader."""
-    closed, events = _end_step(state)
-    return [*events, interrupt_event(closed.thread_id, closed.run_id, closed.chat.waiting)]
+    def _end_reasoning(self, message_id: str, text: str) -> list[BaseEvent]:
+        self._set_message(ReasoningMessage(id=message_id, content=text))
+        return [ReasoningMessageEndEvent(message_id=message_id), ReasoningEndEvent(message_id=message_id)]
 
+    def _closing_events(self) -> list[BaseEvent]:
+        """Those that end the open text and the open step."""
+        text: list[BaseEvent] = [TextMessageEndEvent(message_id=self._message_id)] if self._message_id else []
+        return [*text, StepFinishedEvent(step_name=_step_name(self._step))] if self._step else text
 
-def _render(state: RunState, event: ChatEvent) -> Rendered:
-    match event:
-        case StepStarted(step):
-            state, events = _end_step(state)
-            return replace(state, step=step), [*events, StepStartedEvent(step_name=_step_name(step))]
-        case StepReset(step):
-            return _retract(state, _message_id(state, step))
-        case TextAdded(text, step):
-            return _render_text(state, _message_id(state, step), text)
-        case TextEnded():
-            return _end_text(state)
-        case ReasoningStarted(span):
-            return _start_reasoning(state, _span_id(state, span))
-        case ReasoningAdded(span, text):
-            return state, [ReasoningMessageContentEvent(message_id=_span_id(state, span), delta=text)]
-        case ReasoningEnded(span, text):
-            return _end_reasoning(state, _span_id(state, span), text)
-        case CallRequested(call):
-            return _render_call(state, call)
-        case CallEnded(call):
-            return _render_result(state, call)
-        case TurnEnded():
-            return _render_end(state, event)
-        case ClientCallRequested(id, tool, _):
-            return state, [_custom("call.handed", {"toolCallId": id, "toolCallName": tool})]
-        case ApprovalRequested(id, tool, reason):
-            requested = {"toolCallId": id, "toolCallName": tool, "reason": reason}
-            return state, [_custom("approval.requested", requested)]
-        case ApprovalResolved(id, _, decision, arguments):
-            decided = {"toolCallId": id, "decision": decision, "editedArgs": arguments}
-            return state, [_custom("approval.decided", decided)]
-        case OtherEvent(noted):
-            return state, [_custom(noted.kind.value, noted.data)]
+    def _end_step(self) -> list[BaseEvent]:
+        events = self._closing_events()
+        self._end_text()
+        self._step = 0
+        return events
+
+    def _retract(self, message_id: str) -> list[BaseEvent]:
+        events = self._end_text()
+        gone = [
+            message
+            for message in self._messages.values()
+            if message.id == message_id or message.id.startswith(f"{message_id}-")
+        ]
+        for message in gone:
+            del self._messages[message.id]
+        return [*events, *self._retraction_snapshots(gone)]
+
+    def _retraction_snapshots(self, gone: Iterable[Message]) -> list[BaseEvent]:
+        """Snapshots without messages that are retracted.
+
+        Clients ignore that reasoning is missing from a snapshot, so it becomes another kind of message first.
+        """
+        left = list(self._messages.values())
+        thoughts = [
+            AssistantMessage(id=message.id, content="") for message in gone if isinstance(message, ReasoningMessage)
+        ]
+        first = [MessagesSnapshotEvent(messages=[*left, *thoughts])] if thoughts else []
+        return [*first, MessagesSnapshotEvent(messages=left)]
+
+    def _add_call(self, call: TurnCall) -> list[BaseEvent]:
+        message_id = self._own_id(f"s{call.step}")
+        arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments or {})
+        known = self._messages.get(message_id)
+        before = known if isinstance(known, AssistantMessage) else AssistantMessage(id=message_id)
+        made = ToolCall(id=call.id, function=FunctionCall(name=call.tool, arguments=arguments))
+        self._set_message(before.model_copy(update={"tool_calls": [*(before.tool_calls or []), made]}))
+        return [
+            ToolCallStartEvent(tool_call_id=call.id, tool_call_name=call.tool, parent_message_id=message_id),
+            ToolCallArgsEvent(tool_call_id=call.id, delta=arguments),
+            ToolCallEndEvent(tool_call_id=call.id),
+        ]
+
+    def _add_result(self, call: TurnCall) -> list[BaseEvent]:
+        content = call.result or call.status.value
+        message_id = f"{call.id}-result"
+        self._set_message(ToolMessage(id=message_id, content=content, tool_call_id=call.id))
+        if call.id in self._answered:
+            return []
+        status = {"brainq": {"status": call.status.value, "isError": call.is_error}}
+        return [
+            ToolCallResultEvent(
+                message_id=message_id, tool_call_id=call.id, content=content, role="tool", metadata=status
+            )
+        ]
+
+    def _end_run(self, event: TurnEnded) -> list[BaseEvent]:
+        events: list[BaseEvent] = []
+        if event.rest:
+            goes_on = not event.is_new and bool(self._message_id)
+            events = self._add_text(self._message_id if goes_on else self._own_id("end"), event.rest)
+        return [*events, *self._end_step(), end_event(self._thread_id, self._run_id, event.result)]
 
 
 def _step_name(step: int) -> str:
     return f"step {step}"
 
 
-def _message_id(state: RunState, step: int) -> str:
-    return f"{state.chat.turn_id}-s{step}"
-
-
-def _span_id(state: RunState, span: str) -> str:
-    return f"{state.chat.turn_id}-{span}"
-
-
 def _custom(kind: str, value: Any) -> CustomEvent:
     return CustomEvent(name=f"brainq.{kind}", value=value)
-
-
-def _render_text(state: RunState, message_id: str, text: str) -> Rendered:
-    added: list[BaseEvent] = []
-    if state.message_id != message_id:
-        state, added = _end_text(state)
-        added.append(TextMessageStartEvent(message_id=message_id, role="assistant"))
-    added.append(TextMessageContentEvent(message_id=message_id, delta=text))
-    return replace(state, message_id=message_id, text=state.text + text), added
-
-
-def _end_text(state: RunState) -> Rendered:
-    if not state.message_id:
-        return state, []
-    message_id = state.message_id
-    state = _with_message(state, AssistantMessage(id=message_id, content=state.text))
-    return replace(state, message_id="", text=""), [TextMessageEndEvent(message_id=message_id)]
-
-
-def _start_reasoning(state: RunState, message_id: str) -> Rendered:
-    if state.message_id:  # the text's message comes before it
-        state = _with_message(state, AssistantMessage(id=state.message_id, content=state.text))
-    return _with_message(state, ReasoningMessage(id=message_id, content="")), [
-        ReasoningStartEvent(message_id=message_id),
-        ReasoningMessageStartEvent(message_id=message_id, role="reasoning"),
-    ]
-
-
-def _end_reasoning(state: RunState, message_id: str, text: str) -> Rendered:
-    return _with_message(state, ReasoningMessage(id=message_id, content=text)), [
-        ReasoningMessageEndEvent(message_id=message_id),
-        ReasoningEndEvent(message_id=message_id),
-    ]
-
-
-def _end_step(state: RunState) -> Rendered:
-    state, events = _end_text(state)
-    if state.step:
-        events.append(StepFinishedEvent(step_name=_step_name(state.step)))
-    return replace(state, step=0), events
-
-
-def _retract(state: RunState, message_id: str) -> Rendered:
-    state, events = _end_text(state)
-    gone = [
-        message for message in state.messages if message.id == message_id or message.id.startswith(f"{message_id}-")
-    ]
-    left = tuple(message for message in state.messages if message not in gone)
-    return replace(state, messages=left), [*events, *_retraction_snapshots(left, gone)]
-
-
-def _retraction_snapshots(left: Sequence[Message], gone: Iterable[Message]) -> list[BaseEvent]:
-    """Snapshots that retract messages.
-
-    Clients ignore that reasoning is missing from a snapshot, so it becomes another kind of message first.
-    """
-    thoughts = [
-        AssistantMessage(id=message.id, content="") for message in gone if isinstance(message, ReasoningMessage)
-    ]
-    first = [MessagesSnapshotEvent(messages=[*left, *thoughts])] if thoughts else []
-    return [*first, MessagesSnapshotEvent(messages=list(left))]
-
-
-def _render_call(state: RunState, call: TurnCall) -> Rendered:
-    message_id = _message_id(state, call.step)
-    arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments or {})
-    before = _find_message(state, message_id) or AssistantMessage(id=message_id)
-    made = ToolCall(id=call.id, function=FunctionCall(name=call.tool, arguments=arguments))
-    message = before.model_copy(update={"tool_calls": [*(before.tool_calls or []), made]})
-    return _with_message(state, message), [
-        ToolCallStartEvent(tool_call_id=call.id, tool_call_name=call.tool, parent_message_id=message_id),
-        ToolCallArgsEvent(tool_call_id=call.id, delta=arguments),
-        ToolCallEndEvent(tool_call_id=call.id),
-    ]
-
-
-def _render_result(state: RunState, call: TurnCall) -> Rendered:
-    content = call.result or call.status.value
-    message_id = f"{call.id}-result"
-    state = _with_message(state, ToolMessage(id=message_id, content=content, tool_call_id=call.id))
-    if call.id in state.answered:
-        return state, []
-    status = {"brainq": {"status": call.status.value, "isError": call.is_error}}
-    return state, [
-        ToolCallResultEvent(message_id=message_id, tool_call_id=call.id, content=content, role="tool", metadata=status)
-    ]
-
-
-def _find_message(state: RunState, message_id: str) -> AssistantMessage | None:
-    for message in state.messages:
-        if message.id == message_id and isinstance(message, AssistantMessage):
-            return message
-    return None
-
-
-def _with_message(state: RunState, message: Message) -> RunState:
-    if any(other.id == message.id for other in state.messages):
-        messages = tuple(message if other.id == message.id else other for other in state.messages)
-    else:
-        messages = (*state.messages, message)
-    return replace(state, messages=messages)
-
-
-def _render_end(state: RunState, event: TurnEnded) -> Rendered:
-    result, events = event.result, list[BaseEvent]()
-    if event.rest:
-        goes_on = not event.is_new and bool(state.message_id)
-        message_id = state.message_id if goes_on else f"{state.chat.turn_id}-end"
-        state, events = _render_text(state, message_id, event.rest)
-    state, over = _end_step(state)
-    return state, [*events, *over, end_event(state.thread_id, state.run_id, result)]

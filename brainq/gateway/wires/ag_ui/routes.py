@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal, cast
 
-from ag_ui.core import AssistantMessage, BaseEvent, DeveloperMessage, Message, SystemMessage, ToolMessage, UserMessage
+from ag_ui.core import AssistantMessage, DeveloperMessage, Message, SystemMessage, ToolMessage, UserMessage
 from fastapi import APIRouter, Path, Response
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
@@ -20,14 +20,7 @@ from brainq.errors import InvalidInput
 from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.problems import problem_responses
 from brainq.gateway.edge.request import ID, HttpRequest
-from brainq.gateway.wires.ag_ui.events import (
-    RunState,
-    cut_events,
-    initial_state,
-    opening_events,
-    render_event,
-    rest_events,
-)
+from brainq.gateway.wires.ag_ui.events import RunWriter
 from brainq.gateway.wires.chat.requests import (
     ApprovalDecision,
     CallAnswer,
@@ -38,7 +31,7 @@ from brainq.gateway.wires.chat.requests import (
     decode_file,
     submit_question,
 )
-from brainq.gateway.wires.chat.stream import ChatWire, chat_stream
+from brainq.gateway.wires.chat.stream import FROM_START, chat_stream
 
 MAX_MESSAGES = 10_000
 MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
@@ -213,11 +206,7 @@ async def run(body: RunBody, request: RequestDep) -> Response:
 
 
 @router.post("/agui/{brain}", response_model=None, responses={**STREAM_RESPONSES, **problem_responses(409, 410)})
-async def run_brain(
-    brain: Annotated[str, Path(pattern=ID)],
-    body: RunBody,
-    request: RequestDep,
-) -> Response:
+async def run_brain(brain: Annotated[str, Path(pattern=ID)], body: RunBody, request: RequestDep) -> Response:
     """Run a brain on a thread: the user's last message begins a turn, and repeated it is the same turn from its
     beginning; `resume`, and results of the application's tools, answer what a run stopped for, and stream the rest.
 
@@ -231,28 +220,15 @@ async def _run(body: RunBody, brain: str | None, request: HttpRequest) -> Respon
     messages = read_messages(body)
     if answers := read_answers(body, messages):
         handle, behind = await apply_answers(request, body.thread_id, answers)
-        before = messages_before_turn(messages, handle.turn_id)
-        state = initial_state(handle.turn_id, body.thread_id, body.run_id, before, answered_calls(messages))
-        found = await chat_stream(request, handle, _make_wire(), state, behind, opens=True)
+        answered, takes_back = answered_calls(messages), ()
     else:
         question = read_question(messages)
         configures = Verb.CONFIGURE in request.caller.verbs
         options: SubmitOptions = {**submit_options(body, messages, configures=configures), "brain": brain}
         history = read_run_history(messages, question)
-        handle = await submit_question(request, body.thread_id, question, options, history)
-        before = messages_before_turn(messages, handle.turn_id)
-        state = initial_state(handle.turn_id, body.thread_id, body.run_id, before)
-        takes_back = [message for message in messages if is_of_turn(message, handle.turn_id)]
-        found = await chat_stream(request, handle, _make_wire(takes_back), state, opens=True)
+        handle, behind = await submit_question(request, body.thread_id, question, options, history), FROM_START
+        answered, takes_back = (), [message for message in messages if is_of_turn(message, handle.turn_id)]
+    before = messages_before_turn(messages, handle.turn_id)
+    writer = RunWriter(handle.turn_id, body.thread_id, body.run_id, before, answered=answered, takes_back=takes_back)
+    found = await chat_stream(request, handle, writer, behind, opens=True)
     return Response(status_code=204) if found is None else found
-
-
-def _make_wire(takes_back: Sequence[Message] = ()) -> ChatWire[RunState, BaseEvent]:
-    return ChatWire(
-        render=render_event,
-        chat=lambda state: state.chat,
-        encode=lambda event: event.model_dump_json(by_alias=True).encode(),
-        opening=lambda state: opening_events(state, takes_back),
-        rest=rest_events,
-        cut=cut_events,
-    )

@@ -1,4 +1,4 @@
-"""From a turn's chat events to chunks of the AI SDK's UI message stream: pure.
+"""From a turn's chat events to chunks of the AI SDK's UI message stream.
 
 A turn is one assistant message, whose id is the turn's; each step of it is a step of the message. The text
 of an attempt that is replaced is retracted by `reset-step`.
@@ -7,8 +7,9 @@ of an attempt that is replaced is retracted by `reset-step`.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
 from typing import Any
+
+from pydantic_core import to_json
 
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.history import TurnCall
@@ -20,7 +21,6 @@ from brainq.gateway.wires.chat.fold import (
     CallEnded,
     CallRequested,
     ChatEvent,
-    ChatState,
     ClientCallRequested,
     EventDetails,
     OtherEvent,
@@ -32,8 +32,8 @@ from brainq.gateway.wires.chat.fold import (
     TextAdded,
     TextEnded,
     TurnEnded,
-    fold,
 )
+from brainq.gateway.wires.chat.stream import ChatWire
 
 Chunk = dict[str, Any]
 
@@ -51,109 +51,147 @@ FINISH: dict[StopReason, str] = {
     StopReason.LOST: "error",
 }
 """Any other stop is `other`."""
-_IS_HELD = {EventKind.HOLD_PLACED: True, EventKind.HOLD_RELEASED: False}
 
 
-@dataclass(frozen=True, slots=True)
-class MessageState:
-    """A message so far.
+class MessageWriter(ChatWire[Chunk]):
+    """Renders a turn as one message, or continues the one that the client has.
 
-    is_in_step  a step is open
-    in_step     the step's data parts: a reset removes them from the client, so they are sent again
+    in_step     the open step's data parts: a reset removes them from the client, so they are sent again
     text_id     of the open text; empty: none is open
     is_marked   a part shows the turn's state
     """
 
-    chat: ChatState
-    is_begun: bool = False
-    is_in_step: bool = False
-    in_step: tuple[Chunk, ...] = ()
-    text_id: str = ""
-    is_marked: bool = False
+    end = b"data: [DONE]\n\n"
+    headers = {"x-vercel-ai-ui-message-stream": "v1"}
 
+    def __init__(self, turn_id: str) -> None:
+        super().__init__(turn_id)
+        self._is_begun = False
+        self._is_in_step = False
+        self._in_step: list[Chunk] = []
+        self._text_id = ""
+        self._is_marked = False
 
-Rendered = tuple[MessageState, list[Chunk]]
+    def encode(self, piece: Chunk) -> bytes:
+        return to_json(piece, inf_nan_mode="null")
 
+    def read(self, event: TurnEvent, more: EventDetails) -> list[Chunk]:
+        start = [] if self._is_begun else self.opening()
+        self._is_begun = True
+        return start + super().read(event, more)
 
-def initial_state(turn_id: str) -> MessageState:
-    return MessageState(ChatState(turn_id))
+    def opening(self) -> list[Chunk]:
+        turn_id = self.chat.turn_id
+        return [{"type": "start", "messageId": turn_id, "messageMetadata": {"turnId": turn_id}}]
 
+    def rest(self) -> list[Chunk]:
+        return [*self._text_end(), {"type": "finish-step"}, {"type": "finish", "finishReason": "tool-calls"}]
 
-def render_event(state: MessageState, event: TurnEvent, more: EventDetails) -> Rendered:
-    """The state after an event, and its chunks."""
-    chat, chat_events = fold(state.chat, event, more)
-    chunks = [] if state.is_begun else [start_chunk(chat.turn_id)]
-    state = replace(state, chat=chat, is_begun=True)
-    for chat_event in chat_events:
-        state, added = _render(state, chat_event)
-        chunks += added
-    return state, chunks
+    def cut(self, why: str) -> list[Chunk]:
+        return [{"type": "error", "errorText": why}]
 
+    def render(self, event: ChatEvent) -> list[Chunk]:
+        match event:
+            case StepStarted():
+                chunks = [*self._end_text(), *self._end_step(), {"type": "start-step"}]
+                self._is_in_step = True
+                return chunks
+            case StepReset():
+                return [*self._end_text(), {"type": "reset-step"}, *self._in_step]
+            case TextAdded(text, step, attempt):
+                return self._add_text(f"{step}.{attempt}", text)
+            case TextEnded():
+                return self._end_text()
+            case ReasoningStarted(id):
+                return [{"type": "reasoning-start", "id": id}]
+            case ReasoningAdded(id, text):
+                return [{"type": "reasoning-delta", "id": id, "delta": text}]
+            case ReasoningEnded(id):
+                return [{"type": "reasoning-end", "id": id}]
+            case CallRequested(call):
+                begins = {"type": "tool-input-start", "toolCallId": call.id, "toolName": call.tool}
+                return [{**begins, "providerExecuted": True}, _input(call.id, call.tool, call.arguments)]
+            case ClientCallRequested(id, tool, arguments):
+                # It was announced as the brain's own while it waited for the calls before it.
+                return [{**_input(id, tool, json.loads(arguments)), "providerExecuted": False}]
+            case ApprovalRequested(id, _, reason):
+                ask: Chunk = {"type": "tool-approval-request", "approvalId": id, "toolCallId": id}
+                return [{**ask, "reason": reason} if reason else ask]
+            case ApprovalResolved():
+                return _approval_response(event)
+            case CallEnded(call):
+                return [_output(call)]
+            case OtherEvent(noted):
+                return self._render_other(noted)
+            case TurnEnded():
+                return self._end_message(event)
 
-def start_chunk(turn_id: str) -> Chunk:
-    """Begins the message, or continues the one that the client has."""
-    return {"type": "start", "messageId": turn_id, "messageMetadata": {"turnId": turn_id}}
+    def _add_text(self, text_id: str, text: str) -> list[Chunk]:
+        delta: Chunk = {"type": "text-delta", "id": text_id, "delta": text}
+        if self._text_id == text_id:
+            return [delta]
+        chunks = [*self._end_text(), {"type": "text-start", "id": text_id}, delta]
+        self._text_id = text_id
+        return chunks
 
+    def _text_end(self) -> list[Chunk]:
+        return [{"type": "text-end", "id": self._text_id}] if self._text_id else []
 
-def rest_chunks(state: MessageState) -> list[Chunk]:
-    """Ends a stream whose turn waits for its reader."""
-    return [*_end_text(state), {"type": "finish-step"}, {"type": "finish", "finishReason": "tool-calls"}]
+    def _end_text(self) -> list[Chunk]:
+        chunks, self._text_id = self._text_end(), ""
+        return chunks
 
+    def _end_step(self) -> list[Chunk]:
+        chunks: list[Chunk] = [{"type": "finish-step"}] if self._is_in_step else []
+        self._is_in_step, self._in_step = False, []
+        return chunks
 
-def cut_chunks(why: str) -> list[Chunk]:
-    """Ends a stream whose turn goes on: the client reconnects."""
-    return [{"type": "error", "errorText": why}]
+    def _render_other(self, event: TurnEvent) -> list[Chunk]:
+        data: dict[str, Any] = dict(event.data)
+        turn_id = self.chat.turn_id
+        match event.kind:
+            case EventKind.TURN_QUEUED | EventKind.TURN_PARKED | EventKind.TURN_CANCELLING:
+                self._is_marked = True
+                return self._part("turn", turn_id, {"state": event.kind.value.removeprefix("turn."), **data})
+            case EventKind.TURN_ACTIVE | EventKind.TURN_RESUMED if self._is_marked:
+                return self._part("turn", turn_id, {"state": "active"})
+            case EventKind.INPUT_ACCEPTED | EventKind.INPUT_CONSUMED | EventKind.INPUT_BOUNCED:
+                word = event.kind.value.removeprefix("input.")
+                return self._part("receipt", data["input"], {"state": word, **data})
+            case EventKind.HOLD_PLACED | EventKind.HOLD_RELEASED:
+                return self._part("hold", data["hold"], {"stands": event.kind is EventKind.HOLD_PLACED, **data})
+            case EventKind.TURN_DIFF:
+                return self._part("diff", turn_id, data)
+            case _:
+                return [{"type": "data-event", "data": {**data, "event": event.kind.value}, "transient": True}]
 
+    def _part(self, name: str, part_id: str, data: Any) -> list[Chunk]:
+        """A data part. It replaces an earlier one of the same name and id."""
+        chunk: Chunk = {"type": f"data-{name}", "id": part_id, "data": data}
+        if self._is_in_step:
+            self._in_step.append(chunk)
+        return [chunk]
 
-def _render(state: MessageState, event: ChatEvent) -> Rendered:
-    match event:
-        case StepStarted():
-            began = replace(state, is_in_step=True, in_step=(), text_id="")
-            return began, [*_end_text(state), *_finish_step(state), {"type": "start-step"}]
-        case StepReset():
-            return replace(state, text_id=""), [*_end_text(state), {"type": "reset-step"}, *state.in_step]
-        case TextAdded(text, step, attempt):
-            return _render_text(state, f"{step}.{attempt}", text)
-        case TextEnded():
-            return replace(state, text_id=""), _end_text(state)
-        case ReasoningStarted(id):
-            return state, [{"type": "reasoning-start", "id": id}]
-        case ReasoningAdded(id, text):
-            return state, [{"type": "reasoning-delta", "id": id, "delta": text}]
-        case ReasoningEnded(id):
-            return state, [{"type": "reasoning-end", "id": id}]
-        case CallRequested(call):
-            begins = {"type": "tool-input-start", "toolCallId": call.id, "toolName": call.tool}
-            return state, [{**begins, "providerExecuted": True}, _input(call.id, call.tool, call.arguments)]
-        case ClientCallRequested(id, tool, arguments):
-            # It was announced as the brain's own while it waited for the calls before it.
-            return state, [{**_input(id, tool, json.loads(arguments)), "providerExecuted": False}]
-        case ApprovalRequested(id, _, reason):
-            ask: Chunk = {"type": "tool-approval-request", "approvalId": id, "toolCallId": id}
-            return state, [{**ask, "reason": reason} if reason else ask]
-        case ApprovalResolved():
-            return state, _approval_response(event)
-        case CallEnded(call):
-            return state, [_output(call)]
-        case OtherEvent(noted):
-            return _render_other(state, noted)
-        case TurnEnded():
-            return _render_end(state, event)
-
-
-def _render_text(state: MessageState, text_id: str, text: str) -> Rendered:
-    delta: Chunk = {"type": "text-delta", "id": text_id, "delta": text}
-    if state.text_id == text_id:
-        return state, [delta]
-    return replace(state, text_id=text_id), [*_end_text(state), {"type": "text-start", "id": text_id}, delta]
-
-
-def _end_text(state: MessageState) -> list[Chunk]:
-    return [{"type": "text-end", "id": state.text_id}] if state.text_id else []
-
-
-def _finish_step(state: MessageState) -> list[Chunk]:
-    return [{"type": "finish-step"}] if state.is_in_step else []
+    def _end_message(self, event: TurnEnded) -> list[Chunk]:
+        result, chunks = event.result, list[Chunk]()
+        if event.rest:
+            chunks = self._add_text("end" if event.is_new or not self._text_id else self._text_id, event.rest)
+        chunks += [*self._end_text(), *_sources(result), *self._end_step()]
+        about = {"messageMetadata": _metadata(result)}
+        match result.ending:
+            case Ending.FAILED:
+                # A client stops at an error, so the turn's metadata comes before it.
+                chunks.append({"type": "message-metadata", **about})
+                chunks.append({"type": "error", "errorText": result.error or "the turn failed"})
+            case Ending.COMPLETED if result.stop_reason is StopReason.INVALID_OUTPUT:
+                chunks.append({"type": "message-metadata", **about})
+                chunks.append({"type": "error", "errorText": result.error or "the answer does not fit its schema"})
+            case Ending.CANCELLED:
+                chunks.append({"type": "abort", "reason": result.error or "the turn was cancelled"})
+            case _:
+                pass
+        chunks.append({"type": "finish", "finishReason": FINISH.get(result.stop_reason, "other"), **about})
+        return chunks
 
 
 def _input(call_id: str, tool: str, arguments: Any) -> Chunk:
@@ -197,59 +235,6 @@ def _value(result: str) -> Any:
         return json.loads(result)
     except ValueError:
         return result
-
-
-def _render_other(state: MessageState, event: TurnEvent) -> Rendered:
-    data: dict[str, Any] = dict(event.data)
-    turn_id = state.chat.turn_id
-    match event.kind:
-        case EventKind.TURN_QUEUED:
-            return _part(state, "turn", turn_id, {"state": "queued", **data}, is_marked=True)
-        case EventKind.TURN_PARKED:
-            return _part(state, "turn", turn_id, {"state": "parked", **data}, is_marked=True)
-        case EventKind.TURN_CANCELLING:
-            return _part(state, "turn", turn_id, {"state": "cancelling", **data}, is_marked=True)
-        case EventKind.TURN_ACTIVE | EventKind.TURN_RESUMED if state.is_marked:
-            return _part(state, "turn", turn_id, {"state": "active"})
-        case EventKind.INPUT_ACCEPTED | EventKind.INPUT_CONSUMED | EventKind.INPUT_BOUNCED:
-            word = event.kind.value.removeprefix("input.")
-            return _part(state, "receipt", data["input"], {"state": word, **data})
-        case EventKind.HOLD_PLACED | EventKind.HOLD_RELEASED:
-            return _part(state, "hold", data["hold"], {"stands": _IS_HELD[event.kind], **data})
-        case EventKind.TURN_DIFF:
-            return _part(state, "diff", turn_id, data)
-        case _:
-            return state, [{"type": "data-event", "data": {**data, "event": event.kind.value}, "transient": True}]
-
-
-def _part(state: MessageState, name: str, part_id: str, data: Any, *, is_marked: bool = False) -> Rendered:
-    """A data part. It replaces an earlier one of the same name and id."""
-    chunk: Chunk = {"type": f"data-{name}", "id": part_id, "data": data}
-    in_step = (*state.in_step, chunk) if state.is_in_step else ()
-    return replace(state, in_step=in_step, is_marked=state.is_marked or is_marked), [chunk]
-
-
-def _render_end(state: MessageState, event: TurnEnded) -> Rendered:
-    result, chunks = event.result, list[Chunk]()
-    if event.rest:
-        text_id = "end" if event.is_new or not state.text_id else state.text_id
-        state, chunks = _render_text(state, text_id, event.rest)
-    chunks += [*_end_text(state), *_sources(result), *_finish_step(state)]
-    about = {"messageMetadata": _metadata(result)}
-    match result.ending:
-        case Ending.FAILED:
-            # A client stops at an error, so the turn's metadata comes before it.
-            chunks.append({"type": "message-metadata", **about})
-            chunks.append({"type": "error", "errorText": result.error or "the turn failed"})
-        case Ending.COMPLETED if result.stop_reason is StopReason.INVALID_OUTPUT:
-            chunks.append({"type": "message-metadata", **about})
-            chunks.append({"type": "error", "errorText": result.error or "the answer does not fit its schema"})
-        case Ending.CANCELLED:
-            chunks.append({"type": "abort", "reason": result.error or "the turn was cancelled"})
-        case _:
-            pass
-    chunks.append({"type": "finish", "finishReason": FINISH.get(result.stop_reason, "other"), **about})
-    return replace(state, is_in_step=False, in_step=(), text_id=""), chunks
 
 
 def _sources(result: TurnResult) -> list[Chunk]:

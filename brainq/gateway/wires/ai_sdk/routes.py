@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Response
 from pydantic import Field, JsonValue
-from pydantic_core import to_json
 
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.options import SubmitOptions
@@ -18,15 +17,7 @@ from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.problems import problem_responses
 from brainq.gateway.edge.request import ID, TURN_ID, GatewayRequest, HttpRequest
 from brainq.gateway.rest.bodies import AffectedTurn, ClientToolBody
-from brainq.gateway.wires.ai_sdk.chunks import (
-    Chunk,
-    MessageState,
-    cut_chunks,
-    initial_state,
-    render_event,
-    rest_chunks,
-    start_chunk,
-)
+from brainq.gateway.wires.ai_sdk.chunks import MessageWriter
 from brainq.gateway.wires.chat.requests import (
     ApprovalDecision,
     CallAnswer,
@@ -37,7 +28,7 @@ from brainq.gateway.wires.chat.requests import (
     decode_file,
     submit_question,
 )
-from brainq.gateway.wires.chat.stream import FROM_START, ChatWire, StreamPosition, chat_stream, read_position
+from brainq.gateway.wires.chat.stream import FROM_START, StreamPosition, chat_stream, read_position
 
 MAX_MESSAGES = 10_000
 
@@ -151,17 +142,6 @@ def _check_call_id(call_id: str) -> str:
 
 router = APIRouter(prefix="/api/chat", tags=["AI SDK"])
 
-WIRE: ChatWire[MessageState, Chunk] = ChatWire(
-    render=render_event,
-    chat=lambda state: state.chat,
-    encode=lambda chunk: to_json(chunk, inf_nan_mode="null"),
-    opening=lambda state: [start_chunk(state.chat.turn_id)],
-    rest=rest_chunks,
-    cut=cut_chunks,
-    end=b"data: [DONE]\n\n",
-    headers={"x-vercel-ai-ui-message-stream": "v1"},
-)
-
 STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The UI message stream, version 1, of the AI SDK: server-sent events whose `data` are chunks, "
@@ -236,8 +216,7 @@ async def _stream_chat(
     *,
     opens: bool = False,
 ) -> Response:
-    state = initial_state(handle.turn_id)
-    found = await chat_stream(request, handle, WIRE, state, behind, opens=opens)
+    found = await chat_stream(request, handle, MessageWriter(handle.turn_id), behind, opens=opens)
     return Response(status_code=204) if found is None else found
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, cast
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import EventKind, TurnEvent
@@ -22,7 +23,7 @@ from brainq.gateway.rest.event_stream import (
     open_events,
     stream_events,
 )
-from brainq.gateway.wires.chat.fold import ChatState, EventDetails
+from brainq.gateway.wires.chat.fold import ChatEvent, ChatState, EventDetails, fold
 
 NO_DETAILS = EventDetails()
 LAST_INDEX = 10**9 - 1
@@ -72,7 +73,6 @@ class DetailsLookup:
         return full_call_id(self._handle.turn_id, call_id(step - 1, LAST_INDEX)) if step else None
 
 
-S = TypeVar("S")
 C = TypeVar("C")
 ALL_PIECES = 2**31
 RECONNECT_TEXT = "the gateway ends this stream before the turn's end; reconnect, nothing is lost"
@@ -100,48 +100,60 @@ def read_position(last_event_id: str | None) -> StreamPosition:
     return StreamPosition(int(found[1]), ALL_PIECES if found[2] is None else int(found[2]) + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class ChatWire(Generic[S, C]):
-    """A chat wire.
+class ChatWire(ABC, Generic[C]):
+    """A turn as a chat wire renders it: a fold over its chat events into pieces. It is the same at every gateway.
 
-    render   folds an event: the new state, and the event's pieces
-    chat     the part of the state that all wires have
-    encode   a piece as JSON
-    opening  the pieces that begin a stream of this state
-    rest     those that end one whose turn waits for its reader
-    cut      those that end one before its turn's end, with a reason
     end      bytes after the last piece
+    headers  beside those of every stream
     """
 
-    render: Callable[[S, TurnEvent, EventDetails], tuple[S, list[C]]]
-    chat: Callable[[S], ChatState]
-    encode: Callable[[C], bytes]
-    opening: Callable[[S], list[C]]
-    rest: Callable[[S], list[C]]
-    cut: Callable[[str], list[C]]
-    end: bytes = b""
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    end: ClassVar[bytes] = b""
+    headers: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, turn_id: str) -> None:
+        self.chat = ChatState(turn_id)
+
+    def read(self, event: TurnEvent, more: EventDetails) -> list[C]:
+        """The pieces of the turn's next event."""
+        self.chat, chat_events = fold(self.chat, event, more)
+        return [piece for chat_event in chat_events for piece in self.render(chat_event)]
+
+    @abstractmethod
+    def render(self, event: ChatEvent) -> list[C]:
+        """The pieces of the next chat event."""
+
+    @abstractmethod
+    def opening(self) -> list[C]:
+        """The pieces that begin a stream here."""
+
+    @abstractmethod
+    def rest(self) -> list[C]:
+        """Those that end one whose turn waits for its reader. Changes nothing."""
+
+    @abstractmethod
+    def cut(self, why: str) -> list[C]:
+        """Those that end one whose turn goes on: the client reconnects."""
+
+    @abstractmethod
+    def encode(self, piece: C) -> bytes:
+        """A piece as JSON."""
 
     def frames(self, pieces: Iterable[C]) -> bytes:
         """Frames without ids, for no event has these pieces, so a stream cannot continue after them."""
         return b"".join(b"data: %s\n\n" % self.encode(piece) for piece in pieces)
 
 
-class ChatWriter(Generic[S, C]):
-    """Encodes a turn's events. Those up to `behind` only build the state for the others."""
+class ChatWriter(Generic[C]):
+    """Encodes a turn's events. Those up to `behind` only bring the wire to their state."""
 
-    def __init__(
-        self, wire: ChatWire[S, C], state: S, details: DetailsLookup, behind: StreamPosition, *, opens: bool
-    ) -> None:
+    def __init__(self, wire: ChatWire[C], details: DetailsLookup, behind: StreamPosition, *, opens: bool) -> None:
         self._wire = wire
-        self._state = state
         self._details = details
         self._behind = behind
         self._opens = opens
 
     async def write(self, event: TurnEvent) -> EncodedEvent:
-        more = await self._details.look_up(event)
-        self._state, pieces = self._wire.render(self._state, event, more)
+        pieces = self._wire.read(event, await self._details.look_up(event))
         skipped = (
             self._behind.count if event.seq == self._behind.seq else 0 if event.seq > self._behind.seq else ALL_PIECES
         )
@@ -152,20 +164,19 @@ class ChatWriter(Generic[S, C]):
         )
         if self._opens and event.seq >= self._behind.seq:
             self._opens = False
-            body = self._wire.frames(self._wire.opening(self._state)) + body
+            body = self._wire.frames(self._wire.opening()) + body
         return EncodedEvent(body + self._wire.end if event.is_final else body, event.is_final)
 
     def rest(self) -> bytes:
-        if not self._wire.chat(self._state).waits_for_reader:
+        if not self._wire.chat.waits_for_reader:
             return b""
-        return self._wire.frames(self._wire.rest(self._state)) + self._wire.end
+        return self._wire.frames(self._wire.rest()) + self._wire.end
 
 
 async def chat_stream(
     request: HttpRequest,
     handle: AsyncTurnHandle,
-    wire: ChatWire[S, C],
-    state: S,
+    wire: ChatWire[C],
     behind: StreamPosition = FROM_START,
     *,
     opens: bool = False,
@@ -178,8 +189,8 @@ async def chat_stream(
     events after the position are gone.
     """
     from_beginning = opens and not behind.seq
-    writer = ChatWriter(wire, state, DetailsLookup(handle), behind, opens=opens and not from_beginning)
-    opening = wire.frames(wire.opening(state)) if from_beginning else b""
+    writer = ChatWriter(wire, DetailsLookup(handle), behind, opens=opens and not from_beginning)
+    opening = wire.frames(wire.opening()) if from_beginning else b""
     farewell = wire.frames(wire.cut(RECONNECT_TEXT)) + wire.end
     encoding = StreamEncoding(writer.write, opening, farewell, writer.rest, wire.headers)
     return await stream_events(request, lambda: _begin_reading(handle, behind), encoding)
