@@ -314,8 +314,8 @@ async def give_results(request: GatewayRequest, given: ToolResults) -> tuple[Asy
     request.require_verb(Verb.READ)
     request.require_verb(Verb.STEER)
     handle = await request.own_turn(given.turn_id)
-    state, _ = await fold_so_far(handle)
-    waiting, calls = {call.id for call in state.waiting}, {full_call_id(given.turn_id, call) for call in given.calls}
+    fold, _ = await fold_so_far(handle)
+    waiting, calls = {call.id for call in fold.waiting}, {full_call_id(given.turn_id, call) for call in given.calls}
     if missing := sorted(waiting - calls):
         raise InvalidInput(given.field, f"the call {missing[0]!r} has no result; send one for each call")
     if (given.text or given.files) and waiting:

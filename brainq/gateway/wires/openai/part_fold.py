@@ -1,4 +1,4 @@
-"""From a turn's chat events to parts, which both OpenAI wires encode. A pure fold, the same at every gateway.
+"""From a turn's chat events to parts, which both OpenAI wires encode: a fold, the same at every gateway.
 
 A turn that requests results of the client's own tools has several **parts**. Each ends where the turn waits for the
 client, and the next one begins after that. A request, or a response, is one part.
@@ -6,8 +6,8 @@ client, and the next one begins after that. A request, or a response, is one par
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.status import Ending, StopReason
@@ -107,185 +107,163 @@ PART_ENDS = (ToolCallsRequested, PartCompleted, PartFailed)
 """The events that end a part."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartState:
+class PartFold:
     """A turn so far, and the part that its next events belong to.
 
-    in_one_piece      the text is sent at the end: text before an answer that fits its schema is not part of it
-    earlier_text      of the part's earlier steps
-    text              of the newest attempt at the newest step that has text or reasoning, `place`
-    sent_text         what readers have of that step; more than `text`, where an attempt began anew
-    is_repeating      a new attempt has not yet more text than the one before it
-    earlier_thoughts  the spans of reasoning of the part's earlier steps
-    thoughts          those of the newest attempt
-    span              how many spans readers have
-    parked_in         call id -> the part that ended with it
-    new_calls         the calls that this part will end with
+    in_one_piece   the text is sent at the end: text before an answer that fits its schema is not part of it
+    parked_in      call id -> the part that ended with it
     """
 
-    chat: ChatState
-    part: int = 1
-    in_one_piece: bool = False
-    is_begun: bool = False
-    place: tuple[int, int] = (0, 0)
-    earlier_text: str = ""
-    text: str = ""
-    sent_text: str = ""
-    is_repeating: bool = False
-    earlier_thoughts: tuple[str, ...] = ()
-    thoughts: tuple[str, ...] = ()
-    span: int = 0
-    parked_in: Mapping[str, int] = field(default_factory=dict[str, int])
-    new_calls: frozenset[str] = frozenset()
-    usage: Usage = Usage()
-    earlier_usage: Usage = Usage()
+    def __init__(self, turn_id: str, part: int = 1, *, in_one_piece: bool = False) -> None:
+        self.chat = ChatState(turn_id)
+        self.in_one_piece = in_one_piece
+        self.parked_in: dict[str, int] = {}
+        self._place = (0, 0)  # the newest attempt at the newest step that has text or reasoning
+        self._earlier_usage = Usage()
+        self._begin_part(part)
+
+    def _begin_part(self, part: int) -> None:
+        self.part = part
+        self._is_begun = False
+        self._new_calls: set[str] = set()  # those that this part will end with
+        self._usage = Usage()
+        self._earlier_text = ""  # of the part's earlier steps, as the thoughts
+        self._earlier_thoughts: tuple[str, ...] = ()
+        self._span = 0  # how many spans of reasoning readers have
+        self._begin_step()
+
+    def _begin_step(self) -> None:
+        self._text = ""  # of the newest attempt, as the thoughts
+        self._thoughts: tuple[str, ...] = ()
+        self._sent_text = ""  # what readers have of the step; more than `_text`, where an attempt began anew
+        self._is_repeating = False  # a new attempt has not yet more text than the one before it
 
     @property
     def whole_text(self) -> str:
         """The part's text, without that of a broken attempt."""
-        return SEPARATOR.join(filter(None, (self.earlier_text, self.text)))
-
-    @property
-    def whole_thoughts(self) -> tuple[str, ...]:
-        return (*self.earlier_thoughts, *self.thoughts)
+        return _join(self._earlier_text, self._text)
 
     @property
     def waiting(self) -> tuple[ClientCallRequested, ...]:
         """The client's calls that have not ended."""
         return tuple(call for call in self.chat.waiting.values() if isinstance(call, ClientCallRequested))
 
+    def read(self, event: TurnEvent, result: TurnResult | None = None) -> list[PartEvent]:
+        """The part events of the turn's next event. `result` comes with the final event, which is ignored without."""
+        parts: list[PartEvent] = [] if self._is_begun else [PartStarted(self.part, event.at_ms // 1000)]
+        self._is_begun = True
+        if event.is_final and result is None:
+            return parts
+        self.chat, chat_events = fold(self.chat, event, EventDetails(result=result))
+        for chat_event in chat_events:
+            parts += self._read(chat_event)
+        return parts
 
-Folded = tuple[PartState, tuple[PartEvent, ...]]
+    def _read(self, event: ChatEvent) -> Sequence[PartEvent]:
+        match event:
+            case TextAdded(text, step, attempt):
+                self._enter_attempt((step, attempt))
+                added = self._add_text(text)
+                return () if self.in_one_piece else added
+            case ReasoningStarted():
+                self._enter_attempt((self.chat.step, self.chat.attempt))
+                self._thoughts, self._span = (*self._thoughts, ""), self._span + 1
+            case ReasoningAdded(_, text):
+                self._thoughts = (*self._thoughts[:-1], self._thoughts[-1] + text)
+                return [PartReasoning(self.part, text, self._span)]
+            case StepReset(step, attempt) if step == self._place[0]:
+                self._enter_attempt((step, attempt))
+            case TextEnded(input_tokens, output_tokens):
+                self._usage = _plus(self._usage, Usage(input_tokens, output_tokens))
+            case ClientCallRequested():
+                self.parked_in[event.id] = self.part
+                self._new_calls.add(event.id)
+            case OtherEvent(parked) if parked.kind is EventKind.TURN_PARKED and parked.data["awaits"] == "client":
+                return self._end_part()
+            case TurnEnded(result):
+                return self.end_turn(result)
+            case _:
+                pass
+        return ()
 
+    def _enter_attempt(self, place: tuple[int, int]) -> None:
+        """A new step keeps the text of the one before; a new attempt replaces it."""
+        if place == self._place:
+            return
+        if place[0] != self._place[0]:
+            self._earlier_text, self._earlier_thoughts = self.whole_text, (*self._earlier_thoughts, *self._thoughts)
+            self._begin_step()
+        else:
+            # Sent text cannot be retracted: of the new attempt only the text that differs, or follows, is sent.
+            self._text, self._thoughts, self._is_repeating = "", (), bool(self._sent_text)
+        self._place = place
 
-def initial_state(turn_id: str, part: int = 1, *, in_one_piece: bool = False) -> PartState:
-    return PartState(ChatState(turn_id), part, in_one_piece)
+    def _add_text(self, text: str) -> list[PartEvent]:
+        if not self._is_repeating:
+            lead = SEPARATOR if self._earlier_text and not self._text and not self._sent_text else ""
+            self._text += text
+            self._sent_text += text
+            return [PartText(self.part, lead + text)]
+        self._text += text
+        whole, sent = self._text, self._sent_text
+        if sent.startswith(whole):
+            return []
+        self._sent_text, self._is_repeating = whole, False
+        return [PartText(self.part, whole.removeprefix(sent) if whole.startswith(sent) else SEPARATOR + whole)]
 
+    def _end_part(self) -> list[PartEvent]:
+        """The turn waits for its client: the part ends, unless it has requested no call since the last one."""
+        calls = self.waiting
+        if self._new_calls.isdisjoint(call.id for call in calls):
+            return []
+        thoughts = (*self._earlier_thoughts, *self._thoughts)
+        end = ToolCallsRequested(self.part, self.whole_text, calls, self._usage, thoughts)
+        ended = [*self._withheld_text(), end]
+        self._earlier_usage = _plus(self._earlier_usage, self._usage)
+        self._begin_part(self.part + 1)
+        return ended
 
-def advance(state: PartState, event: TurnEvent, result: TurnResult | None = None) -> Folded:
-    """The next state, and the event's part events. `result` comes with the final event, which is ignored without it."""
-    parts: tuple[PartEvent, ...] = () if state.is_begun else (PartStarted(state.part, event.at_ms // 1000),)
-    state = replace(state, is_begun=True)
-    if event.is_final and result is None:
-        return state, parts
-    chat, chat_events = fold(state.chat, event, EventDetails(result=result))
-    state = replace(state, chat=chat)
-    for chat_event in chat_events:
-        state, added = _advance(state, chat_event)
-        parts += added
-    return state, parts
-
-
-def part_of_result(turn_id: str, part: int, result: TurnResult) -> tuple[PartEvent, ...]:
-    """The last part of a turn whose events are gone, from its result."""
-    return (PartStarted(part, 0), *_end_turn(initial_state(turn_id, part), result))
-
-
-def _advance(state: PartState, event: ChatEvent) -> Folded:
-    match event:
-        case TextAdded(text, step, attempt):
-            state, added = _add_text(_enter_attempt(state, (step, attempt)), text)
-            return state, () if state.in_one_piece else added
-        case ReasoningStarted():
-            state = _enter_attempt(state, (state.chat.step, state.chat.attempt))
-            return replace(state, thoughts=(*state.thoughts, ""), span=state.span + 1), ()
-        case ReasoningAdded(_, text):
-            thoughts = (*state.thoughts[:-1], state.thoughts[-1] + text)
-            return replace(state, thoughts=thoughts), (PartReasoning(state.part, text, state.span),)
-        case StepReset(step, attempt) if step == state.place[0]:
-            return _enter_attempt(state, (step, attempt)), ()
-        case TextEnded(input_tokens, output_tokens):
-            return replace(state, usage=_plus(state.usage, Usage(input_tokens, output_tokens))), ()
-        case ClientCallRequested():
-            parked_in = {**state.parked_in, event.id: state.part}
-            return replace(state, parked_in=parked_in, new_calls=state.new_calls | {event.id}), ()
-        case OtherEvent(parked) if parked.kind is EventKind.TURN_PARKED and parked.data["awaits"] == "client":
-            return _end_part(state)
-        case TurnEnded(result):
-            return state, _end_turn(state, result)
-        case _:
-            return state, ()
-
-
-def _enter_attempt(state: PartState, place: tuple[int, int]) -> PartState:
-    """A new step keeps the text of the one before; a new attempt replaces it."""
-    if place == state.place:
-        return state
-    if place[0] != state.place[0]:
-        state = replace(
-            state,
-            earlier_text=state.whole_text,
-            earlier_thoughts=state.whole_thoughts,
-            text="",
-            sent_text="",
-            is_repeating=False,
+    def end_turn(self, result: TurnResult) -> list[PartEvent]:
+        """The last part events, of the turn's result."""
+        usage = Usage(
+            max(0, result.input_tokens - self._earlier_usage.input_tokens),
+            max(0, result.output_tokens - self._earlier_usage.output_tokens),
+            result.cache_read_tokens if self.part == 1 else 0,
         )
-    else:
-        # Sent text cannot be retracted: of the new attempt only the text that differs, or follows, is sent.
-        state = replace(state, text="", is_repeating=bool(state.sent_text))
-    return replace(state, thoughts=(), place=place)
+        thoughts = (*self._earlier_thoughts, *self._thoughts)
+        if result.ending is not Ending.COMPLETED:
+            message = result.error or f"the turn ended as {result.ending} ({result.stop_reason})"
+            failed = PartFailed(self.part, self.whole_text, result.ending, message, usage, thoughts)
+            return [*self._withheld_text(), failed]
+        text, rest = (result.text, result.text) if self.in_one_piece else self._remaining_text(result.text)
+        remaining = [PartText(self.part, rest)] if rest else []
+        if result.stop_reason is StopReason.INVALID_OUTPUT:
+            message = result.error or "the answer does not fit its schema"
+            return [*remaining, PartFailed(self.part, text, result.ending, message, usage, thoughts)]
+        finish = _FINISH.get(result.stop_reason, "stop")
+        return [*remaining, PartCompleted(self.part, text, finish, usage, thoughts)]
+
+    def _withheld_text(self) -> list[PartEvent]:
+        return [PartText(self.part, self.whole_text)] if self.in_one_piece and self.whole_text else []
+
+    def _remaining_text(self, text: str) -> tuple[str, str]:
+        """The part's whole text, and what of it was not sent: sources under the text, or a text in place of an
+        answer."""
+        sent = self._sent_text
+        if not text or sent.startswith(text):
+            return _join(self._earlier_text, text or self._text), ""
+        if sent and text.startswith(sent):
+            return _join(self._earlier_text, text), text.removeprefix(sent)
+        return _join(self.whole_text, text), (SEPARATOR if self.whole_text or sent else "") + text
 
 
-def _add_text(state: PartState, text: str) -> Folded:
-    whole = state.text + text
-    if not state.is_repeating:
-        lead = SEPARATOR if state.earlier_text and not state.text and not state.sent_text else ""
-        return replace(state, text=whole, sent_text=state.sent_text + text), (PartText(state.part, lead + text),)
-    if state.sent_text.startswith(whole):
-        return replace(state, text=whole), ()
-    rest = whole.removeprefix(state.sent_text) if whole.startswith(state.sent_text) else SEPARATOR + whole
-    return replace(state, text=whole, sent_text=whole, is_repeating=False), (PartText(state.part, rest),)
+def part_of_result(turn_id: str, part: int, result: TurnResult) -> list[PartEvent]:
+    """The last part of a turn whose events are gone, from its result."""
+    return [PartStarted(part, 0), *PartFold(turn_id, part).end_turn(result)]
 
 
-def _end_part(state: PartState) -> Folded:
-    """The turn waits for its client: the part ends, unless it has requested no call since the last one."""
-    calls = state.waiting
-    if state.new_calls.isdisjoint(call.id for call in calls):
-        return state, ()
-    following = PartState(
-        state.chat,
-        state.part + 1,
-        state.in_one_piece,
-        place=state.place,
-        parked_in=state.parked_in,
-        earlier_usage=_plus(state.earlier_usage, state.usage),
-    )
-    end = ToolCallsRequested(state.part, state.whole_text, calls, state.usage, state.whole_thoughts)
-    return following, (*_withheld_text(state), end)
-
-
-def _end_turn(state: PartState, result: TurnResult) -> tuple[PartEvent, ...]:
-    usage = Usage(
-        max(0, result.input_tokens - state.earlier_usage.input_tokens),
-        max(0, result.output_tokens - state.earlier_usage.output_tokens),
-        result.cache_read_tokens if state.part == 1 else 0,
-    )
-    thoughts = state.whole_thoughts
-    if result.ending is not Ending.COMPLETED:
-        message = result.error or f"the turn ended as {result.ending} ({result.stop_reason})"
-        failed = PartFailed(state.part, state.whole_text, result.ending, message, usage, thoughts)
-        return (*_withheld_text(state), failed)
-    text, rest = (result.text, result.text) if state.in_one_piece else _remaining_text(state, result.text)
-    remaining = (PartText(state.part, rest),) if rest else ()
-    if result.stop_reason is StopReason.INVALID_OUTPUT:
-        message = result.error or "the answer does not fit its schema"
-        return (*remaining, PartFailed(state.part, text, result.ending, message, usage, thoughts))
-    finish = _FINISH.get(result.stop_reason, "stop")
-    return (*remaining, PartCompleted(state.part, text, finish, usage, thoughts))
-
-
-def _withheld_text(state: PartState) -> tuple[PartEvent, ...]:
-    return (PartText(state.part, state.whole_text),) if state.in_one_piece and state.whole_text else ()
-
-
-def _remaining_text(state: PartState, text: str) -> tuple[str, str]:
-    """The part's whole text, and what of it was not sent: sources under the text, or a text in place of an answer."""
-    if not text or state.sent_text.startswith(text):
-        return replace(state, text=text or state.text).whole_text, ""
-    if state.sent_text and text.startswith(state.sent_text):
-        return replace(state, text=text).whole_text, text.removeprefix(state.sent_text)
-    lead = SEPARATOR if state.whole_text or state.sent_text else ""
-    return SEPARATOR.join(filter(None, (state.whole_text, text))), lead + text
+def _join(earlier: str, text: str) -> str:
+    return SEPARATOR.join(filter(None, (earlier, text)))
 
 
 _FINISH = {StopReason.LENGTH: "length", StopReason.MAX_TOTAL_TOKENS: "length", StopReason.FILTERED: "content_filter"}

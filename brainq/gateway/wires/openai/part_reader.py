@@ -25,9 +25,7 @@ from brainq.gateway.wires.openai.part_fold import (
     PART_ENDS,
     PartEnd,
     PartEvent,
-    PartState,
-    advance,
-    initial_state,
+    PartFold,
     part_of_result,
 )
 
@@ -35,16 +33,16 @@ from brainq.gateway.wires.openai.part_fold import (
 @dataclass(frozen=True, slots=True)
 class PartSelector:
     """A part of a turn: by its number, or the one after the part that requested these calls. See
-    `PartState.in_one_piece`."""
+    `PartFold.in_one_piece`."""
 
     part: int = 1
     after_calls: frozenset[str] = frozenset()
     in_one_piece: bool = False
 
-    def selects(self, event: PartEvent, state: PartState) -> bool:
+    def selects(self, event: PartEvent, fold: PartFold) -> bool:
         if not self.after_calls:
             return event.part == self.part
-        parts = [state.parked_in[call] for call in self.after_calls if call in state.parked_in]
+        parts = [fold.parked_in[call] for call in self.after_calls if call in fold.parked_in]
         return bool(parts) and event.part == max(parts) + 1
 
 
@@ -62,31 +60,32 @@ class PartReader:
     def __init__(self, handle: AsyncTurnHandle, selector: PartSelector) -> None:
         self._handle = handle
         self._selector = selector
-        self._state = initial_state(handle.turn_id, in_one_piece=selector.in_one_piece)
+        self._fold = PartFold(handle.turn_id, in_one_piece=selector.in_one_piece)
 
     async def read(self, event: TurnEvent) -> list[PartEvent]:
         """The part's events that the turn's next event makes."""
-        result = await result_if_ready(self._handle) if event.is_final else None
-        self._state, part_events = advance(self._state, event, result)
-        return [each for each in part_events if self._selector.selects(each, self._state)]
+        part_events = await _read_event(self._fold, self._handle, event)
+        return [each for each in part_events if self._selector.selects(each, self._fold)]
 
 
-async def fold_so_far(handle: AsyncTurnHandle, *, in_one_piece: bool = False) -> tuple[PartState, list[PartEvent]]:
-    """The turn's events so far: their state, and those of all its parts. Once the events are gone, nothing is begun."""
-    state, part_events = initial_state(handle.turn_id, in_one_piece=in_one_piece), list[PartEvent]()
+async def _read_event(fold: PartFold, handle: AsyncTurnHandle, event: TurnEvent) -> list[PartEvent]:
+    return fold.read(event, await result_if_ready(handle) if event.is_final else None)
+
+
+async def fold_so_far(handle: AsyncTurnHandle, *, in_one_piece: bool = False) -> tuple[PartFold, list[PartEvent]]:
+    """The turn's events so far, and the events of all its parts. Once the events are gone, nothing is begun."""
+    fold, part_events = PartFold(handle.turn_id, in_one_piece=in_one_piece), list[PartEvent]()
     for event in await handle.events_so_far():
-        result = await result_if_ready(handle) if event.is_final else None
-        state, added = advance(state, event, result)
-        part_events += added
-    return state, part_events
+        part_events += await _read_event(fold, handle, event)
+    return fold, part_events
 
 
 async def read_part_so_far(handle: AsyncTurnHandle, selector: PartSelector) -> list[PartEvent]:
     """The part's events so far."""
-    state, part_events = await fold_so_far(handle, in_one_piece=selector.in_one_piece)
-    if not state.is_begun:
+    fold, part_events = await fold_so_far(handle, in_one_piece=selector.in_one_piece)
+    if not part_events:
         return await _events_of_result(handle, selector, await result_if_ready(handle))
-    return [event for event in part_events if selector.selects(event, state)]
+    return [event for event in part_events if selector.selects(event, fold)]
 
 
 async def read_part(
@@ -181,7 +180,7 @@ async def _events_of_result(
     last = {call.id for call in calls if call.step == calls[-1].step}
     if selector.part > 1 or (last and not selector.after_calls & last):
         raise _events_gone()
-    return list(part_of_result(handle.turn_id, selector.part, result))
+    return part_of_result(handle.turn_id, selector.part, result)
 
 
 def _events_gone() -> RequestRejected:

@@ -282,11 +282,11 @@ async def _load_entries(handle: AsyncTurnHandle, part: int) -> list[InputEntry]:
                 "out of SQL (redact_logs)"
             )
         return entries_of_request(request)
-    state, _ = await fold_so_far(handle)
-    if not state.is_begun and await handle.snapshot() is None:
+    fold, part_events = await fold_so_far(handle)
+    if not part_events and await handle.snapshot() is None:
         raise RequestRejected("events-gone", "its turn has ended, and its events are gone")
-    requested = {call for call, parked_in in state.parked_in.items() if parked_in == part - 1}
-    if requested <= {call.id for call in state.waiting}:
+    requested = {call for call, parked_in in fold.parked_in.items() if parked_in == part - 1}
+    if requested <= {call.id for call in fold.waiting}:
         raise NotFound("the turn has no such part, or not yet")
     in_turn = {split_call_id(call)[1] for call in requested}
     return entries_of_part(handle.turn_id, await handle.transcript(), in_turn, part)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import given, settings
@@ -18,12 +20,12 @@ from brainq.gateway.wires.openai.part_fold import (
     PartCompleted,
     PartEvent,
     PartFailed,
+    PartFold,
     PartStarted,
     PartText,
     ToolCallsRequested,
-    advance,
-    initial_state,
 )
+from brainq.gateway.wires.openai.part_reader import PartSelector, read_part_so_far
 from brainq.gateway.wires.openai.response_fold import ResponseFold, render_response, response_id, split_response_id
 
 TURN = "turn1"
@@ -86,11 +88,8 @@ def turns(draw: st.DrawFn) -> tuple[list[TurnEvent], TurnResult]:
 
 def words_of(turn: tuple[list[TurnEvent], TurnResult]) -> list[PartEvent]:
     events, result = turn
-    state, words = initial_state(TURN), list[PartEvent]()
-    for event in events:
-        state, more = advance(state, event, result if event.is_final else None)
-        words += more
-    return words
+    fold = PartFold(TURN)
+    return [word for event in events for word in fold.read(event, result if event.is_final else None)]
 
 
 def parts_of(words: list[PartEvent]) -> dict[int, list[PartEvent]]:
@@ -194,15 +193,14 @@ def test_chunks_are_one_choice_with_one_finish(turn: tuple[list[TurnEvent], Turn
 
 def test_a_new_attempt_is_told_from_where_it_says_something_else() -> None:
     def streamed(*attempts: tuple[str, ...]) -> tuple[list[str], str]:
-        state, said = initial_state(TURN), list[str]()
+        fold, said = PartFold(TURN), list[str]()
         for attempt, parts in enumerate(attempts, 1):
             for part in parts:
                 event = TurnEvent(
                     seq=1, kind=EventKind.TEXT_DELTA, at_ms=0, data={"step": 1, "attempt": attempt, "text": part}
                 )
-                state, words = advance(state, event)
-                said += [word.text for word in words if isinstance(word, PartText)]
-        return said, state.whole_text
+                said += [word.text for word in fold.read(event) if isinstance(word, PartText)]
+        return said, fold.whole_text
 
     assert streamed(("One ", "two"), ("One ", "two ", "three")) == (["One ", "two", " ", "three"], "One two three")
     assert streamed(("One ", "two"), ("One ", "too")) == (["One ", "two", f"{SEPARATOR}One too"], "One too")
@@ -210,7 +208,7 @@ def test_a_new_attempt_is_told_from_where_it_says_something_else() -> None:
 
 
 def test_what_a_broken_attempt_thought_was_told_and_stands_no_longer() -> None:
-    state, words = initial_state(TURN), list[PartEvent]()
+    parts, words = PartFold(TURN), list[PartEvent]()
     for seq, (kind, attempt, text) in enumerate(
         [
             (EventKind.REASONING_DELTA, 1, "One"),
@@ -224,12 +222,11 @@ def test_what_a_broken_attempt_thought_was_told_and_stands_no_longer() -> None:
         1,
     ):
         data: dict[str, Any] = {"step": 1, "attempt": attempt, "text": text}
-        state, more = advance(state, TurnEvent(seq=seq, kind=kind, at_ms=0, data=data))
-        words += more
+        words += parts.read(TurnEvent(seq=seq, kind=kind, at_ms=0, data=data))
     result = TurnResult(
         turn_id=TURN, session_id="s1", text="Well: five", ending=Ending.COMPLETED, stop_reason=StopReason.ANSWERED
     )
-    words += advance(state, TurnEvent(seq=8, kind=EventKind.RESULT, at_ms=0, data={}), result)[1]
+    words += parts.read(TurnEvent(seq=8, kind=EventKind.RESULT, at_ms=0, data={}), result)
     last = words[-1]
     assert isinstance(last, PartCompleted)
     assert (last.text, last.thoughts) == ("Well: five", ("Three", "Four"))
@@ -254,11 +251,10 @@ def test_ids_that_are_none_of_ours() -> None:
 @given(turns())
 def test_a_text_in_one_piece_is_the_results_own(turn: tuple[list[TurnEvent], TurnResult]) -> None:
     events, result = turn
-    state = initial_state(TURN, in_one_piece=True)
+    fold = PartFold(TURN, in_one_piece=True)
     said: dict[int, str] = {}
     for event in events:
-        state, words = advance(state, event, result if event.is_final else None)
-        for word in words:
+        for word in fold.read(event, result if event.is_final else None):
             if isinstance(word, PartText):
                 said[word.part] = said.get(word.part, "") + word.text
             elif isinstance(word, PART_ENDS):
@@ -280,3 +276,25 @@ def test_a_stream_that_is_cut_says_the_number_behind_which_it_is_continued() -> 
 
 def cut_number(fold: ResponseFold) -> int:
     return json.loads(fold.cut().partition(b"data: ")[2])["sequence_number"]
+
+
+def test_a_part_that_waits_for_its_client_is_read_with_its_calls() -> None:
+    events = [
+        TurnEvent(seq=seq, kind=kind, at_ms=0, data=data)
+        for seq, (kind, data) in enumerate(
+            [
+                (EventKind.TEXT_DELTA, {"step": 1, "attempt": 1, "text": "Let me see."}),
+                (EventKind.CALL_PARKED, {"call": "c1-0", "why": "client", "tool": "weather", "arguments": "{}"}),
+                (EventKind.TURN_PARKED, {"awaits": "client"}),
+            ],
+            1,
+        )
+    ]
+
+    async def so_far() -> list[TurnEvent]:
+        return events
+
+    handle: Any = SimpleNamespace(turn_id=TURN, events_so_far=so_far)
+    *_, last = asyncio.run(read_part_so_far(handle, PartSelector()))
+    assert isinstance(last, ToolCallsRequested)
+    assert [call.tool for call in last.calls] == ["weather"]
