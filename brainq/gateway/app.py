@@ -209,7 +209,7 @@ class HeadMiddleware:
 
         async def received() -> Message:
             """The next message. Once the headers are sent, it is a disconnect."""
-            incoming, over = (asyncio.ensure_future(_receive_message(receive)), asyncio.ensure_future(begun.wait()))
+            incoming, over = (asyncio.ensure_future(receive()), asyncio.ensure_future(begun.wait()))
             try:
                 await asyncio.wait((incoming, over), return_when=asyncio.FIRST_COMPLETED)
                 return DISCONNECT if begun.is_set() else incoming.result()
@@ -229,10 +229,6 @@ class HeadMiddleware:
         finally:
             with suppress(KeyError):
                 scope["route"] = got["route"]  # for the log
-
-
-async def _receive_message(receive: Receive) -> Message:
-    return await receive()
 
 
 def allowed_methods(scope: Scope) -> list[str]:

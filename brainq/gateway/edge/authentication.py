@@ -12,15 +12,13 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from brainq.access import ALL_VERBS, Caller, Tokens
 from brainq.access.tokens import KEPT_S
 from brainq.errors import SetupError
 from brainq.settings.deployment import Settings
 
-P = ParamSpec("P")
 R = TypeVar("R")
 CHECK_THREADS = 8
 NO_TOKEN_YET = "no caller is admitted until there is a token: brainq token create NAME --sessions PREFIX --verb VERB"
@@ -146,8 +144,8 @@ def _by_hook(reference: str, checks: Executor) -> Authenticate:
     return by_hook
 
 
-async def _in_thread(checks: Executor, function: Callable[P, R], *args: P.args, **named: P.kwargs) -> R:
-    return await asyncio.get_running_loop().run_in_executor(checks, partial(function, *args, **named))
+async def _in_thread(checks: Executor, function: Callable[..., R], *args: Any) -> R:
+    return await asyncio.get_running_loop().run_in_executor(checks, function, *args)
 
 
 def _load_hook(reference: str) -> Any:

@@ -7,7 +7,6 @@ import ipaddress
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
-from types import TracebackType
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -75,9 +74,7 @@ class StreamSlot:
     def __enter__(self) -> StreamSlot:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release()
 
 

@@ -76,6 +76,8 @@ MAX_PAGE = 1_000
 DEFAULT_PAGE = 200
 DEFAULT_LIST_PAGE = 50
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
+MAX_NUMBER = 2**53 - 1
+"""The highest number of a row or an event, which JavaScript can still hold."""
 INLINE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """Types that a browser shows in place; others are saved. SVG is left out, for it may hold scripts."""
 

@@ -16,7 +16,7 @@ from brainq.contracts.fleet import Fleet, FleetActivity
 from brainq.contracts.webhook import DeliveryRow, DeliveryState
 from brainq.errors import NotFound
 from brainq.gateway.edge.access import GatewayDep, RequestDep
-from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, ChangeAnswer, Limit
+from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, MAX_NUMBER, Answer, ChangeAnswer, Limit
 
 
 class BrainList(Answer):
@@ -124,15 +124,12 @@ class DeliveryPage(Answer):
     next: int | None
 
 
-MAX_ROW = 2**53 - 1
-
-
 @router.get("/v1/webhooks/deliveries", tags=["webhooks"])
 async def deliveries(
     request: RequestDep,
     state: Annotated[str | None, Query(pattern="^(pending|done|dead)$")] = None,
     limit: Limit = DEFAULT_LIST_PAGE,
-    after: Annotated[int | None, Query(ge=1, le=MAX_ROW, description="`next` of the page at hand.")] = None,
+    after: Annotated[int | None, Query(ge=1, le=MAX_NUMBER, description="`next` of the page at hand.")] = None,
 ) -> DeliveryPage:
     """Messages to be sent (pending), accepted (done) or given up (dead), the newest first."""
     found = await request.client.deliveries(state, limit, request.caller.prefixes, after)
@@ -142,7 +139,7 @@ async def deliveries(
 
 
 @router.post("/v1/webhooks/deliveries/{delivery_id}/retry", tags=["webhooks"])
-async def retry(delivery_id: Annotated[int, Path(ge=1, le=MAX_ROW)], request: RequestDep) -> ChangeAnswer:
+async def retry(delivery_id: Annotated[int, Path(ge=1, le=MAX_NUMBER)], request: RequestDep) -> ChangeAnswer:
     """Send a dead message again, as if it were new. 404 where none of the caller's own has this id."""
     if not await request.client.send_again(delivery_id, request.caller.prefixes):
         raise NotFound("no dead delivery of the caller's")

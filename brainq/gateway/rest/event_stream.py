@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, cast
 from urllib.request import parse_http_list
 
@@ -21,6 +21,7 @@ from brainq.gateway.edge.access import RequestDep, TurnDep
 from brainq.gateway.edge.limits import StreamSlot
 from brainq.gateway.edge.problems import RequestRejected, problem_responses
 from brainq.gateway.edge.request import HttpRequest
+from brainq.gateway.rest.bodies import MAX_NUMBER
 from brainq.observe.logs import logger
 
 _WAIT = re.compile(r'wait\s*=\s*"?(\d{1,9})"?\s*(?:[;,]|$)', re.IGNORECASE)
@@ -167,39 +168,27 @@ class EncodedEvent:
     is_last: bool
 
 
-EncodeEvent = Callable[[TurnEvent], Awaitable[EncodedEvent]]
-"""Encodes the events of a stream for a wire, each once, in order."""
-
-
-async def encode_native(event: TurnEvent) -> EncodedEvent:
-    """The native wire: the event's JSON under its number."""
-    return EncodedEvent(event_frame(event), event.is_final)
-
-
-def never_rest() -> bytes:
-    """A stream that never rests: it follows its turn to the end."""
-    return b""
-
-
-@dataclass(frozen=True, slots=True)
 class StreamEncoding:
-    """How a wire encodes a stream.
+    """How a wire encodes a stream. This is the native wire: an event's JSON under its number.
 
-    write      encodes an event
-    opening    sent before the first event
-    farewell   sent before an unfinished stream is closed
-    rest       ends a stream whose turn waits for its reader to act; empty: it goes on
-    headers    beside those of every stream
+    opening   sent before the first event
+    headers   beside those of every stream
     """
 
-    write: EncodeEvent = encode_native
     opening: bytes = b""
-    farewell: bytes | Callable[[], bytes] = RECONNECT_FRAME
-    rest: Callable[[], bytes] = never_rest
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    headers: Mapping[str, str] = {}
 
+    async def write(self, event: TurnEvent) -> EncodedEvent:
+        """Encodes an event. It is called for each once, in order."""
+        return EncodedEvent(event_frame(event), event.is_final)
 
-NATIVE = StreamEncoding()
+    def rest(self) -> bytes:
+        """Ends a stream whose turn waits for its reader to act; empty: it goes on."""
+        return b""
+
+    def farewell(self) -> bytes:
+        """Sent before an unfinished stream is closed."""
+        return RECONNECT_FRAME
 
 
 class EventStream(Response):
@@ -216,7 +205,7 @@ class EventStream(Response):
         slot: StreamSlot,
         heartbeat_s: float,
         may_still_read: Callable[[], Awaitable[bool]],
-        encoding: StreamEncoding = NATIVE,
+        encoding: StreamEncoding,
     ) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **encoding.headers})
         del self.headers["content-length"]
@@ -247,14 +236,14 @@ class EventStream(Response):
             if clock() - checked_at >= self._heartbeat_s:
                 checked_at = clock()
                 if not await self._may_go_on():
-                    await _send_body(send, self._closing_frames())
+                    await _send_body(send, self._encoding.farewell())
                     return
             quiet_s = GATHER_S if self._encoding.rest() else self._heartbeat_s
             has_next = await self._reading.wait(quiet_s, gone, stopping)
             if gone.done():
                 return
             if stopping.done():
-                await _send_body(send, self._closing_frames())
+                await _send_body(send, self._encoding.farewell())
                 return
             rest = b"" if has_next else self._encoding.rest()
             written = await self._next_frames() if has_next else EncodedEvent(rest or HEARTBEAT, bool(rest))
@@ -270,11 +259,7 @@ class EventStream(Response):
             return EncodedEvent(b"", is_last=True) if event is None else await self._encoding.write(event)
         except BrainqError as failure:
             log.warning("a stream is cut off", failure=failure)
-            return EncodedEvent(self._closing_frames(), is_last=True)
-
-    def _closing_frames(self) -> bytes:
-        farewell = self._encoding.farewell
-        return farewell if isinstance(farewell, bytes) else farewell()
+            return EncodedEvent(self._encoding.farewell(), is_last=True)
 
     async def _may_go_on(self) -> bool:
         try:
@@ -287,7 +272,7 @@ class EventStream(Response):
 async def stream_events(
     request: HttpRequest,
     begin_reading: Callable[[], Awaitable[EventReader | None]],
-    encoding: StreamEncoding = NATIVE,
+    encoding: StreamEncoding,
 ) -> EventStream | None:
     """The events of `begin_reading` as a stream in a slot of the caller's; None where there are none.
 
@@ -314,7 +299,6 @@ async def _send_body(send: Send, body: bytes) -> None:
 
 
 router = APIRouter(tags=["turns"])
-MAX_NUMBER = 2**53 - 1
 STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events: each with `id`, the event's number, and `data`, a TurnEvent as JSON. "
@@ -351,5 +335,5 @@ async def events(
 ) -> Response:
     """Follow a turn's events from any number on, to the final one."""
     behind = after if last_event_id is None else last_event_id
-    found = await stream_events(request, lambda: open_events(handle, behind))
+    found = await stream_events(request, lambda: open_events(handle, behind), StreamEncoding())
     return Response(status_code=204) if found is None else found

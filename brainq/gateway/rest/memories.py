@@ -14,7 +14,7 @@ from brainq.contracts.rows import MemoryRow
 from brainq.errors import NotFound
 from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.request import ID
-from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, ChangeAnswer, Limit
+from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, MAX_NUMBER, Answer, ChangeAnswer, Limit
 
 
 class MemoryItem(Answer):
@@ -45,7 +45,6 @@ class ForgetAnswer(Answer):
 
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
-MAX_ROW = 2**53 - 1
 ScopeQuery = Annotated[str | None, Query(max_length=MAX_SCOPE_CHARS, description="Whose memories; this or `session`.")]
 SessionQuery = Annotated[
     str | None, Query(pattern=ID, description="The scope is that which the brains give this session.")
@@ -58,7 +57,7 @@ async def memories(
     scope: ScopeQuery = None,
     session: SessionQuery = None,
     limit: Limit = DEFAULT_LIST_PAGE,
-    after: Annotated[int | None, Query(ge=1, le=MAX_ROW, description="`next` of the page at hand.")] = None,
+    after: Annotated[int | None, Query(ge=1, le=MAX_NUMBER, description="`next` of the page at hand.")] = None,
 ) -> MemoryPage:
     """Memories of one scope, the newest first."""
     if session is not None:
@@ -72,7 +71,7 @@ async def memories(
 
 
 @router.delete("/{memory_id}")
-async def forget(memory_id: Annotated[int, Path(ge=1, le=MAX_ROW)], request: RequestDep) -> ChangeAnswer:
+async def forget(memory_id: Annotated[int, Path(ge=1, le=MAX_NUMBER)], request: RequestDep) -> ChangeAnswer:
     """Delete one memory for good. 404 where the caller has none under this id."""
     if not await request.client.memories.forget(memory_id, session_prefixes=request.caller.prefixes):
         raise NotFound("no memory of the caller's")

@@ -280,23 +280,21 @@ async def approval(found: ApprovalDep) -> Approval:
 async def approve(found: ApprovalDep, request: RequestDep, body: ApproveBody | None = None) -> Approval:
     """Let the call run. Doing it again changes nothing."""
     wanted = body or ApproveBody()
-    return await request.client.approve(
-        found.id, by=decider_name(request.caller, wanted.by), args_hash=wanted.args_hash
-    )
+    return await decide(request, found.id, approves=True, by=wanted.by, args_hash=wanted.args_hash)
 
 
 @approvals_router.post("/approvals/{approval_id}/deny", responses=problem_responses(409))
 async def deny(found: ApprovalDep, request: RequestDep, body: DenyBody | None = None) -> Approval:
     """Refuse the call; its turn goes on."""
     wanted = body or DenyBody()
-    return await request.client.deny(found.id, wanted.reason, by=decider_name(request.caller, wanted.by))
+    return await decide(request, found.id, approves=False, by=wanted.by, reason=wanted.reason)
 
 
 @approvals_router.post("/approvals/{approval_id}/edit", responses=problem_responses(409))
 async def edit(found: ApprovalDep, request: RequestDep, body: EditBody) -> Approval:
     """Let the call run with other arguments, which have to fit the tool's schema."""
-    return await request.client.edit(
-        found.id, body.arguments, by=decider_name(request.caller, body.by), args_hash=body.args_hash
+    return await decide(
+        request, found.id, approves=True, by=body.by, arguments=body.arguments, args_hash=body.args_hash
     )
 
 
@@ -330,12 +328,13 @@ async def decide(
     approval_id: str,
     *,
     approves: bool,
+    by: str = "",
     reason: str = "",
     arguments: dict[str, Any] | None = None,
     args_hash: str | None = None,
 ) -> Approval:
-    """Approve or deny a call in the caller's name. `arguments` are put in place of the model's."""
-    client, decided_by = request.client, decider_name(request.caller, "")
+    """Approve or deny a call in the caller's name, and that of the person `by`. `arguments` replace the model's."""
+    client, decided_by = request.client, decider_name(request.caller, by)
     if not approves:
         return await client.deny(approval_id, reason, by=decided_by)
     if arguments is not None:

@@ -27,6 +27,7 @@ from brainq.gateway.edge.request import CALL_ID, ID, TURN_ID, GatewayRequest, Ht
 from brainq.gateway.rest.bodies import (
     DEFAULT_LIST_PAGE,
     DEFAULT_PAGE,
+    MAX_NUMBER,
     MAX_PAGE,
     Answer,
     IdempotencyKey,
@@ -126,7 +127,6 @@ class TurnPage(Answer):
 
 
 router = APIRouter(tags=["turns"])
-MAX_NUMBER = 2**53 - 1
 Prefer = Annotated[str, Header(description="`wait=n`: answer with the result, if it is out within n seconds.")]
 
 ACCEPTED_RESPONSE: dict[int | str, dict[str, Any]] = {

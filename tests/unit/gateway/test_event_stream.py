@@ -68,7 +68,11 @@ async def welcome() -> bool:
 
 
 async def stream(
-    handle: Any, do: Does, heartbeat_s: float = 60, may_still_read: Callable[[], Awaitable[bool]] = welcome, **wire: Any
+    handle: Any,
+    do: Does,
+    heartbeat_s: float = 60,
+    may_still_read: Callable[[], Awaitable[bool]] = welcome,
+    encoding: StreamEncoding | None = None,
 ) -> tuple[bytes, StreamLimiter]:
     """What is sent of a handle's stream; `do(place, leave)` is called after the first event."""
     streams = StreamLimiter(2, 2)
@@ -86,7 +90,7 @@ async def stream(
             if len(sent) == 1:
                 do(place, left.set)
 
-    await EventStream(EventReader(handle.events()), place, heartbeat_s, may_still_read, StreamEncoding(**wire))(
+    await EventStream(EventReader(handle.events()), place, heartbeat_s, may_still_read, encoding or StreamEncoding())(
         {"type": "http"}, receive, send
     )
     return b"".join(sent), streams
@@ -150,11 +154,14 @@ def test_another_wire_opens_its_streams_writes_nothing_of_some_events_and_ends_w
     more = TurnEvent(seq=2, kind=EventKind.TURN_PARKED, at_ms=2, data={})
     asked: list[int] = []
 
-    async def write(event: TurnEvent) -> EncodedEvent:
-        asked.append(event.seq)
-        return EncodedEvent(b"first" if event is FIRST else b"", event is more)
+    class Quiet(StreamEncoding):
+        opening = b"open "
 
-    sent, streams = run(stream(FakeHandle(FIRST, more, LAST), nothing, write=write, opening=b"open "))
+        async def write(self, event: TurnEvent) -> EncodedEvent:
+            asked.append(event.seq)
+            return EncodedEvent(b"first" if event is FIRST else b"", event is more)
+
+    sent, streams = run(stream(FakeHandle(FIRST, more, LAST), nothing, encoding=Quiet()))
     assert (sent, asked) == (b"open first", [1, 2])
     assert len(streams) == 0
 

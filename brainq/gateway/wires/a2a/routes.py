@@ -251,7 +251,7 @@ async def _stream_task(request: A2aRequest, handle: AsyncTurnHandle, task: Folde
     async def begin() -> EventReader | None:
         return None if is_whole else EventReader(handle.events(task.seq))
 
-    found = await stream_events(request, begin, StreamEncoding(wire.write, wire.opening))
+    found = await stream_events(request, begin, wire)
     return found or Response(wire.opening, media_type="text/event-stream")
 
 
@@ -283,7 +283,7 @@ def _require_brain(gateway: Gateway, name: str) -> Brain:
     return found
 
 
-class TaskStream:
+class TaskStream(StreamEncoding):
     """Writes a task's stream: first the task, then an update for each difference.
 
     It ends when the task does, and when the task begins to wait for its client.
@@ -293,10 +293,7 @@ class TaskStream:
         self._handle = handle
         self._task = task
         self._call_id = call_id
-
-    @property
-    def opening(self) -> bytes:
-        return rpc_frame(self._call_id, StreamResponse(task=render_task(self._task)))
+        self.opening = rpc_frame(call_id, StreamResponse(task=render_task(task)))
 
     async def write(self, event: TurnEvent) -> EncodedEvent:
         before = self._task

@@ -126,7 +126,7 @@ def read_answers(body: RunBody, messages: Sequence[Message]) -> list[CallAnswer]
         if not isinstance(message, ToolMessage) or message.id == f"{message.tool_call_id}-result":
             break
         split_call_id(message.tool_call_id)
-        answers.append(ClientResult(message.tool_call_id, _result_text(message), message.error or ""))
+        answers.append(ClientResult(message.tool_call_id, _text_of(message), message.error or ""))
     return answers
 
 
@@ -145,7 +145,7 @@ def answered_calls(messages: Iterable[Message]) -> list[str]:
     return [message.tool_call_id for message in messages if message.role == "tool"]
 
 
-def _text_of(message: UserMessage) -> str:
+def _text_of(message: UserMessage | ToolMessage) -> str:
     if isinstance(message.content, str):
         return message.content
     return "\n".join(part.text for part in message.content if part.type == "text")
@@ -162,12 +162,6 @@ def _file(field: str, part: dict[str, Any]) -> File:
     """Of an image, a document, sound or a film, by its source."""
     source: dict[str, Any] = part.get("source") or {}
     return decode_file(f"{field}.source", source.get("value"), source.get("mime_type"))
-
-
-def _result_text(message: ToolMessage) -> str:
-    if isinstance(message.content, str):
-        return message.content
-    return "\n".join(part.text for part in message.content if part.type == "text")
 
 
 def _read_decision(entry: InterruptAnswer) -> ApprovalDecision:

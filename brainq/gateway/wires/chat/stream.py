@@ -143,14 +143,16 @@ class ChatWire(ABC, Generic[C]):
         return b"".join(b"data: %s\n\n" % self.encode(piece) for piece in pieces)
 
 
-class ChatWriter(Generic[C]):
+class ChatWriter(StreamEncoding, Generic[C]):
     """Encodes a turn's events. Those up to `behind` only bring the wire to their state."""
 
     def __init__(self, wire: ChatWire[C], details: DetailsLookup, behind: StreamPosition, *, opens: bool) -> None:
         self._wire = wire
         self._details = details
         self._behind = behind
-        self._opens = opens
+        self._opens = opens and behind.seq > 0
+        self.opening = wire.frames(wire.opening()) if opens and not behind.seq else b""
+        self.headers = wire.headers
 
     async def write(self, event: TurnEvent) -> EncodedEvent:
         pieces = self._wire.read(event, await self._details.look_up(event))
@@ -172,6 +174,9 @@ class ChatWriter(Generic[C]):
             return b""
         return self._wire.frames(self._wire.rest()) + self._wire.end
 
+    def farewell(self) -> bytes:
+        return self._wire.frames(self._wire.cut(RECONNECT_TEXT)) + self._wire.end
+
 
 async def chat_stream(
     request: HttpRequest,
@@ -188,12 +193,8 @@ async def chat_stream(
     Of a turn that ended some time ago only the answer is left. Raises RequestRejected where no slot is free, or the
     events after the position are gone.
     """
-    from_beginning = opens and not behind.seq
-    writer = ChatWriter(wire, DetailsLookup(handle), behind, opens=opens and not from_beginning)
-    opening = wire.frames(wire.opening()) if from_beginning else b""
-    farewell = wire.frames(wire.cut(RECONNECT_TEXT)) + wire.end
-    encoding = StreamEncoding(writer.write, opening, farewell, writer.rest, wire.headers)
-    return await stream_events(request, lambda: _begin_reading(handle, behind), encoding)
+    writer = ChatWriter(wire, DetailsLookup(handle), behind, opens=opens)
+    return await stream_events(request, lambda: _begin_reading(handle, behind), writer)
 
 
 async def _begin_reading(handle: AsyncTurnHandle, behind: StreamPosition) -> EventReader | None:

@@ -130,7 +130,7 @@ async def _file_links(handle: AsyncTurnHandle) -> tuple[FileLink, ...]:
     for call in await handle.calls():
         for file in call.attachments:
             link = FileLink(
-                uri=file_uri(handle.turn_id, file.sha256),
+                uri=f"brainq://turns/{handle.turn_id}/files/{file.sha256}",
                 name=file.name or file.sha256[:12],
                 media_type=file.media_type,
                 size=file.size,
@@ -138,10 +138,6 @@ async def _file_links(handle: AsyncTurnHandle) -> tuple[FileLink, ...]:
             )
             found.setdefault(file.sha256, link)
     return tuple(found.values())
-
-
-def file_uri(turn_id: str, sha256: str) -> str:
-    return f"brainq://turns/{turn_id}/files/{sha256}"
 
 
 def _final_report(result: TurnResult, files: tuple[FileLink, ...], last_event: int) -> TurnReport:

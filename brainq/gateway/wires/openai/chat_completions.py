@@ -138,7 +138,7 @@ async def chat_completions(
         fold = ChunkWriter(
             handle.turn_id, brain.name, body.stream_options is not None and body.stream_options.include_usage
         )
-        return await stream_part(request, handle, selector, fold.write, STOPPING_FRAME)
+        return await stream_part(request, handle, selector, fold.write, lambda: STOPPING_FRAME)
     part_events, last = await read_part(request, handle, selector)
     if isinstance(last, PartFailed):
         return failure_response(last)

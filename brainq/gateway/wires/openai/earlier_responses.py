@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import Path
 
@@ -48,6 +48,8 @@ FIELD = "previous_response_id"
 MAX_TURNS = 100
 """Of a branch, the newest: each is looked up."""
 LOOKUPS_AT_ONCE = 8
+T = TypeVar("T")
+R = TypeVar("R")
 _NEWEST = 20
 """Turns among which the newest of the conversation is sought, behind compactions and reviews."""
 
@@ -107,13 +109,18 @@ async def _conversation(request: GatewayRequest, previous: AsyncTurnHandle) -> t
         opened = await handles[0].request()
         messages = [Message(role="assistant", content=opened.greeting)] if opened.greeting else list(opened.history)
         files = await _load_files(handles[0], messages)
-    for begin in range(0, len(handles), LOOKUPS_AT_ONCE):
-        for turn_messages, turn_files in await asyncio.gather(
-            *map(_load_turn, handles[begin : begin + LOOKUPS_AT_ONCE])
-        ):
-            messages += turn_messages
-            files |= turn_files
+    for turn_messages, turn_files in await look_up_all(_load_turn, handles):
+        messages += turn_messages
+        files |= turn_files
     return [found for message in messages if (found := _as_history(message, files)) is not None], files
+
+
+async def look_up_all(look_up: Callable[[T], Awaitable[R]], items: Sequence[T]) -> list[R]:
+    """What each lookup returns, some of them at once."""
+    found: list[R] = []
+    for begin in range(0, len(items), LOOKUPS_AT_ONCE):
+        found += await asyncio.gather(*map(look_up, items[begin : begin + LOOKUPS_AT_ONCE]))
+    return found
 
 
 async def _load_turn(handle: AsyncTurnHandle) -> tuple[tuple[Message, ...], dict[str, File]]:

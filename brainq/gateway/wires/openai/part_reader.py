@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from starlette.responses import Response
 
 from brainq.brain.brains import complete_request
 from brainq.client.async_handle import AsyncTurnHandle
@@ -13,8 +15,6 @@ from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import Gateway, HttpRequest
 from brainq.gateway.rest.event_stream import (
     EncodedEvent,
-    EventReader,
-    EventStream,
     StreamEncoding,
     open_events,
     result_if_ready,
@@ -110,28 +110,38 @@ def require_end(part_events: Sequence[PartEvent]) -> PartEnd:
     raise _events_gone()
 
 
+class PartStream(StreamEncoding):
+    """Writes the part's events, and `cut` before an unfinished stream is closed."""
+
+    def __init__(self, reader: PartReader, write: Callable[[PartEvent], bytes], cut: Callable[[], bytes]) -> None:
+        self._reader = reader
+        self._write = write
+        self._cut = cut
+
+    async def write(self, event: TurnEvent) -> EncodedEvent:
+        part_events = await self._reader.read(event)
+        return EncodedEvent(
+            b"".join(map(self._write, part_events)), any(isinstance(each, PART_ENDS) for each in part_events)
+        )
+
+    def farewell(self) -> bytes:
+        return self._cut()
+
+
 async def stream_part(
     request: HttpRequest,
     handle: AsyncTurnHandle,
     selector: PartSelector,
     write: Callable[[PartEvent], bytes],
-    farewell: bytes | Callable[[], bytes],
+    cut: Callable[[], bytes],
     *,
     is_continued: bool = False,
-) -> EventStream:
+) -> Response:
     """The part as a stream. Of a turn whose events are gone it is the result as one text, which continues no stream:
     RequestRejected is raised for one that `is_continued`."""
-    reader = PartReader(handle, selector)
-
-    async def write_event(event: TurnEvent) -> EncodedEvent:
-        part_events = await reader.read(event)
-        return EncodedEvent(b"".join(map(write, part_events)), any(isinstance(each, PART_ENDS) for each in part_events))
-
-    async def begin() -> EventReader | None:
-        return await open_events(handle, 0)
-
+    encoding = PartStream(PartReader(handle, selector), write, cut)
     try:
-        found = await stream_events(request, begin, StreamEncoding(write_event, farewell=farewell))
+        found = await stream_events(request, lambda: open_events(handle, 0), encoding)
     except RequestRejected as refusal:
         if refusal.kind.word != "events-gone" or is_continued:
             raise
@@ -140,18 +150,7 @@ async def stream_part(
         return found
     part_events = await _events_of_result(handle, selector, await result_if_ready(handle))
     require_end(part_events)
-    whole = StreamEncoding(opening=b"".join(map(write, part_events)), farewell=farewell)
-    found = await stream_events(request, _read_nothing, whole)
-    assert found is not None
-    return found
-
-
-async def _read_nothing() -> EventReader | None:
-    async def no_events() -> AsyncIterator[TurnEvent]:
-        for event in ():
-            yield event
-
-    return EventReader(no_events())
+    return Response(b"".join(map(write, part_events)), media_type="text/event-stream")
 
 
 async def _collect(handle: AsyncTurnHandle, selector: PartSelector) -> list[PartEvent]:

@@ -4,7 +4,6 @@ items.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 from collections.abc import Iterable, Sequence
@@ -23,7 +22,7 @@ from brainq.errors import AttachmentNotFound, ContentNotKept, InvalidInput, NotF
 from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import Gateway, GatewayRequest
-from brainq.gateway.wires.openai.earlier_responses import ResponseId, find_part
+from brainq.gateway.wires.openai.earlier_responses import ResponseId, find_part, look_up_all
 from brainq.gateway.wires.openai.errors import answer_responses
 from brainq.gateway.wires.openai.part_fold import PART_ENDS, SEPARATOR
 from brainq.gateway.wires.openai.part_reader import fold_so_far, select_part
@@ -31,7 +30,6 @@ from brainq.gateway.wires.openai.part_reader import fold_so_far, select_part
 InputItem = dict[str, JsonValue]
 MAX_TURNS = 200
 """Of one request: each is looked up."""
-LOOKUPS_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +65,12 @@ async def resolve_references(request: GatewayRequest, given: str | list[InputIte
     turns = sorted({reference.turn_id for reference in found.values() if reference.kind != "rs"})
     if len(turns) > MAX_TURNS:
         raise InvalidInput("input", f"it names items of {len(turns)} responses; send the oldest as they are")
-    known: dict[str, StoredItems] = {}
-    for begin in range(0, len(turns), LOOKUPS_AT_ONCE):
-        some = turns[begin : begin + LOOKUPS_AT_ONCE]
-        wanted = [{ref.call for ref in found.values() if ref.turn_id == turn_id and ref.call} for turn_id in some]
-        looked = await asyncio.gather(*(_load_items(request, *each) for each in zip(some, wanted, strict=True)))
-        known |= dict(zip(some, looked, strict=True))
+
+    async def load(turn_id: str) -> StoredItems:
+        calls = {ref.call for ref in found.values() if ref.turn_id == turn_id and ref.call}
+        return await _load_items(request, turn_id, calls)
+
+    known = dict(zip(turns, await look_up_all(load, turns), strict=True))
     items: list[InputItem] = []
     for at, item in enumerate(given):
         reference = found.get(at)

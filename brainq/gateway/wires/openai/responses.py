@@ -16,6 +16,7 @@ from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput, NotFound
 from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.request import ID, GatewayRequest, HttpRequest
+from brainq.gateway.rest.bodies import MAX_NUMBER
 from brainq.gateway.rest.event_stream import wait_for_result
 from brainq.gateway.wires.openai.earlier_responses import ResponseId, find_part, follow_response, require_not_deleted
 from brainq.gateway.wires.openai.errors import answer_responses, failure_response, failure_status
@@ -47,7 +48,6 @@ from brainq.gateway.wires.openai.response_items import resolve_references
 from brainq.gateway.wires.openai.retries import request_key
 
 router = APIRouter(tags=["openai"])
-MAX_NUMBER = 2**53 - 1
 CANCEL_S = 3.0
 """How long a cancel is waited for, which takes a grace of two seconds at most where workers run."""
 

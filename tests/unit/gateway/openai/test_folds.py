@@ -279,16 +279,11 @@ def cut_number(fold: ResponseFold) -> int:
 
 
 def test_a_part_that_waits_for_its_client_is_read_with_its_calls() -> None:
+    call: dict[str, Any] = {"call": "c1-0", "why": "client", "tool": "weather", "arguments": "{}"}
     events = [
-        TurnEvent(seq=seq, kind=kind, at_ms=0, data=data)
-        for seq, (kind, data) in enumerate(
-            [
-                (EventKind.TEXT_DELTA, {"step": 1, "attempt": 1, "text": "Let me see."}),
-                (EventKind.CALL_PARKED, {"call": "c1-0", "why": "client", "tool": "weather", "arguments": "{}"}),
-                (EventKind.TURN_PARKED, {"awaits": "client"}),
-            ],
-            1,
-        )
+        TurnEvent(seq=1, kind=EventKind.TEXT_DELTA, at_ms=0, data={"step": 1, "attempt": 1, "text": "Let me see."}),
+        TurnEvent(seq=2, kind=EventKind.CALL_PARKED, at_ms=0, data=call),
+        TurnEvent(seq=3, kind=EventKind.TURN_PARKED, at_ms=0, data={"awaits": "client"}),
     ]
 
     async def so_far() -> list[TurnEvent]:
