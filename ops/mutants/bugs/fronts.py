@@ -167,7 +167,7 @@ BUGS = (
     ),
     Bug(
         "a subscription ends while a second approval is open",
-        "brainq/gateway/wires/a2a/tasks.py",
+        "brainq/gateway/wires/a2a/routes.py",
         "after.is_over or (after.is_interrupted and not before.is_interrupted)",
         "after.is_over or after.is_interrupted",
         A2A,
