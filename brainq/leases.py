@@ -17,6 +17,8 @@ from brainq.observe.logs import OutageLog, logger
 
 log = logger("brainq.leases")
 
+AGAIN_S = 0.5  # after a beat that failed
+
 
 def process_name(pid: int | None = None) -> str:
     """What a process (this one by default) is called in leases: no other is ever called so, in no container of one name
@@ -74,8 +76,10 @@ class LeaseRenewer:
 
     def _run(self) -> None:
         outage = OutageLog(log, "beat")
+        failed: Exception | None = None
         while True:
-            self._woken.wait(self._every_s)
+            # One that a silent connection swallowed is made good before the lease lapses.
+            self._woken.wait(self._every_s if failed is None else min(AGAIN_S, self._every_s))
             # Cleared before the round, so that one asked for in the middle of it follows it.
             self._woken.clear()
             if self._stopped:
@@ -83,7 +87,7 @@ class LeaseRenewer:
             with self._lock:
                 self._renewals = {renewal for renewal in self._renewals if not renewal.is_over}
                 renewals = list(self._renewals)
-            failed: Exception | None = None
+            failed = None
             for renewal in renewals:
                 try:
                     word = renewal.beat()

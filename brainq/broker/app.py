@@ -161,11 +161,12 @@ def _transport_options(settings: Settings, url: str) -> dict[str, Any]:
         "ack_emulation": False,
         "global_keyprefix": settings.prefix,
         "max_connections": 512,
-        "socket_timeout": 30,
+        "socket_timeout": 3,
         "socket_connect_timeout": 5,
         "socket_keepalive": True,
         "socket_keepalive_options": KEEPALIVE_OPTIONS,
-        "health_check_interval": 10,
+        # A pop that is not answered is given up after the second it waits, and one to two of these: within 10 s.
+        "health_check_interval": 3,
         # Two lists a queue, not four: what leads to a result, and what can wait behind it.
         "priority_steps": [0, names.LATER_PRIORITY],
         # A retried LPUSH whose first reply was lost is a second message.

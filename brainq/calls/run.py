@@ -30,7 +30,6 @@ from brainq.observe.spans import call_span, end_call
 from brainq.observe.tracing import in_span
 from brainq.ports.people import Brakes, ChildTurns
 from brainq.ports.redis_calls import Calls, Holds, Outside, StopSignals
-from brainq.ports.redis_turns import Turns
 from brainq.ports.sql import CallRows
 from brainq.tools.context import RunContext
 from brainq.tools.context_pack import MEMORY_TOOL
@@ -112,7 +111,6 @@ class CallRunner:
     brains: ByBrain[Brain]
     calls: Calls
     intents: CallRows
-    turns: Turns
     beats: LeaseRenewer
     executor: BoundedToolExecutor
     files: ResultFiles
@@ -243,7 +241,7 @@ class CallRunner:
             token=token,
             step=claim.step,
             attempt=claim.attempt,
-            budget=self.turns.budget(session_id, turn_id) if tool.context_param else None,
+            budget=self.calls.budget(claim) if tool.context_param else None,
             cwd=claim.cwd,
             metadata=claim.metadata,
             brain=brain,

@@ -7,6 +7,7 @@ again lets those behind go ahead of it that do not need it.
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -85,6 +86,7 @@ class TurnFinalizer:
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._owner = owner
+        self._numbers = itertools.count(1)  # each claim signs as an owner of its own, as in turn/coordinator.py
         self._brains = brains
         self._missing = missing or brains.default
         self._left = MissingBrainLog()
@@ -106,7 +108,7 @@ class TurnFinalizer:
         Returns what was done with the doorbell's own step, in a word, for logs and tests; `events` gets the
         others. The first failure ends the visit.
         """
-        claim = self._read.claim(session_id, turn_id, step_name, self._owner)
+        claim = self._read.claim(session_id, turn_id, step_name, f"{next(self._numbers)}@{self._owner}")
         if isinstance(claim, NoClaim):
             if claim.why == "no_brain":
                 self._left.warn("step", turn_id, self._brains.names)

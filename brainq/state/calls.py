@@ -14,10 +14,13 @@ from brainq.contracts.claim import CallClaim, CallFacts, CallRef, NoCallClaim, N
 from brainq.contracts.ids import is_attended_turn, is_unnamed_session
 from brainq.contracts.message import Message
 from brainq.contracts.status import Effect, TraceStatus
+from brainq.contracts.view import BudgetSnapshot
+from brainq.state.failover import ReplicaAcks
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.script_values import as_json, json_or_none
 from brainq.state.transcripts import read_trace
+from brainq.state.turn_steps import read_budget
 from brainq.state.typed_scripts import (
     CallClaimDrop,
     CallGiveUpGone,
@@ -48,17 +51,21 @@ class RedisCalls:
         lease_s: float,
         serves: Iterable[Effect] = Effect,
         brains: Sequence[str] = (),
+        acks: ReplicaAcks | None = None,
     ) -> None:
+        """`acks`: of replicas, before a write starts; None where none may take over."""
         self._run = scripts
+        self._owned = scripts.patient(lease_s)
         self._keys = keys
         self._outbox = outbox
         self._lease_ms = int(lease_s * 1000)
+        self._acks = acks
         self._serves = [effect.value for effect in serves]
         self._brains = brains
 
     def claim(self, ref: CallRef, attempt: int, owner: str) -> CallClaim | NoCallClaim:
         """The right to run this attempt, or why the doorbell is dropped."""
-        reply = self._run.call_claim(
+        reply = self._owned.call_claim(
             ref.session_id,
             ref.turn_id,
             owner=owner,
@@ -120,19 +127,27 @@ class RedisCalls:
 
     def start(self, claim: CallClaim) -> str:
         """As `beat`, once its intent is stored; `LOST` also when it no longer holds its lanes."""
-        return self._run.call_start(
-            claim.session_id,
-            claim.turn_id,
-            owner=claim.owner,
-            call=claim.call_id,
-            attempt=claim.attempt,
-            lease_ms=self._lease_ms,
-        )
+
+        def begin(run: Scripts) -> Literal["OK", "CLOSED", "LOST"]:
+            return run.call_start(
+                claim.session_id,
+                claim.turn_id,
+                owner=claim.owner,
+                call=claim.call_id,
+                attempt=claim.attempt,
+                lease_ms=self._lease_ms,
+            )
+
+        return begin(self._owned) if self._acks is None else self._acks.acknowledged(begin)
+
+    def budget(self, claim: CallClaim) -> BudgetSnapshot:
+        """What is left of its turn's budget. Raises TurnNotFound when there is none."""
+        return read_budget(self._owned, self._keys, claim.session_id, claim.turn_id)
 
     def give_token(self, claim: CallClaim, token: str) -> str:
         """The token that this call gives away: `token`, or the one an earlier attempt of it gave. When the call is no
         longer ours nothing is noted, and the token is none."""
-        reply = self._run.call_token(
+        reply = self._owned.call_token(
             claim.session_id, claim.turn_id, owner=claim.owner, call=claim.call_id, attempt=claim.attempt, token=token
         )
         return token if reply == "LOST" else reply.token
@@ -156,7 +171,7 @@ class RedisCalls:
 
         still_runs   its function was abandoned: it keeps its lanes until a settle says that it has ended
         """
-        reply = self._run.call_settle(
+        reply = self._owned.call_settle(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -197,7 +212,7 @@ class RedisCalls:
 
         `PARKED`, `SETTLED` (the result was there already), `LATE` or `LOST`.
         """
-        reply = self._run.call_park(
+        reply = self._owned.call_park(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,

@@ -13,8 +13,9 @@ import redis
 from redis.backoff import NoBackoff
 from redis.exceptions import OutOfMemoryError
 from redis.retry import Retry
-from redis.sentinel import Sentinel, SentinelConnectionPool
+from redis.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConnection
 
+from brainq.failover import FollowsFailover
 from brainq.settings.redis_url import KEEPALIVE_OPTIONS, parse_sentinel_url
 
 # The one factory of Redis clients.
@@ -23,7 +24,9 @@ from brainq.settings.redis_url import KEEPALIVE_OPTIONS, parse_sentinel_url
 # but only on purpose: whoever calls decides, because only the caller knows what the turn's lease still allows.
 NO_BLIND_RETRY = 0
 
-SOCKET_TIMEOUT_S = 10.0  # longer than the longest blocking read (events, 2 s)
+# Longer than the longest blocking read (events, 2 s). With a beat it is shorter than a lease (10 s): what a silent
+# connection swallows is sent again before that lapses.
+SOCKET_TIMEOUT_S = 5.0
 
 CHECK_AFTER_IDLE_S = 5.0
 
@@ -157,6 +160,7 @@ class Client(redis.Redis):
         """What one line found, the others need not each find out: they connect anew before they are used."""
         if isinstance(error, UNAVAILABLE_ERRORS):
             self._broken_at = time.monotonic()
+            self.connection_pool.disconnect(inuse_connections=False)
 
 
 def _has_hung_up(connection: Any) -> bool:
@@ -180,6 +184,10 @@ def keepalive_options(url: str) -> dict[str, Any]:
     return {} if local else {"socket_keepalive": True, "socket_keepalive_options": KEEPALIVE_OPTIONS}
 
 
+class PrimaryConnection(FollowsFailover, SentinelManagedConnection):
+    """A connection to the primary that sentinels name."""
+
+
 def make_pool(url: str, **options: Any) -> redis.ConnectionPool:
     """Connections to the server at `url`, or to the primary that its sentinels name."""
     if not url.startswith("sentinel://"):
@@ -189,7 +197,8 @@ def make_pool(url: str, **options: Any) -> redis.ConnectionPool:
     once = Retry(NoBackoff(), NO_BLIND_RETRY)
     asking = {"socket_timeout": SENTINEL_S, "socket_connect_timeout": SENTINEL_S, "retry": once}
     login = {"username": at.username, "password": at.password, "db": at.database}
-    return SentinelConnectionPool(at.master, Sentinel(at.hosts, sentinel_kwargs=asking), **login, **options)
+    asked = Sentinel(at.hosts, sentinel_kwargs=asking)
+    return SentinelConnectionPool(at.master, asked, connection_class=PrimaryConnection, **login, **options)
 
 
 def make_client(url: str) -> Client:

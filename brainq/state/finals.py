@@ -53,6 +53,7 @@ class RedisFinalChain:
         brains     the names of those that this process has
         """
         self._run = scripts
+        self._owned = scripts.patient(lease_s)
         self._keys = keys
         self._outbox = outbox
         self._complete = complete
@@ -70,7 +71,7 @@ class RedisFinalChain:
     def _claim(
         self, session_id: str, turn_id: str, step: str, owner: str, reads: Sequence[Command]
     ) -> FinalStepClaim | NoFinalStepClaim:
-        reply, replies = self._run.with_reads(
+        reply, replies = self._owned.with_reads(
             lambda run: run.finalize_claim(
                 session_id,
                 turn_id,
@@ -120,13 +121,13 @@ class RedisFinalChain:
     def go_on(self, claim: FinalStepClaim, next_step: str, *, stay: bool) -> FinalStepClaim | Literal["NEXT", "LOST"]:
         """This step is over: the claim of `next_step` where its owner may take it at once (`stay`: it wants to),
         else `NEXT`: it was rung for. `LOST` when the claim is."""
-        return self._gone_on(claim, next_step, self._settle(self._run, claim, next_step, stay))
+        return self._gone_on(claim, next_step, self._settle(self._owned, claim, next_step, stay))
 
     def go_on_and_read(
         self, claim: FinalStepClaim, next_step: str, *, stay: bool
     ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
         """As `go_on`; what `details_of` needs is read in the same round trip."""
-        settled, details = self._run.together(
+        settled, details = self._owned.together(
             [
                 lambda run: self._settle(run, claim, next_step, stay),
                 lambda run: _read_conversation(run, claim.session_id, claim.turn_id),
@@ -144,7 +145,7 @@ class RedisFinalChain:
         self, claim: FinalStepClaim, next_step: str, result: TurnResult, *, stay: bool
     ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
         """As `go_on`; the result goes out with it, if it has not yet. Of a claim that is lost nothing goes out."""
-        reply = self._run.finalize_send(
+        reply = self._owned.finalize_send(
             claim.session_id,
             claim.turn_id,
             fence=claim.fence,
@@ -209,7 +210,7 @@ class RedisFinalChain:
         error       why it failed; "": it was not tried
         uncounted   its claim was no try of it
         """
-        reply = self._run.finalize_ahead(
+        reply = self._owned.finalize_ahead(
             claim.session_id,
             claim.turn_id,
             fence=claim.fence,
@@ -242,14 +243,14 @@ class RedisFinalChain:
 
     def finish(self, claim: FinalStepClaim) -> Literal["FINISHED", "LOST"]:
         """The last step is over: `FINISHED`, or `LOST`. The turn's keys get their lifetime."""
-        return self._run.finalize_finish(
+        return self._owned.finalize_finish(
             claim.session_id, claim.turn_id, fence=claim.fence, step=claim.step, keep_ms=self._keep_ms
         )
 
     def retry(self, claim: FinalStepClaim, after_s: float, error: str) -> Literal["WAIT", "LOST"]:
         """Try this step again after `after_s`; the sweeper rings then."""
         after_ms = int(after_s * 1000)
-        return self._run.finalize_retry(
+        return self._owned.finalize_retry(
             claim.session_id, claim.turn_id, fence=claim.fence, retry_ms=after_ms, failure=error
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ from typing import Any, Self, TypeVar, cast
 from redis.exceptions import NoScriptError, ResponseError
 
 from brainq.errors import ScriptError
-from brainq.state.connection import Client, Command
+from brainq.outage import OutageRetry
+from brainq.state.connection import Client, Command, is_redis_unavailable
 from brainq.state.keys import Keys
 from brainq.state.script_text import NAMES, Generated, ScriptText, read_script, read_signature
 
@@ -159,6 +161,7 @@ class LoadedScripts:
     def __init__(self, client: Client, keys: Keys, doorbells: Doorbells, headers: Mapping[str, str]) -> None:
         self.client = client
         self.keys = keys
+        self._patience_s = 0.0
         generated = doorbells.generated()
         self._scripts = {name: Script(client, name, generated) for name in NAMES}
         for name, script in self._scripts.items():
@@ -168,8 +171,22 @@ class LoadedScripts:
     def all(self) -> Mapping[str, Script]:
         return self._scripts
 
+    def patient(self, for_s: float) -> Self:
+        """The same scripts, for what a worker does under a lease of `for_s` seconds: while Redis is unavailable, each
+        is sent again for as long. Its owner then gets the reply of the first run, which may have been lost."""
+        return self._copy(_patience_s=for_s)
+
+    def _send(self, send: Callable[[], T]) -> T:
+        if not self._patience_s:
+            return send()
+        return OutageRetry({}, is_redis_unavailable, time.monotonic() + self._patience_s)(send)
+
     def run(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
-        return self._scripts[name].run(keys, args)
+        return self._send(partial(self._scripts[name].run, keys, args))
+
+    def read(self, commands: Sequence[Command]) -> list[Any]:
+        """The raw replies to plain commands that change nothing, in one trip. Raises the first error among them."""
+        return self._send(partial(self.client.many, commands))
 
     def with_reads(self, call: Callable[[Self], T], reads: Sequence[Command]) -> tuple[T, list[Any]]:
         """Run the script that `call` calls, then these plain commands, all in one trip: what it returns, and the
@@ -184,11 +201,14 @@ class LoadedScripts:
 
     def send_with(self, call: ScriptCall, reads: Sequence[Command]) -> tuple[list[Any], list[Any]]:
         """Send a script and plain commands in one go: its reply, and theirs."""
+        return self._send(partial(self._send_with, call, reads))
+
+    def _send_with(self, call: ScriptCall, reads: Sequence[Command]) -> tuple[list[Any], list[Any]]:
         name, keys, args = call
         script = self._scripts[name]
         reply, *replies = self.client.replies([("EVALSHA", script.sha, len(keys), *keys, *args), *reads])
         if isinstance(reply, NoScriptError):
-            return self.run(*call), self.client.replies(reads)
+            return script.run(keys, args), self.client.replies(reads)
         if isinstance(reply, ResponseError):
             raise script.located(reply)
         return script.checked(reply), replies
@@ -231,7 +251,7 @@ class LoadedScripts:
         Those before it have run, and would not say the same again.
         """
         sent = [("EVALSHA", self._scripts[name].sha, len(keys), *keys, *args) for name, keys, args in calls]
-        replies = self.client.replies(sent) if sent else []
+        replies = self._send(partial(self.client.replies, sent)) if sent else []
         known = sum(1 for _ in takewhile(lambda reply: not isinstance(reply, NoScriptError), replies))
         replies[known:] = [self._tried(*one) for one in calls[known:]]
         scripts = [self._scripts[name] for name, _, _ in calls]
@@ -248,6 +268,9 @@ class LoadedScripts:
 
     def _running(self, run: Callable[[str, Sequence[str], Sequence[Any]], list[Any]]) -> Self:
         """These scripts, but by `run`."""
+        return self._copy(run=run)
+
+    def _copy(self, **changed: object) -> Self:
         other = object.__new__(type(self))
-        vars(other).update(vars(self), run=run)
+        vars(other).update(vars(self), **changed)
         return other

@@ -7,34 +7,16 @@ while nobody listens is found by the beats, at the latest, and at once where `on
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
-import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
-
-from brainq.observe.logs import OutageLog, logger
-from brainq.state.connection import keepalive_options, make_pool
-
-log = logger("brainq.stops")
+from brainq.state.listener import Heard, RedisListener
 
 REASON = "cancelled"
-FIRST_BACKOFF_S = 0.05
-MAX_BACKOFF_S = 0.5  # a process that nobody hears for a second is taken to be gone
-READ_TIMEOUT_S = 1.0  # how long one read waits; so long a closed listener may go on
-SOCKET_TIMEOUT_S = 5.0  # for commands; a read waits as long as it says
-PING_AFTER_S = 5.0
-DEAF_AFTER_S = 10.0  # no answer to a ping: the connection is dead, though it was not closed
-
-Callback = Callable[[str], None]
 
 
-class RedisStopSignals:
+class RedisStopSignals(RedisListener):
     """One listening thread a process, started by the first `watch`. Fits `ports.redis_calls.StopSignals`.
 
     url       of the Redis that holds the turns
@@ -43,18 +25,12 @@ class RedisStopSignals:
     """
 
     def __init__(self, url: str, channel: str, on_gap: Callable[[], None]) -> None:
-        self._url = url
-        self._channel = channel
-        self._on_connect = [on_gap]
-        self._others: dict[str, Callback] = {}
-        self._watching: dict[str, list[Callback]] = {}
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._closed = threading.Event()
-        self._outage = OutageLog(log, "listening for stops")
+        super().__init__(url, "stops")
+        self._watching: dict[str, list[Heard]] = {}
+        self.hear(channel, self._stop, on_gap)
 
     @contextmanager
-    def watch(self, session_id: str, turn_id: str, callback: Callback) -> Generator[None]:
+    def watch(self, session_id: str, turn_id: str, callback: Heard) -> Generator[None]:
         """Call `callback` with a reason, from the listening thread, whenever a stop of the turn is published.
 
         It must return soon. It may be called once more just after the block was left.
@@ -72,93 +48,8 @@ class RedisStopSignals:
                 if not callbacks:
                     del self._watching[name]
 
-    def hear(self, channel: str, heard: Callback, on_connect: Callable[[], None]) -> None:
-        """Call `heard` with each message on another channel, too, and `on_connect` after each connect. To be called
-        before anything is listened for."""
-        self._others[channel] = heard
-        self._on_connect.append(on_connect)
-
-    def listen(self) -> None:
-        """Begin, if that has not been done."""
-        if self._thread is not None:
-            return
+    def _stop(self, name: str) -> None:
         with self._lock:
-            if self._thread is None and not self._closed.is_set():
-                self._thread = threading.Thread(target=self._run, name="brainq-stops", daemon=True)
-                self._thread.start()
-
-    def close(self) -> None:
-        """Stop listening. Does not wait: the thread hangs up within a second."""
-        self._closed.set()
-
-    def _run(self) -> None:
-        client = _make_client(self._url)
-        backoff_s = FIRST_BACKOFF_S
-        while not self._closed.is_set():
-            began = time.monotonic()
-            try:
-                self._listen(client)
-            except Exception as failure:
-                if self._closed.is_set():
-                    break
-                # A connection that held for a while says nothing about the next one.
-                backoff_s = FIRST_BACKOFF_S if time.monotonic() - began > MAX_BACKOFF_S else backoff_s
-                self._outage.failed(failure)
-                self._closed.wait(backoff_s)
-                backoff_s = min(backoff_s * 2, MAX_BACKOFF_S)
-        client.close()
-
-    def _listen(self, client: redis.Redis) -> None:
-        """Until it is closed. Raises when the connection is lost."""
-        with client.pubsub() as pubsub:
-            pubsub.subscribe(*self._others, self._channel)
-            heard, pinged = time.monotonic(), False
-            while not self._closed.is_set():
-                message: Any = pubsub.get_message(timeout=READ_TIMEOUT_S)
-                if message is not None:
-                    heard, pinged = time.monotonic(), False
-                    self._take(message)
-                silent_s = time.monotonic() - heard
-                if silent_s > DEAF_AFTER_S:
-                    raise TimeoutError("no answer to a ping")
-                if silent_s > PING_AFTER_S and not pinged:
-                    pubsub.ping("brainq")
-                    pinged = True
-
-    def _take(self, message: dict[str, Any]) -> None:
-        if message["type"] == "subscribe" and message["channel"] == self._channel:
-            # Only now is it sure that what comes is heard.
-            self._outage.worked()
-            for callback in self._on_connect:
-                self._notify(callback)
-        elif message["type"] == "message" and message["channel"] in self._others:
-            self._notify(partial(self._others[message["channel"]], message["data"]))
-        elif message["type"] == "message":
-            with self._lock:
-                callbacks = list(self._watching.get(message["data"], ()))
-            for callback in callbacks:
-                self._notify(partial(callback, REASON))
-
-    def _notify(self, callback: Callable[[], None]) -> None:
-        try:
-            callback()
-        except Exception as failure:
-            log.error("a listener for stops failed", failure=failure)
-
-
-def _make_client(url: str) -> redis.Redis:
-    # Not the factory of `connection.py`: its settings are for commands that are answered at once. Nothing is repeated
-    # here either: after any failure this module connects anew, and says that there was a gap.
-    pool = make_pool(
-        url,
-        decode_responses=True,
-        encoding_errors="replace",
-        protocol=2,  # in protocol 3 the answer to a ping comes in another form
-        socket_timeout=SOCKET_TIMEOUT_S,
-        socket_connect_timeout=5.0,
-        health_check_interval=0,
-        retry=Retry(NoBackoff(), 0),
-        client_name="brainq-stops",
-        **keepalive_options(url),
-    )
-    return redis.Redis(connection_pool=pool)
+            callbacks = list(self._watching.get(name, ()))
+        for callback in callbacks:
+            self._notify(partial(callback, REASON))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from brainq.contracts.claim import (
     CallsOverBudget,
@@ -21,6 +21,7 @@ from brainq.contracts.model import ModelRetry, Spend, TokenUsage
 from brainq.contracts.turn import Limits
 from brainq.contracts.view import BudgetSnapshot
 from brainq.errors import TurnNotFound
+from brainq.state.connection import as_mapping
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.script_values import (
@@ -84,16 +85,18 @@ class TurnBudgets:
 
     def budget(self, session_id: str, turn_id: str) -> BudgetSnapshot:
         """What is left. Raises TurnNotFound when there is no such budget."""
-        pipe = self._run.client.pipeline(transaction=False)
-        pipe.time()
-        pipe.hgetall(self._keys.turn(session_id, turn_id) + ":budget")
-        pipe.hmget(self._keys.turn(session_id, turn_id), "state", "parked_at")
-        clock, row, parked = cast(tuple[tuple[int, int], dict[str, Any], tuple[str | None, str | None]], pipe.execute())
-        if not row:
-            raise TurnNotFound(
-                f"turn {turn_id!r} of session {session_id!r} has no budget in Redis; it may have expired"
-            )
-        return budget_snapshot(row, budget_now_ms(clock[0] * 1000 + clock[1] // 1000, *parked))
+        return read_budget(self._run, self._keys, session_id, turn_id)
+
+
+def read_budget(run: Scripts, keys: Keys, session_id: str, turn_id: str) -> BudgetSnapshot:
+    """What is left of a turn's budget. Raises TurnNotFound when there is none."""
+    turn_key = keys.turn(session_id, turn_id)
+    reads = [("TIME",), ("HGETALL", f"{turn_key}:budget"), ("HMGET", turn_key, "state", "parked_at")]
+    (seconds, micros), found, parked = run.read(reads)
+    row = as_mapping(found)
+    if not row:
+        raise TurnNotFound(f"turn {turn_id!r} of session {session_id!r} has no budget in Redis; it may have expired")
+    return budget_snapshot(row, budget_now_ms(int(seconds) * 1000 + int(micros) // 1000, *parked))
 
 
 def budget_now_ms(now_ms: int, state: str | None, parked_at: str | None) -> int:

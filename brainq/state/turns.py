@@ -65,6 +65,7 @@ class RedisTurns(TurnSteps):
     ) -> None:
         """`brains` names those that this process has."""
         super().__init__(scripts, keys, outbox)
+        self._owned = scripts.patient(lease_s)
         self._client = scripts.client
         self._conversations = Conversations(scripts.client)
         self._lease_ms = int(lease_s * 1000)
@@ -134,7 +135,7 @@ class RedisTurns(TurnSteps):
         What `look` needs is read in the same round trip.
         """
         known = self._conversations.known(self._keys.of_session(session_id, "history"))
-        reply, replies = self._run.with_reads(
+        reply, replies = self._owned.with_reads(
             lambda run: run.turn_claim(
                 session_id,
                 turn_id,

@@ -20,10 +20,10 @@ from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import first_model, lost_spends, worst_cost_usd
 from brainq.models.providers import resolve_model
 from brainq.observe.logs import logger
+from brainq.outage import OutageRetry
 from brainq.ports.redis_turns import Auxiliary
 from brainq.text.estimate import estimate_messages
 from brainq.turn.opening_wave import OpeningWave
-from brainq.turn.outage import OutageRetry
 from brainq.turn.prompt.compaction import ContextCompactor, ContextTracker, should_compact
 from brainq.turn.reflection import ReflectionEngine, note_of
 from brainq.turn.step_request import PreparedStep, turn_allowance

@@ -24,10 +24,10 @@ from brainq.contracts.view import TurnView
 from brainq.errors import InvalidInput
 from brainq.models.providers import Provider, is_same_service, resolve_model
 from brainq.observe.logs import logger
+from brainq.outage import OutageRetry
 from brainq.ports.sql import TurnRows
 from brainq.text.estimate import with_sizes
 from brainq.turn.client_tools import turn_specs
-from brainq.turn.outage import OutageRetry
 from brainq.turn.prompt.preparer import render_hash
 from brainq.turn.reflection import PREFIXES
 

@@ -24,6 +24,7 @@ from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.spans import advance_span
 from brainq.observe.tracebacks import where_raised
 from brainq.observe.tracing import in_span, tracer
+from brainq.outage import NO_WAITING, OutagePolicy, OutageRetry
 from brainq.ports.people import Brakes
 from brainq.ports.redis_calls import StopSignals
 from brainq.ports.redis_turns import Turns
@@ -31,7 +32,6 @@ from brainq.turn.before_step import AuxiliaryWork
 from brainq.turn.client_tools import turn_specs
 from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think, Wait, decide, turn_facts
 from brainq.turn.ending import Ender
-from brainq.turn.outage import NO_WAITING, OutagePolicy, OutageRetry
 from brainq.turn.reflection import ThinkingManager
 from brainq.turn.step import StepPipeline, middleware_end
 from brainq.turn.step_request import CallsCommitted, LoopEnd, StepOutcome, StepPostponed

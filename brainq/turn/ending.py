@@ -12,10 +12,10 @@ from brainq.contracts.message import Message
 from brainq.contracts.status import TURN_FAILURES, Ending, StopReason, TraceStatus, WorkOutcome
 from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
+from brainq.outage import OutageRetry
 from brainq.ports.people import ChildTurns
 from brainq.ports.redis_turns import Turns
 from brainq.turn.decide import End
-from brainq.turn.outage import OutageRetry
 from brainq.turn.step_request import LoopEnd
 from brainq.turn.turn_diff import turn_diff
 

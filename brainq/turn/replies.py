@@ -17,6 +17,7 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.gates.answer_schema import read_answer
 from brainq.observe.logs import logger
+from brainq.outage import OutageRetry
 from brainq.ports.redis_turns import Turns
 from brainq.ports.sql import ApprovalRows
 from brainq.turn.approval_rules import approval_rows
@@ -28,7 +29,6 @@ from brainq.turn.call_plan import (
     refuse_calls,
 )
 from brainq.turn.decide import End
-from brainq.turn.outage import OutageRetry
 from brainq.turn.step_request import CallsCommitted, LoopEnd, ReplyCost, StepOutcome
 
 # What becomes of a reply that cannot be acted on: one that is not whole, or an answer that does not fit its schema.

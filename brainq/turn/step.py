@@ -30,13 +30,13 @@ from brainq.models.asking.permits import PermitDeferred
 from brainq.models.costs import first_model, reply_spend
 from brainq.observe.logs import logger
 from brainq.observe.metrics.recording import record_model_call as counted
+from brainq.outage import OutageRetry
 from brainq.ports.people import Brakes
 from brainq.ports.redis_turns import Turns
 from brainq.turn.before_step import AuxiliaryWork, OutcomeWord
 from brainq.turn.begin import TurnStarter, with_start
 from brainq.turn.decide import BUDGET_ENDS, End
 from brainq.turn.opening_wave import opening_wave
-from brainq.turn.outage import OutageRetry
 from brainq.turn.replies import ReplyHandler
 from brainq.turn.step_request import (
     BlobCache,

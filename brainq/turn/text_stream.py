@@ -21,8 +21,8 @@ from brainq.models.providers import Provider
 from brainq.observe.logs import logger
 from brainq.observe.spans import chat_span
 from brainq.observe.tracing import in_span
+from brainq.outage import OutageRetry, never_unavailable
 from brainq.ports.redis_turns import Turns
-from brainq.turn.outage import OutageRetry, never_unavailable
 
 # TextTail: the text of a reply on its way to readers, a few pieces at once.
 

@@ -20,6 +20,7 @@ from brainq.leases import LeaseRenewer
 from brainq.models.asking.permits import PermitPolicy
 from brainq.models.costs import cost_usd
 from brainq.models.providers import resolve_model, warm_up
+from brainq.outage import OutagePolicy
 from brainq.people.lost_turns import LostTurns
 from brainq.store.store import Store
 from brainq.tools.ranking import ranker_by_name
@@ -27,7 +28,6 @@ from brainq.turn.before_step import AuxiliaryWork
 from brainq.turn.begin import TurnStarter
 from brainq.turn.coordinator import Coordinator, CoordinatorRuntime
 from brainq.turn.ending import Ender
-from brainq.turn.outage import OutagePolicy
 from brainq.turn.prompt.tool_selection import SemanticToolSelector
 from brainq.turn.reflection import ThinkingManager
 from brainq.turn.replies import ReplyHandler
@@ -116,7 +116,6 @@ def make_runner(wiring: Wiring) -> CallRunner:
         brains=wiring.brains,
         calls=state.calls,
         intents=wiring.store.calls,
-        turns=state.turns,
         beats=wiring.beats,
         executor=BoundedToolExecutor(
             brain_ref=settings.app,

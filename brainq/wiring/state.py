@@ -19,6 +19,7 @@ from brainq.state.auxiliary import RedisAuxiliary
 from brainq.state.calls import RedisCalls
 from brainq.state.connection import Client, make_client
 from brainq.state.events import RedisEvents
+from brainq.state.failover import FailoverListener, ReplicaAcks
 from brainq.state.finals import RedisFinalChain
 from brainq.state.fleet import RedisCapacity, RedisFleet, RedisWorkers
 from brainq.state.index import RedisSweepIndex
@@ -98,6 +99,8 @@ class RedisState:
         lease_s, grace_s, keep_session_s = settings.lease_s, settings.cancel_grace_s, settings.keep_session_s
         # What was published while nobody listened is found by the beats.
         self.stops = RedisStopSignals(wiring.redis_url, keys.stops, on_gap=wiring.beats.beat_now)
+        broker = settings.broker_url.get_secret_value() if settings.broker_url else wiring.redis_url
+        self.failovers = FailoverListener({wiring.redis_url, broker})
         self.rates = RedisRates(scripts, keys, parse_rates(settings.rates), self.stops.listen)
         self.stops.hear(keys.limited, self.rates.receive_learned, self.rates.catch_up)
         self.turns = RedisTurns(
@@ -110,7 +113,15 @@ class RedisState:
             first_step=FIRST_STEP,
             brains=brains,
         )
-        self.calls = RedisCalls(scripts, keys, outbox, lease_s=lease_s, serves=sorted(wiring.serves), brains=brains)
+        self.calls = RedisCalls(
+            scripts,
+            keys,
+            outbox,
+            lease_s=lease_s,
+            serves=sorted(wiring.serves),
+            brains=brains,
+            acks=ReplicaAcks(scripts, lease_s) if wiring.redis_url.startswith("sentinel://") else None,
+        )
         self.auxiliary = RedisAuxiliary(scripts, keys, outbox)
         self.finals = RedisFinalChain(
             scripts,
@@ -160,6 +171,7 @@ class RedisState:
     def close(self) -> None:
         """Stop listening, and close every connection."""
         self.stops.close()
+        self.failovers.close()
         self.redis.close()
         self.redis.connection_pool.disconnect()
 

@@ -73,7 +73,9 @@ class Wiring:
 
     @cached_property
     def state(self) -> RedisState:
-        return RedisState(self)
+        state = RedisState(self)
+        state.failovers.listen()
+        return state
 
     @cached_property
     def streams(self) -> StreamReaders:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from brainq.brain.brains import load_brains
 from brainq.client.client import Client
 from brainq.client.internals import wiring_of
 from brainq.devserver.local_fleet import LocalFleet
@@ -54,20 +55,22 @@ def forget_settings() -> None:
 
 
 @contextmanager
-def open_client(directory: Path, *, task_events: bool = False) -> Generator[tuple[Client, dict[str, str]]]:
-    """A client on a Redis (append-only file, synced every second) and a SQLite file of its own in `directory`,
+def open_client(
+    directory: Path, *, task_events: bool = False, app: str = APP
+) -> Generator[tuple[Client, dict[str, str]]]:
+    """A client of `app` on a Redis (append-only file, synced every second) and a SQLite file of its own in `directory`,
     and the environment that workers need to share them."""
     with EmbeddedServer(directory / "redis", unix_socket=socket_path(directory / "redis")) as server:
         sql_url = f"sqlite:///{directory.absolute() / 'bench.db'}"
-        settings = load_settings(app=APP, redis_url=server.url, sql_url=sql_url, task_events=task_events)
+        settings = load_settings(app=app, redis_url=server.url, sql_url=sql_url, task_events=task_events)
         environment = {
-            "BRAINQ_APP": APP,
+            "BRAINQ_APP": app,
             "BRAINQ_REDIS_URL": server.url,
             "BRAINQ_SQL_URL": sql_url,
             "BRAINQ_TASK_EVENTS": "true" if task_events else "false",
             "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
         }
-        with Client(settings, reference.brain) as client:
+        with Client(settings, load_brains(app)) as client:
             wiring_of(client).warm_up()
             yield client, environment
 

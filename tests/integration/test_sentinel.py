@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
 import redis
 
+from brainq.client.client import Client
+from brainq.client.handle import TurnHandle
+from brainq.contracts.ids import new_turn_id
+from brainq.contracts.status import Ending
+from brainq.devserver.local_fleet import LocalFleet
 from brainq.devserver.ports import free_port
 from brainq.devserver.redis_server import find_server
 from brainq.errors import SetupError, Unreachable
@@ -25,7 +32,11 @@ from tests.support.brains.obedient import script
 from tests.support.pump import Pump, sqlite_url
 from tests.support.sentinels import MASTER, SentinelDeployment
 from tests.support.streams import KEYS, reading, take, until
-from tests.support.wait import wait_until
+from tests.support.wait import insist, wait_until
+from tests.support.world import APP, ROOT
+from tests.support.zygote import fork_celery
+
+LOAD = 40
 
 
 @pytest.fixture
@@ -76,6 +87,64 @@ def test_turns_and_doorbells_go_on_after_a_failover(
             wait_until(lambda: len(heard.bells) == 2, "and so did the worker", 60)
         result = pump.finish(pump.submit("s1", script([("write", {"name": "w"})], final="after")), 30)
     assert result.text == "after"
+
+
+@contextmanager
+def fleet(deployment: SentinelDeployment, directory: Path, **pace: float) -> Generator[Client]:
+    """A client of worker processes of all pools, on a Redis that sentinels watch."""
+    environment = {
+        "BRAINQ_APP": APP,
+        "BRAINQ_REDIS_URL": deployment.url,
+        "BRAINQ_SQL_URL": sqlite_url(directory),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
+        **{f"BRAINQ_{name.upper()}": str(seconds) for name, seconds in pace.items()},
+    }
+    settings = load_settings(redis_url=deployment.url, sql_url=environment["BRAINQ_SQL_URL"])
+    with Client(settings, obedient.brain) as client, LocalFleet(directory / "workers", environment, spawn=fork_celery):
+        yield client
+
+
+def submit(client: Client, name: str, gate: str = "") -> TurnHandle:
+    """A turn of a read and a write."""
+    calls = [[(tool, {"name": name, "gate": gate, "sleep_s": 0.1})] for tool in ("read", "write")]
+    return insist(partial(client.submit, name, script(*calls), turn_id=new_turn_id()))
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_a_planned_failover_under_load_loses_no_turn(
+    deployment: SentinelDeployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old primary takes writes, and calls itself one, for seconds after another took its place."""
+    monkeypatch.setenv(diary.DIRECTORY, str(tmp_path))
+    with fleet(deployment, tmp_path) as client:
+        handles = [submit(client, f"s{number}") for number in range(LOAD)]
+        wait_until(lambda: diary.notes("start", tool="write"), "writes run")
+        old = deployment.switch()
+        assert deployment.role(old) == "master", "the fault fired: it takes writes still"
+        handles += [submit(client, f"t{number}") for number in range(LOAD)]
+        results = [insist(partial(handle.result, timeout_s=200)) for handle in handles]
+    assert [(result.ending, result.text) for result in results] == [(Ending.COMPLETED, "done")] * 2 * LOAD
+    written = [note["turn"] for note in diary.notes("start", tool="write")]
+    assert len(written) == len(set(written)), "no write ran twice"
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_no_call_is_rescued_after_a_failover(
+    deployment: SentinelDeployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(diary.DIRECTORY, str(tmp_path))
+    with fleet(deployment, tmp_path, lease_s=600.0, beat_s=1.0) as client, make_client(deployment.url) as redis_client:
+        handles = [submit(client, f"s{number}", gate="gate") for number in range(4)]
+        wait_until(lambda: len(diary.notes("start")) == len(handles), "reads run")
+        redis_client.set("after", "them")
+        assert redis_client.wait(1, 30_000) == 1, "the replica has what was before"
+        deployment.fail_over()
+        diary.open_gate("gate")
+        for handle in handles:
+            assert insist(partial(handle.result, timeout_s=200)).text == "done"
+            assert [note["attempt"] for note in diary.notes("start", turn=handle.turn_id)] == [1, 1]
 
 
 @pytest.mark.full

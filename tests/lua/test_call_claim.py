@@ -11,6 +11,8 @@ def test_a_dispatched_call_is_taken_once(rig: Rig) -> None:
     assert reply == ["GO", "spec", 700, TIMEOUT_MS, "read_only", "tool", 1, "0", "", 0, 0]
     assert rig.status() == "running"
     assert rig.run("call_claim", owner="w2") == ["DROP", "running"]
+    rig.pass_ms(300)
+    assert rig.run("call_claim") == ["GO", "spec", 700, TIMEOUT_MS - 300, "read_only", "tool", 1, "0", "", 300, 0]
 
 
 def test_it_says_how_long_the_call_waited_for_a_worker(rig: Rig) -> None:

@@ -46,6 +46,7 @@ def test_only_who_runs_it_settles_it(rig: Rig) -> None:
     assert rig.run("call_settle", attempt=2) == ["LOST", "running"]
     assert rig.run("call_settle", call="c9-9") == ["LOST", "gone"]
     rig.run("call_settle")
+    assert rig.run("call_settle") == ["SETTLED"], "its reply may have been lost"
     assert rig.run("call_settle", status="failed") == ["LOST", "completed"]
     assert rig.status() == "completed"
 

@@ -52,5 +52,7 @@ def test_an_old_claim_is_lost(rig: Rig) -> None:
     rig.finalizing()
     assert rig.run("finalize_settle", step="log", fence=0) == ["LOST"]
     assert rig.run("finalize_settle", step="result") == ["LOST"]
-    rig.run("finalize_settle", step="log")
-    assert rig.run("finalize_settle", step="log") == ["LOST"]
+    assert rig.run("finalize_settle", step="log")[0] == "GO"
+    assert rig.run("finalize_settle", step="log")[:2] == ["GO", 2], "its reply may have been lost"
+    assert rig.run("finalize_settle", step="log", owner="w2") == ["LOST"]
+    assert rig.run("finalize_settle", step="log", next_step="decision") == ["LOST"]

@@ -23,10 +23,14 @@ class Proxy:
         self.passed = 0  # bytes
         self.connected = 0  # connections, ever
         self.resets = 0  # connections that were reset
+        self.silenced = 0  # connections that went silent
         self.refused = 0  # connections that were not taken
         self.swallowed = 0  # replies that were thrown away
+        self.struck = 0  # requests that were cut off
         self._refuses = self._frozen = False
         self._to_swallow = 0
+        self._strikes_at: tuple[bytes, bool] | None = None
+        self._unanswered: set[socket.socket] = set()
         self._upstreams: set[socket.socket] = set()
         self._silent: set[socket.socket] = set()
         self._mute = False
@@ -39,6 +43,7 @@ class Proxy:
         """From now on nothing passes on the connections there are; new ones are taken, and silent, too."""
         self._mute = True
         self._silent.update(self._peers)
+        self.silenced += len(self._peers) // 2
 
     def heal(self) -> None:
         """New connections pass again; those that went silent stay so: half open for good."""
@@ -68,6 +73,11 @@ class Proxy:
     def swallow_replies(self, count: int) -> None:
         """Throw the next `count` replies away and reset their connections: what was asked for was done."""
         self._to_swallow = count
+
+    def strike(self, marker: bytes, *, is_done: bool) -> None:
+        """Reset the connection of the next request that holds `marker`: before it is passed on, or (`is_done`) in place
+        of its reply."""
+        self._strikes_at = marker, is_done
 
     def close(self) -> None:
         self._closed.set()
@@ -128,6 +138,15 @@ class Proxy:
             if not data:
                 selector.unregister(sock)
             return
+        if data and sock in self._unanswered:
+            data = b""
+        if data and self._strikes_at is not None and sock not in self._upstreams and self._strikes_at[0] in data:
+            is_done, self._strikes_at = self._strikes_at[1], None
+            self.struck += 1
+            if not is_done:
+                data = b""
+            elif peer is not None:
+                self._unanswered.add(peer)
         if data and sock in self._upstreams and self._to_swallow:
             self._to_swallow -= 1
             self.swallowed += 1
@@ -143,6 +162,7 @@ class Proxy:
             if end is not None and self._peers.pop(end, None) is not None:
                 selector.unregister(end)
                 self._upstreams.discard(end)
+                self._unanswered.discard(end)
                 _reset(end)
                 end.close()
 

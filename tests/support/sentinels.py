@@ -54,7 +54,20 @@ class SentinelDeployment:
         killed.kill()
         killed.wait()
         wait_until(lambda: self.primary_port != old, "the sentinel promotes the replica", 60)
-        wait_until(lambda: self._role(self.primary_port) == "master", "it is the primary", 30)
+        wait_until(lambda: self.role(self.primary_port) == "master", "it is the primary", 30)
+
+    def switch(self) -> int:
+        """A planned failover: the replica becomes the primary, and nobody dies. Returns the port of the old one."""
+        old = self.primary_port
+        with redis.Redis(port=self.sentinel_port) as client:
+            client.execute_command("SENTINEL", "FAILOVER", MASTER)
+        wait_until(lambda: self.primary_port != old, "the sentinel promotes the replica", 60)
+        return old
+
+    def role(self, port: int) -> str:
+        """`master` or `slave`, as that server has it."""
+        with redis.Redis(port=port, decode_responses=True) as client:
+            return str(client.info("replication")["role"])
 
     def stop(self) -> None:
         for process in self._processes.values():
@@ -101,11 +114,6 @@ class SentinelDeployment:
         with redis.Redis(port=self.sentinel_port, decode_responses=True) as client:
             reply: Any = client.execute_command("SENTINEL", what.upper(), MASTER)
             return list(reply)
-
-    @staticmethod
-    def _role(port: int) -> str:
-        with redis.Redis(port=port, decode_responses=True) as client:
-            return str(client.info("replication")["role"])
 
     @staticmethod
     def _in_sync(port: int) -> bool:

@@ -6,7 +6,21 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from brainq.errors import Unreachable
+
 T = TypeVar("T")
+
+
+def insist(ask: Callable[[], T], timeout_s: float = 60.0) -> T:
+    """What `ask` returns, which is asked again while Redis or SQL is out of reach."""
+    end = time.monotonic() + timeout_s
+    while True:
+        try:
+            return ask()
+        except Unreachable:
+            if time.monotonic() >= end:
+                raise
+            time.sleep(0.05)
 
 
 def wait_until(predicate: Callable[[], T], description: str, timeout_s: float = 60.0, every_s: float = 0.01) -> T:

@@ -18,6 +18,7 @@ from brainq.devserver.local_fleet import LocalFleet, LocalWorker
 from brainq.settings.deployment import load_settings
 from brainq.wiring import Wiring
 from tests.support.brains import diary
+from tests.support.proxy import Proxy
 from tests.support.pump import sqlite_url
 from tests.support.server import RedisServer
 from tests.support.wait import wait_until
@@ -49,13 +50,17 @@ class World:
         threads: Mapping[str, int] | None = None,
         pace: Mapping[str, float] | None = None,
         durable: bool = False,
+        proxied: bool = False,
     ) -> None:
-        """`threads` of each worker, and `pace`, settings in seconds, replace those of this file; `durable`: Redis."""
+        """`threads` of each worker, and `pace`, settings in seconds, replace those of this file; `durable`: Redis.
+        `proxied`: workers reach it through `proxy`."""
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.redis = RedisServer(durable=durable).start()
         if durable:  # it is killed, not the machine: nobody waits for a disk
             self.redis.command("CONFIG", "SET", "appendfsync", "no")
+        port = int(self.redis.url.rpartition(":")[2].split("/")[0])
+        self.proxy = Proxy(("127.0.0.1", port)) if proxied else None
         self.sql_url = sql_url or sqlite_url(directory)
         # A broker of its own: doorbells then go through the outbox.
         elsewhere: dict[str, Any] = {}
@@ -66,7 +71,7 @@ class World:
             **{f"BRAINQ_{name.upper()}": value for name, value in elsewhere.items()},
             **{f"BRAINQ_{name.upper()}": str(value) for name, value in (pace or {}).items()},
             "BRAINQ_APP": APP,
-            "BRAINQ_REDIS_URL": self.redis.url,
+            "BRAINQ_REDIS_URL": f"redis://127.0.0.1:{self.proxy.port}/0" if self.proxy else self.redis.url,
             "BRAINQ_SQL_URL": self.sql_url,
             "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
             diary.DIRECTORY: str(directory),
@@ -97,6 +102,8 @@ class World:
     def stop(self) -> None:
         self.fleet.stop(grace_s=2.0)
         self.client.close()
+        if self.proxy is not None:
+            self.proxy.close()
         self.redis.stop()
 
     def kill_the(self, pool: str, pid: int) -> None:

@@ -48,6 +48,21 @@ def test_all_leases_are_renewed_at_once_when_told(beats: LeaseRenewer) -> None:
     assert (leases[0].lost, leases[1].lost, leases[1].beaten) == ([], ["CLOSED"], 3)
 
 
+def test_a_beat_that_failed_is_made_good_soon(beats: LeaseRenewer) -> None:
+    lease = Lease()
+
+    def swallowed() -> str:
+        word = lease.beat()
+        if lease.beaten == 1:
+            raise ConnectionError
+        return word
+
+    with beats.renew(swallowed, lease.lost.append):
+        beats.beat_now()
+        wait_until(lambda: lease.beaten == 2, "the next would be due in ten minutes")
+    assert lease.lost == []
+
+
 def test_a_round_asked_for_during_a_round_follows_it(beats: LeaseRenewer) -> None:
     inside, go_on = threading.Event(), threading.Event()
     lease = Lease()

@@ -36,6 +36,7 @@ from brainq.broker.names import (
     read_order,
     shown_part,
 )
+from brainq.failover import FollowsFailover
 from brainq.processes.later_threads import LATER_THREADS
 
 logger = logging.getLogger(__name__)
@@ -313,8 +314,14 @@ class Transport(PollingMixin, kombu_redis.Transport):
     Channel = Channel
 
 
+class PrimaryConnection(FollowsFailover, cast("type", kombu_redis.SentinelChannel.connection_class)):
+    """A connection to the primary that sentinels name."""
+
+
 class SentinelChannel(_CheckedChannel, kombu_redis.SentinelChannel):
     """kombu's Sentinel channel with checked items."""
+
+    connection_class = PrimaryConnection
 
 
 class SentinelTransport(PollingMixin, kombu_redis.SentinelTransport):

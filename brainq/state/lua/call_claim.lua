@@ -3,7 +3,8 @@ Take a dispatched call to run it. A call of a turn that is closed, cancelled or 
 that changes something not while a hold is in force: it leaves its lanes, and is parked or denied. A worker that
 does not serve the call's effect (`serves` names those it does), or does not have its brain (`brains`), is not to run it,
 whoever sent it the doorbell. With one that changes something it is noted from which Redis it was claimed (call_unstarted); which
-that is, is asked for once in 10 s. Its place in the list is for the next call that waits for one, whatever is replied.
+that is, is asked for once in 10 s. Its place in the list is for the next call that waits for one, whatever is replied. To its owner
+it says the same again.
 
 KEYS   turn budget trace history events guard run
 ARGV   sid tid owner call attempt:n lease_ms:n serves:words brains:words
@@ -14,7 +15,7 @@ REPLY  GO spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b brain 
 -- @include lib/has_brain
 -- @include lib/run
 local c = read_call(call, {'status', 'attempt', 'effect', 'spec', 'cap_ms', 'tool', 'rung_at', 'edited', 'waits_at',
-  'dispatched_at', 'bell'})
+  'dispatched_at', 'bell', 'owner'})
 
 -- @lazy
 local function note_redis()
@@ -26,7 +27,18 @@ local function note_redis()
   redis.call('HSET', trace, call .. ':run', attempt .. ' ' .. known)
 end
 
+local function grant(t, remaining_ms)
+  local dispatched_at = tonumber(c.dispatched_at) or now
+  return {'GO', c.spec, tonumber(c.cap_ms), remaining_ms, c.effect, c.tool, tonumber(t.step), c.edited or '0', t.brain or '',
+    math.max(0, now - dispatched_at), c.waits_at and math.max(0, dispatched_at - tonumber(c.waits_at)) or 0}
+end
+
+local function left_ms() return tonumber(redis.call('HGET', budget, 'deadline')) - now end
+
 local function claim()
+  if c.status == 'running' and c.owner == owner and tonumber(c.attempt) == attempt then
+    return grant(read(turn, {'step', 'brain'}), math.max(0, left_ms()))
+  end
   if c.status ~= 'dispatched' then return {'DROP', c.status or 'gone'} end
   if tonumber(c.attempt) ~= attempt then return {'DROP', 'stale'} end
   if not (' ' .. serves .. ' '):find(' ' .. c.effect .. ' ', 1, true) then return {'DROP', 'unserved'} end
@@ -35,7 +47,7 @@ local function claim()
   -- A copy of its bell was answered, and it waits no more: that says nothing of the list.
   if not leave_calls(trace, sid, tid, call, c) then mark_claimed(c.effect, c.rung_at) end
   if t.state ~= 'active' or t.cancel == '1' then return {'DROP', 'closed'} end
-  local remaining_ms = tonumber(redis.call('HGET', budget, 'deadline')) - now
+  local remaining_ms = left_ms()
   if remaining_ms <= 0 then return {'DROP', 'expired'} end
   if c.effect ~= 'read_only' then
     if hold_word(t.holds) then
@@ -47,9 +59,7 @@ local function claim()
   redis.call('HSET', trace, call .. ':status', 'running', call .. ':owner', owner, call .. ':lease', now + lease_ms,
     call .. ':started_at', now)
   emit(events, 'call.running', {call = call, tool = c.tool, attempt = attempt})
-  local dispatched_at = tonumber(c.dispatched_at) or now
-  return {'GO', c.spec, tonumber(c.cap_ms), remaining_ms, c.effect, c.tool, tonumber(t.step), c.edited or '0', t.brain or '',
-    math.max(0, now - dispatched_at), c.waits_at and math.max(0, dispatched_at - tonumber(c.waits_at)) or 0}
+  return grant(t, remaining_ms)
 end
 
 local reply = claim()

@@ -12,6 +12,7 @@ REPLY  PARKED | SETTLED | LATE status:TraceStatus | LOST status:TraceStatus/gone
 local c = read_call(call, OF_CALL)
 if not c.status or tonumber(c.attempt) ~= attempt or c.owner ~= owner then return {'LOST', c.status or 'gone'} end
 if c.status == 'parked' and c.token == token then return {'PARKED'} end
+if c.completed_by == token and SETTLED[c.status] then return {'SETTLED'} end
 local t = read(turn, OF_TURN)
 if c.effect ~= 'read_only' then leave_lanes(call) end
 if c.status ~= 'running' or not is_open(t) then return {'LATE', c.status} end

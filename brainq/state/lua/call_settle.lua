@@ -3,7 +3,7 @@ Record how a call ended: the move of its status and the recording of its result 
 enters a turn whose call has timed out or whose gate is closed. What comes too late changes nothing but
 timed_out -> timed_out_late; a late write leaves a notice that the model reads next. With it the call leaves its lanes,
 unless its function `still_runs`: then they are left when it has ended, and says so here. After LOST they may be the next
-attempt's, or a sweeper frees them.
+attempt's, or a sweeper frees them. SETTLED, too, where it has ended so already: that reply was lost.
 
 KEYS   turn budget trace history events guard sources blocked notices changes
 ARGV   sid tid owner call attempt:n status:TraceStatus message detail latency_ms:n retryable:b found block:b
@@ -28,6 +28,10 @@ if c.status == 'running' and is_open(t) then
 end
 -- A function that was cut off has not ended yet: only how it ends in the end is news.
 local is_news = c.status ~= 'running' and not is_cut
-if is_news and not came_late(call, c, c.status, t.state, notice) then return {'LOST', c.status} end
+if is_news and not came_late(call, c, c.status, t.state, notice) then
+  if c.status == status then return {'SETTLED'} end
+  return {'LOST', c.status}
+end
 if still_runs == '0' and c.effect ~= 'read_only' then leave_lanes(call) end
+if c.status == status then return {'SETTLED'} end
 return {'LATE', c.status}

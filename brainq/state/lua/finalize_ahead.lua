@@ -12,7 +12,12 @@ REPLY  GO fence:n revision:n sent:b failing | NEXT | WAIT | LOST
 -- @include lib/chain
 -- @include lib/final_queue
 local t = read(turn, {'fin_fence', 'fin_owner', 'fin_step', 'result_at', 'revision', 'fin_lost', 'fin_tries', 'fin_failing_since', 'fin_error',
-  'fin_retry_at'})
+  'fin_retry_at', 'fin_ahead', 'fin_ahead_of'})
+local function go()
+  return {'GO', fence + 1, t.revision or '0', t.result_at and '1' or '0',
+    (t.fin_failing_since or '0') ~= '0' and t.fin_error or ''}
+end
+if has_gone_on(t, fence, owner) and t.fin_ahead_of == step and t.fin_ahead == ahead then return go() end
 if not holds_step(t, fence) or t.fin_step ~= step then return {'LOST'} end
 local due = tonumber(t.fin_retry_at or 0)
 if retry_ms >= 0 then
@@ -34,8 +39,7 @@ end
 if owner ~= '' and (not t.result_at or nobody_waits('finalize')) then
   redis.call('HSET', turn, 'fin_owner', owner, 'fin_fence', fence + 1, 'fin_lease', now + lease_ms, 'fin_rung', now,
     'fin_ahead_lost', 1)
-  return {'GO', fence + 1, t.revision or '0', t.result_at and '1' or '0',
-    (t.fin_failing_since or '0') ~= '0' and t.fin_error or ''}
+  return go()
 end
 local place = t.result_at and 'finalize_later' or place_for_final()
 redis.call('HSET', turn, note_bell(place))

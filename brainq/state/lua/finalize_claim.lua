@@ -3,7 +3,7 @@ Take the finalizer step that is next, if it is the one the doorbell names and no
 took it before and reported no end of it. While the step waits for its time, `ahead` is the step behind it that goes ahead,
 `past` what did, and `failing` why it waits; tries are then the waiting one's, and lost is of `ahead`. A worker whose
 `brains` the turn's is none of gets it only when the turn was over `left_ms` ago: then nobody seems to have that brain. Its
-place in the list is for the next turn that waits for one, whatever is replied.
+place in the list is for the next turn that waits for one, whatever is replied. To its owner it says the same again.
 
 KEYS   turn
 ARGV   sid tid owner step lease_ms:n brains:words left_ms:n
@@ -18,20 +18,26 @@ local function claim()
     'fin_failing_since', 'fin_bell'})
   if not t.fin_step then return {'DROP', 'gone'} end
   if t.fin_step ~= step then return {'DROP', 'stale'} end
-  if t.fin_owner ~= '' and tonumber(t.fin_lease or 0) > now then return {'DROP', 'held'} end
   local ahead = t.fin_ahead_of == step and t.fin_ahead or ''
+  local lost_of = ahead == '' and 'fin_lost' or 'fin_ahead_lost'
+  local place, since = place_of_bell(t)
+  local function grant(fence, tries, lost)
+    return {'GO', fence, tries, t.revision or '0', t.result_at and '1' or '0', lost, t.brain or '',
+      math.max(0, now - (since or tonumber(t.fin_rung) or now)), ahead, t.fin_past or '',
+      (t.fin_failing_since or '0') ~= '0' and t.fin_error or ''}
+  end
+  if t.fin_owner ~= '' and tonumber(t.fin_lease or 0) > now then
+    if t.fin_owner ~= owner then return {'DROP', 'held'} end
+    return grant(tonumber(t.fin_fence), tonumber(t.fin_tries), tonumber(t[lost_of] or 1) - 1)
+  end
   if ahead == '' and tonumber(t.fin_retry_at or 0) > now then return {'DROP', 'later'} end
   if not has_brain(brains, t.brain) and now < tonumber(t.closing_at or 0) + left_ms then return {'DROP', 'no_brain'} end
-  local place, since = place_of_bell(t)
   -- A copy of its bell was answered, and it waits no more: that says nothing of the list.
   if place == 'queue' then leave_finals(sid, tid) else mark_claimed(place, t.fin_rung) end
-  local lost_of = ahead == '' and 'fin_lost' or 'fin_ahead_lost'
   local fence, tries, lost = t.fin_fence + 1, t.fin_tries + (ahead == '' and 1 or 0), tonumber(t[lost_of] or 0)
   redis.call('HSET', turn, 'fin_fence', fence, 'fin_tries', tries, 'fin_owner', owner, 'fin_lease', now + lease_ms,
     lost_of, lost + 1)  -- until this one tells its end
-  return {'GO', fence, tries, t.revision or '0', t.result_at and '1' or '0', lost, t.brain or '',
-    math.max(0, now - (since or tonumber(t.fin_rung) or now)), ahead, t.fin_past or '',
-    (t.fin_failing_since or '0') ~= '0' and t.fin_error or ''}
+  return grant(fence, tries, lost)
 end
 local reply = claim()
 fill_finals()

@@ -1,5 +1,5 @@
 --[[
-A finalizer step is done (or given up), and the chain goes on with `next_step`. Its owner takes that at once (`GO`),
+A finalizer step is done (or given up), and the chain goes on with `next_step`. Its owner takes that at once (`GO`, and the same again),
 unless it names no `owner`, or the step comes after the result while others wait for theirs: then it is rung for.
 
 KEYS   turn
@@ -9,6 +9,8 @@ REPLY  GO fence:n tries:n revision:n sent:b | NEXT | LOST
 -- @include lib/chain
 -- @include lib/next_step
 local t = read(turn, {'fin_fence', 'fin_owner', 'fin_step', 'result_at', 'revision'})
-if not holds_step(t, fence) or t.fin_step ~= step then return {'LOST'} end
-if not take_next_step(t.result_at) then return {'NEXT'} end
+if not (has_gone_on(t, fence, owner) and t.fin_step == next_step) then
+  if not holds_step(t, fence) or t.fin_step ~= step then return {'LOST'} end
+  if not take_next_step(t.result_at) then return {'NEXT'} end
+end
 return {'GO', fence + 1, 1, t.revision or '0', t.result_at and '1' or '0'}

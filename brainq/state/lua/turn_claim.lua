@@ -25,6 +25,8 @@ local t = read(turn, {'state', 'fence', 'awaits', 'owner', 'lease_until', 'cance
   'aux_usd', 'aux_under_way', 'brain', 'waits_for', 'resumes_at'})
 if not t.state then return {'DROP', 'gone'} end
 if t.state ~= 'active' then return {'DROP', t.state} end
+-- The reply to its owner was lost.
+if t.owner == owner and tonumber(t.fence) == fence + 1 then return {'GO', fence + 1, now, '0'} end
 if tonumber(t.fence) ~= fence then return {'DROP', 'stale'} end
 
 local deadline, cancelled = tonumber(redis.call('HGET', budget, 'deadline')), t.cancel == '1'

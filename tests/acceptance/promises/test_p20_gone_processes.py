@@ -7,20 +7,22 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from brainq.cli.doctor.services import check_presence
+from brainq.client.handle import TurnHandle
 from brainq.contracts.fleet import FleetWorker
+from brainq.contracts.ids import new_turn_id
 from brainq.contracts.status import TraceStatus
-from brainq.state.connection import CHECK_AFTER_IDLE_S
-from brainq.state.presence import LOOKS_APART_MS
 from tests.acceptance.promises.test_p01_frozen_workers import freeze
 from tests.support.brains import diary
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script
-from tests.support.wait import wait_until
+from tests.support.wait import insist, wait_until
 from tests.support.world import World
 
 POOLS = ("coordinator", "parallel", "serial", "finalizer")
@@ -44,6 +46,7 @@ def patient(patient_world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[W
     watched = sum(worker.is_running for worker in patient_world.fleet.workers)
     wait_until(lambda: len(seen(patient_world)) == watched, "every worker is watched")
     yield patient_world
+    patient_world.wiring.state.redis.close()  # a test may have reset what it holds: the next one connects anew
     for path in patient_world.directory.glob("order-*"):
         path.unlink()
     patient_world.launch_dead()
@@ -123,13 +126,65 @@ def test_processes_that_lost_their_connections_are_not_taken_for_dead(patient: W
         assert int(patient.redis.command("CLIENT", "KILL", "TYPE", "pubsub")[0]) >= len(POOLS) * 2, "the fault fired"
         patient.redis.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
         looks(patient, 1)
-    # A call that ends on a connection that is dead, and not known to be, waits for its lease: by then all are checked.
-    looks(patient, round(CHECK_AFTER_IDLE_S * 1000 / LOOKS_APART_MS) + 2)
     for session in tools.values():
         open_gate(session)
     for turn in turns:
         assert turn.result(timeout_s=120).text == "done"
         assert [row["attempt"] for row in notes("start", turn=turn.turn_id)] == [1]
+
+
+@pytest.mark.parametrize("resets", [4, pytest.param(100, marks=pytest.mark.full)])
+def test_no_call_is_rescued_whose_process_lives(patient: World, sid: str, resets: int) -> None:
+    """Under load, so that connections break in the middle of every kind of script."""
+    turns: list[TurnHandle] = []
+    for number in range(resets):
+        turns += [submitted(patient, f"{sid}-{number}-{other}") for other in range(2)]
+        reset_all(patient)
+        wait_until(partial(have_begun, number), "calls run")
+    for turn in turns:
+        ran_once(patient, turn)
+    assert len(seen(patient)) == len(POOLS) * 2
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_no_call_is_rescued_after_a_restart_of_redis(tmp_path: Path, sid: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(tmp_path, pace={"lease_s": 600.0, "beat_s": 1.0}, durable=True)
+    monkeypatch.setenv(diary.DIRECTORY, str(tmp_path))
+    try:
+        world.start()
+        turns: list[TurnHandle] = []
+        for number in range(5):
+            turns += [submitted(world, f"{sid}-{number}-{other}") for other in range(4)]
+            wait_until(partial(have_begun, number), "calls run")
+            world.redis.crash()
+        for turn in turns:
+            ran_once(world, turn)
+    finally:
+        world.stop()
+
+
+def submitted(world: World, session_id: str) -> TurnHandle:
+    """A turn of a read and a write."""
+    calls = [[(tool, {"name": session_id, "sleep_s": 0.05})] for tool in ("read", "write")]
+    return insist(partial(world.client.submit, session_id, script(*calls), turn_id=new_turn_id()))
+
+
+def have_begun(number: int) -> bool:
+    return len(notes("start")) > number
+
+
+def ran_once(world: World, turn: TurnHandle) -> None:
+    assert insist(partial(turn.result, timeout_s=120)).text == "done"
+    assert [(call.status, call.attempt) for call in world.trace(turn)] == [(TraceStatus.COMPLETED, 1)] * 2
+    assert len(notes("start", turn=turn.turn_id)) == 2
+
+
+def reset_all(world: World) -> None:
+    """Every connection but the one that says so, once processes listen again."""
+    wait_until(lambda: world.redis.command("CLIENT", "LIST", "TYPE", "pubsub")[0], "processes listen")
+    assert int(world.redis.command("CLIENT", "KILL", "TYPE", "pubsub")[0]) > 0, "the fault fired"
+    assert int(world.redis.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")[0]) > 0, "the fault fired"
 
 
 def test_a_frozen_process_is_not_taken_for_dead(patient: World, sid: str) -> None:

@@ -186,7 +186,6 @@ class Process:
             brains=only(BRAIN),
             calls=state.calls,
             intents=intents,
-            turns=state.turns,
             beats=beats,
             executor=executor,
             stops=stops,

@@ -108,7 +108,8 @@ class StateRules:
             require(fits, f"{name} wrote without the fence", given["owner"], given["fence"], "but", *held)
         if name == "call_settle" and reply[0] == "SETTLED":
             status = self.turns[given["turn"]].status(given["call"])
-            require(status == "running", "a call that does not run was settled", given["call"], status)
+            is_repeat = status == given["status"]  # whose first reply was lost
+            require(status == "running" or is_repeat, "a call that does not run was settled", given["call"], status)
         if name == "turn_end" and reply[0] == "MORE":
             require(given["item"] != "", "a turn goes on, though no answer was given", given["turn"])
         self.people.check(name, given, reply, now_ms)

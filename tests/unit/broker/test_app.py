@@ -100,6 +100,12 @@ def test_every_redis_url_gets_a_checked_transport(url: str, transport: type) -> 
     assert connection.clone().get_transport_cls() is transport
 
 
+def test_a_silent_redis_is_given_up_within_ten_seconds() -> None:
+    options = app_for("redis://h:1/0").conf.broker_transport_options
+    assert Transport.brpop_timeout + 2 * options["health_check_interval"] < 10, "a pop of doorbells"
+    assert options["socket_timeout"] < 10, "any other command"
+
+
 def test_another_broker_gets_kombus_transport_and_no_redis_options() -> None:
     app = app_for(broker_url=SecretStr("memory://"), doorbell="outbox")
     assert app.conf.broker_transport_options == {}

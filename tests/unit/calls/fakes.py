@@ -60,6 +60,9 @@ class Calls:
     def start(self, claim: CallClaim) -> str:
         return self.word
 
+    def budget(self, claim: CallClaim) -> Any:
+        return None
+
     def give_token(self, claim: CallClaim, token: str) -> str:
         return token
 
@@ -147,11 +150,6 @@ class Holds:
         return self.ready and (session_id, turn_id) == (REF.session_id, REF.turn_id)
 
 
-class Turns:
-    def budget(self, session_id: str, turn_id: str) -> Any:
-        return None
-
-
 @dataclass(slots=True)
 class Rig:
     """One worker. `log` is what was done, in order."""
@@ -202,7 +200,6 @@ class Rig:
             brains=only(self.brain),
             calls=stand_in(self.calls),
             intents=stand_in(self.intents),
-            turns=stand_in(Turns()),
             beats=self.beats,
             executor=self.executor,
             stops=self.stops,

@@ -11,7 +11,7 @@ from brainq.calls.executor import BoundedToolExecutor
 from brainq.calls.report import NEVER_STARTED
 from brainq.contracts.status import Effect
 from brainq.tools.context import RunContext
-from tests.unit.calls.fakes import Rig, Turns
+from tests.unit.calls.fakes import Rig
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_what_needs_redis_comes_before_the_intent(
     if isolation == "process":
         monkeypatch.setattr(rig.calls, "give_token", away)
     else:
-        monkeypatch.setattr(Turns, "budget", away)
+        monkeypatch.setattr(rig.calls, "budget", away)
     with pytest.raises(ConnectionError):
         rig.run()
     assert (rig.intents.started, rig.calls.settled) == ([], [])

@@ -10,9 +10,9 @@ from brainq.contracts.callbacks import TurnInfo
 from brainq.contracts.claim import StepAttempt, StepStart, TurnClaim
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.turn import Limits
+from brainq.outage import OutageRetry, never_unavailable
 from brainq.testing import ScriptedProvider, says
 from brainq.turn.begin import StepSetting
-from brainq.turn.outage import OutageRetry, never_unavailable
 from brainq.turn.step import StepRunner
 from brainq.turn.step_request import BlobCache, StepRequest
 from tests.support.blobs import BlobsInMemory
@@ -53,7 +53,7 @@ def test_time_that_was_waited_for_redis_or_sql_is_not_given_to_the_model() -> No
     setting = StepSetting(provider, "m", "", TurnInfo.from_request(REQUEST, 1), Limits())
     asking = StepRequest(setting, (), (), StepStart(estimate=0, most_tokens=0, max_usd=None))
     claim = TurnClaim("s1", "t-1", "me", 1, 0)
-    trying = OutageRetry("t-1", never_unavailable, time.sleep, time.monotonic() + 5)
+    trying = OutageRetry({}, never_unavailable, time.monotonic() + 5)
     assert view().remaining_ms == 60_000
     attempts.run(claim, view(), asking, lambda: False, trying)
     assert seen[0].timeout_s <= 5

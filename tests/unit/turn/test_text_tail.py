@@ -6,7 +6,7 @@ import itertools
 import time
 
 from brainq.contracts.event import EventKind
-from brainq.turn.outage import OutageRetry
+from brainq.outage import OutageRetry
 from brainq.turn.text_stream import TextTail
 
 THOUGHT, TEXT = EventKind.REASONING_DELTA, EventKind.TEXT_DELTA
@@ -40,7 +40,7 @@ def tail_of(readers: Readers) -> TextTail:
 
 
 def rest_of(tail: TextTail) -> str:
-    return tail.rest(OutageRetry("t", is_away, lambda _: None, time.monotonic() + 5))
+    return tail.rest(OutageRetry({}, is_away, time.monotonic() + 5, lambda _: None))
 
 
 def test_text_and_thought_keep_their_order() -> None:

@@ -1,12 +1,13 @@
-"""Waiting out our own trouble: while Redis or SQL is away, a turn's owner tries again until the turn's deadline.
+"""Waiting out our own trouble: while Redis or SQL is away, an owner tries again what it does under its lease.
 
-What is tried again changes nothing when it runs twice: scripts and statements are written so.
+A turn's owner tries until the turn's deadline; scripts that are `patient` (`state.scripts`), for as long as a lease
+holds. What is tried again changes nothing when it runs twice: scripts and statements are written so.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -14,7 +15,7 @@ from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
 
 T = TypeVar("T")
-log = logger("brainq.turn")
+log = logger("brainq.outage")
 
 FIRST_S = 0.05
 LONGEST_S = 1.0
@@ -39,7 +40,7 @@ class OutagePolicy:
     def for_turn(self, view: TurnView) -> OutageRetry:
         """Call it as soon as `view` was read: its deadline counts from there."""
         ends_at = time.monotonic() + max(0, view.remaining_ms) / 1000 + OWNERSHIP_GRACE_S
-        return OutageRetry(view.request.turn_id, self.is_unavailable, self.pause, ends_at)
+        return OutageRetry({"turn_id": view.request.turn_id}, self.is_unavailable, ends_at, self.pause)
 
 
 NO_WAITING = OutagePolicy()
@@ -48,17 +49,21 @@ NO_WAITING = OutagePolicy()
 
 @dataclass(frozen=True, slots=True)
 class OutageRetry:
-    """Does things that need Redis or SQL, as often as it takes."""
+    """Does things that need Redis or SQL, as often as it takes.
 
-    turn_id: str
+    work      what they belong to, for the log
+    ends_at   by time.monotonic()
+    """
+
+    work: Mapping[str, str]
     is_unavailable: Callable[[Exception], bool]
-    pause: Callable[[float], None]
     ends_at: float
+    pause: Callable[[float], None] = time.sleep
 
     def __call__(self, work: Callable[[], T]) -> T:
         """What `work` returns. Raises what it raised last, once the time is over, or where it is no trouble of ours.
 
-        It does not look whether the turn is lost meanwhile: the fence says so once Redis is back.
+        It does not look whether the work is lost meanwhile: the fence says so once Redis is back.
         """
         wait_s = FIRST_S
         while True:
@@ -68,6 +73,6 @@ class OutageRetry:
                 if not self.is_unavailable(failure) or time.monotonic() + wait_s >= self.ends_at:
                     raise
                 if wait_s == FIRST_S:
-                    log.warning("waiting for Redis or SQL", turn_id=self.turn_id, why=type(failure).__name__)
+                    log.warning("waiting for Redis or SQL", **self.work, why=type(failure).__name__)
             self.pause(wait_s)
             wait_s = min(2 * wait_s, LONGEST_S)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from brainq import outage
 from brainq.contracts.view import TurnView
-from brainq.turn import outage
-from brainq.turn.outage import LONGEST_S, NO_WAITING, OWNERSHIP_GRACE_S, OutagePolicy, OutageRetry
+from brainq.outage import LONGEST_S, NO_WAITING, OWNERSHIP_GRACE_S, OutagePolicy, OutageRetry
 from tests.unit.turn.views import view
 
 

@@ -1,0 +1,108 @@
+"""Failovers of Sentinel: they are heard of at once, and a write starts only when replicas know of it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TypeVar
+
+import redis
+
+from brainq.failover import PRIMARIES
+from brainq.observe.logs import logger
+from brainq.outage import OutageRetry
+from brainq.settings.redis_url import parse_sentinel_url
+from brainq.state.connection import is_redis_unavailable
+from brainq.state.listener import RedisListener
+from brainq.state.typed_scripts import Scripts
+
+log = logger("brainq.failover")
+
+T = TypeVar("T")
+
+SWITCHED = "+switch-master"  # NAME OLD_HOST OLD_PORT NEW_HOST NEW_PORT
+
+
+class FailoverListener:
+    """Cuts this process's connections to a primary that was replaced. Listens to nobody where none is watched.
+
+    urls   of Redis servers; the sentinels of those with `sentinel://` are heard, a thread each
+    """
+
+    def __init__(self, urls: Iterable[str]) -> None:
+        self._ears: list[RedisListener] = []
+        for at in {parse_sentinel_url(url) for url in urls if url.startswith("sentinel://")}:
+            for host, port in at.hosts:
+                ear = RedisListener(f"redis://{_in_url(host)}:{port}/0", "failovers")
+                ear.hear(SWITCHED, partial(_switch, at.master))
+                self._ears.append(ear)
+
+    def listen(self) -> None:
+        """Begin, if that has not been done."""
+        for ear in self._ears:
+            ear.listen()
+
+    def close(self) -> None:
+        """Stop listening. Does not wait."""
+        for ear in self._ears:
+            ear.close()
+
+
+def _switch(master: str, message: str) -> None:
+    name, old_host, old_port, new_host, new_port = message.split(" ")
+    if name == master and (cut := PRIMARIES.replace((old_host, int(old_port)), (new_host, int(new_port)))):
+        log.warning("another Redis is the primary", host=new_host, port=new_port, cut_connections=cut)
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+# A write starts when most replicas have all that led to it: one that is promoted then knows of the turn that it wrote.
+
+ACKNOWLEDGED_WITHIN_MS = 500
+# A primary loses the replica that is promoted, and hears within some two seconds that it is none any more. So one that
+# is missing is waited for longer than that; then it is taken to be gone.
+MISSED_FOR_S = 5.0
+_REPLICATION = re.compile(r"connected_slaves:(\d+).*master_replid:(\w+)", re.DOTALL)
+
+
+class ReplicaAcks:
+    """Runs scripts that must outlive a failover. `patience_s`: for how long they are sent again."""
+
+    def __init__(self, scripts: Scripts, patience_s: float) -> None:
+        self._run = scripts
+        self._patience_s = patience_s
+        self._history = ""  # of the primary: another one's is another
+        self._replicas = 0
+        self._missed_at: float | None = None
+
+    def acknowledged(self, call: Callable[[Scripts], T]) -> T:
+        """Run the script that `call` calls; what it returns, once replicas have it. Raises redis' ConnectionError when
+        too few do."""
+        ends_at = time.monotonic() + self._patience_s
+        return OutageRetry({}, is_redis_unavailable, ends_at)(partial(self._once, call))
+
+    def _once(self, call: Callable[[Scripts], T]) -> T:
+        if not self._history:
+            self._look(*self._run.read([("INFO", "replication")]))
+        wanted = (self._replicas + 1) // 2
+        waits = ("WAIT", wanted, ACKNOWLEDGED_WITHIN_MS)
+        reply, (acknowledged, found) = self._run.with_reads(call, [waits, ("INFO", "replication")])
+        self._look(found)
+        if isinstance(acknowledged, redis.ResponseError):
+            raise acknowledged
+        if acknowledged < wanted:
+            raise redis.ConnectionError(f"{acknowledged} replicas have it, {wanted} must")
+        return reply
+
+    def _look(self, info: str) -> None:
+        found = _REPLICATION.search(info)
+        replicas, history = (int(found[1]), found[2]) if found else (0, "unknown")
+        now, missed_at = time.monotonic(), self._missed_at
+        if history != self._history or replicas >= self._replicas or (missed_at and now - missed_at > MISSED_FOR_S):
+            self._history, self._replicas, self._missed_at = history, replicas, None
+        elif missed_at is None:
+            self._missed_at = now

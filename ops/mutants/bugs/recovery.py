@@ -1,0 +1,88 @@
+"""Bugs of what is done again when a connection broke, and of failovers."""
+
+from __future__ import annotations
+
+from ops.mutants.bug import Bug
+
+LOST_REPLIES = ("tests/integration/test_lost_replies.py",)
+FAILOVER = ("tests/unit/test_failover.py",)
+
+BUGS = (
+    Bug(
+        "a script whose connection broke is not sent again",
+        "brainq/state/scripts.py",
+        "if not self._patience_s:",
+        "if self._patience_s >= 0:",
+        LOST_REPLIES,
+    ),
+    Bug(
+        "a call whose claim was not heard of is dropped by its owner",
+        "brainq/state/lua/call_claim.lua",
+        "if c.status == 'running' and c.owner == owner and tonumber(c.attempt) == attempt then",
+        "if false then",
+        ("tests/lua/test_call_claim.py",),
+    ),
+    Bug(
+        "a call that settles again is told that it is lost",
+        "brainq/state/lua/call_settle.lua",
+        "  if c.status == status then return {'SETTLED'} end\n",
+        "",
+        ("tests/lua/test_call_settle.py",),
+    ),
+    Bug(
+        "a finalizer that has gone on is told that it is lost",
+        "brainq/state/lua/lib/chain.lua",
+        "and tonumber(t.fin_fence or -1) == number + 1",
+        "and false",
+        ("tests/lua/test_finalize_settle.py",),
+    ),
+    Bug(
+        "a step of the finalizer that was claimed by us is held by another",
+        "brainq/state/lua/finalize_claim.lua",
+        "if t.fin_owner ~= owner then",
+        "if true then",
+        ("tests/lua/test_finalize_claim.py",),
+    ),
+    Bug(
+        "a beat that failed is made again when the next is due",
+        "brainq/leases.py",
+        "if failed is None else min(AGAIN_S, self._every_s)",
+        "if failed is None else self._every_s",
+        ("tests/unit/test_leases.py",),
+    ),
+    Bug(
+        "connections to a primary that was replaced stay open",
+        "brainq/failover.py",
+        "if (one.host, one.port) == old",
+        "if (one.host, one.port) == new",
+        FAILOVER,
+    ),
+    Bug(
+        "a sentinel that lags has a process connect to the old primary",
+        "brainq/failover.py",
+        "return self._replaced.get(address, address)",
+        "return address",
+        FAILOVER,
+    ),
+    Bug(
+        "a write starts though no replica knows of it",
+        "brainq/state/failover.py",
+        "if acknowledged < wanted:",
+        "if acknowledged < 0:",
+        ("tests/unit/state/test_failover.py",),
+    ),
+    Bug(
+        "a replica that goes is not waited for",
+        "brainq/state/failover.py",
+        "or replicas >= self._replicas or",
+        "or replicas >= 0 or",
+        ("tests/unit/state/test_failover.py",),
+    ),
+    Bug(
+        "a silent Redis is noticed after half a minute",
+        "brainq/broker/app.py",
+        '"health_check_interval": 3,',
+        '"health_check_interval": 15,',
+        ("tests/unit/broker/test_app.py",),
+    ),
+)
