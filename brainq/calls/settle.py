@@ -191,7 +191,7 @@ class CallRuntime:
 class RunningCall:
     """One call. Where its function is cut off, it is settled in another thread, while the function has this one.
 
-    held   what goes on until the call is settled: beats for its lease, an ear for stops
+    held   what goes on until the call is settled: beats for its lease, a listener for stops
     span   ends when the call is settled, whatever its function does then
     did    what was done, in a word
     """

@@ -32,22 +32,22 @@ class FailoverListener:
     """
 
     def __init__(self, urls: Iterable[str]) -> None:
-        self._ears: list[RedisListener] = []
+        self._listeners: list[RedisListener] = []
         for at in {parse_sentinel_url(url) for url in urls if url.startswith("sentinel://")}:
             for host, port in at.hosts:
-                ear = RedisListener(f"redis://{_in_url(host)}:{port}/0", "failovers")
-                ear.hear(SWITCHED, partial(_switch, at.master))
-                self._ears.append(ear)
+                listener = RedisListener(f"redis://{_in_url(host)}:{port}/0", "failovers")
+                listener.hear(SWITCHED, partial(_switch, at.master))
+                self._listeners.append(listener)
 
     def listen(self) -> None:
         """Begin, if that has not been done."""
-        for ear in self._ears:
-            ear.listen()
+        for listener in self._listeners:
+            listener.listen()
 
     def close(self) -> None:
         """Stop listening. Does not wait."""
-        for ear in self._ears:
-            ear.close()
+        for listener in self._listeners:
+            listener.close()
 
 
 def _switch(master: str, message: str) -> None:
