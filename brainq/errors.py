@@ -280,9 +280,6 @@ class AlreadyRuns(SetupError):
     """Another process already runs this on the same directory."""
 
 
-# Each error that leaves brainq: its word, its title, the exit code of `brainq`, the status over HTTP.
-
-
 class ExitCode(IntEnum):
     """The exit codes of `brainq`."""
 

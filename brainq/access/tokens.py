@@ -22,16 +22,19 @@ from brainq.store.engine import is_sql_unavailable
 from brainq.store.repositories.tokens import USED_EVERY_S
 from brainq.store.store import Store
 
-# A token's text is `bq_<id>_<secret>`. The id is public; the secret is 256 random bits.
-
 _TEXT = re.compile(r"bq_([0-9a-f]{12})_([A-Za-z0-9_-]{43})", re.ASCII)
 _ID_BYTES = 6
 _SECRET_BYTES = 32
+log = logger("brainq.access")
+KEPT_S = 5.0
+"""How long a check is valid without a query to SQL. A revoked token is rejected after that."""
+MAX_CACHED_TOKENS = 10_000
+MAX_LIFETIME_S = 10 * 365 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class TokenText:
-    """A token's two parts. Its repr has no secret."""
+    """A token: `bq_<id>_<secret>`. The id is public; the secret is 256 random bits, and not in the repr."""
 
     token_id: str
     secret: str = field(repr=False)
@@ -52,13 +55,6 @@ class TokenText:
     def hashed(self) -> str:
         """What is stored of the secret. SHA-256 is fast, and 256 random bits cannot be guessed."""
         return hashlib.sha256(self.secret.encode()).hexdigest()
-
-
-log = logger("brainq.access")
-KEPT_S = 5.0
-"""How long a check is valid without a query to SQL. A revoked token is rejected after that."""
-MAX_CACHED_TOKENS = 10_000
-MAX_LIFETIME_S = 10 * 365 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)

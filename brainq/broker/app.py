@@ -18,8 +18,6 @@ from brainq.errors import SetupError
 from brainq.settings.deployment import Settings
 from brainq.settings.redis_url import KEEPALIVE_OPTIONS, parse_sentinel_url
 
-# The Celery app of a worker or a producer.
-
 # The broker's default exchange: a message goes to the queue its routing key names, with nothing to bind
 # first. A named exchange drops messages while nobody has bound its queue.
 _DEFAULT_EXCHANGE = Exchange("", type="direct")
@@ -183,9 +181,6 @@ def _keep_own_tasks(sender: Celery, **_: Any) -> None:
     # tasks of the user's own apps in this process arrive here by Celery's sharing.
     for task in [task for task in sender.tasks if not task.startswith(names.TASK_PREFIX)]:
         sender.tasks.pop(task)
-
-
-# Publishing doorbells that scripts left in an outbox, to any broker Celery can use.
 
 
 def publish_doorbell(app: Celery, text: str) -> None:

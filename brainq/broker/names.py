@@ -72,9 +72,10 @@ TASK_QUEUES = {
 }
 
 POISON_LIST = "brainq.poison"
+"""The Redis list (under the key prefix) that keeps items no worker could accept."""
+
 UNSERVED_HEADER = "brainq-unserved"
 """Of a foreign submit: the header by which it asks for what is not served."""
-"""The Redis list (under the key prefix) that keeps items no worker could accept."""
 
 _TOOL_QUEUES = {
     Effect.READ_ONLY: READ_ONLY_QUEUE,

@@ -12,7 +12,6 @@ from celery import bootsteps
 from brainq.observe.logs import OutageLog, logger
 
 log = logger("brainq.broker")
-
 RESTART_AFTER_S = 1.0
 STEADY_S = 60.0
 JOIN_TIMEOUT_S = 5.0

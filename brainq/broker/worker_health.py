@@ -16,13 +16,9 @@ from brainq.errors import SetupError, Unreachable
 from brainq.observe.logs import logger
 
 log = logger("brainq.tasks")
-
 TICK_S = 0.2
-
 CHECK_EVERY_S = 3.0
-
 RECHECK_EVERY_S = 1.0  # while it cannot work
-
 SETUP_EXIT = 6  # as the command line's Exit.SETUP: another attempt would find the same
 
 

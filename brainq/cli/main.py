@@ -43,7 +43,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-
 COMMANDS: dict[str, dict[str, Any]] = {
     "Begin": {"init": setup.init, "dev": run.dev, "doctor": setup.doctor, "brains": setup.brains},
     "Turns": {
@@ -112,13 +111,15 @@ MEANINGS = {
     ExitCode.BUG: "a bug in brainq; BRAINQ_TRACEBACK=1 shows where",
     ExitCode.INTERRUPTED: "Ctrl+C",
 }
-
 _INDENT = " " * 7
 EXIT_CODE_HELP = "\b\nExit codes:\n" + "\n".join(
     fill(meaning, 78, initial_indent=f"  {code.value:<4} ", subsequent_indent=_INDENT)
     for code, meaning in MEANINGS.items()
 )
 """For `--help`."""
+_UNREACHABLE_ERRORS = ("ConnectionError", "TimeoutError", "BusyLoadingError")
+_SERVICES = ("redis", "kombu", "sqlalchemy", "psycopg", "sqlite3")
+_FILE_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR}
 
 
 def _show_version(wanted: bool) -> None:
@@ -187,11 +188,6 @@ def _warn_of_mistyped_settings() -> None:
         note(f"brainq: {name} is not a setting; did you mean {meant}?", style="yellow")
     # The processes that this one starts need not warn again.
     os.environ[WARNED_NAMES] = " ".join(name for name, _ in mistyped)
-
-
-_UNREACHABLE_ERRORS = ("ConnectionError", "TimeoutError", "BusyLoadingError")
-_SERVICES = ("redis", "kombu", "sqlalchemy", "psycopg", "sqlite3")
-_FILE_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR}
 
 
 def describe_error(error: Exception) -> tuple[str, ExitCode]:

@@ -22,6 +22,11 @@ from brainq.settings.environment import TYPED_OPTIONS
 if TYPE_CHECKING:
     from brainq.contracts.file import File
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")]
+UNIT_SECONDS = {"m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+_SPAN = re.compile(r"\s*(\d{1,6}(?:\.\d{1,3})?)\s*([mhdw])\s*", re.ASCII)
+
 
 def use_app(value: str) -> str:
     """Make `-A module:brain` what every part of this process, and every process it starts, uses.
@@ -66,8 +71,6 @@ class Level(StrEnum):
 
 
 LogLevel = Annotated[Level, typer.Option("-l", "--log-level", case_sensitive=False, help="What the workers log.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="At most so many.")]
 
 
 TurnArgument = Annotated[
@@ -76,9 +79,6 @@ TurnArgument = Annotated[
         metavar="TURN", help="A turn id, the beginning of one, or a request key.", autocompletion=newest_turns
     ),
 ]
-
-
-# What is given to a command as text, as `@FILE`, or on stdin (`@-`).
 
 
 def read_text(value: str, field: str) -> str:
@@ -117,12 +117,6 @@ def read_files(paths: list[str]) -> list[File]:
         return [File.of(path) for path in paths]
     except InvalidInput as refused:
         raise InvalidInput("--attach", refused.problem) from None
-
-
-# How people write a span of time: `90m`, `12h`, `30d`, `8w`.
-
-UNIT_SECONDS = {"m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
-_SPAN = re.compile(r"\s*(\d{1,6}(?:\.\d{1,3})?)\s*([mhdw])\s*", re.ASCII)
 
 
 def parse_span_s(option: str, value: str) -> float:

@@ -18,8 +18,17 @@ if TYPE_CHECKING:  # rich takes a tenth of a second
     from rich.text import Text
 
 T = TypeVar("T")
-
 PIPED_WIDTH = 10_000  # a pipe has no width: one row a line, with all its columns
+EFFECT_STYLES = {"read_only": "cyan", "local_write": "yellow", "network": "magenta", "destructive": "red"}
+STATUS_STYLES = {
+    **dict.fromkeys(("planned", "pending", "waiting", "accepted", "queued", "void"), "dim"),
+    **dict.fromkeys(("parked", "dispatched", "closing"), "blue"),
+    **dict.fromkeys(("running", "active", "intent"), "bold blue"),
+    **dict.fromkeys(("completed", "done", "ok", "approved", "consumed"), "green"),
+    **dict.fromkeys(("bounced", "denied", "cancelled"), "yellow"),
+    **dict.fromkeys(("refused", "expired", "timed_out", "timed_out_late", "failed", "rejected", "dead"), "red"),
+    "unknown": "bold red",
+}
 
 
 def stdout() -> Console:
@@ -90,20 +99,6 @@ def _console(*, stderr: bool) -> Console:
     width = None if terminal else PIPED_WIDTH
     # emoji: `app:brain:` of a sentence, and what users write, stays as it is
     return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
-
-
-# Colours, durations and safe text.
-
-EFFECT_STYLES = {"read_only": "cyan", "local_write": "yellow", "network": "magenta", "destructive": "red"}
-STATUS_STYLES = {
-    **dict.fromkeys(("planned", "pending", "waiting", "accepted", "queued", "void"), "dim"),
-    **dict.fromkeys(("parked", "dispatched", "closing"), "blue"),
-    **dict.fromkeys(("running", "active", "intent"), "bold blue"),
-    **dict.fromkeys(("completed", "done", "ok", "approved", "consumed"), "green"),
-    **dict.fromkeys(("bounced", "denied", "cancelled"), "yellow"),
-    **dict.fromkeys(("refused", "expired", "timed_out", "timed_out_late", "failed", "rejected", "dead"), "red"),
-    "unknown": "bold red",
-}
 
 
 def styled(word: str, styles: dict[str, str]) -> Text:

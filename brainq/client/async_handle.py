@@ -62,9 +62,6 @@ class VerbThreads:
         return await asyncio.get_running_loop().run_in_executor(pool, contextvars.copy_context().run, verb)
 
 
-# The asynchronous twin of a verb: the same arguments and answer, in a thread while it runs.
-
-
 def async_action(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
     """`verb`, which changes something, of what the twin has as `_sync`, to be awaited in one of its `_threads`."""
 

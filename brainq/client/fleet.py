@@ -22,6 +22,11 @@ POOLS = {
     "serial": names.SERIAL_QUEUES,
     "finalizer": names.FINALIZER_QUEUES,
 }
+MINUTES = 60
+WINDOW = timedelta(minutes=MINUTES)
+MAX_RECENT_TURNS = 20_000
+"""The newest turns, of which so many are read at most."""
+_FAILED = (Ending.FAILED.value, Ending.TIMED_OUT.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +107,11 @@ def _queue(pool: str, queue: str, lists: list[tuple[int, str | None]], waiting: 
     )
 
 
-# What the fleet did within the last hour, minute by minute. Pure.
-
-MINUTES = 60
-MAX_RECENT_TURNS = 20_000
-"""The newest turns, of which so many are read at most."""
-
-WINDOW = timedelta(minutes=MINUTES)
-_FAILED = (Ending.FAILED.value, Ending.TIMED_OUT.value)
-
-
 def fleet_activity(turns: Sequence[RecentTurn], now: datetime) -> FleetActivity:
-    """`turns` are those that were accepted within WINDOW before `now`, at most MAX_RECENT_TURNS."""
+    """The last hour, minute by minute. Pure.
+
+    turns   those that were accepted within WINDOW before `now`, at most MAX_RECENT_TURNS
+    """
     accepted = [0] * MINUTES
     ended: list[list[RecentTurn]] = [[] for _ in range(MINUTES)]
     for turn in turns:

@@ -32,6 +32,8 @@ from brainq.wiring import Wiring
 if TYPE_CHECKING:
     from brainq.client.client import Client
 
+ENDED_OR_PARKED: frozenset[WaitFor] = frozenset(("ended", "parked"))
+
 
 def child_turns(wiring: Wiring, session_id: str, turn_id: str) -> tuple[StartedTurn, ...]:
     """In the order of its calls. A child's id follows from its call, so it is not stored."""
@@ -74,9 +76,6 @@ class Hold:
 
     def __exit__(self, *_: object) -> None:
         self.release()
-
-
-ENDED_OR_PARKED: frozenset[WaitFor] = frozenset(("ended", "parked"))
 
 
 @raises_unreachable

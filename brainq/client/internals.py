@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from brainq.client.client import Client
     from brainq.client.handle import TurnHandle
 
+C = TypeVar("C", bound=type)
+
 
 def wiring_of(client: Client | AsyncClient | TurnHandle) -> Wiring:
     return client._wiring  # pyright: ignore[reportPrivateUsage]
-
-
-C = TypeVar("C", bound=type)
 
 
 def raises_unreachable(cls: C) -> C:

@@ -24,10 +24,13 @@ from brainq.store.store import Store
 from brainq.turn.explain import explain
 from brainq.wiring import Wiring
 
-# Lists that are read to their end, a page at a time.
-
 PAGE_SIZE = 200
 T = TypeVar("T")
+W = TypeVar("W", bound=StrEnum)
+SHOWN_MATCHES = 5
+MAX_SEARCH_CHARS = 200
+MAX_FILTER_VALUES = 20  # values of metadata, or tags, of one question
+REDIS_BATCH = 200  # turns that Redis is asked about, where only it knows which of them are wanted
 
 
 def iterate_pages(read: Callable[[str | None], Sequence[T]], cursor: Callable[[T], str]) -> Iterator[T]:
@@ -53,11 +56,6 @@ async def iterate_pages_async(
         if len(page) < PAGE_SIZE:
             return
         after = cursor(page[-1])
-
-
-# The turn that the beginning of an id, or a request key, names.
-
-SHOWN_MATCHES = 5
 
 
 def get_turn(store: Store, turn_id: str) -> TurnRow:
@@ -88,17 +86,12 @@ def find_turn(store: Store, sought: str) -> TurnRow:
     return matches[0]
 
 
-# Lists of turns and sessions: SQL has every turn, and Redis what those do that have not ended.
-
-MAX_SEARCH_CHARS = 200
-MAX_FILTER_VALUES = 20  # values of metadata, or tags, of one question
-REDIS_BATCH = 200  # turns that Redis is asked about, where only it knows which of them are wanted
-W = TypeVar("W", bound=StrEnum)
-
-
 @dataclass(frozen=True, slots=True)
 class TurnList:
-    """Reads pages. Without `live_turns`, while Redis is away, what SQL knows."""
+    """Reads pages: SQL has every turn, and Redis what those do that have not ended.
+
+    live_turns   None while Redis is away: what SQL knows
+    """
 
     store: Store
     live_turns: RedisLiveTurns | None
@@ -318,13 +311,10 @@ def _live_turn(turn: ListedTurn, now: LiveTurn) -> ListedTurn:
     return turn.model_copy(update=live)
 
 
-# Deliveries of webhooks: read from SQL only, so that an operator can while Redis is unreachable.
-
-
 def list_deliveries(
     store: Store, state: str | None, limit: int, sessions: Sequence[str] | None, before: int | None = None
 ) -> list[DeliveryRow]:
-    """See `Client.deliveries`."""
+    """See `Client.deliveries`. From SQL only, so that an operator can look while Redis is away."""
     if state not in (None, *get_args(DeliveryState)):
         raise InvalidInput("state", f"{state!r} is not one of {', '.join(get_args(DeliveryState))}")
     return store.deliveries.list(state, checks.limit(limit), before, sessions=checks.session_prefixes(sessions))

@@ -24,6 +24,7 @@ Cancelled = Literal["cancelled", "requested", "ended"]
 WaitFor = Literal["ended", "parked", "people", "outside", "client"]
 """What `TurnHandle.wait` waits for: the end; any park; or one that waits for people, for an outside result, or for the
 client's own tools."""
+V = TypeVar("V", bound=Callable[..., Any])
 
 
 class SubmitOptions(TypedDict, total=False):
@@ -54,9 +55,6 @@ class SubmitOptions(TypedDict, total=False):
     history: Sequence[Message | Mapping[str, Any]]
     client_tools: Sequence[ClientTool | Mapping[str, Any]]
     brain: str | None
-
-
-V = TypeVar("V", bound=Callable[..., Any])
 
 
 def takes_submit_options(verb: V) -> V:

@@ -20,11 +20,20 @@ from brainq.state.fleet import RedisWorkers
 from brainq.turn.explain import explain
 from brainq.wiring import Wiring
 
-# What SQL knows of a turn that Redis does not: it has expired there, or is not queued yet.
+POLL_S = 2.0
+PARKED_FOR = frozenset({Awaits.PEOPLE.value, Awaits.OUTSIDE.value, Awaits.CLIENT.value})
+NEEDS_CALLER: frozenset[WaitFor] = frozenset(("ended", "people", "client"))
+"""The end, or that only the caller, or a person it can inform, can let the turn go on."""
+UNTIL_WORDS = PARKED_FOR | {"ended", "parked"}
+_PROGRESS_EVENTS = frozenset({EventKind.TEXT_DELTA, EventKind.REASONING_DELTA, EventKind.CALL_PROGRESS})
+_CANCEL_ANSWERS: Mapping[str, Cancelled] = {"CANCELLED": "cancelled", "REQUESTED": "requested"}
 
 
 def has_ended(wiring: Wiring, turn_id: str) -> bool:
-    """Raises TurnNotFound when SQL does not know it either, TurnRejected for a refused turn."""
+    """Whether SQL says so of a turn that Redis does not know: it has expired there, or is not queued yet.
+
+    Raises TurnNotFound when SQL does not know it either, TurnRejected for a refused turn.
+    """
     row = wiring.store.turns.get(turn_id)
     if row is None:
         raise TurnNotFound(f"turn {turn_id!r} is known neither to Redis nor to SQL")
@@ -38,12 +47,13 @@ def stored_result(wiring: Wiring, turn_id: str) -> TurnResult | None:
     return wiring.store.turns.result(turn_id) if has_ended(wiring, turn_id) else None
 
 
-# How long a caller that follows a turn still waits: pure, on a monotonic clock that is passed in.
-
-
 @dataclass(slots=True)
 class WaitLimits:
-    """`timeout_s` is the whole wait, `idle_s` the longest silence in it; None: no limit."""
+    """How long a caller that follows a turn still waits, on a monotonic clock that is passed in.
+
+    timeout_s   the whole wait; None: no limit
+    idle_s      the longest silence in it; None: no limit
+    """
 
     turn_id: str
     timeout_s: float | None
@@ -74,18 +84,6 @@ class WaitLimits:
             )
         if self.idle_s is not None and now >= self._heard + self.idle_s:
             raise ResultTimeout(f"turn {self.turn_id!r}: no event for {self.idle_s:g} s; it goes on")
-
-
-# Moves on a turn that several verbs are made of.
-
-POLL_S = 2.0
-PARKED_FOR = frozenset({Awaits.PEOPLE.value, Awaits.OUTSIDE.value, Awaits.CLIENT.value})
-NEEDS_CALLER: frozenset[WaitFor] = frozenset(("ended", "people", "client"))
-"""The end, or that only the caller, or a person it can inform, can let the turn go on."""
-
-UNTIL_WORDS = PARKED_FOR | {"ended", "parked"}
-_PROGRESS_EVENTS = frozenset({EventKind.TEXT_DELTA, EventKind.REASONING_DELTA, EventKind.CALL_PROGRESS})
-_CANCEL_ANSWERS: Mapping[str, Cancelled] = {"CANCELLED": "cancelled", "REQUESTED": "requested"}
 
 
 def cancel_turn(wiring: Wiring, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False) -> Cancelled:
@@ -158,11 +156,11 @@ def next_events(
     return events.read(session_id, turn_id, after, 0), True
 
 
-# What happens next to a turn, and why, in one sentence: from Redis while it is there, else from what SQL says.
-
-
 def explain_next(row: TurnRow, snapshot: TurnSnapshot | None, settings: Settings, workers: RedisWorkers | None) -> str:
-    """One sentence without a full stop; `snapshot` None: Redis does not know the turn."""
+    """What happens next to a turn, and why, in one sentence without a full stop.
+
+    snapshot   None: Redis does not know the turn, and SQL says what happens
+    """
     if snapshot is not None:
         alive = None if workers is None else {worker.pool for worker in workers.alive()}
         return explain(snapshot, sweep_s=settings.sweep_s, rering_s=settings.rering_s, alive=alive)

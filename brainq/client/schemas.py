@@ -11,6 +11,17 @@ from brainq.contracts.ids import DERIVED_PREFIXES, ID_PATTERN, TURN_ID_PATTERN
 from brainq.contracts.turn import TurnRequest, TurnResult
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_FILE: Mapping[str, Any] = {
+    "description": "An image or a file: its bytes as base64 text, or as a data: URL.",
+    "type": "object",
+    "properties": {
+        "data": {"type": "string", "minLength": 1},
+        "media_type": {"type": "string", "default": ""},
+        "name": {"type": "string", "maxLength": MAX_NAME_CHARS, "default": ""},
+    },
+    "required": ["data"],
+    "additionalProperties": False,
+}
 
 
 def schema_of(name: str) -> dict[str, Any]:
@@ -57,17 +68,6 @@ def _result() -> dict[str, Any]:
     return TurnResult.model_json_schema(mode="serialization")
 
 
-_FILE: Mapping[str, Any] = {
-    "description": "An image or a file: its bytes as base64 text, or as a data: URL.",
-    "type": "object",
-    "properties": {
-        "data": {"type": "string", "minLength": 1},
-        "media_type": {"type": "string", "default": ""},
-        "name": {"type": "string", "maxLength": MAX_NAME_CHARS, "default": ""},
-    },
-    "required": ["data"],
-    "additionalProperties": False,
-}
 SCHEMAS: Mapping[str, Callable[[], dict[str, Any]]] = {"submit": _submit, "event": _event, "result": _result}
 
 

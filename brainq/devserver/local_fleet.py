@@ -21,12 +21,16 @@ from typing import Self
 
 from brainq.errors import SetupError
 
-# In the worker: it ends with the process that started it, and lets that one know when it is ready.
-
 OWNER_FD = "BRAINQ_OWNER_FD"
 READY_FILE = "BRAINQ_READY_FILE"
 LISTENER_FD = "BRAINQ_HTTP_FD"
 OWNER_GRACE_S = 5.0
+START_S = 120.0  # until every worker consumes, on a machine that is slow and busy
+POOLS = ("coordinator", "parallel", "serial", "finalizer")
+LOG_TAIL_LINES = 30
+SpawnWorker = Callable[[Sequence[str], Mapping[str, str], int, int], subprocess.Popen[bytes]]
+"""How a worker's process is started, in a session of its own: from a celery command, its environment, a file for its
+output, and one that it inherits."""
 
 
 def follow_owner() -> None:
@@ -75,18 +79,6 @@ def _watch_owner(pipe: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
     threading.Event().wait(OWNER_GRACE_S)
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-# In the process that starts workers.
-
-START_S = 120.0  # until every worker consumes, on a machine that is slow and busy
-POOLS = ("coordinator", "parallel", "serial", "finalizer")
-LOG_TAIL_LINES = 30
-
-
-SpawnWorker = Callable[[Sequence[str], Mapping[str, str], int, int], subprocess.Popen[bytes]]
-"""How a worker's process is started, in a session of its own: from a celery command, its environment, a file for its
-output, and one that it inherits."""
 
 
 def run_celery(

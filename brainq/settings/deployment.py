@@ -92,8 +92,9 @@ class Settings(HttpSettings):
     """The result goes out after finalizer steps failed for this long."""
 
     max_attempts: int = Field(default=5, ge=1, le=20)
-    quarantine_processes: int = Field(default=8, ge=1, le=64)
     """How often a read, or a call of an idempotent tool, is run whose workers are lost; from the third on by itself."""
+
+    quarantine_processes: int = Field(default=8, ge=1, le=64)
 
     max_file_bytes: int = Field(default=10_000_000, ge=1, le=MAX_FILE_BYTES)
     """Of one image or file of a message, or of a tool's result."""

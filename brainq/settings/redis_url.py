@@ -16,10 +16,15 @@ from brainq.errors import SetupError
 _ADDRESS = re.compile(
     r"sentinel://(?:(?P<login>[^@/]*)@)?(?P<hosts>[^/@]+)/(?P<master>[\w.-]+)(?:/(?P<database>\d+))?/?", re.ASCII
 )
-
 _HOST = re.compile(r"(?P<host>[^:\[\]]+|\[[0-9a-fA-F:.]+\])(?::(?P<port>\d{1,5}))?")
 DEFAULT_PORT = 26379
 SENTINEL_URL_FORM = "sentinel://user:password@host:26379,host:26379/master/0"
+_WANTED = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 10_000}
+KEEPALIVE_OPTIONS: dict[int, int] = {
+    getattr(socket, name): value for name, value in _WANTED.items() if hasattr(socket, name)
+}
+"""For setsockopt at IPPROTO_TCP, as far as this system knows them: the kernel finds a connection whose other end is
+gone, within some 20 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +63,3 @@ def parse_sentinel_url(url: str) -> SentinelAddress:
         int(match["database"] or 0),
         match["login"] or "",
     )
-
-
-# Options of TCP connections that have the kernel find one whose other end is gone, within some 20 s.
-
-_WANTED = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 10_000}
-KEEPALIVE_OPTIONS: dict[int, int] = {
-    getattr(socket, name): value for name, value in _WANTED.items() if hasattr(socket, name)
-}
-"""For setsockopt at IPPROTO_TCP, as far as this system knows them."""

@@ -44,6 +44,8 @@ log = logger("brainq.tasks")
 
 # Finalizer steps are retried until SQL is back, and results go out without it; reads do without it.
 NEED_SQL = frozenset({"coordinator", "serial"})
+ANNOUNCE_EVERY_S = 3.0
+PRESENT_FOR_S = 10.0  # as long as a lease: of a worker that was killed it is known as soon as of what it held
 
 
 def pool_app(
@@ -147,16 +149,11 @@ def _freeze_collector() -> None:
     gc.set_threshold(20_000, 20, 50)
 
 
-# A worker says that it is alive, for `client.fleet()`: which pool it is of, and how many of its threads are busy.
-
-ANNOUNCE_EVERY_S = 3.0
-PRESENT_FOR_S = 10.0  # as long as a lease: of a worker that was killed it is known as soon as of what it held
-
-
 class WorkerAnnouncer:
-    """One a worker. `workers` gives the registry to write to, once the worker is ready.
+    """Says for `client.fleet()` that a worker is alive, of which pool it is, and how many of its threads are busy.
 
-    flush   what is done as often: what the process counted goes to what all have, and Redis is asked to watch it
+    workers   gives the registry to write to, once the worker is ready
+    flush     what is done as often: what the process counted goes to what all have, and Redis is asked to watch it
     """
 
     def __init__(

@@ -24,9 +24,17 @@ from brainq.people.admission import read_foreign
 from brainq.tasks.task_events import TaskEvents, WorkFailed, raise_failure
 from brainq.wiring import Wiring
 
-# Abandoning a task of brainq's own pool: it is answered, and its thread is left to the function that keeps it.
-
 log = logger("brainq.tasks")
+GetWiring = Callable[[], Wiring]
+BuildMachines = Callable[[], object]
+"""Builds what the tasks work by: not with the first of them, which would wait for imports."""
+_FIELDS = frozenset({"arguments", *TurnRequest.model_fields})
+# Failed work is seen, and expected: one line in the log, no traceback.
+_OPTIONS: dict[str, Any] = {"ignore_result": True, "throws": (WorkFailed,)}
+_ETA_REFUSAL = (
+    "eta and countdown are not served: the message would wait in a worker's memory, and be lost with it; send it when "
+    "it is due, or make a schedule (client.schedule, brainq schedule)"
+)
 
 
 def current_abandon() -> Abandon | None:
@@ -46,20 +54,6 @@ def current_abandon() -> Abandon | None:
         run.abandon(failure)
 
     return abandon
-
-
-# Puts brainq's tasks into a pool's Celery app.
-
-_FIELDS = frozenset({"arguments", *TurnRequest.model_fields})
-
-GetWiring = Callable[[], Wiring]
-
-BuildMachines = Callable[[], object]
-
-"""Builds what the tasks work by: not with the first of them, which would wait for imports."""
-
-# Failed work is seen, and expected: one line in the log, no traceback.
-_OPTIONS: dict[str, Any] = {"ignore_result": True, "throws": (WorkFailed,)}
 
 
 def coordinator_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
@@ -120,12 +114,6 @@ def finalizer_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
     app_steps: Any = app.steps
     app_steps["worker"].add(thread_step("webhooks", tell_webhooks))
     return lambda: (wiring().finalizer, wiring().judge_runner)
-
-
-_ETA_REFUSAL = (
-    "eta and countdown are not served: the message would wait in a worker's memory, and be lost with it; send it when "
-    "it is due, or make a schedule (client.schedule, brainq schedule)"
-)
 
 
 def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any], unserved: str | None = None) -> str:

@@ -11,14 +11,16 @@ from brainq.contracts.claim import CallRef, FinalStepClaim
 from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.observe.logs import logger
 
-# The exceptions by which a task is seen to have failed, in Celery's events, metrics and logs.
-#
-# They are raised after everything was recorded and only for those who watch: nothing is retried or put back. Their
-# text is a word of ours or the name of an error's class, never an error's text.
+log = logger("brainq.tasks")
+MAX_REASON_CHARS = 64
 
 
 class WorkFailed(Exception):
-    """What a task did, failed."""
+    """What a task did, failed, as Celery's events, metrics and logs show it.
+
+    It is raised after everything was recorded and only for those who watch: nothing is retried or put back. Its text is
+    a word of ours or the name of an error's class, never an error's text.
+    """
 
 
 class CallFailed(WorkFailed):
@@ -69,8 +71,6 @@ FAILURE_CLASSES: dict[WorkFailure, type[WorkFailed]] = {
     WorkFailure.SUBMIT_REJECTED: SubmitRejected,
 }
 
-MAX_REASON_CHARS = 64
-
 
 def raise_failure(did: str) -> None:
     """Raise what makes the task of failed work a failed task; nothing for any other."""
@@ -88,16 +88,13 @@ def failure_of(did: str) -> WorkFailed | None:
     return FAILURE_CLASSES[failed](plain) if plain else FAILURE_CLASSES[failed]()
 
 
-# Task events about work that no task shows: a worker died with it, its turn's time was up, or it is a finalizer step
-# that was taken without a doorbell.
-#
-# Without them Flower shows such a call as running for ever, and such a turn or step not at all.
-
-log = logger("brainq.tasks")
-
-
 class TaskEvents:
-    """Says it through the events of the `worker` (Celery's WorkController) that knows of it."""
+    """Task events about work that no task shows: a worker died with it, its turn's time was up, or it is a finalizer
+    step that was taken without a doorbell. Without them Flower shows such a call as running for ever, and such a turn
+    or step not at all.
+
+    worker   whose events are used, Celery's WorkController
+    """
 
     def __init__(self, worker: Any) -> None:
         self._worker = worker

@@ -35,6 +35,20 @@ TOKENS_PER_PAGE = 2_250
 BYTES_PER_PAGE = 50_000
 TOKENS_OF_NAME = 30  # the note for a file that is not shown
 _JSON = re.compile(r"\{\s*\"|\[\s*[\[{\"]")
+_TEXTS = frozenset(
+    {
+        "application/json",
+        "application/xml",
+        "application/yaml",
+        "application/x-yaml",
+        "application/toml",
+        "application/sql",
+        "application/javascript",
+        "application/x-sh",
+        "application/x-ndjson",
+        "image/svg+xml",
+    }
+)
 
 
 def estimate_text(text: str) -> int:
@@ -129,22 +143,6 @@ def with_usage(reply: ModelReply, request: ModelRequest) -> ModelReply:
 
 def _json(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str)
-
-
-_TEXTS = frozenset(
-    {
-        "application/json",
-        "application/xml",
-        "application/yaml",
-        "application/x-yaml",
-        "application/toml",
-        "application/sql",
-        "application/javascript",
-        "application/x-sh",
-        "application/x-ndjson",
-        "image/svg+xml",
-    }
-)
 
 
 def is_text(media_type: str) -> bool:

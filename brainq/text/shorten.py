@@ -5,14 +5,12 @@ from __future__ import annotations
 from brainq.text.estimate import estimate_text
 
 _HEAD = 0.7  # of what is kept; what a text ends with (an error, a total) matters more than its middle
+LINE_CHARS = 120
 
 
 def beginning(text: str, max_chars: int) -> str:
     """`text`, or its beginning and three dots; never over `max_chars`. For a line, where a note would not fit."""
     return text if len(text) <= max_chars else text[: max(0, max_chars - 3)] + "..."[: max(0, max_chars)]
-
-
-LINE_CHARS = 120
 
 
 def line_of(text: str) -> str:

@@ -48,7 +48,7 @@ from brainq.wiring.services import configured_webhooks
 if TYPE_CHECKING:
     from brainq.wiring.wiring import Wiring
 
-# The finalizer steps of a brain, in order: finalize's, memory's, and the brain's own.
+log = logger("brainq.wiring")
 
 
 def steps_of(brain: Brain, memory: MemoryServices, more: Sequence[FinalStep] = ()) -> list[FinalStep]:
@@ -66,16 +66,8 @@ def steps_of(brain: Brain, memory: MemoryServices, more: Sequence[FinalStep] = (
     return [step for step in (*steps, *more, CallTurnEnd()) if step.is_configured(brain)]
 
 
-# Builds what sends to webhooks.
-
-
 def make_sender(settings: Settings, store: Store) -> WebhookSender:
     return WebhookSender(webhooks=configured_webhooks(settings), rows=store.deliveries, request_of=store.turns.request)
-
-
-# Builds what works after the answer: finalizer steps, judgements, and their retries by hand.
-
-log = logger("brainq.wiring")
 
 
 def make_finalizer(wiring: Wiring, quarantine: RunInQuarantine | None) -> TurnFinalizer:

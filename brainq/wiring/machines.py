@@ -41,9 +41,8 @@ from brainq.wiring.services import approval_webhooks, is_unavailable
 if TYPE_CHECKING:
     from brainq.wiring.wiring import Wiring
 
-# What advances turns.
-
 HOLD_S = 2.0  # a wait for a place among a model's requests that is no longer keeps its thread
+GRACE_SHARE = 0.75  # of a cancelled turn's: a function may use so much of it
 
 
 def make_coordinator(wiring: Wiring, quarantine: Callable[[str, str, int], str] | None) -> Coordinator:
@@ -104,11 +103,6 @@ def _selector(brain: Brain) -> SemanticToolSelector | None:
     return SemanticToolSelector(selection.max_tools_per_turn, selection.pinned, ranker_by_name(selection.ranking))
 
 
-# What runs calls.
-
-GRACE_SHARE = 0.75  # of a cancelled turn's: a function may use so much of it
-
-
 def make_runner(wiring: Wiring) -> CallRunner:
     settings, state, people = wiring.settings, wiring.state, wiring.people
     return CallRunner(
@@ -151,9 +145,6 @@ def _retriever(store: Store, brain: Brain) -> MemoryRetriever | None:
 
         return SqlMemoryRetriever(store.memories, memory.scope_of)
     return memory.retriever
-
-
-# What finds lost work.
 
 
 def make_schedule_runner(wiring: Wiring) -> ScheduleRunner:

@@ -26,9 +26,19 @@ from brainq.state.connection import make_client, write_refusal
 from brainq.store.engine import make_engine, require_fts5
 from brainq.store.migrations import revision, why_not_upgradable
 
-# What one look at a setup found: a line of `brainq doctor`, or a reason not to start.
-
 Level = Literal["ok", "warn", "FAIL"]
+LIMIT_S = 2.5
+CONNECT_S = 2.0
+PROBE_BYTES = 1_000_000
+MIN_REDIS_VERSION = (7, 0)
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
+_AMQP_PORTS = {"amqp": 5672, "amqps": 5671}
+_SETTING_OF_SERVICE = {
+    "sql": "BRAINQ_SQL_URL",
+    "redis": "BRAINQ_REDIS_URL",
+    "broker": "BRAINQ_BROKER_URL",
+    "disk": "BRAINQ_DATA_DIR",
+}
 
 
 @dataclass(frozen=True)
@@ -56,13 +66,6 @@ def fail(name: str, text: str, remedy: str) -> Check:
     return Check(name, "FAIL", text, remedy)
 
 
-# Whether a directory takes files.
-
-PROBE_BYTES = 1_000_000
-
-_DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
-
-
 def check_disk(directory: Path) -> Check:
     """Whether a megabyte can be written there. Nothing is left behind, and the directory is not made."""
     there = directory.absolute()
@@ -88,9 +91,6 @@ def disk_remedy(error: OSError) -> str:
     return "free some room there" if error.errno in _DISK_FULL else "use a directory of yours: set BRAINQ_DATA_DIR"
 
 
-# Whether the brain's model can be asked: its name, its key, its package. Nothing is sent to anybody.
-
-
 def check_model(model: str | Provider) -> Check:
     if isinstance(model, Provider):
         provider, shown = model, describe_provider(model)
@@ -106,15 +106,6 @@ def check_model(model: str | Provider) -> Check:
         what, _, remedy = str(error).partition("; ")
         return fail("model", f"{shown}: {what}", remedy)
     return ok("model", shown)
-
-
-# Whether Redis answers and can hold turns, and whether a broker of its own is there.
-
-MIN_REDIS_VERSION = (7, 0)
-
-CONNECT_S = 2.0
-
-_AMQP_PORTS = {"amqp": 5672, "amqps": 5671}
 
 
 def check_redis(url: str, *, name: str = "redis", variable: str = "BRAINQ_REDIS_URL") -> Check:
@@ -172,9 +163,6 @@ def check_broker(settings: Settings) -> Check:
         )
 
 
-# Whether SQL answers, and its schema is this brainq's or can become it.
-
-
 def check_sql(url: str) -> Check:
     """Looks only: neither a database file nor a schema is made. A schema that workers upgrade is fine."""
     shown = without_password(url)
@@ -204,11 +192,6 @@ def check_sql(url: str) -> Check:
 def _driver_message(error: Exception) -> str:
     """The driver's own first line, without SQLAlchemy's frame around it."""
     return str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-
-
-# All checks at once, before a worker starts.
-
-LIMIT_S = 2.5
 
 
 def require_start(settings: Settings, *, redis_url: str | None, writes: Path | None = None) -> Brains:
@@ -288,29 +271,3 @@ class _ParallelChecks:
             self._checks[name] = fail(
                 name, f"{type(error).__name__}: {error}", f"look at {_SETTING_OF_SERVICE[name]}, or run `brainq doctor`"
             )
-
-
-_SETTING_OF_SERVICE = {
-    "sql": "BRAINQ_SQL_URL",
-    "redis": "BRAINQ_REDIS_URL",
-    "broker": "BRAINQ_BROKER_URL",
-    "disk": "BRAINQ_DATA_DIR",
-}
-
-
-# What has to be there before a worker starts, checked within seconds, with a sentence for each.
-#
-# The command line looks before it starts workers, `brainq doctor` at any time, and a worker when it starts.
-
-__all__ = [
-    "Check",
-    "check_broker",
-    "check_disk",
-    "check_model",
-    "check_redis",
-    "check_sql",
-    "fail",
-    "ok",
-    "require_start",
-    "warn",
-]

@@ -40,15 +40,14 @@ if TYPE_CHECKING:
     from brainq.wiring.wiring import Wiring
 
 log = logger("brainq.turn")
-
-
-# The child's side.
+STOPPED_ANSWERING = "stopped answering"
 
 
 def main(descriptor: int) -> None:
-    """Answer what comes through the socket, `{"turn": doorbell}` or `{"step": claim}`, until the worker hangs up.
+    """The child: answer what comes through the socket until the worker hangs up.
 
-    Each has a thread of its own, and its answer carries the `id` that it came with.
+    What comes is `{"turn": doorbell}` or `{"step": claim}`. Each has a thread of its own, and its answer carries the
+    `id` that it came with.
     """
     # A worker of the finalizer pool, which needs no coordinator of its own, imports this file, too.
     from brainq.wiring.finalizer import make_finalizer
@@ -121,11 +120,6 @@ def _run_step(finalizer: TurnFinalizer, claimed: dict[str, Any]) -> dict[str, st
     return {}
 
 
-# The worker's side.
-
-STOPPED_ANSWERING = "stopped answering"
-
-
 @dataclass(frozen=True, slots=True)
 class ProcessDeath:
     """The process of this name died, or stopped answering, with so many turns in it."""
@@ -136,7 +130,7 @@ class ProcessDeath:
 
 
 class Quarantine:
-    """The children of this worker, started when first needed."""
+    """The worker's side: its children, started when first needed."""
 
     def __init__(self, settings: Settings, redis_url: str, turns: RedisTurns) -> None:
         self._settings = {**_settings_as_json(settings), "redis_url": redis_url}
@@ -179,8 +173,8 @@ class Quarantine:
     def run_step(self, claim: FinalStepClaim, limit_s: float | None) -> None:
         """Have a child run a step that this worker has claimed.
 
-        Raises FailedAlone for what the step raised, when the child died, and when `limit_s` has passed; SetupError
-        when no child can be started.
+        Raises QuarantinedStepError for what the step raised, when the child died, and when `limit_s` has passed;
+        SetupError when no child can be started.
         """
         shared = self._processes.join(1, lambda: True, self._beat_s)
         assert shared is not None

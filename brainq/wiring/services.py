@@ -18,13 +18,11 @@ from brainq.store.repositories.turn_records import Decisions
 from brainq.store.repositories.turns import Turns
 from brainq.store.store import Store
 
-# Which brain a turn has, where its id is all that is known.
-
 CACHED_TURNS = 2048  # a turn keeps its brain for good
 
 
 class TurnBrains:
-    """As SQL has it, which is asked once.
+    """Which brain a turn has, where its id is all that is known: as SQL has it, which is asked once.
 
     name   of the brain of a turn id; None: the default brain's, or nobody knows the turn
     """
@@ -48,11 +46,10 @@ class TurnBrains:
         return None if request is None else request.brain
 
 
-# Where a turn's decision record is read: in its brain's own store, or in SQL.
-
-
 @dataclass(frozen=True, slots=True)
 class DecisionReader:
+    """Reads a turn's decision record: from its brain's own store, or from SQL."""
+
     brains: TurnBrains
     kept: Decisions
 
@@ -64,16 +61,10 @@ class DecisionReader:
         return brain.decisions.get(turn_id) or self.kept.get(turn_id)
 
 
-# Whether an exception comes from a server that cannot be reached, or cannot work just now.
-
-
 def is_unavailable(failure: BaseException) -> bool:
     """True for trouble with Redis, SQL, the network or the disk: waiting may help. A broker that is away is not
     meant: its bells are rung again."""
     return is_redis_unavailable(failure) or is_sql_unavailable(failure) or isinstance(failure, OSError)
-
-
-# Which webhooks a deployment has, and what tells them of approvals.
 
 
 def configured_webhooks(settings: Settings) -> tuple[Webhook, ...]:

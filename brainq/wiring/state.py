@@ -41,7 +41,8 @@ from brainq.state.typed_scripts import Scripts
 if TYPE_CHECKING:
     from brainq.wiring.wiring import Wiring
 
-# Where the scripts' doorbells go.
+# When nobody has taken up the finalizer for this long, the sweeper sends the result itself.
+UNSERVED_S = 15.0
 
 
 def doorbells(settings: Settings, *, traces: bool = False) -> Doorbells:
@@ -79,12 +80,6 @@ def doorbells(settings: Settings, *, traces: bool = False) -> Doorbells:
         lane_lease_ms=int(settings.lease_s * 1000),
         rering_ms=int(settings.rering_s * 1000),
     )
-
-
-# Redis, as one process reaches it: the adapters of `brainq.state`, on one client.
-
-# When nobody has taken up the finalizer for this long, the sweeper sends the result itself.
-UNSERVED_S = 15.0
 
 
 class RedisState:

@@ -22,7 +22,6 @@ purge_offline_workers = 300
 
 # Its database is a pickle; whoever can write that file runs code.
 persistent = False
-
 natural_time = True
 # A task's id begins with its turn's id, and its arguments hold it: search for a turn id to see the turn.
 tasks_columns = "name,uuid,state,args,received,started,runtime,worker"

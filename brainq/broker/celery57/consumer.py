@@ -26,11 +26,7 @@ from brainq.broker.celery57.task_execution import lean_tracer
 from brainq.broker.names import TASK_PREFIX
 from brainq.broker.worker_health import WorkerHealth
 
-# Remote control that answers questions and takes no commands: publishing to its channel stops no worker.
-#
-# Celery's own lets one PUBLISH stop every worker, revoke tasks, or have a worker read another queue: a write in the
-# pool of the reads.
-
+logger = logging.getLogger(__name__)
 ANSWERED = frozenset(
     {
         *("ping", "hello", "clock", "conf", "report", "stats", "active_queues", "query_task"),
@@ -40,13 +36,23 @@ ANSWERED = frozenset(
         *("enable_events", "heartbeat"),
     }
 )
-
 """The commands a worker answers: those that Flower's worker page and `celery inspect` need, and none that changes
 what a worker does. A command of your own is not among them."""
+HIDDEN = "(hidden)"
+EVENTS_WAIT_S = 0.1
+# What kombu's JSON puts around a date and its like.
+_TYPE_TAG = '"__type__"'
+# What reading a malformed message raises. Not RuntimeError and not OSError: a closing pool and a broken
+# connection are not the message's fault.
+_FAULTS = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
 
 
 class Control(control.Control):
-    """Celery's Control, without the commands that change what a worker does."""
+    """Remote control that answers questions and takes no commands.
+
+    Celery's own lets one PUBLISH stop every worker, revoke tasks, or have a worker read another queue: a write in the
+    pool of the reads.
+    """
 
     def __init__(self, c: Any, **kwargs: Any) -> None:
         super().__init__(c, **kwargs)
@@ -54,13 +60,9 @@ class Control(control.Control):
         node.handlers = {name: handler for name, handler in node.handlers.items() if name in ANSWERED}
 
 
-# A task request whose arguments nobody sees: not Flower, not the logs, not `celery inspect`.
-
-HIDDEN = "(hidden)"
-
-
 class HiddenRequest(Request):
-    """Use as `@app.task(Request="brainq.broker.celery57.consumer:HiddenRequest")` for tasks with content.
+    """A request whose arguments Flower, the logs and `celery inspect` do not see, for tasks with content:
+    `@app.task(Request="brainq.broker.celery57.consumer:HiddenRequest")`.
 
     The arguments reach the task and nothing else. What the task raises is not covered: its message goes to
     logs and events as it is, so it must not quote its input.
@@ -76,20 +78,6 @@ class HiddenRequest(Request):
     def info(self, safe: bool = False) -> dict[str, Any]:
         """What `celery inspect active` and `reserved` report; `safe` makes no difference."""
         return {**super().info(safe=True), "args": HIDDEN, "kwargs": HIDDEN}
-
-
-# The consumer.
-
-logger = logging.getLogger(__name__)
-
-EVENTS_WAIT_S = 0.1
-
-# What kombu's JSON puts around a date and its like.
-_TYPE_TAG = '"__type__"'
-
-# What reading a malformed message raises. Not RuntimeError and not OSError: a closing pool and a broken
-# connection are not the message's fault.
-_FAULTS = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
 
 
 class _InvalidMessage(Exception):
@@ -211,7 +199,7 @@ class Consumer(stock.Consumer):
         return promise(self.call_soon_ack, (message.ack_log_error,)), reject
 
     def _read(self, message: Any) -> list[Any]:
-        """[args, kwargs, embed]. Raises _Unfit."""
+        """[args, kwargs, embed]. Raises _InvalidMessage."""
         if message.headers["task"] not in self.strategies:
             raise _InvalidMessage("its task is not served here")
         text = message.body if isinstance(message.body, str) else bytes(message.body).decode()

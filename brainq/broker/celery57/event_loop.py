@@ -9,14 +9,13 @@ from typing import Any
 
 from kombu.transport import virtual
 
-# What kombu's Redis transport does in each turn of the event loop, and only what has changed since the last.
-
 
 def _wake_only() -> None: ...
 
 
 class PollingMixin:
-    """Mixed into kombu's Redis transports, before them."""
+    """What kombu's Redis transports do in each turn of the event loop, and only what changed since the last; mixed in
+    before them."""
 
     _hub: Any = None
 
@@ -42,14 +41,12 @@ class PollingMixin:
             self._hub.call_soon(_wake_only)
 
 
-# How much a worker may take: acks from the threads that ran the tasks, without a turn of the event loop each.
-#
-# Without ack emulation an ack tells Redis nothing: it frees a place in this worker. Celery hands every ack to the
-# event loop, which wakes for it; here the loop is woken only when it waits for a place.
-
-
 class ThreadSafeQoS(virtual.QoS):
-    """kombu's count of unacknowledged messages, whose `ack` any thread may call."""
+    """kombu's count of unacknowledged messages, whose `ack` any thread may call.
+
+    Without ack emulation an ack tells Redis nothing: it frees a place in this worker. Celery hands every ack to the
+    event loop, which wakes for it; here the loop is woken only when it waits for a place.
+    """
 
     is_local = True
 

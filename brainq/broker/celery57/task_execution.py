@@ -18,18 +18,19 @@ from celery.worker.request import create_request_cls
 from celery.worker.state import revoked, task_reserved
 from kombu.utils.encoding import safe_repr
 
-# From a checked message to a task in the pool: Celery's own strategy, without what brainq's tasks never have.
-#
-# Celery finds it by the task's `Strategy`. No ETA, no rate limits, no message protocol 1: such messages are refused
-# before. The body is parsed already, so neither the request nor the pool parses it again.
-
 logger = logging.getLogger("celery.worker.strategy")
-
 Handler = Callable[[Any, list[Any], Callable[..., object], Callable[..., object], Any], None]
+Tracer = Callable[..., Any]
+_HOOKS = ("__call__", "before_start", "on_success", "after_return")
 
 
 def strategy(task: Any, app: Any, consumer: Any) -> Handler:
-    """The handler of this task's messages; made anew when task events are switched on or off."""
+    """The handler of this task's messages, which Celery finds by the task's `Strategy`; made anew when task events are
+    switched on or off.
+
+    Messages with an ETA, a rate limit or protocol 1 are refused before. The body is parsed already, so neither the
+    request nor the pool parses it again.
+    """
     hostname, eventer = consumer.hostname, consumer.event_dispatcher
     sends_events = eventer and eventer.enabled and task.send_events
     does_info = logger.isEnabledFor(logging.INFO)
@@ -88,18 +89,12 @@ def strategy(task: Any, app: Any, consumer: Any) -> Handler:
     return handle
 
 
-# Runs a task's function as Celery's tracer does, without what no task of brainq has: a result, a canvas, retries.
-#
-# Celery's tracer is built for all of them, and costs more than many a doorbell's whole work. Where somebody hooks
-# into it (task signals, a task class with handlers of its own), it is Celery's that runs.
-
-Tracer = Callable[..., Any]
-
-_HOOKS = ("__call__", "before_start", "on_success", "after_return")
-
-
 def lean_tracer(task: Any, full: Tracer) -> Tracer:
-    """What `task.__trace__` is to be. `full` is Celery's for the same task."""
+    """What `task.__trace__` is to be: it runs the function as Celery's tracer does, without result, canvas and retries.
+
+    full   Celery's for the same task, which costs more than many a doorbell's whole work; it runs where task signals or
+           handlers of the task's class hook into it
+    """
     if any(trace.task_has_custom(task, hook) for hook in _HOOKS) or not task.ignore_result:
         return full
     if getattr(task, "reads_request", False):  # only Celery's tracer gives a task its request

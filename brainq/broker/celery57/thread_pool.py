@@ -19,16 +19,11 @@ from billiard.einfo import ExceptionInfo
 from celery.concurrency.base import BasePool
 from celery.exceptions import WorkerLostError
 
-# The threads of a worker's pool: at most so many, the last idle one is used first, and one may be given up.
-#
-# `ThreadPoolExecutor` wakes its threads in turn, so that a hundred stay warm where three would do, and makes a
-# Future with a lock and a condition for each task, which nobody asks for anything.
-
 logger = logging.getLogger(__name__)
-
 _numbers = itertools.count(1)
-
 Job = Callable[[], object]
+TaskOutcome = tuple[Any, Any, float | None]
+"""(failed, value, runtime_s), as Celery's tracer gives it to a request."""
 
 
 class TaskThread(threading.Thread):
@@ -64,7 +59,11 @@ class TaskThread(threading.Thread):
 
 
 class TaskThreads:
-    """Runs each job in one of at most `limit` threads; jobs beyond that wait in order."""
+    """Runs each job in one of at most `limit` threads, the last idle one first; jobs beyond that wait in order.
+
+    `ThreadPoolExecutor` wakes its threads in turn, so that a hundred stay warm where three would do, and makes a Future
+    with a lock and a condition for each task, which is never used.
+    """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -148,13 +147,6 @@ class TaskThreads:
                 self._fewer.wait()
 
 
-# The task that runs in this thread, for whoever watches its time.
-
-TaskOutcome = tuple[Any, Any, float | None]
-
-"""(failed, value, runtime_s), as Celery's tracer gives it to a request."""
-
-
 class TaskRun:
     """One task in a thread of the pool; see `current_run`.
 
@@ -218,12 +210,6 @@ def current_run() -> TaskRun | None:
 def current_thread() -> TaskThread | None:
     thread = threading.current_thread()
     return thread if isinstance(thread, TaskThread) else None
-
-
-# The worker's pool: Celery's `threads` with threads of our own, of which one may be given up.
-#
-# Chosen by `worker_pool`, so a worker without `-P` has it. With `-P threads` it has Celery's: the same, at more
-# cost a task.
 
 
 class TaskPool(BasePool):

@@ -54,7 +54,6 @@ SAVE_RETRY_S = 1.0
 # What is quarantined and not written down yet: one process has one event loop, which is all that touches it.
 _unsaved: deque[str] = deque(maxlen=SAVED_ITEMS)
 _tried_at = 0.0
-
 _tags = count()
 _tag_prefix = uuid4().hex
 

@@ -20,7 +20,6 @@ ApprovalArgument = Annotated[
     str,
     typer.Argument(metavar="ID", help="TURN-CALL, as `brainq approvals` shows it; TURN may be cut short or be a key."),
 ]
-
 By = Annotated[str, typer.Option("--by", help="Who decides, for the record; by default your login name.")]
 Token = Annotated[
     str, typer.Argument(metavar="TOKEN", help="What the tool gave away; `@FILE` or `@-` (stdin) keeps it out of `ps`.")

@@ -26,7 +26,6 @@ HELP = """MCP servers of the brain: look at what they offer, and pin it.
     \b
     `brainq mcp serve` is the other way round: it makes the brains tools of other programs.
     """
-
 app = command_group(HELP)
 
 

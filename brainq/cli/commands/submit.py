@@ -27,6 +27,12 @@ RARE = partial(typer.Option, rich_help_panel="Rarely needed")
 POLL_S = 2.0
 WAITING_STATES = (TurnState.QUEUED, TurnState.PARKED)
 TEXT_OPTIONS = ("tool_choice", "reasoning_effort")  # options that are a text, also where it looks like a number
+EXIT_OF_ENDING = {
+    Ending.COMPLETED: ExitCode.OK,
+    Ending.FAILED: ExitCode.FAILED,
+    Ending.TIMED_OUT: ExitCode.TIMED_OUT,
+    Ending.CANCELLED: ExitCode.CANCELLED,
+}
 
 
 def submit(
@@ -146,14 +152,6 @@ def submit(
     if message == "-":
         message = sys.stdin.read()
     raise typer.Exit(submit_and_wait(session, message, fields, wait or follow, follow, timeout_s, as_json))
-
-
-EXIT_OF_ENDING = {
-    Ending.COMPLETED: ExitCode.OK,
-    Ending.FAILED: ExitCode.FAILED,
-    Ending.TIMED_OUT: ExitCode.TIMED_OUT,
-    Ending.CANCELLED: ExitCode.CANCELLED,
-}
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,6 @@ HELP = """Tokens for HTTP: who may do what, in whose sessions.
       decide    approve, deny, edit; results from outside
       operate   finalizer steps again; pools, with --sessions '*'
     """
-
 app = command_group(HELP)
 TOKENS_REQUIRED_NOTE = (
     "from now on every gateway on this database asks for a token, that of `brainq dev` and its page too, "

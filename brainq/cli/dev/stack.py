@@ -113,11 +113,11 @@ def _check_start(settings: Settings) -> Brains:
     return ready_to_start(settings, redis_url=url, writes=settings.data_dir)
 
 
-# `brainq dev`: Redis, all pools, the gateway and Flower, and how to go on.
-
-
 def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = None, http: bool = True) -> None:
-    """Run until Ctrl+C or SIGTERM. Raises SetupError, before anything is started, when something is missing."""
+    """`brainq dev`: Redis, all pools, the gateway and Flower, until Ctrl+C or SIGTERM.
+
+    Raises SetupError, before anything is started, when something is missing.
+    """
     settings, started = load_settings(), time.monotonic()
     with ExitStack() as exits:
         if reload:
@@ -235,11 +235,8 @@ def _example_message(brain: Brain) -> str:
     return next(iter(brain.tools.specs), "Hello!") if is_offline else "Hello!"
 
 
-# `brainq up`: the pools and programs that are named.
-
-
 def run_up(wanted: list[str], *, log_level: str) -> None:
-    """Run until Ctrl+C or SIGTERM. Raises SetupError, before anything is started, when something is missing."""
+    """`brainq up`: the pools and programs that are named, until Ctrl+C or SIGTERM. Raises as `run_dev`."""
     known = (*POOLS, *OTHER_PROGRAMS)
     if unknown := [name for name in wanted if name not in known]:
         raise InvalidInput("POOL", f"{', '.join(unknown)} is not one of {', '.join(known)}")

@@ -20,12 +20,14 @@ from brainq.devserver.local_fleet import START_S, LocalFleet, LocalWorker, Owned
 from brainq.devserver.redis_server import EmbeddedServer
 from brainq.errors import SetupError
 
-# What Ctrl+C, SIGTERM and SIGHUP ask for.
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # Some wrappers pass on a Ctrl+C that the terminal has already sent to the whole group.
 DUPLICATE_SIGNAL_S = 0.3
+MAX_RESTART_WAIT_S = 30.0
+STABLE_S = 60.0  # what ran for so long has not "kept dying"
+NAME_STYLES = {"coordinator": "cyan", "parallel": "green", "serial": "yellow", "finalizer": "magenta"}
+POLL_S = 0.1
 
 
 class StopSignals:
@@ -65,12 +67,6 @@ class StopSignals:
         self._last = now
 
 
-# Keeps processes running: what dies is started again, after a wait that grows while it keeps dying.
-
-MAX_RESTART_WAIT_S = 30.0
-STABLE_S = 60.0  # what ran for so long has not "kept dying"
-
-
 @dataclass
 class _ChildHistory:
     began: float
@@ -80,7 +76,10 @@ class _ChildHistory:
 
 
 class Supervisor:
-    """Looks after children that were launched already. `report` gets each death and each return."""
+    """Starts again what dies, after a wait that grows while it keeps dying. `report` gets each death and each return.
+
+    children   were launched already
+    """
 
     def __init__(
         self,
@@ -127,13 +126,8 @@ def describe_exit(code: int | None) -> str:
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-# Shows what workers write into their log files, as they write it.
-
-NAME_STYLES = {"coordinator": "cyan", "parallel": "green", "serial": "yellow", "finalizer": "magenta"}
-
-
 class LogFollower:
-    """New lines of every worker's log, each with the worker's name before it."""
+    """Shows what workers write into their logs, as they write it, with the worker's name before each line."""
 
     def __init__(self, fleet: LocalFleet, console: Console) -> None:
         self._fleet = fleet
@@ -173,9 +167,6 @@ class LogFollower:
             return []
         self._read[path] = self._read.get(path, 0) + len(whole) + 1
         return [line for line in whole.decode(errors="replace").splitlines() if line.strip()]
-
-
-POLL_S = 0.1
 
 
 class Program(OwnedProcess):

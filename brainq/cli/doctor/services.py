@@ -26,9 +26,17 @@ from brainq.store.store import Store
 from brainq.wiring import preflight
 from brainq.wiring.preflight import Check, fail, ok, warn
 
-# Whether Redis answers and is set up to keep turns.
-
 SKEW_WARN_S = 1.0
+LONG_QUEUE = 1000
+LATE_S = 15.0
+PING_TIMEOUT_S = 1.0
+# What serves each queue, for the remedy.
+QUEUE_POOLS = {
+    **dict.fromkeys(names.COORDINATOR_QUEUES, "coordinator"),
+    **dict.fromkeys(names.PARALLEL_QUEUES, "parallel"),
+    **dict.fromkeys(names.SERIAL_QUEUES, "serial"),
+    **dict.fromkeys(names.FINALIZER_QUEUES, "finalizer"),
+}
 
 
 def check_redis(url: str) -> Generator[Check, None, bool]:
@@ -80,20 +88,8 @@ def _clock(skew_s: float) -> Check:
     )
 
 
-# The broker: our envelope against Celery's own, queue lengths, quarantined items, workers that answer.
-
-LONG_QUEUE = 1000
-PING_TIMEOUT_S = 1.0
-# What serves each queue, for the remedy.
-QUEUE_POOLS = {
-    **dict.fromkeys(names.COORDINATOR_QUEUES, "coordinator"),
-    **dict.fromkeys(names.PARALLEL_QUEUES, "parallel"),
-    **dict.fromkeys(names.SERIAL_QUEUES, "serial"),
-    **dict.fromkeys(names.FINALIZER_QUEUES, "finalizer"),
-}
-
-
 def check_broker(settings: Settings, url: str) -> Iterator[Check]:
+    """Our envelope against Celery's own, queue lengths, quarantined items, and workers that answer."""
     with make_app(settings, broker_url=None if settings.broker_url else url) as app:
         yield check_envelope(app)
         if settings.broker_url is None:
@@ -175,9 +171,6 @@ def _workers(settings: Settings, app: Any) -> Iterator[Check]:
         yield ok("workers", summary)
 
 
-LATE_S = 15.0
-
-
 def check_sweeper(settings: Settings, url: str) -> Check:
     with make_client(url) as client:
         late_s = overdue_s(client, Keys(settings.prefix))
@@ -201,9 +194,6 @@ def check_presence(settings: Settings, url: str) -> Check:
         f"Redis does not hear {', '.join(deaf)}: what they hold goes on only {settings.lease_s:g} s after their death",
         "a proxy before Redis must pass subscriptions on, and the workers' user needs +pubsub and +info",
     )
-
-
-# SQL and its schema, and the deliveries of webhooks that it keeps.
 
 
 def check_sql(settings: Settings) -> Generator[Check, None, bool]:

@@ -22,8 +22,6 @@ from brainq.tools.mcp.session import discover
 from brainq.tools.mcp.tools import tool_name
 from brainq.wiring.preflight import Check, check_model, fail, ok, warn
 
-# Versions of the libraries below brainq, and which extras are installed.
-
 # What the envelope and the worker parts were written for; see pyproject.toml.
 TESTED_VERSIONS = {"celery": ((5, 7), (5, 8)), "kombu": ((5, 7), (5, 8)), "redis": ((7,), (9,))}
 EXTRAS = {

@@ -11,15 +11,8 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-# The one table of all pages: it fits the terminal, and never cuts what must be typed.
-#
-#     row = {key("turn"): "01k7...", fact("took", 1): "3.2 s", words("note", 3): "waits for an approval"}
-#     console.print(PageTable([row]))
-#
-# Where the room is short, columns are left out, the least worth first; words are wrapped. Columns without content are
-# left out always. A pipe has room for all.
-
 GAP = 2
+NAME_WIDTH = 9
 
 
 @dataclass(frozen=True)
@@ -46,7 +39,14 @@ def words(name: str, worth: int, least: int = 16) -> Column:
 
 
 class PageTable:
-    """A table without lines, laid out when it is printed."""
+    """The one table of all pages, without lines. It fits the terminal, and never cuts what must be typed.
+
+        row = {key("turn"): "01k7...", fact("took", 1): "3.2 s", words("note", 3): "waits for an approval"}
+        console.print(PageTable([row]))
+
+    Where the room is short, columns are left out, the least worth first; words are wrapped. Columns without content
+    are left out always. A pipe has room for all.
+    """
 
     def __init__(self, rows: Iterable[Mapping[Column, str | Text]] = (), *, header: bool = True) -> None:
         """The first row has every column in its order; a later one may leave some empty."""
@@ -121,9 +121,6 @@ def fit_columns(columns: Sequence[Column], natural: Sequence[int], room: int) ->
             widths[index] += more
             left -= more
     return widths
-
-
-NAME_WIDTH = 9
 
 
 def print_head(console: Console, lines: Iterable[tuple[str, Text]]) -> None:

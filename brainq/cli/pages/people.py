@@ -27,6 +27,18 @@ _AT_TIMEOUT = {
     "release": "then it is released",
     "cancel": "then the turn is cancelled",
 }
+PARKED_REASONS = {
+    "approval": "waits for an approval",
+    "hold": "waits for a hold to be released",
+    "outside": "waits for a result from outside",
+    "child": "waits for its child turn",
+    "client": "waits for the client's result",
+}
+Details = list[str | Text]
+Line = tuple[str, Text, Details]
+"""The subject, the word, and what else there is to say."""
+NAME_WIDTH = 40
+_AWAITED = {"people": "for people", "outside": "for a result from outside", "client": "for its client"}
 
 
 def approvals_table(approvals: Sequence[Approval]) -> PageTable:
@@ -120,15 +132,6 @@ def describe_receipt(receipt: Receipt) -> str:
             return "was refused: its turn was over"
 
 
-PARKED_REASONS = {
-    "approval": "waits for an approval",
-    "hold": "waits for a hold to be released",
-    "outside": "waits for a result from outside",
-    "child": "waits for its child turn",
-    "client": "waits for the client's result",
-}
-
-
 def parked_reason(entry: ToolTraceEntry | TurnCall) -> str:
     """What a parked call waits for, in words; empty for a call that is not parked."""
     return PARKED_REASONS.get(entry.park, "")
@@ -163,16 +166,6 @@ def _decision_time(approval: Approval) -> Text:
     by = f" by {short(approval.decided_by, 30)}" if approval.decided_by else ""
     when = f"{ago(approval.decided_at)}" if approval.decided_at else ""
     return Text((when + by).strip(), "dim")
-
-
-# Events of people and other programs as lines: what a turn waits for, what holds it, and its inputs.
-
-Details = list[str | Text]
-Line = tuple[str, Text, Details]
-"""The subject, the word, and what else there is to say."""
-
-NAME_WIDTH = 40
-_AWAITED = {"people": "for people", "outside": "for a result from outside", "client": "for its client"}
 
 
 def describe_people_event(kind: EventKind, data: dict[str, Any]) -> Line | None:

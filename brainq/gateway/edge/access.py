@@ -31,14 +31,6 @@ AGENT_CARD_PATH = "/.well-known/agent-card.json"
 PUBLIC_PATHS = frozenset({"/", "/healthz", "/readyz", "/v1/openapi.json"})
 PUBLIC_PREFIX = "/page/"
 _AGENT_CARD = re.compile(rf"(/a2a/[^/]+)?{re.escape(AGENT_CARD_PATH)}")
-
-
-def is_public(path: str) -> bool:
-    """Whether this path needs no token: it shows no tenant's data."""
-    # The whole path is matched: the route of outside tokens accepts any end.
-    return path in PUBLIC_PATHS or path.startswith(PUBLIC_PREFIX) or _AGENT_CARD.fullmatch(path) is not None
-
-
 VERBS: dict[str, Verb] = {
     "GET /v1/brains": Verb.READ,
     "GET /v1/caller": Verb.READ,
@@ -113,6 +105,16 @@ A2A_VERBS: dict[str, Verb] = {"POST /a2a/{brain}": Verb.READ}
 """The verb of every request of A2A, where that wire is on; some of its methods need more."""
 MCP_VERBS: dict[str, Verb] = {"POST /mcp": Verb.READ}
 """The verb of every request of MCP; most of its tools need more."""
+log = logger("brainq.gateway")
+REQUEST_ID = "x-request-id"
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+SECURITY_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
+
+
+def is_public(path: str) -> bool:
+    """Whether this path needs no token: it shows no tenant's data."""
+    # The whole path is matched: the route of outside tokens accepts any end.
+    return path in PUBLIC_PATHS or path.startswith(PUBLIC_PREFIX) or _AGENT_CARD.fullmatch(path) is not None
 
 
 # Async, though they wait for nothing: FastAPI runs plain functions in threads, which costs more than they do.
@@ -246,12 +248,6 @@ def _host_name(host: str) -> str:
     if host.startswith("["):
         return host.partition("]")[0].lstrip("[").lower()
     return host.rpartition(":")[0].lower() if ":" in host else host.lower()
-
-
-log = logger("brainq.gateway")
-REQUEST_ID = "x-request-id"
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-SECURITY_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
 
 class RequestLogMiddleware:

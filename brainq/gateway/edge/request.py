@@ -24,6 +24,11 @@ from brainq.settings.deployment import Settings
 
 T = TypeVar("T")
 CACHED_S = 1.0
+TURN_ID, ID = TURN_ID_PATTERN, ID_PATTERN
+CALL_ID = "^[A-Za-z0-9][A-Za-z0-9_-]{2,63}[-.]c[0-9]{1,9}-[0-9]{1,9}$"
+"""A call's id over all turns, as an approval's id is, too."""
+CONFIGURE_OPTIONS = frozenset({"model", "provider", "system_prompt", "skill_context", "cwd", "limits", "options"})
+"""Options of a turn that need `configure` beside `submit`: they change its cost, its reach and its system prompt."""
 
 
 class CachedCall(Generic[T]):
@@ -47,11 +52,6 @@ class CachedCall(Generic[T]):
         self._at = self._now()
 
 
-TURN_ID, ID = TURN_ID_PATTERN, ID_PATTERN
-CALL_ID = "^[A-Za-z0-9][A-Za-z0-9_-]{2,63}[-.]c[0-9]{1,9}-[0-9]{1,9}$"
-"""A call's id over all turns, as an approval's id is, too."""
-
-
 @dataclass(frozen=True, slots=True)
 class Gateway:
     """One gateway.
@@ -71,10 +71,6 @@ class Gateway:
     readiness: CachedCall[None]
     metrics: CachedCall[str]
     long_work: Executor
-
-
-CONFIGURE_OPTIONS = frozenset({"model", "provider", "system_prompt", "skill_context", "cwd", "limits", "options"})
-"""Options of a turn that need `configure` beside `submit`: they change its cost, its reach and its system prompt."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,31 @@ from brainq.gateway.edge.problems import RequestRejected
 FOLDER = Path(__file__).with_name("assets")
 SHELL_FILE = "index.html"
 MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+router = APIRouter(include_in_schema=False)
+CONTENT_SECURITY_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' blob:",  # a turn's files, which the page fetches with its token
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+"""The output of a model or a tool cannot become a script, a picture or a form of the page, or be sent elsewhere."""
+SECURITY_HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+IMMUTABLE = {"Cache-Control": "public, max-age=31536000, immutable"}
+REVALIDATE = {"Cache-Control": "no-cache"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,36 +82,6 @@ def _fill_shell(page: str, release: str, files: dict[str, bytes]) -> str:
         f'<link rel="modulepreload" href="{escape(f"{at}/{name}")}">' for name in files if name.endswith(".js")
     )
     return page.replace("{{at}}", at).replace("{{styles}}", styles).replace("{{modules}}", modules)
-
-
-router = APIRouter(include_in_schema=False)
-
-CONTENT_SECURITY_POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self' blob:",  # a turn's files, which the page fetches with its token
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    )
-)
-"""The output of a model or a tool cannot become a script, a picture or a form of the page, or be sent elsewhere."""
-
-SECURITY_HEADERS = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
-
-IMMUTABLE = {"Cache-Control": "public, max-age=31536000, immutable"}
-REVALIDATE = {"Cache-Control": "no-cache"}
 
 
 @router.get("/")

@@ -28,15 +28,22 @@ from brainq.contracts.tool import (
     MAX_CLIENT_TOOLS,
     MAX_DESCRIPTION_CHARS,
 )
-from brainq.contracts.turn import (
-    MAX_MESSAGE_CHARS,
-    MAX_TAGS,
-    LimitsOverride,
-    PromptTag,
-    TurnChoices,
-)
+from brainq.contracts.turn import MAX_MESSAGE_CHARS, MAX_TAGS, LimitsOverride, PromptTag, TurnChoices
 from brainq.errors import InvalidInput, Unreachable
 from brainq.gateway.edge.request import ID, Gateway, GatewayRequest
+
+MAX_PAGE = 1_000
+"""A page is encoded as a whole, on the event loop: 1,000 items of 2 kB take a few milliseconds."""
+DEFAULT_PAGE = 200
+DEFAULT_LIST_PAGE = 50
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
+MAX_NUMBER = 2**53 - 1
+"""The highest number of a row or an event, which JavaScript can still hold."""
+INLINE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""Types that a browser shows in place; others are saved. SVG is left out, for it may hold scripts."""
+IdempotencyKey = Annotated[
+    str | None, Header(alias="Idempotency-Key", pattern=ID, description="The same key again is the same turn.")
+]
 
 
 class Body(BaseModel):
@@ -69,17 +76,6 @@ class FileBody(Body):
     data: str = Field(min_length=1)
     media_type: str = Field(default="", max_length=200)
     name: str = Field(default="", max_length=MAX_NAME_CHARS)
-
-
-MAX_PAGE = 1_000
-"""A page is encoded as a whole, on the event loop: 1,000 items of 2 kB take a few milliseconds."""
-DEFAULT_PAGE = 200
-DEFAULT_LIST_PAGE = 50
-Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
-MAX_NUMBER = 2**53 - 1
-"""The highest number of a row or an event, which JavaScript can still hold."""
-INLINE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""Types that a browser shows in place; others are saved. SVG is left out, for it may hold scripts."""
 
 
 def file_response(file: File) -> Response:
@@ -204,11 +200,6 @@ def submit_options(body: TurnBody) -> SubmitOptions:
         if name in options:
             options[name] = [item.model_dump(exclude_unset=True) for item in options[name]]
     return options
-
-
-IdempotencyKey = Annotated[
-    str | None, Header(alias="Idempotency-Key", pattern=ID, description="The same key again is the same turn.")
-]
 
 
 @contextmanager

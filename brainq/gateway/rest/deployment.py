@@ -18,6 +18,10 @@ from brainq.errors import NotFound
 from brainq.gateway.edge.access import GatewayDep, RequestDep
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, MAX_NUMBER, Answer, ChangeAnswer, Limit
 
+router = APIRouter()
+health_router = APIRouter(tags=["health"])
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
 
 class BrainList(Answer):
     """The deployment's brains, the default one first."""
@@ -31,9 +35,6 @@ class CallerInfo(Answer):
     name: str
     sessions: tuple[str, ...]
     verbs: tuple[Verb, ...]
-
-
-router = APIRouter()
 
 
 @router.get("/v1/brains", tags=["brains"])
@@ -53,9 +54,6 @@ class Health(Answer):
     status: Literal["ok"] = "ok"
 
 
-health_router = APIRouter(tags=["health"])
-
-
 @health_router.get("/healthz")
 async def healthz() -> Health:
     """The process answers."""
@@ -68,9 +66,6 @@ async def readyz(gateway: GatewayDep) -> Health:
     gateway.streams.require_running()
     await gateway.readiness.get()
     return Health()
-
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @router.get(

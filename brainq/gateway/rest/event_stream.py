@@ -25,6 +25,19 @@ from brainq.gateway.rest.bodies import MAX_NUMBER
 from brainq.observe.logs import logger
 
 _WAIT = re.compile(r'wait\s*=\s*"?(\d{1,9})"?\s*(?:[;,]|$)', re.IGNORECASE)
+router = APIRouter(tags=["turns"])
+T = TypeVar("T")
+HEARTBEAT = b": alive\n\n"
+"""A comment, which readers ignore: it keeps proxies from taking a quiet stream for a dead one."""
+RECONNECT_MS = 1_000
+RECONNECT_FRAME = format_sse_event(comment="come again with Last-Event-ID", retry=RECONNECT_MS)
+"""Before an unfinished stream is closed. An EventSource reconnects by itself, with its last event id."""
+log = logger("brainq.gateway")
+GATHER_S = 0.25
+"""How long a stream that may rest waits for another event: simultaneous events belong together."""
+FIRST_EVENT_S = 1.0
+"""How long the response waits for the first event, which is late only for a turn that was just accepted."""
+NextEvent = asyncio.Task[TurnEvent | None]
 
 
 def requested_wait_s(prefer: str, max_s: float) -> float:
@@ -34,9 +47,6 @@ def requested_wait_s(prefer: str, max_s: float) -> float:
         if found:
             return min(max_s, float(found[1]))
     return 0.0
-
-
-T = TypeVar("T")
 
 
 async def unless_over(work: Awaitable[T], request: HttpRequest, slot: StreamSlot) -> T | None:
@@ -77,24 +87,9 @@ async def result_if_ready(handle: AsyncTurnHandle, wait_s: float = 0) -> TurnRes
         return None
 
 
-HEARTBEAT = b": alive\n\n"
-"""A comment, which readers ignore: it keeps proxies from taking a quiet stream for a dead one."""
-RECONNECT_MS = 1_000
-RECONNECT_FRAME = format_sse_event(comment="come again with Last-Event-ID", retry=RECONNECT_MS)
-"""Before an unfinished stream is closed. An EventSource reconnects by itself, with its last event id."""
-
-
 def event_frame(event: TurnEvent) -> bytes:
     """The frame of an event: its number is the frame's id, its JSON the data. All are of the type `message`."""
     return format_sse_event(data_str=event.model_dump_json(), id=str(event.seq))
-
-
-log = logger("brainq.gateway")
-GATHER_S = 0.25
-"""How long a stream that may rest waits for another event: simultaneous events belong together."""
-FIRST_EVENT_S = 1.0
-"""How long the response waits for the first event, which is late only for a turn that was just accepted."""
-NextEvent = asyncio.Task[TurnEvent | None]
 
 
 class EventReader:
@@ -270,9 +265,7 @@ class EventStream(Response):
 
 
 async def stream_events(
-    request: HttpRequest,
-    begin_reading: Callable[[], Awaitable[EventReader | None]],
-    encoding: StreamEncoding,
+    request: HttpRequest, begin_reading: Callable[[], Awaitable[EventReader | None]], encoding: StreamEncoding
 ) -> EventStream | None:
     """The events of `begin_reading` as a stream in a slot of the caller's; None where there are none.
 
@@ -298,7 +291,6 @@ async def _send_body(send: Send, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
-router = APIRouter(tags=["turns"])
 STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events: each with `id`, the event's number, and `data`, a TurnEvent as JSON. "

@@ -16,6 +16,12 @@ from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.request import ID
 from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, MAX_NUMBER, Answer, ChangeAnswer, Limit
 
+router = APIRouter(prefix="/v1/memories", tags=["memories"])
+ScopeQuery = Annotated[str | None, Query(max_length=MAX_SCOPE_CHARS, description="Whose memories; this or `session`.")]
+SessionQuery = Annotated[
+    str | None, Query(pattern=ID, description="The scope is that which the brains give this session.")
+]
+
 
 class MemoryItem(Answer):
     """One memory. `session_id` and `turn_id` are where it was first learned; `updated_at` is its last observation."""
@@ -42,13 +48,6 @@ class ForgetAnswer(Answer):
     """How many memories and observations were deleted."""
 
     forgotten: int
-
-
-router = APIRouter(prefix="/v1/memories", tags=["memories"])
-ScopeQuery = Annotated[str | None, Query(max_length=MAX_SCOPE_CHARS, description="Whose memories; this or `session`.")]
-SessionQuery = Annotated[
-    str | None, Query(pattern=ID, description="The scope is that which the brains give this session.")
-]
 
 
 @router.get("")

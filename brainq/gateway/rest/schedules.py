@@ -26,6 +26,7 @@ from brainq.gateway.rest.bodies import (
 SESSION_PATTERN = r"^([A-Za-z0-9]|\{date\}|\{time\})([A-Za-z0-9._:@+=-]|\{date\}|\{time\})*$"
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _AT_REMEDY = "write a text such as 2031-01-05T09:00:00+01:00"
+router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
 
 
 def _read_instant(value: object) -> datetime:
@@ -79,9 +80,6 @@ class SchedulePage(Answer):
 
     schedules: tuple[Schedule, ...]
     next: str | None
-
-
-router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
 
 
 async def own_schedule(name: Annotated[str, Path(pattern=ID)], request: RequestDep) -> Schedule:

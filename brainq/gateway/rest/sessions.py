@@ -30,6 +30,11 @@ from brainq.gateway.rest.bodies import (
 from brainq.gateway.rest.turn_control import HoldBody, InputBody, PlacedHold, ReasonBody, ReleaseAnswer
 from brainq.gateway.rest.turns import hide_foreign_parent
 
+router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["sessions"])
+list_router = APIRouter(tags=["sessions"])
+TurnId = Annotated[str, Path(pattern=TURN_ID)]
+AfterTurn = Annotated[str | None, Query(pattern=TURN_ID, description="`next` of the page at hand.")]
+
 
 class SessionPage(Answer):
     """Sessions, the one with the newest turn first; `next` as of `TurnPage`."""
@@ -59,9 +64,6 @@ class HistoryPage(Answer):
     turns: tuple[HistoryTurn, ...]
 
 
-router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["sessions"])
-
-
 async def own_session(session_id: Annotated[str, Path(pattern=ID)], request: RequestDep) -> AsyncSession:
     """A session of the caller's own, which need not have a turn yet."""
     request.require_session(session_id)
@@ -69,7 +71,6 @@ async def own_session(session_id: Annotated[str, Path(pattern=ID)], request: Req
 
 
 SessionDep = Annotated[AsyncSession, Depends(own_session)]
-TurnId = Annotated[str, Path(pattern=TURN_ID)]
 
 
 @router.get("")
@@ -153,10 +154,6 @@ async def compact(own: SessionDep, request: RequestDep, idempotency_key: Idempot
     with submit_key(request, own.session_id, idempotency_key) as key:
         handle = await own.compact(key)
     return SubmitAnswer(turn_id=handle.turn_id, session_id=handle.session_id, created=handle.created)
-
-
-list_router = APIRouter(tags=["sessions"])
-AfterTurn = Annotated[str | None, Query(pattern=TURN_ID, description="`next` of the page at hand.")]
 
 
 @list_router.get("/v1/sessions")

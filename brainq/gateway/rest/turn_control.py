@@ -28,6 +28,16 @@ from brainq.operator import Operator
 from brainq.tools.results import WithFiles
 
 MAX_BY_CHARS = 90  # with the caller's name before it
+router = APIRouter(prefix="/v1/turns/{turn_id}", tags=["turns"])
+approvals_router = APIRouter(prefix="/v1", tags=["approvals"])
+PathId = Annotated[str, Path(pattern=ID)]
+CallPath = Annotated[
+    str,
+    Path(
+        pattern="^([A-Za-z0-9][A-Za-z0-9_-]{2,63}[-.])?c[0-9]{1,9}-[0-9]{1,9}$",
+        description="As the turn's events have it, or its `id` over all turns.",
+    ),
+]
 
 
 class InputBody(Body):
@@ -154,18 +164,6 @@ def result_with_files(body: OutsideResult) -> object:
     return WithFiles(body.result, read_files("files", [file.model_dump() for file in body.files]))
 
 
-router = APIRouter(prefix="/v1/turns/{turn_id}", tags=["turns"])
-PathId = Annotated[str, Path(pattern=ID)]
-
-CallPath = Annotated[
-    str,
-    Path(
-        pattern="^([A-Za-z0-9][A-Za-z0-9_-]{2,63}[-.])?c[0-9]{1,9}-[0-9]{1,9}$",
-        description="As the turn's events have it, or its `id` over all turns.",
-    ),
-]
-
-
 @router.post("/input", responses=problem_responses(409))
 async def steer(handle: TurnDep, request: RequestDep, body: InputBody) -> Receipt:
     """Send input into the turn. The receipt is `accepted`; ask for it again to learn what became of the input.
@@ -240,9 +238,6 @@ def _retry_steps(gateway: Gateway, turn_id: str, wanted: str) -> tuple[StepRetry
     return tuple(StepRetry(step=again.name, outcome=again.word, error=again.error) for again in tried)
 
 
-approvals_router = APIRouter(prefix="/v1", tags=["approvals"])
-
-
 async def own_approval(approval_id: Annotated[str, Path(pattern=CALL_ID)], request: RequestDep) -> Approval:
     """An approval of the caller's own. Its turn is looked up first: that takes equally long for another tenant's."""
     turn_id, _ = split_call_id(approval_id)
@@ -300,9 +295,7 @@ async def edit(found: ApprovalDep, request: RequestDep, body: EditBody) -> Appro
 
 @approvals_router.post("/outside/{token:path}")
 async def outside(
-    token: Annotated[str, Path(min_length=1, max_length=500)],
-    request: RequestDep,
-    body: OutsideResult | OutsideError,
+    token: Annotated[str, Path(min_length=1, max_length=500)], request: RequestDep, body: OutsideResult | OutsideError
 ) -> ResultReceipt:
     """Give the result that a call waits for, or report that there is none. It is accepted once."""
     # A token of brainq's names its session. A tool's own token does not, so it needs access to all sessions.

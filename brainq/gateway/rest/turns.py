@@ -39,11 +39,12 @@ from brainq.gateway.rest.bodies import (
     submit_key,
     submit_turn,
 )
-from brainq.gateway.rest.event_stream import (
-    requested_wait_s,
-    result_if_ready,
-    wait_for_result,
-)
+from brainq.gateway.rest.event_stream import requested_wait_s, result_if_ready, wait_for_result
+
+router = APIRouter(tags=["turns"])
+Prefer = Annotated[str, Header(description="`wait=n`: answer with the result, if it is out within n seconds.")]
+FilterText = Annotated[str, Field(max_length=MAX_SEARCH_CHARS)]
+BINARY_SCHEMA = {"type": "string", "format": "binary"}
 
 
 class TurnStatus(Answer):
@@ -126,9 +127,6 @@ class TurnPage(Answer):
     next: str | None
 
 
-router = APIRouter(tags=["turns"])
-Prefer = Annotated[str, Header(description="`wait=n`: answer with the result, if it is out within n seconds.")]
-
 ACCEPTED_RESPONSE: dict[int | str, dict[str, Any]] = {
     202: {
         "model": TurnStatus,
@@ -142,17 +140,12 @@ SUBMIT_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"model": TurnResult, "description": "Its result, where `Prefer: wait=n` asked for it."},
 }
 
-BINARY_SCHEMA = {"type": "string", "format": "binary"}
-
 
 @router.post(
     "/v1/turns", status_code=202, response_model=None, responses={**SUBMIT_RESPONSES, **problem_responses(409)}
 )
 async def submit(
-    body: SubmitBody,
-    request: RequestDep,
-    idempotency_key: IdempotencyKey = None,
-    prefer: Prefer = "",
+    body: SubmitBody, request: RequestDep, idempotency_key: IdempotencyKey = None, prefer: Prefer = ""
 ) -> Response:
     """Submit a turn. With `Prefer: wait=n` the answer is its result, if that is out in time.
 
@@ -173,9 +166,6 @@ async def submit(
     except (RequestRejected, Unreachable):
         # The wait is impossible at present. The turn is accepted nevertheless, and its producer must know.
         return _json_response(accepted, 202, _location(handle))
-
-
-FilterText = Annotated[str, Field(max_length=MAX_SEARCH_CHARS)]
 
 
 class TurnQuery(BaseModel):
@@ -345,11 +335,7 @@ async def turn_status(handle: AsyncTurnHandle) -> TurnStatus:
 
 
 async def _result_or_status(
-    otherwise: SubmitAnswer | TurnStatus,
-    status: int,
-    handle: AsyncTurnHandle,
-    request: HttpRequest,
-    prefer: str,
+    otherwise: SubmitAnswer | TurnStatus, status: int, handle: AsyncTurnHandle, request: HttpRequest, prefer: str
 ) -> Response:
     """The result if it is out within the caller's wait; else `otherwise`, with the turn's location."""
     headers = _location(handle)

@@ -44,9 +44,7 @@ from brainq.access import Verb
 from brainq.brain.brain import Brain
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.event import TurnEvent
-from brainq.errors import (
-    BrainqError,
-)
+from brainq.errors import BrainqError
 from brainq.gateway.edge.access import AGENT_CARD_PATH, GatewayDep, RequestDep, current_request
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import Gateway, HttpRequest
@@ -76,6 +74,10 @@ from brainq.gateway.wires.a2a.tasks import (
 OUTPUT_MODES = ("text/plain", JSON_TYPE)
 INPUT_MODES = (*OUTPUT_MODES, "image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")
 TOKEN_SCHEME = "token"
+router = APIRouter(include_in_schema=False)  # agent cards document it
+CARD_MAX_AGE_S = 300
+CANCEL_WAIT_S = 2.0
+"""How long a cancel is waited for, so that a running call can stop by itself."""
 
 
 def public_card(brain: Brain, url: str, *, needs_token: bool) -> AgentCard:
@@ -112,12 +114,6 @@ def extended_card(brain: Brain, url: str, *, needs_token: bool) -> AgentCard:
 
 def _description(brain: Brain) -> str:
     return brain.description or f"The agent {brain.name}."
-
-
-router = APIRouter(include_in_schema=False)  # agent cards document it
-CARD_MAX_AGE_S = 300
-CANCEL_WAIT_S = 2.0
-"""How long a cancel is waited for, so that a running call can stop by itself."""
 
 
 @dataclass(frozen=True, slots=True)

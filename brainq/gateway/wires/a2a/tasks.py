@@ -60,7 +60,6 @@ JSON_TYPE = "application/json"
 ANSWER, PARSED = "answer", "parsed"
 """The artifacts: the answer's text, and the answer as JSON where the turn had an `output_schema`."""
 END_STATES = frozenset({TASK_STATE_COMPLETED, TASK_STATE_FAILED, TASK_STATE_CANCELED, TASK_STATE_REJECTED})
-
 _ENDINGS: dict[Ending, TaskState] = {
     Ending.COMPLETED: TASK_STATE_COMPLETED,
     Ending.CANCELLED: TASK_STATE_CANCELED,

@@ -35,6 +35,7 @@ from brainq.gateway.wires.chat.stream import FROM_START, chat_stream
 
 MAX_MESSAGES = 10_000
 MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
+router = APIRouter(tags=["AG-UI"])
 
 
 class InterruptAnswer(CamelBody):
@@ -180,8 +181,6 @@ def _read_decision(entry: InterruptAnswer) -> ApprovalDecision:
     reason_text = reason if isinstance(reason, str) else ""
     return ApprovalDecision(entry.interrupt_id, approved, reason_text, cast("dict[str, Any] | None", edited))
 
-
-router = APIRouter(tags=["AG-UI"])
 
 STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {

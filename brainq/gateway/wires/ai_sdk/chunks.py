@@ -36,7 +36,6 @@ from brainq.gateway.wires.chat.fold import (
 from brainq.gateway.wires.chat.stream import ChatWire
 
 Chunk = dict[str, Any]
-
 FINISH: dict[StopReason, str] = {
     StopReason.ANSWERED: "stop",
     StopReason.LENGTH: "length",

@@ -31,6 +31,11 @@ from brainq.gateway.wires.chat.requests import (
 from brainq.gateway.wires.chat.stream import FROM_START, StreamPosition, chat_stream, read_position
 
 MAX_MESSAGES = 10_000
+router = APIRouter(prefix="/api/chat", tags=["AI SDK"])
+ChatId = Annotated[str, Path(alias="session_id", pattern=ID, description="The chat's id.")]
+TurnQuery = Annotated[
+    str | None, Query(pattern=TURN_ID, description="This turn, as the message's id; without it the live one.")
+]
 
 
 class PartApproval(CamelBody):
@@ -140,8 +145,6 @@ def _check_call_id(call_id: str) -> str:
     return call_id
 
 
-router = APIRouter(prefix="/api/chat", tags=["AI SDK"])
-
 STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The UI message stream, version 1, of the AI SDK: server-sent events whose `data` are chunks, "
@@ -151,10 +154,6 @@ STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 NO_STREAM_RESPONSE: dict[int | str, dict[str, Any]] = {204: {"description": "There is nothing to follow."}}
-ChatId = Annotated[str, Path(alias="session_id", pattern=ID, description="The chat's id.")]
-TurnQuery = Annotated[
-    str | None, Query(pattern=TURN_ID, description="This turn, as the message's id; without it the live one.")
-]
 
 
 @router.post("", response_model=None, responses={**STREAM_RESPONSES, **problem_responses(409, 410)})
@@ -210,11 +209,7 @@ async def stop(chat_id: ChatId, request: RequestDep, turn: TurnQuery = None) -> 
 
 
 async def _stream_chat(
-    request: HttpRequest,
-    handle: AsyncTurnHandle,
-    behind: StreamPosition = FROM_START,
-    *,
-    opens: bool = False,
+    request: HttpRequest, handle: AsyncTurnHandle, behind: StreamPosition = FROM_START, *, opens: bool = False
 ) -> Response:
     found = await chat_stream(request, handle, MessageWriter(handle.turn_id), behind, opens=opens)
     return Response(status_code=204) if found is None else found

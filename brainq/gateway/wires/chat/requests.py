@@ -30,6 +30,11 @@ from brainq.gateway.rest.turn_control import decide
 from brainq.gateway.wires.chat.stream import StreamPosition, position_of_reply
 
 NO_FILE_IDS = "file ids are not supported; send the bytes, as base64 or as a data: URL"
+ABANDONED = "the client went on without the results of its calls"
+ABANDON_AFTER_S = 60.0
+"""How long a turn that reaches calls of its client may hold up a newer one: its client may be connected, too."""
+DECIDE_FIRST = "it waits for an approval: decide it, or cancel the turn, then send the message again"
+_watched: dict[str, asyncio.Task[None]] = {}
 
 
 def decode_file(field: str, data: object, media_type: object = "", name: object = "") -> File:
@@ -86,12 +91,6 @@ def read_history(history: Sequence[Mapping[str, Any]]) -> list[Message | Mapping
     return embed_files(newest_within_limits(messages), files)
 
 
-ABANDONED = "the client went on without the results of its calls"
-ABANDON_AFTER_S = 60.0
-"""How long a turn that reaches calls of its client may hold up a newer one: its client may be connected, too."""
-_watched: dict[str, asyncio.Task[None]] = {}
-
-
 def bound_waits(options: SubmitOptions, max_wait_s: float) -> None:
     """Limit how long calls of the client's tools wait, in seconds."""
     if "client_tools" in options:
@@ -134,9 +133,6 @@ async def _cancel_when_abandoned(handle: AsyncTurnHandle) -> None:
 async def _waits_for_client(handle: AsyncTurnHandle) -> bool:
     snapshot = await handle.snapshot()
     return snapshot is not None and snapshot.awaits is Awaits.CLIENT
-
-
-DECIDE_FIRST = "it waits for an approval: decide it, or cancel the turn, then send the message again"
 
 
 class CamelBody(BaseModel):

@@ -28,6 +28,10 @@ from brainq.gateway.wires.chat.fold import ChatEvent, ChatState, EventDetails, f
 NO_DETAILS = EventDetails()
 LAST_INDEX = 10**9 - 1
 """The highest index of a call in its step."""
+C = TypeVar("C")
+ALL_PIECES = 2**31
+RECONNECT_TEXT = "the gateway ends this stream before the turn's end; reconnect, nothing is lost"
+_POSITION = re.compile(r"(\d{1,15})(?:\.(\d{1,9}))?")
 
 
 class DetailsLookup:
@@ -71,12 +75,6 @@ class DetailsLookup:
         if index:
             return full_call_id(self._handle.turn_id, call_id(step, index - 1))
         return full_call_id(self._handle.turn_id, call_id(step - 1, LAST_INDEX)) if step else None
-
-
-C = TypeVar("C")
-ALL_PIECES = 2**31
-RECONNECT_TEXT = "the gateway ends this stream before the turn's end; reconnect, nothing is lost"
-_POSITION = re.compile(r"(\d{1,15})(?:\.(\d{1,9}))?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,16 @@ EVERY_S = 0.25
 """Deltas of text are gathered, for a model sends too many for a notification each."""
 SendProgress = Callable[[float, str], Awaitable[None]]
 """Sends a progress value, which only grows, and a message."""
+MAX_SHOWN_CHARS = 4_000
+FORM: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "decision": {"type": "string", "title": "Decision", "enum": ["approve", "deny"]},
+        "reason": {"type": "string", "title": "Reason", "description": "If you deny, the model reads it."},
+    },
+    "required": ["decision"],
+}
+Decision = tuple[Literal["approve", "deny"], str]
 
 
 def progress_text(event: TurnEvent) -> str:
@@ -166,20 +176,6 @@ def _waits_for_people(event: TurnEvent) -> bool:
 async def pending_approvals(handle: AsyncTurnHandle) -> tuple[Approval, ...]:
     """The approvals that the turn waits for now."""
     return tuple(found for found in await handle.approvals() if found.state == "pending")
-
-
-MAX_SHOWN_CHARS = 4_000
-
-FORM: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "decision": {"type": "string", "title": "Decision", "enum": ["approve", "deny"]},
-        "reason": {"type": "string", "title": "Reason", "description": "If you deny, the model reads it."},
-    },
-    "required": ["decision"],
-}
-
-Decision = tuple[Literal["approve", "deny"], str]
 
 
 class ElicitationRound(BaseModel):

@@ -27,6 +27,15 @@ from brainq.tools.mcp.calls import IDEMPOTENCY_KEY
 
 McpContext: TypeAlias = ServerRequestContext[Any, Any]
 B = TypeVar("B", bound=BaseModel)
+log = logger("brainq.gateway")
+RequestId = str | int
+ON_DISCONNECT = "brainq/on-disconnect"
+"""In a call's `_meta`: with `continue` a disconnect cancels nothing."""
+MAX_KEY_CHARS = 500
+MAX_NOTED_CALLS = 10_000
+CANCEL_TRIES = 20
+CANCEL_RETRY_S = 0.1
+"""A cancel may arrive before its call's turn is accepted, so the turn is looked up repeatedly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +80,6 @@ def read_input(model: type[B], field: str, given: object) -> B:
         return model.model_validate(given)
     except ValidationError as wrong:
         raise first_problem(wrong.errors(include_url=False), given, whole=field) from None
-
-
-ON_DISCONNECT = "brainq/on-disconnect"
-"""In a call's `_meta`: with `continue` a disconnect cancels nothing."""
-MAX_KEY_CHARS = 500
-MAX_NOTED_CALLS = 10_000
-CANCEL_TRIES = 20
-CANCEL_RETRY_S = 0.1
-"""A cancel may arrive before its call's turn is accepted, so the turn is looked up repeatedly."""
-RequestId = str | int
-log = logger("brainq.gateway")
 
 
 class CallsInFlight:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 SESSION_HEADER = b"mcp-session-id"
+router = APIRouter(include_in_schema=False)  # tools/list documents it
 
 
 class McpEndpoint:
@@ -103,9 +104,6 @@ class McpEndpoint:
 
 def _has_failed(task: asyncio.Task[StreamableHTTPSessionManager]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
-
-
-router = APIRouter(include_in_schema=False)  # tools/list documents it
 
 
 class _McpResponse(Response):

@@ -48,10 +48,7 @@ from brainq.errors import BrainqError, ContentNotKept, NotFound
 from brainq.gateway.edge.authentication import LOCAL_CALLER
 from brainq.gateway.edge.problems import NOT_FOUND, RequestRejected
 from brainq.gateway.edge.request import CONFIGURE_OPTIONS, Gateway
-from brainq.gateway.rest.bodies import (
-    DEFAULT_LIST_PAGE,
-    DEFAULT_PAGE,
-)
+from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, DEFAULT_PAGE
 from brainq.gateway.rest.turns import TranscriptPage
 from brainq.gateway.wires.mcp.requests import CallsInFlight, McpContext, McpRequest, read_input
 from brainq.gateway.wires.mcp.tools import BRAIN_TOOL_VERBS, TURN_TOOLS, BrainToolInput, TurnTool, run_brain_tool
@@ -61,6 +58,14 @@ from brainq.tools.mcp.sdk import keep_sdk_quiet
 
 JSON_TYPE = "application/json"
 _URI = re.compile(rf"brainq://turns/({TURN_ID_PATTERN[1:-1]})(/transcript|/files/([0-9a-f]{{64}}))?")
+log = logger("brainq.gateway")
+R = TypeVar("R")
+MAX_TOOL_NAME_CHARS = 64
+INSTRUCTIONS = (
+    "Each agent is a tool: call it with a message, and it answers. What it does goes on if you do not wait for it: "
+    "`result` has the answer later. Give the session of an answer to go on with its conversation. Where an agent "
+    "waits for an approval, ask your user before you approve."
+)
 
 
 def turn_templates() -> ListResourceTemplatesResult:
@@ -146,9 +151,6 @@ async def _all_messages(handle: AsyncTurnHandle) -> tuple[Message, ...]:
     return messages
 
 
-MAX_TOOL_NAME_CHARS = 64
-
-
 def brains_by_tool(brains: Iterable[Brain]) -> dict[str, Brain]:
     """The brains by their tools' names: letters, digits, _ and -, 64 at most, and none twice."""
     found: dict[str, Brain] = {}
@@ -211,16 +213,6 @@ def _world_hints(brains: Iterable[Brain]) -> tuple[bool, bool]:
     read may do."""
     effects = {spec.effect for brain in brains for spec in brain.tools.specs.values()}
     return Effect.DESTRUCTIVE in effects, bool(effects - {Effect.LOCAL_WRITE})
-
-
-INSTRUCTIONS = (
-    "Each agent is a tool: call it with a message, and it answers. What it does goes on if you do not wait for it: "
-    "`result` has the answer later. Give the session of an answer to go on with its conversation. Where an agent "
-    "waits for an approval, ask your user before you approve."
-)
-
-R = TypeVar("R")
-log = logger("brainq.gateway")
 
 
 def make_server(gateway: Gateway, calls: CallsInFlight, to_request: Callable[[McpContext], McpRequest]) -> Server[Any]:

@@ -48,6 +48,10 @@ from brainq.gateway.wires.mcp.turn_report import TurnReport, report_turn, tool_r
 
 MAX_EVENTS = 200
 WAIT_FIELD = Field(default=0, ge=0, allow_inf_nan=False, description="How many seconds to wait.")
+WAIT_S = 50.0
+"""Less than the minute after which clients give up a call, and cancel its turn."""
+BRAIN_TOOL_VERBS = frozenset({Verb.SUBMIT, Verb.READ})
+Run = Callable[[McpRequest, Any, CallsInFlight], Awaitable[BaseModel]]
 
 
 class TurnInput(Body):
@@ -132,9 +136,6 @@ class EventPage(Answer):
     events: tuple[TurnEvent, ...]
     next: int
     is_over: bool
-
-
-Run = Callable[[McpRequest, Any, CallsInFlight], Awaitable[BaseModel]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,10 +303,6 @@ async def _decide_own(request: McpRequest, approval_id: str, **decision: Any) ->
     return await decide(deciding, approval_id, **decision)
 
 
-WAIT_S = 50.0
-"""Less than the minute after which clients give up a call, and cancel its turn."""
-
-
 class BrainToolInput(Body):
     """A message for the agent."""
 
@@ -322,9 +319,6 @@ class BrainToolInput(Body):
         description=f"How many seconds to wait for the answer; {WAIT_S:g} if left out. An agent that is not done by "
         "then goes on, and `result` has its answer later.",
     )
-
-
-BRAIN_TOOL_VERBS = frozenset({Verb.SUBMIT, Verb.READ})
 
 
 async def run_brain_tool(

@@ -24,6 +24,9 @@ from brainq.gateway.wires.mcp.requests import McpRequest
 
 ANSWER_DEFINITION = "answer"
 REQUIRED = ("turn_id", "session", "state")
+PROBLEM_META = "brainq/problem"
+LINKS_SINCE = "2025-06-18"
+"""The first version of the protocol with links in tool results."""
 
 
 class PendingApproval(Answer):
@@ -173,11 +176,6 @@ def _next_action(pending: Sequence[Approval], *, may_decide: bool) -> str:
     if pending:
         return "It waits for an approval by somebody else. Call result later."
     return "It goes on by itself. Call result with wait_s to wait for it, or watch to see what it does."
-
-
-PROBLEM_META = "brainq/problem"
-LINKS_SINCE = "2025-06-18"
-"""The first version of the protocol with links in tool results."""
 
 
 def tool_result(request: McpRequest, answer: BaseModel) -> CallToolResult:

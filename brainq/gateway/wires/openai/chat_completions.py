@@ -59,7 +59,6 @@ from brainq.gateway.wires.openai.retries import request_key
 
 router = APIRouter(tags=["openai"])
 DONE = b"data: [DONE]\n\n"
-
 UNSUPPORTED: Unsupported = {
     **COMMON_UNSUPPORTED,
     "n": (1,),

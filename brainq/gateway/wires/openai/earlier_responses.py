@@ -25,6 +25,14 @@ from brainq.gateway.wires.openai.messages import TurnInput
 from brainq.gateway.wires.openai.response_fold import RESPONSE_ID_PREFIX, split_response_id
 
 ResponseId = Annotated[str, Path(pattern=r"^resp_[A-Za-z0-9][A-Za-z0-9_-]{2,63}(\.[0-9]{1,4})?$")]
+T = TypeVar("T")
+R = TypeVar("R")
+FIELD = "previous_response_id"
+MAX_TURNS = 100
+"""Of a branch, the newest: each is looked up."""
+LOOKUPS_AT_ONCE = 8
+_NEWEST = 20
+"""Turns among which the newest of the conversation is sought, behind compactions and reviews."""
 
 
 async def find_part(request: GatewayRequest, given: str) -> tuple[AsyncTurnHandle, int]:
@@ -42,16 +50,6 @@ async def require_not_deleted(handle: AsyncTurnHandle) -> None:
     """Raise NotFound for a turn whose response was deleted."""
     if await handle.is_response_deleted():
         raise NotFound("the response was deleted")
-
-
-FIELD = "previous_response_id"
-MAX_TURNS = 100
-"""Of a branch, the newest: each is looked up."""
-LOOKUPS_AT_ONCE = 8
-T = TypeVar("T")
-R = TypeVar("R")
-_NEWEST = 20
-"""Turns among which the newest of the conversation is sought, behind compactions and reviews."""
 
 
 async def follow_response(

@@ -24,6 +24,17 @@ _RETRIED_IN_VAIN = (409, 410, 500)
 """Statuses that official clients would retry in vain."""
 OPENAI_FIELDS = {"client_tools": "tools", "user_message": "messages", "output_schema": "response_format"}
 """Names of a turn's fields on these wires, where they differ."""
+_ENDING_STATUS = {
+    Ending.COMPLETED: (500, "invalid_output"),
+    Ending.CANCELLED: (409, "turn_cancelled"),
+    Ending.TIMED_OUT: (504, "turn_timed_out"),
+    Ending.FAILED: (500, "turn_failed"),
+}
+_FAILURE_STATUS: dict[str, tuple[int, str]] = {
+    "too_long": (400, "context_length_exceeded"),
+    "rate_limited": (429, "rate_limit_exceeded"),
+    "quota": (429, "insufficient_quota"),
+}
 
 
 def client_retries(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bool:
@@ -126,20 +137,6 @@ def _openai_messages(start: Message, problem: dict[str, Any]) -> tuple[Message, 
     if status in _RETRIED_IN_VAIN:
         more.append((b"x-should-retry", b"false"))
     return ({**start, "status": status, "headers": [*kept, *more]}, {"type": "http.response.body", "body": body})
-
-
-_ENDING_STATUS = {
-    Ending.COMPLETED: (500, "invalid_output"),
-    Ending.CANCELLED: (409, "turn_cancelled"),
-    Ending.TIMED_OUT: (504, "turn_timed_out"),
-    Ending.FAILED: (500, "turn_failed"),
-}
-
-_FAILURE_STATUS: dict[str, tuple[int, str]] = {
-    "too_long": (400, "context_length_exceeded"),
-    "rate_limited": (429, "rate_limit_exceeded"),
-    "quota": (429, "insufficient_quota"),
-}
 
 
 def failure_status(failed: PartFailed) -> tuple[int, str]:

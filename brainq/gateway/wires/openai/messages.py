@@ -36,6 +36,10 @@ from brainq.gateway.wires.chat.requests import (
 from brainq.gateway.wires.openai.part_reader import PartSelector, fold_so_far, select_part
 from brainq.tools.results import WithFiles
 
+ITEM_ROLES = ("user", "assistant", "system", "developer")
+_SKIPPED_ITEMS = ("reasoning",)
+"""Items that other services gave, and that say nothing here."""
+
 
 @dataclass(frozen=True, slots=True)
 class InputMessage:
@@ -215,11 +219,6 @@ def _arguments(text: str) -> dict[str, Any] | str:
     except (ValueError, RecursionError):
         return text
     return cast("dict[str, Any]", found) if isinstance(found, dict) else text
-
-
-ITEM_ROLES = ("user", "assistant", "system", "developer")
-_SKIPPED_ITEMS = ("reasoning",)
-"""Items that other services gave, and that say nothing here."""
 
 
 def read_items(given: str | list[dict[str, JsonValue]]) -> list[InputMessage]:

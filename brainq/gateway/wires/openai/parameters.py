@@ -23,6 +23,11 @@ from brainq.gateway.rest.event_stream import result_if_ready
 SESSION_KEY = "session_id"
 """The key of `metadata` that names a session; so does the header."""
 SESSION_HEADER = "X-Session-ID"
+Unsupported = Mapping[str, Sequence[Any]]
+"""Parameters that are rejected, except for these values, which change nothing."""
+COMMON_UNSUPPORTED: Unsupported = {"top_logprobs": (0,), "moderation": ()}
+"""Those of both wires."""
+_MODEL_OPTIONS = ("temperature", "top_p", "seed", "parallel_tool_calls", "reasoning_effort")
 
 
 class OpenAiBody(BaseModel):
@@ -66,12 +71,6 @@ class AnswerRequestBody(OpenAiBody):
     # Rejected, except for values that change nothing: see COMMON_UNSUPPORTED.
     top_logprobs: JsonValue = None
     moderation: JsonValue = None
-
-
-Unsupported = Mapping[str, Sequence[Any]]
-"""Parameters that are rejected, except for these values, which change nothing."""
-COMMON_UNSUPPORTED: Unsupported = {"top_logprobs": (0,), "moderation": ()}
-"""Those of both wires."""
 
 
 async def brain_name(gateway: Gateway, handle: AsyncTurnHandle) -> str:
@@ -171,9 +170,6 @@ def submit_options(
     if rest := {name: value for name, value in (body.metadata or {}).items() if name != SESSION_KEY}:
         options["metadata"] = rest
     return options
-
-
-_MODEL_OPTIONS = ("temperature", "top_p", "seed", "parallel_tool_calls", "reasoning_effort")
 
 
 def model_options(

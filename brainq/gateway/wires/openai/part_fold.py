@@ -29,6 +29,7 @@ from brainq.gateway.wires.chat.fold import (
 
 SEPARATOR = "\n\n"
 """Between the texts of two steps; and before a text that had to begin anew."""
+_FINISH = {StopReason.LENGTH: "length", StopReason.MAX_TOTAL_TOKENS: "length", StopReason.FILTERED: "content_filter"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,9 +265,6 @@ def part_of_result(turn_id: str, part: int, result: TurnResult) -> list[PartEven
 
 def _join(earlier: str, text: str) -> str:
     return SEPARATOR.join(filter(None, (earlier, text)))
-
-
-_FINISH = {StopReason.LENGTH: "length", StopReason.MAX_TOTAL_TOKENS: "length", StopReason.FILTERED: "content_filter"}
 
 
 def _plus(one: Usage, other: Usage) -> Usage:

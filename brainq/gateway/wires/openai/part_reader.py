@@ -21,13 +21,7 @@ from brainq.gateway.rest.event_stream import (
     stream_events,
     unless_over,
 )
-from brainq.gateway.wires.openai.part_fold import (
-    PART_ENDS,
-    PartEnd,
-    PartEvent,
-    PartFold,
-    part_of_result,
-)
+from brainq.gateway.wires.openai.part_fold import PART_ENDS, PartEnd, PartEvent, PartFold, part_of_result
 
 
 @dataclass(frozen=True, slots=True)

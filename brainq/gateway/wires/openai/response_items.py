@@ -30,6 +30,10 @@ from brainq.gateway.wires.openai.part_reader import fold_so_far, select_part
 InputItem = dict[str, JsonValue]
 MAX_TURNS = 200
 """Of one request: each is looked up."""
+router = APIRouter(tags=["openai"])
+Item = dict[str, Any]
+WITH_IMAGES = "message.input_image.image_url"
+"""The value of `include` that brings the bytes of images."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +162,6 @@ def _not_kept(reference: ItemReference) -> InvalidInput:
     return InvalidInput(
         f"{reference.field}.id", "this item does not exist, or its content is no longer kept; send the item itself"
     )
-
-
-router = APIRouter(tags=["openai"])
-Item = dict[str, Any]
-WITH_IMAGES = "message.input_image.image_url"
-"""The value of `include` that brings the bytes of images."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,7 @@ UNSUPPORTED: Unsupported = {
     "access_programs": (),
     "image": (),
 }
+RESPONSE_TEXT = "A response; with `stream` its events as server-sent events."
 
 
 class ResponseBody(AnswerRequestBody):
@@ -86,9 +87,6 @@ class ResponseBody(AnswerRequestBody):
     background_options: JsonValue = None
     access_programs: JsonValue = None
     image: JsonValue = None
-
-
-RESPONSE_TEXT = "A response; with `stream` its events as server-sent events."
 
 
 @router.post("/v1/responses", response_model=None, responses=answer_responses(RESPONSE_TEXT, 409, streams=True))
@@ -146,10 +144,7 @@ async def retrieve(
     response_model=None,
     responses=answer_responses(RESPONSE_TEXT, 410, streams=True),
 )
-async def cancel(
-    response_id: ResponseId,
-    request: RequestDep,
-) -> Response:
+async def cancel(response_id: ResponseId, request: RequestDep) -> Response:
     """Cancel the turn of a response, and give it as it is then. Needs the verbs `steer` and `read`."""
     request.require_verb(Verb.READ)
     handle, selector, fold = await _find_response(request, response_id)
@@ -179,11 +174,7 @@ async def _find_response(request: HttpRequest, response_id: str) -> tuple[AsyncT
 
 
 async def _submit(
-    body: ResponseBody,
-    brain: Brain,
-    request: HttpRequest,
-    question: TurnInput,
-    session: str | None,
+    body: ResponseBody, brain: Brain, request: HttpRequest, question: TurnInput, session: str | None
 ) -> AsyncTurnHandle:
     previous = await _previous_turn(body, request)
     text: Any = (body.text or {}).get("format")

@@ -17,11 +17,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from brainq.access import Caller
-from brainq.contracts.ids import (
-    DERIVED_PREFIXES,
-    check_id,
-    new_turn_id,
-)
+from brainq.contracts.ids import DERIVED_PREFIXES, check_id, new_turn_id
 from brainq.contracts.status import RequestTryEnd
 from brainq.errors import BrainqError, InvalidInput
 from brainq.gateway.edge.problems import RequestRejected, error_response
