@@ -58,6 +58,14 @@ from brainq.tools.mcp.server import McpServer
 from brainq.tools.mcp.tools import tools_of_servers
 from brainq.tools.tool import Tool, ToolOptions, ToolRegistry, make_tool
 
+F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
+Hook = TypeVar("Hook", bound=PreToolHook | AsyncPreToolHook)
+DEFAULT_CONTEXT = Context()
+DEFAULT_SELECTION = Selection()
+DEFAULT_APPROVALS = Approvals()
+DEFAULT_CHILDREN = Children()
+
 
 @dataclass(frozen=True, slots=True)
 class StepInfo:
@@ -94,15 +102,6 @@ class StepChoice:
 ForStep = Callable[[StepInfo], StepChoice | None] | Callable[[StepInfo], Awaitable[StepChoice | None]]
 """`Brain(for_step=...)`: another model, or another way to ask, for chosen steps. None: as the turn says. It must depend
 on the StepInfo alone: it is called again for a step that is made again."""
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-R = TypeVar("R")
-Hook = TypeVar("Hook", bound=PreToolHook | AsyncPreToolHook)
-DEFAULT_CONTEXT = Context()
-DEFAULT_SELECTION = Selection()
-DEFAULT_APPROVALS = Approvals()
-DEFAULT_CHILDREN = Children()
 
 
 class Brain:

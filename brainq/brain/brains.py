@@ -17,6 +17,9 @@ from brainq.settings.environment import TYPED_OPTIONS
 
 T = TypeVar("T")
 U = TypeVar("U")
+DEFAULT_ATTR = "brain"
+DEFAULT_APP = "app:brain"
+"""The setting's default. Users who meet an error may not know it."""
 
 
 class ByBrain(Generic[T]):
@@ -157,13 +160,6 @@ def _describe(brain: Brain, is_default: bool) -> BrainDescription:
         ),
         max_live_turns=brain.max_live_turns,
     )
-
-
-# Loading of the brains that a process runs, by their name (`module:variable`).
-
-DEFAULT_ATTR = "brain"
-DEFAULT_APP = "app:brain"
-"""The setting's default. Users who meet an error may not know it."""
 
 
 def load_brains(reference: str) -> Brains:

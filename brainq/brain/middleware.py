@@ -28,8 +28,14 @@ from brainq.observe.tracebacks import where_raised
 from brainq.processes.threads import as_sync, call_within
 
 log = logger("brainq.middleware")
-
-# What middlewares are given, beside what callbacks are.
+_CALLBACK_OF = {
+    "before_turn": "on_turn_start",
+    "after_turn": "on_turn_end",
+    "on_chunk": "on_stream_chunk",
+    "check_call": "on_pre_tool_use",
+    "after_call": "on_post_tool_use",
+}
+OBSERVERS_S = 0.2  # so long a finalizer step waits for all methods before or after it: results wait for three steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +103,9 @@ class Middleware:
 
 METHODS = tuple(name for name in vars(Middleware) if not name.startswith("_"))
 
-_CALLBACK_OF = {
-    "before_turn": "on_turn_start",
-    "after_turn": "on_turn_end",
-    "on_chunk": "on_stream_chunk",
-    "check_call": "on_pre_tool_use",
-    "after_call": "on_post_tool_use",
-}
-
 
 class MiddlewareFailed(Exception):
     """A middleware raised where that stops the work. Names which and where, and nothing of the exception's message."""
-
-
-# The methods that there are to call: by name, in their order.
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +178,6 @@ def checked_middleware(given: Iterable[Middleware]) -> tuple[Middleware, ...]:
                 label = f"{type(middleware).__name__}.{name}"
                 raise InvalidInput("middleware", f"{label} is an async generator; use def or async def")
     return found
-
-
-# Calling them.
-
-OBSERVERS_S = 0.2  # so long a finalizer step waits for all methods before or after it: results wait for three steps
 
 
 def run_hooks(hooks: tuple[Hook, ...], turn_id: str, *given: Any) -> None:

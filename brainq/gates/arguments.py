@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 # everything else is left to the full validator, which also explains.
 
 SimpleCheck = Callable[[dict[str, Any]], bool]
-
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -35,10 +34,15 @@ _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "null": (type(None),),
 }
-
 _ANNOTATIONS = frozenset({"title", "description", "default", "examples", "$schema", "$id", "deprecated"})
-
 _OBJECT_WORDS = frozenset({"type", "properties", "required", "additionalProperties"}) | _ANNOTATIONS
+MAX_REPAIR_ATTEMPTS = 3
+MAX_ARGUMENTS_CHARS = 1_000_000
+MAX_DEPTH = 64
+_MAX_ERRORS_SHOWN = 5
+_MAX_SHOWN_CHARS = 200
+_MAX_REASON_CHARS = 500
+_Repair = Callable[[dict[str, Any], Sequence["ValidationError"]], dict[str, Any] | None]
 
 
 def simple_check(schema: Mapping[str, Any]) -> SimpleCheck | None:
@@ -78,23 +82,6 @@ def _types_of(schema: object) -> tuple[type, ...] | None:
         choices = [_types_of(choice) for choice in cast("Mapping[str, Any]", schema)["anyOf"]]
         return tuple(kind for kinds in choices if kinds is not None for kind in kinds) or None
     return None
-
-
-# The gate that holds arguments to the tool's schema, mending what models get almost right.
-
-MAX_REPAIR_ATTEMPTS = 3
-
-MAX_ARGUMENTS_CHARS = 1_000_000
-
-MAX_DEPTH = 64
-
-_MAX_ERRORS_SHOWN = 5
-
-_MAX_SHOWN_CHARS = 200
-
-_MAX_REASON_CHARS = 500
-
-_Repair = Callable[[dict[str, Any], Sequence["ValidationError"]], dict[str, Any] | None]
 
 
 @dataclass(frozen=True, slots=True)

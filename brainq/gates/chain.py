@@ -18,12 +18,16 @@ from brainq.gates.repair import refuse_constant
 from brainq.observe.logs import logger
 from brainq.observe.tracebacks import where_raised
 
-# The gate against repeats.
-
+log = logger("brainq.gates")
 _REPEAT_MESSAGE = (
     "Not run: this exact call already brought its result in this turn, and no tool has changed anything since. "
     "Use that result, or call with other arguments."
 )
+MAX_MESSAGE_CHARS = 2_000
+KeysOf = Callable[[ToolSpec, dict[str, Any]], tuple[str, ...]]
+_NO_HASH = ("", "")
+_MAX_NAMES_SHOWN = 50
+_SHARED_VALIDATOR = ToolArgValidator()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +51,11 @@ class ReplayControl:
         return ToolDenied(reason="duplicate", message=_REPEAT_MESSAGE)
 
 
-# The gate for tools that were blocked for the rest of the turn.
-
-
 def _blocked_denial(tool: str) -> ToolDenied:
     """For a tool that was blocked by itself (`RunContext.block_tool`) or by the pre-hook (`Deny(block_tool=True)`)."""
     return ToolDenied(
         reason="blocked", message=f"The tool {tool} is blocked for the rest of this turn. Go on without it."
     )
-
-
-# The gate of the brain's own `on_pre_tool_use`.
-
-MAX_MESSAGE_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +99,6 @@ def _hook_denial(message: str, *, block_tool: bool = False) -> HookVerdict:
     return HookVerdict(ToolDenied(reason="pre_hook", message=message[:MAX_MESSAGE_CHARS]), block_tool)
 
 
-# The gates, in their order, for all calls of one model reply.
-
-KeysOf = Callable[[ToolSpec, dict[str, Any]], tuple[str, ...]]
-
-_NO_HASH = ("", "")
-
-_MAX_NAMES_SHOWN = 50
-
-
 @dataclass(frozen=True, slots=True)
 class Allowed:
     """A call that may go on. Its `arguments`, also those in `call`, are final: rewritten by the hook, mended, valid.
@@ -139,11 +126,6 @@ class Denied:
 
 
 Verdict = Allowed | Denied
-
-
-log = logger("brainq.gates")
-
-_SHARED_VALIDATOR = ToolArgValidator()
 
 
 @dataclass(slots=True)

@@ -17,6 +17,19 @@ from brainq.text.surrogates import clean
 # What was compiled lately, bounded by what it may hold and not by how many there are.
 
 Value = TypeVar("Value")
+MAX_PATTERN_CHARS = 10_000
+MAX_LOOKS = 8
+"""Looks ahead and behind, references and groups that do not go back, in one pattern."""
+_SIZE_LIMITS = ((5_000, 1_000_000), (30_000, 100_000), (300_000, 10_000), (1_250_000, 2_500))
+"""Bytes that a pattern's parts compile to together, and the longest text it is held to: two seconds at worst."""
+_BACKTRACK_BYTES = (5_000, 30_000, 300_000)
+_BACKTRACK_CHARS = 1_000
+_BACKTRACK_STEPS = 10_000
+_FREE_LOOKS = 2  # more of them share the steps
+_CACHE_BYTES = 1_000_000  # of an engine's own, that it may fill while it matches
+_KEPT_BYTES = 64_000_000
+_LOOK = re.compile(r"\(\?<?[=!]|\(\?>|\\[1-9k]|[*+?}]\+")
+_QUANTIFIERS = ("*", "+", "?", "{")
 
 
 class PatternCache(Generic[Value]):
@@ -58,32 +71,6 @@ class PatternCache(Generic[Value]):
 # does, each look is an expression of its own; anything else goes to one that goes back, and gives up after so many
 # steps. A look or a reference may read all of the text at each step, and holds memory of its own: a pattern has few
 # of them.
-
-MAX_PATTERN_CHARS = 10_000
-
-MAX_LOOKS = 8
-
-"""Looks ahead and behind, references and groups that do not go back, in one pattern."""
-
-_SIZE_LIMITS = ((5_000, 1_000_000), (30_000, 100_000), (300_000, 10_000), (1_250_000, 2_500))
-
-"""Bytes that a pattern's parts compile to together, and the longest text it is held to: two seconds at worst."""
-
-_BACKTRACK_BYTES = (5_000, 30_000, 300_000)
-
-_BACKTRACK_CHARS = 1_000
-
-_BACKTRACK_STEPS = 10_000
-
-_FREE_LOOKS = 2  # more of them share the steps
-
-_CACHE_BYTES = 1_000_000  # of an engine's own, that it may fill while it matches
-
-_KEPT_BYTES = 64_000_000
-
-_LOOK = re.compile(r"\(\?<?[=!]|\(\?>|\\[1-9k]|[*+?}]\+")
-
-_QUANTIFIERS = ("*", "+", "?", "{")
 
 
 class UnusablePattern(ValueError):

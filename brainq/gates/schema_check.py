@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 # How much the patterns of a schema may compile to, all together: that is the time it takes to check them.
 
 MAX_COMPILED_BYTES = 16_000_000
+MAX_SUBSCHEMAS = 5_000
+_MAX_SHOWN_CHARS = 300
+MAX_UNEVALUATED = 3
+"""So many `unevaluated*` may look at one part of a value: each holds it to all schemas below once more."""
+_UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
+_IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
+_IN_PLACE = ("not", "if", "then", "else")
+_DYNAMIC = ("$dynamicRef", "$recursiveRef")
 
 
 class PatternSizes:
@@ -35,21 +43,6 @@ class PatternSizes:
                 f"its {len(self._seen):,} patterns up to here are too large together; write fewer, or with shorter "
                 "ranges, and bound a text by minLength and maxLength"
             )
-
-
-# Whether values can be held to a JSON schema: asked where the schema enters, whoever wrote it.
-
-MAX_SUBSCHEMAS = 5_000
-
-_MAX_SHOWN_CHARS = 300
-
-MAX_UNEVALUATED = 3
-"""So many `unevaluated*` may look at one part of a value: each holds it to all schemas below once more."""
-
-_UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
-_IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
-_IN_PLACE = ("not", "if", "then", "else")
-_DYNAMIC = ("$dynamicRef", "$recursiveRef")
 
 
 class UnresolvedReference(ValueError):

@@ -34,7 +34,6 @@ MAX_KEPT_ERRORS = 20
 UNCHECKED = "unchecked"
 """The word of an error that says why a value could not be held to its schema."""
 _MAX_MESSAGE_CHARS = 1_000
-
 _Check = Callable[[Any, Any, Any, Any], Any]
 
 

@@ -34,6 +34,12 @@ MOST_TRANSCRIPT_CHARS = 40_000
 MOST_FACTS = 50
 MOST_FACT_CHARS = 1_000
 _NOTE_KEYS = ("text", "excerpt")
+JUDGE_LIMIT_S = 60.0  # one judge, one turn; a model is given less, so that its fallback still has time
+MOST_ERROR_CHARS = 2_000
+NO_CONTENT = (
+    "the turn's content is gone: Redis has let it go and SQL keeps none of it (redact_logs); judge sooner, or keep "
+    "turns longer in Redis (BRAINQ_KEEP_TURN_S)"
+)
 
 
 def judge_case(turn: RecordedTurn) -> JudgeCase:
@@ -121,14 +127,6 @@ class JudgeRuntime:
     auxiliary: AuxiliaryModel | None
     redact: bool = False
     price: Price = unknown_price
-
-
-JUDGE_LIMIT_S = 60.0  # one judge, one turn; a model is given less, so that its fallback still has time
-MOST_ERROR_CHARS = 2_000
-NO_CONTENT = (
-    "the turn's content is gone: Redis has let it go and SQL keeps none of it (redact_logs); judge sooner, or keep "
-    "turns longer in Redis (BRAINQ_KEEP_TURN_S)"
-)
 
 
 @dataclass(eq=False, kw_only=True)

@@ -44,16 +44,6 @@ _REFUSALS: Mapping[AttachmentKind, re.Pattern[str]] = {
         r"|content must be a string|unsupported content\[\]\.type|invalid .{0,40}'?file'?"
     ),
 }
-
-
-def attachment_kind(attachment: Attachment) -> AttachmentKind:
-    if attachment.media_type in IMAGES:
-        return "image"
-    if attachment.media_type == "application/pdf":
-        return "document"
-    return "text" if is_text(attachment.media_type) else "other"
-
-
 UNREADABLE_FILES = "files"
 """What a request is sent without, once, whose service cannot read one of its files: which one, services do not say."""
 _UNREADABLE = re.compile(
@@ -63,6 +53,14 @@ _UNREADABLE = re.compile(
     r"|(unsupported|invalid) (image|pdf|document|base64)|maximum of \d+ pdf pages|image_parse_error"
     r"|invalid_image"
 )
+
+
+def attachment_kind(attachment: Attachment) -> AttachmentKind:
+    if attachment.media_type in IMAGES:
+        return "image"
+    if attachment.media_type == "application/pdf":
+        return "document"
+    return "text" if is_text(attachment.media_type) else "other"
 
 
 def refused_attachment_kind(request: ModelRequest, status: int, body: Any) -> AttachmentKind | None:

@@ -13,11 +13,10 @@ from typing import Any
 from brainq.contracts.model import LostRequest, ModelReply, Price, Spend, SpendKind, TokenUsage
 from brainq.models.providers import Provider, members_of
 
-# What a reply cost, from the price list of genai-prices (extra `brainq[costs]`).
-
 MAX_UNKNOWN_MODELS = 10_000
 _PRICE_LIST_NAMES = {"openai-responses": "openai", "bedrock": "aws", "google-cloud": "google", "xai": "x-ai"}
 _unknown_models: set[tuple[str, str]] = set()
+_call_record: ContextVar[list[AuxiliaryCall] | None] = ContextVar("brainq_meter", default=None)
 
 
 def cost_usd(provider: str, model: str, usage: TokenUsage) -> float | None:
@@ -70,9 +69,6 @@ class AuxiliaryCall:
     model: str
     reply: ModelReply | None
     lost: tuple[LostRequest, ...] = ()
-
-
-_call_record: ContextVar[list[AuxiliaryCall] | None] = ContextVar("brainq_meter", default=None)
 
 
 @contextmanager

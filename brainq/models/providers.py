@@ -16,6 +16,21 @@ from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.errors import InvalidInput, SetupError
 
 F = TypeVar("F", bound=Callable[..., Any])
+PYDANTIC_AI_PACKAGE = "pydantic_ai"
+ANY_SERVICE = "pydantic-ai"
+"""The provider of every other service that pydantic-ai knows: `pydantic-ai:<its name>:<model>`."""
+# A provider made before one of these changed would keep the old key or address.
+_ENVIRONMENT = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_CHAT_ROLES", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+_VENDOR_BY_PREFIX = {
+    "gpt": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "claude": "anthropic",
+    "gemini": "google",
+}
+_lock = threading.Lock()
+_instances: dict[str, tuple[tuple[str | None, ...], Provider]] = {}
 
 
 @runtime_checkable
@@ -100,13 +115,6 @@ def _server_address(provider: Provider) -> str:
     return str(getattr(provider, "server_url", None) or "").rstrip("/")
 
 
-# From a name such as `openai:gpt-4.1` to a provider; and the services that pydantic-ai asks, with what each needs.
-
-PYDANTIC_AI_PACKAGE = "pydantic_ai"
-ANY_SERVICE = "pydantic-ai"
-"""The provider of every other service that pydantic-ai knows: `pydantic-ai:<its name>:<model>`."""
-
-
 @dataclass(frozen=True, slots=True)
 class Service:
     """
@@ -135,9 +143,6 @@ SERVICES = {
 
 ProviderFactory = Callable[[], Provider]
 
-# A provider made before one of these changed would keep the old key or address.
-_ENVIRONMENT = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_CHAT_ROLES", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
-
 
 def _lazy(module: str, name: str, *arguments: str) -> ProviderFactory:
     """A factory that imports its module at its first use."""
@@ -147,17 +152,6 @@ def _lazy(module: str, name: str, *arguments: str) -> ProviderFactory:
 
     return make
 
-
-_VENDOR_BY_PREFIX = {
-    "gpt": "openai",
-    "o1": "openai",
-    "o3": "openai",
-    "o4": "openai",
-    "claude": "anthropic",
-    "gemini": "google",
-}
-
-_lock = threading.Lock()
 
 _VENDORS: dict[str, ProviderFactory] = {
     "openai": _lazy("openai.provider", "OpenAIProvider"),
@@ -170,8 +164,6 @@ _factories: dict[str, ProviderFactory] = {
     "offline": _lazy("offline", "offline_model"),
     **{name: _lazy("pydantic_ai.provider", "PydanticAIProvider", name) for name in (*SERVICES, ANY_SERVICE)},
 }
-
-_instances: dict[str, tuple[tuple[str | None, ...], Provider]] = {}
 
 
 def register_provider(name: str, factory: ProviderFactory) -> None:

@@ -15,6 +15,7 @@ from brainq.models.providers import keeps_limits
 from brainq.text.estimate import with_usage
 
 _WORD = re.compile(r"\s*\S+\s*")
+Rules = Callable[[ModelRequest], "ModelReply | ScriptedFailure"]
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,6 @@ class ScriptedFailure:
     attempts: int
     then: ModelReply | None
     after_text: str
-
-
-Rules = Callable[[ModelRequest], "ModelReply | ScriptedFailure"]
 
 
 def says(text: str, *, usage: TokenUsage | None = None, finish: str = "stop") -> ModelReply:

@@ -16,6 +16,9 @@ from brainq.text.surrogates import clean, clean_json
 UNPARSED = "_unparsed"
 MAX_NAME_CHARS = 64  # of a tool, as the strictest service takes it; ours are no longer
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
+EARLIER_REASONING = "earlier reasoning"
+"""What a request is sent without, once, where its service does not take it back: it was signed for another account,
+or the conversation before it has changed."""
 
 
 def parse_arguments(text: str) -> dict[str, Any] | str:
@@ -95,11 +98,6 @@ class NumberedIds(WireIds):
 
     def _free(self, plain: str) -> str:
         return f"call{len(self._used) + 1:05}"
-
-
-EARLIER_REASONING = "earlier reasoning"
-"""What a request is sent without, once, where its service does not take it back: it was signed for another account,
-or the conversation before it has changed."""
 
 
 def replayable_reasoning(message: Message, wire: str, model: str | None) -> tuple[Reasoning, ...]:

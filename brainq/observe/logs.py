@@ -20,9 +20,18 @@ from brainq.observe.tracebacks import print_user_traceback
 # Set where a task enters, so a record costs one look at a context variable, and nothing where no turn is worked on.
 
 _ids: ContextVar[dict[str, str] | None] = ContextVar("brainq_log_ids", default=None)
-
-
 REQUEST = "request_id"
+# Whose records are rewritten. An application's own loggers are left alone.
+_REDACTED_LOGGERS = frozenset(
+    {"brainq", "celery", "kombu", "amqp", "redis", "sqlalchemy", "alembic", "psycopg", "asyncio", "concurrent"}
+)
+_CELERY_TRACE = "celery.app.trace"
+# They log requests with their content at DEBUG.
+_LOGGERS_WITH_CONTENT = ("openai", "anthropic", "httpx", "httpcore")
+MAX_FRAMES = 40
+_PASSWORD_IN_QUERY = re.compile(r"(?i)\b(password|sslpassword)=[^&]*")
+REMIND_S = 60.0
+WARN_EVERY_S = 60.0  # such a worker may be asked all the time while a deployment is rolled out
 
 
 @contextmanager
@@ -77,16 +86,6 @@ def ids_of_record(record: logging.LogRecord) -> dict[str, str]:
 # Exceptions in logs: their types and the places they came by. Never their messages, nor what variables held.
 #
 # A message may quote what a user wrote, a variable may hold a password, and libraries log exceptions whole.
-
-# Whose records are rewritten. An application's own loggers are left alone.
-_REDACTED_LOGGERS = frozenset(
-    {"brainq", "celery", "kombu", "amqp", "redis", "sqlalchemy", "alembic", "psycopg", "asyncio", "concurrent"}
-)
-
-_CELERY_TRACE = "celery.app.trace"
-# They log requests with their content at DEBUG.
-_LOGGERS_WITH_CONTENT = ("openai", "anthropic", "httpx", "httpcore")
-MAX_FRAMES = 40
 
 
 def stack_lines(failure: BaseException) -> str:
@@ -146,9 +145,6 @@ def _plain(value: object) -> object:
     return type(value).__name__ if isinstance(value, BaseException) else value
 
 
-_PASSWORD_IN_QUERY = re.compile(r"(?i)\b(password|sslpassword)=[^&]*")
-
-
 def without_password(url: str) -> str:
     """`url` for a screen or a log: its password, also one in the query, is replaced by stars."""
     try:
@@ -163,9 +159,6 @@ def without_password(url: str) -> str:
     if (place, query) == (parts.netloc, parts.query):
         return url
     return urlunsplit((parts.scheme, place, parts.path, query, parts.fragment))
-
-
-# One logger factory; every line carries ids, none carries content.
 
 
 class EventLogger:
@@ -284,9 +277,6 @@ def configure_logs(level: str = "warning", *, json_lines: bool = False) -> None:
     root.propagate = False
 
 
-REMIND_S = 60.0
-
-
 class OutageLog:
     """What fails again and again in a loop, as while Redis is away: logged once, then for how long, then that it works.
 
@@ -325,7 +315,6 @@ class OutageLog:
 
 
 _brains_log = logger("brainq.brain.brains")
-WARN_EVERY_S = 60.0  # such a worker may be asked all the time while a deployment is rolled out
 
 
 class MissingBrainLog:

@@ -17,8 +17,12 @@ from brainq.observe.logs import logger, without_password
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource
 
+log = logger("brainq.telemetry")
 CAPTURE_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _CAPTURE_VALUES = frozenset({"true", "1", "span_only", "span_and_event"})
+NEEDS_EXTRA = "traces are wanted, and the extra is missing: pip install 'brainq[otel]'"
+STOP_S = 3.0  # for what is still to be sent; a collector that is away keeps no worker from stopping
+BATCH_MS = 1_000  # the standard's five seconds are what a killed worker takes along
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +78,6 @@ def _exporter_choice(signal: Literal["traces", "metrics"], environ: Mapping[str,
 def captures_content(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether spans are to hold prompts, replies, arguments and results. By default they do not."""
     return environ.get(CAPTURE_VARIABLE, "").strip().lower() in _CAPTURE_VALUES
-
-
-# Traces of a process that brainq starts: by the standard's environment, unless the application has a provider.
-
-log = logger("brainq.telemetry")
-NEEDS_EXTRA = "traces are wanted, and the extra is missing: pip install 'brainq[otel]'"
-STOP_S = 3.0  # for what is still to be sent; a collector that is away keeps no worker from stopping
-BATCH_MS = 1_000  # the standard's five seconds are what a killed worker takes along
 
 
 def start_traces(role: str) -> Callable[[], None]:

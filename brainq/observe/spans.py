@@ -45,6 +45,7 @@ from brainq.observe.tracing import (
 )
 
 ERRORS = frozenset({TraceStatus.FAILED, TraceStatus.TIMED_OUT, TraceStatus.TIMED_OUT_LATE, TraceStatus.UNKNOWN})
+_parent_context: ContextVar[SpanContext | None] = ContextVar("brainq_came_with", default=None)
 
 
 def tenant_of(session_id: str) -> str | None:
@@ -244,11 +245,6 @@ def _of_prompt(request: TurnRequest) -> Attributes:
     }
 
 
-# What a producer's trace and its turns have to do with each other.
-
-_parent_context: ContextVar[SpanContext | None] = ContextVar("brainq_came_with", default=None)
-
-
 def set_parent_context(traceparent: str | None) -> None:
     """What is submitted from here on in this context came with a request or message of this `traceparent`."""
     _parent_context.set(read_traceparent(traceparent))
@@ -276,9 +272,6 @@ def submit_span(request: TurnRequest) -> Generator[TurnRequest]:
         }
         with in_span(recorder.start(names.SUBMIT, attributes, parent=place, kind=SpanKind.PRODUCER)) as span:
             yield request.model_copy(update={"traceparent": traceparent_of(span.get_span_context())})
-
-
-# The spans of model calls.
 
 
 def messages_json(messages: Sequence[Message]) -> str:

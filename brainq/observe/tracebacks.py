@@ -12,6 +12,8 @@ from brainq.errors import BrainqError
 _BRAINQ = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _PATHS = sysconfig.get_paths()
 _LIBRARIES = tuple(_PATHS[name] + os.sep for name in ("stdlib", "purelib", "platlib"))
+TRACEBACK_VARIABLE = "BRAINQ_TRACEBACK"
+"""Set by `brainq dev` for its workers. A traceback's last line may quote content, so no log has it."""
 
 
 def where_raised(failure: BaseException) -> str:
@@ -31,10 +33,6 @@ def where_raised(failure: BaseException) -> str:
 def is_user_code(file: str) -> bool:
     """Whether a file is the user's own: not brainq's, not a library's, not made while Python runs."""
     return not file.startswith(("<", _BRAINQ, *_LIBRARIES))
-
-
-TRACEBACK_VARIABLE = "BRAINQ_TRACEBACK"
-"""Set by `brainq dev` for its workers. A traceback's last line may quote content, so no log has it."""
 
 
 def user_traceback(failure: BaseException) -> str:

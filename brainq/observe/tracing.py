@@ -39,10 +39,10 @@ MS = 1_000_000  # in ns
 Value = str | bool | int | float | Sequence[str]
 Attributes = Mapping[str, Value | None]
 """What is None is left out."""
-
 # Places in a trace: W3C trace context, and ids that follow from the turn's own.
-
 _W3C = TraceContextTextMapPropagator()
+_tracer: TurnTracer | None = None
+_content_excluded: ContextVar[bool] = ContextVar("brainq_content_excluded", default=False)
 
 
 def read_traceparent(text: str | None) -> SpanContext | None:
@@ -172,9 +172,6 @@ class TurnTracer:
         return bool(self._tracer.sampler.should_sample(Context(), trace_id, names.INVOKE_AGENT).decision.is_sampled())
 
 
-_tracer: TurnTracer | None = None
-
-
 def tracer() -> TurnTracer | None:
     """Records the spans of this process; None: tracing is off."""
     return _tracer
@@ -192,11 +189,6 @@ def tracer_of(provider: trace.TracerProvider, *, content: bool) -> TurnTracer | 
     """None for a provider that is not an SDK's: its spans cannot have the ids of a turn."""
     theirs = provider.get_tracer(names.SCOPE, version("brainq"), schema_url=names.SCHEMA_URL)
     return TurnTracer(theirs, content=content) if hasattr(theirs, "id_generator") else None
-
-
-# Spans: entered where something happens, noted, and ended.
-
-_content_excluded: ContextVar[bool] = ContextVar("brainq_content_excluded", default=False)
 
 
 def content_is_excluded() -> bool:

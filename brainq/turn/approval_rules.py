@@ -16,11 +16,8 @@ from brainq.contracts.people import ApprovalRequest, ApprovalRequirement
 from brainq.observe.logs import logger
 from brainq.tools.tool import MAX_REASON_CHARS, Tool
 
-# Which calls need a person's approval, and the reason that the person is given.
-
-MAX_SOURCES = 5
-
 log = logger("brainq.turn")
+MAX_SOURCES = 5
 
 
 def approval_for(
@@ -69,9 +66,6 @@ def _rule_answer(rule: Callable[[dict[str, Any]], object], arguments: Mapping[st
         return ""
     reason = answer.strip()[:MAX_REASON_CHARS] if isinstance(answer, str) else ""
     return reason or "the tool asks for an approval of this call"
-
-
-# What people are asked about a step's calls, as SQL keeps it from before the step is committed.
 
 
 def approval_rows(claim: TurnClaim, plan: Sequence[PlannedCall], redact: bool) -> list[ApprovalRequest]:

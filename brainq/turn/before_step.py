@@ -29,19 +29,12 @@ from brainq.turn.reflection import ReflectionEngine, note_of
 from brainq.turn.step_request import PreparedStep, turn_allowance
 
 log = logger("brainq.turn")
-
 MAX_REFLECTION_TOKENS = 4_000  # of the transcript a reflection reads; it is cut to 16,000 characters
-
 MIN_COMPACTION_TOKENS = 2_000  # a conversation that is not compacted, also when somebody asks for it
-
 REFLECTION_FRAME_TOKENS = 400  # its instructions and its answer
-
 ArchiveMessages = Callable[[str, str, Sequence[Message], bool], None]
-
 """Keeps messages before a compaction drops them: (session, turn, messages, whether without content)."""
-
 OutcomeWord = str
-
 """What was done: "" for nothing (go on with the step), `lost`, or a few words for logs. After words the turn has been
 rung, or awaits its calls, and is no longer ours."""
 

@@ -31,9 +31,12 @@ from brainq.turn.client_tools import turn_specs
 from brainq.turn.prompt.preparer import render_hash
 from brainq.turn.reflection import PREFIXES
 
-# A prompt template, filled in for one turn. Pure.
-
+log = logger("brainq.turn")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+NO_CHOICE = StepChoice()
+_UNFORCED_CHOICES = (None, "auto", "none")
+READY_LOG_EVERY_S = 60.0  # that turns begin ready for want of flags; a busy process would say it all the time
+TURNS_FROM_SQL = 50  # turns of a session read back when Redis has let its history go
 
 
 def render_prompt(template: PromptTemplate, info: TurnInfo) -> str:
@@ -60,11 +63,6 @@ def render_prompt(template: PromptTemplate, info: TurnInfo) -> str:
     return _PLACEHOLDER.sub(filled, template.text)
 
 
-# What a brain's `for_step` says of the turn's next step.
-
-NO_CHOICE = StepChoice()
-
-
 def brain_step_choice(brain: Brain, view: TurnView, info: TurnInfo) -> StepChoice:
     """How the turn's next step is asked, as the brain chooses. Raises InvalidInput when its function fails."""
     if brain.for_step is None:
@@ -89,11 +87,6 @@ def brain_step_choice(brain: Brain, view: TurnView, info: TurnInfo) -> StepChoic
     return choice
 
 
-# How one step's model is asked: a step's options come before the turn's, and those before the brain's. Pure.
-
-_UNFORCED_CHOICES = (None, "auto", "none")
-
-
 def check_tool_choice(options: TurnOptions, tools: Iterable[str]) -> None:
     """Raises InvalidInput where the tool to call is none of the turn's `tools`."""
     choice = options.tool_choice
@@ -116,15 +109,6 @@ def step_options(step: int, brain: ModelOptions, turn: TurnOptions, chosen: Mode
     if step > 1 and options.tool_choice not in _UNFORCED_CHOICES:
         options = options.model_copy(update={"tool_choice": None})
     return chosen.over(options)
-
-
-# The start of a turn: callback, event log, the session's history.
-
-log = logger("brainq.turn")
-
-READY_LOG_EVERY_S = 60.0  # that turns begin ready for want of flags; a busy process would say it all the time
-
-TURNS_FROM_SQL = 50  # turns of a session read back when Redis has let its history go
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,12 @@ from brainq.tools.results import tool_message
 from brainq.turn.approval_rules import approval_for
 from brainq.turn.client_tools import client_call, turn_specs
 
-# ToolScheduler: the waves of one reply's calls. Pure.
+SUMMARY_SOURCE = "a summary"
+MAX_CALLS_A_REPLY = 128
+"""How many calls of one reply run. The calls behind them are denied, each with a message to the model."""
+_MAX_SHOWN_CHARS = 200
+_FOR_MODELS = " Correct them and call again."
+_VALIDATOR = ToolArgValidator()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +83,6 @@ class ToolScheduler:
         return numbers
 
 
-# Which results a turn has read that nobody vouches for, where its brain wants to know.
-
-SUMMARY_SOURCE = "a summary"
-
-
 def untrusted_sources(brain: Brain, view: TurnView) -> tuple[str, ...]:
     """The untrusted tools whose results the model has read, each once, for a brain with a policy about them.
 
@@ -99,13 +99,6 @@ def untrusted_sources(brain: Brain, view: TurnView) -> tuple[str, ...]:
 
 def _has_summary(messages: Iterable[Message]) -> bool:
     return any(message.note_kind == "summary" for message in messages)
-
-
-# From a model's reply to the calls that are committed: ids, gates, waves, lanes.
-
-MAX_CALLS_A_REPLY = 128
-
-"""How many calls of one reply run. The calls behind them are denied, each with a message to the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,15 +285,6 @@ def _denied_call(brain: Brain, verdict: Denied, request: TurnRequest, step: int)
         denied=verdict.outcome.reason,
         message_json=message.model_dump_json(exclude_defaults=True),
     )
-
-
-# A planned call with the arguments a person put in place of the model's.
-
-_MAX_SHOWN_CHARS = 200
-
-_FOR_MODELS = " Correct them and call again."
-
-_VALIDATOR = ToolArgValidator()
 
 
 @dataclass(frozen=True, slots=True)

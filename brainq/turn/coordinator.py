@@ -36,7 +36,13 @@ from brainq.turn.reflection import ThinkingManager
 from brainq.turn.step import StepPipeline, middleware_end
 from brainq.turn.step_request import CallsCommitted, LoopEnd, StepOutcome, StepPostponed
 
-# What a brain's turns are worked on with.
+log = logger("brainq.turn")
+CONTINUING_RANK = 0
+BEGIN_RANKS = {"high": 1, "normal": 2, "low": 3}
+MAX_PERMIT_WAIT_MS = 86_400_000  # so long after it became active a turn waits for no place any more
+RECHECK_S = 60.0  # a turn that waits longer for a place looks in between whether it comes sooner
+RING_EARLY_S = 1.0  # before its place comes a turn is rung; the rest of the wait is slept
+ANY_LOSSES = 1_000_000  # however often it lost its worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +53,6 @@ class CoordinatorRuntime:
     step_pipeline: StepPipeline
     auxiliary: AuxiliaryWork
     thinking: ThinkingManager
-
-
-# What a turn comes to when the coordinator's own work on it raises what nobody foresaw.
 
 
 def fault_end(failure: Exception) -> End:
@@ -63,15 +66,6 @@ def fault_end(failure: Exception) -> End:
         "the coordinator failed",
         f"the coordinator raised {type(failure).__name__}" + (f" at {place}" if place else ""),
     )
-
-
-# Where a turn's requests stand in the line for its model's limit.
-
-CONTINUING_RANK = 0
-
-BEGIN_RANKS = {"high": 1, "normal": 2, "low": 3}
-
-MAX_PERMIT_WAIT_MS = 86_400_000  # so long after it became active a turn waits for no place any more
 
 
 def requester_of(view: TurnView) -> Requester:
@@ -90,15 +84,10 @@ def requester_of(view: TurnView) -> Requester:
     return Requester(rank, may_wait_s, has_begun=view.step > 0)
 
 
-# `on_post_tool_use` for calls that no worker ended: results from outside and of child turns, what was
-# rescued, waits that are over.
-
-log = logger("brainq.turn")
-
-
 def call_due_hooks(brain: Brain, turns: Turns, claim: TurnClaim, view: TurnView, trying: OutageRetry) -> None:
-    """Call it for each of them, and note that it was. Who dies in between leaves them to the next owner. A hook that
-    raises changes nothing."""
+    """Call `on_post_tool_use` for the calls that no worker ended (results from outside and of child turns, rescued
+    calls, waits that are over), and note that it was. An owner that dies in between leaves them to the next. A hook
+    that raises changes nothing."""
     hooks = brain.hooks.after_call
     if not hooks or not view.hooks_due:
         return
@@ -110,15 +99,6 @@ def call_due_hooks(brain: Brain, turns: Turns, claim: TurnClaim, view: TurnView,
         call = ToolCall(id=due.call_id, name=due.tool, arguments=dict(due.arguments))
         notify_hooks(hooks, claim.turn_id, PostToolUse(claim.turn_id, claim.session_id, call, spec, due.outcome))
     trying(partial(turns.hooks_done, claim, view.hooks_due))
-
-
-# Coordinator.advance: claim a turn, decide, act, exit.
-
-RECHECK_S = 60.0  # a turn that waits longer for a place looks in between whether it comes sooner
-
-RING_EARLY_S = 1.0  # before its place comes a turn is rung; the rest of the wait is slept
-
-ANY_LOSSES = 1_000_000  # however often it lost its worker
 
 
 @dataclass(slots=True)

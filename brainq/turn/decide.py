@@ -10,6 +10,31 @@ from brainq.contracts.turn import TurnKind
 from brainq.contracts.view import TurnView
 from brainq.turn.reflection import ThinkingManager
 
+MAX_QUARANTINE_DEATHS = 2  # of processes that worked on one turn and on nothing else: one may be an accident
+MAX_LOST_WORKERS = 8  # whole workers that a turn lost without going on, though it was worked on alone in the end
+LIMIT_HINT = "Your next message lets me go on from here; a higher limit lets one turn do more."
+FALLBACK_TEXTS = {
+    StopReason.DEADLINE: "I ran out of time before I could finish this.",
+    StopReason.WAITED: "I was not begun in the time that this could wait.",
+    StopReason.MAX_STEPS: "I used up the steps allowed for this turn (max_steps) before I could finish. " + LIMIT_HINT,
+    StopReason.MAX_TOTAL_TOKENS: (
+        "I used up the tokens allowed for this turn (max_total_tokens) before I could finish. " + LIMIT_HINT
+    ),
+    StopReason.MAX_COST: (
+        "I used up the money allowed for this turn (max_cost_usd) before I could finish. " + LIMIT_HINT
+    ),
+    StopReason.EMPTY_REPLY: "I could not produce a response.",
+    StopReason.LENGTH: "My reply was cut off before its first word.",
+    StopReason.FILTERED: "A content filter stopped my reply.",
+    StopReason.INVALID_OUTPUT: "I could not give my answer in the form that was asked for.",
+    StopReason.CANCELLED: "",
+    StopReason.MODEL_ERROR: "",
+    StopReason.LIMITED: "",
+    StopReason.LOST: "",
+    StopReason.INTERNAL_ERROR: "",
+}
+NEVER_REFLECTS = ThinkingManager(ThinkLevel.OFF)
+
 
 @dataclass(frozen=True, slots=True)
 class TurnFacts:
@@ -59,34 +84,6 @@ def turn_facts(view: TurnView) -> TurnFacts:
         reflected_step=view.reflected_step,
         compacted=view.compacted,
     )
-
-
-MAX_QUARANTINE_DEATHS = 2  # of processes that worked on one turn and on nothing else: one may be an accident
-
-MAX_LOST_WORKERS = 8  # whole workers that a turn lost without going on, though it was worked on alone in the end
-
-LIMIT_HINT = "Your next message lets me go on from here; a higher limit lets one turn do more."
-
-FALLBACK_TEXTS = {
-    StopReason.DEADLINE: "I ran out of time before I could finish this.",
-    StopReason.WAITED: "I was not begun in the time that this could wait.",
-    StopReason.MAX_STEPS: "I used up the steps allowed for this turn (max_steps) before I could finish. " + LIMIT_HINT,
-    StopReason.MAX_TOTAL_TOKENS: (
-        "I used up the tokens allowed for this turn (max_total_tokens) before I could finish. " + LIMIT_HINT
-    ),
-    StopReason.MAX_COST: (
-        "I used up the money allowed for this turn (max_cost_usd) before I could finish. " + LIMIT_HINT
-    ),
-    StopReason.EMPTY_REPLY: "I could not produce a response.",
-    StopReason.LENGTH: "My reply was cut off before its first word.",
-    StopReason.FILTERED: "A content filter stopped my reply.",
-    StopReason.INVALID_OUTPUT: "I could not give my answer in the form that was asked for.",
-    StopReason.CANCELLED: "",
-    StopReason.MODEL_ERROR: "",
-    StopReason.LIMITED: "",
-    StopReason.LOST: "",
-    StopReason.INTERNAL_ERROR: "",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +141,6 @@ NOTHING_TO_COMPACT = End(
     "there is nothing to compact",
     standard_text="There was nothing to compact: the conversation is short, or its newest messages are all there is.",
 )
-
-NEVER_REFLECTS = ThinkingManager(ThinkLevel.OFF)
 
 
 def decide(facts: TurnFacts, thinking: ThinkingManager = NEVER_REFLECTS) -> Decision:

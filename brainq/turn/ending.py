@@ -21,20 +21,19 @@ from brainq.turn.turn_diff import turn_diff
 
 # Texts of brainq's own that a model reads. %SECONDS% is filled in by the script that ends a turn.
 
+log = logger("brainq.turn")
 OPEN_CALL_TEXTS = {
     Ending.CANCELLED: "Cancelled after %SECONDS% s.",
     Ending.TIMED_OUT: "No result after %SECONDS% s: the turn's deadline passed; it may still have taken effect.",
     Ending.FAILED: "No result: the turn failed before this call ended.",
     Ending.COMPLETED: "No result: the turn ended before this call did.",
 }
-
 OPEN_CALL_STATUS = {
     Ending.CANCELLED: TraceStatus.CANCELLED,
     Ending.TIMED_OUT: TraceStatus.TIMED_OUT,
     Ending.FAILED: TraceStatus.CANCELLED,
     Ending.COMPLETED: TraceStatus.CANCELLED,
 }
-
 _MARKERS = {
     Ending.CANCELLED: "[The user cancelled this turn before it was answered.]",
     Ending.TIMED_OUT: "[This turn ran out of time before it was answered.]",
@@ -58,11 +57,6 @@ def review_note(text: str, turn_id: str) -> Message:
         turn=turn_id,
         extra={"note": "review"},
     )
-
-
-# Ender: ends a turn, and sees to what it leaves behind.
-
-log = logger("brainq.turn")
 
 
 @dataclass(kw_only=True, eq=False)

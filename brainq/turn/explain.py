@@ -12,7 +12,19 @@ from brainq.contracts.status import Awaits, Effect, TraceStatus, TurnState
 from brainq.contracts.view import QueuePosition, TurnSnapshot
 from brainq.turn.decide import Compact, End, Reflect, Think, TurnFacts, Wait, decide
 
-# Why a queued turn has not begun, and what would let it. Pure.
+POOL_OF = {
+    Effect.READ_ONLY: "parallel",
+    Effect.LOCAL_WRITE: "serial",
+    Effect.NETWORK: "serial",
+    Effect.DESTRUCTIVE: "serial",
+}
+_PARKED = {
+    "approval": "a person's approval of",
+    "hold": "a hold to be released, before",
+    "outside": "the outside result of",
+    "child": "the child turn of",
+    "client": "the client's result of",
+}
 
 
 def why_queued(session_id: str, place: QueuePosition | None) -> str:
@@ -98,16 +110,6 @@ def duration_text(ms: int) -> str:
     return f"{seconds / 3_600:.0f} h" if seconds < 172_800 else f"{seconds / 86_400:.0f} days"
 
 
-# What happens next to a turn, and why, in one sentence. Pure: from a snapshot, by the coordinator's own `decide`.
-
-POOL_OF = {
-    Effect.READ_ONLY: "parallel",
-    Effect.LOCAL_WRITE: "serial",
-    Effect.NETWORK: "serial",
-    Effect.DESTRUCTIVE: "serial",
-}
-
-
 def explain(
     snapshot: TurnSnapshot, *, sweep_s: float = 1.0, rering_s: float = 5.0, alive: Collection[str] | None = None
 ) -> str:
@@ -188,15 +190,6 @@ def _waiting_calls(snapshot: TurnSnapshot) -> str:
     later = [entry.call_id for entry in open_calls if entry.status is TraceStatus.PLANNED]
     waits = f"waits for {', '.join(now)}" if now else "waits for its next calls"
     return f"{waits}; then {', '.join(later)}" if later else waits
-
-
-_PARKED = {
-    "approval": "a person's approval of",
-    "hold": "a hold to be released, before",
-    "outside": "the outside result of",
-    "child": "the child turn of",
-    "client": "the client's result of",
-}
 
 
 def _call(entry: ToolTraceEntry, now_ms: int) -> str:

@@ -19,7 +19,6 @@ from brainq.turn.approval_rules import approval_for
 from brainq.turn.call_plan import call_json
 
 log = logger("brainq.turn")
-
 SHARE_OF_TIME = 0.3  # of what the turn has: memory that is late must leave a short turn time to answer
 
 

@@ -34,21 +34,17 @@ from brainq.turn.step_request import CallsCommitted, LoopEnd, ReplyCost, StepOut
 # What becomes of a reply that cannot be acted on: one that is not whole, or an answer that does not fit its schema.
 # None of its calls runs; the model reads why, or the turn ends. Pure.
 
+log = logger("brainq.turn")
 MAX_CUT_REPLIES = 3  # of a turn, each one paid for; the next one ends it
-
 MAX_WRONG_OUTPUTS = 2  # likewise
-
 OUTPUT_PROBLEM = "output"  # the problem of an answer that does not fit its schema
-
 MAX_SCHEMA_CHARS = 8_000  # of it are shown: not every service holds its model to it
-
 _REMEDIES = {
     FinishKind.LENGTH: "Write less at once: make fewer calls in one reply, and spread long arguments over "
     "several calls.",
     FinishKind.FILTERED: "Go on another way, or tell the user what cannot be done.",
     FinishKind.BROKEN: "Write it again.",
 }
-
 _CUT_ENDS = {
     FinishKind.LENGTH: End(Ending.COMPLETED, StopReason.LENGTH, "the model's reply was cut off"),
     FinishKind.FILTERED: End(Ending.COMPLETED, StopReason.FILTERED, "the model's reply was filtered"),
@@ -128,8 +124,6 @@ def _problem_text(finish: FinishKind, reply: ModelReply) -> str:
 
 
 # What becomes of a model's reply: an answer, calls that are committed, or words to the model about it.
-
-log = logger("brainq.turn")
 
 
 @dataclass(kw_only=True, eq=False)

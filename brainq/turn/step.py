@@ -238,9 +238,6 @@ def end_after_failure(failure: ProviderError) -> End:
             return model_error_end(render_failure(failure.kind, str(failure), wait_s)).end
 
 
-# One step: the turn begins if need be, the step is prepared, made to fit, and asked.
-
-
 @dataclass(kw_only=True, eq=False)
 class StepPipeline:
     """Takes one step of a turn. None means that the turn was lost to another owner."""

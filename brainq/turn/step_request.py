@@ -38,10 +38,7 @@ from brainq.turn.prompt.preparer import (
 from brainq.turn.prompt.tool_selection import SemanticToolSelector, selection_context
 from brainq.turn.reflection import PREFIXES
 
-# The bytes of attachments, read from SQL once for the steps of a turn.
-
 MAX_CACHED_BYTES = 64_000_000
-
 CACHED_S = 120.0  # what SQL has let go (pruned, redacted) is not shown much longer
 
 
@@ -93,9 +90,6 @@ class BlobCache:
                 self._size -= len(data)
 
 
-# What one step asks, of whom, and what came of it.
-
-
 @dataclass(frozen=True, slots=True)
 class CallsCommitted:
     """The reply asked for calls and is committed."""
@@ -143,9 +137,6 @@ class StepRequest:
     messages: tuple[Message, ...]
     specs: tuple[ToolSpec, ...]
     begin: StepStart
-
-
-# What a step sends to the model, before it is known whether it fits: tools, input that came meanwhile, messages.
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +214,6 @@ class StepPreparer:
             if spec.name not in known:
                 known[spec.name] = estimate_tools((spec,))
         return sum(known[spec.name] for spec in specs)
-
-
-# From a prepared step to what is asked: how much it may take at most, and how full the context is. Pure.
 
 
 def step_request(

@@ -24,18 +24,11 @@ from brainq.observe.tracing import in_span
 from brainq.outage import OutageRetry, never_unavailable
 from brainq.ports.redis_turns import Turns
 
-# TextTail: the text of a reply on its way to readers, a few pieces at once.
-
 log = logger("brainq.turn")
-
 DELTA_EVERY_S = 0.05  # at most about 20 text events a second a turn
-
 QUIET_S = 0.5  # after a piece that could not be written; doubled each time up to the longest
-
 LONGEST_QUIET_S = 5.0
-
 PublishDelta = Callable[[str, str, EventKind], bool]
-
 """Writes one piece: (mark, text, kind). False when the turn is no longer ours. The same mark twice is writing once."""
 
 

@@ -12,17 +12,15 @@ from typing import Literal
 
 from brainq.text.surrogates import clean
 
-# The hunks of a unified diff between two texts, in bounded time.
-
 CONTEXT_LINES = 3
-
 MATCHED_LINES_A_FILE = 2_000
-
 MATCHED_LINES = 20_000
-
 MATCHED_PAIRS_A_FILE = 20_000
-
 _Op = tuple[Literal["replace", "delete", "insert", "equal"], int, int, int, int]
+_ESCAPES = {raw: f"\\{letter}" for raw, letter in zip('"\\\a\b\t\n\v\f\r', '"\\abtnvfr', strict=True)}
+MAX_DIFF_CHARS = 200_000
+_LAST_LINE_CHARS = 100
+ChangeRow = Mapping[str, str | None]
 
 
 @dataclass(slots=True)
@@ -114,15 +112,6 @@ def _marked_line(mark: str, line: str) -> str:
     return mark + line if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"
 
 
-# One unified diff over all changes that the tools of a turn reported, with paths as git writes them.
-
-# Paths as git writes them in a diff.
-
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f"}
-
-_ESCAPES["\r"] = "\\r"
-
-
 def quoted_path(prefix: str, path: str) -> str:
     """`prefix` and `path`, in quotes with escapes where a character could be taken for something else.
 
@@ -145,15 +134,6 @@ def _escaped(character: str) -> str:
     if 0xDC80 <= code <= 0xDCFF:  # how Python reads a byte of a file name that is no UTF-8
         return f"\\{code - 0xDC00:03o}"
     return "\ufffd" if 0xD800 <= code <= 0xDFFF else character
-
-
-# One unified diff over all changes that the tools of a turn reported.
-
-MAX_DIFF_CHARS = 200_000
-
-_LAST_LINE_CHARS = 100
-
-ChangeRow = Mapping[str, str | None]
 
 
 @dataclass(slots=True)

@@ -24,6 +24,7 @@ from brainq.text.surrogates import clean, clean_json
 # since.
 
 _CACHE_MARK = {"type": "ephemeral"}
+REFUSABLE_PARAMETERS = ("temperature", "top_p", "tool_choice", "stop_sequences")
 
 
 def is_cache_worthwhile(request: ModelRequest) -> bool:
@@ -59,11 +60,6 @@ def _breakpoint_messages(messages: list[dict[str, Any]]) -> list[int]:
 
 def _with_cache_mark(block: dict[str, Any]) -> dict[str, Any]:
     return {**block, "cache_control": _CACHE_MARK}
-
-
-# ModelOptions as parameters of the messages API.
-
-REFUSABLE_PARAMETERS = ("temperature", "top_p", "tool_choice", "stop_sequences")
 
 
 def option_parameters(request: ModelRequest, refused: Collection[str]) -> dict[str, Any]:
@@ -110,9 +106,6 @@ def _tool_choice(choice: str | None, parallel: bool | None) -> dict[str, Any] | 
     if parallel is not None and choice != "none":
         made["disable_parallel_tool_use"] = not parallel
     return made
-
-
-# The provider.
 
 
 class AnthropicProvider(VendorProvider):

@@ -21,6 +21,21 @@ from brainq.text.surrogates import clean
 WIRE = "anthropic"
 THINKING = ("thinking", "redacted_thinking")
 Block = dict[str, Any]
+DEFAULT_MAX_TOKENS = 4096  # the API wants a number
+MIN_BUDGET = 1024  # the API's
+BUDGETS: dict[Effort, int] = {
+    "none": 0,
+    "minimal": 1024,
+    "low": 2048,
+    "medium": 8192,
+    "high": 16_384,
+    "xhigh": 24_576,
+    "max": 24_576,
+}
+"""Tokens a model may think; with them, an answer still fits what the oldest thinking models may write."""
+_THINKING_FORMS = ("adaptive", "enabled")
+_NO_THINKING_FORMS = ("disabled", "between_tools")
+_LOWER_EFFORT = {"xhigh": "high", "max": "high"}
 
 
 class BlockOrder:
@@ -121,22 +136,6 @@ def _text_block(text: str) -> Block:
 # That has changed: older models take a budget of tokens, newer ones only an effort and decide themselves, and some
 # cannot be stopped. No table of models stays right, so the newest form is tried, and what a model refuses is not tried
 # again.
-
-DEFAULT_MAX_TOKENS = 4096  # the API wants a number
-MIN_BUDGET = 1024  # the API's
-BUDGETS: dict[Effort, int] = {
-    "none": 0,
-    "minimal": 1024,
-    "low": 2048,
-    "medium": 8192,
-    "high": 16_384,
-    "xhigh": 24_576,
-    "max": 24_576,
-}
-"""Tokens a model may think; with them, an answer still fits what the oldest thinking models may write."""
-_THINKING_FORMS = ("adaptive", "enabled")
-_NO_THINKING_FORMS = ("disabled", "between_tools")
-_LOWER_EFFORT = {"xhigh": "high", "max": "high"}
 
 
 def max_tokens(request: ModelRequest) -> int:

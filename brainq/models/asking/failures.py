@@ -25,14 +25,12 @@ from brainq.text.surrogates import clean
 
 MAX_MESSAGE_CHARS = 300
 _RETRYABLE_STATUS = frozenset({408, 409, 429})
-
 _FINAL_ERROR_TYPES = {
     *("authentication_error", "billing_error", "invalid_request_error"),
     *("not_found_error", "permission_error", "request_too_large"),
 }
 _FINAL_ERROR_CODES = ("invalid_", "image_", "unsupported_", "empty_image")  # of the Responses API
 _RATE_LIMIT_TYPES = frozenset({"rate_limit_error", "rate_limit_exceeded"})
-
 _TOO_LONG_MARKS = (
     "context_length_exceeded",
     "prompt is too long",
@@ -40,7 +38,6 @@ _TOO_LONG_MARKS = (
     "context window",
     "exceed_context_size",  # llama.cpp, on either wire
 )
-
 _UNSUPPORTED_WORDS = (
     "support",
     "unknown",
@@ -54,10 +51,10 @@ _UNSUPPORTED_WORDS = (
     "may only be",
     "cannot both",
 )
-
-
 _UNSENT_ERRORS = frozenset({"ConnectTimeout", "PoolTimeout", "WriteTimeout"})
 _CUT_CONNECTION_ERRORS = frozenset({"ReadError", "RemoteProtocolError"})
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+_MINUTE_RANGE_S = (30.0, 90.0)
 
 
 class ServiceError(ProviderError):
@@ -237,10 +234,6 @@ def _is_transport(error: Exception, name: str) -> bool:
 
 def _shortened(text: str) -> str:
     return beginning(clean(text), MAX_MESSAGE_CHARS)
-
-
-_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
-_MINUTE_RANGE_S = (30.0, 90.0)
 
 
 def read_rate_limits(headers: Mapping[str, str], status: int) -> RateReport:

@@ -26,7 +26,12 @@ from brainq.models.providers import (
 )
 from brainq.observe.logs import logger
 
+log = logger("brainq.models")
 MAX_DOUBLINGS = 20
+UNAVAILABLE_KINDS = frozenset({"rate_limited", "quota", "server", "connection", "timeout", "malformed"})
+"""Kinds of failure for which the next model is asked."""
+INTERRUPTED_KINDS = frozenset({"stream", "stalled"})
+"""Kinds that end the attempt, for its output may have been paid for; the next attempt passes this model by."""
 
 
 @dataclass(eq=False)
@@ -73,13 +78,6 @@ class Cooldown:
 
     def _rest_s(self) -> float:
         return min(self.longest_s, self.first_s * 2 ** min(self.failures - 1, MAX_DOUBLINGS))
-
-
-log = logger("brainq.models")
-UNAVAILABLE_KINDS = frozenset({"rate_limited", "quota", "server", "connection", "timeout", "malformed"})
-"""Kinds of failure for which the next model is asked."""
-INTERRUPTED_KINDS = frozenset({"stream", "stalled"})
-"""Kinds that end the attempt, for its output may have been paid for; the next attempt passes this model by."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -290,9 +290,6 @@ def is_metered() -> bool:
     return _policy.get() is not None or current_bill() is not None
 
 
-# A whole call of any provider, under the caller's permits and bill.
-
-
 def stream_with_permits(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
     """The provider's stream, each of its requests with a permit."""
     if getattr(provider, "takes_permits", False) or not is_metered():

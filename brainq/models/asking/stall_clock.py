@@ -170,9 +170,6 @@ def _socket_of(response: Any) -> socket.socket | None:
     return behind if isinstance(behind, socket.socket) else None
 
 
-# The stream of any provider, within the limits of its request.
-
-
 def stream_within_limits(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
     """The chunks of `generate_stream`. Raises what it raises, and ProviderError `timeout` or `stalled`."""
     if getattr(provider.generate_stream, "keeps_limits", False):

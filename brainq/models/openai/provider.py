@@ -18,6 +18,11 @@ from brainq.models.openai.roles import ROLES, Roles, require_roles, stricter_rol
 from brainq.models.wire import EARLIER_REASONING
 from brainq.text.surrogates import clean
 
+_REFUSABLE_BY_BOTH = ("temperature", "top_p", "tool_choice", "parallel_tool_calls", "prompt_cache_key")
+REFUSABLE_CHAT_PARAMETERS = (*_REFUSABLE_BY_BOTH, "seed", "stop", "reasoning_effort")
+REFUSABLE_RESPONSES_PARAMETERS = (*_REFUSABLE_BY_BOTH, "reasoning")
+"""Left out for a model once it has refused them: one service has models that take them and others that do not."""
+
 
 class OpenAIService(VendorProvider):
     """A provider on OpenAI's SDK."""
@@ -30,14 +35,6 @@ class OpenAIService(VendorProvider):
 
     def _make_client(self, sdk: Any) -> Any:
         return sdk.OpenAI(api_key=self._require_key(), base_url=self._base_url, max_retries=0)
-
-
-# ModelOptions as parameters of the two APIs.
-
-_REFUSABLE_BY_BOTH = ("temperature", "top_p", "tool_choice", "parallel_tool_calls", "prompt_cache_key")
-REFUSABLE_CHAT_PARAMETERS = (*_REFUSABLE_BY_BOTH, "seed", "stop", "reasoning_effort")
-REFUSABLE_RESPONSES_PARAMETERS = (*_REFUSABLE_BY_BOTH, "reasoning")
-"""Left out for a model once it has refused them: one service has models that take them and others that do not."""
 
 
 def chat_parameters(request: ModelRequest, *, cache_key: bool) -> dict[str, Any]:
@@ -78,9 +75,6 @@ def _shared_parameters(request: ModelRequest, *, cache_key: bool) -> dict[str, A
 def _named_tool(choice: str | None) -> str | None:
     """The tool to call, where one is named."""
     return None if choice in TOOL_CHOICES else choice
-
-
-# The providers.
 
 
 class OpenAIProvider(OpenAIService):

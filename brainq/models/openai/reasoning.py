@@ -19,6 +19,12 @@ from brainq.text.surrogates import clean, clean_json
 
 OPEN, CLOSE = "<think>", "</think>"
 _CLOSED_ALONE = re.compile(r"(?:^|\n)[ \t]*</think>[ \t]*(?:\n|$)")
+WIRE = "openai"
+REASONING_FIELDS = ("reasoning_content", "reasoning")
+REASONING_DETAILS = "reasoning_details"
+REFUSABLE_FIELDS = (*REASONING_FIELDS, REASONING_DETAILS)
+TAG_FIELD = "think"
+_JOINED_KEYS = ("text", "summary", "data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +117,6 @@ def _half_tag(text: str) -> int:
 #
 # It goes back in the form it came in, with every message that asked for calls: some services refuse the conversation
 # without, also turns later. Reasoning before an answer need not go back.
-
-WIRE = "openai"
-REASONING_FIELDS = ("reasoning_content", "reasoning")
-REASONING_DETAILS = "reasoning_details"
-REFUSABLE_FIELDS = (*REASONING_FIELDS, REASONING_DETAILS)
-TAG_FIELD = "think"
-_JOINED_KEYS = ("text", "summary", "data")
 
 
 def reasoning_in(message: Mapping[str, Any]) -> tuple[str, str]:

@@ -17,6 +17,17 @@ from brainq.observe.metrics.counters import COUNTERS, Counters
 
 OTHER = "other"
 MAX_CHARS = 100
+OPERATION = "chat"
+INVENTED = "invented"
+"""Tools that a model asked for and nobody has."""
+LOST = "lost"
+_LIMITS = {
+    StopReason.MAX_STEPS: "max_steps",
+    StopReason.MAX_TOTAL_TOKENS: "max_total_tokens",
+    StopReason.MAX_COST: "max_cost_usd",
+    StopReason.DEADLINE: "timeout_s",
+    StopReason.WAITED: "max_wait_s",
+}
 
 
 class BoundedLabel:
@@ -41,10 +52,6 @@ _brain_name = BoundedLabel().value_of  # a foreign submit may name any brain
 model_name = BoundedLabel().value_of  # a submit may name any model
 _error_name = BoundedLabel().value_of  # a provider of the user's own names its errors
 _client_tool_name = BoundedLabel().value_of  # a client brings tools of its own with each turn
-
-# Model calls, counted where they are made.
-
-OPERATION = "chat"
 
 
 class ModelCallRecord:
@@ -103,22 +110,6 @@ def record_model_call(
                 error_type and _error_name(error_type),
                 purpose,
             )
-
-
-# Turns whose result was recorded, with their steps and calls.
-
-INVENTED = "invented"
-"""Tools that a model asked for and nobody has."""
-
-LOST = "lost"
-
-_LIMITS = {
-    StopReason.MAX_STEPS: "max_steps",
-    StopReason.MAX_TOTAL_TOKENS: "max_total_tokens",
-    StopReason.MAX_COST: "max_cost_usd",
-    StopReason.DEADLINE: "timeout_s",
-    StopReason.WAITED: "max_wait_s",
-}
 
 
 def count_turn(

@@ -22,22 +22,27 @@ from brainq.turn.prompt.summary import Summariser, collect_dropped, summary_mess
 # one, so its tokens are estimated, and the estimate is corrected by how far it was off last time.
 
 ContextLevel = Literal["ok", "warning", "critical"]
-
 # `max_context_tokens` is all a model takes, its reply included, and a step adds its results before anybody can look
 # again. 15 % is 30 000 tokens of 200 000 and 1 200 of 8 000: a long reply or a few results. The warning comes when as
 # much again is left.
 WARNING = 0.70
-
 CRITICAL = 0.85
-
 # Over recorded sessions of real models single steps cost 0.7 to 2.9 times their estimate (5th and 95th percentile, see
 # docs/token-estimates.md). What lies far beyond is a wrong report, such as a proxy that leaves out cached tokens:
 # unclamped it would switch the guard off, or compact a context that is nearly empty.
 LOWEST_RATIO = 0.5
-
 HIGHEST_RATIO = 3.0
 # A service adds some hundred tokens of its own to a request: a smaller one says little about text.
 STEADY_TOKENS = 500
+CompactionMethod = Literal["model", "rules", "shortened"]
+TARGET_SHARE = 0.5  # of the context is filled afterwards: room to grow until the next time
+RETRY_GROWTH = 1.05  # less growth is not worth another model call
+MAX_STEP_MESSAGES = 1_500  # messages: a step reads the newest 2000 of a history, a summary further back would be lost
+SUMMARY_SHARE = 0.10
+MIN_SUMMARY_TOKENS = 120
+MAX_SUMMARY_TOKENS = 2_000
+MAX_SHARE_OF_DROPPED = 0.75  # a summary as long as what it replaces would save nothing
+MIN_RESULT_TOKENS = 40  # of a result stay, however little room there is
 
 
 def level_of(tokens: int, max_context_tokens: int) -> ContextLevel:
@@ -96,22 +101,6 @@ class ContextTracker:
 #
 # A model writes the summary, or rules where none does: a context that is full has to shrink either way. What leaves
 # the history stays whole in SQL.
-
-CompactionMethod = Literal["model", "rules", "shortened"]
-
-TARGET_SHARE = 0.5  # of the context is filled afterwards: room to grow until the next time
-
-RETRY_GROWTH = 1.05  # less growth is not worth another model call
-
-MAX_STEP_MESSAGES = 1_500  # messages: a step reads the newest 2000 of a history, a summary further back would be lost
-
-SUMMARY_SHARE = 0.10
-
-MIN_SUMMARY_TOKENS = 120
-
-MAX_SUMMARY_TOKENS = 2_000
-
-MAX_SHARE_OF_DROPPED = 0.75  # a summary as long as what it replaces would save nothing
 
 
 def should_compact(
@@ -237,11 +226,6 @@ class ContextCompactor:
             tokens_after=tracker.tokens(after),
             spend=spend,
         )
-
-
-# Cutting tool results that do not fit: the last resort, for results the model has not read yet.
-
-MIN_RESULT_TOKENS = 40  # of a result stay, however little room there is
 
 
 def with_shorter_results(messages: Sequence[Message], save_tokens: int) -> tuple[Message, ...]:

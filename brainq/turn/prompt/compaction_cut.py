@@ -18,7 +18,6 @@ from brainq.contracts.message import Message
 from brainq.text.estimate import estimate_messages
 
 Estimate = Callable[[Sequence[Message]], int]
-
 MAX_KEPT_MESSAGES = 500  # a step reads and checks each of them
 
 

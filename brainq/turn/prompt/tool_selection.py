@@ -20,11 +20,11 @@ from brainq.observe.logs import logger
 from brainq.tools.ranking import Bm25Ranker
 
 log = logger("brainq.turn")
-
 ANSWER_WEIGHT = 1.0  # the last answer counts as much as the message; measured in docs/tool-selection.md
 EARLIER_WEIGHT = 0.5  # of each of the user's messages before
 EARLIER_MESSAGES = 3
 MAX_TEXT_CHARS = 4000  # of one text; a pasted file says no more in its middle, and must not cost a step
+DEFAULT_RANKER = Bm25Ranker()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +110,6 @@ class SemanticToolSelector:
             # A turn with other tools than the best is better than none.
             log.warning("ranker failed, ranking by words instead", failure=failure)
             return _weighted(DEFAULT_RANKER, query, specs, context)
-
-
-DEFAULT_RANKER = Bm25Ranker()
 
 
 def _weighted(ranker: ToolRanker, query: str, specs: Sequence[ToolSpec], context: SelectionContext) -> list[float]:

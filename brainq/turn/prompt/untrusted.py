@@ -20,13 +20,13 @@ from brainq.text.surrogates import clean
 
 _BEGIN, _END = "BEGIN UNTRUSTED DATA", "END UNTRUSTED DATA"
 REMOVED = "[marker removed]"
-
 _ESCAPE = re.compile(r"\\(?:[nrtbf]|u[0-9a-fA-F]{4})")
 _NOTHING = re.compile(r"(?!)")
 # `\begin` is a letter short if its `\b` is read as an escape, `\nend` a letter long if it is not: both are looked at.
 _READINGS = (_ESCAPE, _NOTHING)
 # Letters by Unicode's reckoning, of no width in most fonts.
 _FILLERS = dict.fromkeys(map(ord, "\u115f\u1160\u3164\uffa0"))
+_NO_LETTER = re.compile(r"[\W_]+")
 
 
 def untrusted(name: str, text: str, *, lead: str, max_chars: int | None = None) -> str:
@@ -62,7 +62,6 @@ def skeleton(text: str, escapes: re.Pattern[str] = _ESCAPE) -> str:
     return _NO_LETTER.sub("", plain)
 
 
-_NO_LETTER = re.compile(r"[\W_]+")
 _MARKER = re.compile("|".join(re.escape(skeleton(words)) for words in (_BEGIN, _END)))
 
 
