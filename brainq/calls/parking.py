@@ -12,7 +12,7 @@ from brainq.contracts.call import ChildTurn, ServerTask, ToolFailure, new_outsid
 from brainq.contracts.claim import CallClaim, SettleReply
 from brainq.errors import SubmitConflict
 from brainq.ports.people import ChildTurns
-from brainq.ports.redis_calls import Calls, Outside
+from brainq.ports.redis_calls import Calls, OutsideResults
 from brainq.tools.context import SideOutputs
 from brainq.tools.results import Pending
 
@@ -27,7 +27,7 @@ class Parker:
     """
 
     calls: Calls
-    outside: Outside | None
+    outside: OutsideResults | None
     children: ChildTurns | None
     watch: ServerTaskWatcher | None = None
 

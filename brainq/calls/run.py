@@ -29,7 +29,7 @@ from brainq.observe.logs import MissingBrainLog, logger
 from brainq.observe.spans import call_span, end_call
 from brainq.observe.tracing import in_span
 from brainq.ports.people import Brakes, ChildTurns
-from brainq.ports.redis_calls import Calls, Holds, Outside, StopSignals
+from brainq.ports.redis_calls import Calls, Holds, OutsideResults, StopSignals
 from brainq.ports.sql import CallRows
 from brainq.tools.context import RunContext
 from brainq.tools.context_pack import MEMORY_TOOL
@@ -117,7 +117,7 @@ class CallRunner:
     retriever: Callable[[Brain], MemoryRetriever | None] = lambda brain: None
     stops: StopSignals | None = None
     holds: Holds | None = None
-    outside: Outside | None = None
+    outside: OutsideResults | None = None
     children: ChildTurns | None = None
     brakes: Brakes | None = None
     watch: ServerTaskWatcher | None = None

@@ -31,7 +31,7 @@ from brainq.contracts.status import Effect
 from brainq.errors import InvalidInput, TokenRefused
 from brainq.leases import LeaseRenewer
 from brainq.observe.logs import OutageLog, logger, turn_log_ids
-from brainq.ports.redis_calls import ServerTasks
+from brainq.ports.redis_calls import OutsideResults
 from brainq.tools.mcp.calls import ServerTool
 from brainq.tools.results import OutcomeUnknown, ToolError, WithFiles, split_files
 from brainq.tools.tool import TaskEnd
@@ -62,7 +62,7 @@ class ServerTaskWatcher:
     fail       tells it that there is none
     """
 
-    tasks: ServerTasks
+    tasks: OutsideResults
     brains: ByBrain[Brain]
     beats: LeaseRenewer
     lease_s: float
@@ -79,7 +79,7 @@ class ServerTaskWatcher:
 
     def put(self, claim: CallClaim, task: ServerTask, token: str) -> ServerTaskWatch:
         """Before the call parks."""
-        return self.tasks.put(claim, task, token)
+        return self.tasks.put_task(claim, task, token)
 
     def watch(self, task: ServerTaskWatch) -> None:
         """Its call has parked."""
@@ -96,7 +96,7 @@ class ServerTaskWatcher:
             running.cancel()
         self.beats.stop()
         try:
-            self.tasks.leave(left)
+            self.tasks.leave_tasks(left)
         except Exception as failure:  # they lapse instead
             log.warning("tasks of servers not handed over", failure=failure, tasks=len(left))
 
@@ -122,8 +122,8 @@ class ServerTaskWatcher:
             await asyncio.sleep(self.lease_s)
 
     def _taken(self, places: set[ServedEffect]) -> list[ServerTaskWatch]:
-        found = self.tasks.lapsed(places, TAKE_AT_ONCE)
-        return [task for task in found if task.row not in self._watched and self.tasks.take(task)]
+        found = self.tasks.lapsed_tasks(places, TAKE_AT_ONCE)
+        return [task for task in found if task.row not in self._watched and self.tasks.take_task(task)]
 
     async def _watch(self, task: ServerTaskWatch, *, taken: bool) -> None:
         ref, loop, over = task.ref, asyncio.get_running_loop(), asyncio.Event()
@@ -132,13 +132,13 @@ class ServerTaskWatcher:
             loop.call_soon_threadsafe(over.set)
 
         with turn_log_ids(ref.session_id, ref.turn_id, ref.call_id):
-            if taken and (word := await to_thread(self.tasks.beat, task)) != "OK":
+            if taken and (word := await to_thread(self.tasks.beat_task, task)) != "OK":
                 if word == "OVER":
                     await self._end(task)
                 return  # else its call may park yet
             self._watched[task.row] = task
             try:
-                beat = partial(self.tasks.beat, task)
+                beat = partial(self.tasks.beat_task, task)
                 with self.beats.renew(beat, lost):
                     end = await self._poll_until_end(task, over, at_once=taken)
                     if end is not None:
@@ -210,7 +210,7 @@ class ServerTaskWatcher:
 
     def _publish_progress(self, task: ServerTaskWatch, message: str) -> None:
         with contextlib.suppress(Exception):  # readers miss a word
-            self.tasks.publish_progress(task, message)
+            self.tasks.publish_task_progress(task, message)
 
     async def _end(self, task: ServerTaskWatch) -> None:
         """Its result is not wanted any more: the server is asked to cancel it, and it is not polled again."""
@@ -221,7 +221,7 @@ class ServerTaskWatcher:
 
     async def _drop(self, task: ServerTaskWatch) -> None:
         try:
-            await to_thread(self.tasks.drop, task)
+            await to_thread(self.tasks.drop_task, task)
         except Exception as failure:  # it lapses, and whoever takes it finds that nobody waits
             log.warning("a server's task not dropped", failure=failure)
 

@@ -19,7 +19,7 @@ from brainq.contracts.rows import ApprovalRow
 from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput, TurnNotFound
 from brainq.observe.logs import logger
 from brainq.ports.people import CallEditor
-from brainq.ports.redis_calls import Approvals
+from brainq.ports.redis_calls import Holds
 from brainq.ports.sql import ApprovalRows, TurnRows
 
 log = logger("brainq.people")
@@ -89,7 +89,7 @@ class ApprovalDesk:
     """
 
     rows: ApprovalRows
-    requests_in_redis: Approvals
+    holds: Holds
     requests: TurnRows
     editor: CallEditor
     redact: Callable[[str], bool]
@@ -174,7 +174,7 @@ class ApprovalDesk:
         ref = _ref(current)
         if edited is not None and edited.args_hash == current.args_hash and not current.edited:
             edited, args_hash = (None, args_hash or current.args_hash)  # the arguments it has are what the person wants
-        word, detail = self.requests_in_redis.decide(
+        word, detail = self.holds.decide_approval(
             ref, args_hash=args_hash or current.args_hash, decision=decision, by=by, why=why, edited=edited
         )
         if word in ("APPROVED", "DENIED"):
@@ -212,7 +212,7 @@ class ApprovalDesk:
 
     def _heal_sql(self, approval: Approval) -> None:
         """The process that decided it may have died before SQL had it."""
-        status = self.requests_in_redis.states([_ref(approval)])[0]
+        status = self.holds.approvals([_ref(approval)])[0]
         if status is not None and status.state == approval.state:
             self._record_in_sql(approval, status)
 
@@ -256,7 +256,7 @@ class ApprovalDesk:
         statuses = dict(
             zip(
                 (row.id for row in in_question),
-                self.requests_in_redis.states([_ref(row) for row in in_question]),
+                self.holds.approvals([_ref(row) for row in in_question]),
                 strict=True,
             )
         )
@@ -273,15 +273,15 @@ HEAL_PAGE = 500
 class ApprovalHealer:
     """People are not asked twice about the same arguments. Arguments that a person chose may not be in SQL."""
 
-    def __init__(self, rows: ApprovalRows, asks: Approvals) -> None:
+    def __init__(self, rows: ApprovalRows, holds: Holds) -> None:
         self._rows = rows
-        self._asks = asks
+        self._holds = holds
 
     def heal(self, after_row: int) -> ComparedPage:
         """Decide again what Redis asks although it was decided, of a page of the decisions after this row."""
         page = self._rows.decided_of_open_turns(after_row, HEAL_PAGE)
         decided = [placed.approval for placed in page if not placed.approval.edited]
-        statuses = self._asks.states([CallRef(one.session_id, one.turn_id, one.call_id) for one in decided])
+        statuses = self._holds.approvals([CallRef(one.session_id, one.turn_id, one.call_id) for one in decided])
         healed = 0
         for approval, status in zip(decided, statuses, strict=True):
             try:
@@ -296,7 +296,7 @@ class ApprovalHealer:
             return False
         if approval.state not in ("approved", "denied"):
             return False
-        word, _ = self._asks.decide(
+        word, _ = self._holds.decide_approval(
             CallRef(approval.session_id, approval.turn_id, approval.call_id),
             args_hash=approval.args_hash,
             decision=approval.state,

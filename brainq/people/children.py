@@ -20,7 +20,7 @@ from brainq.errors import BrainqError, SubmitConflict
 from brainq.observe.logs import logger
 from brainq.observe.tracing import current_traceparent
 from brainq.people.admission import Admission, read_request
-from brainq.ports.redis_calls import Calls, Outside
+from brainq.ports.redis_calls import Calls, OutsideResults
 from brainq.ports.redis_turns import Turns
 from brainq.ports.sql import CallRows, TurnRows
 from brainq.tools.results import outcome_text
@@ -42,7 +42,7 @@ class ChildDesk:
     admission: Admission
     turns: Turns
     calls: Calls
-    outside: Outside
+    outside: OutsideResults
     intents: CallRows
     check_request: Callable[[TurnRequest], TurnRequest]
 

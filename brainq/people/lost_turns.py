@@ -14,7 +14,7 @@ from brainq.contracts.turn import Limits, TurnRequest
 from brainq.errors import SessionBusy
 from brainq.observe.logs import logger
 from brainq.people.brakes import BrakeDesk
-from brainq.ports.redis_turns import SweepIndex, Turns
+from brainq.ports.redis_turns import SweeperState, Turns
 from brainq.ports.sql import InputRows, TurnRows
 
 log = logger("brainq.upkeep")
@@ -117,8 +117,8 @@ class LostTurns:
     """Finds accepted turns that Redis does not know: a producer died in between, or Redis lost them, or lost only their
     place in the index, so that no sweeper would look at them."""
 
-    def __init__(self, *, index: SweepIndex, accepted: TurnRows, turn_queue: TurnQueue) -> None:
-        self._index = index
+    def __init__(self, *, state: SweeperState, accepted: TurnRows, turn_queue: TurnQueue) -> None:
+        self._state = state
         self._accepted = accepted
         self._turn_queue = turn_queue
         self._rebuilt: set[str] = set()
@@ -126,7 +126,7 @@ class LostTurns:
     def compare(self, after_row: int) -> ComparedPage:
         """Queue what Redis does not know of the page of rows after this one."""
         rows = self._accepted.unended(after_row, PAGE)
-        standing = self._index.standing([(row.session_id, row.turn_id) for row in rows])
+        standing = self._state.standing([(row.session_id, row.turn_id) for row in rows])
         queued, unlisted = 0, list[tuple[str, str]]()
         for row, word in zip(rows, standing, strict=True):
             if word == "unlisted":
@@ -142,7 +142,7 @@ class LostTurns:
                 log.error("turn not queued from SQL", failure=failure, turn_id=row.turn_id)
         if unlisted:
             log.warning("turns that nobody would have looked at are looked at again", turns=len(unlisted))
-            self._index.list_again(unlisted)
+            self._state.list_again(unlisted)
         more = len(rows) == PAGE
         if not more:
             self._rebuilt.clear()

@@ -22,7 +22,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
 from brainq.errors import CallNotFound, InvalidInput, ResultRefused, TokenRefused
 from brainq.observe.logs import logger
-from brainq.ports.redis_calls import Approvals, Calls, Outside
+from brainq.ports.redis_calls import Calls, Holds, OutsideResults
 from brainq.ports.sql import Blobs, CallRows
 from brainq.text.shorten import beginning
 from brainq.tools.results import (
@@ -65,9 +65,9 @@ OutsideOutcome = ToolSuccess | ToolFailure | ToolUnknown
 class OutsideDesk:
     """Completes calls that wait for a result from outside, each once. Tokens are secrets: no message shows one."""
 
-    outside: Outside
+    outside: OutsideResults
     calls: Calls
-    asks: Approvals
+    holds: Holds
     intents: CallRows
     blobs: Blobs
     limits: FileLimits
@@ -177,7 +177,7 @@ class OutsideDesk:
 
     def _edited_note(self, ref: CallRef) -> str:
         """What the message begins with when a person changed the arguments."""
-        status = self.asks.states([ref])[0]
+        status = self.holds.approvals([ref])[0]
         if status is None or not status.edited or status.arguments is None:
             return ""
         return edited_note(status.arguments)

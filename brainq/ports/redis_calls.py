@@ -102,13 +102,20 @@ class Calls(Protocol):
 # Results from outside, in Redis.
 
 
-class Outside(Protocol):
-    """Calls that wait for a result from outside. Fitted by `state.outside.RedisOutside`.
+class OutsideResults(Protocol):
+    """Calls that wait for a result from outside, or for a task of a server, which one process at a time watches. Fitted
+    by `state.outside.RedisOutsideResults`.
 
     register   that a token of a tool's own names `ref`, for `keep_s` at least. True also if it does already;
                False if another call has it
     find       the call of such a token
     complete   `SETTLED`, `EARLY` (the tool has not returned yet), `LATE` (nobody waits any more), `USED`, `BAD`, `GONE`
+    put_task      before the call parks, so that no kill leaves a parked call for whose task nobody asks
+    beat_task     `OK`; `BEGINS` while the call has not parked yet; `OVER` when it waits no more
+    lapsed_tasks  those nobody beats for, of these brains and effects
+    take_task     True for one of those who ask for a lapsed one
+    leave_tasks   have another process take them at once
+    publish_task_progress   publishes how far it is; the same words again are published once
     """
 
     def register(self, token: str, ref: CallRef, keep_s: float) -> bool: ...
@@ -126,62 +133,26 @@ class Outside(Protocol):
         spend: Spend | None = ...,
         outcome: ToolOutcome | None = ...,
     ) -> SettleReply: ...
+    def put_task(self, claim: CallClaim, task: ServerTask, token: str) -> ServerTaskWatch: ...
+    def beat_task(self, task: ServerTaskWatch) -> Literal["OK", "BEGINS", "OVER"]: ...
+    def lapsed_tasks(self, places: Collection[tuple[str, Effect]], limit: int) -> Sequence[ServerTaskWatch]: ...
+    def take_task(self, task: ServerTaskWatch) -> bool: ...
+    def leave_tasks(self, tasks: Sequence[ServerTaskWatch]) -> None: ...
+    def drop_task(self, task: ServerTaskWatch) -> None: ...
+    def publish_task_progress(self, task: ServerTaskWatch, message: str) -> None: ...
 
 
-# Calls that wait for tasks of servers, and who asks for them.
-
-
-class ServerTasks(Protocol):
-    """Each is watched by one process at a time, which beats for it. Fitted by `state.outside.RedisServerTasks`.
-
-    put      before the call parks, so that no kill leaves a parked call for whose task nobody asks
-    beat     `OK`; `BEGINS` while the call has not parked yet; `OVER` when it waits no more
-    lapsed   those nobody beats for, of these brains and effects
-    take     True for one of those who ask for a lapsed one
-    leave    have another process take it at once
-    publish_progress   publishes how far it is; the same words again are published once
-    """
-
-    def put(self, claim: CallClaim, task: ServerTask, token: str) -> ServerTaskWatch: ...
-    def beat(self, task: ServerTaskWatch) -> Literal["OK", "BEGINS", "OVER"]: ...
-    def lapsed(self, places: Collection[tuple[str, Effect]], limit: int) -> Sequence[ServerTaskWatch]: ...
-    def take(self, task: ServerTaskWatch) -> bool: ...
-    def leave(self, tasks: Sequence[ServerTaskWatch]) -> None: ...
-    def drop(self, task: ServerTaskWatch) -> None: ...
-    def publish_progress(self, task: ServerTaskWatch, message: str) -> None: ...
-
-
-# Approvals in Redis.
-
-
-class Approvals(Protocol):
-    """Redis is the truth of approvals while their turn lives. Fitted by `state.people.RedisApprovals`.
-
-    decide   (word, detail): `APPROVED`, `DENIED`, `EXPIRED`; `DECIDED` with its state; `STALE`: the arguments
-             are other ones; `ENDED` with the turn's state; `GONE`
-    states   None where Redis does not know the call, or it needs no approval
-    """
-
-    def decide(
-        self,
-        ref: CallRef,
-        *,
-        args_hash: str,
-        decision: Literal["approved", "denied"],
-        by: str,
-        why: str,
-        edited: EditedCall | None = ...,
-    ) -> tuple[DecideResult, str]: ...
-    def states(self, refs: Sequence[CallRef]) -> Sequence[ApprovalStatus | None]: ...
-
-
-# Holds and readiness flags in Redis.
+# Holds, readiness flags and approvals in Redis.
 
 
 class Holds(Protocol):
-    """What keeps calls that change something from starting. Fitted by `state.people.RedisHolds`.
+    """What keeps calls that change something from starting. Redis is the truth of it while the turn lives. Fitted by
+    `state.people.RedisHolds`.
 
-    place_all   in place of a word what kept that one from being placed
+    place_all         in place of a word what kept that one from being placed
+    decide_approval   (word, detail): `APPROVED`, `DENIED`, `EXPIRED`; `DECIDED` with its state; `STALE`: the arguments
+                      are other ones; `ENDED` with the turn's state; `GONE`
+    approvals         None where Redis does not know the call, or it needs no approval
     """
 
     def place(self, session_id: str, turn_id: str, hold: HoldSpec) -> Literal["HELD", "ALREADY", "ENDED", "GONE"]: ...
@@ -191,6 +162,17 @@ class Holds(Protocol):
     def is_ready(self, session_id: str, turn_id: str) -> bool: ...
     def add_flag(self, session_id: str, flag: HoldSpec) -> Literal["ADDED", "ALREADY", "FULL"]: ...
     def release_flag(self, session_id: str, flag_id: str) -> tuple[Literal["READY", "TAKEN", "GONE"], str]: ...
+    def decide_approval(
+        self,
+        ref: CallRef,
+        *,
+        args_hash: str,
+        decision: Literal["approved", "denied"],
+        by: str,
+        why: str,
+        edited: EditedCall | None = ...,
+    ) -> tuple[DecideResult, str]: ...
+    def approvals(self, refs: Sequence[CallRef]) -> Sequence[ApprovalStatus | None]: ...
 
 
 # Stops over Redis.

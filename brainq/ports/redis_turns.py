@@ -1,5 +1,5 @@
-"""Turns in Redis, as the machines use them: state, steps, budgets, finalizer's chain. Beside them the
-sweeper's index, the fleet's capacity and models' rate limits.
+"""Turns in Redis, as the machines use them: state, steps, budgets, finalizer's chain. Beside them what the sweeper
+asks, and models' rate limits.
 """
 
 from __future__ import annotations
@@ -110,22 +110,11 @@ class Turns(Protocol):
     def budget(self, session_id: str, turn_id: str) -> BudgetSnapshot: ...
     def text_so_far(self, claim: TurnClaim) -> str: ...
     def changes(self, claim: TurnClaim) -> Sequence[Mapping[str, str | None]]: ...
-
-
-# What happens beside a turn's steps, in Redis: auxiliary model calls, and the wave a turn begins with.
-
-
-class Auxiliary(Protocol):
-    """The opening wave, reflections, compactions; every write of an owner is fenced. See `RedisAuxiliary`.
-
-    skip_opening   lets a turn go on without what its opening wave has not brought
-    """
-
-    def open(
+    def open_wave(
         self, claim: TurnClaim, plan: Sequence[PlannedCall], opening_s: float
     ) -> Literal["OPENED", "ALREADY", "LOST"]: ...
     def skip_opening(self, session_id: str, turn_id: str) -> Literal["SKIPPED", "ALREADY", "EARLY"]: ...
-    def begin(
+    def begin_auxiliary(
         self,
         claim: TurnClaim,
         kind: Literal["reflection", "compaction"],
@@ -212,24 +201,21 @@ class FinalChain(Protocol):
     def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]: ...
 
 
-# The index of turns that the sweeper looks at.
+# What the sweeper asks of Redis.
 
 
-class Presence(Protocol):
-    """Which processes of the fleet are gone. Fitted by `state.presence.RedisPresence`."""
+class SweeperState(Protocol):
+    """When each turn is looked at, and what a look finds; which processes are gone; how many turns may be live. Fitted
+    by `state.sweeper.RedisSweeperState`.
 
-    def lapse_gone(self) -> Sequence[GoneProcess]:
-        """End the leases of those found gone. One process of the fleet a second finds any. Again changes nothing."""
-        ...
-
-
-class SweepIndex(Protocol):
-    """When each turn is looked at, and what a look finds. Fitted by `state.index.RedisSweepIndex`.
-
-    look         and say when each is looked at next; what cannot be looked at is due again when its hold is over
-    drop         a turn that Redis does not know is looked at no more
-    standing     of each turn: `unknown` to Redis, `unlisted` (nobody would ever look at it), or `known`
-    epoch        another one when Redis may have lost data
+    look          and say when each is looked at next; what cannot be looked at is due again when its hold is over
+    drop          a turn that Redis does not know is looked at no more
+    standing      of each turn: `unknown` to Redis, `unlisted` (nobody would ever look at it), or `known`
+    epoch         another one when Redis may have lost data
+    lapse_gone    end the leases of processes found gone. One process of the fleet a second finds any
+    set_capacity  say how many turns may be live, and how many of one tenant; put right what is not, and admit turns
+                  that wait. `own`: the shares of tenants that have one of their own. `caps`: how many of a brain, where
+                  it has a cap: it lasts until nobody has reported it for a while. Returns how many are live
     """
 
     def due(self, limit: int, hold_s: float) -> DueTurns: ...
@@ -239,20 +225,8 @@ class SweepIndex(Protocol):
     def list_again(self, turns: Iterable[TurnKey]) -> None: ...
     def take_comparing(self, for_s: float) -> bool: ...
     def epoch(self) -> str: ...
-
-
-# The fleet's room in Redis.
-
-
-class Capacity(Protocol):
-    """How many turns may be live at once. Fitted by `state.fleet.RedisCapacity`.
-
-    keep   say how many, and how many of one tenant; put right what is not, and let in who waits. `own` are the shares
-           of tenants that have one of their own, `caps` how many of a brain, where it has a cap: it lasts until nobody
-           has reported it for a while, for not all sweepers know the same brains. Returns how many are live
-    """
-
-    def set_limits(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int: ...
+    def lapse_gone(self) -> Sequence[GoneProcess]: ...
+    def set_capacity(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int: ...
 
 
 # The limits of models' services, as the whole fleet keeps them.

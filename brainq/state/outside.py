@@ -17,36 +17,47 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.observe.logs import logger
-from brainq.state.connection import Client
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
 from brainq.state.script_values import as_json, json_or_none
 from brainq.state.typed_scripts import CallCompleteLate, Scripts
 
-# Results from outside: which call waits for a token, and the result that comes for it.
+log = logger("brainq.state")
 
 TOKEN_KEPT_AFTER_S = 86_400.0  # so that a result comes too late is rejected as late, and not for an unknown token
+TASK_KEPT_AFTER_S = 86_400.0  # once the longest wait is over; for rows that no process of their brain is left to drop
+UNREADABLE_KEPT_S = 30 * 86_400.0  # so long a row may wait for a process that can read it
+
+_NOT_YET_PARKED = frozenset({TraceStatus.DISPATCHED, TraceStatus.RUNNING})
 
 
-class RedisOutside:
-    """Tokens of a tool's own, and the completion of parked calls."""
+class RedisOutsideResults:
+    """Tokens of a tool's own, the completion of parked calls, and the tasks of servers that they wait for. Fits
+    `ports.redis_calls.OutsideResults`.
 
-    def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox) -> None:
+    A task is a row of one sorted set a brain and effect; its score is until when a process beats for it.
+    """
+
+    def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox, *, lease_s: float) -> None:
+        """`lease_s`: of a task's watcher."""
         self._run = scripts
+        self._client = scripts.client
         self._keys = keys
         self._outbox = outbox
+        self._lease_ms = int(lease_s * 1000)
+        self._unreadable: set[str] = set()  # rows that were logged
 
     def register(self, token: str, ref: CallRef, keep_s: float) -> bool:
         """Note which call waits for this token. False: another call has it."""
-        key = self._key(token)
+        key = self._token_key(token)
         keep_ms = int((keep_s + TOKEN_KEPT_AFTER_S) * 1000)
-        if self._run.client.set(key, ref.holder, nx=True, px=keep_ms):
+        if self._client.set(key, ref.holder, nx=True, px=keep_ms):
             return True
-        return self._run.client.get(key) == ref.holder
+        return self._client.get(key) == ref.holder
 
     def find(self, token: str) -> CallRef | None:
         """The call that waits, or waited, for a token of a tool's own."""
-        holder = cast("str | None", self._run.client.get(self._key(token)))
+        holder = cast("str | None", self._client.get(self._token_key(token)))
         return CallRef.from_holder(holder) if holder else None
 
     def complete(
@@ -107,33 +118,9 @@ class RedisOutside:
             case _:
                 return SettleReply(reply)
 
-    def _key(self, token: str) -> str:
-        # A token may be long, and it is a secret: the key's name tells nobody what it is.
-        return self._keys.outside(hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()[:32])
+    # Tasks of servers that parked calls wait for.
 
-
-# Tasks of servers that parked calls wait for. Fits `ports.redis_calls.ServerTasks`.
-
-TASK_KEPT_AFTER_S = 86_400.0  # once the longest wait is over; for rows that no process of their brain is left to drop
-
-UNREADABLE_KEPT_S = 30 * 86_400.0  # so long a row may wait for a process that can read it
-
-log = logger("brainq.state")
-
-_NOT_YET_PARKED = frozenset({TraceStatus.DISPATCHED, TraceStatus.RUNNING})
-
-
-class RedisServerTasks:
-    """Rows of one sorted set a brain and effect; a row's score is until when somebody beats for it."""
-
-    def __init__(self, client: Client, scripts: Scripts, keys: Keys, *, lease_s: float) -> None:
-        self._client = client
-        self._run = scripts
-        self._keys = keys
-        self._lease_ms = int(lease_s * 1000)
-        self._unreadable: set[str] = set()  # logged
-
-    def put(self, claim: CallClaim, task: ServerTask, token: str) -> ServerTaskWatch:
+    def put_task(self, claim: CallClaim, task: ServerTask, token: str) -> ServerTaskWatch:
         """Note the task, and that this process asks for it."""
         now_ms = self._now_ms()
         watched = ServerTaskWatch(
@@ -146,7 +133,7 @@ class RedisServerTasks:
             self._client.pexpire(key, keep_ms)
         return replace(watched, row=row)
 
-    def beat(self, task: ServerTaskWatch) -> Literal["OK", "BEGINS", "OVER"]:
+    def beat_task(self, task: ServerTaskWatch) -> Literal["OK", "BEGINS", "OVER"]:
         """Go on watching it, as long as its call waits for it."""
         ref = task.ref
         trace = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
@@ -156,11 +143,11 @@ class RedisServerTasks:
             return "OVER"
         if status == TraceStatus.PARKED and token == task.token:
             now_ms = int(seconds) * 1000 + int(micros) // 1000
-            self._client.zadd(self._key(task), {task.row: now_ms + self._lease_ms}, xx=True)
+            self._client.zadd(self._task_key(task), {task.row: now_ms + self._lease_ms}, xx=True)
             return "OK"
         return "BEGINS" if status in _NOT_YET_PARKED else "OVER"
 
-    def lapsed(self, places: Collection[tuple[str, Effect]], limit: int) -> list[ServerTaskWatch]:
+    def lapsed_tasks(self, places: Collection[tuple[str, Effect]], limit: int) -> list[ServerTaskWatch]:
         """Up to `most` of each brain and effect, those that lapsed first. A row that another version wrote, and
         this one cannot read, is put off for a lease: a process of that version takes it, and the others are reached.
         """
@@ -178,22 +165,22 @@ class RedisServerTasks:
                     self._put_off(key, row, now_ms, failure)
         return lapsed
 
-    def take(self, task: ServerTaskWatch) -> bool:
+    def take_task(self, task: ServerTaskWatch) -> bool:
         """Watch one that lapsed. False: another process takes it."""
         digest = hashlib.sha256(task.token.encode()).hexdigest()[:32]
         if not self._client.set(self._keys.taking(digest), "1", nx=True, px=self._lease_ms):
             return False
         until_ms = self._now_ms() + self._lease_ms
-        return bool(self._client.zadd(self._key(task), {task.row: until_ms}, xx=True, ch=True))
+        return bool(self._client.zadd(self._task_key(task), {task.row: until_ms}, xx=True, ch=True))
 
-    def leave(self, tasks: Sequence[ServerTaskWatch]) -> None:
+    def leave_tasks(self, tasks: Sequence[ServerTaskWatch]) -> None:
         if tasks:
-            self._client.many([("ZADD", self._key(task), "XX", 0, task.row) for task in tasks])
+            self._client.many([("ZADD", self._task_key(task), "XX", 0, task.row) for task in tasks])
 
-    def drop(self, task: ServerTaskWatch) -> None:
-        self._client.zrem(self._key(task), task.row)
+    def drop_task(self, task: ServerTaskWatch) -> None:
+        self._client.zrem(self._task_key(task), task.row)
 
-    def publish_progress(self, task: ServerTaskWatch, message: str) -> None:
+    def publish_task_progress(self, task: ServerTaskWatch, message: str) -> None:
         """How far it is: seconds since it was given, and the server's words."""
         ref = task.ref
         progress = check_progress(max(0, self._now_ms() - task.begun_ms) // 1000, None, message)
@@ -218,7 +205,11 @@ class RedisServerTasks:
             self._unreadable.add(row)
             log.warning("a server's task is left to the version of brainq that wrote it", failure=failure)
 
-    def _key(self, task: ServerTaskWatch) -> str:
+    def _token_key(self, token: str) -> str:
+        # A token may be long, and it is a secret: the key's name tells nobody what it is.
+        return self._keys.outside(hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()[:32])
+
+    def _task_key(self, task: ServerTaskWatch) -> str:
         return self._keys.server_tasks(task.brain, task.effect.value)
 
     def _now_ms(self) -> int:

@@ -35,118 +35,15 @@ from brainq.state.typed_scripts import (
     Scripts,
 )
 
-# Approvals in Redis: deciding them, and how they stand.
+# What keeps calls from starting: holds of a turn, readiness flags that a session keeps for turns to come, approvals.
 
 _APPROVAL_FIELDS = ("ask", "ask_by", "ask_why", "hash", "edited", "spec", "ask_ends", "ask_decided_at")
-
-
-class RedisApprovals:
-    """The approval operations over one Redis, each one script."""
-
-    def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox) -> None:
-        self._run = scripts
-        self._keys = keys
-        self._outbox = outbox
-
-    def decide(
-        self,
-        ref: CallRef,
-        *,
-        args_hash: str,
-        decision: Literal["approved", "denied"],
-        by: str,
-        why: str,
-        edited: EditedCall | None = None,
-    ) -> tuple[DecideResult, str]:
-        """(word, detail).
-
-        `APPROVED`, `DENIED`, `EXPIRED`; `DECIDED` with its state; `STALE`: the arguments are other ones;
-        `ENDED` with the turn's state; `GONE`.
-        """
-        edit = ""
-        if edited is not None:
-            edit = json.dumps(
-                {
-                    "spec": edited.arguments_json,
-                    "hash": edited.args_hash,
-                    "fp": edited.fingerprint,
-                    "lanes": json.dumps(edited.lanes),
-                }
-            )
-        reply = self._run.approval_decide(
-            ref.session_id,
-            ref.turn_id,
-            call=ref.call_id,
-            expect=args_hash,
-            decision=decision,
-            who=by,
-            comment=why,
-            edit=edit,
-        )
-        self._outbox.flush(ref.session_id)
-        match reply:
-            case "APPROVED" | "DENIED" | "EXPIRED":
-                return reply, ""
-            case ApprovalDecideDecided():
-                return "DECIDED", reply.state
-            case ApprovalDecideEnded():
-                return "ENDED", reply.state
-            case "STALE" | "GONE":
-                return reply, ""
-
-    def states(self, refs: Sequence[CallRef]) -> list[ApprovalStatus | None]:
-        """The state of each approval; None where Redis does not know the call, or it needs none."""
-        if not refs:
-            return []
-        commands: list[tuple[Any, ...]] = [("TIME",)]
-        for ref in refs:
-            turn = self._keys.turn(ref.session_id, ref.turn_id)
-            commands.append(("HMGET", turn + ":trace", *(f"{ref.call_id}:{field}" for field in _APPROVAL_FIELDS)))
-            commands.append(("HGET", turn, "state"))
-        clock, *replies = self._run.client.many(commands)
-        now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
-        return [_read_status(values, state, now_ms) for values, state in zip(replies[::2], replies[1::2], strict=True)]
-
-
-def _read_status(values: Sequence[str | None], turn_state: str | None, now_ms: int) -> ApprovalStatus | None:
-    ask, by, why, args_hash, edited, spec, ends, decided_at = values
-    if not ask:
-        return None
-    live = turn_state in ("active", "parked")
-    left_ms = int(ends or 0) - now_ms
-    if ask == "pending" and not live:
-        ask = "void"
-    elif ask == "pending" and left_ms <= 0:
-        ask = "expired"
-    arguments: dict[str, Any] | None = json.loads(spec)["arguments"] if spec else None
-    return ApprovalStatus(
-        state=cast(ApprovalState, ask),
-        by=by or "",
-        why=why or "",
-        args_hash=args_hash or "",
-        edited=edited == "1",
-        arguments=arguments,
-        expires_in_ms=left_ms,
-        decided_at_ms=int(decided_at) if decided_at else None,
-    )
-
-
-def read_approvals(trace: Mapping[str, str]) -> dict[str, ApprovalStatus]:
-    """How the approvals of an ended turn stand, by call; from its whole trace."""
-    calls = [field.removesuffix(":ask") for field in trace if field.endswith(":ask")]
-    found = {
-        call: _read_status([trace.get(f"{call}:{field}") for field in _APPROVAL_FIELDS], None, 0) for call in calls
-    }
-    return {call: state for call, state in found.items() if state is not None}
-
-
-# Holds in Redis: of a turn, and the readiness flags a session keeps for turns to come.
 
 MAX_FLAGS = 100  # that no turn has taken: more means that nobody submits
 
 
 class RedisHolds:
-    """The hold operations over one Redis, each one script."""
+    """Holds, readiness flags and approvals over one Redis; each write is one script. Fits `ports.redis_calls.Holds`."""
 
     def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox, *, keep_session_s: float) -> None:
         self._run = scripts
@@ -211,6 +108,65 @@ class RedisHolds:
         """The flags no turn has taken yet, oldest first."""
         return tuple(cast(list[str], self._run.client.lrange(self._keys.of_session(session_id, "readiness"), 0, -1)))
 
+    def decide_approval(
+        self,
+        ref: CallRef,
+        *,
+        args_hash: str,
+        decision: Literal["approved", "denied"],
+        by: str,
+        why: str,
+        edited: EditedCall | None = None,
+    ) -> tuple[DecideResult, str]:
+        """(word, detail).
+
+        `APPROVED`, `DENIED`, `EXPIRED`; `DECIDED` with its state; `STALE`: the arguments are other ones;
+        `ENDED` with the turn's state; `GONE`.
+        """
+        edit = ""
+        if edited is not None:
+            edit = json.dumps(
+                {
+                    "spec": edited.arguments_json,
+                    "hash": edited.args_hash,
+                    "fp": edited.fingerprint,
+                    "lanes": json.dumps(edited.lanes),
+                }
+            )
+        reply = self._run.approval_decide(
+            ref.session_id,
+            ref.turn_id,
+            call=ref.call_id,
+            expect=args_hash,
+            decision=decision,
+            who=by,
+            comment=why,
+            edit=edit,
+        )
+        self._outbox.flush(ref.session_id)
+        match reply:
+            case "APPROVED" | "DENIED" | "EXPIRED":
+                return reply, ""
+            case ApprovalDecideDecided():
+                return "DECIDED", reply.state
+            case ApprovalDecideEnded():
+                return "ENDED", reply.state
+            case "STALE" | "GONE":
+                return reply, ""
+
+    def approvals(self, refs: Sequence[CallRef]) -> list[ApprovalStatus | None]:
+        """The state of each approval; None where Redis does not know the call, or it needs none."""
+        if not refs:
+            return []
+        commands: list[tuple[Any, ...]] = [("TIME",)]
+        for ref in refs:
+            turn = self._keys.turn(ref.session_id, ref.turn_id)
+            commands.append(("HMGET", turn + ":trace", *(f"{ref.call_id}:{field}" for field in _APPROVAL_FIELDS)))
+            commands.append(("HGET", turn, "state"))
+        clock, *replies = self._run.client.many(commands)
+        now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
+        return [_read_status(values, state, now_ms) for values, state in zip(replies[::2], replies[1::2], strict=True)]
+
 
 def _place_hold(
     run: Scripts, session_id: str, turn_id: str, hold: HoldSpec, kind: Literal["hold", "readiness"]
@@ -230,6 +186,38 @@ def _place_hold(
 def _restore_hold(run: Scripts, brake: Brake) -> str:
     kind = "readiness" if brake.kind == "flag" else "hold"
     return _place_hold(run, brake.session_id, brake.turn_id or "", brake.hold, kind)
+
+
+def _read_status(values: Sequence[str | None], turn_state: str | None, now_ms: int) -> ApprovalStatus | None:
+    ask, by, why, args_hash, edited, spec, ends, decided_at = values
+    if not ask:
+        return None
+    live = turn_state in ("active", "parked")
+    left_ms = int(ends or 0) - now_ms
+    if ask == "pending" and not live:
+        ask = "void"
+    elif ask == "pending" and left_ms <= 0:
+        ask = "expired"
+    arguments: dict[str, Any] | None = json.loads(spec)["arguments"] if spec else None
+    return ApprovalStatus(
+        state=cast(ApprovalState, ask),
+        by=by or "",
+        why=why or "",
+        args_hash=args_hash or "",
+        edited=edited == "1",
+        arguments=arguments,
+        expires_in_ms=left_ms,
+        decided_at_ms=int(decided_at) if decided_at else None,
+    )
+
+
+def read_approvals(trace: Mapping[str, str]) -> dict[str, ApprovalStatus]:
+    """How the approvals of an ended turn stand, by call; from its whole trace."""
+    calls = [field.removesuffix(":ask") for field in trace if field.endswith(":ask")]
+    found = {
+        call: _read_status([trace.get(f"{call}:{field}") for field in _APPROVAL_FIELDS], None, 0) for call in calls
+    }
+    return {call: state for call, state in found.items() if state is not None}
 
 
 # Sessions in Redis: which turn is live, which wait, whether the queue is paused; and input for the turn that runs.

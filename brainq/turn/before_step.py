@@ -21,7 +21,7 @@ from brainq.models.costs import first_model, lost_spends, worst_cost_usd
 from brainq.models.providers import resolve_model
 from brainq.observe.logs import logger
 from brainq.outage import OutageRetry
-from brainq.ports.redis_turns import Auxiliary
+from brainq.ports.redis_turns import Turns
 from brainq.text.estimate import estimate_messages
 from brainq.turn.opening_wave import OpeningWave
 from brainq.turn.prompt.compaction import ContextCompactor, ContextTracker, should_compact
@@ -44,13 +44,13 @@ class AuxiliaryWork:
     """Does what comes before a step, when it is due."""
 
     brain: Brain
-    auxiliary: Auxiliary
+    turns: Turns
     archive: ArchiveMessages
     price: Price
 
     def dispatch_opening(self, claim: TurnClaim, opening: OpeningWave, trying: OutageRetry) -> OutcomeWord:
         """Dispatch what comes before the first step."""
-        word = trying(lambda: self.auxiliary.open(claim, opening.calls, opening.limit_s))
+        word = trying(lambda: self.turns.open_wave(claim, opening.calls, opening.limit_s))
         return {"OPENED": "opened", "LOST": "lost"}.get(word, "")
 
     def reflect(self, claim: TurnClaim, view: TurnView, trying: OutageRetry) -> OutcomeWord:
@@ -60,7 +60,7 @@ class AuxiliaryWork:
         def claimed() -> bool:
             tokens = min(MAX_REFLECTION_TOKENS, estimate_messages(view.own_messages)) + REFLECTION_FRAME_TOKENS
             usd, under_way = self._worst_cost(view, tokens)
-            begin = partial(self.auxiliary.begin, claim, "reflection", str(view.step), tokens, usd, under_way)
+            begin = partial(self.turns.begin_auxiliary, claim, "reflection", str(view.step), tokens, usd, under_way)
             word = trying(begin)
             if word == "LOST":
                 lost.append(True)
@@ -81,7 +81,7 @@ class AuxiliaryWork:
             return ""
         note = note_of(made.result, claim.turn_id)
         data = {"step": view.step, "stub": made.result.stub}
-        kept = trying(lambda: self.auxiliary.commit_note(claim, "reflection", note, made.spend, data))
+        kept = trying(lambda: self.turns.commit_note(claim, "reflection", note, made.spend, data))
         return "reflected" if kept else "lost"
 
     def is_full(self, view: TurnView, step: PreparedStep) -> bool:
@@ -115,7 +115,7 @@ class AuxiliaryWork:
         trying: OutageRetry,
     ) -> OutcomeWord:
         usd, under_way = self._worst_cost(view, tokens)
-        begin = partial(self.auxiliary.begin, claim, "compaction", str(tokens), tokens, usd, under_way)
+        begin = partial(self.turns.begin_auxiliary, claim, "compaction", str(tokens), tokens, usd, under_way)
         word = trying(begin)
         if word != "GO":
             return "lost" if word == "LOST" else ""
@@ -139,10 +139,10 @@ class AuxiliaryWork:
             log.error("context not compacted, SQL does not keep it", failure=failure, turn_id=claim.turn_id)
             note = {"method": "none", "dropped": 0, "tokens_before": tokens, "tokens_after": tokens}
             spend = made.spend
-            kept = trying(lambda: self.auxiliary.commit_note(claim, "compaction", None, spend, note))
+            kept = trying(lambda: self.turns.commit_note(claim, "compaction", None, spend, note))
             return "compaction put off" if kept else "lost"
         commit = partial(
-            self.auxiliary.compact,
+            self.turns.compact,
             claim,
             expect=view.history.length,
             # A very long history is read in part: what is older than that goes, too.

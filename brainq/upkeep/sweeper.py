@@ -25,7 +25,7 @@ from brainq.people.inputs import InputDesk
 from brainq.people.lost_turns import LostTurns
 from brainq.ports.people import TaskEvents
 from brainq.ports.redis_calls import Calls
-from brainq.ports.redis_turns import Auxiliary, Capacity, FinalChain, Presence, SweepIndex, Turns
+from brainq.ports.redis_turns import FinalChain, SweeperState, Turns
 from brainq.ports.sql import JudgementRows
 from brainq.turn.coordinator import Coordinator
 from brainq.turn.decide import FALLBACK_TEXTS
@@ -71,7 +71,7 @@ class CapacityKeeper:
     cap       that of the only brain, whose turns name none
     """
 
-    capacity: Capacity
+    state: SweeperState
     threads: Callable[[], int]
     max_turns: int | None
     max_turns_a_tenant: int | None
@@ -81,7 +81,7 @@ class CapacityKeeper:
 
     def apply(self) -> None:
         size = turn_capacity(self.threads(), self.max_turns, self.max_turns_a_tenant, self.cap)
-        self.capacity.set_limits(size.all, size.tenant, self.own, self.caps)
+        self.state.set_capacity(size.all, size.tenant, self.own, self.caps)
 
 
 VISIBLE_AFTER_S = 60.0  # on Postgres a row may be seen this long after a higher one
@@ -146,15 +146,13 @@ class Sweeper:
     """One loop a coordinator process. Everything it does is fenced: any number may run."""
 
     every_s: float
-    index: SweepIndex
-    presence: Presence
+    state: SweeperState
     calls: Calls
     rescuer: Rescuer
     lost_turns: LostTurns
     coordinator: Coordinator
     finalizer: TurnFinalizer
     turns: Turns
-    auxiliary: Auxiliary
     judgements: JudgementRows
     finals: FinalChain
     children: ChildDesk
@@ -195,10 +193,10 @@ class Sweeper:
         self._run_part("look at lanes", self._look_at_lanes)
 
     def _compare(self) -> None:
-        if not self.index.take_comparing(self.every_s * COMPARE_EVERY_SWEEPS * COMPARER_LOST_AFTER):
+        if not self.state.take_comparing(self.every_s * COMPARE_EVERY_SWEEPS * COMPARER_LOST_AFTER):
             return
         self._run_part("keep the capacity", self.capacity.apply)
-        epoch = self.index.epoch()
+        epoch = self.state.epoch()
         if epoch != self._epoch:
             for walk in self._walks.values():
                 walk.restart()
@@ -233,14 +231,14 @@ class Sweeper:
         return word.lower()
 
     def _lapse_gone(self) -> None:
-        for gone in self.presence.lapse_gone():
+        for gone in self.state.lapse_gone():
             if gone.leases > 0:  # one that ended warmly held none
                 log.warning("a process is gone: what it held goes on", process=gone.process, leases=gone.leases)
 
     def _look_at_turns(self) -> None:
         until = time.monotonic() + max(LOOKS_S, self.every_s)
         while time.monotonic() < until:
-            due = self.index.due(TURNS_AT_ONCE, hold_s=max(HOLD_S, 2 * self.every_s))
+            due = self.state.due(TURNS_AT_ONCE, hold_s=max(HOLD_S, 2 * self.every_s))
             if due.stepped:
                 log.warning("Redis' clock stepped back: looks that it had put off are made now", turns=due.stepped)
             self._look(due.turns)
@@ -260,7 +258,7 @@ class Sweeper:
         """Look at turns together, and do what that asks for: all of it may be done again."""
         looks: list[tuple[TurnKey, SweepResult]] = []
         failures: list[Exception] = []
-        for turn, look in zip(turns, self.index.look(turns), strict=True):
+        for turn, look in zip(turns, self.state.look(turns), strict=True):
             if isinstance(look, Exception):
                 # A turn that cannot be looked at must not hide the others; but it may be all of them.
                 failures.append(look)
@@ -289,7 +287,7 @@ class Sweeper:
             case ("waited",):
                 self.turns.end_wait(session_id, turn_id, FALLBACK_TEXTS[StopReason.WAITED])
             case ("skip",):
-                self.auxiliary.skip_opening(session_id, turn_id)
+                self.turns.skip_opening(session_id, turn_id)
             case ("rescue", call_id, attempt):
                 self.rescuer.rescue(CallRef(session_id, turn_id, call_id), int(attempt), self._watchers)
             case ("expire",):
@@ -298,7 +296,7 @@ class Sweeper:
                 self.children.check_parent(session_id, turn_id, CallRef(*parent))
             case ("readmit",):
                 if not self.lost_turns.readmit(turn_id):
-                    self.index.drop((session_id, turn_id))
+                    self.state.drop((session_id, turn_id))
             case ("deliver",):
                 self.finalizer.deliver(session_id, turn_id)
             case _:

@@ -80,7 +80,7 @@ def warm_up_models(brains: Brains) -> None:
 
 def _coordinator_runtime(wiring: Wiring, blobs: BlobCache, brain: Brain) -> CoordinatorRuntime:
     state, store = wiring.state, wiring.store
-    auxiliary = AuxiliaryWork(brain, state.auxiliary, store.transcripts.archive, cost_usd)
+    auxiliary = AuxiliaryWork(brain, state.turns, store.transcripts.archive, cost_usd)
     approvals = approval_webhooks(wiring.settings, store)
     replies = ReplyHandler(brain=brain, turns=state.turns, approvals=approvals)
     pipeline = StepPipeline(
@@ -124,7 +124,7 @@ def make_runner(wiring: Wiring) -> CallRunner:
         brakes=people.brakes,
         files=ResultFiles(wiring.store.blobs, settings.file_limits),
         watch=ServerTaskWatcher(
-            tasks=state.server_tasks,
+            tasks=state.outside,
             brains=wiring.brains,
             beats=LeaseRenewer(
                 settings.beat_s
@@ -175,7 +175,7 @@ def make_sweeper(wiring: Wiring, coordinator: Coordinator, finalizer: TurnFinali
     settings, state, store, people = wiring.settings, wiring.state, wiring.store, wiring.people
     caps, cap = live_turn_caps(wiring.brains)
     capacity = CapacityKeeper(
-        capacity=state.room,
+        state=state.sweeper,
         threads=lambda: sum(seen.threads for seen in state.workers.alive() if seen.pool == "coordinator"),
         max_turns=settings.max_live_turns,
         max_turns_a_tenant=settings.max_live_turns_a_tenant,
@@ -185,17 +185,15 @@ def make_sweeper(wiring: Wiring, coordinator: Coordinator, finalizer: TurnFinali
     )
     return Sweeper(
         every_s=settings.sweep_s,
-        index=state.index,
-        presence=state.presence,
+        state=state.sweeper,
         calls=state.calls,
         rescuer=Rescuer(calls=state.calls, intents=store.calls, max_attempts=settings.max_attempts),
-        lost_turns=LostTurns(index=state.index, accepted=store.turns, turn_queue=people.turn_queue),
+        lost_turns=LostTurns(state=state.sweeper, accepted=store.turns, turn_queue=people.turn_queue),
         judgements=store.judgements,
         finals=state.finals,
         coordinator=coordinator,
         finalizer=finalizer,
         turns=state.turns,
-        auxiliary=state.auxiliary,
         children=people.children,
         inputs=people.inputs,
         brakes=people.brakes,

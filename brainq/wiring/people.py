@@ -77,16 +77,16 @@ class PeopleServices:
         )
         self.approvals = ApprovalDesk(
             rows=store.approvals,
-            requests_in_redis=state.approvals,
+            holds=state.holds,
             requests=store.turns,
             editor=BrainCallEditor(brains),
             redact=turn_brains.redacts,
         )
-        self.approval_healer = ApprovalHealer(store.approvals, state.approvals)
+        self.approval_healer = ApprovalHealer(store.approvals, state.holds)
         self.outside = OutsideDesk(
             outside=state.outside,
             calls=state.calls,
-            asks=state.approvals,
+            holds=state.holds,
             intents=store.calls,
             blobs=store.blobs,
             limits=settings.file_limits,

@@ -15,25 +15,23 @@ from brainq.contracts.status import Effect
 from brainq.finalize.steps import FIRST_STEP
 from brainq.observe.tracing import tracer
 from brainq.settings.deployment import Settings
-from brainq.state.auxiliary import RedisAuxiliary
 from brainq.state.calls import RedisCalls
 from brainq.state.connection import Client, make_client
 from brainq.state.events import RedisEvents
 from brainq.state.failover import FailoverListener, ReplicaAcks
 from brainq.state.finals import RedisFinalChain
-from brainq.state.fleet import RedisCapacity, RedisFleet, RedisWorkers
-from brainq.state.index import RedisSweepIndex
+from brainq.state.fleet import RedisFleet, RedisPresence, RedisWorkers
 from brainq.state.keys import Keys
 from brainq.state.metrics import RedisMetrics
 from brainq.state.outbox import Outbox, PublishingOutbox
-from brainq.state.outside import RedisOutside, RedisServerTasks
-from brainq.state.people import RedisApprovals, RedisHolds, RedisSessions
-from brainq.state.presence import RedisPresence
+from brainq.state.outside import RedisOutsideResults
+from brainq.state.people import RedisHolds, RedisSessions
 from brainq.state.rates import RedisRates
 from brainq.state.request_keys import RedisRequestKeys
 from brainq.state.scripts import Doorbell, Doorbells
 from brainq.state.snapshots import RedisLiveTurns, RedisSnapshots
 from brainq.state.stops import RedisStopSignals
+from brainq.state.sweeper import RedisSweeperState
 from brainq.state.transcripts import RedisRuntime, RedisTranscripts
 from brainq.state.turns import RedisTurns
 from brainq.state.typed_scripts import Scripts
@@ -117,7 +115,6 @@ class RedisState:
             brains=brains,
             acks=ReplicaAcks(scripts, lease_s) if wiring.redis_url.startswith("sentinel://") else None,
         )
-        self.auxiliary = RedisAuxiliary(scripts, keys, outbox)
         self.finals = RedisFinalChain(
             scripts,
             keys,
@@ -127,37 +124,27 @@ class RedisState:
             complete=partial(complete_request, wiring.brains),
             brains=brains,
         )
-        self.index = RedisSweepIndex(
-            scripts,
-            keys,
-            outbox,
-            rering_s=settings.rering_s,
-            failing_s=settings.result_after_failing_s,
-            unserved_s=max(UNSERVED_S, settings.result_after_failing_s),
-            grace_s=grace_s,
-            lease_s=lease_s,
-        )
-        self.room = RedisCapacity(scripts, outbox)
         self.events = RedisEvents(client, keys)
         self.runtime = RedisRuntime(scripts, keys)
         self.snapshots = RedisSnapshots(client, keys, self.calls)
         self.live_turns = RedisLiveTurns(client, keys)
         self.transcripts = RedisTranscripts(scripts, keys)
         self.holds = RedisHolds(scripts, keys, outbox, keep_session_s=keep_session_s)
-        self.approvals = RedisApprovals(scripts, keys, outbox)
         self.sessions = RedisSessions(scripts, keys, outbox, keep_session_s=keep_session_s)
-        self.outside = RedisOutside(scripts, keys, outbox)
-        self.server_tasks = RedisServerTasks(client, scripts, keys, lease_s=lease_s)
-        self.workers = workers = RedisWorkers(client, keys)
-        self.presence = RedisPresence(
+        self.outside = RedisOutsideResults(scripts, keys, outbox, lease_s=lease_s)
+        self.workers = RedisWorkers(client, keys)
+        self.presence = RedisPresence(scripts, keys, self.stops, wiring.owner)
+        self.sweeper = RedisSweeperState(
             scripts,
             keys,
-            self.stops,
-            workers,
-            wiring.owner,
+            outbox,
+            self.workers,
+            rering_s=settings.rering_s,
+            failing_s=settings.result_after_failing_s,
+            unserved_s=max(UNSERVED_S, settings.result_after_failing_s),
+            grace_s=grace_s,
             lease_s=lease_s,
             beat_s=settings.beat_s,
-            rering_s=settings.rering_s,
         )
         self.fleet = RedisFleet(client, keys)
         self.metrics = RedisMetrics(client, scripts, keys)

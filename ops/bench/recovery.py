@@ -34,7 +34,7 @@ from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.status import Ending, TraceStatus
 from brainq.devserver.local_fleet import LocalFleet, LocalWorker
 from brainq.models.scripted import calls, says
-from brainq.state.presence import RedisPresence
+from brainq.state.fleet import RedisPresence
 from ops.bench.machine import machine
 from ops.bench.outcomes import BenchFailure, percentile
 from ops.bench.stage import forget_settings, open_client

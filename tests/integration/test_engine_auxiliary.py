@@ -229,7 +229,7 @@ def test_a_worker_that_dies_while_reflecting_does_not_reflect_again(
 ) -> None:
     model = Watched(*LOOKS, auxiliary=reviewer)
     pump = pumps(failing_tool(Brain("b", model.provider, thinking="low")))
-    auxiliary = pump.wiring.state.auxiliary
+    turns = pump.wiring.state.turns
     died: list[str] = []
 
     def dies(*_: Any) -> bool:
@@ -238,7 +238,7 @@ def test_a_worker_that_dies_while_reflecting_does_not_reflect_again(
 
     handle = pump.submit("s1", "What is there?")
     with monkeypatch.context() as patched:
-        patched.setattr(auxiliary, "commit_note", dies)
+        patched.setattr(turns, "commit_note", dies)
         with pytest.raises(SystemExit):
             pump.drain()
     result = pump.finish(handle)

@@ -71,7 +71,7 @@ def test_a_look_asked_for_while_the_turn_was_looked_at_is_not_put_off(
     """Though the sweeper keeps the turn from others for less long than the look is away."""
     pump = pumps(brain_of(Watched(WRITE, says("done"))))
     handle, _ = parked(pump)
-    index: Any = pump.wiring.state.index
+    index: Any = pump.wiring.state.sweeper
     index.list_again([(handle.session_id, handle.turn_id)])
     look, placed = index.look, list[Any]()
 
@@ -117,15 +117,15 @@ def test_a_turn_that_is_over_is_not_looked_at(pump: Pump) -> None:
 
 
 def test_redis_has_another_epoch_once_it_was_emptied(pump: Pump) -> None:
-    before = pump.wiring.state.index.epoch()
-    assert pump.wiring.state.index.epoch() == before
+    before = pump.wiring.state.sweeper.epoch()
+    assert pump.wiring.state.sweeper.epoch() == before
     pump.wiring.state.redis.flushall()
-    assert pump.wiring.state.index.epoch() != before
+    assert pump.wiring.state.sweeper.epoch() != before
 
 
 def test_one_sweeper_compares_until_it_no_longer_asks(pumps: Pumps) -> None:
     state, beside = (pumps(brain_of(Watched(WRITE, says("done")))).wiring.state for _ in range(2))
-    one, other = state.index, beside.index
+    one, other = state.sweeper, beside.sweeper
     assert one.take_comparing(60.0)
     assert not other.take_comparing(60.0)
     assert one.take_comparing(60.0)

@@ -17,9 +17,9 @@ from brainq.contracts.webhook import parse_webhooks
 from brainq.observe.logs import without_password
 from brainq.settings.deployment import Settings
 from brainq.state.connection import MEMORY_FULL, make_client
-from brainq.state.index import overdue_s
+from brainq.state.fleet import unwatched
 from brainq.state.keys import Keys
-from brainq.state.presence import unwatched
+from brainq.state.sweeper import overdue_s
 from brainq.store.engine import make_engine, unsafe_settings
 from brainq.store.migrations import HEAD, revision
 from brainq.store.store import Store

@@ -347,8 +347,8 @@ def test_a_row_of_another_version_keeps_no_other_task_from_being_taken(lab: Lab)
     more = json.dumps({**written, "task": [*written["task"], "more"], "more": 1})
     redis.zadd(key, {**unreadable, "no JSON": -9, old: -8, more: -7, row: -6})
     place = [(written["brain"], Effect(written["effect"]))]
-    tasks = first.state.server_tasks
-    assert [task.row for task in tasks.lapsed(place, 20)] == [more, row]
+    tasks = first.state.outside
+    assert [task.row for task in tasks.lapsed_tasks(place, 20)] == [more, row]
     assert redis.zrange(key, 0, 1) == [more, row]  # before those that were put off
     kept = set(redis.zrange(key, 0, -1)) - {more, row}
     assert kept == {one for one in unreadable if one != "[]"}  # what is too old, or says no time, is forgotten

@@ -11,7 +11,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.status import Effect
 from brainq.contracts.view import TurnView
-from brainq.state.auxiliary import RedisAuxiliary
+from brainq.state.turns import RedisTurns
 from brainq.turn.step_request import StepPostponed
 
 OPENING_S = 4.0
@@ -20,23 +20,23 @@ OPENING_S = 4.0
 class RandomAuxiliary:
     """Stands for `turn.before_step.AuxiliaryWork`, as far as the coordinator asks it."""
 
-    def __init__(self, auxiliary: RedisAuxiliary) -> None:
-        self._auxiliary = auxiliary
+    def __init__(self, turns: RedisTurns) -> None:
+        self._turns = turns
 
     def reflect(self, claim: TurnClaim, view: TurnView, trying: object) -> str:
-        word = self._auxiliary.begin(claim, "reflection", str(view.step), 3, None)
+        word = self._turns.begin_auxiliary(claim, "reflection", str(view.step), 3, None)
         if word != "GO":
             return "lost" if word == "LOST" else ""
         note = Message(role="user", content="look again", turn=claim.turn_id, step=view.step)
         spend = Spend(kind="reflection", step=view.step, input_tokens=3)
-        return "reflected" if self._auxiliary.commit_note(claim, "reflection", note, spend, {}) else "lost"
+        return "reflected" if self._turns.commit_note(claim, "reflection", note, spend, {}) else "lost"
 
     def compact_now(self, claim: TurnClaim, view: TurnView, trying: object) -> str:
-        word = _compact(self._auxiliary, claim, view, view.history.length)
+        word = _compact(self._turns, claim, view, view.history.length)
         return {"COMPACTED": "compacted", "LOST": "lost"}.get(word, "")
 
 
-def open_wave(rng: Random, auxiliary: RedisAuxiliary, claim: TurnClaim) -> StepPostponed | None:
+def open_wave(rng: Random, turns: RedisTurns, claim: TurnClaim) -> StepPostponed | None:
     arguments = {"arguments": {"lanes": (), "write": False, "again": False, "hash": "h"}, "hash": "h", "lanes": ()}
     calls = [
         PlannedCall(
@@ -51,22 +51,22 @@ def open_wave(rng: Random, auxiliary: RedisAuxiliary, claim: TurnClaim) -> StepP
         )
         for place in range(rng.randint(1, 2))
     ]
-    return None if auxiliary.open(claim, calls, OPENING_S) == "LOST" else StepPostponed("opened")
+    return None if turns.open_wave(claim, calls, OPENING_S) == "LOST" else StepPostponed("opened")
 
 
-def compact(auxiliary: RedisAuxiliary, claim: TurnClaim, view: TurnView) -> str:
+def compact(turns: RedisTurns, claim: TurnClaim, view: TurnView) -> str:
     """What came before this turn gives way to one message."""
     before = view.history.begins.get(claim.turn_id, 0)
-    return _compact(auxiliary, claim, view, before)
+    return _compact(turns, claim, view, before)
 
 
-def _compact(auxiliary: RedisAuxiliary, claim: TurnClaim, view: TurnView, drop: int) -> str:
-    if drop == 0 or auxiliary.begin(claim, "compaction", str(drop), 2, None) != "GO":
+def _compact(turns: RedisTurns, claim: TurnClaim, view: TurnView, drop: int) -> str:
+    if drop == 0 or turns.begin_auxiliary(claim, "compaction", str(drop), 2, None) != "GO":
         return ""
     # The rules look for every input that was read: the summary says which ones it stands for.
     inputs = [name for message in view.history.messages[:drop] for name in inputs_in(message)]
     summary = Message(role="user", content="so far", extra={"note": "summary", "inputs": json.dumps(inputs)})
-    return auxiliary.compact(
+    return turns.compact(
         claim,
         expect=view.history.length,
         drop=drop,

@@ -125,7 +125,7 @@ class People:
         self, ref: CallRef, decision: Literal["approved", "denied"], seen: str, edited: EditedCall | None
     ) -> None:
         ports = self._at.ports
-        ports.approvals.decide(ref, args_hash=seen, decision=decision, by="ann", why="so", edited=edited)
+        ports.holds.decide_approval(ref, args_hash=seen, decision=decision, by="ann", why="so", edited=edited)
 
     def _edited(self, ref: CallRef) -> EditedCall | None:
         """The call with other arguments, which may name other lanes."""

@@ -11,7 +11,7 @@ from typing import Any, cast
 from brainq.calls.run import CallRunner
 from brainq.calls.settle import ResultFiles
 from brainq.contracts.file import FileLimits
-from brainq.contracts.fleet import ComparedPage
+from brainq.contracts.fleet import ComparedPage, GoneProcess
 from brainq.contracts.turn import Limits
 from brainq.finalize.finalizer import TurnFinalizer
 from brainq.finalize.result import make_result
@@ -21,15 +21,14 @@ from brainq.people.admission import Admission
 from brainq.people.inputs import InputDesk
 from brainq.people.lost_turns import LostTurns, TurnQueue
 from brainq.people.outside import OutsideDesk
-from brainq.state.auxiliary import RedisAuxiliary
 from brainq.state.calls import RedisCalls
 from brainq.state.finals import RedisFinalChain
-from brainq.state.fleet import RedisCapacity
-from brainq.state.index import RedisSweepIndex
+from brainq.state.fleet import RedisWorkers
 from brainq.state.keys import Keys
 from brainq.state.outbox import Outbox
-from brainq.state.outside import RedisOutside
-from brainq.state.people import RedisApprovals, RedisHolds, RedisSessions
+from brainq.state.outside import RedisOutsideResults
+from brainq.state.people import RedisHolds, RedisSessions
+from brainq.state.sweeper import RedisSweeperState
 from brainq.state.turns import RedisTurns
 from brainq.turn.coordinator import ANY_LOSSES, Coordinator, CoordinatorRuntime
 from brainq.turn.ending import Ender
@@ -52,6 +51,13 @@ RERING_S = 5.0
 FIRST_STEP = "log"
 
 
+class SweeperState(RedisSweeperState):
+    """Processes that are gone are not modelled."""
+
+    def lapse_gone(self) -> list[GoneProcess]:
+        return []
+
+
 class State:
     """The operations of `state/`, over the model's scripts."""
 
@@ -62,14 +68,19 @@ class State:
         )
         self.calls = RedisCalls(scripts, keys, outbox, lease_s=LEASE_S, brains=(CAPPED,))
         self.finals = RedisFinalChain(scripts, keys, outbox, lease_s=LEASE_S, keep_turn_s=3600, brains=(CAPPED,))
-        self.auxiliary = RedisAuxiliary(scripts, keys, outbox)
-        self.index = RedisSweepIndex(scripts, keys, outbox, rering_s=RERING_S, failing_s=5, unserved_s=5)
-        # A cap is lifted by the next sweeper that does not tell it.
-        self.room = RedisCapacity(scripts, outbox, cap_lifetime_ms=0)
+        self.sweeper = SweeperState(
+            scripts,
+            keys,
+            outbox,
+            RedisWorkers(scripts.client, keys),
+            rering_s=RERING_S,
+            failing_s=5,
+            unserved_s=5,
+            cap_lifetime_ms=0,  # a cap is lifted by the next sweeper that does not tell it
+        )
         self.holds = RedisHolds(scripts, keys, outbox, keep_session_s=3600)
-        self.approvals = RedisApprovals(scripts, keys, outbox)
         self.sessions = RedisSessions(scripts, keys, outbox, keep_session_s=3600)
-        self.outside = RedisOutside(scripts, keys, outbox)
+        self.outside = RedisOutsideResults(scripts, keys, outbox, lease_s=LEASE_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +169,8 @@ class Process:
                 brains=only(
                     CoordinatorRuntime(
                         BRAIN,
-                        cast(Any, RandomThinker(rng, state.turns, state.auxiliary, outside.waits)),
-                        cast(Any, RandomAuxiliary(state.auxiliary)),
+                        cast(Any, RandomThinker(rng, state.turns, outside.waits)),
+                        cast(Any, RandomAuxiliary(state.turns)),
                         ThinkingManager(BRAIN.thinking),
                     )
                 ),
@@ -196,7 +207,7 @@ class Process:
         self.outside = OutsideDesk(
             outside=state.outside,
             calls=state.calls,
-            asks=state.approvals,
+            holds=state.holds,
             intents=intents,
             blobs=BlobsInMemory(),
             limits=FileLimits(),
@@ -211,19 +222,17 @@ class Process:
             visit_s=0.0 if owner.startswith("w0") else 3600.0,
             chance=rng.random,
         )
-        self.lost_turns = LostTurns(index=state.index, accepted=stand_in(accepted), turn_queue=self.turn_queue)
+        self.lost_turns = LostTurns(state=state.sweeper, accepted=stand_in(accepted), turn_queue=self.turn_queue)
 
         self.sweeper = Sweeper(
             every_s=1.0,
-            index=state.index,
+            state=state.sweeper,
             calls=state.calls,
             rescuer=Rescuer(calls=state.calls, intents=intents, max_attempts=3),
             lost_turns=self.lost_turns,
-            presence=cast(Any, SimpleNamespace(lapse_gone=tuple)),  # processes that are gone are not modelled
             coordinator=self.coordinator,
             finalizer=self.finalizer,
             turns=state.turns,
-            auxiliary=state.auxiliary,
             judgements=cast(Any, None),  # of SQL, which is not modelled: the schedule compares by itself
             finals=state.finals,
             children=children,

@@ -245,14 +245,14 @@ class Schedule:
         self.spawn("heal inputs", process, lambda: process.desk.heal(0))
 
     def _keep_room(self) -> None:
-        self.ports.room.set_limits(*self.room, {}, {CAPPED: self.cap} if self.cap else {})
+        self.ports.sweeper.set_capacity(*self.room, {}, {CAPPED: self.cap} if self.cap else {})
 
     def _change_cap(self) -> None:
         """A sweeper of another deployment, which tells another cap, or none."""
         cap = self.rng.choice(CHANGED)
         process = self.rng.choice(self.processes)
         self.spawn(
-            f"cap {cap}", process, lambda: self.ports.room.set_limits(*self.room, {}, {CAPPED: cap} if cap else {})
+            f"cap {cap}", process, lambda: self.ports.sweeper.set_capacity(*self.room, {}, {CAPPED: cap} if cap else {})
         )
 
     def _forget_room(self) -> None:

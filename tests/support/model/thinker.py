@@ -15,7 +15,6 @@ from brainq.contracts.rate import RateWait
 from brainq.contracts.status import Effect, Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.models.asking.permits import PermitDeferred
-from brainq.state.auxiliary import RedisAuxiliary
 from brainq.state.turns import RedisTurns
 from brainq.turn.begin import with_start
 from brainq.turn.call_plan import Schedulable, ToolScheduler
@@ -35,11 +34,10 @@ MODEL_FAILED = End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not b
 class RandomThinker:
     """Stands for `turn.think.Thinker`: the same scripts in the same order, drawn replies."""
 
-    def __init__(self, rng: Random, turns: RedisTurns, auxiliary: RedisAuxiliary, asks: Callable[[], bool]) -> None:
+    def __init__(self, rng: Random, turns: RedisTurns, asks: Callable[[], bool]) -> None:
         self._rng = rng
         self._asks = asks
         self._turns = turns
-        self._auxiliary = auxiliary
 
     def run(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: object) -> StepOutcome:
         rng, turn_id = self._rng, claim.turn_id
@@ -52,9 +50,9 @@ class RandomThinker:
             view = with_start(view, start)
             start = None
         if start is None and not view.opened and view.step == 0 and rng.random() < 0.4:
-            return open_wave(rng, self._auxiliary, claim)
+            return open_wave(rng, self._turns, claim)
         if start is None and rng.random() < 0.1:
-            word = compact(self._auxiliary, claim, view)
+            word = compact(self._turns, claim, view)
             if word in ("COMPACTED", "LOST"):
                 return StepPostponed("compacted") if word == "COMPACTED" else None
         drain = TurnMailbox(view.inputs).drain()

@@ -118,10 +118,10 @@ class Asks:
     word: tuple[DecideResult, str] | None = None
     decided: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
-    def states(self, refs: Sequence[CallRef]) -> Sequence[ApprovalStatus | None]:
+    def approvals(self, refs: Sequence[CallRef]) -> Sequence[ApprovalStatus | None]:
         return [self.states_of.get(ref.call_id) for ref in refs]
 
-    def decide(
+    def decide_approval(
         self,
         ref: CallRef,
         *,

@@ -25,7 +25,7 @@ class Editor:
 def desk(rows: Rows, asks: Asks, *, redact: bool = False) -> ApprovalDesk:
     return ApprovalDesk(
         rows=stand_in(rows),
-        requests_in_redis=asks,
+        holds=stand_in(asks),
         requests=stand_in(Requests()),
         editor=Editor(),
         redact=lambda turn_id: redact,

@@ -33,7 +33,7 @@ class Desk:
             limits=FileLimits(),
             outside=stand_in(self.outside),
             calls=stand_in(self.facts),
-            asks=Asks(given.get("asked", {})),
+            holds=stand_in(Asks(given.get("asked", {}))),
             intents=stand_in(self.intents),
         )
 

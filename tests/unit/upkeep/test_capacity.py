@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from brainq.upkeep.sweeper import CapacityKeeper, TurnCapacity, turn_capacity
+from tests.support.stand_in import stand_in
 
 
 @pytest.mark.parametrize(
@@ -33,13 +34,13 @@ def test_a_keeper_says_what_the_coordinators_that_are_alive_can_work_on() -> Non
     said: list[object] = []
 
     class Room:
-        def set_limits(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int:
+        def set_capacity(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int:
             said.append((size, share, dict(own), dict(caps)))
             return 0
 
     alive = [4]
     keeper = CapacityKeeper(
-        capacity=Room(),
+        state=stand_in(Room()),
         threads=lambda: sum(alive),
         max_turns=None,
         max_turns_a_tenant=None,

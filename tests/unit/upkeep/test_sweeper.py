@@ -27,6 +27,7 @@ class Index:
         self.actions: dict[str, tuple[tuple[str, ...], ...]] = {}
         self.dropped: list[str] = []
         self.epochs: Iterator[str] = itertools.repeat("1")
+        self.lapse_gone: Any = tuple
 
     def due(self, most: int, hold_s: float) -> DueTurns:
         taken, self.turns = self.turns[:most], self.turns[most:]
@@ -85,16 +86,15 @@ def done() -> Done:
 
 
 def sweeper(index: Index, done: Done) -> Sweeper:
+    index.lapse_gone = done.of("gone")
     parts: dict[str, Any] = {
-        "index": index,
+        "state": index,
         "calls": SimpleNamespace(lapsed_lanes=done.of("lanes"), check_lanes=done.of("check"), expire=done.of("expire")),
         "rescuer": SimpleNamespace(rescue=done.of("rescue")),
         "lost_turns": SimpleNamespace(compare=done.of("compare"), readmit=done.of("readmit")),
-        "presence": SimpleNamespace(lapse_gone=done.of("gone")),
         "coordinator": SimpleNamespace(advance=done.of("end")),
-        "turns": SimpleNamespace(end_wait=done.of("waited")),
+        "turns": SimpleNamespace(end_wait=done.of("waited"), skip_opening=done.of("skip")),
         "finalizer": SimpleNamespace(deliver=done.of("deliver")),
-        "auxiliary": SimpleNamespace(skip_opening=done.of("skip")),
         "judgements": SimpleNamespace(due=done.of("judges")),
         "finals": SimpleNamespace(),
         "children": SimpleNamespace(check_parent=done.of("parent")),
