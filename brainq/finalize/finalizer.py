@@ -38,7 +38,7 @@ from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.spans import final_span, record_turn
 from brainq.observe.tracing import in_span, tracer
-from brainq.ports.people import ChildTurns, TaskEvents
+from brainq.ports.people import UNWATCHED, ChildTurns, WorkEvents
 from brainq.ports.redis_turns import FinalChain
 from brainq.ports.sql import FinalizerRecords
 from brainq.processes.later_threads import LaterThreads
@@ -102,7 +102,7 @@ class TurnFinalizer:
         self._read = EndedTurnCache(chain)
         self._behind = BackgroundCallbacks()
 
-    def run(self, session_id: str, turn_id: str, step_name: str, events: TaskEvents | None = None) -> str:
+    def run(self, session_id: str, turn_id: str, step_name: str, events: WorkEvents = UNWATCHED) -> str:
         """Answer one doorbell, and go on with the steps that follow while no other turn waits for this worker.
 
         Returns what was done with the doorbell's own step, in a word, for logs and tests; `events` gets the
@@ -132,10 +132,8 @@ class TurnFinalizer:
         if claim.sent and self._later is not None:
             self._later.enter(claim.turn_id)
 
-    def _follow(self, claim: FinalStepClaim, until: float, events: TaskEvents | None) -> FinalStepClaim | None:
+    def _follow(self, claim: FinalStepClaim, until: float, events: WorkEvents) -> FinalStepClaim | None:
         """Run a step that no doorbell was rung for; the claim of the one after it, if the visit goes on."""
-        if events is None:
-            return self._answer(claim, until)[1]
         began = time.monotonic()
         events.step_began(claim)
         did: str = WorkOutcome("failed", WorkFailure.STEP_FAILED)

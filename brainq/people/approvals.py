@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, Literal
 
+from brainq.brain.brains import Brains, require_brain
 from brainq.contracts.claim import CallRef
 from brainq.contracts.fleet import ComparedPage
 from brainq.contracts.ids import split_call_id
@@ -18,7 +19,7 @@ from brainq.contracts.people import Approval, ApprovalState, ApprovalStatus, Dec
 from brainq.contracts.rows import ApprovalRow
 from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput, TurnNotFound
 from brainq.observe.logs import logger
-from brainq.ports.people import CallEditor
+from brainq.people.edited_call import edited_call
 from brainq.ports.redis_calls import Holds
 from brainq.ports.sql import ApprovalRows, TurnRows
 
@@ -84,14 +85,14 @@ LIST_PAGE = 100
 class ApprovalDesk:
     """Redis decides, while a turn lives; SQL records it.
 
-    editor   makes a call of a person's arguments
+    brains   hold the tools whose calls are edited
     redact   whether SQL is to keep no arguments of the turn with this id
     """
 
     rows: ApprovalRows
     holds: Holds
     requests: TurnRows
-    editor: CallEditor
+    brains: Brains
     redact: Callable[[str], bool]
 
     def list(
@@ -157,7 +158,8 @@ class ApprovalDesk:
         request = self.requests.request(row.turn_id)
         if request is None:
             raise TurnNotFound(f"the turn of approval {approval_id} is no longer in SQL")
-        edited = self.editor.edit_call(row.tool, arguments, row.session_id, request)
+        brain = require_brain(self.brains, request.brain)
+        edited = edited_call(brain, row.tool, arguments, row.session_id, request)
         return self._decide(approval_id, "approved", by=by, args_hash=args_hash, edited=edited)
 
     def _decide(

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from brainq.contracts.fleet import ComparedPage
 from brainq.contracts.people import Brake, HoldSpec, cancel_brake_id
 from brainq.observe.logs import logger
-from brainq.ports.people import BrakeRows
 from brainq.ports.redis_calls import Holds
 from brainq.ports.redis_turns import Turns
+from brainq.ports.sql import BrakeRows
 
 log = logger("brainq.people")
 PAGE = 500

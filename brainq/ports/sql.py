@@ -13,7 +13,7 @@ from brainq.contracts.file import File
 from brainq.contracts.memory import MemoryItem, Observation
 from brainq.contracts.message import Attachment, Message
 from brainq.contracts.model import Spend
-from brainq.contracts.people import Approval, ApprovalRequest, ApprovalStatus, TurnInput
+from brainq.contracts.people import Approval, ApprovalRequest, ApprovalStatus, Brake, HoldSpec, TurnInput
 from brainq.contracts.rows import (
     AcceptedTurn,
     ApprovalRow,
@@ -28,8 +28,6 @@ from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import TurnDetails
 from brainq.contracts.webhook import DeliveryClaim
-
-# Turns in SQL.
 
 
 class TurnRows(Protocol):
@@ -52,9 +50,6 @@ class TurnRows(Protocol):
     def first(self, session_id: str) -> TurnRequest | None: ...
 
 
-# Intents of non-read calls in SQL, and how they ended.
-
-
 class CallRows(Protocol):
     """A row before a call starts, its outcome when it ended. Fitted by `store.repositories.calls.Calls`.
 
@@ -74,9 +69,6 @@ class CallRows(Protocol):
     def has_intents(self, turn_id: str) -> bool: ...
 
 
-# The bytes of attachments in SQL.
-
-
 class Blobs(Protocol):
     """Bytes by session and hash. Fitted by `store.repositories.blobs.Blobs`.
 
@@ -93,9 +85,6 @@ class Blobs(Protocol):
     def lend(self, session_id: str, turn_id: str, given: Sequence[Attachment]) -> None: ...
     def drop(self, turn_id: str) -> None: ...
     def load(self, session_id: str, hashes: Iterable[str]) -> Mapping[str, bytes]: ...
-
-
-# Approvals in SQL.
 
 
 class ApprovalRows(Protocol):
@@ -121,9 +110,6 @@ class ApprovalRows(Protocol):
     def decided(self, turn_id: str, call_id: str, status: ApprovalStatus) -> bool: ...
 
 
-# Mid-turn input in SQL.
-
-
 class InputRows(Protocol):
     """What was sent into turns, and what became of it. Fitted by `store.repositories.inputs.Inputs`."""
 
@@ -136,7 +122,22 @@ class InputRows(Protocol):
     def refused(self, session_id: str, client_message_id: str, *, redact: bool = ...) -> bool: ...
 
 
-# Schedules in SQL.
+class BrakeRows(Protocol):
+    """Holds, readiness flags and cancels in SQL. Fitted by `store.repositories.brakes.Brakes`."""
+
+    def hold(self, session_id: str, turn_id: str, spec: HoldSpec) -> None: ...
+    def flag(self, session_id: str, spec: HoldSpec) -> None: ...
+    def cancel(self, session_id: str, turn_id: str, reason: str) -> None: ...
+    def assign_flag(self, session_id: str, flag_id: str, turn_id: str) -> bool: ...
+    def end(self, session_id: str, brake_id: str) -> bool: ...
+    def released(self, session_id: str, turn_id: str, brake_id: str) -> None: ...
+    def those_released(self, session_id: str, brake_ids: Sequence[str]) -> set[str]: ...
+    def withdraw(self, session_id: str, brake_id: str) -> None: ...
+    def lift(self, session_id: str, turn_id: str) -> int: ...
+    def of_turn(self, session_id: str, turn_id: str) -> Sequence[Brake]: ...
+    def is_in_force(self, session_id: str, brake_id: str) -> bool: ...
+    def of_turns(self, after_row: int, limit: int) -> Sequence[tuple[int, Brake]]: ...
+    def close(self, after_row: int, last_row: int) -> int: ...
 
 
 class ScheduleRows(Protocol):
@@ -150,9 +151,6 @@ class ScheduleRows(Protocol):
     def move(
         self, schedule_id: str, was_ms: int, next_ms: int | None, *, turn_id: str = "", note: str = ""
     ) -> bool: ...
-
-
-# The finalizer's rows in SQL.
 
 
 class FinalizerRecords(Protocol):
@@ -181,9 +179,6 @@ class FinalizerRecords(Protocol):
     def note_done(self, claim: FinalStepClaim) -> None: ...
 
 
-# Judgements in SQL.
-
-
 class JudgementRows(Protocol):
     """A table of jobs on the database's own clock. Fitted by `store.repositories.judgements.Judgements`.
 
@@ -204,9 +199,6 @@ class JudgementRows(Protocol):
     def revive(self, turn_id: str, judge: str) -> bool: ...
     def due(self, older_than_s: float, limit: int) -> Sequence[tuple[str, str, str]]: ...
     def of_turn(self, turn_id: str) -> Sequence[JudgementRow]: ...
-
-
-# Deliveries to webhooks in SQL.
 
 
 class DeliveryRows(Protocol):

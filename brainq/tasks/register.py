@@ -21,6 +21,7 @@ from brainq.errors import BrainqError, InvalidInput
 from brainq.observe.logs import logger, turn_log_ids
 from brainq.observe.spans import set_parent_context, submit_span
 from brainq.people.admission import read_foreign
+from brainq.ports.people import UNWATCHED, WorkEvents
 from brainq.tasks.task_events import TaskEvents, WorkFailed, raise_failure
 from brainq.wiring import Wiring
 
@@ -90,7 +91,7 @@ def call_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
 
 def finalizer_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
     """Finalizer steps, judging, and the thread that tells webhooks."""
-    events: list[TaskEvents] = []  # of the worker, once there is one
+    events: list[WorkEvents] = [UNWATCHED]  # the worker's, once there is one
 
     def keep(sender: Any, **_: object) -> None:
         if sender.app is app:
@@ -101,7 +102,7 @@ def finalizer_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
     @app.task(name=names.FINALIZE_STEP, **_OPTIONS)
     def step(session_id: str, turn_id: str, step_name: str) -> None:
         with turn_log_ids(session_id, turn_id):
-            raise_failure(wiring().finalizer.run(session_id, turn_id, step_name, events[0] if events else None))
+            raise_failure(wiring().finalizer.run(session_id, turn_id, step_name, events[0]))
 
     @app.task(name=names.JUDGE_RUN, **_OPTIONS)
     def judge(session_id: str, turn_id: str, judge_name: str) -> None:

@@ -10,6 +10,7 @@ from brainq.broker import names
 from brainq.contracts.claim import CallRef, FinalStepClaim
 from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.observe.logs import logger
+from brainq.ports.people import WorkEvents
 
 log = logger("brainq.tasks")
 MAX_REASON_CHARS = 64
@@ -88,7 +89,7 @@ def failure_of(did: str) -> WorkFailed | None:
     return FAILURE_CLASSES[failed](plain) if plain else FAILURE_CLASSES[failed]()
 
 
-class TaskEvents:
+class TaskEvents(WorkEvents):
     """Task events about work that no task shows: a worker died with it, its turn's time was up, or it is a finalizer
     step that was taken without a doorbell. Without them Flower shows such a call as running for ever, and such a turn
     or step not at all.

@@ -1,34 +1,23 @@
-"""From a model's reply to the calls that are committed: ids, gates, waves, lanes; and a planned call with a
-person's arguments.
-"""
+"""From a model's reply to the calls that are committed: ids, gates, waves, lanes."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
 
 from brainq.brain.brain import Brain
-from brainq.brain.brains import Brains, require_brain
 from brainq.brain.middleware import check_call
-from brainq.contracts.base import check_json
 from brainq.contracts.call import ToolDenied
-from brainq.contracts.claim import PlannedCall
+from brainq.contracts.claim import PlannedCall, call_json
 from brainq.contracts.ids import call_id
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply
-from brainq.contracts.people import EditedCall
 from brainq.contracts.status import Effect
-from brainq.contracts.tool import ToolSpec
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import TurnView
-from brainq.errors import InvalidInput
-from brainq.gates.arguments import ToolArgValidator
-from brainq.gates.canonical import canonical_json, hashes_of
 from brainq.gates.chain import Allowed, Denied, GateChain, ReplayControl, Verdict
-from brainq.tools.lanes import lanes_of, resource_keys
+from brainq.tools.lanes import resource_keys
 from brainq.tools.results import tool_message
 from brainq.turn.approval_rules import approval_for
 from brainq.turn.client_tools import client_call, turn_specs
@@ -36,9 +25,6 @@ from brainq.turn.client_tools import client_call, turn_specs
 SUMMARY_SOURCE = "a summary"
 MAX_CALLS_A_REPLY = 128
 """How many calls of one reply run. The calls behind them are denied, each with a message to the model."""
-_MAX_SHOWN_CHARS = 200
-_FOR_MODELS = " Correct them and call again."
-_VALIDATOR = ToolArgValidator()
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,31 +229,6 @@ def _planned_call(
     )
 
 
-def call_json(
-    arguments: Mapping[str, Any],
-    args_hash: str,
-    lanes: tuple[str, ...],
-    request: TurnRequest,
-    *,
-    edited: bool = False,
-    hooked: bool = False,
-) -> str:
-    """What the worker that runs the call needs beside its ids. `edited`: a person changed the arguments;
-    `hooked`: `on_post_tool_use`, or a middleware, is called when it ends."""
-    spec: dict[str, object] = {"arguments": arguments, "hash": args_hash, "lanes": lanes}
-    if request.cwd is not None:
-        spec["cwd"] = request.cwd
-    if request.metadata is not None:
-        spec["metadata"] = request.metadata
-    if request.traceparent is not None:
-        spec["traceparent"] = request.traceparent
-    if edited:
-        spec["edited"] = True
-    if hooked:
-        spec["hook"] = True  # the last of all: scripts look at how the text ends
-    return json.dumps(spec, separators=(",", ":"))
-
-
 def _denied_call(brain: Brain, verdict: Denied, request: TurnRequest, step: int) -> PlannedCall:
     spec = turn_specs(brain, request).get(verdict.call.name)
     message = tool_message(verdict.outcome, verdict.call.id, verdict.call.name, request.turn_id, step)
@@ -285,79 +246,3 @@ def _denied_call(brain: Brain, verdict: Denied, request: TurnRequest, step: int)
         denied=verdict.outcome.reason,
         message_json=message.model_dump_json(exclude_defaults=True),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class BrainCallEditor:
-    """Edits calls of any loaded brain. Fits `ports.people.CallEditor`."""
-
-    brains: Brains
-
-    def edit_call(self, tool: str, arguments: Mapping[str, Any], session_id: str, request: TurnRequest) -> EditedCall:
-        """As `edited_call`, for the brain that the turn's request names."""
-        return edited_call(require_brain(self.brains, request.brain), tool, arguments, session_id, request)
-
-
-def edited_call(
-    brain: Brain, tool_name: str, arguments: Mapping[str, Any], session_id: str, request: TurnRequest
-) -> EditedCall:
-    """The call as it will run with `arguments`; everything that follows from them is made anew.
-
-    A person's arguments are held to the tool's schema as they stand: what would be mended in a model's is
-    refused, and the error shows how to write it.
-
-    Raises InvalidInput: `tool` for an unknown one, `arguments` or `arguments.NAME` for those that do not fit,
-    the name of a parameter that a resource needs and that is missing.
-    """
-    tool = brain.tools.get(tool_name)
-    if tool is None:
-        known = ", ".join(sorted(brain.tools)) or "(none)"
-        raise InvalidInput("tool", f"brain {brain.name!r} has no tool {tool_name!r}; its tools are {known}")
-    given = _plain_copy(arguments)
-    canonical = _validated_json(tool.spec, given)
-    args_hash, fingerprint = hashes_of(tool_name, canonical)
-    lanes = lanes_of(tool.spec, given, session_id)
-    return EditedCall(
-        call_json(given, args_hash, lanes, request, edited=True, hooked=bool(brain.hooks.after_call)),
-        args_hash,
-        fingerprint if tool.spec.is_guarded else "",
-        lanes,
-    )
-
-
-def _plain_copy(arguments: object) -> dict[str, Any]:
-    """A copy with the types JSON has, as the worker will read them."""
-    if not isinstance(arguments, Mapping):
-        raise InvalidInput("arguments", f"must be an object such as {{'path': 'a.md'}}, got {type(arguments).__name__}")
-    given = dict(cast("Mapping[str, Any]", arguments))
-    check_json("arguments", given)
-    return json.loads(json.dumps(given))
-
-
-def _validated_json(spec: ToolSpec, given: dict[str, Any]) -> str:
-    """Their canonical JSON."""
-    before = canonical_json(given)
-    valid = _VALIDATOR.judge(spec, given, before)
-    if isinstance(valid, ToolDenied):
-        problem = valid.message.removesuffix(_FOR_MODELS)
-        raise InvalidInput("arguments", f"{problem} Correct them and approve again.")
-    if valid.repairs:
-        raise _mended_problem(spec, json.loads(before), valid.arguments)
-    return valid.canonical
-
-
-def _mended_problem(spec: ToolSpec, given: dict[str, Any], mended: dict[str, Any]) -> InvalidInput:
-    for name, value in given.items():
-        if name not in mended:
-            return InvalidInput(f"arguments.{name}", f"tool {spec.name!r} has no such parameter; leave it out")
-        if canonical_json(value) != canonical_json(mended[name]):
-            return InvalidInput(
-                f"arguments.{name}",
-                f"{_as_json(value)} does not fit the schema of tool {spec.name!r}; write {_as_json(mended[name])}",
-            )
-    return InvalidInput("arguments", f"they do not fit the schema of tool {spec.name!r}; send {_as_json(mended)}")
-
-
-def _as_json(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _MAX_SHOWN_CHARS else text[: _MAX_SHOWN_CHARS - 3] + "..."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brainq.brain.brain import Brain
-from brainq.contracts.claim import PlannedCall
+from brainq.contracts.claim import PlannedCall, call_json
 from brainq.contracts.ids import call_id
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnRequest
@@ -16,7 +16,6 @@ from brainq.observe.logs import logger
 from brainq.tools.context_pack import MEMORY_TOOL
 from brainq.tools.tool import Tool
 from brainq.turn.approval_rules import approval_for
-from brainq.turn.call_plan import call_json
 
 log = logger("brainq.turn")
 SHARE_OF_TIME = 0.3  # of what the turn has: memory that is late must leave a short turn time to answer

@@ -25,7 +25,7 @@ from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.spans import end_call, rescue_span
 from brainq.observe.tracing import in_span, tracer
-from brainq.ports.people import TaskEvents
+from brainq.ports.people import UNWATCHED, WorkEvents
 from brainq.ports.redis_calls import Calls
 from brainq.ports.sql import CallRows
 from brainq.tools.results import tool_message
@@ -81,7 +81,7 @@ class Rescuer:
     intents: CallRows
     max_attempts: int
 
-    def rescue(self, ref: CallRef, attempt: int, watchers: TaskEvents | None = None) -> str:
+    def rescue(self, ref: CallRef, attempt: int, watchers: WorkEvents = UNWATCHED) -> str:
         """Returns what was done, in a word."""
         facts = self.calls.facts(ref)
         if facts is None or facts.status is not TraceStatus.RUNNING or facts.attempt != attempt:
@@ -91,13 +91,13 @@ class Rescuer:
         with in_span(rescue_span(ref, self.calls.traceparent(ref), attempt, facts.tool)) as span:
             return self._rescue(ref, attempt, facts, span, watchers)
 
-    def _rescue(self, ref: CallRef, attempt: int, facts: CallFacts, span: Span, watchers: TaskEvents | None) -> str:
+    def _rescue(self, ref: CallRef, attempt: int, facts: CallFacts, span: Span, watchers: WorkEvents) -> str:
         tool, effect, idempotent, step = facts.tool, facts.effect, facts.idempotent, facts.step
         started, outcome_json = "void", None
         if not effect.is_read:
             verdict = self._claim_intent(ref, attempt, tool, effect)
             started, outcome_json = verdict.state, verdict.outcome_json
-        rung_again_ms = self.calls.rung_again_ms(ref) if watchers is not None else None
+        rung_again_ms = self.calls.rung_again_ms(ref)
         judged = rescue_verdict(effect, idempotent, attempt, self.max_attempts, started, outcome_json)
         did = "asked again" if isinstance(judged, AskAgain) else f"given up as {_status(judged.outcome).value}"
         log.warning("call rescued", turn_id=ref.turn_id, call_id=ref.call_id, effect=effect, did=did)
@@ -109,7 +109,6 @@ class Rescuer:
         span.set_attribute(names.DID, did)
         if did in RESCUED:
             COUNTERS.add(m.LAPSED, "call")
-        if watchers is not None and did in RESCUED:
             watchers.call(ref, attempt, tool, did, rung_again_ms)
         return did
 

@@ -23,7 +23,7 @@ from brainq.people.brakes import BrakeDesk
 from brainq.people.children import ChildDesk
 from brainq.people.inputs import InputDesk
 from brainq.people.lost_turns import LostTurns
-from brainq.ports.people import TaskEvents
+from brainq.ports.people import UNWATCHED, WorkEvents
 from brainq.ports.redis_calls import Calls
 from brainq.ports.redis_turns import FinalChain, SweeperState, Turns
 from brainq.ports.sql import JudgementRows
@@ -170,10 +170,10 @@ class Sweeper:
             "heal inputs": RowWalk(self.inputs.heal),
             "decide approvals again": RowWalk(self.approvals.heal),
         }
-        self._watchers: TaskEvents | None = None
+        self._watchers = UNWATCHED
         self._outages: dict[str, OutageLog] = {}
 
-    def run(self, stop: threading.Event, watchers: TaskEvents | None = None) -> None:
+    def run(self, stop: threading.Event, watchers: WorkEvents = UNWATCHED) -> None:
         """Sweep until stopped. What fails (Redis or SQL away) is logged once, and tried again."""
         self._watchers = watchers
         sweeps = 0
@@ -282,8 +282,7 @@ class Sweeper:
         match action:
             case ("end",):
                 did = self.coordinator.advance(session_id, turn_id, fence)
-                if self._watchers is not None:
-                    self._watchers.turn(session_id, turn_id, fence, did)
+                self._watchers.turn(session_id, turn_id, fence, did)
             case ("waited",):
                 self.turns.end_wait(session_id, turn_id, FALLBACK_TEXTS[StopReason.WAITED])
             case ("skip",):

@@ -17,7 +17,6 @@ from brainq.people.intake import Intake, QueueLimits
 from brainq.people.lost_turns import TurnQueue
 from brainq.people.outside import OutsideDesk
 from brainq.turn.begin import check_tool_choice
-from brainq.turn.call_plan import BrainCallEditor
 from brainq.turn.client_tools import check_client_tools, turn_specs
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ class PeopleServices:
             rows=store.approvals,
             holds=state.holds,
             requests=store.turns,
-            editor=BrainCallEditor(brains),
+            brains=brains,
             redact=turn_brains.redacts,
         )
         self.approval_healer = ApprovalHealer(store.approvals, state.holds)

@@ -114,7 +114,7 @@ class Pump:
         return word
 
     def step_began(self, claim: FinalStepClaim) -> None:
-        """Fits `ports.task_events.TaskEvents`."""
+        """Fits `ports.people.WorkEvents`."""
 
     def step_ended(self, claim: FinalStepClaim, did: str, took_s: float) -> None:
         """A step that needed no doorbell stands among those that did."""

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
-from brainq.contracts.people import DecideResult, EditedCall
-from brainq.contracts.turn import TurnRequest
+from brainq.brain.brain import Brain
+from brainq.brain.brains import read_brains
+from brainq.contracts.people import DecideResult
+from brainq.contracts.status import Effect
 from brainq.errors import ApprovalDecided, ApprovalNotFound, InvalidInput
 from brainq.people.approvals import LIST_PAGE, ApprovalDesk
+from tests.support.hashes import args_hash
 from tests.support.stand_in import stand_in
 from tests.unit.people.fakes import ID, Asks, Requests, Rows, approval, asked
 
+brain = Brain("b", "openai:x")
 
-class Editor:
-    def edit_call(self, tool: str, arguments: Mapping[str, Any], session_id: str, request: TurnRequest) -> EditedCall:
-        return EditedCall(json.dumps({"arguments": arguments}), f"hash of {sorted(arguments.values())}", "fp")
+
+@brain.tool(effect=Effect.LOCAL_WRITE)
+def write(name: str) -> None: ...
 
 
 def desk(rows: Rows, asks: Asks, *, redact: bool = False) -> ApprovalDesk:
@@ -27,7 +28,7 @@ def desk(rows: Rows, asks: Asks, *, redact: bool = False) -> ApprovalDesk:
         rows=stand_in(rows),
         holds=stand_in(asks),
         requests=stand_in(Requests()),
-        editor=Editor(),
+        brains=read_brains(brain),
         redact=lambda turn_id: redact,
     )
 
@@ -139,7 +140,7 @@ def test_edited_arguments_take_the_place_of_the_models() -> None:
 
 
 def test_an_edit_that_changes_nothing_is_an_approval() -> None:
-    asks = Asks({"c1-0": asked(args_hash="hash of ['a']")})
+    asks = Asks({"c1-0": asked(args_hash=args_hash({"name": "a"}))})
     made = desk(Rows([approval()]), asks)
     assert made.edit(ID, {"name": "a"}).edited is False
     assert asks.decided[0]["edited"] is None

@@ -13,8 +13,8 @@ from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import InvalidInput
 from brainq.gates.canonical import fingerprint
+from brainq.people.edited_call import edited_call
 from brainq.tools.tool import make_tool
-from brainq.turn.call_plan import edited_call
 from tests.support.hashes import args_hash
 from tests.unit.turn.views import REQUEST
 

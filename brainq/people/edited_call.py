@@ -1,0 +1,88 @@
+"""A planned call with the arguments that a person put in place of the model's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from brainq.brain.brain import Brain
+from brainq.contracts.base import check_json
+from brainq.contracts.call import ToolDenied
+from brainq.contracts.claim import call_json
+from brainq.contracts.people import EditedCall
+from brainq.contracts.tool import ToolSpec
+from brainq.contracts.turn import TurnRequest
+from brainq.errors import InvalidInput
+from brainq.gates.arguments import ToolArgValidator
+from brainq.gates.canonical import canonical_json, hashes_of
+from brainq.tools.lanes import lanes_of
+
+MAX_SHOWN_CHARS = 200
+_FOR_MODELS = " Correct them and call again."
+_VALIDATOR = ToolArgValidator()
+
+
+def edited_call(
+    brain: Brain, tool_name: str, arguments: Mapping[str, Any], session_id: str, request: TurnRequest
+) -> EditedCall:
+    """The call as it will run with `arguments`; everything that follows from them is made anew.
+
+    A person's arguments are held to the tool's schema as they stand: what would be mended in a model's is
+    refused, and the error shows how to write it.
+
+    Raises InvalidInput: `tool` for an unknown one, `arguments` or `arguments.NAME` for those that do not fit,
+    the name of a parameter that a resource needs and that is missing.
+    """
+    tool = brain.tools.get(tool_name)
+    if tool is None:
+        known = ", ".join(sorted(brain.tools)) or "(none)"
+        raise InvalidInput("tool", f"brain {brain.name!r} has no tool {tool_name!r}; its tools are {known}")
+    given = _plain_copy(arguments)
+    canonical = _validated_json(tool.spec, given)
+    args_hash, fingerprint = hashes_of(tool_name, canonical)
+    lanes = lanes_of(tool.spec, given, session_id)
+    return EditedCall(
+        call_json(given, args_hash, lanes, request, edited=True, hooked=bool(brain.hooks.after_call)),
+        args_hash,
+        fingerprint if tool.spec.is_guarded else "",
+        lanes,
+    )
+
+
+def _plain_copy(arguments: object) -> dict[str, Any]:
+    """A copy with the types JSON has, as the worker will read them."""
+    if not isinstance(arguments, Mapping):
+        raise InvalidInput("arguments", f"must be an object such as {{'path': 'a.md'}}, got {type(arguments).__name__}")
+    given = dict(cast("Mapping[str, Any]", arguments))
+    check_json("arguments", given)
+    return json.loads(json.dumps(given))
+
+
+def _validated_json(spec: ToolSpec, given: dict[str, Any]) -> str:
+    """Their canonical JSON."""
+    before = canonical_json(given)
+    valid = _VALIDATOR.judge(spec, given, before)
+    if isinstance(valid, ToolDenied):
+        problem = valid.message.removesuffix(_FOR_MODELS)
+        raise InvalidInput("arguments", f"{problem} Correct them and approve again.")
+    if valid.repairs:
+        raise _mended_problem(spec, json.loads(before), valid.arguments)
+    return valid.canonical
+
+
+def _mended_problem(spec: ToolSpec, given: dict[str, Any], mended: dict[str, Any]) -> InvalidInput:
+    for name, value in given.items():
+        if name not in mended:
+            return InvalidInput(f"arguments.{name}", f"tool {spec.name!r} has no such parameter; leave it out")
+        if canonical_json(value) != canonical_json(mended[name]):
+            return InvalidInput(
+                f"arguments.{name}",
+                f"{_as_json(value)} does not fit the schema of tool {spec.name!r}; write {_as_json(mended[name])}",
+            )
+    return InvalidInput("arguments", f"they do not fit the schema of tool {spec.name!r}; send {_as_json(mended)}")
+
+
+def _as_json(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= MAX_SHOWN_CHARS else text[: MAX_SHOWN_CHARS - 3] + "..."
