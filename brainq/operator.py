@@ -12,12 +12,11 @@ from brainq.brain.brains import BrainsArgument
 from brainq.client import checks
 from brainq.client.checks import MAX_LISTED
 from brainq.client.client import Client
-from brainq.client.handle import TurnHandle
+from brainq.client.connection import wiring_of
+from brainq.client.handle import TurnHandle, explain_next
 from brainq.client.history import History, make_history
-from brainq.client.internals import wiring_of
 from brainq.client.lists import TurnList, checked_filter, find_turn, list_deliveries, make_turn_list
 from brainq.client.options import TurnFilters
-from brainq.client.progress import explain_next
 from brainq.client.timeline import read_timeline
 from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.event import EventKind, TurnEvent, TurnTimeline

@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Self, Unpack
 
 from brainq.brain.brains import BrainsArgument
-from brainq.client import progress
 from brainq.client.async_handle import AsyncTurnHandle, VerbThreads, as_twin, async_action, async_lookup
 from brainq.client.client import Client
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.client.lists import PAGE_SIZE, iterate_pages_async
 from brainq.client.memories import Memories
 from brainq.client.options import SubmitOptions, TurnFilters, takes_submit_options
 from brainq.client.runtime_state import TurnBudget, TurnRuntimeState
 from brainq.client.session import Flag, Session
+from brainq.client.waiting import NEEDS_CALLER, turn_parked_error
 from brainq.contracts.history import ListedSession, ListedTurn
 from brainq.contracts.people import Approval
 from brainq.contracts.turn import TurnResult
@@ -170,9 +170,9 @@ class AsyncClient:
     ) -> TurnResult:
         """See `Client.run`."""
         handle = await self.submit(session_id, user_message, **options)
-        if await handle.wait(progress.NEEDS_CALLER, timeout_s) == "parked":
+        if await handle.wait(NEEDS_CALLER, timeout_s) == "parked":
             snapshot, approvals = await handle.snapshot(), await handle.approvals()
-            raise progress.turn_parked_error(handle.turn_id, handle.session_id, snapshot, approvals)
+            raise turn_parked_error(handle.turn_id, handle.session_id, snapshot, approvals)
         return await handle.result()
 
     handle = as_twin(async_lookup(Client.handle), AsyncTurnHandle)

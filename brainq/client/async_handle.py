@@ -11,11 +11,10 @@ from functools import partial, wraps
 from math import isinf
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
-from brainq.client import progress
+from brainq.client.connection import translate_unreachable, wiring_of
 from brainq.client.handle import ENDED_OR_PARKED, Hold, TurnHandle
-from brainq.client.internals import translate_unreachable, wiring_of
 from brainq.client.options import WaitFor
-from brainq.client.progress import POLL_S, WaitLimits, has_ended, stored_result
+from brainq.client.waiting import POLL_S, WaitLimits, check_until, has_ended, is_only_progress, is_parked, stored_result
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.turn import TurnResult
 from brainq.errors import SetupError
@@ -157,7 +156,7 @@ class AsyncTurnHandle:
         self, until: WaitFor | Collection[WaitFor] = ENDED_OR_PARKED, timeout_s: float | None = None
     ) -> Literal["ended", "parked"]:
         """See `TurnHandle.wait`."""
-        waits = progress.check_until(until)
+        waits = check_until(until)
         clock = asyncio.get_running_loop().time
         limits = WaitLimits(self.turn_id, timeout_s, None, clock())
         quiet = False
@@ -165,10 +164,10 @@ class AsyncTurnHandle:
             while True:
                 if not quiet and (await self._known_result())[0] is not None:
                     return "ended"
-                if not quiet and waits and progress.is_parked(await self.snapshot(), waits):
+                if not quiet and waits and is_parked(await self.snapshot(), waits):
                     return "parked"
                 batch = await self._next(follower, min(POLL_S, limits.remaining_s(clock())))
-                quiet = not isinstance(batch, NoEvents) and progress.is_only_progress(batch)
+                quiet = not isinstance(batch, NoEvents) and is_only_progress(batch)
                 if batch is NoEvents.SILENT:
                     limits.check(clock())
 

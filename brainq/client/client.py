@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import Any, Literal, Self, Unpack
 
 from brainq.brain.brains import BrainsArgument, load_brains, read_brains
-from brainq.client import checks, progress
+from brainq.client import checks
+from brainq.client.connection import raises_unreachable, translate_unreachable
 from brainq.client.fleet import MAX_RECENT_TURNS, WINDOW, fleet_activity, read_fleet
 from brainq.client.handle import TurnHandle
-from brainq.client.internals import raises_unreachable, translate_unreachable
 from brainq.client.lists import (
     PAGE_SIZE,
     checked_filter,
@@ -34,6 +34,7 @@ from brainq.client.options import (
 from brainq.client.runtime_state import TurnRuntimeState
 from brainq.client.schedules import ScheduleVerbs
 from brainq.client.session import Session
+from brainq.client.waiting import NEEDS_CALLER, cancel_turn, turn_parked_error
 from brainq.contracts.fleet import Fleet, FleetActivity
 from brainq.contracts.history import ListedSession, ListedTurn
 from brainq.contracts.ids import check_id
@@ -139,8 +140,8 @@ class Client(ScheduleVerbs):
         else the caller would wait as long without knowing why.
         """
         handle = self.submit(session_id, user_message, **options)
-        if handle.wait(progress.NEEDS_CALLER, timeout_s) == "parked":
-            raise progress.turn_parked_error(handle.turn_id, handle.session_id, handle.snapshot(), handle.approvals())
+        if handle.wait(NEEDS_CALLER, timeout_s) == "parked":
+            raise turn_parked_error(handle.turn_id, handle.session_id, handle.snapshot(), handle.approvals())
         return handle.result()
 
     def handle(self, turn_id: str) -> TurnHandle:
@@ -340,7 +341,7 @@ class Client(ScheduleVerbs):
 
     def cancel(self, session_id: str, turn_id: str, reason: str = "") -> Cancelled:
         """See `TurnHandle.cancel`."""
-        return progress.cancel_turn(self._wiring, session_id, turn_id, reason)
+        return cancel_turn(self._wiring, session_id, turn_id, reason)
 
     def state(self, session_id: str, turn_id: str) -> TurnRuntimeState:
         """The turn's shared state, attached to by its ids."""

@@ -6,19 +6,28 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from brainq.client import checks, progress
-from brainq.client.history import make_history
-from brainq.client.internals import raises_unreachable, translate_unreachable, wiring_of
+from brainq.client import checks
+from brainq.client.connection import raises_unreachable, translate_unreachable, wiring_of
+from brainq.client.history import child_turns, make_history
 from brainq.client.lists import get_turn
 from brainq.client.options import Cancelled, WaitFor
-from brainq.client.progress import POLL_S, WaitLimits, explain_next, stored_result
 from brainq.client.timeline import read_timeline
+from brainq.client.waiting import (
+    POLL_S,
+    WaitLimits,
+    check_until,
+    is_only_progress,
+    is_parked,
+    next_events,
+    queue_again,
+    stored_result,
+)
 from brainq.contracts.claim import CallRef
 from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.event import TurnEvent, TurnTimeline
 from brainq.contracts.file import File, check_files
 from brainq.contracts.history import StartedTurn, TurnCall
-from brainq.contracts.ids import check_id, child_turn_id
+from brainq.contracts.ids import check_id
 from brainq.contracts.message import Message
 from brainq.contracts.people import DEFAULT_HOLD_S, Approval, HoldPolicy, Receipt, StandingHold
 from brainq.contracts.rows import TurnRow
@@ -26,8 +35,10 @@ from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import TurnSnapshot
 from brainq.errors import AttachmentNotFound, InvalidInput, TurnNotFound
 from brainq.people.outside import Taken
+from brainq.settings.deployment import Settings
+from brainq.state.fleet import RedisWorkers
 from brainq.tools.results import OutcomeUnknown, ToolError
-from brainq.wiring import Wiring
+from brainq.turn.explain import explain
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
@@ -35,16 +46,19 @@ if TYPE_CHECKING:
 ENDED_OR_PARKED: frozenset[WaitFor] = frozenset(("ended", "parked"))
 
 
-def child_turns(wiring: Wiring, session_id: str, turn_id: str) -> tuple[StartedTurn, ...]:
-    """In the order of its calls. A child's id follows from its call, so it is not stored."""
-    trace = wiring.state.calls.trace(session_id, turn_id) or wiring.store.traces.of_turn(turn_id)
-    calls = {child_turn_id(turn_id, entry.call_id): entry.call_id for entry in trace}
-    rows = {row.turn_id: row for row in wiring.store.turns.rows(list(calls))}
-    return tuple(
-        StartedTurn(call_id=call_id, turn_id=child, session_id=row.session_id, state=row.state)
-        for child, call_id in calls.items()
-        if (row := rows.get(child)) is not None
-    )
+def explain_next(row: TurnRow, snapshot: TurnSnapshot | None, settings: Settings, workers: RedisWorkers | None) -> str:
+    """What happens next to a turn, and why, in one sentence without a full stop.
+
+    snapshot   None: Redis does not know the turn, and SQL says what happens
+    """
+    if snapshot is not None:
+        alive = None if workers is None else {worker.pool for worker in workers.alive()}
+        return explain(snapshot, sweep_s=settings.sweep_s, rering_s=settings.rering_s, alive=alive)
+    if row.state == "rejected":
+        return "rejected when it was submitted; it never ran"
+    if row.ended_at is not None:
+        return f"ended as {row.state}; nothing more happens, Redis has let it go and SQL keeps its record"
+    return "accepted in SQL and not in Redis: a sweeper puts it there within seconds, if a coordinator runs"
 
 
 @raises_unreachable
@@ -126,18 +140,18 @@ class TurnHandle:
 
         Raises ResultTimeout, and else as `result`.
         """
-        waits = progress.check_until(until)
+        waits = check_until(until)
         limits = WaitLimits(self.turn_id, timeout_s, None, time.monotonic())
         after, quiet = 0, False
         while True:
             if not quiet and self._known_result() is not None:
                 return "ended"
-            if not quiet and waits and progress.is_parked(self.snapshot(), waits):
+            if not quiet and waits and is_parked(self.snapshot(), waits):
                 return "parked"
             limits.check(time.monotonic())
             wait_s = min(POLL_S, limits.remaining_s(time.monotonic()))
             batch = self._wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
-            quiet = progress.is_only_progress(batch)
+            quiet = is_only_progress(batch)
             after = batch[-1].seq if batch else after
 
     def events(
@@ -155,7 +169,7 @@ class TurnHandle:
         while True:
             wait_s = min(POLL_S, limits.remaining_s(time.monotonic()))
             with translate_unreachable():
-                batch, over = progress.next_events(self._wiring, self.session_id, self.turn_id, after, wait_s)
+                batch, over = next_events(self._wiring, self.session_id, self.turn_id, after, wait_s)
             yield from batch
             if over:
                 return
@@ -350,7 +364,7 @@ class TurnHandle:
         spec = checks.hold("hold", reason, expires_in_s, on_expiry)
         brakes = self._wiring.people.brakes
         word = brakes.hold(self.session_id, self.turn_id, spec)
-        if word == "GONE" and progress.queue_again(self._wiring, self.session_id, self.turn_id):
+        if word == "GONE" and queue_again(self._wiring, self.session_id, self.turn_id):
             spec = spec.model_copy(update={"id": f"{spec.id}b"})  # the first is over
             word = brakes.hold(self.session_id, self.turn_id, spec)
         if word in ("ENDED", "GONE"):

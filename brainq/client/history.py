@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from brainq.client.lists import get_turn
 from brainq.contracts.call import ToolTraceEntry
-from brainq.contracts.history import HistoryTurn, TurnCall
-from brainq.contracts.ids import full_call_id
+from brainq.contracts.history import HistoryTurn, StartedTurn, TurnCall
+from brainq.contracts.ids import child_turn_id, full_call_id
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.rows import WholeTurn
 from brainq.contracts.turn import CONTENT_NOT_STORED
@@ -105,6 +105,18 @@ class History:
     def _has_ended(self, turn_id: str) -> bool:
         """Whether SQL has the whole turn."""
         return get_turn(self.store, turn_id).ended_at is not None
+
+
+def child_turns(wiring: Wiring, session_id: str, turn_id: str) -> tuple[StartedTurn, ...]:
+    """In the order of its calls. A child's id follows from its call, so it is not stored."""
+    trace = wiring.state.calls.trace(session_id, turn_id) or wiring.store.traces.of_turn(turn_id)
+    calls = {child_turn_id(turn_id, entry.call_id): entry.call_id for entry in trace}
+    rows = {row.turn_id: row for row in wiring.store.turns.rows(list(calls))}
+    return tuple(
+        StartedTurn(call_id=call_id, turn_id=child, session_id=row.session_id, state=row.state)
+        for child, call_id in calls.items()
+        if (row := rows.get(child)) is not None
+    )
 
 
 def make_history(wiring: Wiring) -> History:

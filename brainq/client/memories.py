@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from brainq.brain.brains import Brains
 from brainq.client import checks
-from brainq.client.internals import raises_unreachable, wiring_of
+from brainq.client.connection import raises_unreachable, wiring_of
 from brainq.contracts.ids import check_id
 from brainq.contracts.rows import MemoryRow
 from brainq.errors import InvalidInput

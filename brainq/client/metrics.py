@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, TypeVar
 
+from brainq.client.connection import wiring_of
 from brainq.client.fleet import MAX_OPEN_TURNS, POOLS, RedisFleetState, read_redis_fleet
-from brainq.client.internals import wiring_of
 from brainq.contracts.fleet import FleetModel, TurnKey
 from brainq.errors import Unreachable
 from brainq.observe.logs import logger

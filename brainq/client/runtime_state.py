@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
-from brainq.client import progress
-from brainq.client.internals import raises_unreachable, wiring_of
+from brainq.client.connection import raises_unreachable, wiring_of
+from brainq.client.waiting import cancel_turn
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.claim import CallClaim, CallRef, NoClaim
 from brainq.contracts.message import Message
@@ -270,7 +270,7 @@ class TurnRuntimeState:
         was_open = self._store.shut_gate(self.session_id, self.turn_id, by)
         if was_open or self._is_live():  # again, where who shut it died before it asked
             reason = f"its writes were closed by {by or 'a client'}"
-            progress.cancel_turn(self._wiring, self.session_id, self.turn_id, reason)
+            cancel_turn(self._wiring, self.session_id, self.turn_id, reason)
         return was_open
 
     def set_trace_running(self, call_id: str, attempt: int, owner: str) -> CallClaim | str:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Unpack, cast
 
 from brainq.client import checks
-from brainq.client.internals import raises_unreachable
+from brainq.client.connection import raises_unreachable
 from brainq.client.options import SubmitOptions, submit_fields, takes_submit_options
 from brainq.contracts.ids import ALL_SESSIONS, PREFIX_BOUNDARY, check_id, check_prefixes, new_turn_id, tenant_of
 from brainq.contracts.schedule import Missed, OnRunning, Schedule, ScheduleRow
@@ -117,7 +117,7 @@ class ScheduleVerbs:
         from brainq.broker.schedule_times import next_ms
 
         row = _get_schedule(self._wiring, name)
-        now_ms = _redis_now_ms(self._wiring)
+        now_ms = self._wiring.state.events.now_ms()
         self._wiring.store.schedules.resume(name, next_ms(row.timing, row.zone, row.start_ms, now_ms))
         return _public_schedule(_get_schedule(self._wiring, name))
 
@@ -145,7 +145,7 @@ def _first_run(wiring: Wiring, when: object, at: datetime | None, in_s: float | 
     read_zone(zone)
     if sum(choice is not None for choice in (when, at, in_s)) != 1:
         raise InvalidInput("when", "give one of `when`, `at` and `in_s`")
-    now_ms = _redis_now_ms(wiring)
+    now_ms = wiring.state.events.now_ms()
     if when is not None:
         timing = read_timing(when)
         first_ms = next_ms(timing, zone, now_ms, now_ms)
@@ -193,11 +193,6 @@ def _get_schedule(wiring: Wiring, name: str) -> ScheduleRow:
     if row is None:
         raise ScheduleNotFound(f"no schedule {name!r}; `brainq schedule list` shows all")
     return row
-
-
-def _redis_now_ms(wiring: Wiring) -> int:
-    seconds, micros = wiring.state.redis.time()
-    return seconds * 1000 + micros // 1000
 
 
 def _public_schedule(row: ScheduleRow) -> Schedule:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from brainq.client import checks, progress
+from brainq.client import checks
+from brainq.client.connection import raises_unreachable, translate_unreachable, wiring_of
 from brainq.client.handle import TurnHandle
 from brainq.client.history import make_history
-from brainq.client.internals import raises_unreachable, translate_unreachable, wiring_of
 from brainq.client.options import SubmitOptions, takes_submit_options
+from brainq.client.waiting import cancel_turn
 from brainq.contracts.file import File, check_files
 from brainq.contracts.history import HistoryTurn
 from brainq.contracts.ids import check_id, check_turn_id
@@ -119,7 +120,7 @@ class Session:
     def drop(self, turn_id: str) -> bool:
         """Cancel a turn that still waits. False when it does not: a live one goes on."""
         check_turn_id("turn_id", turn_id)
-        return progress.cancel_turn(self._wiring, self.session_id, turn_id, "dropped", queued_only=True) == "cancelled"
+        return cancel_turn(self._wiring, self.session_id, turn_id, "dropped", queued_only=True) == "cancelled"
 
     def pause(self, reason: str = "") -> bool:
         """Let no further turn begin; a live one goes on. False when it was paused before, and its reason then stays.

@@ -153,10 +153,6 @@ def make_schedule_runner(wiring: Wiring) -> ScheduleRunner:
 
     state, store, intake = wiring.state, wiring.store, wiring.people.intake
 
-    def now_ms() -> int:
-        seconds, micros = state.redis.time()
-        return seconds * 1000 + micros // 1000
-
     def runs(turn_id: str) -> bool:
         row = store.turns.get(turn_id)
         return row is not None and row.ended_at is None
@@ -166,7 +162,7 @@ def make_schedule_runner(wiring: Wiring) -> ScheduleRunner:
         submit=lambda request: intake.submit(request).turn_id,
         runs=runs,
         next_ms=next_ms,
-        now_ms=now_ms,
+        now_ms=state.events.now_ms,
         is_unavailable=is_unavailable,
     )
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from brainq import Client
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.devserver.local_fleet import POOLS, LocalFleet
 from brainq.devserver.redis_server import EmbeddedServer
 from brainq.settings import load_settings

@@ -26,7 +26,7 @@ from rich.text import Text
 
 from brainq import Client, Ending, EventKind, TurnEvent, TurnHandle
 from brainq.cli.pages.events import EventPrinter
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.devserver.local_fleet import LocalFleet
 from examples.vault.app import PROMPT_ID
 from examples.vault.kept import show_kept, wait_for_judges

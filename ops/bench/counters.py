@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from ops.bench.stage import Stage
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")

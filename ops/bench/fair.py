@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.contracts.ids import new_turn_id
 from ops.bench.load import Submitted
 from ops.bench.outcomes import BenchFailure, percentile, read_outcomes

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from brainq import AsyncClient
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from ops.bench import brain as reference
 from ops.bench.load import Submitted
 from ops.bench.outcomes import BenchFailure, percentile

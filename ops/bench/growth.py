@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from brainq.client.client import Client
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from ops.bench import brain as reference
 from ops.bench.pump import drain
 from ops.bench.stage import open_client

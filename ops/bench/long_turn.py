@@ -10,7 +10,7 @@ from typing import Any
 
 from brainq import Brain, Effect, Limits, ScriptedProvider
 from brainq.client.client import Client
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.devserver.redis_server import EmbeddedServer, socket_path
 from brainq.models.scripted import calls, says

@@ -9,7 +9,7 @@ import time
 
 from brainq.broker import names
 from brainq.broker.envelope import envelope
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.contracts.ids import new_turn_id
 from ops.bench.counters import read_counters
 from ops.bench.noop_task import NOOP

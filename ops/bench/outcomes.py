@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.contracts.event import EventKind
 from brainq.contracts.status import Ending, TraceStatus
 from brainq.contracts.turn import TurnResult

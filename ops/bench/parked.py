@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.client.session import Flag
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.status import TurnState

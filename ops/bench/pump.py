@@ -21,7 +21,7 @@ from rich.console import Console
 
 from brainq.broker import names
 from brainq.client.client import Client
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.wiring import Wiring
 from ops.bench.load import submit
 from ops.bench.outcomes import BenchFailure

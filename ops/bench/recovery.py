@@ -27,7 +27,7 @@ from rich.console import Console
 from brainq import Brain, Effect, Middleware, RunContext, ScriptedProvider
 from brainq.brain.middleware import CallStart
 from brainq.client.client import Client
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.contracts.callbacks import UsageInfo
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.model import ModelReply, ModelRequest

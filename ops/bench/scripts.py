@@ -108,10 +108,10 @@ def measure(turns: int) -> dict[str, ScriptCost]:
 
 
 def _state(client: Any) -> Any:
-    """The Redis part of a client's wiring. Releases before `client.internals` had the wiring at the client."""
+    """The Redis part of a client's wiring. Releases before `client.connection` had the wiring at the client."""
     if hasattr(client, "wiring"):
         return client.wiring.state
-    from brainq.client.internals import wiring_of
+    from brainq.client.connection import wiring_of
 
     return wiring_of(client).state
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from brainq.access import Tokens, Verb
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.devserver.ports import free_port
 from ops.bench.counters import cpu_s
 from ops.bench.outcomes import BenchFailure

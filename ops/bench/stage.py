@@ -10,7 +10,7 @@ from pathlib import Path
 
 from brainq.brain.brains import load_brains
 from brainq.client.client import Client
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.devserver.local_fleet import LocalFleet
 from brainq.devserver.redis_server import EmbeddedServer, socket_path
 from brainq.errors import SetupError

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from ops.bench.counters import Counters, read_counters
 from ops.bench.parked import park
 from ops.bench.printed import print_figures

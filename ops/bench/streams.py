@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from brainq import AsyncClient, AsyncTurnHandle
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.ids import new_turn_id
 from ops.bench import brain as reference

@@ -22,7 +22,7 @@ from typing import Any, cast
 import brainq
 from brainq import Brain, Effect, ScriptedProvider
 from brainq.broker import names
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.contracts.model import ModelChunk, ModelRequest
 from brainq.models.providers import keeps_limits
 from brainq.models.scripted import calls, says

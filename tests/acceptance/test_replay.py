@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.devserver.local_fleet import POOLS
 from examples.airline.checking import Played, check
 from examples.airline.database import AirlineDatabase, make_database

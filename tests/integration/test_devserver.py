@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from brainq.brain.brain import Brain
 from brainq.cli.dev.supervisor import Supervisor
 from brainq.client.client import Client
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.devserver import redis_server as binary_module
 from brainq.devserver import redis_server as embedded_module
 from brainq.devserver.local_fleet import LocalFleet

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from brainq import AsyncClient, Brain, ContentNotKept, Effect, InvalidInput, Limits, StopReason, TurnCall, TurnNotFound
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.testing import ScriptedProvider, calls, says
 from tests.support.pump import Pump
 

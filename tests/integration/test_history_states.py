@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from brainq import Brain, Effect, Limits, Message, TurnCall, TurnEvent
+from brainq.client.connection import wiring_of
 from brainq.client.handle import TurnHandle
-from brainq.client.internals import wiring_of
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.models.scripted import ScriptedFailure, ScriptedProvider, calls, fails, says
 from tests.support.pump import Pump

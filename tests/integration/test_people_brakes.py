@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from brainq.broker import names
+from brainq.client.connection import wiring_of
 from brainq.client.handle import TurnHandle
-from brainq.client.internals import wiring_of
 from brainq.contracts.people import HoldPolicy
 from brainq.contracts.status import Ending
 from brainq.errors import InvalidInput, Unreachable

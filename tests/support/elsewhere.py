@@ -18,8 +18,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from brainq.client.client import Client
+from brainq.client.connection import wiring_of
 from brainq.client.handle import TurnHandle
-from brainq.client.internals import wiring_of
 from brainq.errors import BrainqError
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from brainq.client.client import Client
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.contracts.event import EventKind
 from tests.support.brains.echoing import SLOWEST_S, steps_of
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from brainq.brain.brains import load_brains
 from brainq.client.client import Client
+from brainq.client.connection import wiring_of
 from brainq.client.handle import TurnHandle
-from brainq.client.internals import wiring_of
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.event import TurnEvent
 from brainq.devserver.local_fleet import LocalFleet, LocalWorker

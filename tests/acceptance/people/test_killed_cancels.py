@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.state.connection import SCRIPT_CONNECTIONS
 from tests.acceptance.people.conftest import Neighbours

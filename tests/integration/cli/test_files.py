@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from brainq.client.client import Client
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.errors import ExitCode
 from tests.support.blobs import png
 from tests.support.commands import Brainq

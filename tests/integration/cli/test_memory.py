@@ -7,7 +7,7 @@ import json
 import pytest
 
 from brainq.client.client import Client
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.contracts.memory import MemoryItem
 from brainq.errors import ExitCode
 from tests.support.commands import Brainq

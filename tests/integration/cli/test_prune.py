@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from brainq.cli.commands.db import parse_age_s
 from brainq.client.client import Client
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.errors import ExitCode, InvalidInput
 from tests.integration.cli.test_turns import end_in_sql
 from tests.support.commands import Brainq

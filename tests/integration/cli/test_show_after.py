@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from brainq.cli.pages.turn_record import CostSum, dollars
 from brainq.client.client import Client
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.evaluation import Judgement

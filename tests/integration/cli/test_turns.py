@@ -7,7 +7,7 @@ import json
 import pytest
 
 from brainq.client.client import Client
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.errors import ExitCode

@@ -12,7 +12,7 @@ import pytest
 from brainq import Brain, Effect, Pending, RunContext, ScriptedProvider
 from brainq.cli.connect import newest_turns
 from brainq.client.client import Client
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.errors import ExitCode
 from brainq.testing import calls, says

@@ -8,7 +8,7 @@ import pytest
 
 from brainq.cli.doctor.services import check_webhooks
 from brainq.client.client import Client
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.contracts.webhook import NewDelivery
 from brainq.errors import ExitCode
 from brainq.settings.deployment import Settings, load_settings

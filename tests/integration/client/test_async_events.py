@@ -11,7 +11,7 @@ import pytest
 
 from brainq import AsyncClient, AsyncTurnHandle
 from brainq.client.async_handle import THREADS_PER_KIND
-from brainq.client.internals import wiring_of
+from brainq.client.connection import wiring_of
 from brainq.contracts.event import TurnEvent
 from brainq.errors import ResultTimeout, SetupError, TurnNotFound, TurnRejected, Unreachable
 from brainq.settings.deployment import Settings

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from brainq.client.client import Client
+from brainq.client.connection import wiring_of
 from brainq.client.handle import Hold, TurnHandle
-from brainq.client.internals import wiring_of
 from brainq.client.session import Flag, Session
 from brainq.contracts.file import File
 from brainq.contracts.people import TurnInput

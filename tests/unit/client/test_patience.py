@@ -7,7 +7,7 @@ import math
 import pytest
 
 from brainq import ResultTimeout
-from brainq.client.progress import WaitLimits
+from brainq.client.waiting import WaitLimits
 
 
 def test_without_limits_it_waits_for_ever() -> None:

@@ -1,4 +1,4 @@
-"""Internals of the client for packages above it: its wiring, and the errors of an unreachable Redis or SQL."""
+"""A client's connection to Redis and SQL: the wiring behind it, and what callers get while one of them is away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A turn's progress, for both kinds of handle: waiting, its events, cancelling, and what happens next."""
+"""Waiting for a turn, for both kinds of handle: for its end, a park or its next events; and the cancel that ends it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ from typing import cast
 from brainq.client.options import Cancelled, WaitFor
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.people import Approval
-from brainq.contracts.rows import TurnRow
 from brainq.contracts.status import Awaits, TurnState
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.view import TurnSnapshot
 from brainq.errors import InvalidInput, ResultTimeout, SessionBusy, TurnNotFound, TurnParked, TurnRejected
-from brainq.settings.deployment import Settings
-from brainq.state.fleet import RedisWorkers
-from brainq.turn.explain import explain
 from brainq.wiring import Wiring
 
 POLL_S = 2.0
@@ -154,18 +150,3 @@ def next_events(
         return [], False
     # It may have come between the two questions.
     return events.read(session_id, turn_id, after, 0), True
-
-
-def explain_next(row: TurnRow, snapshot: TurnSnapshot | None, settings: Settings, workers: RedisWorkers | None) -> str:
-    """What happens next to a turn, and why, in one sentence without a full stop.
-
-    snapshot   None: Redis does not know the turn, and SQL says what happens
-    """
-    if snapshot is not None:
-        alive = None if workers is None else {worker.pool for worker in workers.alive()}
-        return explain(snapshot, sweep_s=settings.sweep_s, rering_s=settings.rering_s, alive=alive)
-    if row.state == "rejected":
-        return "rejected when it was submitted; it never ran"
-    if row.ended_at is not None:
-        return f"ended as {row.state}; nothing more happens, Redis has let it go and SQL keeps its record"
-    return "accepted in SQL and not in Redis: a sweeper puts it there within seconds, if a coordinator runs"
