@@ -6,24 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from a2a.types.a2a_pb2 import (
-    AgentCapabilities,
-    AgentCard,
-    AgentInterface,
-    AgentSkill,
-    CancelTaskRequest,
-    GetExtendedAgentCardRequest,
-    GetTaskRequest,
-    HTTPAuthSecurityScheme,
-    SecurityRequirement,
-    SecurityScheme,
-    SendMessageRequest,
-    SendMessageResponse,
-    StreamResponse,
-    StringList,
-    SubscribeToTaskRequest,
-    Task,
-)
+from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import (
     A2AError,
     InvalidParamsError,
@@ -80,34 +63,34 @@ CANCEL_WAIT_S = 2.0
 """How long a cancel is waited for, so that a running call can stop by itself."""
 
 
-def public_card(brain: Brain, url: str, *, needs_token: bool) -> AgentCard:
+def public_card(brain: Brain, url: str, *, needs_token: bool) -> pb.AgentCard:
     """The public card, without tools. `url` is the gateway's public address."""
-    card = AgentCard(
+    card = pb.AgentCard(
         name=brain.name,
         description=_description(brain),
         version=__version__,
         supported_interfaces=[
-            AgentInterface(url=f"{url}/a2a/{brain.name}", protocol_binding="JSONRPC", protocol_version=VERSION)
+            pb.AgentInterface(url=f"{url}/a2a/{brain.name}", protocol_binding="JSONRPC", protocol_version=VERSION)
         ],
-        capabilities=AgentCapabilities(streaming=True, push_notifications=False, extended_agent_card=True),
+        capabilities=pb.AgentCapabilities(streaming=True, push_notifications=False, extended_agent_card=True),
         default_input_modes=INPUT_MODES,
         default_output_modes=OUTPUT_MODES,
-        skills=[AgentSkill(id="chat", name=brain.name, description=_description(brain), tags=["chat"])],
+        skills=[pb.AgentSkill(id="chat", name=brain.name, description=_description(brain), tags=["chat"])],
     )
     if needs_token:
-        bearer = HTTPAuthSecurityScheme(scheme="bearer", description="`brainq token create` makes one")
-        card.security_schemes[TOKEN_SCHEME].CopyFrom(SecurityScheme(http_auth_security_scheme=bearer))
-        card.security_requirements.append(SecurityRequirement(schemes={TOKEN_SCHEME: StringList()}))
+        bearer = pb.HTTPAuthSecurityScheme(scheme="bearer", description="`brainq token create` makes one")
+        card.security_schemes[TOKEN_SCHEME].CopyFrom(pb.SecurityScheme(http_auth_security_scheme=bearer))
+        card.security_requirements.append(pb.SecurityRequirement(schemes={TOKEN_SCHEME: pb.StringList()}))
     return card
 
 
-def extended_card(brain: Brain, url: str, *, needs_token: bool) -> AgentCard:
+def extended_card(brain: Brain, url: str, *, needs_token: bool) -> pb.AgentCard:
     """The card for authenticated callers: each tool is a skill, tagged with its effect."""
     card = public_card(brain, url, needs_token=needs_token)
     for name in brain.tools:
         spec = brain.tools[name].spec
         card.skills.append(
-            AgentSkill(id=name, name=name, description=spec.description or name, tags=[spec.effect.value.lower()])
+            pb.AgentSkill(id=name, name=name, description=spec.description or name, tags=[spec.effect.value.lower()])
         )
     return card
 
@@ -163,24 +146,24 @@ async def call_method(brain: str, request: RequestDep) -> Response:
 
 
 async def _send(request: A2aRequest) -> Response:
-    params = read_params(request.call.params, SendMessageRequest())
+    params = read_params(request.call.params, pb.SendMessageRequest())
     history = _history_length(params.configuration)
     handle = await send_message(request, request.brain.name, params)
     task = await read_task(handle)
     if not params.configuration.return_immediately:
         task = await wait_for_task(request, handle, task, _is_clients_turn, request.gateway.settings.http_wait_s)
-    return request.answer(SendMessageResponse(task=await _task_with_history(handle, task, history)))
+    return request.answer(pb.SendMessageResponse(task=await _task_with_history(handle, task, history)))
 
 
 async def _send_streaming(request: A2aRequest) -> Response:
-    params = read_params(request.call.params, SendMessageRequest())
+    params = read_params(request.call.params, pb.SendMessageRequest())
     handle = await send_message(request, request.brain.name, params)
     task = await read_task(handle)
     return await _stream_task(request, handle, task, is_whole=_is_clients_turn(task))
 
 
 async def _subscribe(request: A2aRequest) -> Response:
-    handle = await request.own_turn(read_params(request.call.params, SubscribeToTaskRequest()).id)
+    handle = await request.own_turn(read_params(request.call.params, pb.SubscribeToTaskRequest()).id)
     task = await read_task(handle)
     if task.is_over:
         raise UnsupportedOperationError("the task has ended; read it with GetTask")
@@ -188,7 +171,7 @@ async def _subscribe(request: A2aRequest) -> Response:
 
 
 async def _get(request: A2aRequest) -> Response:
-    params = read_params(request.call.params, GetTaskRequest())
+    params = read_params(request.call.params, pb.GetTaskRequest())
     history = _history_length(params)
     handle = await request.own_turn(params.id)
     return request.answer(await _task_with_history(handle, await read_task(handle), history))
@@ -196,7 +179,7 @@ async def _get(request: A2aRequest) -> Response:
 
 async def _cancel(request: A2aRequest) -> Response:
     request.require_verb(Verb.STEER)
-    handle = await request.own_turn(read_params(request.call.params, CancelTaskRequest()).id)
+    handle = await request.own_turn(read_params(request.call.params, pb.CancelTaskRequest()).id)
     if await handle.cancel("by an A2A client") == "ended":
         raise TaskNotCancelableError("the task has ended")
     task = await wait_for_task(request, handle, await read_task(handle), lambda task: task.is_over, CANCEL_WAIT_S)
@@ -204,7 +187,7 @@ async def _cancel(request: A2aRequest) -> Response:
 
 
 async def _extended_card(request: A2aRequest) -> Response:
-    read_params(request.call.params, GetExtendedAgentCardRequest())
+    read_params(request.call.params, pb.GetExtendedAgentCardRequest())
     gateway = request.gateway
     return request.answer(
         extended_card(request.brain, gateway.settings.http_a2a, needs_token=not gateway.authenticator.is_loopback_only)
@@ -251,7 +234,7 @@ async def _stream_task(request: A2aRequest, handle: AsyncTurnHandle, task: Folde
     return found or Response(wire.opening, media_type="text/event-stream")
 
 
-async def _task_with_history(handle: AsyncTurnHandle, task: FoldedTask, history: int) -> Task:
+async def _task_with_history(handle: AsyncTurnHandle, task: FoldedTask, history: int) -> pb.Task:
     rendered = render_task(task)
     if history:
         rendered.history.extend(await task_history(handle, history))
@@ -289,7 +272,7 @@ class TaskStream(StreamEncoding):
         self._handle = handle
         self._task = task
         self._call_id = call_id
-        self.opening = rpc_frame(call_id, StreamResponse(task=render_task(task)))
+        self.opening = rpc_frame(call_id, pb.StreamResponse(task=render_task(task)))
 
     async def write(self, event: TurnEvent) -> EncodedEvent:
         before = self._task
@@ -298,6 +281,6 @@ class TaskStream(StreamEncoding):
         return EncodedEvent(body, after.is_over or (after.is_interrupted and not before.is_interrupted))
 
 
-def rpc_frame(call_id: str | int | None, update: StreamResponse) -> bytes:
+def rpc_frame(call_id: str | int | None, update: pb.StreamResponse) -> bytes:
     """One update of a stream."""
     return format_sse_event(data_str=json.dumps(rpc_result(call_id, update)))

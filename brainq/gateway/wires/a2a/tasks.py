@@ -14,26 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from a2a.types.a2a_pb2 import (
-    ROLE_AGENT,
-    ROLE_USER,
-    TASK_STATE_CANCELED,
-    TASK_STATE_COMPLETED,
-    TASK_STATE_FAILED,
-    TASK_STATE_INPUT_REQUIRED,
-    TASK_STATE_REJECTED,
-    TASK_STATE_SUBMITTED,
-    TASK_STATE_WORKING,
-    Artifact,
-    Message,
-    Part,
-    StreamResponse,
-    Task,
-    TaskArtifactUpdateEvent,
-    TaskState,
-    TaskStatus,
-    TaskStatusUpdateEvent,
-)
+from a2a.types import a2a_pb2 as pb
 from google.protobuf import json_format, struct_pb2
 
 from brainq.client.async_handle import AsyncTurnHandle
@@ -59,12 +40,12 @@ from brainq.gateway.wires.chat.fold import (
 JSON_TYPE = "application/json"
 ANSWER, PARSED = "answer", "parsed"
 """The artifacts: the answer's text, and the answer as JSON where the turn had an `output_schema`."""
-END_STATES = frozenset({TASK_STATE_COMPLETED, TASK_STATE_FAILED, TASK_STATE_CANCELED, TASK_STATE_REJECTED})
-_ENDINGS: dict[Ending, TaskState] = {
-    Ending.COMPLETED: TASK_STATE_COMPLETED,
-    Ending.CANCELLED: TASK_STATE_CANCELED,
-    Ending.TIMED_OUT: TASK_STATE_FAILED,
-    Ending.FAILED: TASK_STATE_FAILED,
+END_STATES = frozenset({pb.TASK_STATE_COMPLETED, pb.TASK_STATE_FAILED, pb.TASK_STATE_CANCELED, pb.TASK_STATE_REJECTED})
+_ENDINGS: dict[Ending, pb.TaskState] = {
+    Ending.COMPLETED: pb.TASK_STATE_COMPLETED,
+    Ending.CANCELLED: pb.TASK_STATE_CANCELED,
+    Ending.TIMED_OUT: pb.TASK_STATE_FAILED,
+    Ending.FAILED: pb.TASK_STATE_FAILED,
 }
 
 
@@ -83,7 +64,7 @@ class FoldedTask:
     chat: ChatState
     context_id: str
     seq: int = 0
-    state: TaskState = TASK_STATE_SUBMITTED
+    state: pb.TaskState = pb.TASK_STATE_SUBMITTED
     since_ms: int = 0
     since_seq: int = 0
     text: str = ""
@@ -101,8 +82,8 @@ class FoldedTask:
         return self.chat.waits_for_reader and not self.is_over
 
     @property
-    def visible_state(self) -> TaskState:
-        return TASK_STATE_INPUT_REQUIRED if self.is_interrupted else self.state
+    def visible_state(self) -> pb.TaskState:
+        return pb.TASK_STATE_INPUT_REQUIRED if self.is_interrupted else self.state
 
 
 def new_task(task_id: str, context_id: str) -> FoldedTask:
@@ -119,7 +100,7 @@ def fold_event(task: FoldedTask, event: TurnEvent, result: TurnResult | None = N
             case TextAdded():
                 after = replace(after, text=chat.text)
             case OtherEvent() if event.kind is EventKind.TURN_ACTIVE:
-                after = replace(after, state=TASK_STATE_WORKING)
+                after = replace(after, state=pb.TASK_STATE_WORKING)
             case TurnEnded():
                 after = end_task(after, chat_event.result)
             case _:
@@ -154,17 +135,17 @@ def _failure_text(result: TurnResult) -> str:
     return reason if reason.strip() else f"{result.ending.value}: {result.stop_reason.value}"
 
 
-def render_task(task: FoldedTask) -> Task:
+def render_task(task: FoldedTask) -> pb.Task:
     """The task as a whole."""
     artifacts = [_answer_artifact(task.text)] if task.text else []
     if task.parsed is not None:
         artifacts.append(_parsed_artifact(task.parsed))
-    return Task(id=task.chat.turn_id, context_id=task.context_id, status=_status(task), artifacts=artifacts)
+    return pb.Task(id=task.chat.turn_id, context_id=task.context_id, status=_status(task), artifacts=artifacts)
 
 
-def task_updates(before: FoldedTask, after: FoldedTask) -> list[StreamResponse]:
+def task_updates(before: FoldedTask, after: FoldedTask) -> list[pb.StreamResponse]:
     """The updates from one state to a later one of the same task; none where a client sees no difference."""
-    updates: list[StreamResponse] = []
+    updates: list[pb.StreamResponse] = []
     if after.text != before.text:
         goes_on = bool(before.text) and after.text.startswith(before.text)
         rest = after.text.removeprefix(before.text) if goes_on else after.text
@@ -172,8 +153,10 @@ def task_updates(before: FoldedTask, after: FoldedTask) -> list[StreamResponse]:
     if after.parsed is not None and before.parsed is None:
         updates.append(_artifact_update(after, _parsed_artifact(after.parsed), append=False))
     if _status_key(after) != _status_key(before):
-        update = TaskStatusUpdateEvent(task_id=after.chat.turn_id, context_id=after.context_id, status=_status(after))
-        updates.append(StreamResponse(status_update=update))
+        update = pb.TaskStatusUpdateEvent(
+            task_id=after.chat.turn_id, context_id=after.context_id, status=_status(after)
+        )
+        updates.append(pb.StreamResponse(status_update=update))
     return updates
 
 
@@ -181,8 +164,8 @@ def _status_key(task: FoldedTask) -> tuple[Any, ...]:
     return task.visible_state, task.note, task.chat.waiting if task.is_interrupted else {}
 
 
-def _status(task: FoldedTask) -> TaskStatus:
-    status = TaskStatus(state=task.visible_state)
+def _status(task: FoldedTask) -> pb.TaskStatus:
+    status = pb.TaskStatus(state=task.visible_state)
     if task.since_ms:
         status.timestamp.FromMilliseconds(task.since_ms)
     if task.is_interrupted:
@@ -192,14 +175,16 @@ def _status(task: FoldedTask) -> TaskStatus:
     return status
 
 
-def _status_message(task: FoldedTask, parts: list[Part]) -> Message:
+def _status_message(task: FoldedTask, parts: list[pb.Part]) -> pb.Message:
     """The same status has the same message id at every gateway."""
     task_id = task.chat.turn_id
     message_id = f"{task_id}-{task.since_seq}"
-    return Message(message_id=message_id, context_id=task.context_id, task_id=task_id, role=ROLE_AGENT, parts=parts)
+    return pb.Message(
+        message_id=message_id, context_id=task.context_id, task_id=task_id, role=pb.ROLE_AGENT, parts=parts
+    )
 
 
-def _request_parts(task: FoldedTask) -> list[Part]:
+def _request_parts(task: FoldedTask) -> list[pb.Part]:
     """Words for people, then one data part for each request."""
     requests = list(task.chat.waiting.values())
     words = "; ".join(
@@ -231,27 +216,27 @@ def _request_data(
     return {name: fact for name, fact in facts.items() if fact not in ("", None)}
 
 
-def text_part(text: str) -> Part:
-    return Part(text=text)
+def text_part(text: str) -> pb.Part:
+    return pb.Part(text=text)
 
 
-def data_part(value: Any) -> Part:
-    return Part(data=json_format.ParseDict(value, struct_pb2.Value()), media_type=JSON_TYPE)
+def data_part(value: Any) -> pb.Part:
+    return pb.Part(data=json_format.ParseDict(value, struct_pb2.Value()), media_type=JSON_TYPE)
 
 
-def _answer_artifact(text: str) -> Artifact:
-    return Artifact(artifact_id=ANSWER, name=ANSWER, parts=[text_part(text)])
+def _answer_artifact(text: str) -> pb.Artifact:
+    return pb.Artifact(artifact_id=ANSWER, name=ANSWER, parts=[text_part(text)])
 
 
-def _parsed_artifact(value: Any) -> Artifact:
-    return Artifact(artifact_id=PARSED, name=PARSED, parts=[data_part(value)])
+def _parsed_artifact(value: Any) -> pb.Artifact:
+    return pb.Artifact(artifact_id=PARSED, name=PARSED, parts=[data_part(value)])
 
 
-def _artifact_update(task: FoldedTask, artifact: Artifact, *, append: bool) -> StreamResponse:
-    update = TaskArtifactUpdateEvent(
+def _artifact_update(task: FoldedTask, artifact: pb.Artifact, *, append: bool) -> pb.StreamResponse:
+    update = pb.TaskArtifactUpdateEvent(
         task_id=task.chat.turn_id, context_id=task.context_id, artifact=artifact, append=append, last_chunk=task.is_over
     )
-    return StreamResponse(artifact_update=update)
+    return pb.StreamResponse(artifact_update=update)
 
 
 async def read_task(handle: AsyncTurnHandle) -> FoldedTask:
@@ -266,7 +251,7 @@ async def read_task(handle: AsyncTurnHandle) -> FoldedTask:
     except ResultTimeout:
         return task
     except TurnRejected as rejected:
-        return replace(task, state=TASK_STATE_REJECTED, note=str(rejected))
+        return replace(task, state=pb.TASK_STATE_REJECTED, note=str(rejected))
 
 
 async def wait_for_task(
@@ -294,15 +279,15 @@ async def wait_for_task(
     return task
 
 
-async def task_history(handle: AsyncTurnHandle, newest: int) -> list[Message]:
+async def task_history(handle: AsyncTurnHandle, newest: int) -> list[pb.Message]:
     """The newest messages of user and agent; none where they are not stored."""
     try:
         messages = await handle.transcript()
     except ContentNotKept:
         return []
-    roles = {"user": ROLE_USER, "assistant": ROLE_AGENT}
+    roles = {"user": pb.ROLE_USER, "assistant": pb.ROLE_AGENT}
     return [
-        Message(
+        pb.Message(
             message_id=f"{handle.turn_id}-m{number}",
             context_id=handle.session_id,
             task_id=handle.turn_id,

@@ -12,61 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ag_ui.core import (
-    PROTOCOL_VERSION,
-    AssistantMessage,
-    BaseEvent,
-    CustomEvent,
-    FunctionCall,
-    Interrupt,
-    Message,
-    MessagesSnapshotEvent,
-    ReasoningEndEvent,
-    ReasoningMessage,
-    ReasoningMessageContentEvent,
-    ReasoningMessageEndEvent,
-    ReasoningMessageStartEvent,
-    ReasoningStartEvent,
-    RunErrorEvent,
-    RunFinishedCancelledOutcome,
-    RunFinishedEvent,
-    RunFinishedInterruptOutcome,
-    RunFinishedSuccessOutcome,
-    RunStartedEvent,
-    StepFinishedEvent,
-    StepStartedEvent,
-    TextMessageContentEvent,
-    TextMessageEndEvent,
-    TextMessageStartEvent,
-    TokenUsage,
-    ToolCall,
-    ToolCallArgsEvent,
-    ToolCallEndEvent,
-    ToolCallResultEvent,
-    ToolCallStartEvent,
-    ToolMessage,
-)
+import ag_ui.core as ag
 
 from brainq.contracts.history import TurnCall
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
-from brainq.gateway.wires.chat.fold import (
-    ApprovalRequested,
-    ApprovalResolved,
-    CallEnded,
-    CallRequested,
-    ChatEvent,
-    ClientCallRequested,
-    OtherEvent,
-    ReasoningAdded,
-    ReasoningEnded,
-    ReasoningStarted,
-    StepReset,
-    StepStarted,
-    TextAdded,
-    TextEnded,
-    TurnEnded,
-)
+from brainq.gateway.wires.chat import fold as chat
 from brainq.gateway.wires.chat.stream import ChatWire
 
 DECISION_SCHEMA: dict[str, Any] = {
@@ -82,29 +33,29 @@ DECISION_SCHEMA: dict[str, Any] = {
 
 
 def interrupt_event(
-    thread_id: str, run_id: str, waiting: Mapping[str, ApprovalRequested | ClientCallRequested]
-) -> BaseEvent:
+    thread_id: str, run_id: str, waiting: Mapping[str, chat.ApprovalRequested | chat.ClientCallRequested]
+) -> ag.BaseEvent:
     """The run's turn waits for its reader: for approvals, or for results of the client's own calls."""
-    interrupts = [_interrupt(ask) for ask in waiting.values() if isinstance(ask, ApprovalRequested)]
+    interrupts = [_interrupt(ask) for ask in waiting.values() if isinstance(ask, chat.ApprovalRequested)]
     outcome = (
-        RunFinishedInterruptOutcome(interrupts=interrupts)
+        ag.RunFinishedInterruptOutcome(interrupts=interrupts)
         if interrupts
-        else RunFinishedSuccessOutcome(pending_tool_call_ids=list(waiting))
+        else ag.RunFinishedSuccessOutcome(pending_tool_call_ids=list(waiting))
     )
-    return RunFinishedEvent(thread_id=thread_id, run_id=run_id, outcome=outcome)
+    return ag.RunFinishedEvent(thread_id=thread_id, run_id=run_id, outcome=outcome)
 
 
-def end_event(thread_id: str, run_id: str, result: TurnResult) -> BaseEvent:
+def end_event(thread_id: str, run_id: str, result: TurnResult) -> ag.BaseEvent:
     """The run's turn is over."""
     usage = _usage(result)
     if result.ending is Ending.FAILED or result.stop_reason is StopReason.INVALID_OUTPUT:
-        return RunErrorEvent(message=result.error or "the turn failed", code=result.stop_reason.value, usage=usage)
+        return ag.RunErrorEvent(message=result.error or "the turn failed", code=result.stop_reason.value, usage=usage)
     outcome = (
-        RunFinishedCancelledOutcome()
+        ag.RunFinishedCancelledOutcome()
         if result.ending is Ending.CANCELLED
-        else RunFinishedSuccessOutcome(pending_tool_call_ids=[])
+        else ag.RunFinishedSuccessOutcome(pending_tool_call_ids=[])
     )
-    return RunFinishedEvent(
+    return ag.RunFinishedEvent(
         thread_id=thread_id,
         run_id=run_id,
         outcome=outcome,
@@ -125,11 +76,11 @@ def _final_result(result: TurnResult) -> dict[str, Any]:
     }
 
 
-def _usage(result: TurnResult) -> list[TokenUsage]:
+def _usage(result: TurnResult) -> list[ag.TokenUsage]:
     """One entry a model."""
     models = list(dict.fromkeys(spend.model for spend in result.spends))
     return [
-        TokenUsage(
+        ag.TokenUsage(
             model=model,
             input_tokens=sum(spend.input_tokens for spend in spends),
             output_tokens=sum(spend.output_tokens for spend in spends),
@@ -142,9 +93,9 @@ def _usage(result: TurnResult) -> list[TokenUsage]:
     ]
 
 
-def _interrupt(ask: ApprovalRequested) -> Interrupt:
+def _interrupt(ask: chat.ApprovalRequested) -> ag.Interrupt:
     expires = datetime.fromtimestamp(ask.expires_at_ms / 1000, UTC)
-    return Interrupt(
+    return ag.Interrupt(
         id=ask.id,
         reason="tool_call",
         message=ask.reason or f"{ask.tool} needs an approval",
@@ -154,7 +105,7 @@ def _interrupt(ask: ApprovalRequested) -> Interrupt:
     )
 
 
-class RunWriter(ChatWire[BaseEvent]):
+class RunWriter(ChatWire[ag.BaseEvent]):
     """Renders a turn as a run, or what follows an interrupt.
 
     messages     the conversation as the client has it by now; at first, before the turn's own
@@ -167,10 +118,10 @@ class RunWriter(ChatWire[BaseEvent]):
         turn_id: str,
         thread_id: str,
         run_id: str,
-        messages: Iterable[Message],
+        messages: Iterable[ag.Message],
         *,
         answered: Iterable[str] = (),
-        takes_back: Sequence[Message] = (),
+        takes_back: Sequence[ag.Message] = (),
     ) -> None:
         super().__init__(turn_id)
         self._thread_id = thread_id
@@ -182,106 +133,106 @@ class RunWriter(ChatWire[BaseEvent]):
         self._message_id = ""  # of the open text
         self._text = ""
 
-    def encode(self, piece: BaseEvent) -> bytes:
+    def encode(self, piece: ag.BaseEvent) -> bytes:
         return piece.model_dump_json(by_alias=True).encode()
 
-    def opening(self) -> list[BaseEvent]:
-        begun: list[BaseEvent] = [
-            RunStartedEvent(thread_id=self._thread_id, run_id=self._run_id, protocol_version=PROTOCOL_VERSION)
+    def opening(self) -> list[ag.BaseEvent]:
+        begun: list[ag.BaseEvent] = [
+            ag.RunStartedEvent(thread_id=self._thread_id, run_id=self._run_id, protocol_version=ag.PROTOCOL_VERSION)
         ]
         if self._takes_back:
             begun += self._retraction_snapshots(self._takes_back)
         if self._step:
-            begun.append(StepStartedEvent(step_name=_step_name(self._step)))
+            begun.append(ag.StepStartedEvent(step_name=_step_name(self._step)))
         return begun
 
-    def rest(self) -> list[BaseEvent]:
+    def rest(self) -> list[ag.BaseEvent]:
         return [*self._closing_events(), interrupt_event(self._thread_id, self._run_id, self.chat.waiting)]
 
-    def cut(self, why: str) -> list[BaseEvent]:
-        return [RunErrorEvent(message=why, code="come_again")]
+    def cut(self, why: str) -> list[ag.BaseEvent]:
+        return [ag.RunErrorEvent(message=why, code="come_again")]
 
-    def render(self, event: ChatEvent) -> list[BaseEvent]:
+    def render(self, event: chat.ChatEvent) -> list[ag.BaseEvent]:
         match event:
-            case StepStarted(step):
+            case chat.StepStarted(step):
                 events = self._end_step()
                 self._step = step
-                return [*events, StepStartedEvent(step_name=_step_name(step))]
-            case StepReset(step):
+                return [*events, ag.StepStartedEvent(step_name=_step_name(step))]
+            case chat.StepReset(step):
                 return self._retract(self._own_id(f"s{step}"))
-            case TextAdded(text, step):
+            case chat.TextAdded(text, step):
                 return self._add_text(self._own_id(f"s{step}"), text)
-            case TextEnded():
+            case chat.TextEnded():
                 return self._end_text()
-            case ReasoningStarted(span):
+            case chat.ReasoningStarted(span):
                 return self._start_reasoning(self._own_id(span))
-            case ReasoningAdded(span, text):
-                return [ReasoningMessageContentEvent(message_id=self._own_id(span), delta=text)]
-            case ReasoningEnded(span, text):
+            case chat.ReasoningAdded(span, text):
+                return [ag.ReasoningMessageContentEvent(message_id=self._own_id(span), delta=text)]
+            case chat.ReasoningEnded(span, text):
                 return self._end_reasoning(self._own_id(span), text)
-            case CallRequested(call):
+            case chat.CallRequested(call):
                 return self._add_call(call)
-            case CallEnded(call):
+            case chat.CallEnded(call):
                 return self._add_result(call)
-            case TurnEnded():
+            case chat.TurnEnded():
                 return self._end_run(event)
-            case ClientCallRequested(id, tool, _):
+            case chat.ClientCallRequested(id, tool, _):
                 return [_custom("call.handed", {"toolCallId": id, "toolCallName": tool})]
-            case ApprovalRequested(id, tool, reason):
+            case chat.ApprovalRequested(id, tool, reason):
                 return [_custom("approval.requested", {"toolCallId": id, "toolCallName": tool, "reason": reason})]
-            case ApprovalResolved(id, _, decision, arguments):
+            case chat.ApprovalResolved(id, _, decision, arguments):
                 decided = {"toolCallId": id, "decision": decision, "editedArgs": arguments}
                 return [_custom("approval.decided", decided)]
-            case OtherEvent(noted):
+            case chat.OtherEvent(noted):
                 return [_custom(noted.kind.value, noted.data)]
 
     def _own_id(self, name: str) -> str:
         return f"{self.chat.turn_id}-{name}"
 
-    def _set_message(self, message: Message) -> None:
+    def _set_message(self, message: ag.Message) -> None:
         self._messages[message.id] = message
 
-    def _add_text(self, message_id: str, text: str) -> list[BaseEvent]:
-        added: list[BaseEvent] = []
+    def _add_text(self, message_id: str, text: str) -> list[ag.BaseEvent]:
+        added: list[ag.BaseEvent] = []
         if self._message_id != message_id:
-            added = [*self._end_text(), TextMessageStartEvent(message_id=message_id, role="assistant")]
+            added = [*self._end_text(), ag.TextMessageStartEvent(message_id=message_id, role="assistant")]
             self._message_id = message_id
         self._text += text
-        return [*added, TextMessageContentEvent(message_id=message_id, delta=text)]
+        return [*added, ag.TextMessageContentEvent(message_id=message_id, delta=text)]
 
-    def _end_text(self) -> list[BaseEvent]:
+    def _end_text(self) -> list[ag.BaseEvent]:
         if not self._message_id:
             return []
         message_id, text = self._message_id, self._text
         self._message_id, self._text = "", ""
-        self._set_message(AssistantMessage(id=message_id, content=text))
-        return [TextMessageEndEvent(message_id=message_id)]
+        self._set_message(ag.AssistantMessage(id=message_id, content=text))
+        return [ag.TextMessageEndEvent(message_id=message_id)]
 
-    def _start_reasoning(self, message_id: str) -> list[BaseEvent]:
+    def _start_reasoning(self, message_id: str) -> list[ag.BaseEvent]:
         if self._message_id:  # the text's message comes before it
-            self._set_message(AssistantMessage(id=self._message_id, content=self._text))
-        self._set_message(ReasoningMessage(id=message_id, content=""))
+            self._set_message(ag.AssistantMessage(id=self._message_id, content=self._text))
+        self._set_message(ag.ReasoningMessage(id=message_id, content=""))
         return [
-            ReasoningStartEvent(message_id=message_id),
-            ReasoningMessageStartEvent(message_id=message_id, role="reasoning"),
+            ag.ReasoningStartEvent(message_id=message_id),
+            ag.ReasoningMessageStartEvent(message_id=message_id, role="reasoning"),
         ]
 
-    def _end_reasoning(self, message_id: str, text: str) -> list[BaseEvent]:
-        self._set_message(ReasoningMessage(id=message_id, content=text))
-        return [ReasoningMessageEndEvent(message_id=message_id), ReasoningEndEvent(message_id=message_id)]
+    def _end_reasoning(self, message_id: str, text: str) -> list[ag.BaseEvent]:
+        self._set_message(ag.ReasoningMessage(id=message_id, content=text))
+        return [ag.ReasoningMessageEndEvent(message_id=message_id), ag.ReasoningEndEvent(message_id=message_id)]
 
-    def _closing_events(self) -> list[BaseEvent]:
+    def _closing_events(self) -> list[ag.BaseEvent]:
         """Those that end the open text and the open step."""
-        text: list[BaseEvent] = [TextMessageEndEvent(message_id=self._message_id)] if self._message_id else []
-        return [*text, StepFinishedEvent(step_name=_step_name(self._step))] if self._step else text
+        text: list[ag.BaseEvent] = [ag.TextMessageEndEvent(message_id=self._message_id)] if self._message_id else []
+        return [*text, ag.StepFinishedEvent(step_name=_step_name(self._step))] if self._step else text
 
-    def _end_step(self) -> list[BaseEvent]:
+    def _end_step(self) -> list[ag.BaseEvent]:
         events = self._closing_events()
         self._end_text()
         self._step = 0
         return events
 
-    def _retract(self, message_id: str) -> list[BaseEvent]:
+    def _retract(self, message_id: str) -> list[ag.BaseEvent]:
         events = self._end_text()
         gone = [
             message
@@ -292,46 +243,48 @@ class RunWriter(ChatWire[BaseEvent]):
             del self._messages[message.id]
         return [*events, *self._retraction_snapshots(gone)]
 
-    def _retraction_snapshots(self, gone: Iterable[Message]) -> list[BaseEvent]:
+    def _retraction_snapshots(self, gone: Iterable[ag.Message]) -> list[ag.BaseEvent]:
         """Snapshots without messages that are retracted.
 
         Clients ignore that reasoning is missing from a snapshot, so it becomes another kind of message first.
         """
         left = list(self._messages.values())
         thoughts = [
-            AssistantMessage(id=message.id, content="") for message in gone if isinstance(message, ReasoningMessage)
+            ag.AssistantMessage(id=message.id, content="")
+            for message in gone
+            if isinstance(message, ag.ReasoningMessage)
         ]
-        first = [MessagesSnapshotEvent(messages=[*left, *thoughts])] if thoughts else []
-        return [*first, MessagesSnapshotEvent(messages=left)]
+        first = [ag.MessagesSnapshotEvent(messages=[*left, *thoughts])] if thoughts else []
+        return [*first, ag.MessagesSnapshotEvent(messages=left)]
 
-    def _add_call(self, call: TurnCall) -> list[BaseEvent]:
+    def _add_call(self, call: TurnCall) -> list[ag.BaseEvent]:
         message_id = self._own_id(f"s{call.step}")
         arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments or {})
         known = self._messages.get(message_id)
-        before = known if isinstance(known, AssistantMessage) else AssistantMessage(id=message_id)
-        made = ToolCall(id=call.id, function=FunctionCall(name=call.tool, arguments=arguments))
+        before = known if isinstance(known, ag.AssistantMessage) else ag.AssistantMessage(id=message_id)
+        made = ag.ToolCall(id=call.id, function=ag.FunctionCall(name=call.tool, arguments=arguments))
         self._set_message(before.model_copy(update={"tool_calls": [*(before.tool_calls or []), made]}))
         return [
-            ToolCallStartEvent(tool_call_id=call.id, tool_call_name=call.tool, parent_message_id=message_id),
-            ToolCallArgsEvent(tool_call_id=call.id, delta=arguments),
-            ToolCallEndEvent(tool_call_id=call.id),
+            ag.ToolCallStartEvent(tool_call_id=call.id, tool_call_name=call.tool, parent_message_id=message_id),
+            ag.ToolCallArgsEvent(tool_call_id=call.id, delta=arguments),
+            ag.ToolCallEndEvent(tool_call_id=call.id),
         ]
 
-    def _add_result(self, call: TurnCall) -> list[BaseEvent]:
+    def _add_result(self, call: TurnCall) -> list[ag.BaseEvent]:
         content = call.result or call.status.value
         message_id = f"{call.id}-result"
-        self._set_message(ToolMessage(id=message_id, content=content, tool_call_id=call.id))
+        self._set_message(ag.ToolMessage(id=message_id, content=content, tool_call_id=call.id))
         if call.id in self._answered:
             return []
         status = {"brainq": {"status": call.status.value, "isError": call.is_error}}
         return [
-            ToolCallResultEvent(
+            ag.ToolCallResultEvent(
                 message_id=message_id, tool_call_id=call.id, content=content, role="tool", metadata=status
             )
         ]
 
-    def _end_run(self, event: TurnEnded) -> list[BaseEvent]:
-        events: list[BaseEvent] = []
+    def _end_run(self, event: chat.TurnEnded) -> list[ag.BaseEvent]:
+        events: list[ag.BaseEvent] = []
         if event.rest:
             goes_on = not event.is_new and bool(self._message_id)
             events = self._add_text(self._message_id if goes_on else self._own_id("end"), event.rest)
@@ -342,5 +295,5 @@ def _step_name(step: int) -> str:
     return f"step {step}"
 
 
-def _custom(kind: str, value: Any) -> CustomEvent:
-    return CustomEvent(name=f"brainq.{kind}", value=value)
+def _custom(kind: str, value: Any) -> ag.CustomEvent:
+    return ag.CustomEvent(name=f"brainq.{kind}", value=value)

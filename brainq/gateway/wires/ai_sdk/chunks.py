@@ -15,24 +15,7 @@ from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.history import TurnCall
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnResult
-from brainq.gateway.wires.chat.fold import (
-    ApprovalRequested,
-    ApprovalResolved,
-    CallEnded,
-    CallRequested,
-    ChatEvent,
-    ClientCallRequested,
-    EventDetails,
-    OtherEvent,
-    ReasoningAdded,
-    ReasoningEnded,
-    ReasoningStarted,
-    StepReset,
-    StepStarted,
-    TextAdded,
-    TextEnded,
-    TurnEnded,
-)
+from brainq.gateway.wires.chat import fold as chat
 from brainq.gateway.wires.chat.stream import ChatWire
 
 Chunk = dict[str, Any]
@@ -74,7 +57,7 @@ class MessageWriter(ChatWire[Chunk]):
     def encode(self, piece: Chunk) -> bytes:
         return to_json(piece, inf_nan_mode="null")
 
-    def read(self, event: TurnEvent, more: EventDetails) -> list[Chunk]:
+    def read(self, event: TurnEvent, more: chat.EventDetails) -> list[Chunk]:
         start = [] if self._is_begun else self.opening()
         self._is_begun = True
         return start + super().read(event, more)
@@ -89,40 +72,40 @@ class MessageWriter(ChatWire[Chunk]):
     def cut(self, why: str) -> list[Chunk]:
         return [{"type": "error", "errorText": why}]
 
-    def render(self, event: ChatEvent) -> list[Chunk]:
+    def render(self, event: chat.ChatEvent) -> list[Chunk]:
         match event:
-            case StepStarted():
+            case chat.StepStarted():
                 chunks = [*self._end_text(), *self._end_step(), {"type": "start-step"}]
                 self._is_in_step = True
                 return chunks
-            case StepReset():
+            case chat.StepReset():
                 return [*self._end_text(), {"type": "reset-step"}, *self._in_step]
-            case TextAdded(text, step, attempt):
+            case chat.TextAdded(text, step, attempt):
                 return self._add_text(f"{step}.{attempt}", text)
-            case TextEnded():
+            case chat.TextEnded():
                 return self._end_text()
-            case ReasoningStarted(id):
+            case chat.ReasoningStarted(id):
                 return [{"type": "reasoning-start", "id": id}]
-            case ReasoningAdded(id, text):
+            case chat.ReasoningAdded(id, text):
                 return [{"type": "reasoning-delta", "id": id, "delta": text}]
-            case ReasoningEnded(id):
+            case chat.ReasoningEnded(id):
                 return [{"type": "reasoning-end", "id": id}]
-            case CallRequested(call):
+            case chat.CallRequested(call):
                 begins = {"type": "tool-input-start", "toolCallId": call.id, "toolName": call.tool}
                 return [{**begins, "providerExecuted": True}, _input(call.id, call.tool, call.arguments)]
-            case ClientCallRequested(id, tool, arguments):
+            case chat.ClientCallRequested(id, tool, arguments):
                 # It was announced as the brain's own while it waited for the calls before it.
                 return [{**_input(id, tool, json.loads(arguments)), "providerExecuted": False}]
-            case ApprovalRequested(id, _, reason):
+            case chat.ApprovalRequested(id, _, reason):
                 ask: Chunk = {"type": "tool-approval-request", "approvalId": id, "toolCallId": id}
                 return [{**ask, "reason": reason} if reason else ask]
-            case ApprovalResolved():
+            case chat.ApprovalResolved():
                 return _approval_response(event)
-            case CallEnded(call):
+            case chat.CallEnded(call):
                 return [_output(call)]
-            case OtherEvent(noted):
+            case chat.OtherEvent(noted):
                 return self._render_other(noted)
-            case TurnEnded():
+            case chat.TurnEnded():
                 return self._end_message(event)
 
     def _add_text(self, text_id: str, text: str) -> list[Chunk]:
@@ -171,7 +154,7 @@ class MessageWriter(ChatWire[Chunk]):
             self._in_step.append(chunk)
         return [chunk]
 
-    def _end_message(self, event: TurnEnded) -> list[Chunk]:
+    def _end_message(self, event: chat.TurnEnded) -> list[Chunk]:
         result, chunks = event.result, list[Chunk]()
         if event.rest:
             chunks = self._add_text("end" if event.is_new or not self._text_id else self._text_id, event.rest)
@@ -204,7 +187,7 @@ def _input(call_id: str, tool: str, arguments: Any) -> Chunk:
     }
 
 
-def _approval_response(event: ApprovalResolved) -> list[Chunk]:
+def _approval_response(event: chat.ApprovalResolved) -> list[Chunk]:
     response: Chunk = {
         "type": "tool-approval-response",
         "approvalId": event.id,

@@ -11,30 +11,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import mcp_types as types
 from mcp import MCPError
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
-from mcp_types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    BlobResourceContents,
-    CallToolRequestParams,
-    CallToolResult,
-    CancelledNotificationParams,
-    InputRequiredResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    ReadResourceRequestParams,
-    ReadResourceResult,
-    Resource,
-    ResourceTemplate,
-    TextResourceContents,
-    Tool,
-    ToolAnnotations,
-)
 
 from brainq import __version__
 from brainq.access import Caller, Verb
@@ -68,22 +48,22 @@ INSTRUCTIONS = (
 )
 
 
-def turn_templates() -> ListResourceTemplatesResult:
-    return ListResourceTemplatesResult(
+def turn_templates() -> types.ListResourceTemplatesResult:
+    return types.ListResourceTemplatesResult(
         resource_templates=[
-            ResourceTemplate(
+            types.ResourceTemplate(
                 name="turn",
                 uri_template="brainq://turns/{turn_id}",
                 description="How a turn ended, or its state.",
                 mime_type=JSON_TYPE,
             ),
-            ResourceTemplate(
+            types.ResourceTemplate(
                 name="transcript",
                 uri_template="brainq://turns/{turn_id}/transcript",
                 description="A turn's messages: the user's, the model's with its calls, and their results.",
                 mime_type=JSON_TYPE,
             ),
-            ResourceTemplate(
+            types.ResourceTemplate(
                 name="file",
                 uri_template="brainq://turns/{turn_id}/files/{sha256}",
                 description="A file of a turn's messages or of its tools' results.",
@@ -92,15 +72,15 @@ def turn_templates() -> ListResourceTemplatesResult:
     )
 
 
-async def turn_resources(request: McpRequest, cursor: str | None) -> ListResourcesResult:
+async def turn_resources(request: McpRequest, cursor: str | None) -> types.ListResourcesResult:
     """The caller's turns, the newest first. Empty where the caller lacks the verb."""
     if Verb.READ not in request.caller.verbs:
-        return ListResourcesResult(resources=[])
+        return types.ListResourcesResult(resources=[])
     after = None if cursor is None else check_turn_id("cursor", cursor)
     found = await request.client.turns(limit=DEFAULT_LIST_PAGE, session_prefixes=request.caller.prefixes, after=after)
-    return ListResourcesResult(
+    return types.ListResourcesResult(
         resources=[
-            Resource(
+            types.Resource(
                 name=turn.turn_id,
                 title=turn.message or turn.turn_id,
                 uri=f"brainq://turns/{turn.turn_id}",
@@ -112,12 +92,13 @@ async def turn_resources(request: McpRequest, cursor: str | None) -> ListResourc
     )
 
 
-async def read_resource(request: McpRequest, uri: str) -> ReadResourceResult:
+async def read_resource(request: McpRequest, uri: str) -> types.ReadResourceResult:
     """Raises MCPError for one that does not exist, or is another caller's."""
     found = _URI.fullmatch(uri)
     if found is None:
         raise MCPError(
-            INVALID_PARAMS, f"the resources are brainq://turns/TURN_ID, its /transcript and /files/SHA256; {NOT_FOUND}"
+            types.INVALID_PARAMS,
+            f"the resources are brainq://turns/TURN_ID, its /transcript and /files/SHA256; {NOT_FOUND}",
         )
     try:
         handle = await request.own_turn(found[1])
@@ -130,15 +111,17 @@ async def read_resource(request: McpRequest, uri: str) -> ReadResourceResult:
         else:
             text = (await report_turn(request, handle)).model_dump_json()
     except NotFound:
-        raise MCPError(INVALID_PARAMS, NOT_FOUND) from None
+        raise MCPError(types.INVALID_PARAMS, NOT_FOUND) from None
     except ContentNotKept as error:
-        raise MCPError(INVALID_PARAMS, str(error)) from None
-    return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=JSON_TYPE, text=text)])
+        raise MCPError(types.INVALID_PARAMS, str(error)) from None
+    return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=JSON_TYPE, text=text)])
 
 
-def _file_resource(uri: str, file: File) -> ReadResourceResult:
+def _file_resource(uri: str, file: File) -> types.ReadResourceResult:
     blob = base64.b64encode(file.data).decode()
-    return ReadResourceResult(contents=[BlobResourceContents(uri=uri, mime_type=file.media_type, blob=blob)])
+    return types.ReadResourceResult(
+        contents=[types.BlobResourceContents(uri=uri, mime_type=file.media_type, blob=blob)]
+    )
 
 
 async def _all_messages(handle: AsyncTurnHandle) -> tuple[Message, ...]:
@@ -165,7 +148,7 @@ def brains_by_tool(brains: Iterable[Brain]) -> dict[str, Brain]:
     return found
 
 
-def tools_for(caller: Caller, brains: dict[str, Brain]) -> list[Tool]:
+def tools_for(caller: Caller, brains: dict[str, Brain]) -> list[types.Tool]:
     """The tools whose verbs the caller has: those of the brains first."""
     world = _world_hints(brains.values())
     agents = [_brain_tool(name, brain) for name, brain in brains.items()]
@@ -173,33 +156,33 @@ def tools_for(caller: Caller, brains: dict[str, Brain]) -> list[Tool]:
     return [*(agents if caller.verbs >= BRAIN_TOOL_VERBS else ()), *verbs]
 
 
-def _brain_tool(name: str, brain: Brain) -> Tool:
+def _brain_tool(name: str, brain: Brain) -> types.Tool:
     destructive, open_world = _world_hints([brain])
-    return Tool(
+    return types.Tool(
         name=name,
         description=brain.description or f"Ask the agent {brain.name}.",
         input_schema=BrainToolInput.model_json_schema(),
         output_schema=report_schema(brain.output_schema),
-        annotations=ToolAnnotations(
+        annotations=types.ToolAnnotations(
             read_only_hint=False, destructive_hint=destructive, idempotent_hint=False, open_world_hint=open_world
         ),
     )
 
 
-def _turn_tool(tool: TurnTool, caller: Caller, world: tuple[bool, bool]) -> Tool:
+def _turn_tool(tool: TurnTool, caller: Caller, world: tuple[bool, bool]) -> types.Tool:
     schema = tool.input.model_json_schema()
     if Verb.CONFIGURE not in caller.verbs:
         for option in CONFIGURE_OPTIONS & set(schema["properties"]):
             del schema["properties"][option]
     acts = tool.effect == "acts"
-    return Tool(
+    return types.Tool(
         name=tool.name,
         description=tool.description,
         input_schema=schema,
         output_schema=report_schema(None)
         if tool.output is TurnReport
         else tool.output.model_json_schema(mode="serialization"),
-        annotations=ToolAnnotations(
+        annotations=types.ToolAnnotations(
             read_only_hint=tool.effect == "looks",
             destructive_hint=tool.effect == "ends" or (acts and world[0]),
             idempotent_hint=tool.is_idempotent or tool.effect == "looks",
@@ -230,7 +213,7 @@ def make_server(gateway: Gateway, calls: CallsInFlight, to_request: Callable[[Mc
         on_list_resource_templates=handlers.list_templates,
         on_read_resource=handlers.read_resource,
     )
-    server.add_notification_handler("notifications/cancelled", CancelledNotificationParams, handlers.cancelled)
+    server.add_notification_handler("notifications/cancelled", types.CancelledNotificationParams, handlers.cancelled)
     return server
 
 
@@ -240,39 +223,47 @@ class _Handlers:
     calls: CallsInFlight
     to_request: Callable[[McpContext], McpRequest]
 
-    async def list_tools(self, context: McpContext, params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=tools_for(self.to_request(context).caller, self.brains))
+    async def list_tools(
+        self, context: McpContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=tools_for(self.to_request(context).caller, self.brains))
 
     async def call_tool(
-        self, context: McpContext, params: CallToolRequestParams
-    ) -> CallToolResult | InputRequiredResult:
+        self, context: McpContext, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
         try:
             return await _with_problem_id(self._call(self.to_request(context), params))
         except (BrainqError, RequestRejected) as refusal:
             return tool_error(refusal)
 
-    async def _call(self, request: McpRequest, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
+    async def _call(
+        self, request: McpRequest, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
         brain, tool = self.brains.get(params.name), TURN_TOOLS.get(params.name)
         if brain is not None and request.caller.verbs >= BRAIN_TOOL_VERBS:
             return await run_brain_tool(request, brain, params, self.calls)
         if tool is not None and request.caller.verbs >= tool.needs:
             args = read_input(tool.input, "arguments", params.arguments or {})
             return tool_result(request, await tool.run(request, args, self.calls))
-        raise MCPError(INVALID_PARAMS, "there is no such tool; tools/list has them all")
+        raise MCPError(types.INVALID_PARAMS, "there is no such tool; tools/list has them all")
 
-    async def list_resources(self, context: McpContext, params: PaginatedRequestParams | None) -> ListResourcesResult:
+    async def list_resources(
+        self, context: McpContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
         found = turn_resources(self.to_request(context), params.cursor if params else None)
         return await _as_mcp_error(_with_problem_id(found))
 
     async def list_templates(
-        self, context: McpContext, params: PaginatedRequestParams | None
-    ) -> ListResourceTemplatesResult:
+        self, context: McpContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
         return turn_templates()
 
-    async def read_resource(self, context: McpContext, params: ReadResourceRequestParams) -> ReadResourceResult:
+    async def read_resource(
+        self, context: McpContext, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
         return await _as_mcp_error(_with_problem_id(read_resource(self.to_request(context), params.uri)))
 
-    async def cancelled(self, context: McpContext, params: CancelledNotificationParams) -> None:
+    async def cancelled(self, context: McpContext, params: types.CancelledNotificationParams) -> None:
         if params.request_id is not None:
             self.calls.cancelled(self.to_request(context), params.request_id)
 
@@ -286,7 +277,7 @@ async def _with_problem_id(made: Awaitable[R]) -> R:
     except Exception as failure:
         problem_id = new_turn_id()
         log.error("a request failed", failure=failure, problem_id=problem_id, route="mcp")
-        raise MCPError(INTERNAL_ERROR, f"a bug in brainq; its log has the details under {problem_id}") from None
+        raise MCPError(types.INTERNAL_ERROR, f"a bug in brainq; its log has the details under {problem_id}") from None
 
 
 async def _as_mcp_error(made: Awaitable[R]) -> R:
@@ -295,7 +286,7 @@ async def _as_mcp_error(made: Awaitable[R]) -> R:
         return await made
     except (BrainqError, RequestRejected) as refusal:
         reported = tool_error(refusal)
-        raise MCPError(INVALID_REQUEST, str(getattr(reported.content[0], "text", ""))) from None
+        raise MCPError(types.INVALID_REQUEST, str(getattr(reported.content[0], "text", ""))) from None
 
 
 def serve_stdio(gateway: Gateway) -> None:

@@ -12,20 +12,7 @@ from dataclasses import dataclass
 from brainq.contracts.event import EventKind, TurnEvent
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
-from brainq.gateway.wires.chat.fold import (
-    ChatEvent,
-    ChatState,
-    ClientCallRequested,
-    EventDetails,
-    OtherEvent,
-    ReasoningAdded,
-    ReasoningStarted,
-    StepReset,
-    TextAdded,
-    TextEnded,
-    TurnEnded,
-    fold,
-)
+from brainq.gateway.wires.chat import fold as chat
 
 SEPARATOR = "\n\n"
 """Between the texts of two steps; and before a text that had to begin anew."""
@@ -72,7 +59,7 @@ class ToolCallsRequested:
 
     part: int
     text: str
-    calls: tuple[ClientCallRequested, ...]
+    calls: tuple[chat.ClientCallRequested, ...]
     usage: Usage
     thoughts: tuple[str, ...] = ()
     finish: str = "tool_calls"
@@ -116,7 +103,7 @@ class PartFold:
     """
 
     def __init__(self, turn_id: str, part: int = 1, *, in_one_piece: bool = False) -> None:
-        self.chat = ChatState(turn_id)
+        self.chat = chat.ChatState(turn_id)
         self.in_one_piece = in_one_piece
         self.parked_in: dict[str, int] = {}
         self._place = (0, 0)  # the newest attempt at the newest step that has text or reasoning
@@ -145,9 +132,9 @@ class PartFold:
         return _join(self._earlier_text, self._text)
 
     @property
-    def waiting(self) -> tuple[ClientCallRequested, ...]:
+    def waiting(self) -> tuple[chat.ClientCallRequested, ...]:
         """The client's calls that have not ended."""
-        return tuple(call for call in self.chat.waiting.values() if isinstance(call, ClientCallRequested))
+        return tuple(call for call in self.chat.waiting.values() if isinstance(call, chat.ClientCallRequested))
 
     def read(self, event: TurnEvent, result: TurnResult | None = None) -> list[PartEvent]:
         """The part events of the turn's next event. `result` comes with the final event, which is ignored without."""
@@ -155,33 +142,33 @@ class PartFold:
         self._is_begun = True
         if event.is_final and result is None:
             return parts
-        self.chat, chat_events = fold(self.chat, event, EventDetails(result=result))
+        self.chat, chat_events = chat.fold(self.chat, event, chat.EventDetails(result=result))
         for chat_event in chat_events:
             parts += self._read(chat_event)
         return parts
 
-    def _read(self, event: ChatEvent) -> Sequence[PartEvent]:
+    def _read(self, event: chat.ChatEvent) -> Sequence[PartEvent]:
         match event:
-            case TextAdded(text, step, attempt):
+            case chat.TextAdded(text, step, attempt):
                 self._enter_attempt((step, attempt))
                 added = self._add_text(text)
                 return () if self.in_one_piece else added
-            case ReasoningStarted():
+            case chat.ReasoningStarted():
                 self._enter_attempt((self.chat.step, self.chat.attempt))
                 self._thoughts, self._span = (*self._thoughts, ""), self._span + 1
-            case ReasoningAdded(_, text):
+            case chat.ReasoningAdded(_, text):
                 self._thoughts = (*self._thoughts[:-1], self._thoughts[-1] + text)
                 return [PartReasoning(self.part, text, self._span)]
-            case StepReset(step, attempt) if step == self._place[0]:
+            case chat.StepReset(step, attempt) if step == self._place[0]:
                 self._enter_attempt((step, attempt))
-            case TextEnded(input_tokens, output_tokens):
+            case chat.TextEnded(input_tokens, output_tokens):
                 self._usage = _plus(self._usage, Usage(input_tokens, output_tokens))
-            case ClientCallRequested():
+            case chat.ClientCallRequested():
                 self.parked_in[event.id] = self.part
                 self._new_calls.add(event.id)
-            case OtherEvent(parked) if parked.kind is EventKind.TURN_PARKED and parked.data["awaits"] == "client":
+            case chat.OtherEvent(parked) if parked.kind is EventKind.TURN_PARKED and parked.data["awaits"] == "client":
                 return self._end_part()
-            case TurnEnded(result):
+            case chat.TurnEnded(result):
                 return self.end_turn(result)
             case _:
                 pass
