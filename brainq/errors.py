@@ -1,35 +1,7 @@
-"""What brainq raises to its callers.
+"""What brainq raises to its callers: BrainqError, and what derives from it.
 
-BrainqError
-├─ InvalidInput          a field of a submit, a setting or an id is wrong; names it and the remedy
-├─ NotFound              there is nothing of this id or name
-│  ├─ TurnNotFound        no turn has this id, in Redis or in SQL
-│  ├─ CallNotFound        its turn has no such call, or is gone
-│  ├─ ApprovalNotFound    there is no approval for such a call
-│  ├─ InputNotFound       no input with this client_message_id was sent to the session
-│  ├─ AttachmentNotFound  the turn has no file of this hash, or no more
-│  └─ ScheduleNotFound    no schedule has this name
-├─ ContentNotKept        a turn's messages were kept out of SQL (redact_logs)
-├─ TurnRejected          a foreign submit was refused; carries the reason kept in SQL
-├─ TurnFailed            `result.raise_for_ending()`: the turn has no whole answer; says how it ended
-├─ TurnParked            `client.run(...)`: the turn waits for a person, or for the caller's own tools
-├─ NoParsedOutput        `result.parsed_as(...)`: the turn has no answer that fits an output schema
-├─ ResultTimeout         `handle.result(timeout_s=...)` ran out; the turn itself goes on
-├─ SessionBusy           on_busy="reject": the session has a live turn; names it
-├─ QueueFull             too many turns of the session or its tenant wait; submit it again later
-├─ SchedulesFull         a tenant has as many schedules as it may have; remove some
-├─ MailboxFull           a turn has too much input that no step has read; wait, or submit a turn
-├─ StaleTurn             expected_turn_id is no longer the live turn; names the one that is
-├─ ApprovalDecided       an approval was decided the other way, has expired, or is for other arguments
-├─ TokenRefused          complete_call or fail_call: no call waits for this token, or it was used before
-├─ SubmitConflict        this request_key or turn_id was used before with other content
-├─ ToolSchemaError       a tool's signature cannot become a JSON schema
-├─ ProviderError         the model service failed; carries a Failure
-├─ ScriptError           a Lua script was called wrongly or replied something undeclared
-└─ SetupError            Redis, SQL, a key or an extra is missing; says what to install or start
-   ├─ AlreadyRuns         another process runs these pools on this directory; names it
-   ├─ BrainNotLoaded      the brain's module could not be imported, or has no such brain; says where
-   └─ Unreachable         Redis or SQL does not answer; the same may work later"""
+Each class says when it is raised. ERROR_KINDS has the exit code and the HTTP status of each.
+"""
 
 from __future__ import annotations
 

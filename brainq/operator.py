@@ -113,8 +113,35 @@ class Operator:
 
     def facts(self, sought: str) -> TurnFacts:
         """All that Redis and SQL know of a turn. Raises as `find`."""
-        return collect_facts(
-            self.find(sought), self.settings, self._store, self._client, self._history(), self.why_away
+        row, store, history = self.find(sought), self._store, self._history()
+        turn_id = row.turn_id
+        handle = None if self._client is None or row.state == "rejected" else self._client.handle(turn_id)
+        snapshot = None if handle is None else handle.snapshot()
+        result = _result(handle) or store.turns.result(turn_id)
+        messages, no_messages = _messages(row, history)
+        return TurnFacts(
+            row=row,
+            request=store.turns.request(turn_id),
+            snapshot=snapshot,
+            result=result,
+            steps=store.steps.of_turn(turn_id),
+            intents=store.calls.of_turn(turn_id),
+            calls=history.calls(row.session_id, turn_id, MAX_LISTED, None),
+            spends=store.spends.of_turn(turn_id) or list(result.spends if result else ()),
+            judgements=store.judgements.of_turn(turn_id),
+            memories=store.memories.of_turn(turn_id),
+            observations=store.observations.of_turn(turn_id),
+            approvals=store.approvals.of_turn(turn_id) if handle is None else list(handle.approvals()),
+            holds=_holds(handle, snapshot),
+            inputs=[
+                (sent, sent.receipt if handle is None else handle.receipt(sent.client_message_id))
+                for sent in store.inputs.of_turn(turn_id)
+            ],
+            messages=messages,
+            no_messages=no_messages,
+            retries=_retries(handle),
+            next=self._next_sentence(row, snapshot),
+            decision=store.decisions.get(turn_id) if handle is None else handle.decision(),
         )
 
     def timeline(self, sought: str) -> TurnTimeline:
@@ -144,6 +171,13 @@ class Operator:
 
     def _history(self) -> History:
         return History(self._store, None) if self._client is None else make_history(wiring_of(self._client))
+
+    def _next_sentence(self, row: TurnRow, snapshot: TurnSnapshot | None) -> str:
+        if self._client is not None or row.state == "rejected":
+            return explain_next(row, snapshot, self.settings, self._client and wiring_of(self._client).state.workers)
+        if row.ended_at is not None:
+            return f"ended as {row.state}; nothing more happens, Redis is away and SQL keeps what is below"
+        return f"not ended as far as SQL knows; what it does now is in Redis, which is away: {self.why_away}"
 
     def approvals(
         self,
@@ -295,41 +329,6 @@ class TurnFacts:
         }
 
 
-def collect_facts(
-    row: TurnRow, settings: Settings, store: Store, client: Client | None, history: History, why_away: str
-) -> TurnFacts:
-    """Of `row`'s turn; from SQL only where there is no client, and `why_away` says why."""
-    turn_id = row.turn_id
-    handle = None if client is None or row.state == "rejected" else client.handle(turn_id)
-    snapshot = None if handle is None else handle.snapshot()
-    result = _result(handle) or store.turns.result(turn_id)
-    messages, no_messages = _messages(row, history)
-    return TurnFacts(
-        row=row,
-        request=store.turns.request(turn_id),
-        snapshot=snapshot,
-        result=result,
-        steps=store.steps.of_turn(turn_id),
-        intents=store.calls.of_turn(turn_id),
-        calls=history.calls(row.session_id, turn_id, MAX_LISTED, None),
-        spends=store.spends.of_turn(turn_id) or list(result.spends if result else ()),
-        judgements=store.judgements.of_turn(turn_id),
-        memories=store.memories.of_turn(turn_id),
-        observations=store.observations.of_turn(turn_id),
-        approvals=store.approvals.of_turn(turn_id) if handle is None else list(handle.approvals()),
-        holds=_holds(handle, snapshot),
-        inputs=[
-            (sent, sent.receipt if handle is None else handle.receipt(sent.client_message_id))
-            for sent in store.inputs.of_turn(turn_id)
-        ],
-        messages=messages,
-        no_messages=no_messages,
-        retries=_retries(handle),
-        next=_next_sentence(row, snapshot, settings, client, why_away),
-        decision=store.decisions.get(turn_id) if handle is None else handle.decision(),
-    )
-
-
 def _result(handle: TurnHandle | None) -> TurnResult | None:
     if handle is None:
         return None
@@ -357,13 +356,3 @@ def _holds(handle: TurnHandle | None, snapshot: TurnSnapshot | None) -> list[Sta
     if handle is None or snapshot is None or snapshot.ending is not None:
         return []
     return list(handle.holds())
-
-
-def _next_sentence(
-    row: TurnRow, snapshot: TurnSnapshot | None, settings: Settings, client: Client | None, why_away: str
-) -> str:
-    if not why_away or row.state == "rejected":
-        return explain_next(row, snapshot, settings, client and wiring_of(client).state.workers)
-    if row.ended_at is not None:
-        return f"ended as {row.state}; nothing more happens, Redis is away and SQL keeps what is below"
-    return f"not ended as far as SQL knows; what it does now is in Redis, which is away: {why_away}"

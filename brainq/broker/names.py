@@ -21,7 +21,15 @@ COORDINATOR_QUEUES = (TURNS_QUEUE,)
 PARALLEL_QUEUES = (READ_ONLY_QUEUE,)
 SERIAL_QUEUES = (LOCAL_WRITE_QUEUE, NETWORK_QUEUE, DESTRUCTIVE_QUEUE)
 FINALIZER_QUEUES = (FINALIZE_QUEUE, JUDGES_QUEUE)
-ALL_QUEUES = COORDINATOR_QUEUES + PARALLEL_QUEUES + SERIAL_QUEUES + FINALIZER_QUEUES
+POOL_QUEUES = {
+    "coordinator": COORDINATOR_QUEUES,
+    "parallel": PARALLEL_QUEUES,
+    "serial": SERIAL_QUEUES,
+    "finalizer": FINALIZER_QUEUES,
+}
+"""The queues that each pool serves."""
+
+ALL_QUEUES = tuple(queue for queues in POOL_QUEUES.values() for queue in queues)
 
 TASK_PREFIX = "brainq."
 """Begins every task name; a worker serves no other."""

@@ -16,12 +16,6 @@ from brainq.store.repositories.turn_records import count_given_up
 from brainq.wiring import Wiring
 
 MAX_OPEN_TURNS = 2_000  # whose states are asked for: some 20 ms
-POOLS = {
-    "coordinator": names.COORDINATOR_QUEUES,
-    "parallel": names.PARALLEL_QUEUES,
-    "serial": names.SERIAL_QUEUES,
-    "finalizer": names.FINALIZER_QUEUES,
-}
 MINUTES = 60
 WINDOW = timedelta(minutes=MINUTES)
 MAX_RECENT_TURNS = 20_000
@@ -55,7 +49,7 @@ def read_redis_fleet(wiring: Wiring) -> RedisFleetState:
             waiting.get(queue, 0),
             facts.now_ms,
         )
-        for pool, served in POOLS.items()
+        for pool, served in names.POOL_QUEUES.items()
         for queue in served
         if is_here
     ]
@@ -75,7 +69,7 @@ def read_fleet(wiring: Wiring) -> Fleet:
         at_ms=live.facts.now_ms,
         pools=tuple(
             Pool(name=name, queues=served, workers=tuple(each for each in live.workers if each.pool == name))
-            for name, served in POOLS.items()
+            for name, served in names.POOL_QUEUES.items()
         ),
         queues=live.queues,
         lanes=live.facts.lanes,

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, TypeVar
 
+from brainq.broker.names import POOL_QUEUES
 from brainq.client.connection import wiring_of
-from brainq.client.fleet import MAX_OPEN_TURNS, POOLS, RedisFleetState, read_redis_fleet
+from brainq.client.fleet import MAX_OPEN_TURNS, RedisFleetState, read_redis_fleet
 from brainq.contracts.fleet import FleetModel, TurnKey
 from brainq.errors import Unreachable
 from brainq.observe.logs import logger
@@ -115,7 +116,7 @@ def _redis_readings(fleet: RedisFleetState) -> list[Reading]:
         readings.append((m.QUEUE_DEPTH, (queue.name, queue.pool), queue.depth))
         if queue.oldest_age_s is not None or not queue.depth:
             readings.append((m.QUEUE_AGE, (queue.name, queue.pool), queue.oldest_age_s or 0))
-    for pool in POOLS:
+    for pool in POOL_QUEUES:
         workers = [worker for worker in fleet.workers if worker.pool == pool]
         readings += [
             (m.WORKERS, (pool,), len(workers)),

@@ -242,6 +242,10 @@ def _fault_lines(found: list[Check]) -> list[str]:
     return [f"{name}: {fault}" for fault, name in faults.items()]
 
 
+def _no_answer(name: str) -> Check:
+    return fail(name, f"no answer within {LIMIT_S:g} s", f"start it, or correct {_SETTING_OF_SERVICE[name]}")
+
+
 class _ParallelChecks:
     """Looks that go on side by side. One that hangs in a lookup or a connect is left to itself."""
 
@@ -258,11 +262,7 @@ class _ParallelChecks:
     def results(self) -> list[Check]:
         for thread in self._threads.values():
             thread.join(max(0.0, self._until - time.monotonic()))
-        late = {
-            name: fail(name, f"no answer within {LIMIT_S:g} s", f"start it, or correct {_SETTING_OF_SERVICE[name]}")
-            for name in self._threads
-        }
-        return [self._checks.get(name, late[name]) for name in self._threads]
+        return [self._checks.get(name) or _no_answer(name) for name in self._threads]
 
     def _run_check(self, name: str, look: Callable[[], Check]) -> None:
         try:

@@ -12,7 +12,7 @@ import typer
 from brainq.cli.commands.monitor import LOOPBACK
 from brainq.cli.connect import export_redis_url
 from brainq.cli.options import Level, LogLevel
-from brainq.errors import InvalidInput
+from brainq.errors import InvalidInput, SetupError
 
 WORKER_POOLS = ("coordinator", "parallel", "serial", "finalizer")
 GATEWAY_PORT = 8321
@@ -114,8 +114,6 @@ def worker(
 def worker_command(pool: str, *, concurrency: int | None = None, name: str = "", level: str = "info") -> list[str]:
     """The celery command of a pool's worker. Raises InvalidInput for an unknown pool."""
     if pool not in WORKER_POOLS:
-        from brainq.errors import InvalidInput
-
         raise InvalidInput("POOL", f"{pool!r} is not one of {', '.join(WORKER_POOLS)}")
     return [
         sys.executable,
@@ -191,8 +189,6 @@ def gateway_command() -> list[str]:
 def require_http() -> None:
     """Raise SetupError where the extra is missing."""
     if not has_http():
-        from brainq.errors import SetupError
-
         raise SetupError("the gateway needs FastAPI and uvicorn, which are not here; pip install 'brainq[http]'")
 
 

@@ -30,13 +30,7 @@ SKEW_WARN_S = 1.0
 LONG_QUEUE = 1000
 LATE_S = 15.0
 PING_TIMEOUT_S = 1.0
-# What serves each queue, for the remedy.
-QUEUE_POOLS = {
-    **dict.fromkeys(names.COORDINATOR_QUEUES, "coordinator"),
-    **dict.fromkeys(names.PARALLEL_QUEUES, "parallel"),
-    **dict.fromkeys(names.SERIAL_QUEUES, "serial"),
-    **dict.fromkeys(names.FINALIZER_QUEUES, "finalizer"),
-}
+POOL_OF_QUEUE = {queue: pool for pool, queues in names.POOL_QUEUES.items() for queue in queues}
 
 
 def check_redis(url: str) -> Generator[Check, None, bool]:
@@ -132,7 +126,7 @@ def _queues(settings: Settings, url: str) -> Iterator[Check]:
     longest = max(zip(lengths, names.ALL_QUEUES, strict=True))
     if longest[0] >= LONG_QUEUE:
         yield warn(
-            "queues", summary, f"{longest[1]} is long: start more workers, `brainq worker {QUEUE_POOLS[longest[1]]}`"
+            "queues", summary, f"{longest[1]} is long: start more workers, `brainq worker {POOL_OF_QUEUE[longest[1]]}`"
         )
     else:
         yield ok("queues", summary)
@@ -158,7 +152,7 @@ def _workers(settings: Settings, app: Any) -> Iterator[Check]:
             "workers", "none answers", "start them: `brainq dev`, `brainq up`, or `brainq worker coordinator` and so on"
         )
         return
-    unserved = sorted({QUEUE_POOLS[queue] for queue in names.ALL_QUEUES if queue not in served})
+    unserved = sorted({POOL_OF_QUEUE[queue] for queue in names.ALL_QUEUES if queue not in served})
     summary = f"{counted(len(answers), 'worker')}: {', '.join(sorted(answers))}"
     if unserved:
         missing = ", ".join(unserved)

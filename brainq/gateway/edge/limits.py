@@ -150,7 +150,7 @@ class BodyLimitMiddleware:
             await error_response(refusal)(scope, receive, closing_connection(send))
             return
         if body is not None:
-            await self._app(scope, _replay_body(body, receive), send)
+            await self._app(scope, replay_body(body, receive), send)
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
         """The whole body; None when the client disconnected."""
@@ -181,7 +181,8 @@ def _has_body(scope: Scope) -> bool:
     return "content-length" in headers or "transfer-encoding" in headers
 
 
-def _replay_body(body: bytes, receive: Receive) -> Receive:
+def replay_body(body: bytes, receive: Receive) -> Receive:
+    """Receives a body that was read already, then what comes after it."""
     is_replayed = False
 
     async def replay() -> Message:

@@ -113,7 +113,7 @@ class Delivery(Answer):
 
 
 class DeliveryPage(Answer):
-    """The newest first; `next` is the next page's `before`."""
+    """The newest first. `next`, given as `after`, is the page behind this one; null: this is the last."""
 
     deliveries: tuple[Delivery, ...]
     next: int | None

@@ -58,7 +58,7 @@ class SessionStatus(Answer):
 
 
 class HistoryPage(Answer):
-    """Turns of a session, the oldest first; `before` the first of them is the page before."""
+    """Turns of a session, the oldest first. The first one's id, given as `after`, is the page before."""
 
     session_id: str
     turns: tuple[HistoryTurn, ...]
@@ -137,8 +137,7 @@ async def drop(own: SessionDep, turn_id: TurnId) -> ChangeAnswer:
 @router.post("/flags", status_code=201)
 async def flag(own: SessionDep, body: HoldBody | None = None) -> PlacedHold:
     """Add a readiness flag: the next turn that has none is held until it is released."""
-    wanted = body or HoldBody()
-    placed = await own.readiness(wanted.reason, expires_in_s=wanted.expires_in_s, on_expiry=wanted.on_expiry)
+    placed = await own.readiness(**(body or HoldBody()).model_dump())
     return PlacedHold(id=placed.id, session_id=placed.session_id)
 
 

@@ -85,7 +85,7 @@ class ApprovalList(Answer):
 
 
 class ApprovalPage(ApprovalList):
-    """`next`: give it as `before` for the page after this one; None on the last."""
+    """`next`: give it as `after` for the page after this one; None on the last."""
 
     next: str | None = None
 
@@ -203,8 +203,7 @@ async def holds(handle: TurnDep) -> HoldList:
 @router.post("/holds", status_code=201)
 async def hold(handle: TurnDep, body: HoldBody | None = None) -> PlacedHold:
     """Keep calls that change something from starting until the hold is released."""
-    wanted = body or HoldBody()
-    placed = await handle.hold(wanted.reason, expires_in_s=wanted.expires_in_s, on_expiry=wanted.on_expiry)
+    placed = await handle.hold(**(body or HoldBody()).model_dump())
     return PlacedHold(id=placed.id, session_id=placed.session_id, turn_id=placed.turn_id)
 
 
@@ -274,23 +273,19 @@ async def approval(found: ApprovalDep) -> Approval:
 @approvals_router.post("/approvals/{approval_id}/approve", responses=problem_responses(409))
 async def approve(found: ApprovalDep, request: RequestDep, body: ApproveBody | None = None) -> Approval:
     """Let the call run. Doing it again changes nothing."""
-    wanted = body or ApproveBody()
-    return await decide(request, found.id, approves=True, by=wanted.by, args_hash=wanted.args_hash)
+    return await decide(request, found.id, approves=True, **(body or ApproveBody()).model_dump())
 
 
 @approvals_router.post("/approvals/{approval_id}/deny", responses=problem_responses(409))
 async def deny(found: ApprovalDep, request: RequestDep, body: DenyBody | None = None) -> Approval:
     """Refuse the call; its turn goes on."""
-    wanted = body or DenyBody()
-    return await decide(request, found.id, approves=False, by=wanted.by, reason=wanted.reason)
+    return await decide(request, found.id, approves=False, **(body or DenyBody()).model_dump())
 
 
 @approvals_router.post("/approvals/{approval_id}/edit", responses=problem_responses(409))
 async def edit(found: ApprovalDep, request: RequestDep, body: EditBody) -> Approval:
     """Let the call run with other arguments, which have to fit the tool's schema."""
-    return await decide(
-        request, found.id, approves=True, by=body.by, arguments=body.arguments, args_hash=body.args_hash
-    )
+    return await decide(request, found.id, approves=True, **body.model_dump())
 
 
 @approvals_router.post("/outside/{token:path}")

@@ -47,36 +47,37 @@ FilterText = Annotated[str, Field(max_length=MAX_SEARCH_CHARS)]
 BINARY_SCHEMA = {"type": "string", "format": "binary"}
 
 
-class TurnStatus(Answer):
+class TurnAnswer(Answer):
+    """An answer about one turn."""
+
+    turn_id: str
+    session_id: str
+
+
+class TurnStatus(TurnAnswer):
     """A turn's state.
 
     state      `queued active parked closing`, an ending, `rejected`, or `accepted` where only SQL knows it yet
     snapshot   what Redis holds of it; null once an ended turn has expired there
     """
 
-    turn_id: str
-    session_id: str
     state: str
     snapshot: TurnSnapshot | None = None
 
 
-class TurnExplanation(Answer):
+class TurnExplanation(TurnAnswer):
     """What happens next to a turn, and why, in one sentence."""
 
-    turn_id: str
-    session_id: str
     next: str
 
 
-class TurnDecision(Answer):
+class TurnDecision(TurnAnswer):
     """How a turn came to its answer; null until its finalizer has written it."""
 
-    turn_id: str
-    session_id: str
     decision: RuntimeDecisionRecord | None
 
 
-class SubmittedRequest(Answer):
+class SubmittedRequest(TurnAnswer):
     """What was submitted.
 
     user_message   empty where content is not stored
@@ -84,8 +85,6 @@ class SubmittedRequest(Answer):
     parent         the call that started it; null also where that is a call of another caller's session
     """
 
-    turn_id: str
-    session_id: str
     user_message: str
     kind: TurnKind
     brain: str | None
@@ -96,32 +95,26 @@ class SubmittedRequest(Answer):
     parent: ParentCall | None
 
 
-class ChildTurns(Answer):
+class ChildTurns(TurnAnswer):
     """The turns that calls of this one started, in the order of these calls."""
 
-    turn_id: str
-    session_id: str
     children: tuple[StartedTurn, ...]
 
 
-class TranscriptPage(Answer):
+class TranscriptPage(TurnAnswer):
     """A page of a turn's messages, in order."""
 
-    turn_id: str
-    session_id: str
     messages: tuple[Message, ...]
 
 
-class CallPage(Answer):
+class CallPage(TurnAnswer):
     """A page of a turn's calls, in the model's order."""
 
-    turn_id: str
-    session_id: str
     calls: tuple[TurnCall, ...]
 
 
 class TurnPage(Answer):
-    """Turns, the newest first. `next`, given as `before`, is the page behind this one; null: this is the last."""
+    """Turns, the newest first. `next`, given as `after`, is the page behind this one; null: this is the last."""
 
     turns: tuple[ListedTurn, ...]
     next: str | None

@@ -13,6 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from brainq.access import Caller, Verb
 from brainq.gateway.edge.access import current_request
+from brainq.gateway.edge.limits import replay_body
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import Gateway
 
@@ -116,16 +117,7 @@ class _McpResponse(Response):
         self._opens = opens
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body: bytes | None = self._body
-
-        async def replayed() -> Any:
-            nonlocal body
-            if body is None:
-                return await receive()
-            whole, body = body, None
-            return {"type": "http.request", "body": whole, "more_body": False}
-
-        await self._endpoint.answer(scope, replayed, send, opens=self._opens)
+        await self._endpoint.answer(scope, replay_body(self._body, receive), send, opens=self._opens)
 
 
 @router.post("/mcp", dependencies=[Depends(current_request)])

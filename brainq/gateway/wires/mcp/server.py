@@ -297,7 +297,8 @@ def serve_stdio(gateway: Gateway) -> None:
 
 async def _serve_stdio(gateway: Gateway) -> None:
     calls = CallsInFlight(gateway.client)
-    server = make_server(gateway, calls, ConnectionRequests(gateway, LOCAL_CALLER))
+    scope = f"connection {secrets.token_hex(16)}"  # in which the ids of requests are unique
+    server = make_server(gateway, calls, lambda context: McpRequest(gateway, LOCAL_CALLER, Verb.READ, context, scope))
     try:
         async with stdio_server() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
@@ -305,15 +306,3 @@ async def _serve_stdio(gateway: Gateway) -> None:
     finally:
         gateway.long_work.shutdown(wait=False, cancel_futures=True)
         await gateway.client.close()
-
-
-class ConnectionRequests:
-    """Requests of one connection, in which their ids are unique."""
-
-    def __init__(self, gateway: Gateway, caller: Caller) -> None:
-        self._gateway = gateway
-        self._caller = caller
-        self._scope = f"connection {secrets.token_hex(16)}"
-
-    def __call__(self, context: McpContext) -> McpRequest:
-        return McpRequest(self._gateway, self._caller, Verb.READ, context, self._scope)
