@@ -316,11 +316,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "load": [round(load_before, 1), round(os.getloadavg()[0], 1)],
                 "cases": cases,
             }
+            kept.write_text(json.dumps(figures, indent=2) + "\n")
             write_page(Path(given.page), recovery)
         except BenchFailure as failure:
             console.print(f"bench: {failure}", markup=False, style="red")
             return 1
-    kept.write_text(json.dumps(figures, indent=2) + "\n")
     console.print(table(recovery), markup=False)
     return 0
 
