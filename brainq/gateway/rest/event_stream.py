@@ -102,6 +102,10 @@ class EventReader:
     def advance(self) -> None:
         self.next = self._ask()
 
+    def skip(self, last_seen: int) -> None:
+        """Pass over the awaited event, which may be late, if it is `last_seen` or older."""
+        self.next = asyncio.ensure_future(self._behind(last_seen, self.next))
+
     async def wait(self, timeout_s: float, *over: asyncio.Future[Any]) -> bool:
         """Whether the next event is there, within `timeout_s` and before one of `over` is done."""
         if not self.next.done():
@@ -110,6 +114,11 @@ class EventReader:
 
     def _ask(self) -> NextEvent:
         return asyncio.ensure_future(anext(self._events, None))
+
+    async def _behind(self, last_seen: int, awaited: NextEvent) -> TurnEvent | None:
+        event = await awaited
+        is_seen = event is not None and event.seq <= last_seen
+        return await anext(self._events, None) if is_seen else event
 
     async def close(self) -> None:
         self.next.cancel()
@@ -123,23 +132,16 @@ async def open_events(handle: AsyncTurnHandle, last_seen: int) -> EventReader | 
     reading = EventReader(handle.events(max(0, last_seen - 1)))
     try:
         await asyncio.wait({reading.next}, timeout=FIRST_EVENT_S)
-        if reading.next.done():
-            event = reading.next.result()
-            if event is None:
-                is_over = await _is_over(handle)
-            else:
-                is_over = event.is_final and event.seq <= last_seen
-                if event.seq <= last_seen:
-                    reading.advance()
-        else:
-            is_over = await _is_over(handle)
+        event = reading.next.result() if reading.next.done() else None
+        is_over = await _is_over(handle) if event is None else event.is_final and event.seq <= last_seen
     except BaseException:
         await reading.close()
         raise
-    if not is_over:
-        return reading
-    await reading.close()
-    return None
+    if is_over:
+        await reading.close()
+        return None
+    reading.skip(last_seen)
+    return reading
 
 
 async def _is_over(handle: AsyncTurnHandle) -> bool:

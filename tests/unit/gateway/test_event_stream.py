@@ -12,6 +12,7 @@ from brainq.contracts.event import EventKind, TurnEvent
 from brainq.errors import ResultTimeout, Unreachable
 from brainq.gateway.edge.limits import StreamLimiter, StreamSlot
 from brainq.gateway.edge.problems import RequestRejected
+from brainq.gateway.rest import event_stream
 from brainq.gateway.rest.event_stream import (
     RECONNECT_FRAME,
     EncodedEvent,
@@ -181,6 +182,28 @@ def test_a_stream_begins_behind_what_was_seen() -> None:
     assert [run(_begun(over, seen)) for seen in (0, 1, 2, 7)] == [1, 2, None, None]
     over.is_kept = False
     assert run(_begun(over, 1)) == 2
+
+
+class LateHandle(FakeHandle):
+    """Its events come once somebody has asked whether it is over."""
+
+    def __init__(self, *events: TurnEvent) -> None:
+        super().__init__(*events)
+        self._may_come = asyncio.Event()
+
+    async def events(self, after: int = 0) -> AsyncGenerator[TurnEvent]:
+        await self._may_come.wait()
+        async for event in super().events(after):
+            yield event
+
+    async def result(self, timeout_s: float) -> str:
+        self._may_come.set()
+        return await super().result(timeout_s)
+
+
+def test_what_was_seen_is_not_sent_again_where_the_first_read_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_stream, "FIRST_EVENT_S", 0.01)
+    assert [run(_begun(LateHandle(FIRST, LAST), seen)) for seen in (0, 1)] == [1, 2]
 
 
 def test_events_that_are_gone_are_refused() -> None:
