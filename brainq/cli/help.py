@@ -24,9 +24,13 @@ READY_MADE = {
     "zone": "ZONE",
     "timeout_s": "SECONDS",
     "expires_in_s": "SECONDS",
+    "on_running": "WORD",
+    "on_expiry": "WORD",
+    "missed": "WORD",
 }
 """Metavars of options, by their parameter's name; the others have the last word of theirs: `--request-key KEY`."""
 _RANGE = re.compile(r"(?:(\d+)<=x<=(\d+)|x>=(\d+))(?=\])")
+_DEFAULT = re.compile(r"(?<=\[default: )\((\w[^()]*)\)")
 HELP_OPTIONS = frozenset({"help", "version", "install_completion", "show_completion"})
 
 
@@ -75,8 +79,10 @@ def summary_of(command: Any) -> str:
 
 
 def name_values(parameters: Iterable[Any]) -> None:
-    """Give each value a name that people read: `--request-key KEY`, not `--request-key <str>`."""
+    """Give each value a name that people read: `SESSION`, and `--request-key KEY`, not `--request-key <str>`."""
     for parameter in parameters:
+        if parameter.param_type_name == "argument" and parameter.metavar is None:
+            parameter.metavar = parameter.name.upper()
         is_flag = getattr(parameter, "is_flag", False)
         if parameter.param_type_name == "option" and not is_flag and parameter.metavar is None:
             last_word = parameter.name.rpartition("_")[2].removesuffix("s").upper()
@@ -92,7 +98,7 @@ def write_parameters(parameters: Iterable[Any], ctx: Any, formatter: Any) -> Non
         record = parameter.get_help_record(ctx)
         if record is None:
             continue
-        record = (record[0], _RANGE.sub(_range, record[1]))
+        record = (record[0], _DEFAULT.sub(r"\1", _RANGE.sub(_range, record[1])))
         if parameter.param_type_name == "argument":
             arguments.append((_plain(parameter, record[0]), record[1].replace("  [required]", "")))
         elif parameter.name in HELP_OPTIONS:

@@ -107,7 +107,7 @@ def show(name: Name, as_json: AsJson = False) -> None:
 
 @subcommand(app, "pause")
 def pause(name: Name, as_json: AsJson = False) -> None:
-    """Begin no turn of it until it is resumed."""
+    """Pause a schedule: it begins no turn until it is resumed."""
     with open_brainless_client() as client:
         made = client.pause_schedule(name)
     print_outcome(made, f"schedule {name} is paused", as_json=as_json)
@@ -115,7 +115,7 @@ def pause(name: Name, as_json: AsJson = False) -> None:
 
 @subcommand(app, "resume")
 def resume(name: Name, as_json: AsJson = False) -> None:
-    """Go on with its next run; what was due meanwhile is left out."""
+    """Resume a schedule with its next run; what was due meanwhile is left out."""
     with open_brainless_client() as client:
         made = client.resume_schedule(name)
     print_outcome(made, f"schedule {name}: {_first(made.next_at)}", as_json=as_json)
@@ -123,7 +123,7 @@ def resume(name: Name, as_json: AsJson = False) -> None:
 
 @subcommand(app, "remove")
 def remove(name: Name, as_json: AsJson = False) -> None:
-    """Forget a schedule. Turns that it has begun go on."""
+    """Remove a schedule. Turns that it has begun go on."""
     with open_brainless_client() as client:
         was_there = client.remove_schedule(name)
     outcome = f"schedule {name} is removed" if was_there else f"no schedule {name}"

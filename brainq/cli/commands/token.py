@@ -29,6 +29,7 @@ HELP = """Tokens for HTTP: who may do what, in whose sessions.
       steer     input, holds, readiness, cancel, pause
       decide    approve, deny, edit; results from outside
       operate   finalizer steps again; pools, with --sessions '*'
+      metrics   the whole fleet's metrics, with --sessions '*'
     """
 app = command_group(HELP)
 TOKENS_REQUIRED_NOTE = (
@@ -53,7 +54,9 @@ def create(
     ],
     verb: Annotated[
         list[str],
-        typer.Option("--verb", metavar="VERB", help="read, submit, configure, steer, decide or operate. Repeatable."),
+        typer.Option(
+            "--verb", metavar="VERB", help="read, submit, configure, steer, decide, operate or metrics. Repeatable."
+        ),
     ],
     expires_in: Annotated[
         str | None,

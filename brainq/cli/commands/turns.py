@@ -14,7 +14,7 @@ from brainq.cli.help import command_group, subcommand
 from brainq.cli.options import AsJson, Limit, TurnArgument, parse_span_s
 from brainq.cli.output import clean, note, print_json, print_page, print_rows
 from brainq.contracts.status import Ending
-from brainq.errors import ExitCode
+from brainq.errors import ExitCode, InvalidInput
 
 if TYPE_CHECKING:
     from brainq.client.options import TurnFilters
@@ -80,8 +80,11 @@ def list_turns(
     """
     from brainq.cli.pages.sessions import turns_table
     from brainq.client.lists import checked_filter, read_metadata_pairs
+    from brainq.contracts.history import LIST_STATES
 
     is_ending = state in tuple(Ending)
+    if state is not None and not is_ending and state not in LIST_STATES:
+        raise InvalidInput("--state", f"{state!r} is not one of {', '.join((*LIST_STATES, *Ending))}")
     began = None if since is None else datetime.now(UTC) - timedelta(seconds=parse_span_s("--since", since))
     filters: TurnFilters = {
         "session": session,
@@ -172,7 +175,7 @@ def tail(
             )
 
 
-finalize = command_group("What happens after the answer.")
+finalize = command_group("What was given up after the answer: run it again.")
 
 
 @subcommand(finalize, "retry")

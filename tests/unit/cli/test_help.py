@@ -12,6 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from brainq.access import Verb
 from brainq.brain.brains import load_brains
 from brainq.cli.help import summary_of
 from brainq.cli.main import COMMANDS, app
@@ -51,6 +52,23 @@ def test_values_have_names_for_people() -> None:
     for name, _ in every_command():
         said = helped(*name)
         assert not re.search(r"<(str|int|float|list|bool)|x>=|<=x|\{[A-Z]", said), name
+        usage = said.partition("\n\n")[0].split("[OPTIONS]")[1]
+        assert usage == usage.upper(), name
+        assert "[default: (" not in said, name
+
+
+def test_a_token_s_help_names_every_verb() -> None:
+    for verb in Verb:
+        assert re.search(rf"^ +{verb} ", helped("token"), re.MULTILINE), verb
+        assert verb in helped("token", "create").partition("--verb VERB")[2], verb
+
+
+def test_a_state_that_is_none_is_said_with_the_endings() -> None:
+    refused = CliRunner().invoke(app, ["list", "--state", "finished"]).exception
+    assert isinstance(refused, InvalidInput)
+    assert refused.field == "--state"
+    assert "'finished' is not one of queued, active, parked, closing, accepted, ended, rejected" in refused.problem
+    assert "completed" in refused.problem
 
 
 def test_what_a_submit_rarely_needs_comes_last() -> None:
