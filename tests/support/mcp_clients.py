@@ -17,7 +17,7 @@ from mcp_types import CallToolResult, ElicitRequestFormParams, ElicitRequestPara
 from brainq.access import Caller
 from brainq.gateway.edge.request import Gateway
 from brainq.gateway.wires.mcp.requests import CallsInFlight
-from brainq.gateway.wires.mcp.server import ConnectionRequests, make_server
+from brainq.gateway.wires.mcp.server import connection_requests, make_server
 
 Age = Literal["auto", "legacy"]
 """`auto`: the newest version, without sessions; `legacy`: one that begins with `initialize`."""
@@ -56,7 +56,7 @@ async def over_streams(
 ) -> AsyncGenerator[Client]:
     """As over stdin and stdout: the loop that serves those, on streams in memory."""
     calls = CallsInFlight(here.client)
-    server = make_server(here, calls, ConnectionRequests(here, caller))
+    server = make_server(here, calls, connection_requests(here, caller))
     async with create_client_server_memory_streams() as (theirs, ours):
         serving = asyncio.create_task(server.run(*ours, server.create_initialization_options()))
 

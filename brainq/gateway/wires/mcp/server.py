@@ -297,8 +297,7 @@ def serve_stdio(gateway: Gateway) -> None:
 
 async def _serve_stdio(gateway: Gateway) -> None:
     calls = CallsInFlight(gateway.client)
-    scope = f"connection {secrets.token_hex(16)}"  # in which the ids of requests are unique
-    server = make_server(gateway, calls, lambda context: McpRequest(gateway, LOCAL_CALLER, Verb.READ, context, scope))
+    server = make_server(gateway, calls, connection_requests(gateway, LOCAL_CALLER))
     try:
         async with stdio_server() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
@@ -306,3 +305,9 @@ async def _serve_stdio(gateway: Gateway) -> None:
     finally:
         gateway.long_work.shutdown(wait=False, cancel_futures=True)
         await gateway.client.close()
+
+
+def connection_requests(gateway: Gateway, caller: Caller) -> Callable[[McpContext], McpRequest]:
+    """Makes the requests of one connection, in which their ids are unique."""
+    scope = f"connection {secrets.token_hex(16)}"
+    return lambda context: McpRequest(gateway, caller, Verb.READ, context, scope)
