@@ -32,7 +32,7 @@ from brainq.observe.logs import configure_library_logs, configure_logs, logger
 from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.metrics.export import start_metrics
 from brainq.observe.otel_setup import start_traces
-from brainq.settings.deployment import settings_here
+from brainq.settings.deployment import Settings, settings_here
 from brainq.settings.environment import mistyped_names
 from brainq.state.fleet import RedisWorkers
 from brainq.tasks.register import BuildMachines, GetWiring
@@ -48,9 +48,7 @@ ANNOUNCE_EVERY_S = 3.0
 PRESENT_FOR_S = 10.0  # as long as a lease: of a worker that was killed it is known as soon as of what it held
 
 
-def pool_app(
-    pool: str, queues: Sequence[str], concurrency: int | None, register: Callable[[Celery, GetWiring], BuildMachines]
-) -> Celery:
+def pool_app(pool: str, queues: Sequence[str], register: Callable[[Celery, GetWiring], BuildMachines]) -> Celery:
     """The app of `pool`, consuming `queues`, with the tasks that `register` puts in.
 
     The brains are loaded at once, so that a worker with a broken BRAINQ_APP fails at its start and says so. The
@@ -65,6 +63,15 @@ def pool_app(
     brains = load_brains(settings.app)
     for brain in brains:
         require_ranking(brain.selection, brain.tools.specs)
+    _configure_logs(settings)
+    app = make_app(settings, queues, concurrency=getattr(settings.concurrency, pool), name=f"brainq-{pool}")
+    PoolWorker(pool, app, register, lambda: Wiring(settings, brains, serves=effects_of_queues(queues))).attach()
+    follow_owner()
+    app.finalize()
+    return app
+
+
+def _configure_logs(settings: Settings) -> None:
     json_lines = settings.log_format == "json"
     configure_logs(settings.log_level, json_lines=json_lines)
 
@@ -73,80 +80,91 @@ def pool_app(
 
     for set_up in (after_setup_logger, after_setup_task_logger):
         set_up.connect(libraries, weak=False)
-    app = make_app(
-        settings, queues, concurrency=concurrency or getattr(settings.concurrency, pool), name=f"brainq-{pool}"
-    )
-    stop_telemetry: list[Callable[[], None]] = []
-    lock = threading.Lock()
-    built: list[Wiring] = []
-
-    def wiring() -> Wiring:
-        if not built:
-            with lock:
-                if not built:
-                    # First of all, whichever thread asks first: machines are built by whether somebody records spans.
-                    stop_telemetry.append(start_traces(pool))
-                    built.append(Wiring(settings, brains, serves=effects_of_queues(queues)))
-        return built[0]
-
-    build = register(app, wiring)
-
-    def prepare() -> None:
-        wiring().warm_up()
-        wiring().state.presence.begin()
-        if pool == "coordinator":  # the finalizer may ask models, too, but nobody waits for it
-            from brainq.wiring.machines import warm_up_models
-
-            warm_up_models(brains)
-        build()
-
-    fitness = WorkerHealth(prepare, lambda: wiring().look(sql=pool in NEED_SQL))
-
-    def heartbeat() -> None:
-        wiring().state.presence.join()
-        wiring().state.metrics.flush(COUNTERS)
-
-    announcer = WorkerAnnouncer(pool, lambda: wiring().owner, lambda: wiring().state.workers, heartbeat)
-
-    def ready(**_: object) -> None:
-        if pool == "coordinator":  # a turn may name another provider than its brain's
-            warm_up_vendors()
-        stop_telemetry.append(start_metrics(pool))
-        gc.collect()
-        _freeze_collector()
-        announcer.begin()
-        mark_ready()
-
-    def doubt(exception: object = None, **_: object) -> None:
-        if not isinstance(exception, WorkFailed):  # that is the turn's trouble, not the worker's
-            fitness.check_soon()
-
-    def stopped(sender: Any = None, **_: object) -> None:
-        if getattr(sender, "app", None) is app:
-            announcer.flush()  # what its last tasks counted
-            for stop in stop_telemetry:
-                stop()
-
-    def starting(**_: object) -> None:
-        mark_unready()  # what a killed forerunner left
-
-    worker_init.connect(starting, weak=False)
-    worker_shutdown.connect(stopped, weak=False)
-    follow_owner()
-    worker_ready.connect(ready, weak=False)
-    task_failure.connect(doubt, weak=False)
-    any_app: Any = app
-    any_app.fitness = fitness
-    any_app.steps["worker"].add(thread_step("fitness", fitness.watch))
-    any_app.steps["worker"].add(thread_step("announcer", announcer.announce))
-    app.finalize()
-    return app
 
 
 def _freeze_collector() -> None:
     """What was loaded so far stays for good: keep the garbage collector from walking it again and again."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
+
+
+class PoolWorker:
+    """The worker of a pool: its wiring, whether it can work, and what it does at Celery's signals."""
+
+    def __init__(
+        self,
+        pool: str,
+        app: Celery,
+        register: Callable[[Celery, GetWiring], BuildMachines],
+        make_wiring: Callable[[], Wiring],
+    ) -> None:
+        self._pool = pool
+        self._app = app
+        self._make_wiring = make_wiring
+        self._wiring: Wiring | None = None
+        self._lock = threading.Lock()
+        self._stop_telemetry: list[Callable[[], None]] = []
+        self._build = register(app, self.wiring)
+        self._health = WorkerHealth(self._prepare, lambda: self.wiring().look(sql=pool in NEED_SQL))
+        self._announcer = WorkerAnnouncer(
+            pool, lambda: self.wiring().owner, lambda: self.wiring().state.workers, self._heartbeat
+        )
+
+    def attach(self) -> None:
+        """Have the worker's signals, threads and consumer reach this."""
+        worker_init.connect(self._starting, weak=False)
+        worker_ready.connect(self._ready, weak=False)
+        worker_shutdown.connect(self._stopped, weak=False)
+        task_failure.connect(self._doubt, weak=False)
+        app: Any = self._app
+        app.fitness = self._health
+        app.steps["worker"].add(thread_step("fitness", self._health.watch))
+        app.steps["worker"].add(thread_step("announcer", self._announcer.announce))
+
+    def wiring(self) -> Wiring:
+        """This process's, made when it is first asked for."""
+        if self._wiring is None:
+            with self._lock:
+                if self._wiring is None:
+                    # First of all, whichever thread asks first: machines are built by whether somebody records spans.
+                    self._stop_telemetry.append(start_traces(self._pool))
+                    self._wiring = self._make_wiring()
+        return self._wiring
+
+    def _prepare(self) -> None:
+        self.wiring().warm_up()
+        self.wiring().state.presence.begin()
+        if self._pool == "coordinator":  # the finalizer may ask models, too, but nobody waits for it
+            from brainq.wiring.machines import warm_up_models
+
+            warm_up_models(self.wiring().brains)
+        self._build()
+
+    def _heartbeat(self) -> None:
+        self.wiring().state.presence.join()
+        self.wiring().state.metrics.flush(COUNTERS)
+
+    def _starting(self, **_: object) -> None:
+        mark_unready()  # what a killed forerunner left
+
+    def _ready(self, **_: object) -> None:
+        if self._pool == "coordinator":  # a turn may name another provider than its brain's
+            warm_up_vendors()
+        self._stop_telemetry.append(start_metrics(self._pool))
+        gc.collect()
+        _freeze_collector()
+        self._announcer.begin()
+        mark_ready()
+
+    def _doubt(self, exception: object = None, **_: object) -> None:
+        if not isinstance(exception, WorkFailed):  # that is the turn's trouble, not the worker's
+            self._health.check_soon()
+
+    def _stopped(self, sender: Any = None, **_: object) -> None:
+        if getattr(sender, "app", None) is self._app:
+            self._announcer.flush()  # what its last tasks counted
+            for stop in self._stop_telemetry:
+                stop()
 
 
 class WorkerAnnouncer:

@@ -6,4 +6,4 @@ from brainq.broker.names import COORDINATOR_QUEUES
 from brainq.tasks.pool_app import pool_app
 from brainq.tasks.register import coordinator_tasks
 
-app = pool_app("coordinator", COORDINATOR_QUEUES, None, coordinator_tasks)
+app = pool_app("coordinator", COORDINATOR_QUEUES, coordinator_tasks)

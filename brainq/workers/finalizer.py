@@ -6,4 +6,4 @@ from brainq.broker.names import FINALIZER_QUEUES
 from brainq.tasks.pool_app import pool_app
 from brainq.tasks.register import finalizer_tasks
 
-app = pool_app("finalizer", FINALIZER_QUEUES, None, finalizer_tasks)
+app = pool_app("finalizer", FINALIZER_QUEUES, finalizer_tasks)

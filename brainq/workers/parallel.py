@@ -6,4 +6,4 @@ from brainq.broker.names import PARALLEL_QUEUES
 from brainq.tasks.pool_app import pool_app
 from brainq.tasks.register import call_tasks
 
-app = pool_app("parallel", PARALLEL_QUEUES, None, call_tasks)
+app = pool_app("parallel", PARALLEL_QUEUES, call_tasks)

@@ -22,4 +22,4 @@ def _queues(wanted: str) -> tuple[str, ...]:
     return tuple(known[name] for name in names) or SERIAL_QUEUES
 
 
-app = pool_app("serial", _queues(os.environ.get("BRAINQ_EFFECTS", "")), None, call_tasks)
+app = pool_app("serial", _queues(os.environ.get("BRAINQ_EFFECTS", "")), call_tasks)
