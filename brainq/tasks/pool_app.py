@@ -55,8 +55,6 @@ def pool_app(pool: str, queues: Sequence[str], register: Callable[[Celery, GetWi
     machines (connections, threads) are built when the worker is ready to consume, after any fork.
     """
     _freeze_collector()
-    # Said at each lost connection, of a setting that make_app makes on purpose.
-    warnings.filterwarnings("ignore", r"\s*In Celery 5\.1", CPendingDeprecationWarning)
     settings = settings_here()
     for name, meant in mistyped_names(os.environ):
         log.warning("no such setting", name=name, meant=meant)
@@ -151,6 +149,9 @@ class PoolWorker:
         if self._pool == "coordinator":  # a turn may name another provider than its brain's
             warm_up_vendors()
         self._stop_telemetry.append(start_metrics(self._pool))
+        # Said at each lost connection, of a setting that make_app makes on purpose. Only now: until Celery has set up
+        # its logs, it has every warning shown.
+        warnings.filterwarnings("ignore", r"\s*In Celery 5\.1", CPendingDeprecationWarning)
         gc.collect()
         _freeze_collector()
         self._announcer.begin()

@@ -18,6 +18,7 @@ import pytest
 from brainq.devserver.ports import free_port
 from brainq.devserver.redis_server import running_url
 from brainq.errors import ExitCode
+from brainq.state.connection import make_client
 from tests.support.commands import Brainq, commands
 from tests.support.foreign import push_with_kombu
 from tests.support.wait import wait_until
@@ -233,6 +234,17 @@ def test_a_killed_worker_is_started_again_and_the_others_stay(dev: Dev) -> None:
     now = worker_pids(dev.directory)
     assert now[0] != before[0]
     assert now[1:] == before[1:]
+
+
+def test_a_killed_redis_is_started_again_and_what_the_workers_say_of_it_is_theirs(dev: Dev, brainq: Brainq) -> None:
+    url = running_url(dev.directory / ".brainq" / "redis")
+    assert url is not None
+    with make_client(url) as client:
+        os.kill(int(client.info("server")["process_id"]), signal.SIGKILL)
+    wait_until(lambda: "Trying to re-establish the connection" in dev.output, "a worker tells of it", 60)
+    wait_until(lambda: "redis is back" in dev.output, "Redis is back", 60)
+    assert brainq("submit", "s5", "hello").code == ExitCode.OK
+    assert "In Celery 5.1" not in dev.output
 
 
 @pytest.mark.full
