@@ -19,7 +19,7 @@ from brainq.settings.deployment import Settings
 from brainq.settings.redis_url import KEEPALIVE_OPTIONS, parse_sentinel_url
 
 # The broker's default exchange: a message goes to the queue its routing key names, with nothing to bind
-# first. A named exchange drops messages while nobody has bound its queue.
+# first. A named exchange drops messages until its queue is bound.
 _DEFAULT_EXCHANGE = Exchange("", type="direct")
 
 
@@ -109,7 +109,7 @@ _FIXED: dict[str, Any] = {
     "result_backend": None,
     "task_ignore_result": True,
     "task_store_errors_even_if_ignored": False,
-    # A mistyped queue raises instead of filling a queue that nobody reads.
+    # A mistyped queue raises instead of filling a queue that no worker reads.
     "task_create_missing_queues": False,
     "task_default_queue": names.TURNS_QUEUE,
     "task_default_exchange": "",

@@ -44,11 +44,11 @@ def read_timing(when: object) -> str:
 
 
 def read_zone(name: str) -> ZoneInfo:
-    """Raises InvalidInput for what is no IANA time zone."""
+    """Raises InvalidInput for what is not an IANA time zone."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
-        raise InvalidInput("zone", f"{name!r} is no time zone; write one such as Europe/Berlin, or UTC") from None
+        raise InvalidInput("zone", f"{name!r} is not a time zone; write one such as Europe/Berlin, or UTC") from None
 
 
 def next_ms(timing: str, zone: str, start_ms: int, after_ms: int) -> int | None:
@@ -134,7 +134,7 @@ def _parse_fields(fields: str) -> crontab:
     try:
         return crontab(minute, hour, day_of_week, day_of_month, month)
     except (ParseException, ValueError) as error:
-        raise InvalidInput("when", f"{fields!r} is no crontab: {error}") from None
+        raise InvalidInput("when", f"{fields!r} is not a crontab: {error}") from None
 
 
 def _field_text(value: Any) -> str:

@@ -28,6 +28,7 @@ OWNER_GRACE_S = 5.0
 START_S = 120.0  # until every worker consumes, on a machine that is slow and busy
 POOLS = ("coordinator", "parallel", "serial", "finalizer")
 LOG_TAIL_LINES = 30
+LOOK_EVERY_S = 0.02
 SpawnWorker = Callable[[Sequence[str], Mapping[str, str], int, int], subprocess.Popen[bytes]]
 """How a worker's process is started, in a session of its own: from a celery command, its environment, a file for its
 output, and one that it inherits."""
@@ -171,6 +172,27 @@ class LocalWorker(OwnedProcess):
         )
 
 
+def wait_until_ready(
+    processes: Sequence[OwnedProcess], timeout_s: float = START_S, stopped: Callable[[], bool] = lambda: False
+) -> bool:
+    """Wait until each has been ready; False if `stopped()` before.
+
+    One that dies once it was ready has started: a turn's work may have killed it while others still start. Raises
+    SetupError with the end of its log when one does not start.
+    """
+    starting, end = list(processes), time.monotonic() + timeout_s
+    while not stopped():
+        starting = [each for each in starting if not each.is_ready]
+        if not starting:
+            return True
+        for each in starting:
+            if not each.is_running or time.monotonic() > end:
+                what = f"{each.name} worker" if isinstance(each, LocalWorker) else each.name
+                raise SetupError(f"the {what} did not start; {each.log_path} ends:\n{each.log_tail()}")
+        time.sleep(LOOK_EVERY_S)
+    return False
+
+
 class LocalFleet:
     """Worker processes of the four pools.
 
@@ -216,13 +238,7 @@ class LocalFleet:
             worker.launch()
 
     def wait_ready(self, timeout_s: float = START_S) -> None:
-        end = time.monotonic() + timeout_s
-        for worker in self.workers:
-            while not worker.is_ready:
-                if not worker.is_running or time.monotonic() > end:
-                    tail = worker.log_tail()
-                    raise SetupError(f"the {worker.name} worker did not start; {worker.log_path} ends:\n{tail}")
-                time.sleep(0.02)
+        wait_until_ready(self.workers, timeout_s)
 
     def of_pool(self, pool: str) -> list[LocalWorker]:
         return [worker for worker in self.workers if worker.pool == pool]
@@ -245,7 +261,7 @@ class LocalFleet:
             if worker.process is None:
                 continue
             while worker.is_running and time.monotonic() < end and not insisted():
-                time.sleep(0.02)
+                time.sleep(LOOK_EVERY_S)
             if worker.is_running:
                 worker.process.kill()
             worker.process.wait()

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from brainq.errors import SetupError
 
+ANSWER_S = 1.0
 
-def ping(address: tuple[str, int] | Path, timeout_s: float = 1.0) -> bool:
+
+def ping(address: tuple[str, int] | Path) -> bool:
     """Whether a server at `(host, port)` or on a unix socket path answers PING with PONG.
 
     A server that is still loading its data answers `-LOADING`, which counts as not there yet.
@@ -18,7 +20,7 @@ def ping(address: tuple[str, int] | Path, timeout_s: float = 1.0) -> bool:
     target = str(address) if isinstance(address, Path) else address
     try:
         with socket.socket(family, socket.SOCK_STREAM) as connection:
-            connection.settimeout(timeout_s)
+            connection.settimeout(ANSWER_S)
             connection.connect(target)
             connection.sendall(b"*1\r\n$4\r\nPING\r\n")
             return connection.recv(64).startswith(b"+PONG")

@@ -22,6 +22,7 @@ LOG_FILE = "redis.log"
 # A unix socket's path is limited by the kernel: 108 bytes on Linux, 104 on macOS.
 MAX_SOCKET_PATH = 103
 PORT_ATTEMPTS = 5
+READY_TIMEOUT_S = 10.0
 SIGNALLED = 128  # a shell's exit code is this and the signal's number
 # A small shell starts the server, and watches a pipe from us. When the pipe closes, because we stopped the server or
 # because we died of anything including SIGKILL, the shell sends the server SIGTERM, which makes it write its data and
@@ -89,18 +90,11 @@ class EmbeddedServer:
     """
 
     def __init__(
-        self,
-        data_dir: Path,
-        *,
-        port: int | None = None,
-        unix_socket: Path | None = None,
-        durable: bool = True,
-        ready_timeout_s: float = 10.0,
+        self, data_dir: Path, *, port: int | None = None, unix_socket: Path | None = None, durable: bool = True
     ) -> None:
         self.name = "redis"
         self.data_dir = data_dir
         self.durable = durable
-        self.ready_timeout_s = ready_timeout_s
         self._port = port
         self._socket = unix_socket
         self._keeper: subprocess.Popen[bytes] | None = None
@@ -147,7 +141,7 @@ class EmbeddedServer:
         """Start the server, wait until it answers, and return its url.
 
         Raises ServerInUseError if the data directory is taken, and SetupError, with the end of the log, if
-        the server does not come up in `ready_timeout_s`.
+        the server does not come up in READY_TIMEOUT_S.
         """
         if self._keeper is not None:
             return self.url
@@ -240,7 +234,7 @@ class EmbeddedServer:
         return arguments
 
     def _wait_ready(self, keeper: subprocess.Popen[bytes], address: tuple[str, int] | Path, log_start: int) -> bool:
-        end = time.monotonic() + self.ready_timeout_s
+        end = time.monotonic() + READY_TIMEOUT_S
         while time.monotonic() < end and keeper.poll() is None:
             # Another server can answer at the port, while ours could not bind it.
             if "in use" in _tail(self.log_path, log_start):

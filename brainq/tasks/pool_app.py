@@ -124,7 +124,7 @@ class PoolWorker:
         if self._wiring is None:
             with self._lock:
                 if self._wiring is None:
-                    # First of all, whichever thread asks first: machines are built by whether somebody records spans.
+                    # First of all, whichever thread asks first: machines are built by whether spans are recorded.
                     self._stop_telemetry.append(start_traces(self._pool))
                     self._wiring = self._make_wiring()
         return self._wiring
@@ -132,7 +132,7 @@ class PoolWorker:
     def _prepare(self) -> None:
         self.wiring().warm_up()
         self.wiring().state.presence.begin()
-        if self._pool == "coordinator":  # the finalizer may ask models, too, but nobody waits for it
+        if self._pool == "coordinator":  # the finalizer may ask models, too, but no result waits for it
             from brainq.wiring.machines import warm_up_models
 
             warm_up_models(self.wiring().brains)

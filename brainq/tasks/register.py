@@ -149,7 +149,7 @@ def submit_foreign(wiring: Wiring, args: tuple[Any, ...], fields: dict[str, Any]
 
 
 def _redacts(brains: Brains, name: object) -> bool:
-    """Of a brain that there is not nobody knows: it is as strict as the strictest."""
+    """What an unknown brain would keep is not known: it is as strict as the strictest."""
     brain = brains.of(name) if name is None or isinstance(name, str) else None
     return any(each.redact_logs for each in brains) if brain is None else brain.redact_logs
 

@@ -149,7 +149,7 @@ def _retriever(store: Store, brain: Brain) -> MemoryRetriever | None:
 
 def make_schedule_runner(wiring: Wiring) -> ScheduleRunner:
     """Begins scheduled turns by Redis' clock."""
-    from brainq.broker.schedule_times import next_ms  # Celery, which whoever sweeps has
+    from brainq.broker.schedule_times import next_ms  # Celery, which every sweeper has
 
     state, store, intake = wiring.state, wiring.store, wiring.people.intake
 

@@ -157,7 +157,7 @@ class Quarantine:
                     self._turns_in_children.discard(turn_id)
             if isinstance(found, str):
                 return found
-            # Only now: this rings, and whoever answers may be here.
+            # Only now: this rings, and the answer may come from here.
             word = self._turns.blame(session_id, turn_id, found.process, found.how, found.among)
             log.error(
                 "the process of a turn in quarantine died",
@@ -168,7 +168,7 @@ class Quarantine:
             )
             if word == "BLAMED":
                 return "died: blamed"
-            # Another's work killed it before it had taken up this turn, which nobody would ring for now.
+            # Another's work killed it before it had taken up this turn, which is not rung for now.
 
     def run_step(self, claim: FinalStepClaim, limit_s: float | None) -> None:
         """Have a child run a step that this worker has claimed.
@@ -246,7 +246,10 @@ class Quarantine:
             raise
 
     def _may_hold(self, child: ChildProcess, session_id: str, turn_id: str) -> bool:
-        """While Redis is away nobody knows, and the child waits for it, too: it may have a reply to commit."""
+        """Whether the child may still hold the turn.
+
+        While Redis is away the child waits for it, too: it may have a reply to commit.
+        """
         try:
             return self._turns.owner(session_id, turn_id).endswith(f"@{child.name}")
         except Exception as failure:

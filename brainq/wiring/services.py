@@ -24,7 +24,7 @@ CACHED_TURNS = 2048  # a turn keeps its brain for good
 class TurnBrains:
     """Which brain a turn has, where its id is all that is known: as SQL has it, which is asked once.
 
-    name   of the brain of a turn id; None: the default brain's, or nobody knows the turn
+    name   of the brain of a turn id; None: the default brain's, or the turn is not known
     """
 
     def __init__(self, brains: Brains, turns: Turns) -> None:

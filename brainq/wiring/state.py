@@ -39,7 +39,7 @@ from brainq.state.typed_scripts import Scripts
 if TYPE_CHECKING:
     from brainq.wiring.wiring import Wiring
 
-# When nobody has taken up the finalizer for this long, the sweeper sends the result itself.
+# When the finalizer was not taken up for this long, the sweeper sends the result itself.
 UNSERVED_S = 15.0
 
 
@@ -90,7 +90,7 @@ class RedisState:
         self.scripts = scripts = Scripts(client, keys, doorbells(settings, traces=tracer() is not None))
         outbox = _outbox(settings, client, keys)
         lease_s, grace_s, keep_session_s = settings.lease_s, settings.cancel_grace_s, settings.keep_session_s
-        # What was published while nobody listened is found by the beats.
+        # What was published while it did not listen is found by the beats.
         self.stops = RedisStopSignals(wiring.redis_url, keys.stops, on_gap=wiring.beats.beat_now)
         broker = settings.broker_url.get_secret_value() if settings.broker_url else wiring.redis_url
         self.failovers = FailoverListener({wiring.redis_url, broker})

@@ -84,7 +84,7 @@ def check_item(item: bytes | str, queue: str) -> dict[str, Any]:
         if len(value) > MAX_NAME or not value.isprintable():
             raise PoisonError(f"headers.{name} is too long or not printable")
     # A message that waits for its time would wait in this worker's memory and be lost with it. A foreign submit becomes
-    # a row that says so; nobody else sends one.
+    # a row that says so; no other message has one.
     is_early = headers.pop("eta", None) is not None
     if is_early and headers["task"] != TURN_SUBMIT:
         raise PoisonError("eta and countdown are not served")

@@ -16,9 +16,8 @@ from rich.console import Console
 from rich.text import Text
 
 from brainq.cli.output import clean
-from brainq.devserver.local_fleet import START_S, LocalFleet, LocalWorker, OwnedProcess
+from brainq.devserver.local_fleet import LocalFleet, LocalWorker, OwnedProcess, wait_until_ready
 from brainq.devserver.redis_server import EmbeddedServer
-from brainq.errors import SetupError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -227,20 +226,8 @@ class Program(OwnedProcess):
 def start_all(fleet: LocalFleet, others: Sequence[Program], stop: StopSignals) -> bool:
     """Launch every worker and wait until each has been ready, the others too; False if a stop was requested before.
 
-    A worker that dies once it was ready has started: a turn's work may have killed it while others still start. Raises
-    SetupError with the end of its log when one does not start.
+    Raises SetupError with the end of its log when one does not start.
     """
     for worker in fleet.workers:
         worker.launch()
-    starting = [*others, *fleet.workers]
-    end = time.monotonic() + START_S
-    while not stop.stop_requested:
-        starting = [each for each in starting if not each.is_ready]
-        if not starting:
-            return True
-        for each in starting:
-            if not each.is_running or time.monotonic() > end:
-                what = f"{each.name} worker" if isinstance(each, LocalWorker) else each.name
-                raise SetupError(f"the {what} did not start; {each.log_path} ends:\n{each.log_tail()}")
-        time.sleep(POLL_S)
-    return False
+    return wait_until_ready([*others, *fleet.workers], stopped=lambda: stop.stop_requested)

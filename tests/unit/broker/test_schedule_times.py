@@ -52,9 +52,9 @@ def test_what_beat_takes_is_taken(when: object, timing: str) -> None:
     ("when", "said"),
     [
         ("* * * *", "has 4 fields"),
-        ("61 * * * *", "is no crontab"),
-        ("* * * * someday", "is no crontab"),
-        ("0 0 30 2 *", "is no crontab"),
+        ("61 * * * *", "is not a crontab"),
+        ("* * * * someday", "is not a crontab"),
+        ("0 0 30 2 *", "is not a crontab"),
         (5, "an interval is from 10 seconds"),
         (timedelta(days=-1), "an interval is from"),
         (object.__new__(solar), "solar is not taken"),
@@ -69,7 +69,7 @@ def test_what_is_none_is_refused(when: object, said: str) -> None:
 def test_a_zone_has_to_be_one() -> None:
     assert read_zone(BERLIN).key == BERLIN
     for wrong in ("Middle/Earth", "../../etc/passwd", ""):
-        with pytest.raises(InvalidInput, match="no time zone"):
+        with pytest.raises(InvalidInput, match="not a time zone"):
             read_zone(wrong)
 
 
