@@ -57,7 +57,7 @@ HEADERS = {
     "lane_beat": "f3f41969f3",
     "lane_check": "e9c78526a4",
     "lane_lapsed": "0cc95c9ef8",
-    "leases_lapse": "76849afc9e",
+    "leases_lapse": "9906da7709",
     "mailbox_put": "96edeffd83",
     "metrics_flush": "8688d6b72e",
     "opening_skip": "a2f701bd84",
@@ -1202,7 +1202,9 @@ class Scripts(LoadedScripts):
         of the finalizer's step."""
         turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
-            "leases_lapse", [turn, f"{turn}:trace"], [session_id, turn_id, process, absent_at, lease_ms, beat_ms]
+            "leases_lapse",
+            [turn, f"{turn}:trace", self.keys.lane_leases],
+            [session_id, turn_id, process, absent_at, lease_ms, beat_ms],
         )
         if reply[0] == "LAPSED":
             return LeasesLapseLapsed(leases=int(reply[1]))

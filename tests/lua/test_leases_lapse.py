@@ -22,6 +22,11 @@ def lease(rig: Rig, call: str = "c1-0") -> int:
     return int(rig.client.hget(rig.names("t01")["trace"], f"{call}:lease"))
 
 
+def lanes_until(rig: Rig, call: str = "c1-0") -> int:
+    """When the lease of its lanes ends; 0: it has none."""
+    return int(rig.client.zscore(rig.names("t01")["leases"], f"s1 t01 {call}") or 0)
+
+
 def test_the_lease_of_a_turn_ends_and_its_sweep_rings_for_others(rig: Rig) -> None:
     rig.owned()
     rig.bells(TURNS_QUEUE)
@@ -70,6 +75,32 @@ def test_a_write_that_has_not_begun_is_rescued_at_once(rig: Rig) -> None:
     rig.running(effect="local_write")
     assert rig.run("leases_lapse", **absent(rig)) == ["LAPSED", 1]
     assert "rescue c1-0 1" in rig.run("turn_sweep")[2]
+
+
+def test_a_write_that_has_not_begun_keeps_its_lanes_for_the_next_attempt(rig: Rig) -> None:
+    rig.running(effect="local_write", lanes='["a"]')
+    assert rig.run("call_rescue") == ["ALIVE"], "its lanes have a lease from when they were granted"
+    rig.run("leases_lapse", **absent(rig))
+    assert rig.run("call_rescue") == ["AGAIN", 2]
+
+
+def test_a_write_that_began_leaves_its_lanes_to_others_as_soon_as_it_is_unknown(rig: Rig) -> None:
+    rig.running(effect="local_write", lanes='["a"]')
+    rig.run("call_start")
+    rig.run("leases_lapse", **absent(rig))
+    rig.pass_ms(2_999)
+    assert lanes_until(rig) > rig.now_ms
+    rig.pass_ms(2)
+    assert rig.run("call_give_up", status="unknown") == ["SETTLED"]
+    assert lanes_until(rig) == 0
+
+
+def test_lanes_that_a_function_beats_for_elsewhere_stay_its_own(rig: Rig) -> None:
+    rig.running(effect="local_write", lanes='["a"]')
+    gone = absent(rig)
+    assert rig.run("lane_beat", holder="s1 t01 c1-0") == ["OK"]
+    rig.run("leases_lapse", **gone)
+    assert lanes_until(rig) == rig.now_ms + LEASE_MS
 
 
 def test_a_write_that_began_has_one_beat_to_say_that_it_lives(rig: Rig) -> None:

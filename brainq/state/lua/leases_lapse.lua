@@ -1,9 +1,9 @@
 --[[
 End what a process that is gone holds of one turn now: its lease of the turn, of calls, of the finalizer's step. What it
-renewed after `absent_at` shows that it lives, and stays. A write that has begun ends one beat later. The turn is looked at
-as soon as that is over.
+renewed after `absent_at` shows that it lives, and stays. A write that has begun ends one beat later. The lease of a call's
+lanes ends with the call's: it would keep the call from a next attempt, and others from the lanes. The turn is looked at then.
 
-KEYS   turn trace
+KEYS   turn trace leases
 ARGV   sid tid process absent_at:n lease_ms:n beat_ms:n
 REPLY  LAPSED leases:n | NONE
 ]]
@@ -24,6 +24,14 @@ local function lapse(key, field, after_ms)
   lapsed = lapsed + 1
 end
 
+local function lapse_lanes(call, after_ms)
+  local holder = sid .. ' ' .. tid .. ' ' .. call
+  local until_ms = tonumber(redis.call('ZSCORE', leases, holder) or 0)
+  if until_ms > now + after_ms and until_ms - lease_ms < absent_at then
+    redis.call('ZADD', leases, 'XX', now + after_ms, holder)
+  end
+end
+
 local t = read(turn, {'state', 'owner', 'lease_until', 'awaits', 'step', 'n_calls', 'fin_owner', 'fin_lease'})
 if is_its(t.owner, t.lease_until) then lapse(turn, 'lease_until', 0) end
 if is_its(t.fin_owner, t.fin_lease) then lapse(turn, 'fin_lease', 0) end
@@ -33,8 +41,9 @@ if t.state == 'active' and t.awaits == 'calls' then
     local c = read_call(call, {'status', 'owner', 'lease', 'effect', 'begun', 'attempt'})
     if c.status == 'running' and is_its(c.owner, c.lease) then
       local wrote = c.effect ~= 'read_only' and c.begun == c.attempt
-      if not wrote then lapse(trace, call .. ':lease', 0)
-      elseif tonumber(c.lease) > now + beat_ms then lapse(trace, call .. ':lease', beat_ms) end
+      local after_ms = wrote and beat_ms or 0
+      if tonumber(c.lease) > now + after_ms then lapse(trace, call .. ':lease', after_ms) end
+      lapse_lanes(call, after_ms)
     end
   end
 end

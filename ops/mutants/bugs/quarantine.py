@@ -108,8 +108,22 @@ BUGS = (
     Bug(
         "a write that began is unknown as soon as its process is missed",
         "brainq/state/lua/leases_lapse.lua",
-        "if not wrote then",
-        "if true then",
+        "wrote and beat_ms or 0",
+        "0",
+        LAPSE,
+    ),
+    Bug(
+        "the lanes of a process that is gone keep its calls from being run again",
+        "brainq/state/lua/leases_lapse.lua",
+        "      lapse_lanes(call, after_ms)\n",
+        "",
+        LAPSE,
+    ),
+    Bug(
+        "lanes that a function still beats for are taken from it",
+        "brainq/state/lua/leases_lapse.lua",
+        " and until_ms - lease_ms < absent_at",
+        "",
         LAPSE,
     ),
 )
