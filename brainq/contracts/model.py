@@ -105,14 +105,6 @@ class Spend(Wire):
         )
 
 
-class LostRequest(Wire):
-    """A request that broke off and may be billed: who was asked, and what it is thought to have used."""
-
-    provider: str
-    model: str
-    usage: TokenUsage
-
-
 # Why a model stopped writing, in one set of words for every service.
 
 

@@ -19,8 +19,8 @@ from brainq.finalize.finalizer import MAX_TRIES, retry_after_s
 from brainq.leases import LeaseRenewer
 from brainq.memory.judges import judges_named, unknown_judge
 from brainq.memory.words import cut
+from brainq.models.asking.bill import Allowance
 from brainq.models.auxiliary import AuxiliaryModel
-from brainq.models.costs import call_spends, record_calls
 from brainq.observe.logs import logger
 from brainq.observe.spans import judge_span
 from brainq.observe.tracing import in_span
@@ -189,11 +189,12 @@ class JudgeRunner:
             if turn is None:
                 return self._give_up(turn_id, judge_name, tries, NO_CONTENT)
             span = judge_span(session_id, turn_id, turn.traceparent, judge_name, tries)
-            with in_span(span, redact=work.redact), record_calls() as calls:
+            allowance = Allowance(work.price)
+            with in_span(span, redact=work.redact), allowance.activate():
                 judgement = self._judge(judge, judge_case(turn), work.redact)
         except Exception as failure:
             return self._failed(turn_id, judge_name, tries, failure, work.redact)
-        spends = call_spends("judge", tuple(calls), work.price) or _reported_spend(judgement)
+        spends = tuple(allowance.spends) or _reported_spend(judgement)
         self.rows.settle(turn_id, judge_name, judgement, spends)
         return "judged"
 

@@ -16,8 +16,8 @@ from brainq.finalize.recall import recorded_turn
 from brainq.finalize.steps import StepContext
 from brainq.memory.extractors import ModelMemoryExtractor, RuleMemoryExtractor
 from brainq.memory.learner import RuleResearchLearner
+from brainq.models.asking.bill import Allowance
 from brainq.models.auxiliary import AuxiliaryModel
-from brainq.models.costs import call_spends, record_calls
 from brainq.processes.threads import call_within
 
 EXTRACT_LIMIT_S = 60.0  # a model's 30 s and what follows when it used them up
@@ -91,10 +91,10 @@ class ExtractMemories:
             return
         recorded = recorded_turn(turn, context.conversation(), turn.context_pack_json, claim.step_key)
         scope = services.memory_scope(claim.session_id)
-        with record_calls() as calls:
+        allowance = Allowance(services.price)
+        with allowance.activate():
             items = _items_of(MemoryItem, "memory extractor", self._limit_s, lambda: extractor.extract_turn(recorded))
-        spends = call_spends("memory", tuple(calls), services.price)
-        context.records.record_memories(claim, scope, items, spends)
+        context.records.record_memories(claim, scope, items, tuple(allowance.spends))
 
 
 class ObserveTurn:

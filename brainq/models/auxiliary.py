@@ -9,13 +9,11 @@ from typing import Any
 from json_repair import repair_json
 
 from brainq.contracts.message import Message
-from brainq.contracts.model import AnsweredBy, FinishKind, ModelReply, ModelRequest, Purpose
+from brainq.contracts.model import FinishKind, ModelReply, ModelRequest, Purpose
 from brainq.errors import ProviderError
 from brainq.models.asking.bill import Bill, current_allowance
 from brainq.models.asking.permits import PermitPolicy, reply_with_permits
-from brainq.models.costs import AuxiliaryCall, cost_usd, record_call
 from brainq.models.providers import Provider
-from brainq.observe.metrics.recording import record_model_call
 from brainq.observe.spans import chat_span
 from brainq.observe.tracing import in_span
 from brainq.processes.threads import call_within
@@ -63,32 +61,24 @@ class AuxiliaryModel:
         )
         chat = chat_span(self.provider, request)
         places = self.permits.activate() if self.permits is not None else nullcontext()
-        with in_span(chat.span), places, record_model_call(self.provider.name, self.model, purpose) as record:
-            reply = self._metered_reply(request)
+        bill = Bill(self.provider.name, self.model, purpose, step, current_allowance())
+        with in_span(chat.span), places, bill.activate():
+            try:
+                reply = self._reply_in_time(request)
+            except Exception as failure:
+                bill.close(failure)
+                raise
+            bill.settle(reply)
             chat.reply(reply)
-            by = reply.answered_by or AnsweredBy(provider=self.provider.name, model=self.model)
-            record.add_reply(reply, cost_usd(by.provider, by.model, reply.usage))
         return _require_text(reply)
 
-    def _metered_reply(self, request: ModelRequest) -> ModelReply:
-        """The reply; what it used, and what was lost on the way, is noted."""
-        with Bill(allowance=current_allowance()).activate() as bill:
-            try:
-                # A provider of the user's own may not look at the time it has.
-                reply = call_within(
-                    request.timeout_s + OVERRUN_S,
-                    f"{request.purpose} by {self.model}",
-                    lambda: reply_with_permits(self.provider, request),
-                )
-            except TimeoutError as error:
-                late = ProviderError(str(error), kind="timeout", retryable=True)
-                record_call(AuxiliaryCall(self.provider, self.model, None, bill.close(late)))
-                raise late from error
-            except Exception as error:
-                record_call(AuxiliaryCall(self.provider, self.model, None, bill.close(error)))
-                raise
-            record_call(AuxiliaryCall(self.provider, self.model, reply, bill.close(reply)))
-            return reply
+    def _reply_in_time(self, request: ModelRequest) -> ModelReply:
+        """The reply. A provider of the user's own may not look at the time it has."""
+        limit_s, what = request.timeout_s + OVERRUN_S, f"{request.purpose} by {self.model}"
+        try:
+            return call_within(limit_s, what, lambda: reply_with_permits(self.provider, request))
+        except TimeoutError as error:
+            raise ProviderError(str(error), kind="timeout", retryable=True) from error
 
 
 def _require_text(reply: ModelReply) -> ModelReply:

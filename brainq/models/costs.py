@@ -1,22 +1,18 @@
-"""Costs of model calls: prices, what a call used and costs at most, and a record of the calls beside a turn's steps."""
+"""Prices of model calls: what a call costs, and costs at most."""
 
 from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
-from brainq.contracts.model import LostRequest, ModelReply, Price, Spend, SpendKind, TokenUsage
+from brainq.contracts.model import Price, Spend, TokenUsage
 from brainq.models.providers import Provider, members_of
 
 MAX_UNKNOWN_MODELS = 10_000
 _PRICE_LIST_NAMES = {"openai-responses": "openai", "bedrock": "aws", "google-cloud": "google", "xai": "x-ai"}
 _unknown_models: set[tuple[str, str]] = set()
-_call_record: ContextVar[list[AuxiliaryCall] | None] = ContextVar("brainq_meter", default=None)
 
 
 def cost_usd(provider: str, model: str, usage: TokenUsage) -> float | None:
@@ -61,41 +57,6 @@ def _price_list() -> Any:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class AuxiliaryCall:
-    """One call: its model, the reply (None: it failed), and requests for it that broke off."""
-
-    provider: Provider
-    model: str
-    reply: ModelReply | None
-    lost: tuple[LostRequest, ...] = ()
-
-
-@contextmanager
-def record_calls() -> Generator[list[AuxiliaryCall]]:
-    """The calls of all AuxiliaryModels made inside, also in threads that `call_within` starts, as they come back."""
-    calls: list[AuxiliaryCall] = []
-    token = _call_record.set(calls)
-    try:
-        yield calls
-    finally:
-        _call_record.reset(token)
-
-
-def record_call(call: AuxiliaryCall) -> None:
-    """Record the call, inside `record_calls`."""
-    meter = _call_record.get()
-    if meter is not None:
-        meter.append(call)
-
-
-def reply_spend(kind: SpendKind, step: int, provider: Provider, model: str, reply: ModelReply, price: Price) -> Spend:
-    """What a reply used, by the name and the price of the model that gave it."""
-    by = reply.answered_by
-    name, model = (provider.name, model) if by is None else (by.provider, by.model)
-    return Spend.from_usage(kind, step, model, reply.usage, price(name, model, reply.usage))
-
-
 def worst_cost_usd(provider: Provider, model: str, usage: TokenUsage, price: Price) -> float | None:
     """US dollars at most, whichever of several models answers; None where the price of one is not known."""
     members = members_of(provider)
@@ -110,23 +71,6 @@ def first_model(provider: Provider, model: str) -> tuple[str, str]:
     """The provider and the model that are asked first, by their own names."""
     members = members_of(provider)
     return first_model(*members[0]) if members else (provider.name, model)
-
-
-def lost_spends(kind: SpendKind, step: int, lost: Sequence[LostRequest], price: Price) -> tuple[Spend, ...]:
-    """What requests that broke off are charged as, each by the name and the price of the model it went to."""
-    return tuple(
-        Spend.from_usage(kind, step, one.model, one.usage, price(one.provider, one.model, one.usage)) for one in lost
-    )
-
-
-def call_spends(kind: SpendKind, calls: Sequence[AuxiliaryCall], price: Price, step: int = 0) -> tuple[Spend, ...]:
-    """What metered calls used, and what was lost on their way."""
-    found: list[Spend] = []
-    for call in calls:
-        found += lost_spends(kind, step, call.lost, price)
-        if call.reply is not None:
-            found.append(reply_spend(kind, step, call.provider, call.model, call.reply, price))
-    return tuple(found)
 
 
 def sum_spends(spends: Sequence[Spend]) -> Spend | None:

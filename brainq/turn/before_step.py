@@ -11,13 +11,13 @@ from functools import partial
 from brainq.brain.brain import Brain
 from brainq.contracts.claim import TurnClaim
 from brainq.contracts.message import Message
-from brainq.contracts.model import LostRequest, Price, Spend, TokenUsage
+from brainq.contracts.model import Price, Spend, TokenUsage
 from brainq.contracts.view import TurnView
 from brainq.errors import BrainqError
 from brainq.gates.canonical import fingerprint
 from brainq.models.asking.bill import Allowance
 from brainq.models.auxiliary import AuxiliaryModel
-from brainq.models.costs import first_model, lost_spends, worst_cost_usd
+from brainq.models.costs import first_model, worst_cost_usd
 from brainq.models.providers import resolve_model
 from brainq.observe.logs import logger
 from brainq.outage import OutageRetry
@@ -66,15 +66,13 @@ class AuxiliaryWork:
                 lost.append(True)
             return word == "GO"
 
-        engine = ReflectionEngine(lambda: self._model(view), claimed, self.price)
-        with self._allowance(view).activate():
-            made = engine.reflect(
-                view.own_messages,
-                view.step,
-                timeout_s=view.remaining_ms / 1000,
-                session_id=claim.session_id,
-                turn_id=claim.turn_id,
-            )
+        made = ReflectionEngine(lambda: self._model(view), claimed, self._allowance(view)).reflect(
+            view.own_messages,
+            view.step,
+            timeout_s=view.remaining_ms / 1000,
+            session_id=claim.session_id,
+            turn_id=claim.turn_id,
+        )
         if lost:
             return "lost"
         if made.result.stub in ("budget", "deadline"):
@@ -119,17 +117,15 @@ class AuxiliaryWork:
         word = trying(begin)
         if word != "GO":
             return "lost" if word == "LOST" else ""
-        compactor = ContextCompactor(lambda: self._model(view), self.price, self._is_write)
-        with self._allowance(view).activate():
-            made = compactor.compact(
-                view.history.messages,
-                turn_id=claim.turn_id,
-                tracker=tracker,
-                fixed_estimate=fixed_estimate,
-                timeout_s=view.remaining_ms / 1000,
-                session_id=claim.session_id,
-                step=view.step,
-            )
+        made = ContextCompactor(lambda: self._model(view), self._allowance(view), self._is_write).compact(
+            view.history.messages,
+            turn_id=claim.turn_id,
+            tracker=tracker,
+            fixed_estimate=fixed_estimate,
+            timeout_s=view.remaining_ms / 1000,
+            session_id=claim.session_id,
+            step=view.step,
+        )
         if made is None:
             return ""
         try:
@@ -176,9 +172,9 @@ class AuxiliaryWork:
             return None, ()
         usage = TokenUsage(input_tokens=tokens, estimated=True)
         asked, model = first_model(auxiliary.provider, auxiliary.model)
-        lost = (LostRequest(provider=asked, model=model, usage=usage),)
+        lost = Spend.from_usage("lost", view.step, model, usage, self.price(asked, model, usage))
         most = worst_cost_usd(auxiliary.provider, auxiliary.model, usage, self.price)
-        return most, lost_spends("lost", view.step, lost, self.price)
+        return most, (lost,)
 
     def _allowance(self, view: TurnView) -> Allowance:
         return turn_allowance(view, view.request.limits.over(self.brain.limits), self.price)

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 
 from brainq.contracts.brain import ReflectionResult, ThinkLevel
 from brainq.contracts.message import Message
-from brainq.contracts.model import Price, Spend
+from brainq.contracts.model import Spend
+from brainq.models.asking.bill import Allowance
 from brainq.models.asking.permits import PermitDeferred
 from brainq.models.auxiliary import AuxiliaryModel
-from brainq.models.costs import call_spends, record_calls, sum_spends
+from brainq.models.costs import sum_spends
 from brainq.observe.logs import logger
 from brainq.text.shorten import shortened
 from brainq.text.surrogates import clean
@@ -124,12 +125,12 @@ class ReflectionEngine:
 
     model_of   the model to ask; may raise like resolving any model
     claim      claims one reflection of the turn's budget; False when it is used up
-    price      US dollars for (provider, model, usage), None where it is not known
+    allowance  what the turn may still spend on it
     """
 
     model_of: ModelFactory
     claim: Callable[[], bool]
-    price: Price
+    allowance: Allowance
 
     def reflect(
         self, messages: Sequence[Message], step: int, *, timeout_s: float, session_id: str = "", turn_id: str = ""
@@ -145,7 +146,7 @@ class ReflectionEngine:
             return ReflectionOutcome(ReflectionResult(step=step, stub="deadline"))
         if not self.claim():
             return ReflectionOutcome(ReflectionResult(step=step, stub="budget"))
-        with record_calls() as asked:
+        with self.allowance.activate():
             try:
                 reply = self.model_of().ask(
                     "reflection",
@@ -158,12 +159,12 @@ class ReflectionEngine:
                 )
                 result = ReflectionResult(step=step, text=_shorten_reflection(reply.text))
             except PermitDeferred as later:
-                later.spends = call_spends("reflection", asked, self.price, step)
+                later.spends = tuple(self.allowance.spends)
                 raise
             except Exception as failure:
                 log.info("no reflection", failure=failure, turn_id=turn_id, step=step)
                 result = ReflectionResult(step=step, stub="model")
-        return ReflectionOutcome(result, sum_spends(call_spends("reflection", asked, self.price, step)))
+        return ReflectionOutcome(result, sum_spends(self.allowance.spends))
 
 
 def transcript_of(messages: Sequence[Message]) -> str:

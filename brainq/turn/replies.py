@@ -16,6 +16,7 @@ from brainq.contracts.model import FinishKind, ModelReply
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.gates.answer_schema import read_answer
+from brainq.models.asking.bill import ReplyCost
 from brainq.observe.logs import logger
 from brainq.outage import OutageRetry
 from brainq.ports.redis_turns import Turns
@@ -29,7 +30,7 @@ from brainq.turn.call_plan import (
     refuse_calls,
 )
 from brainq.turn.decide import End
-from brainq.turn.step_request import CallsCommitted, LoopEnd, ReplyCost, StepOutcome
+from brainq.turn.step_request import CallsCommitted, LoopEnd, StepOutcome
 
 # What becomes of a reply that cannot be acted on: one that is not whole, or an answer that does not fit its schema.
 # None of its calls runs; the model reads why, or the turn ends. Pure.

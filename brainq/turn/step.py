@@ -25,11 +25,10 @@ from brainq.contracts.model import (
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.errors import BrainqError, ProviderError
-from brainq.models.asking.bill import Allowance, Bill, BudgetExhausted
+from brainq.models.asking.bill import Allowance, Bill, BudgetExhausted, ReplyCost
 from brainq.models.asking.permits import PermitDeferred
-from brainq.models.costs import first_model, reply_spend
+from brainq.models.costs import first_model
 from brainq.observe.logs import logger
-from brainq.observe.metrics.recording import record_model_call as counted
 from brainq.outage import OutageRetry
 from brainq.ports.people import Brakes
 from brainq.ports.redis_turns import Turns
@@ -41,7 +40,6 @@ from brainq.turn.replies import ReplyHandler
 from brainq.turn.step_request import (
     BlobCache,
     LoopEnd,
-    ReplyCost,
     StepOutcome,
     StepPostponed,
     StepPreparer,
@@ -91,10 +89,10 @@ class StepRunner:
             try:
                 return self._attempt(claim, view, asking, request, bill, reader)
             except PermitDeferred as later:
-                later.spends = bill.spends_at_end(later)
+                later.spends = bill.close(later)
                 raise  # the turn lets go of its thread meanwhile
             except ProviderError as failure:
-                spends = bill.spends_at_end(failure)
+                spends = bill.close(failure)
                 if not (failure.kind in RESTARTABLE_KINDS and failure.retryable and remaining):
                     return LoopEnd(end_after_failure(failure), lost=spends)
                 self._wait(reader, failure, ends_at - time.monotonic())
@@ -112,13 +110,12 @@ class StepRunner:
     ) -> StepOutcome:
         """What one attempt comes to. Raises ProviderError where it brings no reply."""
         try:
-            reply, spend = self._ask_between_hooks(asking, request, bill, reader)
+            reply, cost = self._ask_between_hooks(asking, request, bill, reader)
         except TurnLost as failure:
             self._report_lost_attempt(claim, bill, failure)
             return None
         except MiddlewareFailed as failure:
-            return LoopEnd(middleware_end(failure), lost=bill.spends_at_end(failure))
-        cost = ReplyCost(spend, bill.spends_at_end(reply))
+            return LoopEnd(middleware_end(failure), lost=bill.close(failure))
         tail = reader.tail.rest(reader.trying)
         return self.replies.handle(claim, view, request.step, reply, cost, tail, reader.trying)
 
@@ -156,34 +153,24 @@ class StepRunner:
 
     def _ask_between_hooks(
         self, asking: StepRequest, request: ModelRequest, bill: Bill, reader: AttemptReader
-    ) -> tuple[ModelReply, Spend]:
-        """The reply, and what it used. Raises ProviderError, TurnLost and MiddlewareFailed."""
+    ) -> tuple[ModelReply, ReplyCost]:
+        """The reply, and what it cost. Raises ProviderError, TurnLost and MiddlewareFailed."""
         hooks, reply, failure = self.brain.hooks, None, None
-        if not (hooks.before_step or hooks.after_step):
-            return self._ask(asking, request, bill, reader)
         try:
             run_hooks(hooks.before_step, request.turn_id, request)
-            reply, spend = self._ask(asking, request, bill, reader)
-            return reply, spend
+            with bill.activate():
+                reply = reader.read(asking.setting.provider, request)
+                return reply, bill.settle(reply)
         except ProviderError as error:
             failure = error
             raise
         finally:
-            notify_hooks(hooks.after_step, request.turn_id, request, reply, failure)
-
-    def _ask(
-        self, asking: StepRequest, request: ModelRequest, bill: Bill, reader: AttemptReader
-    ) -> tuple[ModelReply, Spend]:
-        provider, model = asking.setting.provider, asking.setting.model
-        with counted(provider.name, model, "step") as asked, bill.activate():
-            reply = reader.read(provider, request)
-            spend = reply_spend("step", request.step, provider, model, reply, self.price)
-            asked.add_reply(reply, spend.cost_usd)
-        return reply, spend
+            if hooks.after_step:
+                notify_hooks(hooks.after_step, request.turn_id, request, reply, failure)
 
     def _report_lost_attempt(self, claim: TurnClaim, bill: Bill, failure: TurnLost) -> None:
         """Report what the attempt has used, should no worker have taken the turn yet: its next owner charges it."""
-        bill.spends_at_end(failure)
+        bill.close(failure)
         try:
             self.turns.beat(claim)
         except Exception as away:  # the loss was noticed with the last text, or heartbeat
@@ -208,7 +195,8 @@ def attempt_bill(asking: StepRequest, step: int, allowance: Allowance) -> Bill:
     provider, model = first_model(setting.provider, setting.model)
     is_known = not most_output and begin.most_tokens == input_tokens and provider == setting.provider.name
     usd = begin.max_usd if is_known else allowance.price(provider, model, usage)
-    return Bill(input_tokens, allowance, step, Spend.from_usage("lost", step, model, usage, usd))
+    unsent = Spend.from_usage("lost", step, model, usage, usd)
+    return Bill(setting.provider.name, setting.model, "step", step, allowance, input_tokens, unsent)
 
 
 def middleware_end(failure: MiddlewareFailed) -> End:

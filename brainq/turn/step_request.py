@@ -104,14 +104,6 @@ class StepPostponed:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplyCost:
-    """What a reply used, and requests for it that broke off before."""
-
-    spend: Spend
-    lost: tuple[Spend, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class LoopEnd:
     """The loop is over: with the model's answer, or without one (`message` is None).
 

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import time
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal
 
-from brainq.contracts.model import (
-    LostRequest,
-    ModelChunk,
-    ModelReply,
-    ModelRequest,
-    Price,
-    Spend,
-    TokenUsage,
-    unknown_price,
-)
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, Price, Purpose, Spend, TokenUsage
 from brainq.errors import ProviderError
-from brainq.models.costs import lost_spends
+from brainq.models.costs import cost_usd
+from brainq.observe.metrics.recording import count_model_call
 from brainq.text.estimate import StreamedTokens, estimate_request
 
 BudgetName = Literal["tokens", "cost"]
+# The service may have worked on these, and bills them even without an answer.
+POSSIBLY_BILLED_KINDS = frozenset({"timeout", "stream", "stalled", "malformed"})
+# So the service answers what it does not work on.
+UNBILLED_KINDS = frozenset({"rate_limited", "quota", "server", "refused", "too_long"})
+NO_USAGE = TokenUsage()
 
 
 class BudgetExhausted(ProviderError):
@@ -38,17 +36,18 @@ class BudgetExhausted(ProviderError):
 
 @dataclass(slots=True)
 class Allowance:
-    """What a turn may still use as its model call begins. The first request was allowed by the turn's budget; each one
-    that is lost leaves less for the next.
+    """What may still be spent on model calls, and what they have used of it. The turn's budget allowed the first
+    request; each one that is lost leaves less for the next.
 
+    price         of a request, by who it goes to
     tokens, usd   None: no limit
+    spends        what each call used, in their order, also in threads that `call_within` starts
     """
 
-    price: Price = unknown_price
+    price: Price = cost_usd
     tokens: int | None = None
     usd: float | None = None
-    _used_tokens: int = 0
-    _used_usd: float = 0.0
+    spends: list[Spend] = field(default_factory=list[Spend])
 
     @contextmanager
     def activate(self) -> Generator[None]:
@@ -59,21 +58,17 @@ class Allowance:
         finally:
             _allowance.reset(token)
 
-    def charge(self, provider: str, model: str, usage: TokenUsage) -> None:
-        """A request has used this."""
-        self._used_tokens += usage.total
-        if self.usd is not None:
-            self._used_usd += self.price(provider, model, usage) or 0.0
-
-    def require(self, provider: str, model: str, usage: TokenUsage) -> None:
-        """Raise BudgetExhausted where a request of this size could pass what is left."""
-        if not self._used_tokens:
+    def require(self, lost: Sequence[Spend], provider: str, model: str, usage: TokenUsage) -> None:
+        """Raise BudgetExhausted where a request of this size could pass what is left after the calls, and after
+        requests that the next one follows on."""
+        used = [*self.spends, *lost]
+        if not used:
             return
-        if self.tokens is not None and self._used_tokens + usage.total > self.tokens:
+        if self.tokens is not None and sum(spend.usage.total for spend in used) + usage.total > self.tokens:
             raise BudgetExhausted("tokens")
         if self.usd is None:
             return
-        if self._used_usd + (self.price(provider, model, usage) or 0.0) > self.usd:
+        if sum(spend.cost_usd or 0.0 for spend in used) + (self.price(provider, model, usage) or 0.0) > self.usd:
             raise BudgetExhausted("cost")
 
 
@@ -83,18 +78,6 @@ _allowance: ContextVar[Allowance | None] = ContextVar("allowance", default=None)
 def current_allowance() -> Allowance:
     """This thread's allowance; a new one without limits where none is active."""
     return _allowance.get() or Allowance()
-
-
-# What the requests of one model call come to, also those whose answers broke off.
-#
-# A caller of models opens a Bill (`Bill.activate`). Each request is entered by its RatePermit, so that retries inside a
-# provider, and the members of a Fallback, are counted one by one and by their own names.
-
-# The service may have worked on these, and bills them even without an answer.
-POSSIBLY_BILLED_KINDS = frozenset({"timeout", "stream", "stalled", "malformed"})
-# So the service answers what it does not work on.
-UNBILLED_KINDS = frozenset({"rate_limited", "quota", "server", "refused", "too_long"})
-NO_USAGE = TokenUsage()
 
 
 @dataclass(eq=False)
@@ -164,41 +147,60 @@ class BilledRequest:
             return True
         return kind not in UNBILLED_KINDS if self.has_begun else kind in POSSIBLY_BILLED_KINDS
 
-    def as_lost(self) -> LostRequest:
-        return LostRequest(provider=self.provider, model=self.model, usage=self.usage())
+
+@dataclass(frozen=True, slots=True)
+class ReplyCost:
+    """What a reply used, and requests for it that broke off before."""
+
+    spend: Spend
+    lost: tuple[Spend, ...] = ()
 
 
 @dataclass(slots=True)
 class Bill:
-    """The requests of one model call, in the order they were sent.
+    """One model call: the requests that it takes, in the order they were sent, and what they come to.
 
-    input_tokens   what its input is thought to be billed as; None: as it is estimated
-    allowance      what may be spent on it
-    step           the turn's step that the call is an attempt at
-    unsent         what an attempt is charged as should its worker die before anybody knows whether a request was sent
+    Each request is entered by its RatePermit, so that retries inside a provider, and the members of a Fallback, are
+    counted one by one and by their own names.
+
+    provider, model   who is asked; once the reply has come, who gave it
+    purpose, step     what the call is for, and the turn's step that it belongs to
+    allowance         what may be spent on it
+    input_tokens      what its input is thought to be billed as; None: as it is estimated
+    unsent            what an attempt is charged as whose worker dies before anybody knows whether a request was sent
     """
 
-    input_tokens: int | None = None
-    allowance: Allowance = field(default_factory=Allowance)
+    provider: str = ""
+    model: str = ""
+    purpose: Purpose = "step"
     step: int = 0
+    allowance: Allowance = field(default_factory=Allowance)
+    input_tokens: int | None = None
     unsent: Spend | None = None
     _requests: list[BilledRequest] = field(default_factory=list[BilledRequest])
-    _lost_tries: list[LostRequest] = field(default_factory=list[LostRequest])
+    _lost_tries: list[Spend] = field(default_factory=list[Spend])
+    _reply_spend: Spend | None = None
 
     @contextmanager
     def activate(self) -> Generator[Bill]:
-        """While entered, all that this thread asks of models is entered here."""
-        token = _bill.set(self)
+        """While entered, all that this thread asks of models is entered here. The call is counted by how it ends."""
+        token, began, failure = _bill.set(self), time.monotonic(), None
         try:
             yield self
+        except BaseException as error:
+            failure = error
+            raise
         finally:
             _bill.reset(token)
+            duration_s = time.monotonic() - began
+            count_model_call(self.provider, self.model, self.purpose, duration_s, failure or self._reply_spend)
 
     def require(self, sent: BilledRequest, request: ModelRequest) -> None:
         """Raise BudgetExhausted where another request could pass what is left, after others were lost."""
         sent.estimate = estimate_request(request) if self.input_tokens is None else self.input_tokens
         usage = TokenUsage(input_tokens=sent.estimate, output_tokens=request.max_output_tokens or 0)
-        self.allowance.require(sent.provider, sent.model, usage)
+        over = [self._lost_spend(request) for request in self._requests if request.is_over]
+        self.allowance.require([*self._lost_tries, *over], sent.provider, sent.model, usage)
 
     def add(self, sent: BilledRequest) -> None:
         """The request goes out."""
@@ -206,42 +208,48 @@ class Bill:
 
     def add_lost_try(self, sent: BilledRequest) -> None:
         """A try of it may be billed, and it is sent once more."""
-        self._lost_tries.append(sent.as_lost())
-        self.allowance.charge(sent.provider, sent.model, sent.usage())
+        self._lost_tries.append(self._lost_spend(sent))
 
     def end(self, request: BilledRequest, is_billed: bool) -> None:
         """A request is over. Of one that brought a reply the usage comes afterwards."""
         if request.is_over or request not in self._requests:
             return
+        request.is_over = is_billed
         if not is_billed:
             self._requests.remove(request)
-            return
-        request.is_over = True
-        self.allowance.charge(request.provider, request.model, request.usage())
 
-    def close(self, outcome: ModelReply | BaseException) -> tuple[LostRequest, ...]:
-        """The call is over: what it lost. The request that brought the reply is not a loss."""
-        if isinstance(outcome, ModelReply) and self._requests and not self._requests[-1].has_failed:
-            self._requests.pop()
+    def settle(self, reply: ModelReply) -> ReplyCost:
+        """The reply has come: what it used, by the name and the price of the model that gave it, and what was lost on
+        the way to it."""
+        if self._requests and not self._requests[-1].has_failed:
+            self._requests.pop()  # it brought the reply
+        if reply.answered_by is not None:
+            self.provider, self.model = reply.answered_by.provider, reply.answered_by.model
+        usd = self.allowance.price(self.provider, self.model, reply.usage)
+        spend = self._reply_spend = Spend.from_usage(self.purpose, self.step, self.model, reply.usage, usd)
+        lost = self.close()
+        self.allowance.spends.append(spend)
+        return ReplyCost(spend, lost)
+
+    def close(self, failure: BaseException | None = None) -> tuple[Spend, ...]:
+        """The call is over: what it lost."""
         for request in tuple(self._requests):  # of a provider that did not say what became of them
-            is_billed = request.has_begun
-            if isinstance(outcome, BaseException):
-                is_billed = request.may_be_billed(outcome)
-            self.end(request, is_billed)
-        return self.so_far()
-
-    def spends_at_end(self, outcome: ModelReply | BaseException) -> tuple[Spend, ...]:
-        """As `close`, of an attempt at a step: what it lost, as it is charged."""
-        return lost_spends("lost", self.step, self.close(outcome), self.allowance.price)
+            self.end(request, request.has_begun if failure is None else request.may_be_billed(failure))
+        lost = self._lost_so_far()
+        self.allowance.spends += lost
+        return lost
 
     def spends_so_far(self) -> tuple[Spend, ...]:
         """The spends of an attempt should it end here. Any thread may ask."""
-        lost = lost_spends("lost", self.step, self.so_far(), self.allowance.price)
-        return lost or (() if self.unsent is None else (self.unsent,))
+        return self._lost_so_far() or (() if self.unsent is None else (self.unsent,))
 
-    def so_far(self) -> tuple[LostRequest, ...]:
-        """What it would have lost if it broke off now. Any thread may ask."""
-        return (*self._lost_tries, *(request.as_lost() for request in tuple(self._requests)))
+    def _lost_so_far(self) -> tuple[Spend, ...]:
+        return (*self._lost_tries, *map(self._lost_spend, tuple(self._requests)))
+
+    def _lost_spend(self, request: BilledRequest) -> Spend:
+        usage, kind = request.usage(), "lost" if self.purpose == "step" else self.purpose
+        usd = self.allowance.price(request.provider, request.model, usage)
+        return Spend.from_usage(kind, self.step, request.model, usage, usd)
 
 
 _bill: ContextVar[Bill | None] = ContextVar("bill", default=None)

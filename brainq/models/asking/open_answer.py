@@ -79,7 +79,7 @@ class OpenAnswer:
         try:
             self._opening.__exit__(None, None, None)
         finally:
-            self._permit.__exit__(kind, failure, trace)
+            self._permit.settle(failure)
         if isinstance(failure, Exception):
             late = self._clock.error(self._name) if self._cut.fired else None
             error = late or read_error(self._name, failure, self._sdk, self._clock)

@@ -124,9 +124,7 @@ class RatePermit(BilledRequest):
     def __exit__(
         self, kind: type[BaseException] | None, failure: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if failure is not None:
-            self.fail(failure)
-        self.settle()
+        self.settle(failure)
 
     def acquire(self, request: ModelRequest, remaining_s: float) -> bool:
         """Wait for it, if need be; whether that was so.
@@ -227,8 +225,21 @@ class RatePermit(BilledRequest):
             self.bill.add_lost_try(self)
         self.begin_again()
 
-    def fail(self, failure: BaseException, was_processed: bool = False) -> None:
-        """No reply comes of it. `was_processed`: the service may have worked on it, though it has answered nothing."""
+    def settle(self, failure: BaseException | None = None, *, was_processed: bool = False) -> None:
+        """Enter what came of it into the bill, and report it to the limit. A failure of that is not the call's: the
+        permit then counts for its longest time.
+
+        failure         no reply comes of it
+        was_processed   the service may have worked on it, though it has answered nothing
+        """
+        if failure is None:
+            self.bill.end(self, self.has_begun)
+        else:
+            self._fail(failure, was_processed)
+        if self.policy is not None:
+            self._settle_limit(self.policy.limits)
+
+    def _fail(self, failure: BaseException, was_processed: bool) -> None:
         # A reader that has the whole reply may leave without reading to the end.
         self.has_failed = not self.is_whole
         self.bill.end(self, was_processed or self.may_be_billed(failure))
@@ -236,18 +247,12 @@ class RatePermit(BilledRequest):
         if isinstance(failure, ProviderError) and failure.kind == "rate_limited" and stop_s:
             self._rate_answer = replace(self._rate_answer, stop_s=stop_s)
 
-    def settle(self) -> None:
-        """Report what came of it. A failure of that is not the call's: the permit then counts for its longest time."""
-        self.bill.end(self, self.has_begun)
-        if self.policy is None:
-            return
-        if self._rate_answer is EMPTY_RATE_REPORT and not self.policy.limits.is_limited(self.name):
+    def _settle_limit(self, limits: RateLimits) -> None:
+        if self._rate_answer is EMPTY_RATE_REPORT and not limits.is_limited(self.name):
             return  # the model has no limit
         ago_s = None if self._answered_at is None else time.monotonic() - self._answered_at
         try:
-            is_kept = self.policy.limits.settle(
-                self.name, self.id or uuid.uuid4().hex, self._count(), ago_s, self._rate_answer
-            )
+            is_kept = limits.settle(self.name, self.id or uuid.uuid4().hex, self._count(), ago_s, self._rate_answer)
             self.is_stopped = is_kept and self._rate_answer.stop_s > 0
         except Exception as failure:
             log.warning("a permit was not settled", model=self._model_name, why=type(failure).__name__)
@@ -301,7 +306,8 @@ def reply_with_permits(provider: Provider, request: ModelRequest) -> ModelReply:
     """The provider's whole reply, each of its requests with a permit."""
     if getattr(provider, "takes_permits", False) or not is_metered():
         return provider.generate(request)
-    with _call_permit(provider, request) as (permit, sent):
+    permit, sent = _acquire_permit(provider, request)
+    with permit:
         reply = provider.generate(sent)
         permit.note_answer()
         permit.complete(reply.usage)
@@ -309,7 +315,8 @@ def reply_with_permits(provider: Provider, request: ModelRequest) -> ModelReply:
 
 
 def _stream_under_permit(provider: Provider, request: ModelRequest) -> Iterator[ModelChunk]:
-    with _call_permit(provider, request) as (permit, sent):
+    permit, sent = _acquire_permit(provider, request)
+    with permit:
         is_answered = False
         for chunk in stream_within_limits(provider, sent):
             if chunk.retry is not None:
@@ -323,12 +330,10 @@ def _stream_under_permit(provider: Provider, request: ModelRequest) -> Iterator[
             yield chunk
 
 
-@contextmanager
-def _call_permit(provider: Provider, request: ModelRequest) -> Generator[tuple[RatePermit, ModelRequest]]:
+def _acquire_permit(provider: Provider, request: ModelRequest) -> tuple[RatePermit, ModelRequest]:
     """A permit for a call that is one request, and that call with the time that is left."""
     permit, began = permit_for(provider.name, request.model), time.monotonic()
     if permit.acquire(request, request.timeout_s):
         remaining_s = max(0.001, request.timeout_s - (time.monotonic() - began))
         request = request.model_copy(update={"timeout_s": remaining_s})
-    with permit:
-        yield permit, request
+    return permit, request

@@ -205,8 +205,7 @@ class VendorProvider(ABC):
                     raise from_sdk_error(error, sdk, self.name, is_shared=permit.is_stopped) from error
                 once |= self._remember_refusal(named, request)
             except BaseException as error:
-                permit.fail(error, was_processed=may_have_been_processed(error, sdk, stream=stream))
-                permit.settle()
+                permit.settle(error, was_processed=may_have_been_processed(error, sdk, stream=stream))
                 if not isinstance(error, Exception):
                     raise
                 raise read_error(self.name, error, sdk, clock) from error

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 from brainq.contracts.call import ToolTraceEntry
-from brainq.contracts.model import ModelReply, Purpose, Spend
+from brainq.contracts.model import Purpose, Spend
 from brainq.contracts.status import StopReason, TraceStatus
 from brainq.contracts.turn import TurnResult
 from brainq.errors import NOT_SENT, ProviderError
@@ -54,62 +52,36 @@ _error_name = BoundedLabel().value_of  # a provider of the user's own names its 
 _client_tool_name = BoundedLabel().value_of  # a client brings tools of its own with each turn
 
 
-class ModelCallRecord:
-    """A model call that is under way."""
-
-    def __init__(self, counters: Counters, provider: str, model: str, purpose: Purpose) -> None:
-        self._counters = counters
-        self.provider = provider
-        self.model = model
-        self._purpose = purpose
-
-    def add_reply(self, reply: ModelReply, cost_usd: float | None) -> None:
-        """Count what it used, by the provider and model that answered; `cost_usd` None: its price is not known."""
-        if reply.answered_by is not None:
-            self.provider, self.model = reply.answered_by.provider, model_name(reply.answered_by.model)
-        usage = reply.usage
-        counters, model = self._counters, (self.provider, self.model)
-        counters.observe(m.TOKEN_USAGE, usage.input_tokens, OPERATION, *model, "input")
-        counters.observe(m.TOKEN_USAGE, usage.output_tokens, OPERATION, *model, "output")
+def count_model_call(
+    provider: str,
+    model: str,
+    purpose: Purpose,
+    duration_s: float,
+    outcome: Spend | BaseException | None,
+    counters: Counters = COUNTERS,
+) -> None:
+    """Count a model call, by who answered, and what its reply used. One that failed is counted by its failure: a
+    ProviderError by its kind, any other by its class. A request that was never sent is not counted."""
+    by, error_type = (provider, model_name(model)), ""
+    if isinstance(outcome, BaseException):
+        error_type = outcome.kind if isinstance(outcome, ProviderError) else type(outcome).__name__
+        if error_type in NOT_SENT:
+            return
+        error_type = _error_name(error_type)
+    elif outcome is not None:
+        counters.observe(m.TOKEN_USAGE, outcome.input_tokens, OPERATION, *by, "input")
+        counters.observe(m.TOKEN_USAGE, outcome.output_tokens, OPERATION, *by, "output")
         for kind, tokens in (
-            ("input", usage.input_tokens),
-            ("output", usage.output_tokens),
-            ("cache_read", usage.cache_read_tokens),
-            ("cache_creation", usage.cache_creation_tokens),
+            ("input", outcome.input_tokens),
+            ("output", outcome.output_tokens),
+            ("cache_read", outcome.cache_read_tokens),
+            ("cache_creation", outcome.cache_creation_tokens),
         ):
             if tokens:
-                counters.add(m.TOKENS, *model, self._purpose, kind, by=tokens)
-        if cost_usd:
-            counters.add(m.COST, *model, self._purpose, by=cost_usd)
-
-
-@contextmanager
-def record_model_call(
-    provider: str, model: str, purpose: Purpose, counters: Counters = COUNTERS
-) -> Generator[ModelCallRecord]:
-    """Time what is done in it, and count it by how it ends: a ProviderError by its kind, any other by its class. A
-    request that was never sent is not counted."""
-    call = ModelCallRecord(counters, provider, model_name(model), purpose)
-    began, error_type = time.monotonic(), ""
-    try:
-        yield call
-    except ProviderError as failure:
-        error_type = failure.kind
-        raise
-    except BaseException as failure:
-        error_type = type(failure).__name__
-        raise
-    finally:
-        if error_type not in NOT_SENT:
-            counters.observe(
-                m.MODEL_CALLS,
-                time.monotonic() - began,
-                OPERATION,
-                call.provider,
-                call.model,
-                error_type and _error_name(error_type),
-                purpose,
-            )
+                counters.add(m.TOKENS, *by, purpose, kind, by=tokens)
+        if outcome.cost_usd:
+            counters.add(m.COST, *by, purpose, by=outcome.cost_usd)
+    counters.observe(m.MODEL_CALLS, duration_s, OPERATION, *by, error_type, purpose)
 
 
 def count_turn(

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from brainq.contracts.message import Message
-from brainq.contracts.model import Price, Spend
+from brainq.contracts.model import Spend
+from brainq.models.asking.bill import Allowance
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.text.estimate import estimate_messages, estimate_text
 from brainq.text.shorten import shortened_to_tokens
@@ -159,12 +160,12 @@ class ContextCompactor:
     """Compacts one turn's context.
 
     model_of   the model to ask; may raise like resolving any model
-    price      US dollars for (provider, model, usage), None where it is not known
+    allowance  what the turn may still spend on it
     is_write   whether a tool changes anything; by default any might have
     """
 
     model_of: Callable[[], AuxiliaryModel]
-    price: Price
+    allowance: Allowance
     is_write: Callable[[str], bool] = lambda _: True
     clock: Callable[[], float] = time.monotonic
 
@@ -204,7 +205,7 @@ class ContextCompactor:
         method: CompactionMethod = "shortened"
         spend: Spend | None = None
         if split.dropped:
-            asking = Summariser(self.model_of, self.price, window, session_id, turn_id, step, self.clock)
+            asking = Summariser(self.model_of, self.allowance, window, session_id, turn_id, step, self.clock)
             folded = collect_dropped(split.dropped, self.is_write)
             room = tokens_for_text(folded.changes, summary_tokens)
             text, method, spend = asking.summarise(folded, room, timeout_s)

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from brainq.contracts.message import Message, ToolCall, with_attachment_labels
-from brainq.contracts.model import Price, Spend
+from brainq.contracts.model import Spend
+from brainq.models.asking.bill import Allowance
 from brainq.models.asking.permits import PermitDeferred
 from brainq.models.auxiliary import AuxiliaryModel
-from brainq.models.costs import call_spends, record_calls, sum_spends
+from brainq.models.costs import sum_spends
 from brainq.observe.logs import logger
 from brainq.text.estimate import estimate_text
 from brainq.text.shorten import shortened, shortened_to_tokens
@@ -254,12 +255,12 @@ class Summariser:
     """Sums up for one turn.
 
     model_of        the model to ask; may raise like resolving any model
-    price           US dollars for (provider, model, usage), None where it is not known
+    allowance       what the turn may still spend on it
     window_tokens   what one request may hold, in estimated tokens
     """
 
     model_of: Callable[[], AuxiliaryModel]
-    price: Price
+    allowance: Allowance
     window_tokens: int
     session_id: str = ""
     turn_id: str = ""
@@ -276,42 +277,45 @@ class Summariser:
         allowed_s = min(MAX_COMPACTION_S, timeout_s * SHARE_OF_TIME)
         if allowed_s < MIN_COMPACTION_S:
             return summary_by_rules(folded, max_tokens), "rules", None
-        with record_calls() as asked:
+        with self.allowance.activate():
             try:
                 text = self._model_summary(folded, max_tokens, self.clock() + allowed_s)
             except PermitDeferred as later:
-                if any(call.reply is not None for call in asked):
-                    text = ""
-                else:  # no summary is paid yet: it is begun again when the model's limit allows
-                    later.spends = call_spends("compaction", asked, self.price, self.step)
-                    raise
+                later.spends = tuple(self.allowance.spends)
+                raise
             except Exception as failure:
                 log.info("no summary by a model", failure=failure, turn_id=self.turn_id, step=self.step)
                 text = ""
-        spend = sum_spends(call_spends("compaction", asked, self.price, self.step))
+        spend = sum_spends(self.allowance.spends)
         if not text:
             return summary_by_rules(folded, max_tokens), "rules", spend
         return text, "model", spend
 
     def _model_summary(self, folded: DroppedHistory, max_tokens: int, ends_at: float) -> str:
-        """The model's summary; empty when time ran out. Raises what asking it raises."""
+        """The model's summary; empty when time ran out, or its limit lets another piece wait. Raises what asking it
+        raises."""
         so_far, pieces = self._pieces(folded, max_tokens)
         system = _SYSTEM.format(words=max(20, int(max_tokens * WORDS_PER_TOKEN)))
         auxiliary = self.model_of()
-        for piece in pieces:
+        for number, piece in enumerate(pieces):
             left_s = ends_at - self.clock()
             if left_s <= 0:
                 return ""
-            reply = auxiliary.ask(
-                "compaction",
-                system,
-                _summary_request(so_far, piece),
-                timeout_s=left_s,
-                max_output_tokens=max(1_000, 2 * max_tokens),  # models that reason first count that in
-                session_id=self.session_id,
-                turn_id=self.turn_id,
-                step=self.step,
-            )
+            try:
+                reply = auxiliary.ask(
+                    "compaction",
+                    system,
+                    _summary_request(so_far, piece),
+                    timeout_s=left_s,
+                    max_output_tokens=max(1_000, 2 * max_tokens),  # models that reason first count that in
+                    session_id=self.session_id,
+                    turn_id=self.turn_id,
+                    step=self.step,
+                )
+            except PermitDeferred:
+                if number:
+                    return ""
+                raise  # no piece is paid yet: it is begun again when the model's limit allows
             so_far = shortened_to_tokens(reply.text.strip(), max_tokens)
         return so_far
 

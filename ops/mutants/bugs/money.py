@@ -41,7 +41,7 @@ BUGS = (
     Bug(
         "the limit of money is not held between requests",
         "brainq/models/asking/bill.py",
-        "self._used_usd + (self.price(provider, model, usage) or 0.0) > self.usd",
+        "sum(spend.cost_usd or 0.0 for spend in used) + (self.price(provider, model, usage) or 0.0) > self.usd",
         "(self.price(provider, model, usage) or 0.0) > self.usd",
         BILL,
     ),

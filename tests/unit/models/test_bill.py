@@ -8,7 +8,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from brainq.contracts.model import LostRequest, ModelChunk, ModelReply, ModelRequest, ModelRetry, TokenUsage
+from brainq.contracts.model import AnsweredBy, ModelChunk, ModelReply, ModelRequest, ModelRetry, Spend, TokenUsage
 from brainq.errors import ProviderError
 from brainq.models.asking.bill import Allowance, Bill, BudgetExhausted
 from brainq.models.asking.failures import may_have_been_processed
@@ -17,10 +17,13 @@ from brainq.models.asking.permits import permit_for, reply_with_permits, stream_
 from brainq.models.asking.retry import RetryPolicy, call_with_retry
 from brainq.models.asking.stall_clock import Deadline
 from brainq.models.auxiliary import AuxiliaryModel
-from brainq.models.costs import record_calls
 from brainq.models.scripted import ScriptedProvider, fails, says
+from brainq.observe.metrics.counters import Counters
 from brainq.text.estimate import estimate_request, estimate_text
+from tests.support.counted import counted
 from tests.unit.models.requests import request
+
+__all__ = ["counted"]
 
 WORDS = "word after word " * 100
 AT_ONCE = RetryPolicy(sleep=lambda seconds: None)
@@ -46,7 +49,7 @@ class Streams:
             yield part
 
 
-def lost(provider: Any, **changes: Any) -> tuple[Sequence[LostRequest], ModelRequest]:
+def lost(provider: Any, **changes: Any) -> tuple[Sequence[Spend], ModelRequest]:
     """What a call that fails has lost."""
     asked = request(**changes)
     bill = Bill()
@@ -67,7 +70,7 @@ def test_all_that_was_streamed_is_counted_and_the_rest_estimated() -> None:
         *(ModelChunk(arguments=piece) for piece in ("write", arguments)),
     ]
     (one,), asked = lost(Streams(*parts, cut()))
-    assert (one.provider, one.model) == ("own", "m")
+    assert (one.kind, one.model) == ("lost", "m")
     assert one.usage.input_tokens == estimate_request(asked)
     seen = 2 * estimate_text(WORDS) + estimate_text(arguments)
     assert seen <= one.usage.output_tokens <= seen + 3
@@ -101,14 +104,14 @@ def test_members_of_a_fallback_are_counted_by_their_own_names() -> None:
     with bill.activate():
         *_, last = stream_with_permits(Fallback([silent, ScriptedProvider([says("Well.")], name="second")]), request())
     assert last.reply is not None
-    assert [(one.provider, one.model) for one in bill.close(last.reply)] == [("first", "first")]
+    assert [one.model for one in bill.settle(last.reply).lost] == ["first"]
 
 
 def test_the_reply_itself_is_no_loss() -> None:
     bill = Bill()
     with bill.activate():
         reply = reply_with_permits(ScriptedProvider([says("Well.")]), request())
-    assert bill.close(reply) == ()
+    assert bill.settle(reply).lost == ()
 
 
 def test_each_try_inside_a_provider_is_counted() -> None:
@@ -124,7 +127,7 @@ def test_each_try_inside_a_provider_is_counted() -> None:
             place.acquire(request, 5.0)
             self.tries += 1
             if self.tries < 4:
-                place.fail(cut("malformed"))
+                place.settle(cut("malformed"))
                 raise cut("malformed")
             place.complete(TokenUsage(input_tokens=7, output_tokens=1))
             place.settle()
@@ -133,7 +136,7 @@ def test_each_try_inside_a_provider_is_counted() -> None:
     bill, provider = Bill(), Tries()
     with bill.activate():
         reply = reply_with_permits(provider, request())
-    assert len(bill.close(reply)) == 3
+    assert len(bill.settle(reply).lost) == 3
 
 
 def test_a_provider_that_only_tells_of_its_retries_is_counted_by_them() -> None:
@@ -144,7 +147,7 @@ def test_a_provider_that_only_tells_of_its_retries_is_counted_by_them() -> None:
     with bill.activate():
         *_, last = stream_with_permits(Streams(retry, refused, retry, ends), request())
     assert last.reply is not None
-    assert len(bill.close(last.reply)) == 2
+    assert len(bill.settle(last.reply).lost) == 2
 
 
 def test_a_reader_that_leaves_has_had_what_it_has_read() -> None:
@@ -152,7 +155,7 @@ def test_a_reader_that_leaves_has_had_what_it_has_read() -> None:
     with bill.activate():
         chunks = cast("Any", stream_with_permits(Streams(ModelChunk(text=WORDS), ModelChunk(text=WORDS)), request()))
         next(chunks)
-        assert bill.so_far()[0].usage.output_tokens == estimate_text(WORDS)
+        assert bill.spends_so_far()[0].usage.output_tokens == estimate_text(WORDS)
         chunks.close()
     (one,) = bill.close(GeneratorExit())
     assert one.usage.output_tokens == estimate_text(WORDS)
@@ -175,7 +178,7 @@ def test_the_next_member_is_not_asked_where_the_limit_could_be_passed(limits: di
             ),
         ]
     )
-    bill = Bill(10, Allowance(dear, **limits))
+    bill = Bill(input_tokens=10, allowance=Allowance(dear, **limits))
     with bill.activate():
         if not what:
             *_, last = stream_with_permits(models, request())
@@ -189,20 +192,32 @@ def test_the_next_member_is_not_asked_where_the_limit_could_be_passed(limits: di
 
 def test_calls_beside_the_steps_are_held_to_the_allowance_and_tell_what_they_lost() -> None:
     auxiliary = AuxiliaryModel(Streams(cut("timeout")), "m")
-    with record_calls() as asked, Allowance(dear, tokens=10).activate():
+    allowance = Allowance(dear, tokens=10)
+    with allowance.activate():
         with pytest.raises(ProviderError):
             auxiliary.ask("reflection", "Look back.", "It failed.", timeout_s=5)
         with pytest.raises(BudgetExhausted):
             auxiliary.ask("reflection", "Look back.", "It failed.", timeout_s=5)
-    assert [(call.reply, len(call.lost)) for call in asked] == [(None, 1), (None, 0)]
+    assert [(spend.kind, spend.estimated) for spend in allowance.spends] == [("reflection", True)]
 
 
 def test_a_reply_beside_the_steps_that_is_not_whole_is_paid_as_it_was_counted() -> None:
     used = TokenUsage(input_tokens=70, output_tokens=9)
     model = AuxiliaryModel(ScriptedProvider([], auxiliary=lambda _: says("Wel", usage=used, finish="length")), "m")
-    with record_calls() as asked, pytest.raises(ProviderError, match="not whole"):
+    allowance = Allowance(dear)
+    with allowance.activate(), pytest.raises(ProviderError, match="not whole"):
         model.ask("reflection", "Look back.", "It failed.", timeout_s=5)
-    assert [call.reply.usage for call in asked if call.reply is not None] == [used]
+    assert [spend.usage for spend in allowance.spends] == [used]
+
+
+def test_of_several_models_the_one_is_counted_that_answered(counted: Counters) -> None:
+    with Bill("fallback", "fallback").activate() as bill:
+        by = AnsweredBy(provider="anthropic", model="claude")
+        bill.settle(ModelReply(usage=TokenUsage(input_tokens=1), answered_by=by))
+    cells = counted.totals()
+    assert {cell[1:3] for cell in cells if cell[0] == "brainq_tokens"} == {("anthropic", "claude")}
+    duration = "gen_ai_client_operation_duration_seconds"
+    assert {cell[2:4] for cell in cells if cell[0] == duration} == {("anthropic", "claude")}
 
 
 @pytest.mark.parametrize(

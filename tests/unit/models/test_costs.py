@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from brainq.contracts.model import AnsweredBy, LostRequest, Spend, TokenUsage
+from brainq.contracts.model import AnsweredBy, Spend, TokenUsage
+from brainq.models.asking.bill import Allowance, Bill
 from brainq.models.asking.fallback import Fallback
-from brainq.models.costs import AuxiliaryCall, call_spends, first_model, reply_spend, sum_spends, worst_cost_usd
-from brainq.models.scripted import ScriptedProvider, says
+from brainq.models.auxiliary import AuxiliaryModel
+from brainq.models.costs import first_model, sum_spends, worst_cost_usd
+from brainq.models.scripted import ScriptedProvider, fails, says
 
 PRICES = {"cheap": 0.001, "dear": 0.01}
 
@@ -36,7 +38,7 @@ def test_no_worst_case_is_known_where_one_that_may_answer_has_no_price() -> None
 
 def test_who_answered_for_a_fallback_is_paid_and_named() -> None:
     reply = says("Well.", usage=USED).model_copy(update={"answered_by": AnsweredBy(provider="dear", model="gpt-x")})
-    spend = reply_spend("step", 2, Fallback(named("unknown", "dear")), "fallback", reply, price)
+    spend = Bill("fallback", "fallback", "step", 2, Allowance(price)).settle(reply).spend
     assert spend == Spend(step=2, model="gpt-x", input_tokens=900, output_tokens=100, cost_usd=10.0)
 
 
@@ -46,20 +48,20 @@ def test_who_is_asked_first_is_never_the_fallback() -> None:
     assert first_model(named("cheap")[0], "m") == ("cheap", "m")
 
 
-def test_what_metered_calls_lost_is_charged_beside_their_replies() -> None:
-    lost = LostRequest(provider="dear", model="d", usage=TokenUsage(input_tokens=50, estimated=True))
-    provider = named("cheap")[0]
-    calls = [
-        AuxiliaryCall(provider, "c", says("Well.", usage=USED), (lost,)),
-        AuxiliaryCall(provider, "c", None, (lost,)),
+def test_what_calls_lost_is_charged_beside_their_replies() -> None:
+    cut = ScriptedProvider([], auxiliary=lambda _: fails("timeout"), name="dear")
+    well = ScriptedProvider([], auxiliary=lambda _: says("Well.", usage=USED), name="cheap")
+    allowance = Allowance(price)
+    with allowance.activate():
+        AuxiliaryModel(Fallback([cut, well]), "fallback").ask("compaction", "Sum up.", "x" * 400, timeout_s=5, step=3)
+    assert [(spend.kind, spend.model, spend.estimated, spend.step) for spend in allowance.spends] == [
+        ("compaction", "dear", True, 3),
+        ("compaction", "cheap", False, 3),
     ]
-    spends = call_spends("compaction", calls, price, 3)
-    assert [(spend.model, spend.cost_usd, spend.estimated, spend.step) for spend in spends] == [
-        ("d", 0.5, True, 3),
-        ("c", 1.0, False, 3),
-        ("d", 0.5, True, 3),
-    ]
-    total = sum_spends(spends)
+    lost, reply = allowance.spends
+    assert (lost.cost_usd, reply.cost_usd) == (0.01 * lost.input_tokens, 1.0)
+    total = sum_spends(allowance.spends)
     assert total is not None
-    assert (total.input_tokens, total.cost_usd, total.estimated) == (1000, 2.0, True)
+    assert (total.input_tokens, total.estimated) == (900 + lost.input_tokens, True)
+    assert total.cost_usd == 0.01 * lost.input_tokens + 1.0
     assert sum_spends(()) is None

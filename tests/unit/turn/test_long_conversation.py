@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from brainq.contracts.message import Message
+from brainq.models.asking.bill import Allowance
 from brainq.text.estimate import estimate_messages, with_sizes
 from brainq.turn.prompt.compaction import ContextCompactor, ContextTracker, should_compact
 from brainq.turn.prompt.compaction_cut import newest_user_message
@@ -56,7 +57,7 @@ def one_step(step: int, chance: random.Random, most_chars: int) -> list[Message]
 )
 def test_two_hundred_steps(seed: int, rules: Rules | None, window: int, density: float, most_chars: int) -> None:
     chance = random.Random(seed)
-    compactor = ContextCompactor(asked(rules), free, lambda tool: tool == "book")
+    compactor = ContextCompactor(asked(rules), Allowance(free), lambda tool: tool == "book")
     history = [user("before", "t-0"), user("the question")]
     known, tried_at, compactions, longest = (0, 0), 0, 0, 0
     for step in range(1, STEPS + 1):

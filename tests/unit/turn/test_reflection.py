@@ -8,6 +8,7 @@ from brainq.contracts.brain import ReflectionResult
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest, Spend, TokenUsage
 from brainq.errors import InvalidInput
+from brainq.models.asking.bill import Allowance
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.scripted import ScriptedFailure, says
 from brainq.turn.reflection import (
@@ -26,7 +27,7 @@ SAID = [user("Find it."), asks(1, "look", at="x"), result(1, 0, "no such page", 
 def reflect(
     rules: Rules | None = None, *, claimed: bool = True, timeout_s: float = 60, model_of: ModelFactory | None = None
 ) -> ReflectionOutcome:
-    engine = ReflectionEngine(model_of or asked(rules), lambda: claimed, free)
+    engine = ReflectionEngine(model_of or asked(rules), lambda: claimed, Allowance(free))
     return engine.reflect(SAID, 1, timeout_s=timeout_s, session_id="s1", turn_id=TURN)
 
 
@@ -80,7 +81,7 @@ def test_no_time_no_claim() -> None:
     def claim() -> bool:
         raise AssertionError("claimed")
 
-    engine = ReflectionEngine(asked(None), claim, free)
+    engine = ReflectionEngine(asked(None), claim, Allowance(free))
     assert engine.reflect(SAID, 1, timeout_s=1).result.stub == "deadline"
 
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brainq.contracts.message import Message
+from brainq.models.asking.bill import Allowance
 from brainq.text.estimate import estimate_messages
 from brainq.turn.prompt.compaction import (
     CRITICAL,
@@ -49,7 +50,7 @@ def compact(
     known: tuple[int, int] = (0, 0),
     timeout_s: float = 100,
 ) -> Compaction | None:
-    return ContextCompactor(asked(rules), free, lambda tool: tool != "look").compact(
+    return ContextCompactor(asked(rules), Allowance(free), lambda tool: tool != "look").compact(
         messages,
         turn_id=TURN,
         tracker=ContextTracker.from_state(window, known),

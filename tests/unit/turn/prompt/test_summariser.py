@@ -6,6 +6,7 @@ import pytest
 
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest, Spend, TokenUsage
+from brainq.models.asking.bill import Allowance
 from brainq.models.scripted import ScriptedFailure, fails, says
 from brainq.text.estimate import estimate_request, estimate_text
 from brainq.turn.prompt.summary import MAX_PIECES, DroppedHistory, Summariser
@@ -19,7 +20,7 @@ def folded(messages: list[Message], earlier: str = "") -> DroppedHistory:
 
 
 def summariser(rules: Rules | None, window: int = 8_000) -> Summariser:
-    return Summariser(asked(rules), free, window, "s1", TURN, 4)
+    return Summariser(asked(rules), Allowance(free), window, "s1", TURN, 4)
 
 
 class Listener:
@@ -119,7 +120,7 @@ def unknown_price(provider: str, model: str, usage: TokenUsage) -> None:
 
 
 def test_a_price_that_is_not_known_stays_so() -> None:
-    unknown = Summariser(asked(Listener()), unknown_price, 3_000, "s1", TURN, 4)
+    unknown = Summariser(asked(Listener()), Allowance(unknown_price), 3_000, "s1", TURN, 4)
     _, _, spend = unknown.summarise(folded(steps(16, 500)), 300, 100)
     assert spend is not None
     assert spend.cost_usd is None
@@ -128,7 +129,7 @@ def test_a_price_that_is_not_known_stays_so() -> None:
 def test_no_time_is_left_for_the_next_piece() -> None:
     clock = iter([0.0, 1.0, 51.0])
     heard = Listener()
-    slow = Summariser(asked(heard), free, 3_000, "s1", TURN, 4, lambda: next(clock))
+    slow = Summariser(asked(heard), Allowance(free), 3_000, "s1", TURN, 4, lambda: next(clock))
     assert slow.summarise(folded(steps(16, 500)), 300, 100)[1] == "rules"
     assert len(heard.seen) == 1
     assert heard.seen[0].timeout_s == 49
