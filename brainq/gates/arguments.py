@@ -85,12 +85,17 @@ def _types_of(schema: object) -> tuple[type, ...] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class ValidArguments:
-    """Arguments that fit the schema, their canonical JSON, and how many repairs it took."""
+class ReadArguments:
+    """Arguments as an object, their canonical JSON, and how many repairs it took."""
 
     arguments: dict[str, Any]
     canonical: str
     repairs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ValidArguments(ReadArguments):
+    """Arguments that fit the schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,46 +111,35 @@ class ToolArgValidator:
     def __init__(self) -> None:
         self._compiled: dict[str, _CompiledSchema] = {}
 
-    def judge(
-        self, spec: ToolSpec, arguments: dict[str, Any] | str, canonical: str | None = None
-    ) -> ValidArguments | ToolDenied:
+    def judge(self, spec: ToolSpec, arguments: ReadArguments | dict[str, Any] | str) -> ValidArguments | ToolDenied:
         """Hold `arguments` to `spec.parameters`, with at most MAX_REPAIR_ATTEMPTS repairs.
-
-        canonical   their canonical JSON, if the caller has made it already
 
         Raises ToolSchemaError if nothing can be held to the schema itself.
         """
-        repairs = 0
-        if isinstance(arguments, str):
-            parsed = _parse_arguments(spec, arguments)
-            if isinstance(parsed, ToolDenied):
-                return parsed
-            arguments, repairs = parsed
-            canonical = None
+        read = arguments if isinstance(arguments, ReadArguments) else read_arguments(spec, arguments)
+        if isinstance(read, ToolDenied):
+            return read
         compiled = self._compiled.get(spec.name)
         if compiled is None or compiled.spec is not spec:
             compiled = self._compiled[spec.name] = _CompiledSchema(
                 spec, simple_check(spec.parameters), _validator(spec)
             )
-        text = _within_limits(spec, arguments, canonical)
-        if isinstance(text, ToolDenied):
-            return text
-        if compiled.is_simply_valid is not None and compiled.is_simply_valid(arguments):
-            return ValidArguments(arguments, text, repairs)
-        errors = compiled.validator.errors(arguments)
+        if compiled.is_simply_valid is not None and compiled.is_simply_valid(read.arguments):
+            return ValidArguments(read.arguments, read.canonical, read.repairs)
+        errors = compiled.validator.errors(read.arguments)
         for repair in _repairs_for(spec):
-            if not errors or repairs >= MAX_REPAIR_ATTEMPTS:
+            if not errors or read.repairs >= MAX_REPAIR_ATTEMPTS:
                 break
-            mended = repair(arguments, errors)
+            mended = repair(read.arguments, errors)
             if mended is not None:
-                arguments, repairs = mended, repairs + 1
-                text = _within_limits(spec, arguments, None)
-                if isinstance(text, ToolDenied):
-                    return text.model_copy(update={"repairs": repairs})
-                errors = compiled.validator.errors(arguments)
+                repairs = read.repairs + 1
+                read = read_arguments(spec, mended, repairs)
+                if isinstance(read, ToolDenied):
+                    return read.model_copy(update={"repairs": repairs})
+                errors = compiled.validator.errors(read.arguments)
         if errors:
-            return _denial(spec, explain_errors(errors)).model_copy(update={"repairs": repairs})
-        return ValidArguments(arguments, text, repairs)
+            return _denial(spec, explain_errors(errors)).model_copy(update={"repairs": read.repairs})
+        return ValidArguments(read.arguments, read.canonical, read.repairs)
 
 
 def _validator(spec: ToolSpec) -> SchemaValidator:
@@ -185,10 +179,15 @@ def _parse_arguments(spec: ToolSpec, text: str) -> tuple[dict[str, Any], int] | 
     return cast("dict[str, Any]", value), 0
 
 
-def _within_limits(spec: ToolSpec, arguments: dict[str, Any], canonical: str | None) -> str | ToolDenied:
-    """Their canonical JSON, or a denial where they are too long, too deep or no JSON."""
+def read_arguments(spec: ToolSpec, arguments: dict[str, Any] | str, repairs: int = 0) -> ReadArguments | ToolDenied:
+    """The arguments as an object, or a denial where they are no JSON, too long or too deep. `repairs`: made so far."""
+    if isinstance(arguments, str):
+        parsed = _parse_arguments(spec, arguments)
+        if isinstance(parsed, ToolDenied):
+            return parsed
+        arguments, repairs = parsed
     try:
-        text = canonical_json(arguments) if canonical is None else canonical
+        text = canonical_json(arguments)
     except RecursionError:
         return _too_deep(spec)
     except (ValueError, TypeError) as error:
@@ -198,7 +197,7 @@ def _within_limits(spec: ToolSpec, arguments: dict[str, Any], canonical: str | N
     # As many brackets as that are needed to be too deep; most arguments have fewer and are not walked.
     if text.count("{") + text.count("[") > MAX_DEPTH and _depth(arguments) > MAX_DEPTH:
         return _too_deep(spec)
-    return text
+    return ReadArguments(arguments, text, repairs)
 
 
 def _depth(value: object) -> int:

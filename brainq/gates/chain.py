@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +11,8 @@ from brainq.contracts.callbacks import Deny, PreToolHook, PreToolUse
 from brainq.contracts.message import ToolCall
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput
-from brainq.gates.arguments import MAX_ARGUMENTS_CHARS, ToolArgValidator
-from brainq.gates.canonical import canonical_json, hashes_of
-from brainq.gates.repair import refuse_constant
+from brainq.gates.arguments import ReadArguments, ToolArgValidator, read_arguments
+from brainq.gates.canonical import hashes_of
 from brainq.observe.logs import logger
 from brainq.observe.tracebacks import where_raised
 
@@ -152,11 +150,12 @@ class GateChain:
         spec = self.tools.get(call.name)
         if spec is None:
             return Denied(call, _unknown_tool(call.name, self.tools))
-        arguments = call.arguments
-        canonical = _canonical_if_json(arguments)
-        asked = _NO_HASH if canonical is None else hashes_of(spec.name, canonical)
-        if spec.is_guarded and canonical is not None and (denied := self.replay.judge(asked[1])):
-            return Denied(call, denied)
+        read, is_guarded = read_arguments(spec, call.arguments), spec.is_guarded
+        canonical, asked = "", _NO_HASH
+        if isinstance(read, ReadArguments) and not read.repairs:
+            canonical, asked = read.canonical, hashes_of(spec.name, read.canonical)
+            if is_guarded and (denied := self.replay.judge(asked[1])):
+                return Denied(call, denied)
         if spec.name in self.blocked:
             return Denied(call, _blocked_denial(spec.name))
         if self.hook is not None:
@@ -167,9 +166,9 @@ class GateChain:
                     self.blocked.add(spec.name)
                 return Denied(call, verdict.denied, verdict.block_tool)
             if verdict.arguments is not None:
-                arguments, canonical = verdict.arguments, None
+                read = read_arguments(spec, verdict.arguments)
         try:
-            valid = _SHARED_VALIDATOR.judge(spec, arguments, canonical)
+            valid = read if isinstance(read, ToolDenied) else _SHARED_VALIDATOR.judge(spec, read)
         except Exception as failure:  # a schema that nobody can hold arguments to; the turn goes on without the call
             log.error("arguments not checked", failure=failure, turn_id=self.turn_id, tool=spec.name)
             return Denied(call, _unchecked_denial(failure))
@@ -177,7 +176,7 @@ class GateChain:
             return Denied(call, valid)
         final = asked if valid.canonical == canonical else hashes_of(spec.name, valid.canonical)
         # The hook or a repair may have turned the call into one that already succeeded.
-        if spec.is_guarded and final != asked and (denied := self.replay.judge(final[1])):
+        if is_guarded and final != asked and (denied := self.replay.judge(final[1])):
             return Denied(call, denied.model_copy(update={"repairs": valid.repairs}))
         try:
             keys = () if self.keys_of is None else self.keys_of(spec, valid.arguments)
@@ -185,19 +184,7 @@ class GateChain:
             return Denied(call, ToolDenied(reason="validation", message=f"{error}.", repairs=valid.repairs))
         if valid.arguments is not call.arguments:
             call = call.model_copy(update={"arguments": valid.arguments})
-        return Allowed(call, spec, valid.arguments, final[0], final[1] if spec.is_guarded else "", valid.repairs, keys)
-
-
-def _canonical_if_json(arguments: dict[str, Any] | str) -> str | None:
-    """None where they are no JSON as they stand; the validation gate mends or denies those."""
-    try:
-        if isinstance(arguments, str):
-            if len(arguments) > MAX_ARGUMENTS_CHARS:
-                return None
-            arguments = json.loads(arguments, parse_constant=refuse_constant)
-        return canonical_json(arguments)
-    except (ValueError, TypeError, RecursionError):
-        return None
+        return Allowed(call, spec, valid.arguments, final[0], final[1] if is_guarded else "", valid.repairs, keys)
 
 
 def _unchecked_denial(failure: Exception) -> ToolDenied:

@@ -61,13 +61,12 @@ def _plain_copy(arguments: object) -> dict[str, Any]:
 
 def _validated_json(spec: ToolSpec, given: dict[str, Any]) -> str:
     """Their canonical JSON."""
-    before = canonical_json(given)
-    valid = _VALIDATOR.judge(spec, given, before)
+    valid = _VALIDATOR.judge(spec, given)
     if isinstance(valid, ToolDenied):
         problem = valid.message.removesuffix(_FOR_MODELS)
         raise InvalidInput("arguments", f"{problem} Correct them and approve again.")
     if valid.repairs:
-        raise _mended_problem(spec, json.loads(before), valid.arguments)
+        raise _mended_problem(spec, given, valid.arguments)
     return valid.canonical
 
 
