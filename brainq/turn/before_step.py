@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from brainq.brain.brain import Brain
-from brainq.contracts.claim import TurnClaim
 from brainq.contracts.message import Message
 from brainq.contracts.model import Price, Spend, TokenUsage
 from brainq.contracts.view import TurnView
@@ -20,9 +19,9 @@ from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import first_model, worst_cost_usd
 from brainq.models.providers import resolve_model
 from brainq.observe.logs import logger
-from brainq.outage import OutageRetry
 from brainq.ports.redis_turns import Turns
 from brainq.text.estimate import estimate_messages
+from brainq.turn.begin import OwnedTurn
 from brainq.turn.opening_wave import OpeningWave
 from brainq.turn.prompt.compaction import ContextCompactor, ContextTracker, should_compact
 from brainq.turn.reflection import ReflectionEngine, note_of
@@ -48,20 +47,21 @@ class AuxiliaryWork:
     archive: ArchiveMessages
     price: Price
 
-    def dispatch_opening(self, claim: TurnClaim, opening: OpeningWave, trying: OutageRetry) -> OutcomeWord:
+    def dispatch_opening(self, turn: OwnedTurn, opening: OpeningWave) -> OutcomeWord:
         """Dispatch what comes before the first step."""
-        word = trying(lambda: self.turns.open_wave(claim, opening.calls, opening.limit_s))
+        word = turn.retry(lambda: self.turns.open_wave(turn.claim, opening.calls, opening.limit_s))
         return {"OPENED": "opened", "LOST": "lost"}.get(word, "")
 
-    def reflect(self, claim: TurnClaim, view: TurnView, trying: OutageRetry) -> OutcomeWord:
+    def reflect(self, turn: OwnedTurn) -> OutcomeWord:
         """Reflect on the step that was just made, at most once."""
+        claim, view = turn.claim, turn.view
         lost: list[bool] = []
 
         def claimed() -> bool:
             tokens = min(MAX_REFLECTION_TOKENS, estimate_messages(view.own_messages)) + REFLECTION_FRAME_TOKENS
             usd, under_way = self._worst_cost(view, tokens)
             begin = partial(self.turns.begin_auxiliary, claim, "reflection", str(view.step), tokens, usd, under_way)
-            word = trying(begin)
+            word = turn.retry(begin)
             if word == "LOST":
                 lost.append(True)
             return word == "GO"
@@ -79,7 +79,7 @@ class AuxiliaryWork:
             return ""
         note = note_of(made.result, claim.turn_id)
         data = {"step": view.step, "stub": made.result.stub}
-        kept = trying(lambda: self.turns.commit_note(claim, "reflection", note, made.spend, data))
+        kept = turn.retry(lambda: self.turns.commit_note(claim, "reflection", note, made.spend, data))
         return "reflected" if kept else "lost"
 
     def is_full(self, view: TurnView, step: PreparedStep) -> bool:
@@ -88,33 +88,27 @@ class AuxiliaryWork:
         most, auto = step.tracker.max_context_tokens, self.brain.context.auto_compact
         return should_compact(tokens, most, auto, view.compaction_tried_at, view.history.length)
 
-    def compact(self, claim: TurnClaim, view: TurnView, step: PreparedStep, trying: OutageRetry) -> OutcomeWord:
+    def compact(self, turn: OwnedTurn, step: PreparedStep) -> OutcomeWord:
         """Replace them."""
         tracker, prepared = step.tracker, step.preparation
         tokens = tracker.tokens(prepared.full_estimate)
-        return self._compact(claim, view, tracker, tokens, prepared.fixed_estimate, trying)
+        return self._compact(turn, tracker, tokens, prepared.fixed_estimate)
 
-    def compact_now(self, claim: TurnClaim, view: TurnView, trying: OutageRetry) -> OutcomeWord:
+    def compact_now(self, turn: OwnedTurn) -> OutcomeWord:
         """Replace the older messages by a summary, however many there are: somebody asked for it."""
+        view = turn.view
         limits = view.request.limits.over(self.brain.limits)
         size = view.history.tokens
         # It is to become half of what it is, not half of what a model takes; a short one stays.
         most = min(limits.max_context_tokens, max(MIN_COMPACTION_TOKENS, size))
         tracker = ContextTracker.from_state(most, view.known)
-        return self._compact(claim, view, tracker, tracker.tokens(size), 0, trying) if size else ""
+        return self._compact(turn, tracker, tracker.tokens(size), 0) if size else ""
 
-    def _compact(
-        self,
-        claim: TurnClaim,
-        view: TurnView,
-        tracker: ContextTracker,
-        tokens: int,
-        fixed_estimate: int,
-        trying: OutageRetry,
-    ) -> OutcomeWord:
+    def _compact(self, turn: OwnedTurn, tracker: ContextTracker, tokens: int, fixed_estimate: int) -> OutcomeWord:
+        claim, view = turn.claim, turn.view
         usd, under_way = self._worst_cost(view, tokens)
         begin = partial(self.turns.begin_auxiliary, claim, "compaction", str(tokens), tokens, usd, under_way)
-        word = trying(begin)
+        word = turn.retry(begin)
         if word != "GO":
             return "lost" if word == "LOST" else ""
         made = ContextCompactor(lambda: self._model(view), self._allowance(view), self._is_write).compact(
@@ -135,7 +129,7 @@ class AuxiliaryWork:
             log.error("context not compacted, SQL does not keep it", failure=failure, turn_id=claim.turn_id)
             note = {"method": "none", "dropped": 0, "tokens_before": tokens, "tokens_after": tokens}
             spend = made.spend
-            kept = trying(lambda: self.turns.commit_note(claim, "compaction", None, spend, note))
+            kept = turn.retry(lambda: self.turns.commit_note(claim, "compaction", None, spend, note))
             return "compaction put off" if kept else "lost"
         commit = partial(
             self.turns.compact,
@@ -154,7 +148,7 @@ class AuxiliaryWork:
             mark=str(made.tokens_after),
             forget=self._reads_of(made.archive),
         )
-        word = trying(commit)
+        word = turn.retry(commit)
         log.info("context compacted", turn_id=claim.turn_id, step=view.step, method=made.method, did=word.lower())
         return {"COMPACTED": "compacted", "LOST": "lost"}.get(word, "")
 

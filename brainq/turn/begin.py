@@ -1,5 +1,5 @@
-"""The start of a turn (callback, event log, the session's history), and the setting of its next step: model,
-prompt, options.
+"""A turn in its owner's hands: its start (callback, event log, the session's history), and the setting of its next
+step (model, prompt, options).
 """
 
 from __future__ import annotations
@@ -37,6 +37,22 @@ NO_CHOICE = StepChoice()
 _UNFORCED_CHOICES = (None, "auto", "none")
 READY_LOG_EVERY_S = 60.0  # that turns begin ready for want of flags; a busy process would say it all the time
 TURNS_FROM_SQL = 50  # turns of a session read back when Redis has let its history go
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedTurn:
+    """A turn that one owner advances.
+
+    claim     under which all of it is written
+    view      what was known of it when it was claimed
+    is_lost   whether it went to another owner, as the heartbeat last heard
+    retry     does what needs Redis or SQL, as often as it takes
+    """
+
+    claim: TurnClaim
+    view: TurnView
+    is_lost: Callable[[], bool]
+    retry: OutageRetry
 
 
 def render_prompt(template: PromptTemplate, info: TurnInfo) -> str:
@@ -148,9 +164,11 @@ class TurnStarter:
     remembered: TurnRows
     _ready_logged_at: float = field(default=float("-inf"), init=False)
 
-    def earlier_turns(self, claim: TurnClaim, view: TurnView) -> int:
+    def earlier_turns(self, turn: OwnedTurn) -> int:
         """How many turns the session had before this one, as far as only SQL still knows it; 0: Redis counts them."""
-        return 0 if _has_history(view) else max(0, self.remembered.number(claim.turn_id) - 1)
+        if turn.view.begun or _has_history(turn.view):
+            return 0
+        return max(0, turn.retry(lambda: self.remembered.number(turn.claim.turn_id)) - 1)
 
     def step_setting(self, view: TurnView, earlier: int) -> StepSetting:
         """How the turn's next step is asked. Raises BrainqError when it cannot be: nobody knows the model, or one of
@@ -172,20 +190,20 @@ class TurnStarter:
         limits = request.limits.over(brain.limits)
         return StepSetting(provider, model, system_prompt, info, limits, options, earlier)
 
-    def start(self, claim: TurnClaim, view: TurnView, setting: StepSetting, trying: OutageRetry) -> TurnStart:
+    def start(self, turn: OwnedTurn, setting: StepSetting) -> TurnStart:
         """Log the user's message and call back; what is to be put into the history."""
-        request = view.request
+        view, request, turn_id = turn.view, turn.view.request, turn.claim.turn_id
         if request.kind == "chat":
-            trying(lambda: self.log_user(request, self.brain.redact_logs))
+            turn.retry(lambda: self.log_user(request, self.brain.redact_logs))
             if not view.flag:
-                self._log_ready(claim.turn_id)
+                self._log_ready(turn_id)
         if self.brain.hooks.before_turn:
-            run_hooks(self.brain.hooks.before_turn, claim.turn_id, setting.info)
-        before = [] if _has_history(view) else self._history_before(claim, request, setting.earlier, trying)
+            run_hooks(self.brain.hooks.before_turn, turn_id, setting.info)
+        before = [] if _has_history(view) else self._history_before(turn, setting.earlier)
         if request.kind == "review":
             # Its history is its own: what it begins with is copied into it.
             before = [*view.history.messages, *before] if request.seed == "session" else []
-        asked = Message(role="user", content=request.user_message, turn=claim.turn_id, attachments=request.attachments)
+        asked = Message(role="user", content=request.user_message, turn=turn_id, attachments=request.attachments)
         rendered = render_hash(setting.system_prompt, PREFIXES[self.brain.thinking])
         return TurnStart((*before, asked), rendered, setting.earlier)
 
@@ -196,13 +214,12 @@ class TurnStarter:
             self._ready_logged_at = now
             log.debug("no readiness flag waits: the turn is ready", turn_id=turn_id)
 
-    def _history_before(
-        self, claim: TurnClaim, request: TurnRequest, earlier: int, trying: OutageRetry
-    ) -> list[Message]:
+    def _history_before(self, turn: OwnedTurn, earlier: int) -> list[Message]:
         """A session that Redis no longer holds goes on from what SQL kept of it; a new one begins with what its first
         turn brings along."""
+        request = turn.view.request
         if earlier:
-            return trying(lambda: self._history_from_sql(claim, request))
+            return turn.retry(lambda: self._history_from_sql(turn.claim, request))
         return opening_messages(request.greeting, request.history)
 
     def _history_from_sql(self, claim: TurnClaim, request: TurnRequest) -> list[Message]:

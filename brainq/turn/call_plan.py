@@ -1,28 +1,35 @@
-"""From a model's reply to the calls that are committed: ids, gates, waves, lanes."""
+"""From a model's reply to the calls that are committed: ids, gates, waves, lanes, approvals."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import copy
+import inspect
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from brainq.brain.brain import Brain
 from brainq.brain.middleware import check_call
 from brainq.contracts.call import ToolDenied
-from brainq.contracts.claim import PlannedCall, call_json
+from brainq.contracts.claim import PlannedCall, TurnClaim, call_json
 from brainq.contracts.ids import call_id
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply
+from brainq.contracts.people import ApprovalRequest, ApprovalRequirement
 from brainq.contracts.status import Effect
-from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import TurnView
 from brainq.gates.chain import Allowed, Denied, GateChain, ReplayControl, Verdict
+from brainq.observe.logs import logger
 from brainq.tools.lanes import resource_keys
 from brainq.tools.results import tool_message
-from brainq.turn.approval_rules import approval_for
+from brainq.tools.tool import MAX_REASON_CHARS, Tool
 from brainq.turn.client_tools import client_call, turn_specs
 
+log = logger("brainq.turn")
 SUMMARY_SOURCE = "a summary"
+MAX_SOURCES = 5  # that an approval's reason names
 MAX_CALLS_A_REPLY = 128
 """How many calls of one reply run. The calls behind them are denied, each with a message to the model."""
 
@@ -101,59 +108,141 @@ class CallPlan:
         return tuple(call.id for call in self.calls if not call.denied)
 
 
-def judge_reply(brain: Brain, view: TurnView, step: int, reply: ModelReply) -> list[Verdict]:
-    """The calls of `reply` through the gates that come before a call; hooks of the brain run here, once."""
-    request, calls = view.request, _with_own_ids(reply, step)
-    gates = GateChain(
-        request.turn_id,
-        request.session_id,
-        turn_specs(brain, request),
-        ReplayControl(view.succeeded, view.write_epoch),
-        set(view.blocked),
-        hook=partial(check_call, brain.hooks.check_call) if brain.hooks.check_call else None,
-        keys_of=partial(resource_keys, session_id=request.session_id),
-    )
-    judged: list[Verdict] = [gates.judge(call) for call in calls[:MAX_CALLS_A_REPLY]]
-    return judged + [_one_too_many(call, len(calls)) for call in calls[MAX_CALLS_A_REPLY:]]
+@dataclass(frozen=True, slots=True)
+class CallPlanner:
+    """Plans the calls of the reply to one step."""
 
+    brain: Brain
+    view: TurnView
+    step: int
+    reply: ModelReply
 
-def plan_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, verdicts: Sequence[Verdict]) -> CallPlan:
-    """Put the judged calls of `reply` in order; those that a person must let through carry why."""
-    request = view.request
-    running = [verdict for verdict in verdicts if isinstance(verdict, Allowed)]
-    shapes = [
-        Schedulable(
-            verdict.spec.effect,
-            frozenset(verdict.keys) if verdict.spec.effect.is_read else frozenset(),
-            is_client=verdict.spec.name not in brain.tools,
+    def judge(self) -> list[Verdict]:
+        """The calls through the gates that come before a call; hooks of the brain run here, once."""
+        brain, view, request, calls = self.brain, self.view, self.view.request, self._own_calls()
+        gates = GateChain(
+            request.turn_id,
+            request.session_id,
+            turn_specs(brain, request),
+            ReplayControl(view.succeeded, view.write_epoch),
+            set(view.blocked),
+            hook=partial(check_call, brain.hooks.check_call) if brain.hooks.check_call else None,
+            keys_of=partial(resource_keys, session_id=request.session_id),
         )
-        for verdict in running
-    ]
-    waves = iter(ToolScheduler(parallel=brain.parallel_tools).waves(shapes))
-    untrusted = () if brain.after_untrusted is None else untrusted_sources(brain, view)
-    planned = tuple(
-        _planned_call(brain, verdict, next(waves), request, untrusted)
-        if isinstance(verdict, Allowed)
-        else _denied_call(brain, verdict, request, step)
-        for verdict in verdicts
-    )
-    message = Message(
-        role="assistant",
-        content=reply.text,
-        calls=tuple(verdict.call for verdict in verdicts),
-        turn=request.turn_id,
-        step=step,
-        reasoning=reply.reasoning,
-    )
-    blocked = tuple(v.call.name for v in verdicts if isinstance(v, Denied) and v.block_tool)
-    return CallPlan(message, planned, blocked)
+        judged: list[Verdict] = [gates.judge(call) for call in calls[:MAX_CALLS_A_REPLY]]
+        return judged + [_one_too_many(call, len(calls)) for call in calls[MAX_CALLS_A_REPLY:]]
+
+    def plan(self, verdicts: Sequence[Verdict]) -> CallPlan:
+        """Put the judged calls in order; those that a person must let through carry why."""
+        brain, view = self.brain, self.view
+        running = [verdict for verdict in verdicts if isinstance(verdict, Allowed)]
+        shapes = [
+            Schedulable(
+                verdict.spec.effect,
+                frozenset(verdict.keys) if verdict.spec.effect.is_read else frozenset(),
+                is_client=verdict.spec.name not in brain.tools,
+            )
+            for verdict in running
+        ]
+        waves = iter(ToolScheduler(parallel=brain.parallel_tools).waves(shapes))
+        untrusted = () if brain.after_untrusted is None else untrusted_sources(brain, view)
+        planned = tuple(
+            self._planned_call(verdict, next(waves), untrusted)
+            if isinstance(verdict, Allowed)
+            else self._denied_call(verdict)
+            for verdict in verdicts
+        )
+        message = Message(
+            role="assistant",
+            content=self.reply.text,
+            calls=tuple(verdict.call for verdict in verdicts),
+            turn=view.request.turn_id,
+            step=self.step,
+            reasoning=self.reply.reasoning,
+        )
+        blocked = tuple(v.call.name for v in verdicts if isinstance(v, Denied) and v.block_tool)
+        return CallPlan(message, planned, blocked)
+
+    def refuse(self, problem: str, text: str) -> CallPlan:
+        """The calls of a reply that is not whole: none runs, each gets the reason as its result.
+
+        problem, text   the word for events, and what the model reads
+        """
+        denied = [
+            Denied(_with_object(call), ToolDenied(reason="cut", message=f"Not run. {text}"))
+            for call in self._own_calls()
+        ]
+        message = Message(
+            role="assistant",
+            content=self.reply.text,
+            calls=tuple(verdict.call for verdict in denied),
+            turn=self.view.request.turn_id,
+            step=self.step,
+            extra={"problem": problem},
+        )
+        return CallPlan(message, tuple(self._denied_call(verdict) for verdict in denied), ())
+
+    def _own_calls(self) -> list[ToolCall]:
+        """The reply's calls under our ids. One without a name gets one: people read it, and services want one back."""
+        return [
+            call.model_copy(
+                update={"id": call_id(self.step, index), "provider_id": call.id, "name": call.name or "unnamed"}
+            )
+            for index, call in enumerate(self.reply.calls)
+        ]
+
+    def _planned_call(self, verdict: Allowed, wave: int, untrusted: Sequence[str]) -> PlannedCall:
+        brain, request, spec = self.brain, self.view.request, verdict.spec
+        tool = brain.tools.get(spec.name)
+        # A client's tool runs where no lane of ours reaches.
+        lanes = () if spec.effect.is_read or tool is None else verdict.keys
+        hooked = bool(brain.hooks.after_call)
+        return PlannedCall(
+            id=verdict.call.id,
+            tool=spec.name,
+            effect=spec.effect,
+            wave=wave,
+            arguments_json=call_json(verdict.arguments, verdict.args_hash, lanes, request, hooked=hooked),
+            args_hash=verdict.args_hash,
+            fingerprint=verdict.fingerprint,
+            cap_ms=int(spec.timeout_s * 1000),
+            lanes=lanes,
+            idempotent=spec.idempotent,
+            repairs=verdict.repairs,
+            ask=None if tool is None else approval_for(brain, tool, verdict.arguments, untrusted),
+            client=client_call(verdict) if tool is None else None,
+        )
+
+    def _denied_call(self, verdict: Denied) -> PlannedCall:
+        request = self.view.request
+        spec = turn_specs(self.brain, request).get(verdict.call.name)
+        message = tool_message(verdict.outcome, verdict.call.id, verdict.call.name, request.turn_id, self.step)
+        return PlannedCall(
+            id=verdict.call.id,
+            tool=verdict.call.name,
+            # Of a tool that nobody knows the strictest, as of one that names none.
+            effect=Effect.DESTRUCTIVE if spec is None else spec.effect,
+            wave=1,
+            arguments_json="",
+            args_hash="",
+            fingerprint="",
+            cap_ms=0,
+            repairs=verdict.outcome.repairs,
+            denied=verdict.outcome.reason,
+            message_json=message.model_dump_json(exclude_defaults=True),
+        )
 
 
-def _with_own_ids(reply: ModelReply, step: int) -> list[ToolCall]:
-    """The reply's calls under our ids. One without a name gets one: people read it, and services want one back."""
+def deny_over_budget(verdicts: Sequence[Verdict], refused: Collection[str]) -> list[Verdict]:
+    """The verdicts, those calls denied that the budget refused."""
+    spent = ToolDenied(
+        reason="budget", message="Not run: this turn has used up its tool calls. Answer with what is known."
+    )
     return [
-        call.model_copy(update={"id": call_id(step, index), "provider_id": call.id, "name": call.name or "unnamed"})
-        for index, call in enumerate(reply.calls)
+        Denied(verdict.call, spent.model_copy(update={"repairs": verdict.repairs}))
+        if isinstance(verdict, Allowed) and verdict.call.id in refused
+        else verdict
+        for verdict in verdicts
     ]
 
 
@@ -170,79 +259,68 @@ def _with_object(call: ToolCall) -> ToolCall:
     return call.model_copy(update={"arguments": {}}) if isinstance(call.arguments, str) else call
 
 
-def refuse_calls(brain: Brain, view: TurnView, step: int, reply: ModelReply, problem: str, text: str) -> CallPlan:
-    """The calls of a reply that is not whole: none runs, each gets the reason as its result.
+def approval_for(
+    brain: Brain, tool: Tool, arguments: Mapping[str, Any], untrusted: Sequence[str] = ()
+) -> ApprovalRequirement | None:
+    """Why this call needs an approval, and for how long it waits; None: it needs none.
 
-    problem, text   the word for events, and what the model reads
+    The tool's own rule speaks first, then the brain's; a tool with `approval=False` hears neither. It fails
+    closed: a call whose rule raises needs an approval. `untrusted` are the sources that the turn has read.
     """
-    request = view.request
-    turn_id = request.turn_id
-    denied = [
-        Denied(_with_object(call), ToolDenied(reason="cut", message=f"Not run. {text}"))
-        for call in _with_own_ids(reply, step)
-    ]
-    message = Message(
-        role="assistant",
-        content=reply.text,
-        calls=tuple(verdict.call for verdict in denied),
-        turn=turn_id,
-        step=step,
-        extra={"problem": problem},
-    )
-    return CallPlan(message, tuple(_denied_call(brain, verdict, request, step) for verdict in denied), ())
+    if tool.approval is False:
+        return None
+    reason = "" if tool.approval is None else _tool_reason(brain, tool, arguments)
+    if not reason and tool.spec.effect in brain.approvals.effects:
+        reason = f"calls with the effect {tool.spec.effect} need an approval"
+    if not reason and untrusted and not tool.spec.effect.is_read:
+        sources = ", ".join(untrusted[:MAX_SOURCES])
+        reason = f"the turn has read what {sources} brought, and nobody vouches for that"
+    return ApprovalRequirement(reason=reason, timeout_s=brain.approvals.timeout_s) if reason else None
 
 
-def deny_over_budget(verdicts: Sequence[Verdict], refused: Collection[str]) -> list[Verdict]:
-    """The verdicts, those calls denied that the budget refused."""
-    spent = ToolDenied(
-        reason="budget", message="Not run: this turn has used up its tool calls. Answer with what is known."
-    )
+def _tool_reason(brain: Brain, tool: Tool, arguments: Mapping[str, Any]) -> str:
+    """The tool's own reason; empty where it has none."""
+    rule = tool.approval
+    if rule is None or rule is False:
+        return ""
+    if rule is True:
+        return "every call of this tool needs an approval"
+    if isinstance(rule, str):
+        return rule
+    try:
+        return _rule_answer(rule, arguments)
+    except Exception as error:
+        log.error("approval rule raised", failure=error, brain=brain.name, tool=tool.name)
+        return f"the approval rule failed: {type(error).__name__}"
+
+
+def _rule_answer(rule: Callable[[dict[str, Any]], object], arguments: Mapping[str, Any]) -> str:
+    # A copy: what is approved, hashed and run must be what was planned, whatever the rule does to it.
+    answer = rule(copy.deepcopy(dict(arguments)))
+    if inspect.isawaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise TypeError("the rule answered an awaitable, which says nothing yet")
+    if not answer:
+        return ""
+    reason = answer.strip()[:MAX_REASON_CHARS] if isinstance(answer, str) else ""
+    return reason or "the tool asks for an approval of this call"
+
+
+def approval_rows(claim: TurnClaim, plan: Sequence[PlannedCall], redact: bool) -> list[ApprovalRequest]:
+    """One row a call that needs an approval. `redact`: SQL keeps no arguments; people read them from Redis."""
     return [
-        Denied(verdict.call, spent.model_copy(update={"repairs": verdict.repairs}))
-        if isinstance(verdict, Allowed) and verdict.call.id in refused
-        else verdict
-        for verdict in verdicts
+        ApprovalRequest(
+            session_id=claim.session_id,
+            turn_id=claim.turn_id,
+            call_id=call.id,
+            tool=call.tool,
+            effect=call.effect,
+            args_hash=call.args_hash,
+            args_json=None if redact else json.dumps(json.loads(call.arguments_json)["arguments"]),
+            reason=call.ask.reason,
+            timeout_s=call.ask.timeout_s,
+        )
+        for call in plan
+        if call.ask is not None
     ]
-
-
-def _planned_call(
-    brain: Brain, verdict: Allowed, wave: int, request: TurnRequest, untrusted: Sequence[str]
-) -> PlannedCall:
-    spec, tool = verdict.spec, brain.tools.get(verdict.spec.name)
-    # A client's tool runs where no lane of ours reaches.
-    lanes = () if spec.effect.is_read or tool is None else verdict.keys
-    hooked = bool(brain.hooks.after_call)
-    return PlannedCall(
-        id=verdict.call.id,
-        tool=spec.name,
-        effect=spec.effect,
-        wave=wave,
-        arguments_json=call_json(verdict.arguments, verdict.args_hash, lanes, request, hooked=hooked),
-        args_hash=verdict.args_hash,
-        fingerprint=verdict.fingerprint,
-        cap_ms=int(spec.timeout_s * 1000),
-        lanes=lanes,
-        idempotent=spec.idempotent,
-        repairs=verdict.repairs,
-        ask=None if tool is None else approval_for(brain, tool, verdict.arguments, untrusted),
-        client=client_call(verdict) if tool is None else None,
-    )
-
-
-def _denied_call(brain: Brain, verdict: Denied, request: TurnRequest, step: int) -> PlannedCall:
-    spec = turn_specs(brain, request).get(verdict.call.name)
-    message = tool_message(verdict.outcome, verdict.call.id, verdict.call.name, request.turn_id, step)
-    return PlannedCall(
-        id=verdict.call.id,
-        tool=verdict.call.name,
-        # Of a tool that nobody knows the strictest, as of one that names none.
-        effect=Effect.DESTRUCTIVE if spec is None else spec.effect,
-        wave=1,
-        arguments_json="",
-        args_hash="",
-        fingerprint="",
-        cap_ms=0,
-        repairs=verdict.outcome.repairs,
-        denied=verdict.outcome.reason,
-        message_json=message.model_dump_json(exclude_defaults=True),
-    )

@@ -24,11 +24,12 @@ from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.spans import advance_span
 from brainq.observe.tracebacks import where_raised
 from brainq.observe.tracing import in_span, tracer
-from brainq.outage import NO_WAITING, OutagePolicy, OutageRetry
+from brainq.outage import NO_WAITING, OutagePolicy
 from brainq.ports.people import Brakes
 from brainq.ports.redis_calls import StopSignals
 from brainq.ports.redis_turns import Turns
 from brainq.turn.before_step import AuxiliaryWork
+from brainq.turn.begin import OwnedTurn
 from brainq.turn.client_tools import turn_specs
 from brainq.turn.decide import NOTHING_TO_COMPACT, Compact, End, Reflect, Think, Wait, decide, turn_facts
 from brainq.turn.ending import Ender
@@ -84,21 +85,21 @@ def requester_of(view: TurnView) -> Requester:
     return Requester(rank, may_wait_s, has_begun=view.step > 0)
 
 
-def call_due_hooks(brain: Brain, turns: Turns, claim: TurnClaim, view: TurnView, trying: OutageRetry) -> None:
+def call_due_hooks(brain: Brain, turns: Turns, turn: OwnedTurn) -> None:
     """Call `on_post_tool_use` for the calls that no worker ended (results from outside and of child turns, rescued
     calls, waits that are over), and note that it was. An owner that dies in between leaves them to the next. A hook
     that raises changes nothing."""
-    hooks = brain.hooks.after_call
+    claim, view, hooks = turn.claim, turn.view, brain.hooks.after_call
     if not hooks or not view.hooks_due:
         return
     specs = turn_specs(brain, view.request)
-    for due in trying(partial(turns.due_hooks, claim, view.hooks_due)):
+    for due in turn.retry(partial(turns.due_hooks, claim, view.hooks_due)):
         spec = specs.get(due.tool)
         if spec is None:
             continue  # this brain has it no more
         call = ToolCall(id=due.call_id, name=due.tool, arguments=dict(due.arguments))
         notify_hooks(hooks, claim.turn_id, PostToolUse(claim.turn_id, claim.session_id, call, spec, due.outcome))
-    trying(partial(turns.hooks_done, claim, view.hooks_due))
+    turn.retry(partial(turns.hooks_done, claim, view.hooks_due))
 
 
 @dataclass(slots=True)
@@ -176,16 +177,17 @@ class Coordinator:
         with self.beats.renew(lambda: self.turns.beat(claim), ownership.lose):
             view = self.turns.look(claim)
             work = self.brains.of(view.request.brain)
-            trying = self.outages.for_turn(view)
+            turn = OwnedTurn(claim, view, ownership.is_lost, self.outages.for_turn(view))
             if work is None:
-                did = self._end_unserved(claim, view, trying)
+                did = self._end_unserved(turn)
                 return self._leave_queue(view, did) if view.queue_position else did
             request = work.brain.complete(view.request)
             if request is not view.request:
                 view = replace(view, request=request)
+                turn = replace(turn, view=view)
             parked = self.turns.parked_calls(claim, view.step) if view.parked_ms and tracer() is not None else ()
             with in_span(advance_span(claim, view, parked), redact=work.brain.redact_logs) as span:
-                did = self._act_with_permits(work, claim, view, ownership, trying)
+                did = self._act_with_permits(work, turn)
                 span.set_attribute(names.DID, did)
             return self._leave_queue(view, did) if view.queue_position else did
 
@@ -202,52 +204,49 @@ class Coordinator:
                 log.warning("a line was not left", turn_id=view.request.turn_id, why=type(failure).__name__)
         return did
 
-    def _act_with_permits(
-        self, work: CoordinatorRuntime, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: OutageRetry
-    ) -> str:
+    def _act_with_permits(self, work: CoordinatorRuntime, turn: OwnedTurn) -> str:
         try:
-            with replace(self.permits, requester=requester_of(view)).activate():
-                return self._act(work, claim, view, ownership, trying)
+            with replace(self.permits, requester=requester_of(turn.view)).activate():
+                return self._act(work, turn)
         except PermitDeferred as later:
-            return self._defer(claim, later, trying)
+            return self._defer(turn, later)
         except Exception as failure:
             if self.is_unavailable(failure):
                 raise  # it is waited out: the turn is rung again
             # Nobody would do better: another worker reads the same and raises the same.
-            log.error("turn failed in the coordinator", failure=failure, turn_id=claim.turn_id)
-            return self.ender.end(claim, view, fault_end(failure), trying)
+            log.error("turn failed in the coordinator", failure=failure, turn_id=turn.claim.turn_id)
+            return self.ender.end(turn, fault_end(failure))
 
-    def _defer(self, claim: TurnClaim, later: PermitDeferred, trying: OutageRetry) -> str:
+    def _defer(self, turn: OwnedTurn, later: PermitDeferred) -> str:
         """No thread waits with the turn: it is rung a little before its place comes, and half way of a long wait, for
         those before it may have left."""
         wait_s = later.wait_s if later.wait_s <= RECHECK_S else max(RECHECK_S, later.wait_s / 2)
         ring_s = max(0.0, wait_s - RING_EARLY_S)
         let_wait = partial(
-            self.turns.wait_for_permit, claim, ring_s, later.wait_s, later.why, later.queue_position, later.spends
+            self.turns.wait_for_permit, turn.claim, ring_s, later.wait_s, later.why, later.queue_position, later.spends
         )
-        word = trying(let_wait)
+        word = turn.retry(let_wait)
         return f"waits for {later.why}" if word == "WAITS" else "lost"
 
-    def _end_unserved(self, claim: TurnClaim, view: TurnView, trying: OutageRetry) -> str:
+    def _end_unserved(self, turn: OwnedTurn) -> str:
         """Its brain is not here. It was given to us because it was cancelled, or nobody else took it up in its time."""
-        decision = decide(turn_facts(view))
+        decision = decide(turn_facts(turn.view))
         if not isinstance(decision, End) or decision.ending is Ending.FAILED:
             return "lost"  # it is let go of, for a worker that has its brain
         if decision.stop_reason is StopReason.DEADLINE:
-            decision = replace(decision, error=missing_brain_error(view.request.brain, self.brains.names))
-        return self.ender.end(claim, view, decision, trying)
+            decision = replace(decision, error=missing_brain_error(turn.view.request.brain, self.brains.names))
+        return self.ender.end(turn, decision)
 
-    def _act(
-        self, work: CoordinatorRuntime, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: OutageRetry
-    ) -> str:
+    def _act(self, work: CoordinatorRuntime, turn: OwnedTurn) -> str:
+        claim, view = turn.claim, turn.view
         if view.flag and not view.begun:
-            trying(lambda: self.brakes.record_taken(claim.session_id, view.flag, claim.turn_id))
-        call_due_hooks(work.brain, self.turns, claim, view, trying)
+            turn.retry(lambda: self.brakes.record_taken(claim.session_id, view.flag, claim.turn_id))
+        call_due_hooks(work.brain, self.turns, turn)
         thinking = work.thinking.on_turn_start(view.turn_number)
         facts = turn_facts(view)
         decision = decide(facts, thinking)
         if isinstance(decision, Reflect):
-            done = work.auxiliary.reflect(claim, view, trying)
+            done = work.auxiliary.reflect(turn)
             if done:
                 return done
             # It cannot be made: on to the step itself.
@@ -256,29 +255,25 @@ class Coordinator:
             case Reflect():
                 raise AssertionError("a step is reflected on once")
             case Think():
-                return self._think(work.step_pipeline, claim, view, ownership, trying)
+                return self._think(work.step_pipeline, turn)
             case Compact():
-                return work.auxiliary.compact_now(claim, view, trying) or self.ender.end(
-                    claim, view, NOTHING_TO_COMPACT, trying
-                )
+                return work.auxiliary.compact_now(turn) or self.ender.end(turn, NOTHING_TO_COMPACT)
             case End():
-                return self.ender.end(claim, view, decision, trying)
+                return self.ender.end(turn, decision)
             case Wait():
                 return f"waits: {decision.why}"
 
-    def _think(
-        self, thinker: StepPipeline, claim: TurnClaim, view: TurnView, ownership: Ownership, trying: OutageRetry
-    ) -> str:
-        asked: StepOutcome = thinker.run(claim, view, ownership.is_lost, trying)
+    def _think(self, pipeline: StepPipeline, turn: OwnedTurn) -> str:
+        asked: StepOutcome = pipeline.run(turn)
         match asked:
             case CallsCommitted():
                 return "committed calls"
             case StepPostponed():
                 return asked.did
             case LoopEnd():
-                return self.ender.end(claim, view, asked.end, trying, asked)
+                return self.ender.end(turn, asked.end, asked)
             case None:
-                log.info("turn lost while thinking", turn_id=claim.turn_id)
+                log.info("turn lost while thinking", turn_id=turn.claim.turn_id)
                 return "lost"
 
 

@@ -9,12 +9,13 @@ from typing import Literal
 
 from brainq.contracts.claim import TurnClaim, TurnCleanup
 from brainq.contracts.message import Message
+from brainq.contracts.model import Spend
 from brainq.contracts.status import TURN_FAILURES, Ending, StopReason, TraceStatus, WorkOutcome
 from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
-from brainq.outage import OutageRetry
 from brainq.ports.people import ChildTurns
 from brainq.ports.redis_turns import Turns
+from brainq.turn.begin import OwnedTurn
 from brainq.turn.decide import End
 from brainq.turn.step_request import LoopEnd
 from brainq.turn.turn_diff import turn_diff
@@ -71,35 +72,31 @@ class Ender:
     children: ChildTurns
     first_final_step: str
 
-    def end(
-        self, claim: TurnClaim, view: TurnView, end: End, trying: OutageRetry, answer: LoopEnd | None = None
-    ) -> str:
+    def end(self, turn: OwnedTurn, end: End, answer: LoopEnd | None = None) -> str:
         """Returns what was done, in a word. `more`: input came with the answer, and another step reads it."""
-        changes: Sequence[object] = ()
-        diff = ""
+        claim, view, changes, diff = turn.claim, turn.view, (), ""
         # An answer comes from a step, and a step begins the turn.
         begun = view.begun or (answer is not None and answer.message is not None)
         cut_off = begun and end.ending is not Ending.COMPLETED
-        streamed = trying(lambda: self.turns.text_so_far(claim)) if cut_off else ""
+        streamed = turn.retry(lambda: self.turns.text_so_far(claim)) if cut_off else ""
         while True:
-            ended = trying(partial(self._end, claim, view, end, answer, begun, streamed, diff, len(changes)))
+            ended = turn.retry(partial(self._end, turn, end, answer, begun, streamed, diff, len(changes)))
             if ended != "CHANGED":
                 break
             # Rare: most turns change no text that has a diff, and none of them reads this.
-            changes = found = trying(lambda: self.turns.changes(claim))
-            diff = turn_diff(found) or ""
+            changes = turn.retry(lambda: self.turns.changes(claim))
+            diff = turn_diff(changes) or ""
         if isinstance(ended, TurnCleanup):
             self._after(claim, ended)
             did = f"ended: {end.ending} ({end.stop_reason})"
             return WorkOutcome(did, TURN_FAILURES.get(end.ending), end.stop_reason.value)
         if ended == "MORE" and answer and answer.message and answer.spend:
-            return trying(partial(self._go_on, claim, view, answer.message, answer))
+            return turn.retry(partial(self._go_on, claim, answer.message, answer.spend, answer))
         return ended.lower()
 
     def _end(
         self,
-        claim: TurnClaim,
-        view: TurnView,
+        turn: OwnedTurn,
         end: End,
         answer: LoopEnd | None,
         begun: bool,
@@ -107,12 +104,12 @@ class Ender:
         diff: str,
         n_changes: int,
     ) -> TurnCleanup | Literal["MORE", "CHANGED", "LOST"]:
-        turn_id = view.request.turn_id
+        view, turn_id = turn.view, turn.claim.turn_id
         message = answer.message if answer else None
         text = message.content if message else end.text
         review = view.request.kind == "review" and end.ending is Ending.COMPLETED and text.strip()
         return self.turns.end(
-            claim,
+            turn.claim,
             ending=end.ending,
             stop_reason=end.stop_reason,
             text=text,
@@ -131,12 +128,9 @@ class Ender:
             lost=answer.lost if answer else None,
         )
 
-    def _go_on(self, claim: TurnClaim, view: TurnView, message: Message, answer: LoopEnd) -> str:
+    def _go_on(self, claim: TurnClaim, message: Message, spend: Spend, answer: LoopEnd) -> str:
         """The answer becomes a step like any other: the next one reads what came meanwhile."""
-        assert answer.spend is not None
-        done = self.turns.commit_calls(
-            claim, message.step, message, (), answer.spend, answer.tail, lost=answer.lost or ()
-        )
+        done = self.turns.commit_calls(claim, message.step, message, (), spend, answer.tail, lost=answer.lost or ())
         return "answered, and goes on with new input" if done == "COMMITTED" else "lost"
 
     def _after(self, claim: TurnClaim, ended: TurnCleanup) -> None:

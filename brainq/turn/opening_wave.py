@@ -15,7 +15,7 @@ from brainq.contracts.view import TurnView
 from brainq.observe.logs import logger
 from brainq.tools.context_pack import MEMORY_TOOL
 from brainq.tools.tool import Tool
-from brainq.turn.approval_rules import approval_for
+from brainq.turn.call_plan import approval_for
 
 log = logger("brainq.turn")
 SHARE_OF_TIME = 0.3  # of what the turn has: memory that is late must leave a short turn time to answer

@@ -18,22 +18,12 @@ from brainq.contracts.view import TurnView
 from brainq.gates.answer_schema import read_answer
 from brainq.models.asking.bill import ReplyCost
 from brainq.observe.logs import logger
-from brainq.outage import OutageRetry
 from brainq.ports.redis_turns import Turns
 from brainq.ports.sql import ApprovalRows
-from brainq.turn.approval_rules import approval_rows
-from brainq.turn.call_plan import (
-    CallPlan,
-    deny_over_budget,
-    judge_reply,
-    plan_calls,
-    refuse_calls,
-)
+from brainq.turn.begin import OwnedTurn
+from brainq.turn.call_plan import CallPlan, CallPlanner, approval_rows, deny_over_budget
 from brainq.turn.decide import End
 from brainq.turn.step_request import CallsCommitted, LoopEnd, StepOutcome
-
-# What becomes of a reply that cannot be acted on: one that is not whole, or an answer that does not fit its schema.
-# None of its calls runs; the model reads why, or the turn ends. Pure.
 
 log = logger("brainq.turn")
 MAX_CUT_REPLIES = 3  # of a turn, each one paid for; the next one ends it
@@ -124,7 +114,14 @@ def _problem_text(finish: FinishKind, reply: ModelReply) -> str:
     return f"Your reply {what}{ran}. {_REMEDIES[finish]}"
 
 
-# What becomes of a model's reply: an answer, calls that are committed, or words to the model about it.
+@dataclass(frozen=True, slots=True)
+class StepReply:
+    """The reply to one step, which is paid for. `tail`: its text that is not published yet."""
+
+    step: int
+    reply: ModelReply
+    cost: ReplyCost
+    tail: str
 
 
 @dataclass(kw_only=True, eq=False)
@@ -135,80 +132,52 @@ class ReplyHandler:
     turns: Turns
     approvals: ApprovalRows
 
-    def handle(
-        self,
-        claim: TurnClaim,
-        view: TurnView,
-        step: int,
-        reply: ModelReply,
-        cost: ReplyCost,
-        tail: str,
-        trying: OutageRetry,
-    ) -> StepOutcome:
-        """`tail` is the text that is not published yet. None: the turn was lost."""
-        judged = judge_finish(view, step, reply)
+    def handle(self, turn: OwnedTurn, made: StepReply) -> StepOutcome:
+        """What becomes of the reply. None: the turn was lost."""
+        view, reply = turn.view, made.reply
+        if reply.calls and reply.finish is FinishKind.WHOLE:
+            return self._commit_calls(turn, made)
+        judged = judge_finish(view, made.step, reply)
         schema = view.request.output_schema
-        if judged is None and schema is not None and not reply.calls:
-            judged = judge_output(view, step, reply.text, schema)
+        if judged is None and schema is not None:
+            judged = judge_output(view, made.step, reply.text, schema)
         if isinstance(judged, AskAgain):
-            return self._ask_again(claim, view, step, reply, cost, tail, judged, trying)
-        if isinstance(judged, End) or not reply.calls:
-            answered = bool(reply.text.strip())
-            end = judged or End(
-                Ending.COMPLETED,
-                StopReason.ANSWERED if answered else StopReason.EMPTY_REPLY,
-                "the model answered" if answered else "the model's reply was empty",
-            )
-            text = reply.text if answered else end.text
-            message = Message(role="assistant", content=text, turn=claim.turn_id, step=step, reasoning=reply.reasoning)
-            return LoopEnd(end, message, cost.spend, tail, cost.lost)
-        return self._commit_calls(claim, view, step, reply, cost, tail, trying)
+            return self._ask_again(turn, made, judged)
+        answered = bool(reply.text.strip())
+        end = judged or End(
+            Ending.COMPLETED,
+            StopReason.ANSWERED if answered else StopReason.EMPTY_REPLY,
+            "the model answered" if answered else "the model's reply was empty",
+        )
+        text, turn_id = reply.text if answered else end.text, turn.claim.turn_id
+        message = Message(role="assistant", content=text, turn=turn_id, step=made.step, reasoning=reply.reasoning)
+        return LoopEnd(end, message, made.cost.spend, made.tail, made.cost.lost)
 
-    def _commit_calls(
-        self,
-        claim: TurnClaim,
-        view: TurnView,
-        step: int,
-        reply: ModelReply,
-        cost: ReplyCost,
-        tail: str,
-        trying: OutageRetry,
-    ) -> StepOutcome:
+    def _commit_calls(self, turn: OwnedTurn, made: StepReply) -> StepOutcome:
         """Judge the calls, plan those that may run, and commit them. Those that the budget refuses are denied."""
-        verdicts = judge_reply(self.brain, view, step, reply)
-        plan = plan_calls(self.brain, view, step, reply, verdicts)
+        claim, cost, planner = turn.claim, made.cost, CallPlanner(self.brain, turn.view, made.step, made.reply)
+        verdicts = planner.judge()
+        plan = planner.plan(verdicts)
         if any(call.ask is not None for call in plan.calls):
-            refused = trying(partial(self._over_budget, claim, plan))
-            plan = plan_calls(self.brain, view, step, reply, deny_over_budget(verdicts, refused))
-            trying(partial(self._ask_people, claim, plan))
+            refused = turn.retry(partial(self._over_budget, claim, plan))
+            plan = planner.plan(deny_over_budget(verdicts, refused))
+            turn.retry(partial(self._ask_people, claim, plan))
         while True:
-            commit = partial(self.turns.commit_calls, claim, step, plan.message, plan.calls, cost.spend, tail)
-            done = trying(partial(commit, plan.block_tools, lost=cost.lost))
+            commit = partial(self.turns.commit_calls, claim, made.step, plan.message, plan.calls, cost.spend, made.tail)
+            done = turn.retry(partial(commit, plan.block_tools, lost=cost.lost))
             if not isinstance(done, CallsOverBudget):
                 return CallsCommitted() if done == "COMMITTED" else None
             # The others are paid for now, so that the next commit is refused nothing.
-            plan = plan_calls(self.brain, view, step, reply, deny_over_budget(verdicts, done.calls))
+            plan = planner.plan(deny_over_budget(verdicts, done.calls))
 
-    def _ask_again(
-        self,
-        claim: TurnClaim,
-        view: TurnView,
-        step: int,
-        reply: ModelReply,
-        cost: ReplyCost,
-        tail: str,
-        tell: AskAgain,
-        trying: OutageRetry,
-    ) -> StepOutcome:
+    def _ask_again(self, turn: OwnedTurn, made: StepReply, tell: AskAgain) -> StepOutcome:
         """Nothing of the reply is acted on; the next step reads why."""
+        claim, step, cost = turn.claim, made.step, made.cost
         log.info("reply not acted on", turn_id=claim.turn_id, step=step, why=tell.problem)
-        plan = refuse_calls(self.brain, view, step, reply, tell.problem, tell.text)
+        plan = CallPlanner(self.brain, turn.view, step, made.reply).refuse(tell.problem, tell.text)
         notes = () if plan.calls else (problem_note(tell, claim.turn_id, step),)
-        done = trying(
-            lambda: self.turns.commit_calls(
-                claim, step, plan.message, plan.calls, cost.spend, tail, (), tell.problem, notes, cost.lost
-            )
-        )
+        commit = partial(self.turns.commit_calls, claim, step, plan.message, plan.calls, cost.spend, made.tail)
+        done = turn.retry(partial(commit, problem=tell.problem, notes=notes, lost=cost.lost))
         return CallsCommitted() if done == "COMMITTED" else None
 
     def _over_budget(self, claim: TurnClaim, plan: CallPlan) -> list[str]:

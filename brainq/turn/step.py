@@ -23,20 +23,19 @@ from brainq.contracts.model import (
     render_failure,
 )
 from brainq.contracts.status import Ending, StopReason
-from brainq.contracts.view import TurnView
 from brainq.errors import BrainqError, ProviderError
 from brainq.models.asking.bill import Allowance, Bill, BudgetExhausted, ReplyCost
 from brainq.models.asking.permits import PermitDeferred
 from brainq.models.costs import first_model
+from brainq.models.providers import Provider
 from brainq.observe.logs import logger
-from brainq.outage import OutageRetry
 from brainq.ports.people import Brakes
 from brainq.ports.redis_turns import Turns
 from brainq.turn.before_step import AuxiliaryWork, OutcomeWord
-from brainq.turn.begin import TurnStarter, with_start
+from brainq.turn.begin import OwnedTurn, TurnStarter, with_start
 from brainq.turn.decide import BUDGET_ENDS, End
 from brainq.turn.opening_wave import opening_wave
-from brainq.turn.replies import ReplyHandler
+from brainq.turn.replies import ReplyHandler, StepReply
 from brainq.turn.step_request import (
     BlobCache,
     LoopEnd,
@@ -66,28 +65,27 @@ class StepRunner:
     blobs: BlobCache
     pause: Callable[[float], None] = time.sleep
 
-    def run(
-        self, claim: TurnClaim, view: TurnView, asking: StepRequest, lost: Callable[[], bool], trying: OutageRetry
-    ) -> StepOutcome:
+    def run(self, turn: OwnedTurn, asking: StepRequest) -> StepOutcome:
+        claim, view = turn.claim, turn.view
         # What was waited for since the view was read is gone from the turn's time.
-        ends_at = min(time.monotonic() + view.remaining_ms / 1000, trying.ends_at)
-        blobs = trying(partial(self.blobs.blobs_for, claim.session_id, asking.messages))
+        ends_at = min(time.monotonic() + view.remaining_ms / 1000, turn.retry.ends_at)
+        blobs = turn.retry(partial(self.blobs.blobs_for, claim.session_id, asking.messages))
         allowance = turn_allowance(view, asking.setting.limits, self.price)
         begin = asking.begin
         for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
             bill = attempt_bill(asking, view.step + 1, allowance)
             begin = replace(begin, under_way=bill.spends_so_far())
-            step = trying(partial(self.turns.begin_step, claim, begin, self.turns.mark(claim)))
+            step = turn.retry(partial(self.turns.begin_step, claim, begin, self.turns.mark(claim)))
             if step == "LOST":
                 return None
             if isinstance(step, StepOverBudget):
                 return LoopEnd(BUDGET_ENDS[step.what], lost=())
             claim.under_way.step, claim.under_way.attempt = step.step, step.attempt
             claim.under_way.spends = bill.spends_so_far
-            request = self._request(claim, view, asking, step, ends_at - time.monotonic(), blobs)
-            reader = AttemptReader(self.turns, claim, step, self.brain.hooks.on_chunk, lost, trying)
+            request = model_request(turn, asking, step, ends_at - time.monotonic(), blobs)
+            reader = AttemptReader(self.turns, turn, step, self.brain.hooks.on_chunk)
             try:
-                return self._attempt(claim, view, asking, request, bill, reader)
+                return self._attempt(turn, asking.setting.provider, request, bill, reader)
             except PermitDeferred as later:
                 later.spends = bill.close(later)
                 raise  # the turn lets go of its thread meanwhile
@@ -100,66 +98,28 @@ class StepRunner:
         raise AssertionError("the last attempt returns")
 
     def _attempt(
-        self,
-        claim: TurnClaim,
-        view: TurnView,
-        asking: StepRequest,
-        request: ModelRequest,
-        bill: Bill,
-        reader: AttemptReader,
+        self, turn: OwnedTurn, provider: Provider, request: ModelRequest, bill: Bill, reader: AttemptReader
     ) -> StepOutcome:
         """What one attempt comes to. Raises ProviderError where it brings no reply."""
         try:
-            reply, cost = self._ask_between_hooks(asking, request, bill, reader)
+            reply, cost = self._ask_between_hooks(provider, request, bill, reader)
         except TurnLost as failure:
-            self._report_lost_attempt(claim, bill, failure)
+            self._report_lost_attempt(turn.claim, bill, failure)
             return None
         except MiddlewareFailed as failure:
             return LoopEnd(middleware_end(failure), lost=bill.close(failure))
-        tail = reader.tail.rest(reader.trying)
-        return self.replies.handle(claim, view, request.step, reply, cost, tail, reader.trying)
-
-    def _request(
-        self,
-        claim: TurnClaim,
-        view: TurnView,
-        asking: StepRequest,
-        step: StepAttempt,
-        remaining_s: float,
-        blobs: Mapping[str, bytes],
-    ) -> ModelRequest:
-        setting = asking.setting
-        limits = setting.limits
-        # Each part was checked when it was made, and there may be thousands of messages.
-        return ModelRequest.model_construct(
-            model=setting.model,
-            messages=asking.messages,
-            tools=asking.specs,
-            max_output_tokens=limits.max_output_tokens,
-            options=setting.options,
-            output_schema=view.request.output_schema,
-            timeout_s=max(0.001, remaining_s),
-            first_token_s=limits.first_token_s,
-            idle_s=limits.idle_s,
-            session_id=claim.session_id,
-            turn_id=claim.turn_id,
-            step=step.step,
-            attempt=step.attempt,
-            turn_number=setting.info.turn_number,
-            metadata=view.request.metadata,
-            estimate=asking.begin.estimate,
-            blobs=blobs,
-        )
+        tail = reader.tail.rest(turn.retry)
+        return self.replies.handle(turn, StepReply(request.step, reply, cost, tail))
 
     def _ask_between_hooks(
-        self, asking: StepRequest, request: ModelRequest, bill: Bill, reader: AttemptReader
+        self, provider: Provider, request: ModelRequest, bill: Bill, reader: AttemptReader
     ) -> tuple[ModelReply, ReplyCost]:
         """The reply, and what it cost. Raises ProviderError, TurnLost and MiddlewareFailed."""
         hooks, reply, failure = self.brain.hooks, None, None
         try:
             run_hooks(hooks.before_step, request.turn_id, request)
             with bill.activate():
-                reply = reader.read(asking.setting.provider, request)
+                reply = reader.read(provider, request)
                 return reply, bill.settle(reply)
         except ProviderError as error:
             failure = error
@@ -179,10 +139,37 @@ class StepRunner:
     def _wait(self, reader: AttemptReader, failure: ProviderError, remaining_s: float) -> None:
         """Before a stream that broke off is begun again."""
         step, attempt = reader.step.step, reader.step.attempt
-        log.info("stream broke, asking again", turn_id=reader.claim.turn_id, step=step, attempt=attempt)
+        log.info("stream broke, asking again", turn_id=reader.turn.claim.turn_id, step=step, attempt=attempt)
         wait_s = min(random.random() * attempt * RESTART_PAUSE_S, max(0.0, remaining_s))
         reader.publish_retry(ModelRetry(kind=failure.kind, wait_s=wait_s))
         self.pause(wait_s)
+
+
+def model_request(
+    turn: OwnedTurn, asking: StepRequest, step: StepAttempt, remaining_s: float, blobs: Mapping[str, bytes]
+) -> ModelRequest:
+    """What one attempt at a step asks."""
+    setting, limits, request = asking.setting, asking.setting.limits, turn.view.request
+    # Each part was checked when it was made, and there may be thousands of messages.
+    return ModelRequest.model_construct(
+        model=setting.model,
+        messages=asking.messages,
+        tools=asking.specs,
+        max_output_tokens=limits.max_output_tokens,
+        options=setting.options,
+        output_schema=request.output_schema,
+        timeout_s=max(0.001, remaining_s),
+        first_token_s=limits.first_token_s,
+        idle_s=limits.idle_s,
+        session_id=turn.claim.session_id,
+        turn_id=turn.claim.turn_id,
+        step=step.step,
+        attempt=step.attempt,
+        turn_number=setting.info.turn_number,
+        metadata=request.metadata,
+        estimate=asking.begin.estimate,
+        blobs=blobs,
+    )
 
 
 def attempt_bill(asking: StepRequest, step: int, allowance: Allowance) -> Bill:
@@ -239,39 +226,38 @@ class StepPipeline:
     preparer: StepPreparer
     attempts: StepRunner
 
-    def run(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: OutageRetry) -> StepOutcome:
-        earlier = 0 if view.begun else trying(lambda: self.starter.earlier_turns(claim, view))
+    def run(self, turn: OwnedTurn) -> StepOutcome:
+        view, earlier = turn.view, self.starter.earlier_turns(turn)
         try:
             setting = self.starter.step_setting(view, earlier)
         except BrainqError as failure:
             return model_error_end(str(failure))
         start: TurnStart | None = None
         if not view.begun:
-            start = self.starter.start(claim, view, setting, trying)
+            start = self.starter.start(turn, setting)
             view = with_start(view, start)
+            turn = replace(turn, view=view)
 
         opening = opening_wave(self.brain, view)
         if opening is not None:
-            open_wave = partial(self.auxiliary.dispatch_opening, claim, opening, trying)
-            if did := self._begin_then(claim, start, trying, open_wave):
+            open_wave = partial(self.auxiliary.dispatch_opening, turn, opening)
+            if did := self._begin_then(turn, start, open_wave):
                 return _postponed(did)
 
         step = self.preparer.prepare(view, setting)
         if step.drain.readiness is not None and view.flag:
-            trying(lambda: self.brakes.lift(claim.session_id, claim.turn_id))
+            turn.retry(lambda: self.brakes.lift(turn.claim.session_id, turn.claim.turn_id))
         if self.auxiliary.is_full(view, step):
-            compact = partial(self.auxiliary.compact, claim, view, step, trying)
-            if did := self._begin_then(claim, start, trying, compact):
+            compact = partial(self.auxiliary.compact, turn, step)
+            if did := self._begin_then(turn, start, compact):
                 return _postponed(did)
 
         request = step_request(view, setting, step, self.price, len(self.brain.tools.specs), start)
-        return self.attempts.run(claim, view, request, lost, trying)
+        return self.attempts.run(turn, request)
 
-    def _begin_then(
-        self, claim: TurnClaim, start: TurnStart | None, trying: OutageRetry, work: Callable[[], OutcomeWord]
-    ) -> OutcomeWord:
+    def _begin_then(self, turn: OwnedTurn, start: TurnStart | None, work: Callable[[], OutcomeWord]) -> OutcomeWord:
         """Do what comes before the step. The turn has begun then, and not only with the step."""
-        if start is not None and not trying(lambda: self.turns.begin(claim, start)):
+        if start is not None and not turn.retry(lambda: self.turns.begin(turn.claim, start)):
             return "lost"
         return work()
 

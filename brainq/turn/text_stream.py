@@ -12,7 +12,7 @@ from functools import partial
 
 from brainq.brain.middleware import Hook, notify_hooks
 from brainq.contracts.callbacks import StreamChunk
-from brainq.contracts.claim import StepAttempt, TurnClaim
+from brainq.contracts.claim import StepAttempt
 from brainq.contracts.event import EventKind
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, ModelRetry
 from brainq.errors import ProviderError
@@ -23,6 +23,7 @@ from brainq.observe.spans import chat_span
 from brainq.observe.tracing import in_span
 from brainq.outage import OutageRetry, never_unavailable
 from brainq.ports.redis_turns import Turns
+from brainq.turn.begin import OwnedTurn
 
 log = logger("brainq.turn")
 DELTA_EVERY_S = 0.05  # at most about 20 text events a second a turn
@@ -73,12 +74,12 @@ class TextTail:
         self._quiet_s = 0.0
         return ours
 
-    def rest(self, trying: OutageRetry) -> str:
+    def rest(self, retry: OutageRetry) -> str:
         """The text that goes out with the commit. First what was not written, or in doubt, is made sure of."""
         if self._kind is not EventKind.TEXT_DELTA:
             self._pack()
         if self._waiting:
-            trying(self._write)
+            retry(self._write)
         text = "".join(self._parts)
         self._parts.clear()
         return text
@@ -111,22 +112,19 @@ class TurnLost(Exception):
 class AttemptReader:
     """Reads the reply of one attempt at a step, and publishes what comes before it is whole.
 
-    hooks     the middleware's, for each piece of text
-    is_lost   whether the turn went to another owner, as the heartbeat last heard
-    tail      the text that is not published yet
+    hooks   the middleware's, for each piece of text
+    tail    the text that is not published yet
     """
 
     turns: Turns
-    claim: TurnClaim
+    turn: OwnedTurn
     step: StepAttempt
     hooks: tuple[Hook, ...]
-    is_lost: Callable[[], bool]
-    trying: OutageRetry
     tail: TextTail = field(init=False)
 
     def __post_init__(self) -> None:
-        mark = partial(self.turns.mark, self.claim)
-        self.tail = TextTail(self._publish_text, mark, self.trying.is_unavailable)
+        mark = partial(self.turns.mark, self.turn.claim)
+        self.tail = TextTail(self._publish_text, mark, self.turn.retry.is_unavailable)
 
     def read(self, provider: Provider, request: ModelRequest) -> ModelReply:
         """Stream the reply. Raises ProviderError, or TurnLost when nobody wants the answer any more."""
@@ -153,20 +151,20 @@ class AttemptReader:
     def publish_retry(self, retry: ModelRetry) -> None:
         """Readers see that the model is asked again. The retry itself needs no Redis."""
         try:
-            self.turns.publish_retry(self.claim, self.step.step, self.step.attempt, retry)
+            self.turns.publish_retry(self.turn.claim, self.step.step, self.step.attempt, retry)
         except Exception as failure:
-            turn_id, why = self.claim.turn_id, type(failure).__name__
+            turn_id, why = self.turn.claim.turn_id, type(failure).__name__
             log.warning("retry not published", turn_id=turn_id, step=self.step.step, why=why)
 
     def _add(self, text: str, kind: EventKind) -> None:
-        if self.is_lost() or not self.tail.add(text, kind):
+        if self.turn.is_lost() or not self.tail.add(text, kind):
             raise TurnLost
 
     def _publish_text(self, mark: str, text: str, kind: EventKind) -> bool:
-        return self.turns.publish_delta(self.claim, self.step.step, self.step.attempt, text, mark, kind)
+        return self.turns.publish_delta(self.turn.claim, self.step.step, self.step.attempt, text, mark, kind)
 
     def _notify(self, text: str) -> None:
-        turn_id, session_id = self.claim.turn_id, self.claim.session_id
+        turn_id, session_id = self.turn.claim.turn_id, self.turn.claim.session_id
         piece = StreamChunk(turn_id, session_id, self.step.step, self.step.attempt, text)
         notify_hooks(self.hooks, turn_id, piece)
 

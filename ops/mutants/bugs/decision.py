@@ -74,7 +74,7 @@ BUGS = (
     Bug(
         "a post hook that was called is called at each claim",
         "brainq/turn/coordinator.py",
-        "    trying(partial(turns.hooks_done, claim, view.hooks_due))\n",
+        "    turn.retry(partial(turns.hooks_done, claim, view.hooks_due))\n",
         "",
         ("tests/integration/test_post_hooks.py",),
     ),

@@ -79,15 +79,15 @@ BUGS = (
     Bug(
         "more calls a reply than are taken",
         "brainq/turn/call_plan.py",
-        "for call in calls[:MAX_CALLS_A_REPLY]]\n    return",
-        "for call in calls]\n    return",
+        "for call in calls[:MAX_CALLS_A_REPLY]]\n        return",
+        "for call in calls]\n        return",
         PLAN,
     ),
     Bug(
         "calls that are too many vanish",
         "brainq/turn/call_plan.py",
-        "in enumerate(reply.calls)",
-        "in enumerate(reply.calls[:MAX_CALLS_A_REPLY])",
+        "in enumerate(self.reply.calls)",
+        "in enumerate(self.reply.calls[:MAX_CALLS_A_REPLY])",
         PLAN,
     ),
     Bug(

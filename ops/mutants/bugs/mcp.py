@@ -56,7 +56,7 @@ BUGS = (
     ),
     Bug(
         "reads ask after untrusted results, too",
-        "brainq/turn/approval_rules.py",
+        "brainq/turn/call_plan.py",
         "untrusted and not tool.spec.effect.is_read",
         "untrusted",
         UNTRUSTED,

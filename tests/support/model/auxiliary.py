@@ -12,6 +12,7 @@ from brainq.contracts.model import Spend
 from brainq.contracts.status import Effect
 from brainq.contracts.view import TurnView
 from brainq.state.turns import RedisTurns
+from brainq.turn.begin import OwnedTurn
 from brainq.turn.step_request import StepPostponed
 
 OPENING_S = 4.0
@@ -23,7 +24,8 @@ class RandomAuxiliary:
     def __init__(self, turns: RedisTurns) -> None:
         self._turns = turns
 
-    def reflect(self, claim: TurnClaim, view: TurnView, trying: object) -> str:
+    def reflect(self, turn: OwnedTurn) -> str:
+        claim, view = turn.claim, turn.view
         word = self._turns.begin_auxiliary(claim, "reflection", str(view.step), 3, None)
         if word != "GO":
             return "lost" if word == "LOST" else ""
@@ -31,7 +33,8 @@ class RandomAuxiliary:
         spend = Spend(kind="reflection", step=view.step, input_tokens=3)
         return "reflected" if self._turns.commit_note(claim, "reflection", note, spend, {}) else "lost"
 
-    def compact_now(self, claim: TurnClaim, view: TurnView, trying: object) -> str:
+    def compact_now(self, turn: OwnedTurn) -> str:
+        claim, view = turn.claim, turn.view
         word = _compact(self._turns, claim, view, view.history.length)
         return {"COMPACTED": "compacted", "LOST": "lost"}.get(word, "")
 

@@ -13,10 +13,9 @@ from brainq.contracts.model import Spend
 from brainq.contracts.people import ApprovalRequirement
 from brainq.contracts.rate import RateWait
 from brainq.contracts.status import Effect, Ending, StopReason
-from brainq.contracts.view import TurnView
 from brainq.models.asking.permits import PermitDeferred
 from brainq.state.turns import RedisTurns
-from brainq.turn.begin import with_start
+from brainq.turn.begin import OwnedTurn, with_start
 from brainq.turn.call_plan import Schedulable, ToolScheduler
 from brainq.turn.decide import BUDGET_ENDS, End
 from brainq.turn.prompt.preparer import TurnMailbox, input_messages, readiness_word
@@ -32,15 +31,15 @@ MODEL_FAILED = End(Ending.FAILED, StopReason.MODEL_ERROR, "the model could not b
 
 
 class RandomThinker:
-    """Stands for `turn.think.Thinker`: the same scripts in the same order, drawn replies."""
+    """Stands for `turn.step.StepPipeline`: the same scripts in the same order, drawn replies."""
 
     def __init__(self, rng: Random, turns: RedisTurns, asks: Callable[[], bool]) -> None:
         self._rng = rng
         self._asks = asks
         self._turns = turns
 
-    def run(self, claim: TurnClaim, view: TurnView, lost: Callable[[], bool], trying: object) -> StepOutcome:
-        rng, turn_id = self._rng, claim.turn_id
+    def run(self, turn: OwnedTurn) -> StepOutcome:
+        rng, claim, view, turn_id = self._rng, turn.claim, turn.view, turn.claim.turn_id
         start: TurnStart | None = None
         if not view.begun:
             start = TurnStart((Message(role="user", content="do", turn=turn_id),), "h")
@@ -75,7 +74,7 @@ class RandomThinker:
             step, attempt = begun.step, begun.attempt
             if rng.random() < 0.2 and not self._turns.publish_delta(claim, step, attempt, "text"):
                 return None
-            if lost():
+            if turn.is_lost():
                 return None
             if not again:
                 break

@@ -12,7 +12,7 @@ from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.turn import Limits
 from brainq.outage import OutageRetry, never_unavailable
 from brainq.testing import ScriptedProvider, says
-from brainq.turn.begin import StepSetting
+from brainq.turn.begin import OwnedTurn, StepSetting
 from brainq.turn.step import StepRunner
 from brainq.turn.step_request import BlobCache, StepRequest
 from tests.support.blobs import BlobsInMemory
@@ -55,5 +55,5 @@ def test_time_that_was_waited_for_redis_or_sql_is_not_given_to_the_model() -> No
     claim = TurnClaim("s1", "t-1", "me", 1, 0)
     trying = OutageRetry({}, never_unavailable, time.monotonic() + 5)
     assert view().remaining_ms == 60_000
-    attempts.run(claim, view(), asking, lambda: False, trying)
+    attempts.run(OwnedTurn(claim, view(), lambda: False, trying), asking)
     assert seen[0].timeout_s <= 5

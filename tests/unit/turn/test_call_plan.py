@@ -17,9 +17,8 @@ from brainq.gates.canonical import fingerprint
 from brainq.turn.call_plan import (
     MAX_CALLS_A_REPLY,
     CallPlan,
+    CallPlanner,
     deny_over_budget,
-    judge_reply,
-    plan_calls,
 )
 from tests.support.hashes import args_hash
 from tests.unit.turn.views import view
@@ -46,8 +45,8 @@ def plan(brain: Brain, *calls: tuple[str, dict[str, Any] | str], refused: Sequen
         ToolCall(id=f"p{index}", name=name, arguments=arguments) for index, (name, arguments) in enumerate(calls)
     )
     reply = ModelReply(calls=wanted)
-    verdicts = judge_reply(brain, view(), 1, reply)
-    return plan_calls(brain, view(), 1, reply, deny_over_budget(verdicts, refused))
+    planner = CallPlanner(brain, view(), 1, reply)
+    return planner.plan(deny_over_budget(planner.judge(), refused))
 
 
 def test_the_calls_that_need_an_approval_carry_why() -> None:

@@ -14,7 +14,7 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.models.scripted import calls, says
 from brainq.text.estimate import with_sizes
-from brainq.turn.call_plan import refuse_calls
+from brainq.turn.call_plan import CallPlanner
 from brainq.turn.decide import End
 from brainq.turn.replies import (
     MAX_CUT_REPLIES,
@@ -121,14 +121,8 @@ def test_the_last_step_is_not_asked_for_again() -> None:
 
 def test_each_call_gets_its_message_and_none_keeps_half_an_argument() -> None:
     nameless: Any = calls(("", '{"pa')).calls
-    plan = refuse_calls(
-        Brain("b", "openai:x"),
-        view(),
-        2,
-        CUT.model_copy(update={"calls": (*CUT.calls, *nameless)}),
-        "length",
-        "It was cut.",
-    )
+    reply = CUT.model_copy(update={"calls": (*CUT.calls, *nameless)})
+    plan = CallPlanner(Brain("b", "openai:x"), view(), 2, reply).refuse("length", "It was cut.")
 
     assert [(call.id, call.tool, call.denied, call.wave) for call in plan.calls] == [
         ("c2-0", "write", "cut", 1),

@@ -14,7 +14,7 @@ from brainq.contracts.status import Effect
 from brainq.contracts.view import TurnView
 from brainq.errors import InvalidInput
 from brainq.tools.tool import make_tool
-from brainq.turn.call_plan import judge_reply, plan_calls
+from brainq.turn.call_plan import CallPlanner
 from brainq.turn.prompt.summary import summary_message
 from tests.unit.turn.views import view
 
@@ -57,7 +57,8 @@ def asks(brain: Brain, seen: TurnView, *names: str) -> list[str]:
         for place, name in enumerate(names)
     )
     reply = ModelReply(calls=wanted)
-    made = plan_calls(brain, seen, 2, reply, judge_reply(brain, seen, 2, reply))
+    planner = CallPlanner(brain, seen, 2, reply)
+    made = planner.plan(planner.judge())
     return [call.ask.reason if call.ask else "" for call in made.calls]
 
 
