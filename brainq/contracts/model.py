@@ -134,6 +134,7 @@ _FINISH_KINDS = {
     "length": FinishKind.LENGTH,
     "content_filter": FinishKind.FILTERED,
 }
+_FINISH_KINDS |= {theirs: _FINISH_KINDS[ours] for theirs, ours in _STANDARD_FINISH_REASONS.items()}
 
 
 def standard_finish_reason(reason: object) -> str:
@@ -215,7 +216,7 @@ class ModelReply(Wire):
     @property
     def finish(self) -> FinishKind:
         """What its finish reason means, in our words or a service's."""
-        return _FINISH_KINDS.get(standard_finish_reason(self.finish_reason), FinishKind.BROKEN)
+        return _FINISH_KINDS.get(self.finish_reason.lower(), FinishKind.BROKEN)
 
 
 class ModelRetry(Wire):

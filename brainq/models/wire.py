@@ -1,17 +1,19 @@
-"""What the wires of all vendors share: names, ids and arguments of calls, reasoning that is sent back, and extra
-headers and parameters.
+"""What the wires of all vendors share: the reader of a stream, names, ids and arguments of calls, reasoning that is
+sent back, and extra headers and parameters.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, cast
 
 from brainq.contracts.message import Message, Reasoning, ToolCall
+from brainq.contracts.model import ModelChunk, ModelReply, TokenUsage
 from brainq.contracts.model_options import ModelOptions
-from brainq.text.surrogates import clean, clean_json
+from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
 UNPARSED = "_unparsed"
 MAX_NAME_CHARS = 64  # of a tool, as the strictest service takes it; ours are no longer
@@ -19,6 +21,40 @@ _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
 EARLIER_REASONING = "earlier reasoning"
 """What a request is sent without, once, where its service does not take it back: it was signed for another account,
 or the conversation before it has changed."""
+
+
+class StreamReader(ABC):
+    """Puts a reply together from a stream's events.
+
+    complete   the stream marked the reply as whole; else it was cut, however cleanly it ended
+    ended      nothing can follow, apart from the `[DONE]` of some services
+    usage      what the service has reported so far; the same object until it reports more
+    """
+
+    def __init__(self) -> None:
+        self.complete = False
+        self.ended = False
+        self.usage = TokenUsage()
+        self._joiner = SurrogateJoiner()
+        self._text: list[str] = []
+
+    @abstractmethod
+    def feed(self, event: dict[str, Any], /) -> ModelChunk | None:
+        """What `event` adds: a text or reasoning delta, a part of a call, None for neither.
+
+        Raises ProviderError for an error that the service reports.
+        """
+
+    @abstractmethod
+    def reply(self) -> ModelReply:
+        """The reply of a stream that has ended."""
+
+    def _add_text(self, delta: str) -> ModelChunk | None:
+        if not delta:
+            return None
+        text = self._joiner.feed(delta)
+        self._text.append(text)
+        return ModelChunk(text=text)
 
 
 def parse_arguments(text: str) -> dict[str, Any] | str:

@@ -6,16 +6,10 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from typing import Protocol, Self
+from typing import Any, Self
 
 DEADLINE = "deadline"
 CANCELLED = "cancelled"
-
-
-class HasRemaining(Protocol):
-    """What has a deadline, such as a TurnBudget."""
-
-    def per_tool_remaining_s(self, cap_s: float) -> float: ...
 
 
 class DeadlineToken:
@@ -37,8 +31,8 @@ class DeadlineToken:
         self._listeners: list[Callable[[], None]] = []
 
     @classmethod
-    def from_budget(cls, budget: HasRemaining, cap_s: float) -> Self:
-        """A token for one call of at most `cap_s` seconds, never reaching past its turn's deadline."""
+    def from_budget(cls, budget: Any, cap_s: float) -> Self:
+        """A token for one call of at most `cap_s` seconds, never reaching past the deadline of its TurnBudget."""
         return cls(budget.per_tool_remaining_s(cap_s))
 
     def end_within(self, remaining_s: float) -> None:

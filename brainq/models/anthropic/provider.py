@@ -12,8 +12,8 @@ from brainq.contracts.model_options import TOOL_CHOICES
 from brainq.models.anthropic import wire
 from brainq.models.anthropic.thinking import is_thinking_rejected, thinking_parameters
 from brainq.models.asking.failures import error_detail, is_unsupported, refusal_key
-from brainq.models.asking.vendor_provider import StreamReader, VendorProvider
-from brainq.models.wire import EARLIER_REASONING
+from brainq.models.asking.vendor_provider import VendorProvider
+from brainq.models.wire import EARLIER_REASONING, StreamReader
 from brainq.text.surrogates import clean, clean_json
 
 # Cache breakpoints: where the service is to keep what it has read, so that a turn's next step reads it there. Pure.

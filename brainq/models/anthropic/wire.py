@@ -9,8 +9,8 @@ from brainq.contracts.message import Message, Reasoning, ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
 from brainq.models.anthropic.thinking import THINKING, BlockOrder, blocks_in_order, max_tokens, replayed_thinking
 from brainq.models.attachments import AttachmentBlocks
-from brainq.models.wire import WireIds, arguments_object, read_call, wire_name
-from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
+from brainq.models.wire import StreamReader, WireIds, arguments_object, read_call, wire_name
+from brainq.text.surrogates import clean, clean_json
 
 _NO_BLOBS = AttachmentBlocks({})
 
@@ -143,24 +143,19 @@ def _call_id(block: dict[str, Any], index: int) -> str:
     return str(block.get("id") or f"toolu_{index}")
 
 
-class AnthropicStream:
+class AnthropicStream(StreamReader):
     """Puts a reply together from its events."""
 
     def __init__(self) -> None:
-        self.complete = False  # whether message_stop came; without it the stream was cut
-        self.ended = False
-        self._joiner = SurrogateJoiner()
-        self._text: list[str] = []
+        super().__init__()
         self._order = BlockOrder()
         self._thinking: dict[int, dict[str, Any]] = {}
         self._calls: dict[int, tuple[dict[str, Any], list[str]]] = {}
         self._counts: dict[str, Any] = {}
-        self.usage = TokenUsage()  # as far as it is reported: the input with message_start, the output at the end
         self._model = ""
         self._stop_reason: Any = None
 
     def feed(self, event: dict[str, Any]) -> ModelChunk | None:
-        """What `event` adds: a text or reasoning delta, a part of a call, None for neither."""
         kind = event.get("type")
         index = int(event.get("index") or 0)
         if kind == "content_block_delta":
@@ -202,13 +197,6 @@ class AnthropicStream:
             if isinstance(delta.get(name), str):
                 block[name] = (block.get(name) or "") + delta[name]
         return ModelChunk(reasoning=clean(str(delta.get("thinking") or "")))
-
-    def _add_text(self, delta: str) -> ModelChunk | None:
-        if not delta:
-            return None
-        text = self._joiner.feed(delta)
-        self._text.append(text)
-        return ModelChunk(text=text)
 
     def _count(self, usage: Any) -> None:
         # Later counts are totals, and leave out what did not change.

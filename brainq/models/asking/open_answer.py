@@ -6,41 +6,20 @@ import json
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
-from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest
 from brainq.errors import ProviderError
 from brainq.models.asking.failures import from_error_event, from_sdk_error
 from brainq.models.asking.permits import RatePermit
 from brainq.models.asking.stall_clock import DeadlineCut, StallClock
+from brainq.models.wire import StreamReader
 from brainq.text.estimate import estimate_request, with_usage
 
 T = TypeVar("T")
 Event = dict[str, Any]
 DRAIN_S = 0.05
 END_MARKER = "[DONE]"
-
-
-class StreamReader(Protocol):
-    """Puts a reply together from stream events."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether the stream marked the reply as whole."""
-        ...
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing can follow, apart from the `[DONE]` of some services."""
-        ...
-
-    @property
-    def usage(self) -> TokenUsage:
-        """What the service has reported so far; the same object until it reports more."""
-        ...
-
-    def feed(self, event: Event, /) -> ModelChunk | None: ...
-    def reply(self) -> ModelReply: ...
 
 
 class OpenAnswer:

@@ -236,8 +236,15 @@ class RatePermit(BilledRequest):
             self.bill.end(self, self.has_begun)
         else:
             self._fail(failure, was_processed)
-        if self.policy is not None:
-            self._settle_limit(self.policy.limits)
+        limits = None if self.policy is None else self.policy.limits
+        if limits is None or (self._rate_answer is EMPTY_RATE_REPORT and not limits.is_limited(self.name)):
+            return  # the model has no limit
+        ago_s = None if self._answered_at is None else time.monotonic() - self._answered_at
+        try:
+            is_kept = limits.settle(self.name, self.id or uuid.uuid4().hex, self._count(), ago_s, self._rate_answer)
+            self.is_stopped = is_kept and self._rate_answer.stop_s > 0
+        except Exception as error:
+            log.warning("a permit was not settled", model=self._model_name, why=type(error).__name__)
 
     def _fail(self, failure: BaseException, was_processed: bool) -> None:
         # A reader that has the whole reply may leave without reading to the end.
@@ -246,16 +253,6 @@ class RatePermit(BilledRequest):
         stop_s = getattr(failure, "retry_after_s", None)
         if isinstance(failure, ProviderError) and failure.kind == "rate_limited" and stop_s:
             self._rate_answer = replace(self._rate_answer, stop_s=stop_s)
-
-    def _settle_limit(self, limits: RateLimits) -> None:
-        if self._rate_answer is EMPTY_RATE_REPORT and not limits.is_limited(self.name):
-            return  # the model has no limit
-        ago_s = None if self._answered_at is None else time.monotonic() - self._answered_at
-        try:
-            is_kept = limits.settle(self.name, self.id or uuid.uuid4().hex, self._count(), ago_s, self._rate_answer)
-            self.is_stopped = is_kept and self._rate_answer.stop_s > 0
-        except Exception as failure:
-            log.warning("a permit was not settled", model=self._model_name, why=type(failure).__name__)
 
     def _count(self) -> int | TokenCount | None:
         """What it used, also without a reply; and how far off its estimate was, if the service has just counted."""

@@ -22,7 +22,7 @@ from brainq.models.asking.failures import (
     refusal_key,
     refused_parameter,
 )
-from brainq.models.asking.open_answer import OpenAnswer, StreamReader, read_error
+from brainq.models.asking.open_answer import OpenAnswer, read_error
 from brainq.models.asking.permits import RatePermit, account_digest, permit_for
 from brainq.models.asking.retry import RetryPolicy, call_with_retry, stream_with_retry
 from brainq.models.asking.stall_clock import Deadline, StallClock
@@ -34,7 +34,7 @@ from brainq.models.attachments import (
     refused_attachment_kind,
 )
 from brainq.models.providers import keeps_limits
-from brainq.models.wire import with_extra_parameters
+from brainq.models.wire import StreamReader, with_extra_parameters
 from brainq.observe.logs import logger
 
 log = logger("brainq.models")

@@ -15,8 +15,8 @@ from brainq.contracts.tool import ToolSpec
 from brainq.models.attachments import AttachmentBlocks
 from brainq.models.openai.reasoning import ReasoningCollector, ThinkSplitter, with_reasoning
 from brainq.models.openai.roles import Roles, to_roles
-from brainq.models.wire import NumberedIds, WireIds, arguments_text, parse_arguments, read_call, wire_name
-from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
+from brainq.models.wire import NumberedIds, StreamReader, WireIds, arguments_text, parse_arguments, read_call, wire_name
+from brainq.text.surrogates import clean, clean_json
 
 _NO_BLOBS = AttachmentBlocks({})
 INTERRUPTED_REASONS = frozenset({"error", "abort", "insufficient_system_resource"})
@@ -181,7 +181,7 @@ class _PartialCall:
         return name != self.name or (bool(arguments) and isinstance(parse_arguments(arguments), dict))
 
 
-class OpenAIStream:
+class OpenAIStream(StreamReader):
     """Puts a reply together from its chunks.
 
     tags          splits its text
@@ -189,25 +189,17 @@ class OpenAIStream:
     """
 
     def __init__(self, tags: ThinkSplitter | None = None, on_unopened: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
         self._tags = tags or ThinkSplitter()
         self._on_unopened = on_unopened
         self._thoughts = ReasoningCollector()
-        self.ended = False  # usage may follow the finish reason; only `[DONE]` ends the stream
-        self._joiner = SurrogateJoiner()
         self._calls: list[_PartialCall] = []
         self._by_index: dict[int, _PartialCall] = {}
-        self.usage = TokenUsage()
         self._model = ""
         self._finish_reason = ""
         self._refused = False
 
-    @property
-    def complete(self) -> bool:
-        """Whether a finish reason came. Without one the stream was cut, however cleanly it ended."""
-        return bool(self._finish_reason) and self._finish_reason not in INTERRUPTED_REASONS
-
     def feed(self, chunk: dict[str, Any]) -> ModelChunk | None:
-        """What `chunk` adds: a text or reasoning delta, a part of a call, None for neither."""
         self._model = str(chunk.get("model") or self._model)
         if isinstance(chunk.get("usage"), dict):
             self.usage = from_usage(chunk["usage"])
@@ -215,7 +207,9 @@ class OpenAIStream:
         if not choices:
             return None
         choice = choices[0]
+        # Usage may follow the finish reason: only `[DONE]` ends the stream.
         self._finish_reason = standard_finish_reason(choice.get("finish_reason")) or self._finish_reason
+        self.complete = bool(self._finish_reason) and self._finish_reason not in INTERRUPTED_REASONS
         delta: dict[str, Any] = choice.get("delta") or {}
         parts = delta.get("tool_calls") or ()
         arguments = "".join([self._feed_call(part) for part in parts])

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from brainq.contracts.message import Message, Reasoning, ToolCall
-from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage, standard_finish_reason
+from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, standard_finish_reason
 from brainq.contracts.tool import ToolSpec
 from brainq.models.asking.failures import from_error_event
 from brainq.models.attachments import AttachmentBlocks
 from brainq.models.openai.chat_wire import from_usage, is_strict
-from brainq.models.wire import WireIds, arguments_text, read_call, wire_name
+from brainq.models.wire import StreamReader, WireIds, arguments_text, read_call, wire_name
 from brainq.text.surrogates import SurrogateJoiner, clean, clean_json
 
 _NO_BLOBS = AttachmentBlocks({})
@@ -213,30 +213,22 @@ def _text_position(item: Item) -> Item:
     return {"type": "message"} | ({"phase": item["phase"]} if item.get("phase") else {})
 
 
-class ResponsesStream:
+class ResponsesStream(StreamReader):
     """Puts a reply together from its events.
 
     An item is as its `done` event has it; else as the response's last event has it; else its pieces are joined.
     """
 
     def __init__(self, name: str = WIRE) -> None:
-        self.complete = False  # whether the response's last event came; without it the stream was cut
-        self.ended = False
+        super().__init__()
         self._name = name
-        self._joiner = SurrogateJoiner()
         self._thought_joiner = SurrogateJoiner()
-        self._text: list[str] = []
         self._begun: dict[int, Item] = {}
         self._arguments: dict[int, list[str]] = {}
         self._done: dict[int, Item] = {}
         self._response: dict[str, Any] = {}
-        self.usage = TokenUsage()  # reported with the last event, also of a response that failed
 
     def feed(self, event: dict[str, Any]) -> ModelChunk | None:
-        """What `event` adds: a text or reasoning delta, a part of a call, None for neither.
-
-        Raises ProviderError for an error that the service reports.
-        """
         kind = str(event.get("type") or "")
         index = int(event.get("output_index") or 0)
         if kind in _TEXT_EVENTS:
@@ -260,13 +252,6 @@ class ResponsesStream:
         elif kind in _END_EVENTS:
             self._end(kind.removeprefix("response."), event.get("response") or {})
         return None
-
-    def _add_text(self, delta: str) -> ModelChunk | None:
-        if not delta:
-            return None
-        text = self._joiner.feed(delta)
-        self._text.append(text)
-        return ModelChunk(text=text)
 
     def _end(self, status: str, response: dict[str, Any]) -> None:
         self._response = {"status": status} | {key: value for key, value in response.items() if value}
