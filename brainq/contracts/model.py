@@ -134,7 +134,7 @@ _FINISH_KINDS = {
     "length": FinishKind.LENGTH,
     "content_filter": FinishKind.FILTERED,
 }
-_FINISH_KINDS |= {theirs: _FINISH_KINDS[ours] for theirs, ours in _STANDARD_FINISH_REASONS.items()}
+_FINISH_KINDS.update({theirs: _FINISH_KINDS[ours] for theirs, ours in _STANDARD_FINISH_REASONS.items()})
 
 
 def standard_finish_reason(reason: object) -> str:
