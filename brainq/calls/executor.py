@@ -16,7 +16,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from brainq.calls.attempt import COOPERATIVE_GRACE_S, GRACE_S, Attempt, CallReturn, CancelGrace, OnCut, OnLate
+from brainq.calls.function_run import COOPERATIVE_GRACE_S, GRACE_S, CallReturn, CancelGrace, FunctionRun, OnCut, OnLate
 from brainq.calls.tool_processes import ToolProcesses
 from brainq.contracts.call import ToolTimeout
 from brainq.processes.threads import LoopThread
@@ -42,7 +42,7 @@ class LoopCall:
         self._arguments = arguments
         self._context = context
         self._grace = grace
-        self._attempt = Attempt(context, on_late)
+        self._run = FunctionRun(context, on_late)
         self._woken: SimpleQueue[None] = SimpleQueue()  # it ended, or its token was cancelled
         self._loop = TOOL_LOOP.loop
         # The caller's context variables go along, so that a tool's spans hang under the call's.
@@ -62,23 +62,23 @@ class LoopCall:
         if not self._has_ended:
             self._loop.call_soon_threadsafe(self._cancel)
             self._wait_at_most(GRACE_S)
-        return self._attempt.cut()
+        return self._run.cut()
 
     @property
     def _has_ended(self) -> bool:
-        return self._attempt.ended is not None
+        return self._run.ended is not None
 
     def _begin(self) -> None:
         try:
             if self._context.token.is_expired:  # another tool blocked the loop until now
-                self._attempt.never_started()
+                self._run.never_started()
             else:
                 coroutine = self._variables.run(self._called)
                 self._task = self._loop.create_task(coroutine, context=self._variables)
                 # Not a try around the await: a task that is cancelled before its first step never gets there.
                 self._task.add_done_callback(self._ended)
         except Exception as error:  # arguments that do not fit the annotations
-            self._attempt.raised(error)
+            self._run.raised(error)
         if self._task is None:
             self._wake()
 
@@ -87,11 +87,11 @@ class LoopCall:
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         if task.cancelled():
-            self._attempt.raised(asyncio.CancelledError("cancelled"))
+            self._run.raised(asyncio.CancelledError("cancelled"))
         elif (error := task.exception()) is not None:
-            self._attempt.raised(error)
+            self._run.raised(error)
         else:
-            self._attempt.returned(task.result())
+            self._run.returned(task.result())
         self._wake()
 
     def _cancel(self) -> None:
@@ -231,9 +231,9 @@ class BoundedToolExecutor:
             return self._processes.run(tool, arguments, context, token)
         if tool.is_async:
             return LoopCall(tool, arguments, context, self._grace, on_late).run()
-        attempt = Attempt(context, on_late)
+        run = FunctionRun(context, on_late)
         due = time.monotonic() + left_s + self._grace.seconds_for(tool, is_cancelled=False)
-        watch = Watch(due, partial(attempt.cut, on_cut))
+        watch = Watch(due, partial(run.cut, on_cut))
 
         def hasten() -> None:
             watch.due = min(watch.due, time.monotonic() + self._grace.seconds_for(tool, is_cancelled=True))
@@ -245,9 +245,9 @@ class BoundedToolExecutor:
             # In a copy of the caller's context variables: its spans hang under the call's, and what it sets is gone.
             value = contextvars.copy_context().run(tool.function, **tool.keywords(arguments, context))
         except BaseException as error:  # SystemExit, too: it must not end the caller's thread
-            return attempt.raised(error)
+            return run.raised(error)
         else:
-            return attempt.returned(value)
+            return run.returned(value)
         finally:
             watch.act = None
 

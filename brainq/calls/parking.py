@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from brainq.calls.attempt import one_line
-from brainq.calls.report import change_rows, source_rows
+from brainq.calls.function_run import one_line
+from brainq.calls.report import source_rows
 from brainq.calls.server_tasks import ServerTaskWatcher
 from brainq.contracts.call import ChildTurn, ServerTask, ToolFailure, new_outside_token, parse_outside_token
 from brainq.contracts.claim import CallClaim, SettleReply
@@ -96,7 +96,7 @@ class Parker:
             timeout_s=timeout_s,
             sources=source_rows(outputs, claim.call_id, claim.step),
             block_tool=outputs.block_tool,
-            changes=change_rows(outputs),
+            changes=[change.row() for change in outputs.changes],
         )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from brainq.contracts.call import (
     NOT_STARTED,
+    CallReport,
     ToolDenied,
     ToolFailure,
     ToolOutcome,
@@ -19,7 +20,7 @@ from brainq.contracts.call import (
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.message import Message
 from brainq.contracts.status import TraceStatus
-from brainq.tools.context import SideOutputs
+from brainq.tools.context import NO_OUTPUTS, SideOutputs
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.results import (
     OutcomeUnknown,
@@ -36,22 +37,8 @@ NEVER_STARTED = ToolFailure(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CallReport:
-    """What is recorded of a call's end.
-
-    message   answers the call
-    detail    a few words for people, without content
-    """
-
-    outcome: ToolOutcome
-    status: TraceStatus
-    message: Message
-    detail: str
-    retryable: bool
-
-
-def make_report(claim: CallClaim, outcome: ToolOutcome) -> CallReport:
+def make_report(claim: CallClaim, outcome: ToolOutcome, outputs: SideOutputs = NO_OUTPUTS) -> CallReport:
+    """The report of a call that ended so, with what its function left beside its result."""
     match outcome:
         case ToolSuccess():
             status, detail = TraceStatus.COMPLETED, "partial" if outcome.partial else ""
@@ -68,18 +55,31 @@ def make_report(claim: CallClaim, outcome: ToolOutcome) -> CallReport:
             assert_never(outcome)
     prefix = edited_note(claim.arguments) if claim.edited else ""
     message = tool_message(outcome, claim.call_id, claim.tool, claim.turn_id, claim.step, prefix)
-    return CallReport(outcome, status, message, detail, outcome.retryable)
+    asks_block = isinstance(outcome, ToolSuccess | ToolFailure) and outcome.block_tool
+    return CallReport(
+        outcome,
+        status,
+        message,
+        detail,
+        outcome.retryable,
+        notice=None if claim.effect.is_read else late_notice(claim, outcome),
+        block_tool=asks_block or outputs.block_tool,
+        sources=source_rows(outputs, claim.call_id, claim.step),
+        changes=[change.row() for change in outputs.changes],
+    )
 
 
-def report_failure(claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken) -> CallReport:
+def report_failure(
+    claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken, outputs: SideOutputs = NO_OUTPUTS
+) -> CallReport:
     """The report of a call that did not succeed, with the outcome that is recorded.
 
     One that a cancel cut off is `cancelled` if it surely changed nothing; a write that had begun is `unknown`, and
     never guessed.
     """
     if token.is_cancelled and _is_cut(outcome):
-        return _report_cancelled(claim, outcome)
-    return make_report(claim, _with_doubt(claim, outcome))
+        return _report_cancelled(claim, outcome, outputs)
+    return make_report(claim, _with_doubt(claim, outcome), outputs)
 
 
 def _is_cut(outcome: ToolOutcome) -> bool:
@@ -92,14 +92,14 @@ def _is_cut(outcome: ToolOutcome) -> bool:
     )
 
 
-def _report_cancelled(claim: CallClaim, outcome: ToolOutcome) -> CallReport:
+def _report_cancelled(claim: CallClaim, outcome: ToolOutcome, outputs: SideOutputs) -> CallReport:
     is_read = claim.effect.is_read
     after_ms = outcome.after_ms if isinstance(outcome, ToolTimeout) else max(1, outcome.latency_ms)
     if after_ms == 0:
         report = never_started_report(claim)
         return replace(report, outcome=outcome) if is_read else report
     unknown = ToolUnknown(message=cancelled_text(after_ms, is_read=is_read), latency_ms=outcome.latency_ms)
-    report = make_report(claim, unknown)
+    report = make_report(claim, unknown, outputs)
     if is_read:
         detail = make_report(claim, outcome).detail
         return replace(report, outcome=outcome, status=TraceStatus.CANCELLED, detail=detail)
@@ -110,7 +110,13 @@ def never_started_report(claim: CallClaim) -> CallReport:
     """The report of a call that a cancel reached before its function began."""
     # An unknown outcome's text is its message, so it serves for any text that is not an outcome's own.
     unknown = ToolUnknown(message=cancelled_text(0, is_read=claim.effect.is_read))
-    return replace(make_report(claim, unknown), outcome=NEVER_STARTED, status=TraceStatus.CANCELLED, detail="")
+    return replace(
+        make_report(claim, unknown),
+        outcome=NEVER_STARTED,
+        status=TraceStatus.CANCELLED,
+        detail="",
+        notice=late_notice(claim, NEVER_STARTED),
+    )
 
 
 def _with_doubt(claim: CallClaim, outcome: ToolOutcome) -> ToolOutcome:
@@ -141,11 +147,6 @@ def late_notice(claim: CallClaim, outcome: ToolOutcome) -> Message | None:
         ),
         extra={"note": "late write"},
     )
-
-
-def change_rows(outputs: SideOutputs) -> list[Mapping[str, str]]:
-    """Changes as the rows kept with the turn: path, and before and after where there was something."""
-    return [change.row() for change in outputs.changes]
 
 
 def source_rows(outputs: SideOutputs, call_id: str, step: int) -> list[Mapping[str, str]]:

@@ -1,4 +1,4 @@
-"""CallRunner.run: claim a call, start it, run it within its bounds, settle it."""
+"""CallRunner.run: claim a call, intend it, run its function within its bounds, record and settle how it ended."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from typing import Any
 
 from brainq.brain.brain import Brain
 from brainq.brain.brains import ByBrain
-from brainq.brain.middleware import CallStart, Hook, MiddlewareFailed, run_hooks
-from brainq.calls.attempt import Abandon, run_in_own_thread
+from brainq.brain.middleware import CallStart, MiddlewareFailed, run_hooks
 from brainq.calls.executor import TOOL_LOOP, BoundedToolExecutor
+from brainq.calls.function_run import Abandon, OnCut, run_in_own_thread
+from brainq.calls.intents import IntentGate
 from brainq.calls.parking import Parker
-from brainq.calls.report import make_report, never_started_report
+from brainq.calls.report import make_report
 from brainq.calls.server_tasks import ServerTaskWatcher
-from brainq.calls.settle import CallRuntime, IntentGate, ResultFiles, RunningCall, model_call, settled_as
-from brainq.contracts.call import Progress, ToolFailure, new_outside_token
+from brainq.calls.settle import CallSettler, ClaimedCall, ResultFiles, settled_as
+from brainq.contracts.call import Progress, ToolFailure, ToolTimeout, new_outside_token
 from brainq.contracts.claim import CallClaim, CallRef, NoClaim
 from brainq.contracts.memory import MemoryRetriever, RetrievedMemory
 from brainq.contracts.status import Effect
 from brainq.leases import LeaseRenewer
 from brainq.observe import telemetry_names as names
 from brainq.observe.logs import MissingBrainLog, logger
-from brainq.observe.spans import call_span, end_call
+from brainq.observe.spans import call_span
 from brainq.observe.tracing import in_span
 from brainq.ports.people import Brakes, ChildTurns
 from brainq.ports.redis_calls import Calls, Holds, OutsideResults, StopSignals
@@ -37,11 +38,14 @@ from brainq.tools.deadline import DeadlineToken
 from brainq.tools.mcp.session import close_sessions
 from brainq.tools.tool import Tool, make_tool
 
-# The retriever as a tool, so that finding memory runs like any other read: bounded, beaten for, rescued.
+log = logger("brainq.calls")
+NOT_STARTED = "not started"
+MAX_LOST_WORKERS = 2  # a call that lost so many workers runs in a process where nothing else does
 
 
 def memory_tool(retriever: MemoryRetriever) -> Tool:
-    """A READ_ONLY tool named MEMORY_TOOL; no model sees it."""
+    """The retriever as a READ_ONLY tool named MEMORY_TOOL, so that finding memory runs like any other read: bounded,
+    beaten for, rescued. No model sees it."""
 
     def retrieve(query: str, context: RunContext) -> dict[str, Any]:
         found: Any = retriever.retrieve_for_context(query, context.session_id)
@@ -55,12 +59,12 @@ def memory_tool(retriever: MemoryRetriever) -> Tool:
     return make_tool(retrieve, effect=Effect.READ_ONLY, name=MEMORY_TOOL, description="Find what is known of the user.")
 
 
-# A call's beat: it renews the lease, and tells readers how far the call is.
-
-
 @dataclass(eq=False, slots=True)
 class CallBeat:
-    """progress   gives the newest that the function reported, or None"""
+    """A call's beat: it renews the lease, and publishes how far the call is.
+
+    progress   gives the newest that the function reported, or None
+    """
 
     calls: Calls
     claim: CallClaim
@@ -82,15 +86,6 @@ class CallBeat:
             # What Redis may have received is published again under the same number.
             self.calls.publish_progress(self.claim, self._number, self._telling)
             self._is_told = True
-
-
-# CallRunner.run: claim a call, start it, run it within its bounds, record how it ended.
-
-log = logger("brainq.calls")
-
-NOT_STARTED = "not started"
-
-MAX_LOST_WORKERS = 2  # a call that lost so many workers runs in a process where nothing else does
 
 
 @dataclass(kw_only=True, eq=False)
@@ -126,15 +121,16 @@ class CallRunner:
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1), init=False)
 
     def __post_init__(self) -> None:
-        self._runtimes = self.brains.each(self._make_runtime)
+        self._memory_tools = self.brains.each(self._memory_tool)
+        self._intents = IntentGate(self.calls, self.intents, self.brakes)
+        parker = Parker(self.calls, self.outside, self.children, self.watch)
+        self._settler = CallSettler(self.calls, self._intents, parker, self.files, self.beats)
         if self.watch is not None:
             self.watch.begin()
 
-    def _make_runtime(self, brain: Brain) -> CallRuntime:
-        parker = Parker(self.calls, self.outside, self.children, self.watch)
-        intents, retriever = IntentGate(brain, self.calls, self.intents, self.brakes), self.retriever(brain)
-        memory = None if retriever is None else memory_tool(retriever)
-        return CallRuntime(brain, self.calls, intents, parker, self.files, memory)
+    def _memory_tool(self, brain: Brain) -> Tool | None:
+        retriever = self.retriever(brain)
+        return None if retriever is None else memory_tool(retriever)
 
     def close(self) -> None:
         """End what the process keeps for its tools: threads, child processes, MCP servers, the event loop."""
@@ -160,71 +156,67 @@ class CallRunner:
             ref = CallRef(session_id, turn_id, call_id)
             claim = self.calls.claim(ref, attempt, f"{next(self._numbers)}@{self.owner}")
             if isinstance(claim, NoClaim):
-                # Another pool serves the call's effect: the doorbell was forged, or put into a wrong queue.
-                tell = log.warning if claim.why == "unserved" else log.debug
-                if claim.why == "no_brain":
-                    self._missing.warn("call", turn_id, self.brains.names)
-                tell("doorbell dropped", turn_id=turn_id, call_id=call_id, why=claim.why)
-                return f"dropped: {claim.why}"
-            work = self._runtimes.of(claim.brain)
-            assert work is not None  # the claim says no other brain's
+                return self._drop(ref, claim.why)
+            brain = self.brains.of(claim.brain)
+            assert brain is not None  # the claim says no other brain's
             is_memory = claim.tool == MEMORY_TOOL and claim.step == 0
-            tool = work.memory if is_memory else work.brain.tools.get(claim.tool)
+            tool = self._memory_tools.of(claim.brain) if is_memory else brain.tools.get(claim.tool)
             if tool is None:
-                return self._not_loaded(claim, work)
+                return self._not_loaded(claim)
             token.end_within(min(claim.cap_ms, claim.remaining_ms) / 1000)
             beat = CallBeat(self.calls, claim)
             held.push(self.beats.renew(beat.beat, token.cancel))
             # The workers that ran it before are gone, and this call may be what killed them.
             runs_alone = claim.attempt > MAX_LOST_WORKERS and not is_memory
             # What needs Redis comes before the intent: between that and the function nothing may fail.
-            context = self._context(claim, tool, token, work.brain.name, runs_alone=runs_alone)
+            context = self._context(claim, tool, token, brain.name, runs_alone=runs_alone)
             beat.progress = lambda: context.newest_progress
-            call = RunningCall(claim, tool, context, work, self.beats, self.calls, held, abandon)
-            return self._start(call, runs_alone=runs_alone)
+            call = ClaimedCall(claim, tool, brain, context)
+            redact = brain.redact_logs
+            with in_span(call_span(claim, brain.name, content=not redact), redact=redact) as call.span:
+                return self._intend_and_run(call, partial(self._cut_off, call, held, abandon), runs_alone=runs_alone)
 
-    def _start(self, call: RunningCall, *, runs_alone: bool) -> str:
-        claim, work, redact = call.claim, call.work, call.work.brain.redact_logs
-        with in_span(call_span(claim, work.brain.name, content=not redact), redact=redact) as call.span:
-            hooks = work.brain.hooks.before_call
-            if hooks and claim.step > 0 and (failed := self._run_hooks(hooks, call)) is not None:
-                return call.settle(failed)
-            if not claim.effect.is_read and (word := work.intents.start(claim)) != "started":
-                if word == "closed":  # a turn that is being cancelled waits for its calls: this one is over
-                    report = never_started_report(claim)
-                    end_call(call.span, report.status)
-                    work.settle(claim, report)
+    def _intend_and_run(self, call: ClaimedCall, on_cut: OnCut, *, runs_alone: bool) -> str:
+        claim, hooks = call.claim, call.brain.hooks.before_call
+        if hooks and claim.step > 0 and (failed := _run_hooks(call)) is not None:
+            return self._settler.settle(call, failed)
+        if not claim.effect.is_read:
+            word = self._intents.start(claim, redact=call.brain.redact_logs)
+            if word != "started":
+                if word == "closed":
+                    self._settler.settle_unstarted(call)
                 call.span.set_attribute(names.DID, NOT_STARTED)
                 return NOT_STARTED
-            ended = self.executor.run(
-                call.tool,
-                claim.arguments,
-                call.context,
-                in_child=runs_alone,
-                on_cut=call.cut_off,
-                on_late=call.end_late,
-            )
-            return call.did if ended is None else call.settle(ended)
-
-    def _run_hooks(self, hooks: tuple[Hook, ...], call: RunningCall) -> ToolFailure | None:
-        """Before the intent: what a middleware stops has not started."""
-        claim = call.claim
-        start = CallStart(
-            claim.turn_id, claim.session_id, model_call(claim), call.tool.spec, claim.attempt, claim.metadata
+        ended = self.executor.run(
+            call.tool,
+            claim.arguments,
+            call.context,
+            in_child=runs_alone,
+            on_cut=on_cut,
+            on_late=partial(self._settler.settle_late, call),
         )
-        try:
-            run_hooks(hooks, claim.turn_id, start)
-        except MiddlewareFailed as failure:
-            return ToolFailure(error=f"not run: {failure}", error_type=type(failure).__name__)
-        return None
+        return call.did if ended is None else self._settler.settle(call, ended)
 
-    def _not_loaded(self, claim: CallClaim, work: CallRuntime) -> str:
+    def _cut_off(self, call: ClaimedCall, held: ExitStack, abandon: Abandon, timeout: ToolTimeout) -> None:
+        """The function had its time, and keeps its thread: the call is settled in another one."""
+        with held:
+            abandon(partial(self._settler.settle, call, timeout))
+
+    def _drop(self, ref: CallRef, why: str) -> str:
+        # Another pool serves the call's effect: the doorbell was forged, or put into a wrong queue.
+        tell = log.warning if why == "unserved" else log.debug
+        if why == "no_brain":
+            self._missing.warn("call", ref.turn_id, self.brains.names)
+        tell("doorbell dropped", turn_id=ref.turn_id, call_id=ref.call_id, why=why)
+        return f"dropped: {why}"
+
+    def _not_loaded(self, claim: CallClaim) -> str:
         outcome = ToolFailure(
             error=f"tool {claim.tool!r} is not loaded by this worker; all workers must load the same brain",
             error_type="ToolNotLoaded",
         )
         report = make_report(claim, outcome)
-        work.settle(claim, report)
+        self._settler.settle_in_redis(claim, report)
         return settled_as("not loaded", report)
 
     def _context(
@@ -249,3 +241,16 @@ class CallRunner:
             outside_token=self.calls.give_token(claim, new_token) if is_apart else "",
             give_token=partial(self.calls.give_token, claim),
         )
+
+
+def _run_hooks(call: ClaimedCall) -> ToolFailure | None:
+    """Before the intent: what a middleware stops has not started."""
+    claim = call.claim
+    start = CallStart(
+        claim.turn_id, claim.session_id, call.made_by_model, call.tool.spec, claim.attempt, claim.metadata
+    )
+    try:
+        run_hooks(call.brain.hooks.before_call, claim.turn_id, start)
+    except MiddlewareFailed as failure:
+        return ToolFailure(error=f"not run: {failure}", error_type=type(failure).__name__)
+    return None

@@ -23,8 +23,8 @@ from typing import Any
 
 from brainq.brain.brain import Brain
 from brainq.brain.brains import ByBrain
-from brainq.calls.attempt import jsonable
 from brainq.calls.executor import TOOL_LOOP
+from brainq.calls.function_run import jsonable
 from brainq.contracts.call import ServerTask, ServerTaskWatch
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.status import Effect

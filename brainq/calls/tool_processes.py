@@ -22,7 +22,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from brainq.brain.brains import Brains, load_brains
-from brainq.calls.attempt import Attempt, CallReturn, CancelGrace, dump_return, load_return, one_line
+from brainq.calls.function_run import CallReturn, CancelGrace, FunctionRun, dump_return, load_return, one_line
 from brainq.contracts.call import Progress, ToolFailure, ToolTimeout, ToolUnknown
 from brainq.contracts.file import read_files
 from brainq.contracts.turn import Citation
@@ -104,15 +104,15 @@ class _CallServer:
             is_ready=self._ask_ready,
             on_progress=self._send_progress,
         )
-        attempt = Attempt(context)
+        run = FunctionRun(context)
         try:
             value = self._call(tool, request["arguments"], context)
         except BaseException as error:
-            attempt.raised(error)
+            run.raised(error)
         else:
-            attempt.returned(value)
+            run.returned(value)
         sys.stdout.flush()
-        return attempt.cut(), context.outputs()
+        return run.cut(), context.outputs()
 
     def _ask_ready(self) -> bool:
         """Whether the turn is ready, as the other side reads it from Redis: this one reaches nothing."""

@@ -9,7 +9,7 @@ import binascii
 import math
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -18,7 +18,7 @@ from pydantic import Field, JsonValue
 from brainq.contracts.base import Wire
 from brainq.contracts.claim import CallRef
 from brainq.contracts.ids import check_id, check_turn_id
-from brainq.contracts.message import Attachment
+from brainq.contracts.message import Attachment, Message
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.errors import InvalidInput
 
@@ -104,6 +104,28 @@ class ToolUnknown(Wire):
 
 
 ToolOutcome = Annotated[ToolSuccess | ToolFailure | ToolTimeout | ToolDenied | ToolUnknown, Field(discriminator="kind")]
+
+
+@dataclass(frozen=True, slots=True)
+class CallReport:
+    """What is recorded of a call's end.
+
+    message    answers the call
+    detail     a few words for people, without content
+    notice     what the model reads where a write ends after it was given up
+    block_tool   deny every later call of the tool in this turn
+    sources, changes   rows that are kept with the turn: what it cited and rendered, and the files it changed
+    """
+
+    outcome: ToolOutcome
+    status: TraceStatus
+    message: Message
+    detail: str
+    retryable: bool
+    notice: Message | None = None
+    block_tool: bool = False
+    sources: Sequence[Mapping[str, str]] = ()
+    changes: Sequence[Mapping[str, str]] = ()
 
 
 # How far a running call is.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol
 
-from brainq.contracts.call import Progress, ServerTask, ServerTaskWatch, ToolOutcome, ToolTraceEntry
+from brainq.contracts.call import CallReport, Progress, ServerTask, ServerTaskWatch, ToolOutcome, ToolTraceEntry
 from brainq.contracts.claim import CallClaim, CallFacts, CallRef, NoCallClaim, SettleReply
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
@@ -49,21 +49,7 @@ class Calls(Protocol):
     def publish_progress(self, claim: CallClaim, number: int, progress: Progress) -> None: ...
     def budget(self, claim: CallClaim) -> BudgetSnapshot: ...
     def give_token(self, claim: CallClaim, token: str) -> str: ...
-    def settle(
-        self,
-        claim: CallClaim,
-        *,
-        status: TraceStatus,
-        message: Message,
-        detail: str,
-        latency_ms: int,
-        retryable: bool = ...,
-        sources: Sequence[Mapping[str, str]] = ...,
-        block_tool: bool = ...,
-        notice: Message | None = ...,
-        changes: Sequence[Mapping[str, str]] = ...,
-        still_runs: bool = ...,
-    ) -> SettleReply: ...
+    def settle(self, claim: CallClaim, report: CallReport, *, still_runs: bool = ...) -> SettleReply: ...
     def park(
         self,
         claim: CallClaim,

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
-from brainq.contracts.call import Progress, ToolOutcome, ToolTraceEntry
+from brainq.contracts.call import CallReport, Progress, ToolOutcome, ToolTraceEntry
 from brainq.contracts.claim import CallClaim, CallFacts, CallRef, NoCallClaim, NoClaim, SettleReply
 from brainq.contracts.ids import is_attended_turn, is_unnamed_session
 from brainq.contracts.message import Message
@@ -152,22 +152,8 @@ class RedisCalls:
         )
         return token if reply == "LOST" else reply.token
 
-    def settle(
-        self,
-        claim: CallClaim,
-        *,
-        status: TraceStatus,
-        message: Message,
-        detail: str,
-        latency_ms: int,
-        retryable: bool = False,
-        sources: Sequence[Mapping[str, str]] = (),
-        block_tool: bool = False,
-        notice: Message | None = None,
-        changes: Sequence[Mapping[str, str]] = (),
-        still_runs: bool = False,
-    ) -> SettleReply:
-        """Record the end of this attempt; `notice` is what the model reads if it comes too late.
+    def settle(self, claim: CallClaim, report: CallReport, *, still_runs: bool = False) -> SettleReply:
+        """Record the end of this attempt.
 
         still_runs   its function was abandoned: it keeps its lanes until a settle says that it has ended
         """
@@ -177,15 +163,15 @@ class RedisCalls:
             owner=claim.owner,
             call=claim.call_id,
             attempt=claim.attempt,
-            status=status,
-            message=as_json(message),
-            detail=detail,
-            latency_ms=latency_ms,
-            retryable=retryable,
-            found=_rows_json(sources) if sources else "",
-            block=block_tool,
-            notice=json_or_none(notice),
-            changed=_rows_json(changes) if changes else "",
+            status=report.status,
+            message=as_json(report.message),
+            detail=report.detail,
+            latency_ms=report.outcome.latency_ms,
+            retryable=report.retryable,
+            found=_rows_json(report.sources) if report.sources else "",
+            block=report.block_tool,
+            notice=json_or_none(report.notice),
+            changed=_rows_json(report.changes) if report.changes else "",
             still_runs=still_runs,
         )
         self._outbox.flush(claim.session_id)

@@ -14,7 +14,7 @@ from brainq.broker import names
 from brainq.broker.celery57.consumer import HiddenRequest
 from brainq.broker.celery57.thread_pool import current_run
 from brainq.broker.thread_step import thread_step
-from brainq.calls.attempt import Abandon
+from brainq.calls.function_run import Abandon
 from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import BrainqError, InvalidInput

@@ -96,6 +96,9 @@ class SideOutputs:
     files: tuple[File, ...] = ()
 
 
+NO_OUTPUTS = SideOutputs()
+
+
 @dataclass(slots=True)
 class _OutputCollector:
     local: dict[Citation, None] = field(default_factory=dict[Citation, None])

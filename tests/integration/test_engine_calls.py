@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from brainq.calls.run import RunningCall
+from brainq.calls.settle import CallSettler, ClaimedCall
 from brainq.client.handle import TurnHandle
 from brainq.contracts.call import ToolSuccess
 from brainq.contracts.claim import CallClaim, CallRef
@@ -142,7 +141,8 @@ def test_p3_a_voided_attempt_can_never_start(pumps: Pumps) -> None:
     claimed = frozen.wiring.state.calls.claim(ref(handle), 1, "frozen")
     assert isinstance(claimed, CallClaim)
     lapse(pump, handle)
-    assert frozen.wiring.runner._runtimes.default.intents.start(claimed) == "left"  # pyright: ignore[reportPrivateUsage]
+    intents = frozen.wiring.runner._intents  # pyright: ignore[reportPrivateUsage]
+    assert intents.start(claimed, redact=False) == "left"
     assert told(pump, handle)["text"] == "write x ok"
     assert len(notes("start")) == 1
     states = [(row.attempt, row.state) for row in pump.wiring.store.calls.of_turn(handle.turn_id)]
@@ -325,21 +325,11 @@ def test_p7_a_thawed_attempt_does_not_free_the_lane_of_the_next_one(pumps: Pumps
     tool = pump.wiring.brains.default.tools.get("idem")
     assert tool is not None
     runner: Any = frozen.wiring.runner
-    with ExitStack() as held:
-        context = runner._context(claimed, tool, DeadlineToken(5), "brain", runs_alone=False)
-        wiring: Any = frozen.wiring
-        thawed = RunningCall(
-            claimed,
-            tool,
-            context,
-            runner._runtimes.default,
-            wiring.beats,
-            wiring.state.calls,
-            held,
-            abandon=stand_in(None),
-        )
-        ended = runner.executor.run(tool, claimed.arguments, context, on_cut=thawed.cut_off, on_late=thawed.end_late)
-        assert thawed.settle(ended) == "lost"
+    context = runner._context(claimed, tool, DeadlineToken(5), "brain", runs_alone=False)
+    thawed = ClaimedCall(claimed, tool, frozen.wiring.brains.default, context)
+    settler: CallSettler = runner._settler
+    ended = runner.executor.run(tool, claimed.arguments, context, on_cut=stand_in(None))
+    assert settler.settle(thawed, ended) == "lost"
     (holder,) = pump.wiring.state.calls.lane_queue("session:s1")
     assert holder == ref(handle)
     pump.finish(handle)

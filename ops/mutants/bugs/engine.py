@@ -295,8 +295,8 @@ BUGS = (
     ),
     Bug(
         "nobody writes down that a call never started while Redis is away",
-        "brainq/calls/settle.py",
-        "            self.record_outcome(claim, NEVER_STARTED, late=False)\n            raise",
+        "brainq/calls/intents.py",
+        "            self.record(claim, NEVER_STARTED)\n            raise",
         "            raise",
         START,
     ),
@@ -309,8 +309,8 @@ BUGS = (
     ),
     Bug(
         "SQL has the arguments while a redacted turn lives",
-        "brainq/calls/settle.py",
-        "args_json=None if self.brain.redact_logs else json.dumps(claim.arguments)",
+        "brainq/calls/intents.py",
+        "args_json=None if redact else json.dumps(claim.arguments)",
         "args_json=json.dumps(claim.arguments)",
         START,
     ),

@@ -10,8 +10,8 @@ BUGS = (
     Bug(
         "a call that a middleware stops has written its intent",
         "brainq/calls/run.py",
-        "                return call.settle(failed)\n",
-        "                work.intents.start(claim)\n                return call.settle(failed)\n",
+        "            return self._settler.settle(call, failed)\n",
+        "            self._intents.start(claim, redact=False)\n            return self._settler.settle(call, failed)\n",
         TESTS,
     ),
     Bug(

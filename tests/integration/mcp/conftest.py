@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from brainq.calls.attempt import CallReturn
 from brainq.calls.executor import TOOL_LOOP, BoundedToolExecutor
+from brainq.calls.function_run import CallReturn
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.mcp.catalogue import PinnedServer

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from brainq.calls.attempt import CallReturn
 from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.function_run import CallReturn
 from brainq.contracts.call import ToolFailure, ToolSuccess, ToolUnknown
 from brainq.tools.mcp.server import McpServer
 from brainq.tools.mcp.session import discover

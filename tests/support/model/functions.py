@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import redis
 
-from brainq.calls.attempt import CallReturn, OnCut, OnLate
+from brainq.calls.function_run import CallReturn, OnCut, OnLate
 from brainq.contracts.call import ToolFailure, ToolSuccess, ToolTimeout, parse_outside_token
 from brainq.contracts.claim import CallRef
 from brainq.tools.context import RunContext

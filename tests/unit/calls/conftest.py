@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from brainq.brain.brain import Brain
-from brainq.calls import attempt
+from brainq.calls import function_run
 from brainq.calls.executor import TOOL_LOOP, BoundedToolExecutor
 from tests.unit.calls.fakes import Rig
 
@@ -32,7 +32,7 @@ def release() -> Iterator[threading.Event]:
 @pytest.fixture
 def long_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine is, who sees the deadline has time to say what it has."""
-    monkeypatch.setattr(attempt, "COOPERATIVE_GRACE_S", 30.0)
+    monkeypatch.setattr(function_run, "COOPERATIVE_GRACE_S", 30.0)
 
 
 @pytest.fixture

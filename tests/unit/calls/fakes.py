@@ -9,11 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from brainq.brain.brain import Brain
-from brainq.calls.attempt import Abandon
 from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.function_run import Abandon
 from brainq.calls.run import CallRunner
 from brainq.calls.settle import ResultFiles
-from brainq.contracts.call import ChildTurn, Progress, ToolOutcome
+from brainq.contracts.call import CallReport, ChildTurn, Progress, ToolOutcome
 from brainq.contracts.claim import CallClaim, CallRef, NoCallClaim, NoClaim, SettleReply
 from brainq.contracts.file import FileLimits
 from brainq.contracts.status import Effect, TraceStatus
@@ -35,7 +35,7 @@ class Calls:
         self.on_settle: Callable[[], None] = lambda: None
         self.word = "OK"
         self.replies: dict[str, SettleReply] = {}
-        self.settled: list[SimpleNamespace] = []
+        self.settled: list[CallReport] = []
         self.parked: list[SimpleNamespace] = []
         self.progress: list[tuple[int, Progress]] = []
         self.fails: Exception | None = None
@@ -66,10 +66,10 @@ class Calls:
     def give_token(self, claim: CallClaim, token: str) -> str:
         return token
 
-    def settle(self, claim: CallClaim, **fields: Any) -> SettleReply:
+    def settle(self, claim: CallClaim, report: CallReport, *, still_runs: bool = False) -> SettleReply:
         self.on_settle()
-        self.settled.append(SimpleNamespace(**fields))
-        self.log.append(f"settle {fields['status']}{' still runs' if fields['still_runs'] else ''}")
+        self.settled.append(report)
+        self.log.append(f"settle {report.status}{' still runs' if still_runs else ''}")
         return self.replies.get("settle", SettleReply("SETTLED"))
 
     def park(self, claim: CallClaim, **fields: Any) -> SettleReply:

@@ -10,8 +10,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from brainq.calls.attempt import CallReturn, OnLate
 from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.function_run import CallReturn, OnLate
 from brainq.tools.context import RunContext
 from brainq.tools.deadline import DeadlineToken
 from brainq.tools.tool import Tool

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.calls.report import CallReport, late_notice, make_report, report_failure
-from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
+from brainq.calls.report import late_notice, make_report, report_failure
+from brainq.contracts.call import CallReport, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.tools.deadline import DeadlineToken

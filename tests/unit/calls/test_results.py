@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from brainq.calls.attempt import MAX_ERROR_CHARS, MAX_RESULT_CHARS, jsonable, one_line
+from brainq.calls.function_run import MAX_ERROR_CHARS, MAX_RESULT_CHARS, jsonable, one_line
 
 
 class Model(BaseModel):

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from brainq.brain.brain import Brain
-from brainq.contracts.claim import SettleReply
+from brainq.contracts.call import CallReport
+from brainq.contracts.claim import CallClaim, SettleReply
 from brainq.contracts.status import Effect, TraceStatus, WorkFailure, WorkOutcome
 from tests.support.wait import wait_until
 from tests.unit.calls.fakes import Rig
@@ -85,11 +86,11 @@ def test_one_that_is_cut_off_is_settled_at_once_and_keeps_the_thread(
 def test_what_is_late_is_told_after_the_cut_is_settled(rig: Rig, threads: list[str], release: threading.Event) -> None:
     settle = rig.calls.settle
 
-    def slow(claim: object, **fields: object) -> SettleReply:
-        if fields["still_runs"]:
+    def slow(claim: CallClaim, report: CallReport, *, still_runs: bool = False) -> SettleReply:
+        if still_runs:
             release.set()
             wait_until(lambda: "ends" in threads, "it ends before its cut is settled")
-        return settle(claim, **fields)  # pyright: ignore[reportArgumentType]
+        return settle(claim, report, still_runs=still_runs)
 
     rig.calls.settle = slow
     rig.claim("hang", Effect.LOCAL_WRITE, cap_ms=1_000)

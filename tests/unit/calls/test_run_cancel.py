@@ -102,7 +102,9 @@ def test_an_abandoned_write_keeps_its_lanes_and_its_end_is_evidence(
     outcome, late = rig.intents.outcomes[1]
     assert isinstance(outcome, ToolSuccess)
     assert late
-    assert "succeeded after all" in rig.calls.settled[1].notice.content
+    notice = rig.calls.settled[1].notice
+    assert notice is not None
+    assert "succeeded after all" in notice.content
 
 
 def test_what_an_abandoned_call_wished_for_late_changes_nothing(

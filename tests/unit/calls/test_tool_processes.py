@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from brainq.calls.attempt import CallReturn
 from brainq.calls.executor import BoundedToolExecutor
+from brainq.calls.function_run import CallReturn
 from brainq.contracts.call import Progress, ToolFailure, ToolSuccess, ToolTimeout
 from brainq.contracts.file import File
 from brainq.contracts.turn import Citation

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from brainq.calls.attempt import jsonable, one_line
+from brainq.calls.function_run import jsonable, one_line
 from brainq.models.openai.chat_wire import from_body
 from brainq.models.wire import parse_arguments
 from brainq.store.text import sql_text

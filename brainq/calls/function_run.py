@@ -162,7 +162,7 @@ _log = logging.getLogger("brainq.calls")
 
 
 @dataclass(eq=False, slots=True)
-class Attempt:
+class FunctionRun:
     """The first of the function's end and the cut decides; an end that comes second goes to `on_late`, once.
 
     ended   how the call ended, once that is decided
