@@ -23,17 +23,15 @@ from brainq.processes.threads import LoopThread
 from brainq.tools.context import RunContext
 from brainq.tools.tool import Tool
 
-# Calls of async functions: they run on the process's one event loop, and the caller's thread waits.
-
-TOOL_LOOP = LoopThread("brainq-tool-loop")
-
-"""The one event loop of this process for async tools."""
-
+TOOL_LOOP = LoopThread("brainq-tool-loop")  # the one event loop of this process for async tools
 _LONGEST_WAIT_S = 3_600.0  # lock waits have an upper bound; longer ones are taken in pieces
+_TIDY_EVERY = 1_024
 
 
 class LoopCall:
-    """At its deadline it is cancelled, and abandoned if it does not end by that."""
+    """A call of an async function: it runs on the process's one event loop, and the caller's thread waits. At its
+    deadline it is cancelled, and abandoned if it does not end by that.
+    """
 
     def __init__(
         self, tool: Tool, arguments: Mapping[str, Any], context: RunContext, grace: CancelGrace, on_late: OnLate | None
@@ -114,11 +112,6 @@ class LoopCall:
             pass
 
 
-# One thread a process that sees to it that calls are cut off when their time is up.
-
-_TIDY_EVERY = 1_024
-
-
 @dataclass(eq=False, slots=True)
 class Watch:
     """What is to be done at `due`, by time.monotonic(); None once that is no longer wanted."""
@@ -128,7 +121,8 @@ class Watch:
 
 
 class Watchdog:
-    """Does what is due, each in a thread of its own: it may take long, and the next is not to wait for it.
+    """One thread a process that cuts calls off when their time is up, each in a thread of its own: that may take
+    long, and the next is not to wait for it.
 
     A watch that is no longer wanted stays in the heap until it is due. Most calls end early and have the same limit, so
     few of them are the next that is due, and wake the thread.
@@ -181,9 +175,6 @@ class Watchdog:
                 if act is not None:
                     return act
         return None
-
-
-# Runs a tool's function, and says how its call ended at the deadline at the latest, whatever the function does.
 
 
 class BoundedToolExecutor:

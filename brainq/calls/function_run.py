@@ -1,5 +1,5 @@
-"""How the function of one call ended: what it returned or raised as JSON, and the race between its end and the
-cut.
+"""The run of one call's function: what it returned or raised as JSON, the race between its end and the cut, and a
+thread of its own where the caller's cannot be abandoned.
 """
 
 from __future__ import annotations
@@ -27,11 +27,20 @@ from brainq.tools.context import RunContext
 from brainq.tools.results import OutcomeUnknown, Partial, Pending, ToolError, split_files
 from brainq.tools.tool import Tool
 
-# From what a tool returned or raised to what may cross a process line.
-
+_log = logging.getLogger("brainq.calls")
+_OUTCOMES: TypeAdapter[ToolOutcome] = TypeAdapter(ToolOutcome)
 MAX_RESULT_CHARS = 256_000
-
 MAX_ERROR_CHARS = 2_000
+COOPERATIVE_GRACE_S = 0.25  # for tools that take a RunContext: they can see their token
+GRACE_S = 0.05  # for the others: an end that fell together with the deadline
+
+CallReturn = ToolOutcome | Pending | ChildTurn | ServerTask
+"""How a function came back: with an outcome, or with the wish that its call waits for somebody outside."""
+OnCut = Callable[[ToolTimeout], object]
+OnLate = Callable[[ToolOutcome], object]
+Abandon = Callable[[Callable[[], str]], None]
+"""Answers for a call whose function keeps its thread: with what the given function, which settles the call, returns or
+raises. Called from another thread."""
 
 
 def jsonable(value: Any) -> Any:
@@ -78,9 +87,6 @@ def _cut_result(text: str) -> str:
     return text[:shown] + marker.format(shown)
 
 
-# From what a function raised to how its call ended. Pure.
-
-
 def outcome_of_raise(error: BaseException, latency_ms: int, *, block_tool: bool) -> ToolFailure | ToolUnknown:
     """A ToolError is the tool's own words, an OutcomeUnknown its doubt; anything else is rendered in one line."""
     if isinstance(error, OutcomeUnknown):
@@ -99,13 +105,6 @@ def outcome_of_raise(error: BaseException, latency_ms: int, *, block_tool: bool)
 
 def _error_words(error: ToolError | OutcomeUnknown) -> str:
     return jsonable(str(error.text)).strip() or one_line(error)
-
-
-# How a function came back: with an outcome, or with the wish that its call waits for somebody outside.
-
-CallReturn = ToolOutcome | Pending | ChildTurn | ServerTask
-
-_OUTCOMES: TypeAdapter[ToolOutcome] = TypeAdapter(ToolOutcome)
 
 
 def checked_child_turn(child: ChildTurn) -> ChildTurn:
@@ -148,22 +147,10 @@ def load_return(body: dict[str, Any]) -> CallReturn:
     return _OUTCOMES.validate_python(body["outcome"])
 
 
-# One call in flight: the race between its function's end and the cut.
-
-OnCut = Callable[[ToolTimeout], object]
-
-OnLate = Callable[[ToolOutcome], object]
-
-COOPERATIVE_GRACE_S = 0.25  # for tools that take a RunContext: they can see their token
-
-GRACE_S = 0.05  # for the others: an end that fell together with the deadline
-
-_log = logging.getLogger("brainq.calls")
-
-
 @dataclass(eq=False, slots=True)
 class FunctionRun:
-    """The first of the function's end and the cut decides; an end that comes second goes to `on_late`, once.
+    """One run of a call's function. The first of its end and the cut decides; an end that comes second goes to
+    `on_late`, once.
 
     ended   how the call ended, once that is decided
     """
@@ -261,13 +248,12 @@ class FunctionRun:
         return round((time.monotonic() - self._started) * 1000)
 
 
-# How long a call has after its token expired, before it is cut off.
-
-
 @dataclass(frozen=True, slots=True)
 class CancelGrace:
-    """After its deadline a tool that takes a RunContext has 0.25 s, another one 0.05 s. After a cancel one that takes a
-    RunContext, or that changes something, has `cancel_s`: how it ends is worth more than the wait."""
+    """How long a call has after its token expired. After its deadline a tool that takes a RunContext has 0.25 s,
+    another one 0.05 s. After a cancel one that takes a RunContext, or that changes something, has `cancel_s`: how it
+    ends is worth more than the wait.
+    """
 
     cancel_s: float = COOPERATIVE_GRACE_S
 
@@ -277,14 +263,6 @@ class CancelGrace:
         if is_cancelled and (tool.context_param is not None or not tool.spec.effect.is_read):
             return max(usual, self.cancel_s)
         return usual
-
-
-# A thread for one call, where the caller's own cannot be abandoned.
-
-Abandon = Callable[[Callable[[], str]], None]
-
-"""Answers for a call whose function keeps its thread: with what the given function, which settles the call, returns or
-raises. Called from another thread."""
 
 
 def run_in_own_thread(work: Callable[[Abandon], str]) -> str:

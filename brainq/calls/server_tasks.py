@@ -41,7 +41,6 @@ log = logger("brainq.calls")
 MIN_DELAY_S, MAX_DELAY_S = 1.0, 60.0
 AGE_SHARE = 0.1  # of the time since it is asked for: a long task is asked for rarely
 TAKE_AT_ONCE = 20
-
 ServedEffect = tuple[str, Effect]
 """A brain's name, "" for the default one, and the effect of calls."""
 

@@ -35,7 +35,9 @@ from brainq.tools.deadline import DeadlineToken
 from brainq.tools.results import unreported_text
 from brainq.tools.tool import Tool
 
-# The child's side: it loads the brains, then runs one call after another.
+_MAIN = "brainq.calls.tool_processes:main"
+_LONGEST_WAIT_S = 3_600.0
+_HELLO_S = 10.0  # for the rest of a first frame that has begun to come
 
 
 def main(descriptor: int, brain_ref: str) -> None:
@@ -51,6 +53,8 @@ def main(descriptor: int, brain_ref: str) -> None:
 
 
 class _CallServer:
+    """The child's side: runs one call after another."""
+
     def __init__(self, sock: socket.socket, brains: Brains) -> None:
         self._sock = sock
         self._brains = brains
@@ -157,15 +161,6 @@ def load_outputs(body: dict[str, Any]) -> SideOutputs:
         tuple(FileChange.from_row(row) for row in body["changes"]),
         read_files("files", body["files"]),
     )
-
-
-# The worker's side.
-
-_MAIN = "brainq.calls.tool_processes:main"
-
-_LONGEST_WAIT_S = 3_600.0
-
-_HELLO_S = 10.0  # for the rest of a first frame that has begun to come
 
 
 class ToolProcesses:
