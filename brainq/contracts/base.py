@@ -13,20 +13,21 @@ from pydantic import BaseModel, ConfigDict
 
 from brainq.errors import InvalidInput
 
-# The base of every model that crosses a process line.
+MAX_DEPTH = 64
+MAX_JSON_CHARS = 1_000_000
+MAX_PART_CHARS = 60  # of a name that came from outside
+NO_SUCH_FIELD = "there is no such field"
+_PYDANTIC_SUBJECT = re.compile(r"^[A-Z][a-z]+ should")
+_PROBLEM_TEXTS = {
+    "extra_forbidden": f"{NO_SUCH_FIELD}; look at its spelling, or leave it out",
+    "missing": "it is required",
+}
 
 
 class Wire(BaseModel):
     """Frozen, refuses unknown fields, cheap to validate from JSON."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-# JSON of a producer's own: checked where it enters, because it is stored and sent on as it is.
-
-MAX_DEPTH = 64
-
-MAX_JSON_CHARS = 1_000_000
 
 
 def check_json(field: str, value: object) -> object:
@@ -68,20 +69,6 @@ def _children(value: object) -> Iterable[object]:
             return cast("list[object]", value)
         case _:
             return ()
-
-
-# What pydantic found wrong, reported as every other rejection: by the whole name of the field.
-
-MAX_PART_CHARS = 60  # of a name that came from outside
-
-NO_SUCH_FIELD = "there is no such field"
-
-_PYDANTIC_SUBJECT = re.compile(r"^[A-Z][a-z]+ should")
-
-_PROBLEM_TEXTS = {
-    "extra_forbidden": f"{NO_SUCH_FIELD}; look at its spelling, or leave it out",
-    "missing": "it is required",
-}
 
 
 def first_problem(

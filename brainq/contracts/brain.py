@@ -19,13 +19,13 @@ from brainq.contracts.status import Effect
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput
 
-# The optional parts of a brain. Each part left out (None) is a stage skipped.
-
 MAX_APPROVAL_S = 31_536_000.0  # a year
-
 MAX_CHILD_DEPTH = 100
-
 MAX_CHILD_TURNS = 10_000
+AfterUntrusted = Literal["ask", "ask_in_session"] | None
+"""What changes do once the turn, or the session, has read a result of an untrusted tool; None: they run."""
+ThinkLevelName = Literal["off", "low", "medium", "high"]
+"""A ThinkLevel as a plain word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +81,6 @@ class Context:
     pack_tool: str | None = "get_context_pack"
     opening_s: float = 10.0
     auto_compact: bool = True
-
-
-AfterUntrusted = Literal["ask", "ask_in_session"] | None
-
-"""What changes do once the turn, or the session, has read a result of an untrusted tool; None: they run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +144,6 @@ def _check_number(field: str, given: object, most: int) -> None:
         raise InvalidInput(field, f"{given!r} must be a whole number from 0 to {most}")
 
 
-# Prompt templates: a named, versioned system prompt, and the judges of its answers.
-
-
 class PromptTemplate(Wire):
     """A system prompt that turns name by `prompt_id`.
 
@@ -174,13 +166,6 @@ class PromptTemplate(Wire):
         return tuple(check_id("judges", name) for name in value)
 
 
-# Thinking about the turn itself, between two steps.
-
-ThinkLevelName = Literal["off", "low", "medium", "high"]
-
-"""A ThinkLevel as a plain word."""
-
-
 class ThinkLevel(StrEnum):
     """How much a brain reflects. Every level above OFF reflects after a failed call; see `PERIODS` for the rest."""
 
@@ -200,9 +185,6 @@ class ReflectionResult(Wire):
     step: int
     text: str = ""
     stub: str = ""
-
-
-# A brain as those see it who submit turns.
 
 
 class ToolDescription(Wire):

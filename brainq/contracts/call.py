@@ -22,11 +22,17 @@ from brainq.contracts.message import Attachment, Message
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.errors import InvalidInput
 
-# How a call ended. A closed union: every reader matches all five.
-
 DenialReason = Literal[
     "duplicate", "blocked", "pre_hook", "validation", "budget", "approval", "hold", "cut", "too_many"
 ]
+NOT_STARTED = "brainq.NotStarted"
+"""The `error_type` of a call whose intent is in SQL and whose function was surely never called. No exception's name
+has a dot, so no tool can say this."""
+MAX_MESSAGE_CHARS = 300
+OUTSIDE_TOKEN_PREFIX = "out_"
+_NONCE_BYTES = 16
+_NONCE = re.compile(r"[A-Za-z0-9_-]{16,64}", re.ASCII)  # 96 bits at least
+_MAX_TOKEN_CHARS = 500
 
 
 class ToolSuccess(Wire):
@@ -61,12 +67,6 @@ class ToolFailure(Wire):
     block_tool: bool = False
     own_words: bool = False
     where: str = ""
-
-
-NOT_STARTED = "brainq.NotStarted"
-
-"""The `error_type` of a call whose intent is in SQL and whose function was surely never called. No exception's name
-has a dot, so no tool can say this."""
 
 
 class ToolTimeout(Wire):
@@ -104,6 +104,7 @@ class ToolUnknown(Wire):
 
 
 ToolOutcome = Annotated[ToolSuccess | ToolFailure | ToolTimeout | ToolDenied | ToolUnknown, Field(discriminator="kind")]
+"""How a call ended. A closed union: every reader matches all five."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +129,10 @@ class CallReport:
     changes: Sequence[Mapping[str, str]] = ()
 
 
-# How far a running call is.
-
-MAX_MESSAGE_CHARS = 300
-
-
 class Progress(Wire):
-    """done, total   in units of the tool's own; `total` is None where it is not known
+    """How far a running call is.
+
+    done, total   in units of the tool's own; `total` is None where it is not known
     message          a short line for people
     """
 
@@ -156,9 +154,6 @@ def _number(field: str, given: object) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
         raise InvalidInput(field, f"{given!r} is no finite number; say how many are done, such as 3")
     return float(given)
-
-
-# The record of one call, as `show` and the runtime state give it.
 
 
 class ToolTraceEntry(Wire):
@@ -191,11 +186,8 @@ class ToolTraceEntry(Wire):
     park: str = ""
 
 
-# What is written down before a call that changes something starts.
-
-
 class Intent(TypedDict):
-    """One attempt at a non-read call. `args_json` is None where no content is kept."""
+    """What SQL has of an attempt at a non-read call before it starts. `args_json` is None where no content is kept."""
 
     turn_id: str
     call_id: str
@@ -209,20 +201,14 @@ class Intent(TypedDict):
     owner: str
 
 
-# A call that no worker ended, as the brain's hook gets it.
-
-
 @dataclass(frozen=True, slots=True)
 class DueHook:
-    """The arguments are those it was to run with."""
+    """A call that no worker ended, as the brain's hook gets it, with the arguments that it was to run with."""
 
     call_id: str
     tool: str
     arguments: Mapping[str, Any]
     outcome: ToolOutcome
-
-
-# What a tool returns to have another turn run, and to wait for its result.
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,9 +228,6 @@ class ChildTurn:
     timeout_s: float = 3_600.0
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     brain: str | None = None
-
-
-# A result that a server makes as a task of its own: a call waits for it, and the server is asked.
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,17 +266,6 @@ class ServerTaskWatch:
     task: ServerTask
     begun_ms: int
     row: str = field(default="", compare=False)
-
-
-# Tokens that name the call they complete, so that nothing has to be looked up for them.
-
-OUTSIDE_TOKEN_PREFIX = "out_"
-
-_NONCE_BYTES = 16
-
-_NONCE = re.compile(r"[A-Za-z0-9_-]{16,64}", re.ASCII)  # 96 bits at least
-
-_MAX_TOKEN_CHARS = 500
 
 
 def new_outside_token(ref: CallRef) -> str:

@@ -14,6 +14,8 @@ from brainq.contracts.status import Effect, TraceStatus, TurnState
 from brainq.contracts.turn import TurnRequest
 
 DropReason = TypeVar("DropReason")
+CancelResult = Literal["CANCELLED", "REQUESTED", "LIVE", "ENDED", "GONE"]
+SettleResult = Literal["SETTLED", "PARKED", "LATE", "LOST", "ALIVE", "GONE", "EARLY", "USED", "BAD"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,10 +322,6 @@ def call_json(
     if hooked:
         spec["hook"] = True  # the last of all: scripts look at how the text ends
     return json.dumps(spec, separators=(",", ":"))
-
-
-CancelResult = Literal["CANCELLED", "REQUESTED", "LIVE", "ENDED", "GONE"]
-SettleResult = Literal["SETTLED", "PARKED", "LATE", "LOST", "ALIVE", "GONE", "EARLY", "USED", "BAD"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,12 @@ from brainq.contracts.base import check_json
 from brainq.contracts.message import Attachment, Message
 from brainq.errors import InvalidInput
 
-# Conversation: the messages of a session, or of a turn with a history of its own, each with its estimated size.
+MAX_HISTORY_MESSAGES = 1_000  # messages; a session's history in Redis has twice as many at most
+MAX_HISTORY_CHARS = 1_000_000  # as of one user message
+EARLIER_TURN_PREFIX = "earlier-"
+"""Begins the turn ids of messages that are not of a turn of this session."""
+OPENING_PLACEHOLDER = "[The user opened the conversation and has not said anything yet.]"
+_ENGINE_FIELDS = ("turn", "step", "extra")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,30 +83,12 @@ def _turn_begins(messages: Iterable[Message], offset: int, known: Mapping[str, i
     return places
 
 
-# What is left of a turn of a session whose history Redis has let go.
-
-
 class EarlierTurn(NamedTuple):
-    """The user's message with its files, and the answer."""
+    """What is left of a turn that Redis has let go: the user's message with its files, and the answer."""
 
     user: str
     assistant: str
     attachments: tuple[Attachment, ...] = ()
-
-
-# A conversation that a session's first turn brings along: what may stand in it, and how it enters the history.
-
-MAX_HISTORY_MESSAGES = 1_000  # messages; a session's history in Redis has twice as many at most
-
-MAX_HISTORY_CHARS = 1_000_000  # as of one user message
-
-EARLIER_TURN_PREFIX = "earlier-"
-
-"""Begins the turn ids of messages that are not of a turn of this session."""
-
-OPENING_PLACEHOLDER = "[The user opened the conversation and has not said anything yet.]"
-
-_ENGINE_FIELDS = ("turn", "step", "extra")
 
 
 def check_history(messages: tuple[Message, ...]) -> None:

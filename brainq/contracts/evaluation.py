@@ -10,9 +10,10 @@ from brainq.contracts.base import Wire
 from brainq.contracts.model import TokenUsage
 from brainq.contracts.status import Ending, StopReason
 
-# Judging an ended turn: who judges what, and the score.
-
 JudgeMethod = Literal["model", "rules"]
+DECISION_KEY = "support.chat.turn"
+Strategy = Literal["direct_answer", "web_augmented", "retrieval_augmented", "tool_assisted"]
+ALL_STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
 
 class JudgeCase(Wire):
@@ -58,17 +59,8 @@ class Judge(Protocol):
     def judge(self, case: JudgeCase) -> Judgement: ...
 
 
-# The record of what a turn decided, kept for audits and evaluation.
-
-DECISION_KEY = "support.chat.turn"
-
-Strategy = Literal["direct_answer", "web_augmented", "retrieval_augmented", "tool_assisted"]
-
-ALL_STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
-
-
 class RuntimeDecisionRecord(Wire):
-    """One row a turn, with key `support.chat.turn`.
+    """What a turn decided, kept for audits and evaluation: one row a turn, with key `support.chat.turn`.
 
     turn_number    which of its session's turns it was, from 1
     strategy       how the turn came to its answer, by the tools that ran; see docs/after-the-answer.md

@@ -12,7 +12,10 @@ from pydantic import JsonValue
 from brainq.contracts.base import Wire
 from brainq.contracts.status import Effect, Ending, StopReason
 
-# Events of a turn: one Redis Stream, numbered 1, 2, 3 ... without gaps.
+BarKind = Literal[
+    "queued", "step", "call", "parked", "hold", "input", "cancelling", "reflection", "compaction", "finalizer"
+]
+SpanKind = Literal["attempt", "retry", "planned", "waiting", "parked", "dispatched", "running"]
 
 
 class EventKind(StrEnum):
@@ -84,7 +87,6 @@ FIELDS: dict[EventKind, tuple[str, ...]] = {
     EventKind.TURN_CLOSING: ("ending", "stop_reason"),
     EventKind.RESULT: ("ending", "stop_reason", "elapsed_ms"),
 }
-
 """The fields of each kind's `data`; docs/events.md says what they mean."""
 
 
@@ -100,15 +102,6 @@ class TurnEvent(Wire):
     @property
     def is_final(self) -> bool:
         return self.kind is EventKind.RESULT
-
-
-# A turn as bars over time. Instants are ms since the turn was accepted.
-
-BarKind = Literal[
-    "queued", "step", "call", "parked", "hold", "input", "cancelling", "reflection", "compaction", "finalizer"
-]
-
-SpanKind = Literal["attempt", "retry", "planned", "waiting", "parked", "dispatched", "running"]
 
 
 class TimelineSpan(Wire):

@@ -19,25 +19,17 @@ from typing import Any, Self, cast
 from brainq.contracts.message import Attachment, Message
 from brainq.errors import InvalidInput
 
-# Files on their way in: bytes with a type and a name, checked before they are kept.
-
 MAX_FILES = 20
-
 MAX_FILE_BYTES = 40_000_000
-
 """Of a message or a result, whatever the settings say: it may come from a tool's process in one frame."""
-
 MAX_NAME_CHARS = 255
-
 _MEDIA_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+")
-
 _DATA_URL = re.compile(r"data:([^;,]*)((?:;[^,]*?)?),", re.DOTALL)
-
 _MEDIA_TYPE_ALIASES = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "application/x-pdf": "application/pdf"}
-
 _UNKNOWN_MEDIA_TYPE = "application/octet-stream"
-
 _FIELDS = ("data", "media_type", "name")
+_SNIFFED_MEDIA_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")
+HISTORY_FIELD = "history"
 
 
 @dataclass(frozen=True)
@@ -203,9 +195,6 @@ def _checked_type(given: object, data: bytes, name: str) -> str:
     return media_type
 
 
-_SNIFFED_MEDIA_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")
-
-
 def _sniffed_type(data: bytes) -> str:
     """The type that the first bytes show, of those that models' services look at; else empty."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -229,11 +218,6 @@ def _guessed_type(data: bytes, name: str) -> str:
         return "text/plain" if "\0" not in data.decode() else _UNKNOWN_MEDIA_TYPE
     except UnicodeDecodeError:
         return _UNKNOWN_MEDIA_TYPE
-
-
-# The fields of a submit that hold files: taken out, with their references in their place.
-
-HISTORY_FIELD = "history"
 
 
 def extract_files(fields: Mapping[str, Any], limits: FileLimits) -> tuple[dict[str, Any], tuple[File, ...]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from brainq.contracts.base import Wire
 
-# What runs turns, at one moment: pools and their workers, queues, lanes, the sweeper, what was given up, Redis.
+TurnKey = tuple[str, str]  # session, turn
 
 
 class FleetWorker(Wire):
@@ -177,11 +177,6 @@ class Fleet(Wire):
     redis: FleetRedis
 
 
-# What the sweeper is given to look at, and what one look finds.
-
-TurnKey = tuple[str, str]  # session, turn
-
-
 @dataclass(frozen=True, slots=True)
 class SweepResult:
     """What one look at a turn found that is to be done beyond Redis; `fence` is the turn's. `lost`: its owner had
@@ -211,13 +206,14 @@ class GoneProcess:
     leases: int = 0
 
 
-# What comparing a page of SQL's rows with Redis came to.
-
-
 @dataclass(frozen=True, slots=True)
 class ComparedPage:
-    """`last_row` is where the next page begins after; `more` is False when no rows are left behind it. `healed` counts
-    what Redis did not know, and knows now."""
+    """What comparing a page of SQL's rows with Redis came to.
+
+    last_row   where the next page begins after
+    more       False when no rows are left behind it
+    healed     counts what Redis did not know, and knows now
+    """
 
     last_row: int
     more: bool

@@ -16,7 +16,14 @@ from brainq.contracts.message import Attachment
 from brainq.contracts.status import Awaits, Effect, Ending, StopReason, TraceStatus
 from brainq.contracts.turn import ParentCall, TurnKind
 
-# Turns as their readers see them: turns and calls, from Redis while a turn lives and from SQL later.
+LIVE_TURN_STATES = ("queued", "active", "parked", "closing")
+LIST_STATES = (*LIVE_TURN_STATES, "accepted", "ended", "rejected")
+"""What lists can be asked for; `accepted` is any turn that has not ended."""
+Sort = Literal["newest", "oldest", "cost", "tokens"]
+SORTS: tuple[Sort, ...] = get_args(Sort)
+"""How lists are ordered; by cost and tokens stand turns that have ended, the highest first."""
+MAX_SEARCHED_TURNS = 20_000
+"""How many of the newest turns up to `until` a search looks through."""
 
 
 class HistoryTurn(Wire):
@@ -88,25 +95,6 @@ class TurnCall(Wire):
     retryable: bool = False
     detail: str = ""
     park: str = ""
-
-
-# Turns and sessions as lists show them, and what lists are filtered by.
-
-LIVE_TURN_STATES = ("queued", "active", "parked", "closing")
-
-LIST_STATES = (*LIVE_TURN_STATES, "accepted", "ended", "rejected")
-
-"""What lists can be asked for; `accepted` is any turn that has not ended."""
-
-Sort = Literal["newest", "oldest", "cost", "tokens"]
-
-SORTS: tuple[Sort, ...] = get_args(Sort)
-
-"""How lists are ordered; by cost and tokens stand turns that have ended, the highest first."""
-
-MAX_SEARCHED_TURNS = 20_000
-
-"""How many of the newest turns up to `until` a search looks through."""
 
 
 def metadata_pairs(value: object, path: str = "") -> Iterator[str]:

@@ -16,45 +16,29 @@ from typing import cast
 
 from brainq.errors import InvalidInput
 
-# Ids, and how each is made and checked.
-#
-# Ids go into Redis keys, Celery task ids and file names, so they are a strict alphabet everywhere: no braces
-# (a hash tag), no spaces, no control characters, no slashes.
-
 MAX_ID_LENGTH = 128
-
 CHILD_TURN_PREFIX = "ch-"
-
 BOUNCED_TURN_PREFIX = "in-"
-
 SCHEDULED_KEY_PREFIX = "schedule:"
-
 DERIVED_PREFIXES = (CHILD_TURN_PREFIX, BOUNCED_TURN_PREFIX, SCHEDULED_KEY_PREFIX)
-
 """How the turn ids begin that brainq derives, of child turns and of input that becomes a turn, and the request keys of
 scheduled turns. Whoever took one first would stand in the way of its turn."""
-
 ID_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,127}$"
-
 TURN_ID_PATTERN = "^[A-Za-z0-9][A-Za-z0-9_-]{2,63}$"
-
 """What ids look like, as JSON schemas say it; Python's `$` would let a line feed follow."""
-
 _ID = re.compile(ID_PATTERN[1:-1], re.ASCII)
-
 _TURN_ID = re.compile(TURN_ID_PATTERN[1:-1], re.ASCII)
-
 _CALL_ID = re.compile(r"c([0-9]{1,9})-([0-9]{1,9})")
-
 _FULL_CALL_ID = re.compile(rf"(.+)[-.]({_CALL_ID.pattern})")
-
 _UNNAMED_SESSION = re.compile(r"oa-[0-9a-f]{24}")
-
 _BACKGROUND_SUFFIX = "-bg"
-
 _ATTENDED = "-att"
-
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base 32: no i, l, o, u
+ALL_SESSIONS = "*"
+"""In the place of a prefix: every session."""
+PREFIX_BOUNDARY = ":"
+_AFTER_BOUNDARY = chr(ord(PREFIX_BOUNDARY) + 1)
+_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,125}:", re.ASCII)
 
 
 def new_turn_id() -> str:
@@ -174,22 +158,6 @@ def check_turn_id(field: str, value: object) -> str:
 def _shortened_repr(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-# Session prefixes: how a tenant's sessions are separated from another's.
-#
-# A tenant's sessions all begin with its prefix, which ends with a colon: `acme:` has `acme:42` and `acme:eu:7`, and
-# neither `acme2:1` nor `acme`. Without the colon `acme` would be the beginning of `acme2:1`, too.
-
-ALL_SESSIONS = "*"
-
-"""In the place of a prefix: every session."""
-
-PREFIX_BOUNDARY = ":"
-
-_AFTER_BOUNDARY = chr(ord(PREFIX_BOUNDARY) + 1)
-
-_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,125}:", re.ASCII)
 
 
 def check_prefixes(field: str, values: object) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ from brainq.contracts.message import Message
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import Citation
 
-# An ended turn as the finalizer's parts see it: extractors, learners, judges.
+MemoryKind = Literal["fact", "preference", "habit"]
+ObservationKind = Literal["topic", "source", "open_question"]
 
 
 class RecordedTurn(Wire):
@@ -44,13 +45,6 @@ class RecordedTurn(Wire):
     history: tuple[Message, ...] = ()
     step_key: str = ""
     traceparent: str | None = None
-
-
-# What is remembered of turns: facts about the user, and what a turn taught.
-
-MemoryKind = Literal["fact", "preference", "habit"]
-
-ObservationKind = Literal["topic", "source", "open_question"]
 
 
 class MemoryItem(Wire):

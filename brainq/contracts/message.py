@@ -11,8 +11,6 @@ from pydantic import Field, JsonValue
 
 from brainq.contracts.base import Wire
 
-# Images and files beside a message's text.
-
 _SIZE_UNITS = ((1_000_000, "MB"), (1_000, "kB"))
 
 
@@ -49,9 +47,6 @@ def with_attachment_labels(text: str, attachments: Sequence[Attachment]) -> str:
     return f"{text} [with {', '.join(one.label for one in attachments)}]".lstrip()
 
 
-# What a model thought before it answered.
-
-
 class Reasoning(Wire):
     """One piece of a reply's reasoning, kept with its message and sent back to the service it came from.
 
@@ -67,9 +62,6 @@ class Reasoning(Wire):
     block: dict[str, JsonValue] = {}
     before: int = 0
     model: str = ""
-
-
-# The messages a model sees. One shape for every provider; providers translate it to their wire.
 
 
 class ToolCall(Wire):

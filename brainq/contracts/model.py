@@ -18,9 +18,23 @@ from brainq.contracts.message import Message, Reasoning, ToolCall
 from brainq.contracts.model_options import NO_OPTIONS, ModelOptions
 from brainq.contracts.tool import ToolSpec
 
-# Tokens, as providers count them.
-
 SpendKind = Literal["step", "lost", "reflection", "compaction", "child", "memory", "judge"]
+# Our words, which are OpenAI's, and what other services say for them.
+_VENDOR_FINISH_REASONS = {
+    "stop": ("eos", "eos_token", "end_turn", "stop_sequence"),
+    "tool_calls": ("function_call", "tool_use"),
+    "length": ("max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"),
+    "content_filter": ("refusal", "safety", "recitation", "blocklist", "prohibited_content"),
+}
+_STANDARD_FINISH_REASONS = {theirs: ours for ours, others in _VENDOR_FINISH_REASONS.items() for theirs in others}
+Purpose = Literal["step", "reflection", "compaction", "memory", "judge"]
+FailureKind = Literal["too_long", "rate_limited", "quota"]
+_FAILURE_PREFIXES: dict[str, str] = {
+    "too_long": "The conversation is longer than the model takes",
+    "rate_limited": "The model's service takes no more requests now",
+    "quota": "The account at the model's service is used up",
+}
+_RETRY_HINT = re.compile(r" \(again in (\d{1,6}) s\)")
 
 
 class TokenUsage(Wire):
@@ -50,7 +64,6 @@ class TokenUsage(Wire):
 
 
 Price = Callable[[str, str, TokenUsage], float | None]
-
 """From a provider, a model and what it used to US dollars; None where the price is not known."""
 
 
@@ -105,9 +118,6 @@ class Spend(Wire):
         )
 
 
-# Why a model stopped writing, in one set of words for every service.
-
-
 class FinishKind(StrEnum):
     """Whether a reply is whole. Only calls of a whole one run."""
 
@@ -116,16 +126,6 @@ class FinishKind(StrEnum):
     FILTERED = "filtered"  # stopped by a content filter, or refused
     BROKEN = "broken"  # the service gave it up, or says so in a word that is not known
 
-
-# Our words, which are OpenAI's, and what other services say for them.
-_VENDOR_FINISH_REASONS = {
-    "stop": ("eos", "eos_token", "end_turn", "stop_sequence"),
-    "tool_calls": ("function_call", "tool_use"),
-    "length": ("max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"),
-    "content_filter": ("refusal", "safety", "recitation", "blocklist", "prohibited_content"),
-}
-
-_STANDARD_FINISH_REASONS = {theirs: ours for ours, others in _VENDOR_FINISH_REASONS.items() for theirs in others}
 
 _FINISH_KINDS = {
     "": FinishKind.WHOLE,  # a service that gives no word has sent a whole stream: one that was cut raises ProviderError
@@ -141,11 +141,6 @@ def standard_finish_reason(reason: object) -> str:
     """Our word for a service's finish reason; an unknown one as it is, in lower case."""
     word = str(reason or "").lower()
     return _STANDARD_FINISH_REASONS.get(word, word)
-
-
-# What is asked of a language model and what it answers.
-
-Purpose = Literal["step", "reflection", "compaction", "memory", "judge"]
 
 
 class ModelRequest(Wire):
@@ -244,25 +239,13 @@ class ModelChunk(Wire):
     retry: ModelRetry | None = None
 
 
-# The error of a turn whose model could not be asked, where its caller may act on the reason.
-#
-# The reason is how the error begins: a result crosses processes of several releases, and older ones read it as a
-# text.
-
-FailureKind = Literal["too_long", "rate_limited", "quota"]
-
-_FAILURE_PREFIXES: dict[str, str] = {
-    "too_long": "The conversation is longer than the model takes",
-    "rate_limited": "The model's service takes no more requests now",
-    "quota": "The account at the model's service is used up",
-}
-
-_RETRY_HINT = re.compile(r" \(again in (\d{1,6}) s\)")
-
-
 @dataclass(frozen=True, slots=True)
 class ModelFailure:
-    """`retry_after_s`: when the service takes requests again, where it gave a time."""
+    """Why a turn's model could not be asked, where its caller may act on the reason. It is how the turn's error begins:
+    a result crosses processes of several releases, and older ones read it as a text.
+
+    retry_after_s   when the service takes requests again, where it gave a time
+    """
 
     kind: FailureKind
     retry_after_s: int | None = None

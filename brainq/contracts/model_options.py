@@ -14,10 +14,8 @@ from brainq.errors import InvalidInput
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 """How much a model may think before it answers."""
-
 TOOL_CHOICES = ("auto", "none", "required")
 """What `tool_choice` says beside a tool's name. A tool that is called so cannot be named by it."""
-
 MAX_STOPS = 4  # what the strictest service takes
 CODE_ONLY = frozenset({"extra_headers", "extra_body"})
 """They may hold secrets, and a turn is stored."""

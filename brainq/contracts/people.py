@@ -12,15 +12,19 @@ from brainq.contracts.base import Wire
 from brainq.contracts.message import Attachment
 from brainq.contracts.status import Effect
 
-# Approvals: a call that a person has to let through before it may start.
-
 DecideResult = Literal["APPROVED", "DENIED", "DECIDED", "EXPIRED", "STALE", "ENDED", "GONE"]
-
 """What deciding an approval did."""
-
 ApprovalState = Literal["pending", "approved", "denied", "expired", "void"]
-
 """`void`: its turn ended before anybody decided."""
+HoldPolicy = Literal["deny", "release", "cancel"]
+"""What becomes of a hold that outlives its timeout: the calls that wait are denied, or may go, or the turn is
+cancelled."""
+DEFAULT_HOLD_S = 3_600.0
+PutResult = Literal["ACCEPTED", "ALREADY", "SEALED", "FULL", "GONE"]
+"""What putting an input into a mailbox did."""
+ReceiptState = Literal["accepted", "consumed", "bounced", "refused"]
+BrakeKind = Literal["hold", "flag", "cancel"]
+"""`flag`: a readiness flag of a session, until a turn takes it, and of that turn from then on."""
 
 
 class ApprovalRequirement(Wire):
@@ -108,16 +112,6 @@ class ApprovalRequest:
     timeout_s: float
 
 
-# Holds: what must be released before calls that change something may start.
-
-HoldPolicy = Literal["deny", "release", "cancel"]
-
-"""What becomes of a hold that outlives its timeout: the calls that wait are denied, or may go, or the turn is
-cancelled."""
-
-DEFAULT_HOLD_S = 3_600.0
-
-
 class HoldSpec(Wire):
     """A hold as it is placed. `timeout_s` counts from then on; a readiness flag's from when its turn takes it."""
 
@@ -140,15 +134,6 @@ class StandingHold(Wire):
     reason: str = ""
     on_timeout: HoldPolicy = "deny"
     ends_in_ms: int
-
-
-# Mid-turn input: what goes into a turn's mailbox, and what its sender learns of it.
-
-PutResult = Literal["ACCEPTED", "ALREADY", "SEALED", "FULL", "GONE"]
-
-"""What putting an input into a mailbox did."""
-
-ReceiptState = Literal["accepted", "consumed", "bounced", "refused"]
 
 
 class TurnInput(Wire):
@@ -181,13 +166,6 @@ class Receipt(Wire):
     state: ReceiptState
     step: int | None = None
     bounced_turn_id: str | None = None
-
-
-# What SQL kept of a turn, given back to Redis with the turn itself: brakes, and input that was accepted.
-
-BrakeKind = Literal["hold", "flag", "cancel"]
-
-"""`flag`: a readiness flag of a session, until a turn takes it, and of that turn from then on."""
 
 
 class Brake(Wire):

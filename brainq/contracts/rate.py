@@ -10,7 +10,6 @@ from typing import Literal
 RateLimitKind = Literal["requests", "tokens", "stop", "count"]
 """What is waited for: a place among the requests, or tokens, of a minute; the end of a stop that the service asked for;
 or the fleet's count, which cannot be reached."""
-
 _RATE_PART = re.compile(r"(\d{1,12})(?:\s+(tokens|requests))?\s*/\s*min(?:ute)?")
 _RATE_FORM = "write `openai:gpt-5=60/min,200000 tokens/min`; models are parted by `;`, `none` holds one to no limit"
 

@@ -16,16 +16,11 @@ from brainq.contracts.people import Approval, Receipt, ReceiptState, TurnInput
 from brainq.contracts.status import Effect, Ending, StopReason
 from brainq.contracts.turn import TurnRequest, TurnResult
 
-# What the repositories take and give back. Instants are the database's clock, aware, UTC.
-
 CallState = Literal["intent", "void", "done"]
-
 StepState = Literal["done", "failed", "dead"]
-
 JudgementState = Literal["pending", "done", "dead"]
-
-
 _OUTCOME_ADAPTER: TypeAdapter[ToolOutcome] = TypeAdapter(ToolOutcome)
+TokenState = Literal["live", "expired", "revoked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,11 +245,6 @@ class ApprovalRow:
 
     row: int
     approval: Approval
-
-
-# A token's row: all of it but what would let somebody in.
-
-TokenState = Literal["live", "expired", "revoked"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from brainq.contracts.base import Wire
 
 OnRunning = Literal["skip", "queue"]
 """What a run does whose last one still runs: it is left out, or its turn waits for its session as any turn does."""
-
 Missed = Literal["once", "skip"]
 """What becomes of runs that nobody could begin in their time: the first of them is made up for, or none is."""
 

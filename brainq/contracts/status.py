@@ -8,7 +8,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal, Self
 
-# What a tool does to the world decides where and how its calls run.
+RequestTryEnd = Literal["refused", "cut", "sent", "over"]
+"""How a client's try of a request ended: refused, cut before all was sent, sent whole, or turned away for good."""
 
 
 class Effect(StrEnum):
@@ -22,12 +23,6 @@ class Effect(StrEnum):
     @property
     def is_read(self) -> bool:
         return self is Effect.READ_ONLY
-
-
-# States of turns and calls, and the one table of legal moves for each.
-#
-# The Lua scripts hold the truth; `tests/unit/contracts/test_moves.py` checks that every state is reachable and can
-# end, and the seeded model test checks that no script makes a move that is not listed here.
 
 
 class TurnState(StrEnum):
@@ -109,7 +104,6 @@ class StopReason(StrEnum):
 REPLY_STOP_REASONS = frozenset(
     {StopReason.ANSWERED, StopReason.EMPTY_REPLY, StopReason.LENGTH, StopReason.FILTERED, StopReason.INVALID_OUTPUT}
 )
-
 """Of a turn whose last reply ended it: that reply is a step, too."""
 
 
@@ -150,7 +144,6 @@ SETTLED = frozenset(
 )
 
 FAILED_CALLS = frozenset({TraceStatus.FAILED, TraceStatus.TIMED_OUT, TraceStatus.TIMED_OUT_LATE, TraceStatus.UNKNOWN})
-
 """Calls that went wrong; one that was denied or cancelled was not wanted."""
 
 _STOPPED = frozenset({TraceStatus.DENIED, TraceStatus.TIMED_OUT, TraceStatus.CANCELLED})
@@ -198,14 +191,6 @@ TRACE_MOVES: dict[TraceStatus, frozenset[TraceStatus]] = {
     TraceStatus.CANCELLED: frozenset(),
     TraceStatus.UNKNOWN: frozenset(),
 }
-
-
-RequestTryEnd = Literal["refused", "cut", "sent", "over"]
-
-"""How a client's try of a request ended: refused, cut before all was sent, sent whole, or turned away for good."""
-
-
-# What a machine did about a doorbell, and whether the work itself failed.
 
 
 class WorkFailure(StrEnum):

@@ -14,11 +14,14 @@ from brainq.contracts.base import Wire, check_json
 from brainq.contracts.status import Effect
 from brainq.errors import InvalidInput
 
-# What is known of a tool outside the process that runs it.
-
 Isolation = Literal["thread", "process"]
-
 """Where a tool's function runs: in a thread of the worker, or in a child process of it."""
+DEFAULT_CLIENT_TOOL_TIMEOUT_S = 86_400.0
+MAX_CLIENT_TOOL_TIMEOUT_S = 31_536_000.0  # a year
+MAX_CLIENT_TOOLS = 128
+MAX_DESCRIPTION_CHARS = 20_000
+MAX_CLIENT_TOOLS_CHARS = 400_000  # of all schemas and descriptions: each step sends them
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 
 class ToolSpec(Wire):
@@ -48,21 +51,6 @@ class ToolSpec(Wire):
     def is_guarded(self) -> bool:
         """Whether a repeat that can bring nothing new is denied."""
         return self.deny_repeats or self.idempotent or self.effect.is_read
-
-
-# Tools that the caller of a turn runs itself: the model asks for them, and the turn waits for their results.
-
-DEFAULT_CLIENT_TOOL_TIMEOUT_S = 86_400.0
-
-MAX_CLIENT_TOOL_TIMEOUT_S = 31_536_000.0  # a year
-
-MAX_CLIENT_TOOLS = 128
-
-MAX_DESCRIPTION_CHARS = 20_000
-
-MAX_CLIENT_TOOLS_CHARS = 400_000  # of all schemas and descriptions: each step sends them
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
 
 
 class ClientTool(Wire):

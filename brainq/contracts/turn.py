@@ -17,11 +17,34 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.tool import ClientTool
 from brainq.errors import InvalidInput, NoParsedOutput, TurnFailed
 
-# The limits of a turn and what is left of them.
-
 DEFAULT_STEPS = 20
-
 """Enough for an agent that reads a few files, changes one and looks again; a loop still ends within minutes."""
+M = TypeVar("M", bound=BaseModel)
+MAX_MESSAGE_CHARS = 1_000_000
+MAX_TAGS = 100
+PromptTag = Annotated[str, Field(max_length=200)]
+TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
+MAX_EXTRA_CHARS = 1_000_000
+OnBusy = Literal["enqueue", "steer", "interrupt", "replace", "reject", "merge"]
+"""What a submit does to a session with a live turn.
+
+enqueue     wait in order
+steer       go into the live turn's mailbox
+interrupt   stop the live turn, then run, before those that wait
+replace     the same, and drop those that wait
+reject      refuse with SessionBusy
+merge       join the newest turn that waits into one; where none waits, wait
+"""
+Priority = Literal["high", "normal", "low"]
+"""Whose turn is first where turns of one tenant wait for room in the fleet."""
+TurnKind = Literal["chat", "review", "compact"]
+CONTENT_NOT_STORED = "[not kept: redact_logs]"
+"""Stands in SQL for the user's message of an ended turn whose content is kept out."""
+LATE_FAILURE_WARNINGS = {
+    "learner": "nothing was learned from this turn: the step `learner` failed for good",
+    "memory": "nothing of this turn was kept in memory: the step `memory` failed for good",
+}
+"""What a result says of a finalizer step that was given up after it went out, by the step."""
 
 
 class Limits(Wire):
@@ -58,50 +81,6 @@ class Limits(Wire):
             if math.isnan(getattr(self, name) or 0.0):
                 raise ValueError(f"{name} must be a number of seconds")
         return self
-
-
-# What goes into a turn and what comes out of it.
-
-M = TypeVar("M", bound=BaseModel)
-
-MAX_MESSAGE_CHARS = 1_000_000
-
-MAX_TAGS = 100
-
-PromptTag = Annotated[str, Field(max_length=200)]
-
-TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
-
-MAX_EXTRA_CHARS = 1_000_000
-
-OnBusy = Literal["enqueue", "steer", "interrupt", "replace", "reject", "merge"]
-
-"""What a submit does to a session with a live turn.
-
-enqueue     wait in order
-steer       go into the live turn's mailbox
-interrupt   stop the live turn, then run, before those that wait
-replace     the same, and drop those that wait
-reject      refuse with SessionBusy
-merge       join the newest turn that waits into one; where none waits, wait
-"""
-
-Priority = Literal["high", "normal", "low"]
-
-"""Whose turn is first where turns of one tenant wait for room in the fleet."""
-
-TurnKind = Literal["chat", "review", "compact"]
-
-CONTENT_NOT_STORED = "[not kept: redact_logs]"
-
-"""Stands in SQL for the user's message of an ended turn whose content is kept out."""
-
-LATE_FAILURE_WARNINGS = {
-    "learner": "nothing was learned from this turn: the step `learner` failed for good",
-    "memory": "nothing of this turn was kept in memory: the step `memory` failed for good",
-}
-
-"""What a result says of a finalizer step that was given up after it went out, by the step."""
 
 
 class LimitsFields(TypedDict, total=False):

@@ -17,8 +17,6 @@ from brainq.contracts.people import ApprovalStatus, TurnInput
 from brainq.contracts.status import Awaits, Ending, StopReason, TurnState
 from brainq.contracts.turn import Priority, TurnRequest
 
-# Why a queued turn has not begun.
-
 
 class QueuePosition(Wire):
     """A queued turn's position, and what it waits for.
@@ -48,9 +46,6 @@ class QueuePosition(Wire):
     share: int | None = None
     priority: Priority = "normal"
     gives_up_ms: int | None = None
-
-
-# What can be seen of a turn at one moment.
 
 
 class BudgetSnapshot(Wire):
@@ -112,9 +107,6 @@ class TurnSnapshot(Wire):
     brain: str | None = None
     waits_for: str = ""
     waits_ms: int = 0
-
-
-# All that is known of a turn at one moment: what decisions are made from.
 
 
 @dataclass(frozen=True, slots=True)

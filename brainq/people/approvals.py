@@ -24,7 +24,6 @@ from brainq.ports.redis_calls import Holds
 from brainq.ports.sql import ApprovalRows, TurnRows
 
 log = logger("brainq.people")
-
 # SQL has an approval before its step is committed to Redis. For as long as this, one that Redis does not know may
 # still come; only what is shown depends on it.
 COMMIT_TIME = timedelta(seconds=5)
@@ -34,6 +33,8 @@ _STATE_REASONS: dict[ApprovalState, str] = {
     "void": "its turn ended before anybody decided; submit another turn",
     "expired": "nobody decided in time, and the call was refused; ask for it in another turn",
 }
+LIST_PAGE = 100
+HEAL_PAGE = 500
 
 
 def reconcile(row: Approval, status: ApprovalStatus | None) -> Approval | None:
@@ -76,9 +77,6 @@ def _decided_before(now: Approval, decision: str) -> str:
     by = f" by {now.decided_by}" if now.decided_by else ""
     other = ", with other arguments" if now.state == decision else ""
     return f"it was {now.state}{by} before{other}; a decision is final"
-
-
-LIST_PAGE = 100
 
 
 @dataclass(eq=False, kw_only=True)
@@ -267,9 +265,6 @@ class ApprovalDesk:
 
 def _ref(approval: Approval) -> CallRef:
     return CallRef(approval.session_id, approval.turn_id, approval.call_id)
-
-
-HEAL_PAGE = 500
 
 
 class ApprovalHealer:

@@ -27,6 +27,10 @@ from brainq.tools.results import outcome_text
 
 log = logger("brainq.people")
 PARENT_OVER = "its parent turn is over"
+_INCOMPLETE_NOTES = {
+    StopReason.LENGTH: "\n[The child's answer was cut off here.]",
+    StopReason.FILTERED: "\n[A content filter stopped the child's answer here.]",
+}
 
 
 @dataclass(eq=False, kw_only=True)
@@ -176,12 +180,6 @@ def limited_by_parent(request: TurnRequest, left: BudgetSnapshot) -> Any:
         usd = max(1e-9, left.cost_max_usd - left.cost_usd)
         changed["max_cost_usd"] = min(limits.max_cost_usd or usd, usd)
     return limits.model_copy(update=changed)
-
-
-_INCOMPLETE_NOTES = {
-    StopReason.LENGTH: "\n[The child's answer was cut off here.]",
-    StopReason.FILTERED: "\n[A content filter stopped the child's answer here.]",
-}
 
 
 def child_outcome(result: TurnResult) -> ToolSuccess | ToolFailure:

@@ -19,6 +19,7 @@ from brainq.ports.sql import InputRows, TurnRows
 
 log = logger("brainq.upkeep")
 LOST_AFTER_WRITE = "Redis lost this turn after it had begun to write; see its calls for what was started"
+PAGE = 500
 
 
 @dataclass(eq=False)
@@ -108,9 +109,6 @@ class TurnQueue:
             children=(None if self.children is None else self.children.of(request.brain)) or 0,
             kept=kept,
         )
-
-
-PAGE = 500
 
 
 class LostTurns:

@@ -46,7 +46,6 @@ settled   the call has it, and its turn goes on
 early     the call's tool has not returned yet; it gets the result when it does
 late      the call waits no more; that a change was made after all is kept, and the model reads it
 """
-
 _TOKEN_REFUSALS = {
     "USED": "it was used before, and a call is completed once",
     "BAD": "its call does not wait for it",
@@ -59,6 +58,11 @@ _CALL_REFUSALS = {
 }
 _ACCEPTED = ("SETTLED", "EARLY", "LATE")
 OutsideOutcome = ToolSuccess | ToolFailure | ToolUnknown
+_STATUSES: dict[type[object], TraceStatus] = {
+    ToolSuccess: TraceStatus.COMPLETED,
+    ToolFailure: TraceStatus.FAILED,
+    ToolUnknown: TraceStatus.UNKNOWN,
+}
 
 
 @dataclass(eq=False, kw_only=True)
@@ -212,13 +216,6 @@ class OutsideDesk:
         except Exception as failure:
             # The call has its result. Only the evidence in SQL is thinner.
             log.error("outcome not recorded in SQL", failure=failure, turn_id=ref.turn_id, call_id=ref.call_id)
-
-
-_STATUSES: dict[type[object], TraceStatus] = {
-    ToolSuccess: TraceStatus.COMPLETED,
-    ToolFailure: TraceStatus.FAILED,
-    ToolUnknown: TraceStatus.UNKNOWN,
-}
 
 
 def _failure(error: str | ToolError | OutcomeUnknown) -> ToolFailure | ToolUnknown:

@@ -30,12 +30,15 @@ from brainq.people.webhook_post import post
 from brainq.ports.sql import DeliveryRows
 
 log = logger("brainq.webhooks")
-
 FIRST_DELAY_S = 5.0
 FACTOR = 3.0
 MAX_DELAY_S = 6 * 3600.0
 MAX_TRIES = 12  # after these it is dead: 17 to 28 hours after the first try, as the jitter falls
 JITTER = 0.25
+POLL_S = 1.0
+LEASE_S = 60.0  # longer than a POST may take; who dies in the middle of one is found after it
+THREADS = 4
+GRACE_S = 4.0  # a worker waits no longer than 5 s for its threads
 
 
 def retry_delay_s(tries: int, chance: float) -> float:
@@ -45,12 +48,6 @@ def retry_delay_s(tries: int, chance: float) -> float:
     """
     plain = min(MAX_DELAY_S, FIRST_DELAY_S * FACTOR ** (tries - 1))
     return plain * (1 - JITTER + 2 * JITTER * chance)
-
-
-POLL_S = 1.0
-LEASE_S = 60.0  # longer than a POST may take; who dies in the middle of one is found after it
-THREADS = 4
-GRACE_S = 4.0  # a worker waits no longer than 5 s for its threads
 
 
 @dataclass(eq=False, kw_only=True)
@@ -151,9 +148,6 @@ def url_host(url: str) -> str:
     return urlsplit(url).netloc
 
 
-# What is signed, and how, is the Standard Webhooks specification's.
-
-
 def message_body(delivery: DeliveryClaim) -> bytes:
     """The same bytes at every try."""
     return json.dumps(
@@ -167,7 +161,8 @@ def message_body(delivery: DeliveryClaim) -> bytes:
 
 
 def message_headers(delivery: DeliveryClaim, body: bytes, secret: bytes) -> dict[str, str]:
-    """`webhook-id` is the same at every try; the timestamp, and with it the signature, is of this one."""
+    """As the Standard Webhooks specification has them: `webhook-id` is the same at every try; the timestamp, and with
+    it the signature, is of this one."""
     timestamp = str(int(delivery.now.timestamp()))
     return {
         "content-type": "application/json",

@@ -17,6 +17,9 @@ from urllib.parse import urlsplit
 
 Address = tuple[Any, Any, int, str, Any]
 """As `socket.getaddrinfo` gives it."""
+CONNECT_S = 5.0
+ANSWER_S = 10.0
+MAX_ERROR_CHARS = 300
 
 
 def open_connection(host: str, port: int, trust: ssl.SSLContext | None, within_s: float) -> socket.socket:
@@ -70,11 +73,6 @@ def _addresses(host: str, port: int, within_s: float) -> list[Address]:
     if isinstance(addresses, Exception):
         raise addresses
     return addresses
-
-
-CONNECT_S = 5.0
-ANSWER_S = 10.0
-MAX_ERROR_CHARS = 300
 
 
 def post(url: str, body: bytes, headers: Mapping[str, str], answer_s: float = ANSWER_S) -> str:

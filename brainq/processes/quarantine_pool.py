@@ -26,6 +26,9 @@ START_S = 60.0  # for what the brain's module does when it is imported, too
 _HELLO = 0  # the number of its first frame
 _MAIN = "brainq.wiring.quarantine:main"
 Frame = dict[str, Any]
+MAX_MEMBERS = 16  # turns in one process
+FILL_FIRST = 4  # so many share one before another is started, which costs a second or two of CPU
+IDLE_PROCESSES = 1  # kept for the next suspect
 
 
 class ChildProcess(SocketChild):
@@ -88,9 +91,6 @@ class ChildProcess(SocketChild):
                 answer.set_exception(FrameLostError(str(lost)))
 
 
-MAX_MEMBERS = 16  # turns in one process
-FILL_FIRST = 4  # so many share one before another is started, which costs a second or two of CPU
-IDLE_PROCESSES = 1  # kept for the next suspect
 StartProcess = Callable[[Callable[[str], object]], ChildProcess]
 """Starts a process, and calls its argument with how it died."""
 

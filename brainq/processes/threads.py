@@ -1,4 +1,12 @@
-"""Threads: calls that come back in time whatever the function does, and event loops that plain code can use."""
+"""Threads: calls that come back in time whatever the function does, and event loops that plain code can use.
+
+A part of the user's own may hang. Its thread is then abandoned: it is a daemon, keeps no process from exiting, and what
+it returns later is dropped. Unlike a tool's late write nothing waits for it, so there is no late report; a part with
+effects of its own needs the step key for the run that follows.
+
+Callbacks, prompts and approval rules of users may be async. The caller waits for them: it is a worker's thread, which a
+plain function would keep as long.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +22,10 @@ from contextlib import suppress
 from queue import Empty, LifoQueue, SimpleQueue
 from typing import Any, Generic, NamedTuple, TypeVar
 
-# Calls a function and comes back in time, whatever the function does.
-#
-# A part of the user's own may hang. Its thread is then abandoned: it is a daemon, keeps no process from exiting, and
-# what it returns later is dropped. Unlike a tool's late write nothing waits for it, so there is no late report; a
-# part with effects of its own needs the step key for the run that follows.
-#
-# Threads that came back in time wait for the next call: starting one costs more than most of what is called.
-
 T = TypeVar("T")
 MAX_IDLE_THREADS = 32
-
-_idle: LifoQueue[_WorkerThread]
+# Threads that came back in time wait for the next call: starting one costs more than most of what is called.
+_idle: LifoQueue[_WorkerThread] = LifoQueue()
 
 
 class _WorkerThread:
@@ -41,9 +41,6 @@ class _WorkerThread:
             if _idle.qsize() >= MAX_IDLE_THREADS:
                 return
             _idle.put(self)
-
-
-_idle = LifoQueue()
 
 
 def run_in_thread(work: Callable[[], None]) -> None:
@@ -96,12 +93,6 @@ class ThreadCall(Generic[T]):
 def call_within(limit_s: float, what: str, function: Callable[[], T]) -> T:
     """What `function` returns or raises; raises TimeoutError naming `what` after `limit_s` seconds."""
     return ThreadCall(what, function).result(limit_s)
-
-
-# Event loops in threads of their own, and async functions where brainq calls plain ones.
-#
-# Callbacks, prompts and approval rules of users may be async. The caller waits for them: it is a worker's thread,
-# which a plain function would keep as long.
 
 
 class _Running(NamedTuple):

@@ -17,15 +17,19 @@ from sqlalchemy.types import TypeEngine
 
 from brainq.store.engine import log_path, sync_file
 
-# A turn runs some twenty short statements, and SQLAlchemy's own execution of one costs three times what SQLite makes
-# of it. What it knows is asked once: the text, and how values go in and come out.
-
 Record = Mapping[str, Any]  # column name -> value
 Convert = Callable[[Any], Any]
+Parameters = Mapping[str, object]
+Dialects = Callable[[str], Executable]
+"""From a dialect's name to the statement in it."""
+MAX_PREPARED = 500  # more than there are; some are made anew for each call
 
 
 class Prepared:
     """One statement for one dialect, run with values of these `names`; more values may be constants of its own.
+
+    A turn runs some twenty short statements, and SQLAlchemy's own execution of one costs three times what SQLite makes
+    of it. What it knows is asked once: the text, and how values go in and come out.
 
     Raises KeyError when the statement asks for a value that `names` lacks.
     """
@@ -102,13 +106,6 @@ class Prepared:
     def _converted(self, name: str, value: Any) -> Any:
         convert = self._converts.get(name)
         return value if convert is None else convert(value)
-
-
-Parameters = Mapping[str, object]
-Dialects = Callable[[str], Executable]
-"""From a dialect's name to the statement in it."""
-
-MAX_PREPARED = 500  # more than there are; some are made anew for each call
 
 
 class Transaction:

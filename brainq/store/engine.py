@@ -1,5 +1,8 @@
-"""One SQLAlchemy engine a process, for SQLite or Postgres; and whether an exception says that SQL is
-unavailable.
+"""One SQLAlchemy engine a process, for SQLite or Postgres; and whether an exception says that SQL is unavailable.
+
+Its connections are in autocommit: a lone statement is its own transaction, and costs one round trip. Several go through
+`Database.transaction`, which sends the BEGIN itself. On SQLite that is BEGIN IMMEDIATE: a transaction that reads first
+and writes later would otherwise fail at once, without waiting, when another process wrote in between.
 """
 
 from __future__ import annotations
@@ -26,11 +29,6 @@ from sqlalchemy.exc import (
 )
 
 from brainq.errors import SetupError
-
-# Every engine runs its connections in autocommit: a lone statement is its own transaction and costs one round
-# trip. More than one statement goes through `transaction`, which sends the BEGIN itself (BEGIN IMMEDIATE on
-# SQLite: a transaction that reads first and writes later would otherwise fail at once, without waiting, when
-# another process wrote in between).
 
 POOL_SIZE = 16  # 5 processes stay below Postgres' default of 100 connections; 100 threads take turns
 POOL_TIMEOUT_S = 30.0  # longer than ANSWER_S: when all hang, the first to give up makes room

@@ -81,10 +81,8 @@ OF_TURNS = (
     attachments,
 )
 KNOWLEDGE = (memories, observations)
-
 PrunedRows = Mapping[str, int]
 """Rows a table."""
-
 _T = turns.c
 _CUT = utc_after(bindparam("ago", type_=Float()))
 _STALE = utc_after(bindparam("stale", type_=Float()))

@@ -25,6 +25,7 @@ CONTENT_FIELDS = (
     *("attachments", "history", "client_tools", "options"),
 )
 """What a request says beside its message that somebody wrote: texts, files, schemas."""
+_NOTHING = TurnDetails()
 
 
 def redact_request(request: TurnRequest) -> TurnRequest:
@@ -55,9 +56,6 @@ def redact_result(result: TurnResult) -> TurnResult:
             ),
         }
     )
-
-
-_NOTHING = TurnDetails()
 
 
 @dataclass(eq=False)

@@ -16,14 +16,15 @@ from pydantic_core import PydanticSerializationError
 
 from brainq.text.surrogates import clean
 
-# Models return lone surrogates (half an emoji, split by a server) and tools return NULs. Postgres refuses both
-# and sqlite3 the first, so they are replaced where values are bound, not where they are made.
-
 REPLACEMENT = "\ufffd"
 
 
 def sql_text(text: str) -> str:
-    """`text` with U+FFFD for NULs and lone surrogates; two halves that meet become their character."""
+    """`text` with U+FFFD for NULs and lone surrogates; two halves that meet become their character.
+
+    Models return lone surrogates (half an emoji, split by a server) and tools return NULs. Postgres refuses both and
+    sqlite3 the first, so they are replaced where values are bound, not where they are made.
+    """
     return clean(text.replace("\x00", REPLACEMENT) if "\x00" in text else text)
 
 
@@ -101,16 +102,9 @@ def _keep_minus(text: str) -> str:
     return " ".join(_NUMBER_SIGN + word[1:] if word[:1] == "-" and word[1:2].isdigit() else word for word in words)
 
 
-# The words are made here, the same for every database, and reach it as plain a-z and 0-9. So SQLite and Postgres
-# find the same texts, neither one's tokenizer meets anything it treats in its own way, and nothing in a query
-# can be taken for its syntax. What the databases add is English stemming ("deployed" finds "deploying"): the
-# models' texts are mostly English, and words of other languages are stemmed alike in texts and queries, so they
-# are found as well as without it.
-
 MAX_QUERY_TERMS = 64
 MAX_QUERY_CHARS = 8_000  # of a longer message the beginning and the end are searched for
 _MAX_TERM_CHARS = 48
-
 # Words that say nothing about a text's subject.
 _STOP_TEXT = """
 a about after again all also am an and any are as at be because been before being but by can cannot could did
@@ -123,7 +117,6 @@ your yours
 d ll m re s t ve don doesn didn isn aren wasn weren won wouldn couldn shouldn hasn haven hadn
 """
 _STOP_WORDS = frozenset(_STOP_TEXT.split())
-
 # Scripts written without spaces: Han, kana, Thai, Lao, Burmese, Khmer. Two letters at a time are a term.
 _UNSPACED_SCRIPTS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -147,7 +140,13 @@ _LETTER_TABLE = _LetterTable()
 
 
 def terms_of(text: str) -> list[str]:
-    """The words of a text in order, repeats kept, each of a-z and 0-9; empty for one without a word."""
+    """The words of a text in order, repeats kept, each of a-z and 0-9; empty for one without a word.
+
+    They are the same for every database, so SQLite and Postgres find the same texts, neither one's tokenizer meets
+    anything it treats in its own way, and nothing in a query can be taken for its syntax. What the databases add is
+    English stemming ("deployed" finds "deploying"). Words of other languages are stemmed alike in texts and queries, so
+    they are found as well as without it.
+    """
     bare = unicodedata.normalize("NFD", casefolded(text)).translate(_LETTER_TABLE)
     words = unicodedata.normalize("NFC", bare).split()
     return [_ascii_term(part) for word in words if word not in _STOP_WORDS for part in _split_runs(word)]

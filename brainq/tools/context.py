@@ -25,6 +25,9 @@ MAX_CHANGES = 200
 MAX_CHANGE_CHARS = 1_000_000
 MAX_TOO_LARGE = 1_000
 MAX_PATH_CHARS = 4_096
+READY_POLL_S = 0.2
+_TOKEN_NOT_STORED = "What runs this tool could not note the token of the call just now. That is not the call's fault."
+log = logger("brainq.tools")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +80,6 @@ class ChangeCollector:
         elif change.path not in self._too_large and len(self._too_large) < MAX_TOO_LARGE:
             self._too_large.add(change.path)
             self.kept.append(FileChange(change.path, too_large=True))
-
-
-READY_POLL_S = 0.2
-_TOKEN_NOT_STORED = "What runs this tool could not note the token of the call just now. That is not the call's fault."
-log = logger("brainq.tools")
 
 
 @dataclass(frozen=True, slots=True)

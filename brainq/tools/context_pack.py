@@ -14,6 +14,8 @@ from brainq.text.surrogates import clean
 
 Pack = dict[str, Any]
 PREFERENCES = "preferences"
+MEMORY_TOOL = "retrieve_for_context"  # the call's name in the trace; no model sees it
+NO_MEMORY = RetrievedMemory()
 
 
 def read_pack(text: str) -> Pack:
@@ -74,10 +76,6 @@ def _without_repeats(entries: Sequence[Any]) -> list[Any]:
             seen.add(key)
         kept.append(entry)
     return kept
-
-
-MEMORY_TOOL = "retrieve_for_context"  # the call's name in the trace; no model sees it
-NO_MEMORY = RetrievedMemory()
 
 
 def opening_memory(opening: Mapping[str, str]) -> RetrievedMemory:

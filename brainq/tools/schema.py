@@ -21,6 +21,13 @@ from brainq.errors import ToolSchemaError
 from brainq.gates.schema_check import PatternSizes, UnresolvedReference, schema_problem
 from brainq.tools.context import RunContext
 
+_REFUSED_KINDS = {
+    inspect.Parameter.VAR_POSITIONAL: "*args has no JSON form; name each parameter, or take a list",
+    inspect.Parameter.VAR_KEYWORD: "**kwargs has no JSON form; name each parameter, or take a dict",
+    inspect.Parameter.POSITIONAL_ONLY: "models call by name; remove the / that makes it positional-only",
+}
+_REMEDY = "use str, int, float, bool, list, dict, an Enum, a Literal, a dataclass or a pydantic model"
+
 
 def check_tool_schema(tool: str, parameters: object, sizes: PatternSizes | None = None) -> dict[str, Any]:
     """`given` as a dict of its own. Raises ToolSchemaError, naming the tool and the place, unless it is a JSON schema
@@ -87,15 +94,6 @@ def _is_required(parameter: inspect.Parameter) -> bool:
 
 def _joined_names(names: list[str]) -> str:
     return ", ".join(map(repr, names))
-
-
-_REFUSED_KINDS = {
-    inspect.Parameter.VAR_POSITIONAL: "*args has no JSON form; name each parameter, or take a list",
-    inspect.Parameter.VAR_KEYWORD: "**kwargs has no JSON form; name each parameter, or take a dict",
-    inspect.Parameter.POSITIONAL_ONLY: "models call by name; remove the / that makes it positional-only",
-}
-
-_REMEDY = "use str, int, float, bool, list, dict, an Enum, a Literal, a dataclass or a pydantic model"
 
 
 @dataclass(frozen=True, slots=True)

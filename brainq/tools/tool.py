@@ -22,6 +22,21 @@ from brainq.tools.schema import ArgumentBinder, check_function_takes, check_tool
 if TYPE_CHECKING:
     from brainq.tools.mcp.calls import ServerTool
 
+DEFAULT_TIMEOUT_S = 45.0
+MAX_REASON_CHARS = 500
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
+Function = Callable[..., Any]
+ApprovalAnswer = bool | str | None
+ApprovalRule = (
+    bool
+    | str
+    | Callable[[dict[str, Any]], ApprovalAnswer]
+    | Callable[[dict[str, Any]], Awaitable[ApprovalAnswer]]
+    | None
+)
+"""When a call needs an approval: always (True, or the reason), never (False), when the function of its arguments says
+so, or when the brain says so (None)."""
+
 
 @dataclass(frozen=True, slots=True)
 class TaskWorking:
@@ -44,23 +59,6 @@ class TaskEnd:
 
 class ServerUnavailable(Exception):
     """The server cannot be asked just now; it may know the task all the same."""
-
-
-DEFAULT_TIMEOUT_S = 45.0
-MAX_REASON_CHARS = 500
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", re.ASCII)
-Function = Callable[..., Any]
-ApprovalAnswer = bool | str | None
-
-ApprovalRule = (
-    bool
-    | str
-    | Callable[[dict[str, Any]], ApprovalAnswer]
-    | Callable[[dict[str, Any]], Awaitable[ApprovalAnswer]]
-    | None
-)
-"""When a call needs an approval: always (True, or the reason), never (False), when the function of its arguments says
-so, or when the brain says so (None)."""
 
 
 @dataclass(frozen=True, slots=True)

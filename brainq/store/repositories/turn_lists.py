@@ -39,15 +39,14 @@ from brainq.store.repositories.session_log import TURN_NUMBER
 from brainq.store.statements import in_sessions
 from brainq.store.tables import decisions, finalizer_steps, turns
 
-# SQL looks at the stored JSON as text, which finds too much: names of fields, prompts, tools. So each turn that it
-# finds is read, and looked at once more.
-
 _T = turns.c
 _IN_REQUEST = ("user_message", "prompt_id", "prompt_version")
 
 
 def may_contain(sought: str) -> ColumnElement[bool]:
-    """Whether a turn may say this: all that `holds` finds, and more."""
+    """Whether a turn may say this: all that `holds` finds, and more. SQL looks at the stored JSON as text, which finds
+    names of fields, prompts and tools, too. So each turn that it finds is read, and looked at once more.
+    """
     ids = [column.icontains(sought, autoescape=True) for column in (_T.turn_id, _T.session_id, _T.request_key)]
     name, equals, value = sought.partition("=")
     # Of `order.id=7` the stored JSON has the three apart; what is not such a pair is in it as it is.
@@ -104,9 +103,6 @@ def _json_fragment(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-# Rows hold whole requests and results, so a page is first found by `row` alone, in one index that the statement names
-# by the one column it does not set apart; then the rows of the page are read. docs/operations.md has what that takes.
-
 _S = finalizer_steps.c
 _LISTED_FIELDS = (
     *("turn_id", "session_id", "request_key", "brain", "state", "ending", "stop_reason"),
@@ -151,7 +147,11 @@ class ListRow:
 
 
 class TurnLists:
-    """Reads `turns` for lists."""
+    """Reads `turns` for lists.
+
+    Rows hold whole requests and results. So a page is first found by `row` alone, in one index that the statement names
+    by the one column it does not set apart; then the rows of the page are read.
+    """
 
     def __init__(self, database: Database) -> None:
         self._db = database

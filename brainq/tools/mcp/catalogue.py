@@ -20,6 +20,13 @@ from brainq.text.surrogates import clean_json
 from brainq.tools.mcp.server import McpServer
 from brainq.tools.schema import check_tool_schema
 
+MAX_TOOLS = 500
+_TASK_SUPPORT = ("optional", "required")
+MAX_TOOL_CHARS = 100_000  # description and schemas: a model reads them at every step
+DEFAULT_CATALOGUE = "mcp.lock.json"
+VERSION = 1
+PIN_REMEDY = "look at what the servers offer and pin it: brainq mcp pin"
+
 
 class PinnedTool(BaseModel):
     """One tool as the server lists it; field names as in the protocol's JSON.
@@ -95,13 +102,6 @@ def find_drift(pinned: PinnedServer, found: PinnedServer) -> Drift:
     )
 
 
-# From a server's list to what is pinned of it.
-
-MAX_TOOLS = 500
-_TASK_SUPPORT = ("optional", "required")
-MAX_TOOL_CHARS = 100_000  # description and schemas: a model reads them at every step
-
-
 def pinned_server(server: McpServer, listed: Iterable[dict[str, Any]]) -> PinnedServer:
     """`listed` are the protocol's tools as JSON. What no model can call is left out, and why is kept."""
     tools: dict[str, PinnedTool] = {}
@@ -138,13 +138,6 @@ def _pinned_tool(name: str, entry: dict[str, Any]) -> PinnedTool:
     if len(json.dumps(kept)) > MAX_TOOL_CHARS:
         raise ToolSchemaError(f"its description and schemas have more than {MAX_TOOL_CHARS:,} characters")
     return PinnedTool.model_validate(kept)
-
-
-# The file.
-
-DEFAULT_CATALOGUE = "mcp.lock.json"
-VERSION = 1
-PIN_REMEDY = "look at what the servers offer and pin it: brainq mcp pin"
 
 
 def read_catalogue(path: str | PathLike[str]) -> dict[str, PinnedServer]:

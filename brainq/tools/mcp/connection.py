@@ -44,8 +44,6 @@ CLOSE_S = 5.0
 UNANSWERED_CODES = (-32700, -32603, -32001, -32000)
 """Codes that the SDK gives, too, for an answer that did not come, or could not be read: parse error, internal error,
 time is up, connection closed."""
-
-
 log = logger("brainq.mcp")
 keep_sdk_quiet()
 

@@ -22,6 +22,11 @@ from brainq.tools.mcp.stdio_transport import MAX_MESSAGE_BYTES
 
 TOKEN_FETCH_S = 30.0
 """How long each request for a token may take."""
+CONNECT_S = 30.0
+MAX_ERROR_CHARS = 300
+NOT_SENT_CODE = 64_001
+"""The code of an error of our own, outside the range of the protocol: no server took the request."""
+_server_urls: set[str] = set()
 UNAUTHORIZED, FORBIDDEN = 401, 403
 
 
@@ -94,13 +99,6 @@ class TokenAuth(httpx2.Auth):
         if context.current_tokens is None or not context.is_token_valid():
             return None
         return context.current_tokens.access_token
-
-
-CONNECT_S = 30.0
-MAX_ERROR_CHARS = 300
-NOT_SENT_CODE = 64_001
-"""The code of an error of our own, outside the range of the protocol: no server took the request."""
-_server_urls: set[str] = set()
 
 
 class _ServerUrlFilter(logging.Filter):

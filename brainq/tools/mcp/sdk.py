@@ -1,4 +1,6 @@
-"""What brainq does in place of MCP's SDK: logs without content, a bounded check of results, requests about tasks."""
+"""What brainq does in place of MCP's SDK: logs without content, a bounded check of results, and the protocol's
+requests about tasks (2025-11-25), which the SDK has types for, and no methods.
+"""
 
 from __future__ import annotations
 
@@ -32,17 +34,16 @@ from brainq.gates.schema_check import UnresolvedReference, schema_problem
 from brainq.gates.schema_validator import SchemaValidator
 from brainq.tools.mcp.catalogue import PinnedServer
 
-# What the SDK logs of messages holds their content: it is kept out. Our own lines say what happened.
+_SDK_FOLDER = str(Path(mcp.__file__).parent)
 
 
 class _SdkLogFilter(logging.Filter):
-    """Its sessions log under a name that others may have, too."""
+    """What the SDK logs of messages holds their content. Its sessions log under a name that others may have, too."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not record.pathname.startswith(_SDK_FOLDER)
 
 
-_SDK_FOLDER = str(Path(mcp.__file__).parent)
 _filter = _SdkLogFilter()
 
 
@@ -78,9 +79,6 @@ class ResultCheck:
             validator = self._validators[name] = SchemaValidator(schema)
         if errors := validator.errors(result.structured_content):
             raise RuntimeError(f"the tool {name} returned what does not fit its schema: {explain_errors(errors)}")
-
-
-# The protocol's requests about tasks (2025-11-25), which the SDK has types for, and no methods.
 
 
 def takes_tasks(session: ClientSession) -> bool:

@@ -19,6 +19,15 @@ from brainq.contracts.status import Effect
 from brainq.errors import InvalidInput
 from brainq.tools.tool import DEFAULT_TIMEOUT_S, ApprovalRule
 
+DEFAULT_START_S = 30.0
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}", re.ASCII)
+MIN_SECRET_CHARS = 6  # a shorter value, such as `1` or `true`, is not a secret, and occurs in many texts
+HIDDEN = "[hidden]"
+# A path or a mode in the environment is not a secret, and results must be able to name it.
+_SECRET_NAME = re.compile(r"key|token|secret|pass|credential|auth|private|dsn|cookie|session", re.IGNORECASE)
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpOAuth:
@@ -43,10 +52,6 @@ class McpOAuth:
         parts = urlsplit(self.issuer)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InvalidInput("oauth.issuer", f"{self.issuer!r} is not a URL; use such as https://auth.example.com")
-
-
-DEFAULT_START_S = 30.0
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,12 +205,6 @@ def by_server_name(servers: Sequence[McpServer]) -> dict[str, McpServer]:
     return found
 
 
-MIN_SECRET_CHARS = 6  # a shorter value, such as `1` or `true`, is not a secret, and occurs in many texts
-HIDDEN = "[hidden]"
-# A path or a mode in the environment is not a secret, and results must be able to name it.
-_SECRET_NAME = re.compile(r"key|token|secret|pass|credential|auth|private|dsn|cookie|session", re.IGNORECASE)
-
-
 class SecretFilter:
     """The values that are hidden: of variables with a secret's name, of headers, and in the URL; longest first."""
 
@@ -242,12 +241,6 @@ class SecretFilter:
             inner = cast("Mapping[str, Any]", value)
             return {self.hide(key): self.hide_in(item) for key, item in inner.items()}
         return value
-
-
-# The `mcpServers` JSON file that other programs have, read as McpServers.
-
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-_HTTP = ("http", "streamable-http", "streamableHttp", "streamable_http")
 
 
 def servers_from_file(

@@ -27,6 +27,8 @@ MAX_CALL_WAIT_S = 5.0  # the longest a call waits for the next try; where that t
 CLOSE_S = 6.0
 INSTALL_HINT = "MCP servers need the extra `mcp`; install it with: pip install 'brainq[mcp]'"
 log = logger("brainq.mcp")
+_lock = threading.Lock()
+_sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, Session]] = WeakKeyDictionary()
 
 
 def backoff_s(failures: int) -> float:
@@ -112,10 +114,6 @@ class Session:
         log.warning("MCP server failed", server=self._server.name, in_a_row=self._failures)
 
 
-_lock = threading.Lock()
-_sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, Session]] = WeakKeyDictionary()
-
-
 def shared_session(key: Hashable, server: McpServer, pinned: PinnedServer) -> Session:
     """The running loop's session of this key. Its first use starts the server, not this."""
     with _lock:
@@ -139,9 +137,6 @@ def close_sessions() -> None:
 
 async def _close_all(sessions: list[Session]) -> None:
     await asyncio.gather(*(session.close() for session in sessions), return_exceptions=True)
-
-
-# What servers offer just now, for `brainq mcp pin` and `brainq doctor`.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,8 @@
-"""A server as a child process: JSON-RPC over its stdin and stdout, and its start and end in a group of its own."""
+"""A server as a child process: JSON-RPC over its stdin and stdout, a message a line.
+
+It starts in a process group of its own, and ends with all it started, also when the worker is killed. The SDK's own
+transport reads lines of any length, and logs what is not a message.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +26,17 @@ from brainq.processes.child import signal_group, unreaped_status
 from brainq.processes.guard import ProcessGuard
 from brainq.tools.mcp.server import McpServer
 
-# A server's process: started in a process group of its own, and ended with all it started, also when the worker
-# is killed.
-
 LINE_CHUNK = 64 * 1024
 CLOSE_S = 2.0  # for a server to end by itself once its stdin is closed
 TERM_S = 1.0  # after SIGTERM
 ORPHAN_S = 0.5  # for a server to end by its stdin's end when the worker was killed; far shorter than a lease
 _guards: dict[int, ProcessGuard] = {}
 """Process id -> its guard: what a fork inherits is the parent's."""
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+MAX_UNASKED_BYTES = 32 * 1024 * 1024  # what may come between two answers
+LINE_OVERHEAD_BYTES = 1_000  # a line counts as so many bytes more: many short ones cost time, too
+STDERR_TAIL_BYTES = 2_000
+Received = SessionMessage | Exception
 
 
 def _guard() -> ProcessGuard:
@@ -88,16 +94,6 @@ async def _has_ended_within(process: asyncio.subprocess.Process, timeout_s: floa
             return False
         await asyncio.sleep(0.01)
     return True
-
-
-# JSON-RPC over a program's stdin and stdout, a message a line. The SDK's own reads lines of any length, and logs what
-# is none.
-
-MAX_MESSAGE_BYTES = 16 * 1024 * 1024
-MAX_UNASKED_BYTES = 32 * 1024 * 1024  # what may come between two answers
-LINE_OVERHEAD_BYTES = 1_000  # a line counts as so many bytes more: many short ones cost time, too
-STDERR_TAIL_BYTES = 2_000
-Received = SessionMessage | Exception
 
 
 class OutputLimitExceeded(Exception):

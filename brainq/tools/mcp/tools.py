@@ -23,6 +23,7 @@ from brainq.tools.tool import Tool, make_tool
 
 MAX_TOOL_NAME_CHARS = 64  # of both vendors' names
 SEPARATOR = "__"
+_is_pinning: ContextVar[bool] = ContextVar("brainq_mcp_is_pinning", default=False)
 
 
 def tool_name(server: str, tool: str) -> str:
@@ -55,11 +56,11 @@ def is_idempotent(annotations: Mapping[str, Any] | None) -> bool:
     return bool(annotations) and annotations.get("idempotentHint") is True
 
 
-# The argument by which a server takes an idempotency key: brainq fills it in, and the model does not see it. Pure.
-
-
 def without_key(schema: Mapping[str, Any], argument: str, effect: Effect) -> dict[str, Any]:
-    """The tool's input schema without this argument. Raises ValueError where it takes no key, saying why."""
+    """The tool's input schema without this argument, which brainq fills in with an idempotency key.
+
+    Raises ValueError where it takes no key, saying why.
+    """
     if effect.is_read:
         raise ValueError("the tool is a read, and needs no key; leave it out, or say effect=")
     properties = dict(cast("Mapping[str, Any]", schema.get("properties") or {}))
@@ -82,9 +83,6 @@ def _takes_text(schema: Any) -> bool:
         return "string" in ([kinds] if isinstance(kinds, str) else kinds)
     alternatives = words.get("anyOf") or words.get("oneOf")
     return not alternatives or any(_takes_text(one) for one in alternatives)
-
-
-_is_pinning: ContextVar[bool] = ContextVar("brainq_mcp_is_pinning", default=False)
 
 
 @contextlib.contextmanager
