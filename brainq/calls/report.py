@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from brainq.contracts.call import (
@@ -37,7 +37,14 @@ NEVER_STARTED = ToolFailure(
 )
 
 
-def make_report(claim: CallClaim, outcome: ToolOutcome, outputs: SideOutputs = NO_OUTPUTS) -> CallReport:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeReport(CallReport):
+    """The report of a call, with the outcome that SQL keeps as evidence."""
+
+    outcome: ToolOutcome
+
+
+def make_report(claim: CallClaim, outcome: ToolOutcome, outputs: SideOutputs = NO_OUTPUTS) -> OutcomeReport:
     """The report of a call that ended so, with what its function left beside its result."""
     match outcome:
         case ToolSuccess():
@@ -56,22 +63,23 @@ def make_report(claim: CallClaim, outcome: ToolOutcome, outputs: SideOutputs = N
     prefix = edited_note(claim.arguments) if claim.edited else ""
     message = tool_message(outcome, claim.call_id, claim.tool, claim.turn_id, claim.step, prefix)
     asks_block = isinstance(outcome, ToolSuccess | ToolFailure) and outcome.block_tool
-    return CallReport(
-        outcome,
+    return OutcomeReport(
         status,
         message,
         detail,
+        outcome.latency_ms,
         outcome.retryable,
         notice=None if claim.effect.is_read else late_notice(claim, outcome),
         block_tool=asks_block or outputs.block_tool,
         sources=source_rows(outputs, claim.call_id, claim.step),
         changes=[change.row() for change in outputs.changes],
+        outcome=outcome,
     )
 
 
 def report_failure(
     claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken, outputs: SideOutputs = NO_OUTPUTS
-) -> CallReport:
+) -> OutcomeReport:
     """The report of a call that did not succeed, with the outcome that is recorded.
 
     One that a cancel cut off is `cancelled` if it surely changed nothing; a write that had begun is `unknown`, and
@@ -92,12 +100,12 @@ def _is_cut(outcome: ToolOutcome) -> bool:
     )
 
 
-def _report_cancelled(claim: CallClaim, outcome: ToolOutcome, outputs: SideOutputs) -> CallReport:
+def _report_cancelled(claim: CallClaim, outcome: ToolOutcome, outputs: SideOutputs) -> OutcomeReport:
     is_read = claim.effect.is_read
     after_ms = outcome.after_ms if isinstance(outcome, ToolTimeout) else max(1, outcome.latency_ms)
     if after_ms == 0:
         report = never_started_report(claim)
-        return replace(report, outcome=outcome) if is_read else report
+        return replace(report, outcome=outcome, latency_ms=outcome.latency_ms) if is_read else report
     unknown = ToolUnknown(message=cancelled_text(after_ms, is_read=is_read), latency_ms=outcome.latency_ms)
     report = make_report(claim, unknown, outputs)
     if is_read:
@@ -106,7 +114,7 @@ def _report_cancelled(claim: CallClaim, outcome: ToolOutcome, outputs: SideOutpu
     return replace(report, detail="cancelled")
 
 
-def never_started_report(claim: CallClaim) -> CallReport:
+def never_started_report(claim: CallClaim) -> OutcomeReport:
     """The report of a call that a cancel reached before its function began."""
     # An unknown outcome's text is its message, so it serves for any text that is not an outcome's own.
     unknown = ToolUnknown(message=cancelled_text(0, is_read=claim.effect.is_read))

@@ -13,8 +13,8 @@ from brainq.brain.middleware import notify_hooks
 from brainq.calls.function_run import CallReturn
 from brainq.calls.intents import IntentGate
 from brainq.calls.parking import Parker
-from brainq.calls.report import make_report, never_started_report, report_failure
-from brainq.contracts.call import CallReport, ChildTurn, ServerTask, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
+from brainq.calls.report import OutcomeReport, make_report, never_started_report, report_failure
+from brainq.contracts.call import ChildTurn, ServerTask, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.contracts.callbacks import PostToolUse
 from brainq.contracts.claim import CallClaim, SettleReply
 from brainq.contracts.file import File, FileLimits
@@ -149,7 +149,7 @@ class CallSettler:
         end_call(call.span, report.status)
         self.settle_in_redis(call.claim, report)
 
-    def settle_in_redis(self, claim: CallClaim, report: CallReport, *, still_runs: bool = False) -> SettleReply:
+    def settle_in_redis(self, claim: CallClaim, report: OutcomeReport, *, still_runs: bool = False) -> SettleReply:
         """Record the end in Redis: it is the call's, unless the call was given up before."""
         reply = self.calls.settle(claim, report, still_runs=still_runs)
         if reply.word == "LATE":
@@ -171,7 +171,7 @@ def _notify_hooks(call: ClaimedCall, outcome: ToolOutcome) -> None:
     notify_hooks(hooks, claim.turn_id, ended)
 
 
-def _note_settled(call: ClaimedCall, reply: SettleReply, report: CallReport | None) -> str:
+def _note_settled(call: ClaimedCall, reply: SettleReply, report: OutcomeReport | None) -> str:
     # A write that is parked has its intent open: its outcome is what comes from outside.
     if reply.word == "PARKED":
         end_call(call.span, TraceStatus.PARKED)
@@ -180,7 +180,7 @@ def _note_settled(call: ClaimedCall, reply: SettleReply, report: CallReport | No
     return call.did
 
 
-def settled_as(word: str, report: CallReport | None) -> WorkOutcome:
+def settled_as(word: str, report: OutcomeReport | None) -> WorkOutcome:
     """What was done, and whether the call's task is to be shown as failed."""
     if word == "lost":  # the sweeper showed it as failed; a success of the same task would stand in its place
         return WorkOutcome(word, WorkFailure.CALL_LOST)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from brainq.client.connection import raises_unreachable, wiring_of
 from brainq.client.waiting import cancel_turn
-from brainq.contracts.call import ToolTraceEntry
+from brainq.contracts.call import CallReport, ToolTraceEntry
 from brainq.contracts.claim import CallClaim, CallRef, NoClaim
 from brainq.contracts.message import Message
 from brainq.contracts.model import TokenUsage
@@ -302,9 +302,8 @@ class TurnRuntimeState:
     def _settle(
         self, claim: CallClaim, status: TraceStatus, message: Message, latency_ms: int, retryable: bool = False
     ) -> bool:
-        reply = self._traces.settle(
-            claim, status=status, message=message, detail="", latency_ms=latency_ms, retryable=retryable
-        )
+        report = CallReport(status, message, latency_ms=latency_ms, retryable=retryable)
+        reply = self._traces.settle(claim, report)
         return reply.word == "SETTLED"
 
     def _is_live(self) -> bool:

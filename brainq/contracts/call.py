@@ -109,7 +109,7 @@ ToolOutcome = Annotated[ToolSuccess | ToolFailure | ToolTimeout | ToolDenied | T
 
 @dataclass(frozen=True, slots=True)
 class CallReport:
-    """What is recorded of a call's end.
+    """What Redis records of a call's end.
 
     message    answers the call
     detail     a few words for people, without content
@@ -118,11 +118,11 @@ class CallReport:
     sources, changes   rows that are kept with the turn: what it cited and rendered, and the files it changed
     """
 
-    outcome: ToolOutcome
     status: TraceStatus
     message: Message
-    detail: str
-    retryable: bool
+    detail: str = ""
+    latency_ms: int = 0
+    retryable: bool = False
     notice: Message | None = None
     block_tool: bool = False
     sources: Sequence[Mapping[str, str]] = ()

@@ -166,7 +166,7 @@ class RedisCalls:
             status=report.status,
             message=as_json(report.message),
             detail=report.detail,
-            latency_ms=report.outcome.latency_ms,
+            latency_ms=report.latency_ms,
             retryable=report.retryable,
             found=_rows_json(report.sources) if report.sources else "",
             block=report.block_tool,

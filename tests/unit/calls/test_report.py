@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from brainq.calls.report import late_notice, make_report, report_failure
-from brainq.contracts.call import CallReport, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
+from brainq.calls.report import OutcomeReport, late_notice, make_report, report_failure
+from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
 from brainq.contracts.claim import CallClaim
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.tools.deadline import DeadlineToken
@@ -21,7 +21,7 @@ def claim_of(effect: Effect) -> CallClaim:
     return CallClaim("s", "turn", "c1-0", 1, "1@w", "tool", effect, 1, {}, "hash", 1000, 1000)
 
 
-def final_report(claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken) -> CallReport:
+def final_report(claim: CallClaim, outcome: ToolOutcome, token: DeadlineToken) -> OutcomeReport:
     is_success = isinstance(outcome, ToolSuccess)
     return make_report(claim, outcome) if is_success else report_failure(claim, outcome, token)
 
