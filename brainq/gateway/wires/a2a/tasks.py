@@ -32,6 +32,7 @@ from brainq.gateway.wires.chat.fold import (
     ClientCallRequested,
     EventDetails,
     OtherEvent,
+    ReaderRequest,
     TextAdded,
     TurnEnded,
     fold,
@@ -195,9 +196,7 @@ def _request_parts(task: FoldedTask) -> list[pb.Part]:
     return [text_part(words), *(data_part(_request_data(request, task.approvals)) for request in requests)]
 
 
-def _request_data(
-    request: ApprovalRequested | ClientCallRequested, approvals: Mapping[str, Approval]
-) -> dict[str, Any]:
+def _request_data(request: ReaderRequest, approvals: Mapping[str, Approval]) -> dict[str, Any]:
     """`call` is the id over all turns, also the approval's; a decision may be bound to `args_hash`."""
     if isinstance(request, ClientCallRequested):
         arguments = json.loads(request.arguments)

@@ -32,9 +32,7 @@ DECISION_SCHEMA: dict[str, Any] = {
 """The schema of an answer to an approval."""
 
 
-def interrupt_event(
-    thread_id: str, run_id: str, waiting: Mapping[str, chat.ApprovalRequested | chat.ClientCallRequested]
-) -> ag.BaseEvent:
+def interrupt_event(thread_id: str, run_id: str, waiting: Mapping[str, chat.ReaderRequest]) -> ag.BaseEvent:
     """The run's turn waits for its reader: for approvals, or for results of the client's own calls."""
     interrupts = [_interrupt(ask) for ask in waiting.values() if isinstance(ask, chat.ApprovalRequested)]
     outcome = (

@@ -147,6 +147,10 @@ ChatEvent = (
 )
 
 
+ReaderRequest = ApprovalRequested | ClientCallRequested
+"""What only the reader can answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class EventDetails:
     """Details of an event that the event does not hold.
@@ -183,9 +187,7 @@ class ChatState:
     reasoning: str = ""
     is_replied: bool = False
     tools: Mapping[str, str] = field(default_factory=dict[str, str])
-    waiting: Mapping[str, ApprovalRequested | ClientCallRequested] = field(
-        default_factory=dict[str, "ApprovalRequested | ClientCallRequested"]
-    )
+    waiting: Mapping[str, ReaderRequest] = field(default_factory=dict[str, ReaderRequest])
     is_parked: bool = False
 
     @property
@@ -292,9 +294,7 @@ def _end_call(state: ChatState, call_id: str, calls: tuple[TurnCall, ...]) -> Fo
     return replace(state, waiting=_without(state.waiting, call_id)), ended
 
 
-def _without(
-    waiting: Mapping[str, ApprovalRequested | ClientCallRequested], call_id: str
-) -> Mapping[str, ApprovalRequested | ClientCallRequested]:
+def _without(waiting: Mapping[str, ReaderRequest], call_id: str) -> Mapping[str, ReaderRequest]:
     return {other: wanted for other, wanted in waiting.items() if other != call_id}
 
 

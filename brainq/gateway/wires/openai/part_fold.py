@@ -54,45 +54,45 @@ class PartReasoning:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCallsRequested:
-    """The part ends: the client is to run these calls. `thoughts` are the spans of reasoning that belong to `text`."""
+class PartEnded:
+    """The part ends.
+
+    text       its text, without that of a broken attempt
+    thoughts   the spans of reasoning that belong to it
+    """
 
     part: int
     text: str
-    calls: tuple[chat.ClientCallRequested, ...]
     usage: Usage
-    thoughts: tuple[str, ...] = ()
+    thoughts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallsRequested(PartEnded):
+    """The client is to run these calls. `finish` is a finish_reason."""
+
+    calls: tuple[chat.ClientCallRequested, ...]
     finish: str = "tool_calls"
 
 
 @dataclass(frozen=True, slots=True)
-class PartCompleted:
-    """The part ends, and the turn with it. `finish` is a finish_reason."""
+class PartCompleted(PartEnded):
+    """The turn ends with the part. `finish` is a finish_reason."""
 
-    part: int
-    text: str
     finish: str
-    usage: Usage
-    thoughts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class PartFailed:
-    """The part ends, and the turn with it, without an answer. `text` is the text so far. The `ending` is `completed`
-    where the answer does not fit its schema."""
+class PartFailed(PartEnded):
+    """The turn ends with the part, without an answer. The `ending` is `completed` where the answer does not fit its
+    schema."""
 
-    part: int
-    text: str
     ending: Ending
     message: str
-    usage: Usage
-    thoughts: tuple[str, ...] = ()
 
 
 PartEnd = ToolCallsRequested | PartCompleted | PartFailed
 PartEvent = PartStarted | PartText | PartReasoning | PartEnd
-PART_ENDS = (ToolCallsRequested, PartCompleted, PartFailed)
-"""The events that end a part."""
 
 
 class PartFold:
@@ -205,7 +205,7 @@ class PartFold:
         if self._new_calls.isdisjoint(call.id for call in calls):
             return []
         thoughts = (*self._earlier_thoughts, *self._thoughts)
-        end = ToolCallsRequested(self.part, self.whole_text, calls, self._usage, thoughts)
+        end = ToolCallsRequested(self.part, self.whole_text, self._usage, thoughts, calls)
         ended = [*self._withheld_text(), end]
         self._earlier_usage = _plus(self._earlier_usage, self._usage)
         self._begin_part(self.part + 1)
@@ -221,15 +221,15 @@ class PartFold:
         thoughts = (*self._earlier_thoughts, *self._thoughts)
         if result.ending is not Ending.COMPLETED:
             message = result.error or f"the turn ended as {result.ending} ({result.stop_reason})"
-            failed = PartFailed(self.part, self.whole_text, result.ending, message, usage, thoughts)
+            failed = PartFailed(self.part, self.whole_text, usage, thoughts, result.ending, message)
             return [*self._withheld_text(), failed]
         text, rest = (result.text, result.text) if self.in_one_piece else self._remaining_text(result.text)
         remaining = [PartText(self.part, rest)] if rest else []
         if result.stop_reason is StopReason.INVALID_OUTPUT:
             message = result.error or "the answer does not fit its schema"
-            return [*remaining, PartFailed(self.part, text, result.ending, message, usage, thoughts)]
+            return [*remaining, PartFailed(self.part, text, usage, thoughts, result.ending, message)]
         finish = _FINISH.get(result.stop_reason, "stop")
-        return [*remaining, PartCompleted(self.part, text, finish, usage, thoughts)]
+        return [*remaining, PartCompleted(self.part, text, usage, thoughts, finish)]
 
     def _withheld_text(self) -> list[PartEvent]:
         return [PartText(self.part, self.whole_text)] if self.in_one_piece and self.whole_text else []

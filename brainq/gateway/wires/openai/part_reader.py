@@ -21,7 +21,7 @@ from brainq.gateway.rest.event_stream import (
     stream_events,
     unless_over,
 )
-from brainq.gateway.wires.openai.part_fold import PART_ENDS, PartEnd, PartEvent, PartFold, part_of_result
+from brainq.gateway.wires.openai.part_fold import PartEnd, PartEnded, PartEvent, PartFold, part_of_result
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ async def read_part(
 def require_end(part_events: Sequence[PartEvent]) -> PartEnd:
     """The last event. Raises RequestRejected where the part has none, and its turn is over."""
     last = part_events[-1] if part_events else None
-    if isinstance(last, PART_ENDS):
+    if isinstance(last, PartEnded):
         return last
     raise _events_gone()
 
@@ -115,7 +115,7 @@ class PartStream(StreamEncoding):
     async def write(self, event: TurnEvent) -> EncodedEvent:
         part_events = await self._reader.read(event)
         return EncodedEvent(
-            b"".join(map(self._write, part_events)), any(isinstance(each, PART_ENDS) for each in part_events)
+            b"".join(map(self._write, part_events)), any(isinstance(each, PartEnded) for each in part_events)
         )
 
     def farewell(self) -> bytes:
@@ -154,7 +154,7 @@ async def _collect(handle: AsyncTurnHandle, selector: PartSelector) -> list[Part
     async for event in handle.events():
         has_events = True
         part_events += await reader.read(event)
-        if part_events and isinstance(part_events[-1], PART_ENDS):
+        if part_events and isinstance(part_events[-1], PartEnded):
             return part_events
     return part_events if has_events else await _events_of_result(handle, selector, await result_if_ready(handle))
 

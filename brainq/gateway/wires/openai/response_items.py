@@ -24,7 +24,7 @@ from brainq.gateway.edge.problems import RequestRejected
 from brainq.gateway.edge.request import Gateway, GatewayRequest
 from brainq.gateway.wires.openai.earlier_responses import ResponseId, find_part, look_up_all
 from brainq.gateway.wires.openai.errors import answer_responses
-from brainq.gateway.wires.openai.part_fold import PART_ENDS, SEPARATOR
+from brainq.gateway.wires.openai.part_fold import SEPARATOR, PartEnded
 from brainq.gateway.wires.openai.part_reader import fold_so_far, select_part
 
 InputItem = dict[str, JsonValue]
@@ -125,7 +125,7 @@ async def _texts_of_parts(gateway: Gateway, handle: AsyncTurnHandle) -> dict[int
     """The text of each part that has ended; nothing once the turn's events are gone."""
     selector = await select_part(gateway, handle)
     _, part_events = await fold_so_far(handle, in_one_piece=selector.in_one_piece)
-    return {event.part: event.text for event in part_events if isinstance(event, PART_ENDS)}
+    return {event.part: event.text for event in part_events if isinstance(event, PartEnded)}
 
 
 def texts_by_part(messages: tuple[Message, ...], theirs: set[str]) -> dict[int, str]:

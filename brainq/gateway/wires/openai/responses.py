@@ -41,7 +41,7 @@ from brainq.gateway.wires.openai.parameters import (
     read_output_schema,
     submit_options,
 )
-from brainq.gateway.wires.openai.part_fold import PART_ENDS, PartFailed
+from brainq.gateway.wires.openai.part_fold import PartEnded, PartFailed
 from brainq.gateway.wires.openai.part_reader import PartSelector, read_part, read_part_so_far, select_part, stream_part
 from brainq.gateway.wires.openai.response_fold import ResponseFold, render_response
 from brainq.gateway.wires.openai.response_items import resolve_references
@@ -217,7 +217,7 @@ async def _current_response(handle: AsyncTurnHandle, selector: PartSelector, fol
     if selector.part > 1 and not part_events:
         raise NotFound("the turn has no such part, or not yet")
     body = render_response(fold, part_events)
-    if part_events and not isinstance(part_events[-1], PART_ENDS) and await _is_queued(handle):
+    if part_events and not isinstance(part_events[-1], PartEnded) and await _is_queued(handle):
         body["status"] = "queued"
     return body
 

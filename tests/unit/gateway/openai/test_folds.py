@@ -15,9 +15,9 @@ from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import TurnResult
 from brainq.gateway.wires.openai.chat_completions import ChunkWriter, render_completion
 from brainq.gateway.wires.openai.part_fold import (
-    PART_ENDS,
     SEPARATOR,
     PartCompleted,
+    PartEnded,
     PartEvent,
     PartFailed,
     PartFold,
@@ -106,12 +106,12 @@ def test_each_part_begins_once_and_ends_once(turn: tuple[list[TurnEvent], TurnRe
     assert list(parts) == list(range(1, len(parts) + 1))
     for number, words in parts.items():
         assert isinstance(words[0], PartStarted)
-        assert isinstance(words[-1], PART_ENDS)
-        assert not any(isinstance(word, (PartStarted, *PART_ENDS)) for word in words[1:-1])
+        assert isinstance(words[-1], PartEnded)
+        assert not any(isinstance(word, (PartStarted, PartEnded)) for word in words[1:-1])
         assert isinstance(words[-1], ToolCallsRequested) == (number < len(parts))
     last = parts[len(parts)][-1]
     assert isinstance(last, PartCompleted if turn[1].ending is Ending.COMPLETED else PartFailed)
-    spent = sum(words[-1].usage.input_tokens for words in parts.values() if isinstance(words[-1], PART_ENDS))
+    spent = sum(words[-1].usage.input_tokens for words in parts.values() if isinstance(words[-1], PartEnded))
     assert spent == turn[1].input_tokens
 
 
@@ -121,7 +121,7 @@ def test_what_is_streamed_ends_with_the_whole_text(turn: tuple[list[TurnEvent], 
     for words in parts_of(words_of(turn)).values():
         streamed = "".join(word.text for word in words if isinstance(word, PartText))
         last = words[-1]
-        assert isinstance(last, PART_ENDS)
+        assert isinstance(last, PartEnded)
         final = last.text.split(SEPARATOR)[-1]
         # An attempt that broke off may have said more than the one after it, which nobody can take back.
         assert final in streamed
@@ -257,7 +257,7 @@ def test_a_text_in_one_piece_is_the_results_own(turn: tuple[list[TurnEvent], Tur
         for word in fold.read(event, result if event.is_final else None):
             if isinstance(word, PartText):
                 said[word.part] = said.get(word.part, "") + word.text
-            elif isinstance(word, PART_ENDS):
+            elif isinstance(word, PartEnded):
                 assert said.get(word.part, "") == word.text
                 if isinstance(word, PartCompleted):
                     assert word.text == result.text
