@@ -11,10 +11,10 @@ from functools import partial, wraps
 from math import isinf
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
+from brainq.client import waiting
 from brainq.client.connection import translate_unreachable, wiring_of
 from brainq.client.handle import ENDED_OR_PARKED, Hold, TurnHandle
 from brainq.client.options import WaitFor
-from brainq.client.waiting import POLL_S, WaitLimits, check_until, has_ended, is_only_progress, is_parked, stored_result
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.turn import TurnResult
 from brainq.errors import SetupError
@@ -137,7 +137,7 @@ class AsyncTurnHandle:
     async def result(self, timeout_s: float | None = None) -> TurnResult:
         """See `TurnHandle.result`. A connection that breaks is opened anew for 10 s before it raises Unreachable."""
         clock = asyncio.get_running_loop().time
-        limits = WaitLimits(self.turn_id, timeout_s, None, clock())
+        limits = waiting.WaitLimits(self.turn_id, timeout_s, None, clock())
         result, after = await self._known_result()
         if result is not None:
             return result
@@ -156,18 +156,18 @@ class AsyncTurnHandle:
         self, until: WaitFor | Collection[WaitFor] = ENDED_OR_PARKED, timeout_s: float | None = None
     ) -> Literal["ended", "parked"]:
         """See `TurnHandle.wait`."""
-        waits = check_until(until)
+        waits = waiting.check_until(until)
         clock = asyncio.get_running_loop().time
-        limits = WaitLimits(self.turn_id, timeout_s, None, clock())
+        limits = waiting.WaitLimits(self.turn_id, timeout_s, None, clock())
         quiet = False
         with self._following(0) as follower:
             while True:
                 if not quiet and (await self._known_result())[0] is not None:
                     return "ended"
-                if not quiet and waits and is_parked(await self.snapshot(), waits):
+                if not quiet and waits and waiting.is_parked(await self.snapshot(), waits):
                     return "parked"
-                batch = await self._next(follower, min(POLL_S, limits.remaining_s(clock())))
-                quiet = not isinstance(batch, NoEvents) and is_only_progress(batch)
+                batch = await self._next(follower, min(waiting.POLL_S, limits.remaining_s(clock())))
+                quiet = not isinstance(batch, NoEvents) and waiting.is_only_progress(batch)
                 if batch is NoEvents.SILENT:
                     limits.check(clock())
 
@@ -181,7 +181,7 @@ class AsyncTurnHandle:
         """
         with self._following(after) as follower:
             clock = asyncio.get_running_loop().time
-            limits = WaitLimits(self.turn_id, timeout_s, idle_s, clock())
+            limits = waiting.WaitLimits(self.turn_id, timeout_s, idle_s, clock())
             while True:
                 batch = await self._next(follower, limits.remaining_s(clock()))
                 if batch is NoEvents.SILENT:
@@ -190,7 +190,7 @@ class AsyncTurnHandle:
                 if batch is NoEvents.OVER:
                     return
                 if isinstance(batch, NoEvents):
-                    if await self._ask_sql(has_ended):
+                    if await self._ask_sql(waiting.has_ended):
                         return
                     continue
                 for event in batch:
@@ -244,7 +244,7 @@ class AsyncTurnHandle:
             newest = await self._reader.newest(self.session_id, self.turn_id, patience_s)
         if newest.result is not None:
             return TurnResult.model_validate_json(newest.result), newest.seq
-        return None if newest.is_known else await self._ask_sql(stored_result), newest.seq
+        return None if newest.is_known else await self._ask_sql(waiting.stored_result), newest.seq
 
     async def _ask_sql(self, lookup: Callable[[Wiring, str], R]) -> R:
         with translate_unreachable():

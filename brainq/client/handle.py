@@ -6,22 +6,12 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from brainq.client import checks
+from brainq.client import checks, waiting
 from brainq.client.connection import raises_unreachable, translate_unreachable, wiring_of
 from brainq.client.history import child_turns, make_history
 from brainq.client.lists import get_turn
 from brainq.client.options import Cancelled, WaitFor
 from brainq.client.timeline import read_timeline
-from brainq.client.waiting import (
-    POLL_S,
-    WaitLimits,
-    check_until,
-    is_only_progress,
-    is_parked,
-    next_events,
-    queue_again,
-    stored_result,
-)
 from brainq.contracts.claim import CallRef
 from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.event import TurnEvent, TurnTimeline
@@ -117,14 +107,14 @@ class TurnHandle:
         Raises ResultTimeout after `timeout_s` seconds (None: no limit), TurnRejected for a refused turn, and
         TurnNotFound when neither Redis nor SQL knows it.
         """
-        limits = WaitLimits(self.turn_id, timeout_s, None, time.monotonic())
+        limits = waiting.WaitLimits(self.turn_id, timeout_s, None, time.monotonic())
         after = 0
         while True:
             result = self._known_result()
             if result is not None:
                 return result
             limits.check(time.monotonic())
-            wait_s = min(POLL_S, limits.remaining_s(time.monotonic()))
+            wait_s = min(waiting.POLL_S, limits.remaining_s(time.monotonic()))
             batch = self._wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
             if batch:
                 after = batch[-1].seq
@@ -140,18 +130,18 @@ class TurnHandle:
 
         Raises ResultTimeout, and else as `result`.
         """
-        waits = check_until(until)
-        limits = WaitLimits(self.turn_id, timeout_s, None, time.monotonic())
+        waits = waiting.check_until(until)
+        limits = waiting.WaitLimits(self.turn_id, timeout_s, None, time.monotonic())
         after, quiet = 0, False
         while True:
             if not quiet and self._known_result() is not None:
                 return "ended"
-            if not quiet and waits and is_parked(self.snapshot(), waits):
+            if not quiet and waits and waiting.is_parked(self.snapshot(), waits):
                 return "parked"
             limits.check(time.monotonic())
-            wait_s = min(POLL_S, limits.remaining_s(time.monotonic()))
+            wait_s = min(waiting.POLL_S, limits.remaining_s(time.monotonic()))
             batch = self._wiring.state.events.read(self.session_id, self.turn_id, after, wait_s)
-            quiet = is_only_progress(batch)
+            quiet = waiting.is_only_progress(batch)
             after = batch[-1].seq if batch else after
 
     def events(
@@ -165,11 +155,11 @@ class TurnHandle:
         Ends without the final event when that is not above `after`, or the turn's events have expired from Redis.
         Raises ResultTimeout when either is over, TurnNotFound when neither Redis nor SQL knows the turn.
         """
-        limits = WaitLimits(self.turn_id, timeout_s, idle_s, time.monotonic())
+        limits = waiting.WaitLimits(self.turn_id, timeout_s, idle_s, time.monotonic())
         while True:
-            wait_s = min(POLL_S, limits.remaining_s(time.monotonic()))
+            wait_s = min(waiting.POLL_S, limits.remaining_s(time.monotonic()))
             with translate_unreachable():
-                batch, over = next_events(self._wiring, self.session_id, self.turn_id, after, wait_s)
+                batch, over = waiting.next_events(self._wiring, self.session_id, self.turn_id, after, wait_s)
             yield from batch
             if over:
                 return
@@ -364,7 +354,7 @@ class TurnHandle:
         spec = checks.hold("hold", reason, expires_in_s, on_expiry)
         brakes = self._wiring.people.brakes
         word = brakes.hold(self.session_id, self.turn_id, spec)
-        if word == "GONE" and queue_again(self._wiring, self.session_id, self.turn_id):
+        if word == "GONE" and waiting.queue_again(self._wiring, self.session_id, self.turn_id):
             spec = spec.model_copy(update={"id": f"{spec.id}b"})  # the first is over
             word = brakes.hold(self.session_id, self.turn_id, spec)
         if word in ("ENDED", "GONE"):
@@ -392,4 +382,4 @@ class TurnHandle:
             return TurnResult.model_validate_json(body)
         if self._wiring.state.events.known(self.session_id, self.turn_id):
             return None
-        return stored_result(self._wiring, self.turn_id)
+        return waiting.stored_result(self._wiring, self.turn_id)

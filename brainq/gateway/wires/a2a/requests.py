@@ -8,19 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
 from a2a.types.a2a_pb2 import Message, Part, SendMessageRequest
+from a2a.utils import errors as a2a
 from a2a.utils.error_handlers import build_error_details
-from a2a.utils.errors import (
-    JSON_RPC_ERROR_CODE_MAP,
-    A2AError,
-    ContentTypeNotSupportedError,
-    InvalidParamsError,
-    InvalidRequestError,
-    JSONParseError,
-    PushNotificationNotSupportedError,
-    TaskNotFoundError,
-    UnsupportedOperationError,
-    VersionNotSupportedError,
-)
 from a2a.utils.proto_utils import validate_proto_required_fields
 from google.protobuf import json_format
 from google.protobuf.message import Message as AnyMessage
@@ -65,24 +54,24 @@ def read_call(body: bytes) -> RpcCall:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
-        raise JSONParseError("the body is not JSON; send one JSON object, as UTF-8") from None
+        raise a2a.JSONParseError("the body is not JSON; send one JSON object, as UTF-8") from None
     if not isinstance(found, dict):
-        raise InvalidRequestError("send one JSON object; batches are not supported")
+        raise a2a.InvalidRequestError("send one JSON object; batches are not supported")
     given = cast("dict[str, Any]", found)
     number = given.get("id")
     if given.get("jsonrpc") != "2.0" or not isinstance(given.get("method"), str):
-        raise InvalidRequestError("jsonrpc has to be '2.0', and method a text")
+        raise a2a.InvalidRequestError("jsonrpc has to be '2.0', and method a text")
     if isinstance(number, bool) or not isinstance(number, str | int | None):
-        raise InvalidRequestError("id has to be a text, a whole number or null")
+        raise a2a.InvalidRequestError("id has to be a text, a whole number or null")
     if isinstance(number, str) and clean(number) != number:
-        raise InvalidRequestError("id has half of a character; send whole ones")
+        raise a2a.InvalidRequestError("id has half of a character; send whole ones")
     return RpcCall(number, given["method"], given.get("params", {}))
 
 
 def check_version(version: str) -> None:
     """Raise VersionNotSupportedError for any but 1.x. By the protocol, a missing version is 0.3."""
     if version.partition(".")[0] != VERSION.partition(".")[0]:
-        raise VersionNotSupportedError(
+        raise a2a.VersionNotSupportedError(
             f"A2A {version or '0.3'} is not supported; send the header `A2A-Version: {VERSION}`"
         )
 
@@ -92,7 +81,7 @@ def read_params(params: Any, message: M) -> M:
     try:
         json_format.ParseDict(params, message, ignore_unknown_fields=True)
     except (json_format.ParseError, AttributeError, TypeError, RecursionError) as wrong:
-        raise InvalidParamsError(f"params are not a {message.DESCRIPTOR.name}: {wrong}") from None
+        raise a2a.InvalidParamsError(f"params are not a {message.DESCRIPTOR.name}: {wrong}") from None
     validate_proto_required_fields(message)
     return message
 
@@ -120,29 +109,29 @@ def rpc_result(call_id: str | int | None, message: AnyMessage) -> dict[str, Any]
     return {"jsonrpc": "2.0", "id": call_id, "result": message_json(message)}
 
 
-def rpc_error(call_id: str | int | None, error: A2AError) -> dict[str, Any]:
+def rpc_error(call_id: str | int | None, error: a2a.A2AError) -> dict[str, Any]:
     return {
         "jsonrpc": "2.0",
         "id": call_id,
         "error": {
-            "code": JSON_RPC_ERROR_CODE_MAP[type(error)],
+            "code": a2a.JSON_RPC_ERROR_CODE_MAP[type(error)],
             "message": error.message,
             "data": build_error_details(error),
         },
     }
 
 
-def to_a2a_error(error: BrainqError) -> A2AError | None:
+def to_a2a_error(error: BrainqError) -> a2a.A2AError | None:
     """A2A's error for one of brainq's. None for those that HTTP reports as on every route, such as Unreachable."""
     match error:
         case NotFound():
-            return TaskNotFoundError("no task of yours has this id")
+            return a2a.TaskNotFoundError("no task of yours has this id")
         case InvalidInput():
-            return InvalidParamsError(str(error), {"errors": [{"field": error.field, "message": error.problem}]})
+            return a2a.InvalidParamsError(str(error), {"errors": [{"field": error.field, "message": error.problem}]})
         case SubmitConflict():
-            return InvalidParamsError("this messageId was used before, with other content", {"errors": []})
+            return a2a.InvalidParamsError("this messageId was used before, with other content", {"errors": []})
         case ApprovalDecided() | ResultRefused() | SessionBusy() | StaleTurn():
-            return UnsupportedOperationError(str(error))
+            return a2a.UnsupportedOperationError(str(error))
         case _:
             return None
 
@@ -215,7 +204,7 @@ def read_task_message(message: Message) -> TaskMessage:
 
 def _read_data(part: Part) -> Any:
     if not part.HasField("data"):
-        raise ContentTypeNotSupportedError(
+        raise a2a.ContentTypeNotSupportedError(
             "text, data and raw bytes are supported; send a file's bytes, for URLs are not fetched"
         )
     return message_json(part.data)
@@ -239,7 +228,7 @@ async def send_message(request: GatewayRequest, brain: str, params: SendMessageR
     Raises A2AError, BrainqError, and RequestRejected where the caller lacks a verb.
     """
     if params.configuration.HasField("task_push_notification_config"):
-        raise PushNotificationNotSupportedError("push notifications are not supported; use SubscribeToTask")
+        raise a2a.PushNotificationNotSupportedError("push notifications are not supported; use SubscribeToTask")
     if params.message.task_id:
         return await _send_to_task(request, params.message)
     return await _begin_task(request, brain, params)
@@ -269,7 +258,7 @@ async def _send_to_task(request: GatewayRequest, message: Message) -> AsyncTurnH
     content = read_task_message(message)
     _check_message(request, handle, content)
     if content.has_input and (await read_task(handle)).is_over:
-        raise UnsupportedOperationError("the task has ended; send the message without its taskId")
+        raise a2a.UnsupportedOperationError("the task has ended; send the message without its taskId")
     for answer in content.answers:
         if isinstance(answer, ApprovalDecision):
             given = answer.model_dump(include={"reason", "arguments", "args_hash"})

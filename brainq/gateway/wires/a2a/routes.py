@@ -7,15 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from a2a.types import a2a_pb2 as pb
-from a2a.utils.errors import (
-    A2AError,
-    InvalidParamsError,
-    InvalidRequestError,
-    MethodNotFoundError,
-    PushNotificationNotSupportedError,
-    TaskNotCancelableError,
-    UnsupportedOperationError,
-)
+from a2a.utils import errors as a2a
 from fastapi import APIRouter, Depends, Response
 from fastapi.responses import JSONResponse
 from fastapi.sse import format_sse_event
@@ -128,15 +120,15 @@ async def call_method(brain: str, request: RequestDep) -> Response:
     found, call_id = _require_brain(request.gateway, brain), None
     try:
         if request.http.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-            raise InvalidRequestError("send it with Content-Type: application/json")
+            raise a2a.InvalidRequestError("send it with Content-Type: application/json")
         call = read_call(await request.http.body())
         call_id = call.id
         check_version(request.http.headers.get("a2a-version") or request.http.query_params.get("A2A-Version", ""))
         method = METHODS.get(call.method)
         if method is None:
-            raise MethodNotFoundError(f"the methods are {', '.join(METHODS)}")
+            raise a2a.MethodNotFoundError(f"the methods are {', '.join(METHODS)}")
         return await method(A2aRequest(request.gateway, request.caller, request.verb, request.http, found, call))
-    except A2AError as error:
+    except a2a.A2AError as error:
         return JSONResponse(rpc_error(call_id, error))
     except BrainqError as error:
         a2a_error = to_a2a_error(error)
@@ -166,7 +158,7 @@ async def _subscribe(request: A2aRequest) -> Response:
     handle = await request.own_turn(read_params(request.call.params, pb.SubscribeToTaskRequest()).id)
     task = await read_task(handle)
     if task.is_over:
-        raise UnsupportedOperationError("the task has ended; read it with GetTask")
+        raise a2a.UnsupportedOperationError("the task has ended; read it with GetTask")
     return await _stream_task(request, handle, task, is_whole=False)
 
 
@@ -181,7 +173,7 @@ async def _cancel(request: A2aRequest) -> Response:
     request.require_verb(Verb.STEER)
     handle = await request.own_turn(read_params(request.call.params, pb.CancelTaskRequest()).id)
     if await handle.cancel("by an A2A client") == "ended":
-        raise TaskNotCancelableError("the task has ended")
+        raise a2a.TaskNotCancelableError("the task has ended")
     task = await wait_for_task(request, handle, await read_task(handle), lambda task: task.is_over, CANCEL_WAIT_S)
     return request.answer(render_task(task))
 
@@ -196,11 +188,11 @@ async def _extended_card(request: A2aRequest) -> Response:
 
 async def _list(request: A2aRequest) -> Response:
     """A2A needs their count, and an order by last change. Both would read every turn."""
-    raise UnsupportedOperationError("tasks are not listed over A2A; GET /v1/turns lists them, the newest first")
+    raise a2a.UnsupportedOperationError("tasks are not listed over A2A; GET /v1/turns lists them, the newest first")
 
 
 async def _no_push(request: A2aRequest) -> Response:
-    raise PushNotificationNotSupportedError("push notifications are not supported; use SubscribeToTask")
+    raise a2a.PushNotificationNotSupportedError("push notifications are not supported; use SubscribeToTask")
 
 
 METHODS: dict[str, Callable[[A2aRequest], Awaitable[Response]]] = {
@@ -244,7 +236,7 @@ async def _task_with_history(handle: AsyncTurnHandle, task: FoldedTask, history:
 def _history_length(params: Message) -> int:
     length = int(getattr(params, "history_length", 0))
     if length < 0:
-        raise InvalidParamsError("historyLength has to be 0 or more")
+        raise a2a.InvalidParamsError("historyLength has to be 0 or more")
     return length
 
 
