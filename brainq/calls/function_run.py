@@ -137,7 +137,7 @@ def dump_return(ended: CallReturn) -> dict[str, Any]:
 
 
 def load_return(body: dict[str, Any]) -> CallReturn:
-    """What `dump_ended` made."""
+    """What `dump_return` made."""
     if "pending" in body:
         return Pending(**body["pending"])
     if "server_task" in body:

@@ -261,7 +261,7 @@ def render_failure(kind: str, message: str, retry_after_s: float | None = None) 
 
 
 def parse_failure(error: str | None) -> ModelFailure | None:
-    """The text of `failure_text`; None of any other error."""
+    """The text of `render_failure`; None of any other error."""
     for kind, begin in _FAILURE_PREFIXES.items():
         if error and error.startswith(begin):
             again = _RETRY_HINT.match(error, len(begin))

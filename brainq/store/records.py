@@ -77,7 +77,7 @@ class SqlRecords:
         """The assistant's message, the turn's result, what its model calls used, its calls' traces, its
         conversation, and the webhooks' deliveries; False when this was done before.
 
-        redact         no content, also of what was written while the turn lived; see `store.redaction`
+        redact         no content, also of what was written while the turn lived; see `redact_result`
         user_message   logged if it is not blank: a turn that began has logged it then
         answer         what is logged as the assistant's message; None: the result's text
         """

@@ -23,6 +23,38 @@ from brainq.store.tables.types import utc_after, utc_now
 
 ANNOUNCE_AFTER_S = 1.0
 """The row is there a moment before the call waits, or the result is out: an immediate delivery would find neither."""
+CLAIM_CANDIDATES = 16  # rows a claim looks at: as many may be taken from under it before it looks again
+_D = deliveries.c
+_PENDING = _D.state == literal_column("'pending'")  # a literal: only so the partial index is used
+_AFTER = utc_after(bindparam("seconds", type_=Float()))
+_HERE = _D.row == bindparam("which")
+_PLAN = insert_or_ignore(deliveries, fixed={"due_at": _AFTER})
+_DUE = (
+    select(_D.row)
+    .where(_PENDING, _D.url == bindparam("where"), _D.due_at <= utc_now())
+    .order_by(_D.due_at, _D.row)
+    .limit(bindparam("most"))
+)
+_CLAIM = (
+    update(deliveries)
+    .where(_HERE, _PENDING, _D.due_at <= utc_now())
+    .values(tries=_D.tries + 1, due_at=_AFTER, updated_at=utc_now())
+    .returning(
+        _D.row, _D.message_id, _D.event, _D.turn_id, _D.data_json, _D.tries, _D.created_at, utc_now().label("now")
+    )
+)
+_DONE = update(deliveries).where(_HERE, _PENDING).values(state="done", error=null(), updated_at=utc_now())
+_FAIL = (
+    update(deliveries).where(_HERE, _PENDING, _D.tries == bindparam("nth")).values(due_at=_AFTER, updated_at=utc_now())
+)
+_DEAD = _D.state == literal_column("'dead'")
+_AGAIN = {"state": "pending", "tries": 0, "due_at": utc_now(), "updated_at": utc_now()}
+_REVIVE = update(deliveries).where(_HERE, _DEAD).values(_AGAIN)
+_REVIVE_ALL = update(deliveries).where(_DEAD).values(_AGAIN)
+_NEWEST = (
+    select(*(column for column in _D if column.name != "data_json")).order_by(_D.row.desc()).limit(bindparam("most"))
+)
+_COUNT = select(_D.state, func.count().label("rows")).where(_D.state != "done").group_by(_D.state)
 
 
 def ending_deliveries(webhooks: Sequence[Webhook], result: TurnResult) -> list[NewDelivery]:
@@ -68,40 +100,6 @@ def _subscribed_deliveries(
         for webhook in webhooks
         if event in webhook.events and is_within(webhook.sessions, session_id)
     ]
-
-
-CLAIM_CANDIDATES = 16  # rows a claim looks at: as many may be taken from under it before it looks again
-_D = deliveries.c
-_PENDING = _D.state == literal_column("'pending'")  # a literal: only so the partial index is used
-_AFTER = utc_after(bindparam("seconds", type_=Float()))
-_HERE = _D.row == bindparam("which")
-_PLAN = insert_or_ignore(deliveries, fixed={"due_at": _AFTER})
-_DUE = (
-    select(_D.row)
-    .where(_PENDING, _D.url == bindparam("where"), _D.due_at <= utc_now())
-    .order_by(_D.due_at, _D.row)
-    .limit(bindparam("most"))
-)
-_CLAIM = (
-    update(deliveries)
-    .where(_HERE, _PENDING, _D.due_at <= utc_now())
-    .values(tries=_D.tries + 1, due_at=_AFTER, updated_at=utc_now())
-    .returning(
-        _D.row, _D.message_id, _D.event, _D.turn_id, _D.data_json, _D.tries, _D.created_at, utc_now().label("now")
-    )
-)
-_DONE = update(deliveries).where(_HERE, _PENDING).values(state="done", error=null(), updated_at=utc_now())
-_FAIL = (
-    update(deliveries).where(_HERE, _PENDING, _D.tries == bindparam("nth")).values(due_at=_AFTER, updated_at=utc_now())
-)
-_DEAD = _D.state == literal_column("'dead'")
-_AGAIN = {"state": "pending", "tries": 0, "due_at": utc_now(), "updated_at": utc_now()}
-_REVIVE = update(deliveries).where(_HERE, _DEAD).values(_AGAIN)
-_REVIVE_ALL = update(deliveries).where(_DEAD).values(_AGAIN)
-_NEWEST = (
-    select(*(column for column in _D if column.name != "data_json")).order_by(_D.row.desc()).limit(bindparam("most"))
-)
-_COUNT = select(_D.state, func.count().label("rows")).where(_D.state != "done").group_by(_D.state)
 
 
 class Deliveries:

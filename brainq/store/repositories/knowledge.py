@@ -31,6 +31,12 @@ from brainq.store.tables import memories, observations
 from brainq.store.tables.types import utc_now
 from brainq.store.text import normalized, normalized_hash, query_terms, scope_term, terms_of
 
+_INTERNAL = ("norm_hash", "scope_term", "terms")
+MAX_LISTED = 1000
+Row = TypeVar("Row", bound=KnowledgeRow)
+MAX_RETRIEVED = 8
+HABITS_LISTED = 20  # preferences and habits count for every message, not only where words are shared
+
 
 def search_statement(rows: Table, shown: Select[Any]) -> Dialects:
     """Rows of a scope that hold any of the words, the best first. Parameters: scope match any_kind kinds limit.
@@ -75,11 +81,6 @@ def match_query(dialect: str, scope: str, terms: Sequence[str]) -> str:
         return " | ".join(terms)
     words = " OR ".join(f'"{term}"' for term in terms)
     return f'scope_term : "{scope_term(scope)}" AND terms : ({words})'
-
-
-_INTERNAL = ("norm_hash", "scope_term", "terms")
-MAX_LISTED = 1000
-Row = TypeVar("Row", bound=KnowledgeRow)
 
 
 class KnowledgeTable(Generic[Row]):
@@ -223,10 +224,6 @@ class Observations(KnowledgeTable[ObservationRow]):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database, observations, ObservationRow)
-
-
-MAX_RETRIEVED = 8
-HABITS_LISTED = 20  # preferences and habits count for every message, not only where words are shared
 
 
 @dataclass(eq=False)

@@ -41,11 +41,40 @@ from brainq.store.tables import decisions, finalizer_steps, turns
 
 _T = turns.c
 _IN_REQUEST = ("user_message", "prompt_id", "prompt_version")
+_S = finalizer_steps.c
+_LISTED_FIELDS = (
+    *("turn_id", "session_id", "request_key", "brain", "state", "ending", "stop_reason"),
+    *("accepted_at", "ended_at", "dead_steps", "cost_usd"),
+)
+_COUNTS = ("steps", "calls", "failed_calls", "tokens")
+_KINDS = get_args(TurnKind)
+_DEAD = _S.state == literal_column("'dead'")  # a literal: only so the partial index is used
+_DEAD_STEPS = (
+    select(func.count())
+    .select_from(finalizer_steps)
+    .where(_S.turn_id == _T.turn_id, _DEAD)
+    .correlate(turns)
+    .scalar_subquery()
+)
+_IS_CHILD = _T.turn_id.startswith(CHILD_TURN_PREFIX)
+_LISTED = select(
+    *(_T[name] for name in _LISTED_FIELDS if name != "dead_steps"),
+    *(_T[name] for name in ("row", "reject_reason", "error", "kind", "message", *_COUNTS)),
+    _DEAD_STEPS.label("dead_steps"),
+    case((_IS_CHILD, _T.request_json), else_=null()).label("child_request"),
+)
+_SEARCHED_TEXTS = ("row", "turn_id", "session_id", "request_key", "request_json", "result_json")
+RECENT = ("state", "accepted_at", "ended_at", "cost_usd")
+_FAILED = (Ending.FAILED.value, Ending.TIMED_OUT.value)
+_STEPS = select(_T.steps).where(_T.turn_id == bindparam("turn"))
+_SESSION_LISTED = _LISTED.add_columns(func.coalesce(_T.turn_number, TURN_NUMBER).label("turns"))
 
 
 def may_contain(sought: str) -> ColumnElement[bool]:
-    """Whether a turn may say this: all that `holds` finds, and more. SQL looks at the stored JSON as text, which finds
-    names of fields, prompts and tools, too. So each turn that it finds is read, and looked at once more.
+    """Whether a turn may say this: all that `contains` finds, and more.
+
+    SQL looks at the stored JSON as text, which finds names of fields, prompts and tools, too. So each turn that it
+    finds is read, and looked at once more.
     """
     ids = [column.icontains(sought, autoescape=True) for column in (_T.turn_id, _T.session_id, _T.request_key)]
     name, equals, value = sought.partition("=")
@@ -66,7 +95,7 @@ def contains(found: Mapping[str, Any], sought: str) -> bool:
 
 
 def may_have(metadata: Sequence[str], tags: Sequence[str]) -> list[ColumnElement[bool]]:
-    """Whether a turn's request may have all of these pairs and tags: all that `is_of` finds, and more."""
+    """Whether a turn's request may have all of these pairs and tags: all that `has_all` finds, and more."""
     words = list(tags)
     for pair in metadata:
         name, _, value = pair.partition("=")
@@ -101,35 +130,6 @@ def _searched_texts(found: Mapping[str, Any]) -> Iterator[str]:
 def _json_fragment(text: str) -> str:
     """As it is inside a JSON text."""
     return json.dumps(text, ensure_ascii=False)[1:-1]
-
-
-_S = finalizer_steps.c
-_LISTED_FIELDS = (
-    *("turn_id", "session_id", "request_key", "brain", "state", "ending", "stop_reason"),
-    *("accepted_at", "ended_at", "dead_steps", "cost_usd"),
-)
-_COUNTS = ("steps", "calls", "failed_calls", "tokens")
-_KINDS = get_args(TurnKind)
-_DEAD = _S.state == literal_column("'dead'")  # a literal: only so the partial index is used
-_DEAD_STEPS = (
-    select(func.count())
-    .select_from(finalizer_steps)
-    .where(_S.turn_id == _T.turn_id, _DEAD)
-    .correlate(turns)
-    .scalar_subquery()
-)
-_IS_CHILD = _T.turn_id.startswith(CHILD_TURN_PREFIX)
-_LISTED = select(
-    *(_T[name] for name in _LISTED_FIELDS if name != "dead_steps"),
-    *(_T[name] for name in ("row", "reject_reason", "error", "kind", "message", *_COUNTS)),
-    _DEAD_STEPS.label("dead_steps"),
-    case((_IS_CHILD, _T.request_json), else_=null()).label("child_request"),
-)
-_SEARCHED_TEXTS = ("row", "turn_id", "session_id", "request_key", "request_json", "result_json")
-RECENT = ("state", "accepted_at", "ended_at", "cost_usd")
-_FAILED = (Ending.FAILED.value, Ending.TIMED_OUT.value)
-_STEPS = select(_T.steps).where(_T.turn_id == bindparam("turn"))
-_SESSION_LISTED = _LISTED.add_columns(func.coalesce(_T.turn_number, TURN_NUMBER).label("turns"))
 
 
 def _decided(strategy: Strategy) -> ColumnElement[bool]:

@@ -28,6 +28,69 @@ from brainq.text.shorten import line_of
 
 MAX_RAW_BYTES = 10_240
 MAX_REASON_CHARS = 2_000
+_T = turns.c
+_INSERT = insert_or_ignore(turns)
+_INSERT_ENDED = insert_or_ignore(turns, fixed={"ended_at": utc_now()})
+_SAME = select(_T.turn_id, _T.request_key, _T.session_id, _T.state, _T.content_hash, _T.reject_reason).where(
+    or_(_T.request_key == bindparam("key"), _T.turn_id == bindparam("turn"))
+)
+_BRIEF = select(*(_T[field.name] for field in fields(TurnRow)))
+_GET = _BRIEF.where(_T.turn_id == bindparam("turn"))
+_NEWEST = _BRIEF.order_by(_T.row.desc()).limit(bindparam("limit"))
+_FIND = _NEWEST.where(
+    or_(
+        _T.request_key == bindparam("sought"), and_(_T.turn_id >= bindparam("sought"), _T.turn_id < bindparam("beyond"))
+    )
+)
+# Of this session alone: whether a turn of another is there must not show.
+_this_row = (
+    select(_T.row).where(_T.turn_id == bindparam("before"), _T.session_id == bindparam("session")).scalar_subquery()
+)
+_PAGE = (
+    _BRIEF.add_columns(_T.request_json, _T.result_json)
+    .where(_T.session_id == bindparam("session"), _T.state != "rejected")
+    .order_by(_T.row.desc())
+    .limit(bindparam("limit"))
+)
+_PAGE_BEFORE = _PAGE.where(_T.row < _this_row)
+_REQUEST = select(_T.request_json).where(_T.turn_id == bindparam("turn"), _T.state != "rejected")
+ROWS_AT_ONCE = 500  # parameters of one statement
+_DEAD = (
+    select(finalizer_steps.c.step)
+    .where(finalizer_steps.c.turn_id == bindparam("turn"), finalizer_steps.c.state == "dead")
+    .order_by(finalizer_steps.c.step)
+)
+_RESULT = select(_T.result_json).where(_T.turn_id == bindparam("turn"))
+_UNENDED = (
+    select(_T.row, _T.turn_id, _T.session_id)
+    .where(_T.ended_at.is_(None), _T.row > bindparam("after"))
+    .order_by(_T.row)
+    .limit(bindparam("limit"))
+)
+_FIRST = (
+    select(_T.request_json)
+    .where(_T.session_id == bindparam("session"), _T.state != "rejected")
+    .order_by(_T.row)
+    .limit(1)
+)
+_NUMBER = select(func.coalesce(_T.turn_number, TURN_NUMBER).label("number")).where(
+    _T.turn_id == bindparam("turn"), _T.state != "rejected"
+)
+_END = (
+    update(turns)
+    .where(_T.turn_id == bindparam("turn"), _T.ended_at.is_(None))
+    .values(turn_number=func.coalesce(_T.turn_number, TURN_NUMBER), ended_at=utc_now())
+)
+_REFUSE = (
+    update(turns)
+    .where(_T.turn_id == bindparam("turn"), _T.ended_at.is_(None))
+    .values(state="rejected", reject_reason=bindparam("why", type_=SafeText()), ended_at=utc_now())
+)
+_FORGET = (
+    update(turns)
+    .where(_T.turn_id == bindparam("turn"))
+    .values(request_json=bindparam("kept", type_=SafeText()), message="")
+)
 
 
 def content_hash(request: TurnRequest) -> str:
@@ -99,71 +162,6 @@ def _shortened(value: object) -> str:
         return repr(value)[: MAX_RAW_BYTES * 2]
     except Exception:
         return f"<{type(value).__name__}>"
-
-
-_T = turns.c
-_INSERT = insert_or_ignore(turns)
-_INSERT_ENDED = insert_or_ignore(turns, fixed={"ended_at": utc_now()})
-_SAME = select(_T.turn_id, _T.request_key, _T.session_id, _T.state, _T.content_hash, _T.reject_reason).where(
-    or_(_T.request_key == bindparam("key"), _T.turn_id == bindparam("turn"))
-)
-_BRIEF = select(*(_T[field.name] for field in fields(TurnRow)))
-_GET = _BRIEF.where(_T.turn_id == bindparam("turn"))
-_NEWEST = _BRIEF.order_by(_T.row.desc()).limit(bindparam("limit"))
-_FIND = _NEWEST.where(
-    or_(
-        _T.request_key == bindparam("sought"), and_(_T.turn_id >= bindparam("sought"), _T.turn_id < bindparam("beyond"))
-    )
-)
-# Of this session alone: whether a turn of another is there must not show.
-_this_row = (
-    select(_T.row).where(_T.turn_id == bindparam("before"), _T.session_id == bindparam("session")).scalar_subquery()
-)
-_PAGE = (
-    _BRIEF.add_columns(_T.request_json, _T.result_json)
-    .where(_T.session_id == bindparam("session"), _T.state != "rejected")
-    .order_by(_T.row.desc())
-    .limit(bindparam("limit"))
-)
-_PAGE_BEFORE = _PAGE.where(_T.row < _this_row)
-_REQUEST = select(_T.request_json).where(_T.turn_id == bindparam("turn"), _T.state != "rejected")
-ROWS_AT_ONCE = 500  # parameters of one statement
-_DEAD = (
-    select(finalizer_steps.c.step)
-    .where(finalizer_steps.c.turn_id == bindparam("turn"), finalizer_steps.c.state == "dead")
-    .order_by(finalizer_steps.c.step)
-)
-_RESULT = select(_T.result_json).where(_T.turn_id == bindparam("turn"))
-_UNENDED = (
-    select(_T.row, _T.turn_id, _T.session_id)
-    .where(_T.ended_at.is_(None), _T.row > bindparam("after"))
-    .order_by(_T.row)
-    .limit(bindparam("limit"))
-)
-_FIRST = (
-    select(_T.request_json)
-    .where(_T.session_id == bindparam("session"), _T.state != "rejected")
-    .order_by(_T.row)
-    .limit(1)
-)
-_NUMBER = select(func.coalesce(_T.turn_number, TURN_NUMBER).label("number")).where(
-    _T.turn_id == bindparam("turn"), _T.state != "rejected"
-)
-_END = (
-    update(turns)
-    .where(_T.turn_id == bindparam("turn"), _T.ended_at.is_(None))
-    .values(turn_number=func.coalesce(_T.turn_number, TURN_NUMBER), ended_at=utc_now())
-)
-_REFUSE = (
-    update(turns)
-    .where(_T.turn_id == bindparam("turn"), _T.ended_at.is_(None))
-    .values(state="rejected", reject_reason=bindparam("why", type_=SafeText()), ended_at=utc_now())
-)
-_FORGET = (
-    update(turns)
-    .where(_T.turn_id == bindparam("turn"))
-    .values(request_json=bindparam("kept", type_=SafeText()), message="")
-)
 
 
 class Turns:
