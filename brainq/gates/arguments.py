@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
 
-# A quick yes for plain arguments against plain schemas.
-#
-# Most tools take a few strings and numbers. For those a check made once from the schema says "valid" in about a
-# microsecond, where the full validator needs thirty and more. It only ever says yes to what is certainly valid;
-# everything else is left to the full validator, which also explains.
-
 SimpleCheck = Callable[[dict[str, Any]], bool]
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -46,7 +40,12 @@ _Repair = Callable[[dict[str, Any], Sequence["ValidationError"]], dict[str, Any]
 
 
 def simple_check(schema: Mapping[str, Any]) -> SimpleCheck | None:
-    """A check for `schema`, or None where the schema asks for more than this file knows."""
+    """A quick yes for plain arguments; None where the schema asks for more than is known here.
+
+    Most tools take a few strings and numbers. For those a check made once from the schema says "valid" in about a
+    microsecond, where the full validator needs thirty and more. What is not certainly valid is left to the full
+    validator, which also explains.
+    """
     if schema.get("type") != "object" or not set(schema) <= _OBJECT_WORDS:
         return None
     if schema.get("additionalProperties", True) not in (True, False):

@@ -14,8 +14,6 @@ from typing import Any, Generic, TypeVar
 
 from brainq.text.surrogates import clean
 
-# What was compiled lately, bounded by what it may hold and not by how many there are.
-
 Value = TypeVar("Value")
 MAX_PATTERN_CHARS = 10_000
 MAX_LOOKS = 8
@@ -33,7 +31,7 @@ _QUANTIFIERS = ("*", "+", "?", "{")
 
 
 class PatternCache(Generic[Value]):
-    """Forgets what was asked for least lately. Safe between threads.
+    """What was compiled lately, bounded by what it may hold and not by how many there are. Safe between threads.
 
     most_bytes   of all that it keeps together; what is larger by itself is not kept
     size         how many bytes a value may come to hold

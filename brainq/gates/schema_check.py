@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from jsonschema import FormatChecker
 
 
-# How much the patterns of a schema may compile to, all together: that is the time it takes to check them.
-
-MAX_COMPILED_BYTES = 16_000_000
+MAX_COMPILED_BYTES = 16_000_000  # of all patterns of a schema together: that is the time it takes to check them
 MAX_SUBSCHEMAS = 5_000
 _MAX_SHOWN_CHARS = 300
 MAX_UNEVALUATED = 3

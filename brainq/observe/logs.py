@@ -15,10 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from brainq.observe.tracebacks import print_user_traceback
 
-# Which turn a thread works on: the ids that each line it logs has, of any library.
-#
-# Set where a task enters, so a record costs one look at a context variable, and nothing where no turn is worked on.
-
+# Of the turn that a thread works on, in each line it logs. Set where a task enters: a record costs one look at it.
 _ids: ContextVar[dict[str, str] | None] = ContextVar("brainq_log_ids", default=None)
 REQUEST = "request_id"
 # Whose records are rewritten. An application's own loggers are left alone.
@@ -83,13 +80,9 @@ def ids_of_record(record: logging.LogRecord) -> dict[str, str]:
     return getattr(record, "brainq_ids", {})
 
 
-# Exceptions in logs: their types and the places they came by. Never their messages, nor what variables held.
-#
-# A message may quote what a user wrote, a variable may hold a password, and libraries log exceptions whole.
-
-
 def stack_lines(failure: BaseException) -> str:
-    """The frames of an exception and of what it came from, a line each."""
+    """The frames of an exception and of what it came from, a line each. Messages and variables are left out: they may
+    quote what a user wrote, or hold a password."""
     lines: list[str] = []
     visited: set[int] = set()
     at: BaseException | None = failure

@@ -20,9 +20,8 @@ from brainq.turn.decide import End
 from brainq.turn.step_request import LoopEnd
 from brainq.turn.turn_diff import turn_diff
 
-# Texts of brainq's own that a model reads. %SECONDS% is filled in by the script that ends a turn.
-
 log = logger("brainq.turn")
+# The script that ends a turn fills %SECONDS% in.
 OPEN_CALL_TEXTS = {
     Ending.CANCELLED: "Cancelled after %SECONDS% s.",
     Ending.TIMED_OUT: "No result after %SECONDS% s: the turn's deadline passed; it may still have taken effect.",

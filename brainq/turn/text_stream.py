@@ -99,18 +99,14 @@ class TextTail:
         return True
 
 
-# Asking the model: one attempt at a step, its text published as it comes.
-#
-# What comes out of the provider is the model's; what telling readers brings is ours, and never the model's failure.
-
-
 class TurnLost(Exception):
     """The turn went to another owner while the model was answering."""
 
 
 @dataclass(slots=True)
 class AttemptReader:
-    """Reads the reply of one attempt at a step, and publishes what comes before it is whole.
+    """Reads the reply of one attempt at a step, and publishes what comes before it is whole. What publishing raises is
+    ours, and never the model's failure.
 
     hooks   the middleware's, for each piece of text
     tail    the text that is not published yet

@@ -16,7 +16,7 @@ from brainq.models.asking.vendor_provider import VendorProvider
 from brainq.models.wire import EARLIER_REASONING, StreamReader
 from brainq.text.surrogates import clean, clean_json
 
-# Cache breakpoints: where the service is to keep what it has read, so that a turn's next step reads it there. Pure.
+# A cache breakpoint says where the service is to keep what it has read, so that a turn's next step reads it there.
 #
 # The API takes four. What precedes a breakpoint is cached, and found again by a later request that begins with the
 # same; it looks back over 20 blocks only. So there is one behind the tools, which all sessions share, one behind the

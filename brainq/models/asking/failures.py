@@ -18,11 +18,6 @@ from brainq.errors import ProviderError
 from brainq.text.shorten import beginning
 from brainq.text.surrogates import clean
 
-# Vendor exceptions -> ProviderError.
-#
-# Both SDKs name their exceptions alike (APIStatusError, APIConnectionError, APITimeoutError), so one
-# translation serves them; the SDK module is handed in because it is imported lazily.
-
 MAX_MESSAGE_CHARS = 300
 _RETRYABLE_STATUS = frozenset({408, 409, 429})
 _FINAL_ERROR_TYPES = {
@@ -71,7 +66,8 @@ class ServiceError(ProviderError):
 
 
 def from_sdk_error(error: Exception, sdk: Any, provider: str, *, is_shared: bool = False) -> ProviderError:
-    """The ProviderError for anything that a call through `sdk` can raise; `is_shared` as of ServiceError."""
+    """The ProviderError for anything that a call through `sdk` can raise; `is_shared` as of ServiceError. Both SDKs
+    name their exceptions alike, and are imported lazily."""
     if isinstance(error, ProviderError):
         return error
     if isinstance(error, sdk.APIStatusError):

@@ -12,11 +12,6 @@ from brainq.contracts.message import Message, Reasoning
 from brainq.models.wire import replayable_reasoning
 from brainq.text.surrogates import clean, clean_json
 
-# Splits what a model thought from what it answered, where its server sends both as one text: `<think>...</think>`.
-#
-# The tag counts at the beginning of a reply alone: an answer may speak of it. Some chat templates write the opening
-# tag themselves, so that only the closing one comes, on a line of its own.
-
 OPEN, CLOSE = "<think>", "</think>"
 _CLOSED_ALONE = re.compile(r"(?:^|\n)[ \t]*</think>[ \t]*(?:\n|$)")
 WIRE = "openai"
@@ -44,7 +39,10 @@ class _Position(Enum):
 
 
 class ThinkSplitter:
-    """Splits a reply as it comes, however its tags are cut.
+    """Parts what a model thought (`<think>...</think>`) from its answer as it comes, however the tags are cut.
+
+    The tag counts at the beginning of a reply alone: an answer may speak of it. Some chat templates write the opening
+    tag themselves, so that only the closing one comes, on a line of its own.
 
     is_open        the template is known to open the tag: the reply begins with what was thought
     may_be_open    it may do so: a closing tag alone on its line ends what was thought. Found by `whole` only, since

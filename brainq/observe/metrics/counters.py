@@ -95,8 +95,6 @@ COUNTERS = Counters()
 os.register_at_fork(after_in_child=COUNTERS.begin)
 
 
-# All metrics at one moment: what was counted, and what was read.
-
 Labels = tuple[str, ...]
 
 

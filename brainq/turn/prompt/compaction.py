@@ -17,11 +17,6 @@ from brainq.text.shorten import shortened_to_tokens
 from brainq.turn.prompt.compaction_cut import HistoryCut, cut_history
 from brainq.turn.prompt.summary import Summariser, collect_dropped, summary_message, tokens_for_text
 
-# ContextTracker: how full the model's context is.
-#
-# What counts is the provider's own count of the last request, where there is one. The next request is not the last
-# one, so its tokens are estimated, and the estimate is corrected by how far it was off last time.
-
 ContextLevel = Literal["ok", "warning", "critical"]
 # `max_context_tokens` is all a model takes, its reply included, and a step adds its results before anybody can look
 # again. 15 % is 30 000 tokens of 200 000 and 1 200 of 8 000: a long reply or a few results. The warning comes when as
@@ -56,6 +51,9 @@ def level_of(tokens: int, max_context_tokens: int) -> ContextLevel:
 @dataclass(frozen=True, slots=True)
 class ContextTracker:
     """Tokens of a context. Frozen: each reply gives a new one.
+
+    What counts is the provider's own count of the last request, where there is one. The next request is not the last
+    one, so its tokens are estimated, and the estimate is corrected by how far it was off last time.
 
     reported    input tokens the provider counted for the last request; 0: not known
     estimated   what the same request was estimated at
@@ -96,12 +94,6 @@ class ContextTracker:
         if level_of(tokens, self.max_context_tokens) == "ok":
             return 0
         return math.floor(100 * tokens / self.max_context_tokens)
-
-
-# ContextCompactor: replaces the older part of a conversation by a summary.
-#
-# A model writes the summary, or rules where none does: a context that is full has to shrink either way. What leaves
-# the history stays whole in SQL.
 
 
 def should_compact(
@@ -157,7 +149,10 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True)
 class ContextCompactor:
-    """Compacts one turn's context.
+    """Replaces the older part of one turn's conversation by a summary.
+
+    A model writes the summary, or rules where none does: a context that is full has to shrink either way. What leaves
+    the history stays whole in SQL.
 
     model_of   the model to ask; may raise like resolving any model
     allowance  what the turn may still spend on it

@@ -111,17 +111,6 @@ def _input_mark(item: TurnInput) -> dict[str, JsonValue]:
     return mark | {"merged": True} if item.merged else mark
 
 
-# TurnPreparer: the messages of one model call, in a fixed order.
-#
-# one system message (system prompt · thinking prefix · runtime metadata) · memory · session history · context pack ·
-# skill context · the user's message · this turn so far
-#
-# Many chat templates take one system message, at the very beginning, so everything behind it is a user's or a note in
-# the user's name that says whose it is. What does not fit `max_context_tokens` is left out from the oldest turn on, a
-# whole turn at a time, so that no call is parted from its result. The summary of a compaction and system messages in
-# the history always stay.
-
-
 @dataclass(frozen=True, slots=True)
 class TurnPreparation:
     """What one model call is asked with.
@@ -151,7 +140,16 @@ def render_hash(system_prompt: str, thinking_prefix: str = "") -> str:
 
 
 class TurnPreparer:
-    """Puts a model call together. Pure, given the date."""
+    """Puts the messages of one model call together, in a fixed order. Pure, given the date.
+
+    one system message (system prompt · thinking prefix · runtime metadata) · memory · session history · context pack ·
+    skill context · the user's message · this turn so far
+
+    Many chat templates take one system message, at the very beginning, so everything behind it is a user's or a note
+    in the user's name that says whose it is. What does not fit `max_context_tokens` is left out from the oldest turn
+    on, a whole turn at a time, so that no call is parted from its result. The summary of a compaction and system
+    messages in the history always stay.
+    """
 
     def prepare(
         self,
@@ -284,11 +282,9 @@ def _is_pinned(message: Message) -> bool:
     return message.role == "system" or message.note_kind == "summary"
 
 
-# The context pack, memory and skill context, as a model sees them.
-#
-# Pack and memory are data, fenced. Both hold what users once wrote and what tools found, so they are untrusted.
-# They are `user` messages: a `system` message at the front of a request is hoisted into the system prompt on some
-# wires, and text in it would be obeyed.
+# Pack and memory hold what users once wrote and what tools found, so they are fenced as untrusted data. They are `user`
+# messages: a `system` message at the front of a request is hoisted into the system prompt on some wires, and text in it
+# would be obeyed.
 
 
 def pack_message(pack_text: str, max_chars: int = MAX_PACK_CHARS) -> Message:

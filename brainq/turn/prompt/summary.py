@@ -100,17 +100,14 @@ def _indented(label: str, text: str) -> str:
     return "\n  ".join([f"{label} {first}".rstrip(), *others])
 
 
-# Beside its text a summary carries a list of the changes that tools made, copied from the record. A model may leave one
-# out of its text; made again, it would be a write done twice.
-
-
 @dataclass(frozen=True, slots=True)
 class DroppedHistory:
     """What is known of the dropped messages before anybody sums them up.
 
     earlier    text of the summaries among them
     messages   the others
-    changes    a line for each call that may have changed something, those of earlier summaries first
+    changes    a line for each call that may have changed something, those of earlier summaries first. The summary
+               carries them beside its text: a model may leave one out, and a write would be done twice
     """
 
     earlier: str
