@@ -69,9 +69,9 @@ class CallBeat:
     calls: Calls
     claim: CallClaim
     progress: Callable[[], Progress | None] = lambda: None
-    _telling: Progress | None = None
+    _newest: Progress | None = None
     _number: int = 0
-    _is_told: bool = True
+    _is_published: bool = True
 
     def beat(self) -> str:
         word = self.calls.beat(self.claim)
@@ -80,12 +80,12 @@ class CallBeat:
         return word
 
     def _publish_progress(self, newest: Progress | None) -> None:
-        if self._is_told and newest is not self._telling:
-            self._telling, self._number, self._is_told = newest, self._number + 1, False
-        if not self._is_told and self._telling is not None:
+        if self._is_published and newest is not self._newest:
+            self._newest, self._number, self._is_published = newest, self._number + 1, False
+        if not self._is_published and self._newest is not None:
             # What Redis may have received is published again under the same number.
-            self.calls.publish_progress(self.claim, self._number, self._telling)
-            self._is_told = True
+            self.calls.publish_progress(self.claim, self._number, self._newest)
+            self._is_published = True
 
 
 @dataclass(kw_only=True, eq=False)
