@@ -240,8 +240,11 @@ class Bill:
         return lost
 
     def spends_so_far(self) -> tuple[Spend, ...]:
-        """The spends of an attempt should it end here. Any thread may ask."""
-        return self._lost_so_far() or (() if self.unsent is None else (self.unsent,))
+        """The spends of an attempt should it end here, its reply not committed. Any thread may ask."""
+        lost = self._lost_so_far()
+        if self._reply_spend is not None:
+            return (*lost, self._reply_spend.model_copy(update={"kind": "lost"}))
+        return lost or (() if self.unsent is None else (self.unsent,))
 
     def _lost_so_far(self) -> tuple[Spend, ...]:
         return (*self._lost_tries, *map(self._lost_spend, tuple(self._requests)))

@@ -111,7 +111,9 @@ def test_the_reply_itself_is_no_loss() -> None:
     bill = Bill()
     with bill.activate():
         reply = reply_with_permits(ScriptedProvider([says("Well.")]), request())
-    assert bill.settle(reply).lost == ()
+    cost = bill.settle(reply)
+    assert cost.lost == ()
+    assert bill.spends_so_far() == (cost.spend.model_copy(update={"kind": "lost"}),), "until it is committed"
 
 
 def test_each_try_inside_a_provider_is_counted() -> None:
