@@ -73,7 +73,7 @@ class IntentGate:
         )
         if self.brakes is None:
             return self.intents.start(**intent)
-        if self.intents.start_unless_braked(**intent):
+        if self.intents.start(unless_braked=True, **intent):
             return True
         # What Redis knows of, it has judged when the call was claimed, by its own clock.
         return not self.brakes.restore(claim.session_id, claim.turn_id) and self.intents.start(**intent)

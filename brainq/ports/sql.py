@@ -53,13 +53,12 @@ class TurnRows(Protocol):
 class CallRows(Protocol):
     """A row before a call starts, its outcome when it ended. Fitted by `store.repositories.calls.Calls`.
 
-    start_unless_braked   `start`, but False also while SQL has a brake in force on the turn
+    start            False, with `unless_braked`, also while SQL has a brake in force on the turn
     void_unstarted        an intent whose attempt never started, and now never will, is void; False: it is none any more
     void                  succeeds only for an attempt that never started, and now never will
     """
 
-    def start(self, **intent: Unpack[Intent]) -> bool: ...
-    def start_unless_braked(self, **intent: Unpack[Intent]) -> bool: ...
+    def start(self, *, unless_braked: bool = False, **intent: Unpack[Intent]) -> bool: ...
     def void(
         self, *, turn_id: str, call_id: str, attempt: int, session_id: str, tool: str, effect: Effect
     ) -> VoidResult: ...

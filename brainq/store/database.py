@@ -195,19 +195,17 @@ class Database:
         """The statement of this database's dialect."""
         return statements(self.dialect)
 
-    def write(self, statement: Executable, parameters: Parameters) -> int:
-        """Run one writing statement in its own transaction; the number of rows it touched."""
-        with self._writing, self._connected() as connection:
-            return connection.write(statement, parameters)
+    def write(self, statement: Executable, parameters: Parameters, *, durably: bool = False) -> int:
+        """Run one writing statement in its own transaction; the number of rows it touched.
 
-    def write_durably(self, statement: Executable, parameters: Parameters) -> int:
-        """`write`, and what it wrote or found outlives a power cut; on Postgres as `synchronous_commit` says.
+        durably   what it wrote or found outlives a power cut; on Postgres as `synchronous_commit` says
 
         SQLite's log is synced after the commit. `synchronous=FULL` would sync inside it, while the file's one
         writer has the lock; so the syncs of many writers also become one.
         """
-        touched = self.write(statement, parameters)
-        if self._log is not None:
+        with self._writing, self._connected() as connection:
+            touched = connection.write(statement, parameters)
+        if durably and self._log is not None:
             try:
                 sync_file(self._log)
             except OSError as error:

@@ -69,13 +69,14 @@ class Calls:
         self._insert = database.pick(_INSERT)
         self._start = database.pick(_START)
 
-    def start(self, **intent: Unpack[Intent]) -> bool:
-        """Insert the intent. False: this attempt was started or voided before, so do not run it."""
-        return self._db.write_durably(self._insert, _intent_values(intent)) == 1
+    def start(self, *, unless_braked: bool = False, **intent: Unpack[Intent]) -> bool:
+        """Insert the intent. False: this attempt was started or voided before, so do not run it.
 
-    def start_unless_braked(self, **intent: Unpack[Intent]) -> bool:
-        """`start`; False, too, while SQL has a brake in force on the turn."""
-        return self._db.write_durably(self._start, _intent_values(intent)) == 1
+        unless_braked   False, too, while SQL has a brake in force on the turn
+        """
+        statement = self._start if unless_braked else self._insert
+        values = {**intent, "effect": intent["effect"].value, "state": "intent"}
+        return self._db.write(statement, values, durably=True) == 1
 
     def void(
         self, *, turn_id: str, call_id: str, attempt: int, session_id: str, tool: str, effect: Effect
@@ -94,7 +95,7 @@ class Calls:
             "owner": "",
         }
         while True:
-            if self._db.write_durably(self._insert, values):
+            if self._db.write(self._insert, values, durably=True):
                 return VoidResult("void")
             found = self._db.first(_STATE, {"turn": turn_id, "call": call_id, "nth": attempt})
             if found is not None:  # None: deleted between the two statements
@@ -102,7 +103,8 @@ class Calls:
 
     def void_unstarted(self, turn_id: str, call_id: str, attempt: int) -> bool:
         """Make an intent void whose attempt never started, and never will; False where it is no longer an intent."""
-        return self._db.write_durably(_UNSTARTED, {"turn": turn_id, "call": call_id, "nth": attempt}) == 1
+        place = {"turn": turn_id, "call": call_id, "nth": attempt}
+        return self._db.write(_UNSTARTED, place, durably=True) == 1
 
     def record_outcome(self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool) -> bool:
         """Write how a started attempt ended; False if nothing changed.
@@ -143,10 +145,6 @@ class Calls:
     def has_intents(self, turn_id: str) -> bool:
         """Whether any non-read call of the turn ever started."""
         return self._db.first(_ANY, {"turn": turn_id}) is not None
-
-
-def _intent_values(intent: Intent) -> dict[str, object]:
-    return {**intent, "effect": intent["effect"].value, "state": "intent"}
 
 
 def _void_result(found: Record) -> VoidResult:

@@ -100,7 +100,7 @@ class Inputs:
             "state": "accepted",
         }
         while True:
-            self._db.write_durably(self._insert, values)
+            self._db.write(self._insert, values, durably=True)
             found = self._db.first(_GET, {"session": session_id, "message": item.client_message_id})
             if found is not None:  # None: deleted between the two statements
                 break

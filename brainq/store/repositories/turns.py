@@ -192,7 +192,7 @@ class Turns:
             "brain": request.brain,
             "message": line_of(request.message_with_files),
         }
-        if self._db.write_durably(self._insert, values):
+        if self._db.write(self._insert, values, durably=True):
             return AcceptedTurn(request.turn_id, request.session_id, created=True)
         found = self._db.all(_SAME, {"key": request.key, "turn": request.turn_id})
         return match_existing(request, digest, found)

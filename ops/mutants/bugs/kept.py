@@ -12,15 +12,15 @@ BUGS = (
     Bug(
         "an intent is not on the disk when its write begins",
         "brainq/store/repositories/calls.py",
-        "self._db.write_durably(self._start,",
-        "self._db.write(self._start,",
+        "self._db.write(statement, values, durably=True)",
+        "self._db.write(statement, values)",
         POWER_CUT,
     ),
     Bug(
         "an accepted turn is told before it is on the disk",
         "brainq/store/database.py",
-        "if self._log is not None:",
-        "if self._log is None:",
+        "if durably and self._log is not None:",
+        "if durably and self._log is None:",
         POWER_CUT,
     ),
     Bug(

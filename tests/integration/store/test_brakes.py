@@ -47,7 +47,7 @@ def test_that_a_response_was_deleted_is_kept_once_and_brakes_nothing(store: Stor
     assert not store.brakes.delete_response("s1", "turn-1")
     assert [store.brakes.is_response_deleted(turn_id) for turn_id in ("turn-1", "turn-2")] == [True, False]
     assert (standing(store), store.brakes.of_turns(0, 10)) == ([], [])
-    assert store.calls.start_unless_braked(**intent())
+    assert store.calls.start(unless_braked=True, **intent())
 
 
 def test_what_is_over_stays_over(store: Store) -> None:
@@ -114,8 +114,8 @@ def test_an_intent_is_not_written_while_a_brake_stands(
 ) -> None:
     store.brakes.hold("s1", "turn-1", HoldSpec(id="h1", timeout_s=timeout_s, on_timeout=on_timeout))
     store.brakes.flag("s1", HoldSpec(id="f1"))
-    assert store.calls.start_unless_braked(**intent()) is starts
-    assert store.calls.start_unless_braked(**intent(turn_id="turn-2")), "another turn's"
+    assert store.calls.start(unless_braked=True, **intent()) is starts
+    assert store.calls.start(unless_braked=True, **intent(turn_id="turn-2")), "another turn's"
     store.brakes.end("s1", "h1")
-    assert store.calls.start_unless_braked(**intent()) is not starts, "once at most"
+    assert store.calls.start(unless_braked=True, **intent()) is not starts, "once at most"
     assert not store.calls.start(**intent())

@@ -26,8 +26,8 @@ DURABLE: dict[str, Callable[[Store], object]] = {
         "s1", "turn-1", TurnInput(client_message_id="m", text="more")
     ),
     "SELECT count(*) FROM calls WHERE state = 'intent'": start,
-    "SELECT count(*) FROM calls": lambda store: store.calls.start_unless_braked(
-        **call(), args_hash="h", args_json="{}", idempotency_key="k", owner="worker-1"
+    "SELECT count(*) FROM calls": lambda store: store.calls.start(
+        **call(), unless_braked=True, args_hash="h", args_json="{}", idempotency_key="k", owner="worker-1"
     ),
     "SELECT count(*) FROM calls WHERE state = 'void'": lambda store: store.calls.void(**call()),
 }

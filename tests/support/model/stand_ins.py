@@ -96,9 +96,6 @@ class Intents:
         self._give_way()
         return self._insert((turn_id, call_id, attempt), "intent")
 
-    def start_unless_braked(self, **intent: Any) -> bool:
-        return self.start(**intent)
-
     def void(self, *, turn_id: str, call_id: str, attempt: int, **_: Any) -> SimpleNamespace:
         self._give_way()
         self._insert((turn_id, call_id, attempt), "void")

@@ -86,13 +86,10 @@ class Intents:
         self.rows: list[dict[str, Any]] = []
         self.outcomes: list[tuple[ToolOutcome, bool]] = []
 
-    def start(self, **intent: Any) -> bool:
+    def start(self, *, unless_braked: bool = False, **intent: Any) -> bool:
         self.started.append(intent["call_id"])
         self.rows.append(intent)
         return True
-
-    def start_unless_braked(self, **intent: Any) -> bool:
-        return self.start(**intent)
 
     def record_outcome(self, turn_id: str, call_id: str, attempt: int, outcome: ToolOutcome, late: bool) -> bool:
         self.outcomes.append((outcome, late))
