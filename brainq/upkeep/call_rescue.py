@@ -39,22 +39,12 @@ UNKNOWN = ToolUnknown(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AskAgain:
-    """Dispatch the next attempt."""
-
-
-@dataclass(frozen=True, slots=True)
-class GiveUp:
-    """Settle the call with this outcome."""
-
-    outcome: ToolOutcome
-
-
 def rescue_verdict(
     effect: Effect, idempotent: bool, attempt: int, max_attempts: int, started: str, outcome_json: str | None
-) -> AskAgain | GiveUp:
-    """Pure. `started` is what SQL says of a non-read call's intent: `void`, `started` or `done`.
+) -> ToolOutcome | None:
+    """The outcome that a lapsed call is settled with; None: its next attempt is dispatched. Pure.
+
+    `started` is what SQL says of a non-read call's intent: `void`, `started` or `done`.
 
     A read runs again. A call that never started runs again. One that started runs again only when its tool
     says it is idempotent; else its end is what SQL recorded, or unknown.
@@ -62,15 +52,15 @@ def rescue_verdict(
     if started == "done" and outcome_json:
         outcome = _OUTCOME.validate_json(outcome_json)
         if isinstance(outcome, ToolTimeout) and outcome.after_ms > 0:
-            return GiveUp(UNKNOWN)  # it was abandoned, and can no longer say how it ended
+            return UNKNOWN  # it was abandoned, and can no longer say how it ended
         if not (isinstance(outcome, ToolFailure) and outcome.error_type == NOT_STARTED):
-            return GiveUp(outcome)
+            return outcome
         started = "void"  # its worker wrote the intent, and then went no further
     # Of an idempotent tool an earlier attempt may have started, though this one did not.
     surely_without_effect = effect.is_read or (started == "void" and not idempotent)
     if attempt < max_attempts and (surely_without_effect or idempotent):
-        return AskAgain()
-    return GiveUp(WORKERS_LOST if surely_without_effect else UNKNOWN)
+        return None
+    return WORKERS_LOST if surely_without_effect else UNKNOWN
 
 
 @dataclass(eq=False, kw_only=True)
@@ -98,14 +88,14 @@ class Rescuer:
             verdict = self._claim_intent(ref, attempt, tool, effect)
             started, outcome_json = verdict.state, verdict.outcome_json
         rung_again_ms = self.calls.rung_again_ms(ref)
-        judged = rescue_verdict(effect, idempotent, attempt, self.max_attempts, started, outcome_json)
-        did = "asked again" if isinstance(judged, AskAgain) else f"given up as {_status(judged.outcome).value}"
+        outcome = rescue_verdict(effect, idempotent, attempt, self.max_attempts, started, outcome_json)
+        did = "asked again" if outcome is None else f"given up as {_status(outcome).value}"
         log.warning("call rescued", turn_id=ref.turn_id, call_id=ref.call_id, effect=effect, did=did)
-        if isinstance(judged, AskAgain):
+        if outcome is None:
             did = WorkOutcome(self.calls.dispatch_again(ref, attempt).lower(), WorkFailure.CALL_LOST)
         else:
-            end_call(span, _status(judged.outcome))
-            did = self._give_up(ref, attempt, tool, step, judged.outcome)
+            end_call(span, _status(outcome))
+            did = self._give_up(ref, attempt, tool, step, outcome)
         span.set_attribute(names.DID, did)
         if did in RESCUED:
             COUNTERS.add(m.LAPSED, "call")

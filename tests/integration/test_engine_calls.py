@@ -18,8 +18,6 @@ from brainq.tools.deadline import DeadlineToken
 from brainq.upkeep.call_rescue import (
     UNKNOWN,
     WORKERS_LOST,
-    AskAgain,
-    GiveUp,
     rescue_verdict,
 )
 from tests.support.brains.diary import notes, open_gate
@@ -173,15 +171,15 @@ def test_p3_an_outcome_recorded_before_the_worker_died_is_the_outcome(pump: Pump
 
 READ, WRITE = Effect.READ_ONLY, Effect.LOCAL_WRITE
 JUDGEMENTS = [
-    (READ, False, 1, "void", AskAgain()),
-    (READ, False, 3, "void", GiveUp(WORKERS_LOST)),
-    (WRITE, False, 1, "void", AskAgain()),
-    (WRITE, False, 3, "void", GiveUp(WORKERS_LOST)),
-    (WRITE, False, 1, "started", GiveUp(UNKNOWN)),
-    (WRITE, True, 1, "started", AskAgain()),
-    (WRITE, True, 3, "started", GiveUp(UNKNOWN)),
-    (WRITE, True, 3, "void", GiveUp(UNKNOWN)),
-    (Effect.DESTRUCTIVE, False, 1, "started", GiveUp(UNKNOWN)),
+    (READ, False, 1, "void", None),
+    (READ, False, 3, "void", WORKERS_LOST),
+    (WRITE, False, 1, "void", None),
+    (WRITE, False, 3, "void", WORKERS_LOST),
+    (WRITE, False, 1, "started", UNKNOWN),
+    (WRITE, True, 1, "started", None),
+    (WRITE, True, 3, "started", UNKNOWN),
+    (WRITE, True, 3, "void", UNKNOWN),
+    (Effect.DESTRUCTIVE, False, 1, "started", UNKNOWN),
 ]
 
 
