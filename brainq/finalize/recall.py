@@ -21,6 +21,10 @@ from brainq.finalize.result import citations, with_citations
 from brainq.ports.redis_turns import FinalChain
 from brainq.ports.sql import TurnRows
 
+OPENING_STEP = 0  # calls made before the first step are brainq's, no tool use of the model's
+CACHED_TURNS = 2048  # a few kB each; a chain's steps come far apart when many turns end at once
+HISTORY_TURNS = 10
+
 
 def recorded_turn(
     turn: EndedTurn, messages: Sequence[Message], context_pack_json: str | None, step_key: str
@@ -45,9 +49,6 @@ def recorded_turn(
         step_key=step_key,
         traceparent=turn.request.traceparent,
     )
-
-
-OPENING_STEP = 0  # calls made before the first step are brainq's, no tool use of the model's
 
 
 def rebuilt_turn(
@@ -102,9 +103,6 @@ def _source_rows(result: TurnResult) -> Iterator[Mapping[str, str]]:
         yield {"kind": "rendered", "source": path}
 
 
-CACHED_TURNS = 2048  # a few kB each; a chain's steps come far apart when many turns end at once
-
-
 class EndedTurnCache:
     """A small cache. Nothing of an ended turn changes but its text, and each change counts up its revision."""
 
@@ -136,9 +134,6 @@ class EndedTurnCache:
             while len(self._turns) > CACHED_TURNS:
                 self._turns.popitem(last=False)
         return turn
-
-
-HISTORY_TURNS = 10
 
 
 @dataclass(eq=False)

@@ -28,6 +28,12 @@ _PROBLEMS = {
 }
 _OPENING_NAMES = {MEMORY_TOOL: "memory"}
 _END_TEXTS = {"failed": "its call failed", "timed_out": "it took too long", "timed_out_late": "it took too long"}
+MAX_CITATIONS = 8  # of each kind, in the text and in the result
+MIN_NAME_CHARS = 4  # a shorter name is a word like any other
+MIN_QUOTE_CHARS = 20
+RESULT_WAITS_S = 1.0  # for a callback of the brain's
+SEND_ANYWAY_S = 5.0  # of what leads to the result failing; then the result goes out without it
+MAX_BACKGROUND = 512  # callbacks of a process that nobody's thread waits for; those beyond keep their worker's
 
 
 def warnings_of(turn: EndedTurn) -> tuple[str, ...]:
@@ -70,11 +76,6 @@ def _token_warnings(turn: EndedTurn) -> tuple[str, ...]:
 
 def _count_of_replies(count: int) -> str:
     return "1 reply" if count == 1 else f"{count} replies"
-
-
-MAX_CITATIONS = 8  # of each kind, in the text and in the result
-MIN_NAME_CHARS = 4  # a shorter name is a word like any other
-MIN_QUOTE_CHARS = 20
 
 
 def citations(turn: EndedTurn, kind: str) -> tuple[Citation, ...]:
@@ -165,11 +166,6 @@ def with_citations(text: str, local: tuple[Citation, ...], web: tuple[Citation, 
         lines.append(f"- {label}")
     block = "\n".join(lines)
     return text if text.endswith(block) else f"{text}\n\n{block}"
-
-
-RESULT_WAITS_S = 1.0  # for a callback of the brain's
-SEND_ANYWAY_S = 5.0  # of what leads to the result failing; then the result goes out without it
-MAX_BACKGROUND = 512  # callbacks of a process that nobody's thread waits for; those beyond keep their worker's
 
 
 @dataclass(eq=False, frozen=True, slots=True)

@@ -35,6 +35,13 @@ MAX_LOST_WORKERS = 2
 RunInQuarantine = Callable[[FinalStepClaim, "float | None"], None]
 """Runs a claimed step in a process of its own, within so many seconds. Raises QuarantinedStepError."""
 
+NO_USAGE = TokenUsage()
+REVIEW_PLACEHOLDER = (
+    "[A review of this conversation was asked for.]"  # what stays of the question: only its outcome is kept
+)
+DECISION_LIMIT_S = 60.0
+RETRIEVAL_TOOLS = frozenset({"local_search", "get_context_pack"})
+
 
 class QuarantinedStepError(Exception):
     """A step in quarantine raised, or died. `error_type` is the class's name, `text` its message."""
@@ -150,9 +157,6 @@ FIRST_STEP = AppendCitations.name
 """Of every brain's chain: a turn that is over before anybody has looked at its brain begins it, too."""
 
 
-NO_USAGE = TokenUsage()
-
-
 class CallUsage:
     """Calls `on_usage` with the turn's tokens, if any count is not zero. At least once, with a stable step_key."""
 
@@ -180,11 +184,6 @@ class CallUsage:
 
 def _model_name(model: Any) -> str:
     return model if isinstance(model, str) else str(model.name)
-
-
-REVIEW_PLACEHOLDER = (
-    "[A review of this conversation was asked for.]"  # what stays of the question: only its outcome is kept
-)
 
 
 class LogAnswer:
@@ -254,10 +253,6 @@ class SendResult:
         context.chain.publish(result)
         sent = context.chain.published(claim.session_id, claim.turn_id)
         context.parents.deliver(turn.request, sent or result)
-
-
-DECISION_LIMIT_S = 60.0
-RETRIEVAL_TOOLS = frozenset({"local_search", "get_context_pack"})
 
 
 def strategy_of(tools: Iterable[str]) -> Strategy:

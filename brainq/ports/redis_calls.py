@@ -23,8 +23,6 @@ from brainq.contracts.people import (
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.contracts.view import BudgetSnapshot
 
-# Calls in Redis.
-
 
 class Calls(Protocol):
     """Call state, and the lanes that calls hold; every write of a runner is fenced by owner and attempt. Fitted by
@@ -85,9 +83,6 @@ class Calls(Protocol):
     def check_lanes(self, ref: CallRef, mark: str) -> str: ...
 
 
-# Results from outside, in Redis.
-
-
 class OutsideResults(Protocol):
     """Calls that wait for a result from outside, or for a task of a server, which one process at a time watches. Fitted
     by `state.outside.RedisOutsideResults`.
@@ -128,9 +123,6 @@ class OutsideResults(Protocol):
     def publish_task_progress(self, task: ServerTaskWatch, message: str) -> None: ...
 
 
-# Holds, readiness flags and approvals in Redis.
-
-
 class Holds(Protocol):
     """What keeps calls that change something from starting. Redis is the truth of it while the turn lives. Fitted by
     `state.people.RedisHolds`.
@@ -161,11 +153,8 @@ class Holds(Protocol):
     def approvals(self, refs: Sequence[CallRef]) -> Sequence[ApprovalStatus | None]: ...
 
 
-# Stops over Redis.
-
-
 class StopSignals(Protocol):
-    """Tells at once that a turn is to stop. Fitted by `state.stops.RedisStopSignals`.
+    """Tells at once that a turn is to stop. Fitted by `state.listener.RedisStopSignals`.
 
     watch   `callback` gets the reason, at most once a message
     """

@@ -34,8 +34,6 @@ from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import Limits, TurnRequest, TurnResult
 from brainq.contracts.view import BudgetSnapshot, EndedTurn, TurnDetails, TurnView
 
-# Turns in Redis.
-
 
 class Turns(Protocol):
     """Turn state; every write of an owner is fenced. See `state.turns.RedisTurns` for what each returns."""
@@ -140,9 +138,6 @@ class Turns(Protocol):
     ) -> Literal["COMPACTED", "CHANGED", "LOST"]: ...
 
 
-# Sessions in Redis.
-
-
 class Sessions(Protocol):
     """Which turn of a session is live ("" for none), which wait, and input for the one that runs. Fitted by
     `state.people.RedisSessions`, which says what each word means.
@@ -155,9 +150,6 @@ class Sessions(Protocol):
     def waiting_counts(self, session_id: str) -> tuple[int, int]: ...
     def put_input(self, session_id: str, turn_id: str, item: TurnInput) -> tuple[PutResult, str, str]: ...
     def input_receipt(self, session_id: str, turn_id: str, client_message_id: str) -> str | None: ...
-
-
-# The finalizer's chain in Redis.
 
 
 class FinalChain(Protocol):
@@ -201,9 +193,6 @@ class FinalChain(Protocol):
     def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]: ...
 
 
-# What the sweeper asks of Redis.
-
-
 class SweeperState(Protocol):
     """When each turn is looked at, and what a look finds; which processes are gone; how many turns may be live. Fitted
     by `state.sweeper.RedisSweeperState`.
@@ -227,9 +216,6 @@ class SweeperState(Protocol):
     def epoch(self) -> str: ...
     def lapse_gone(self) -> Sequence[GoneProcess]: ...
     def set_capacity(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int: ...
-
-
-# The limits of models' services, as the whole fleet keeps them.
 
 
 class RateLimits(Protocol):

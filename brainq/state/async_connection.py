@@ -25,9 +25,11 @@ from brainq.state.connection import (
     pack_command,
 )
 
-# One connection to Redis on an event loop.
-
 ASYNC_SOCKET_TIMEOUT_S = 5.0  # longer than the longest blocking read of streams, 2 s
+FIRST_BACKOFF_S = 0.05
+LONGEST_BACKOFF_S = 1.0
+MAX_BATCH = 20  # askers a round trip; each may get a page of events back
+_PendingCommands = tuple[Sequence[Command], "asyncio.Future[list[Any]]"]
 
 
 class AsyncConnection:
@@ -111,17 +113,6 @@ def _make_async_pool(url: str, sentinel: Any) -> Any:
     at = parse_sentinel_url(url)
     login = {"username": at.username, "password": at.password, "db": at.database}
     return SentinelConnectionPool(at.master, sentinel, **login, **options)
-
-
-# Quick commands of many tasks over one connection, those of one moment in one round trip.
-
-FIRST_BACKOFF_S = 0.05
-
-LONGEST_BACKOFF_S = 1.0
-
-MAX_BATCH = 20  # askers a round trip; each may get a page of events back
-
-_PendingCommands = tuple[Sequence[Command], "asyncio.Future[list[Any]]"]
 
 
 class CommandBatcher:

@@ -18,8 +18,6 @@ from redis.sentinel import Sentinel, SentinelConnectionPool, SentinelManagedConn
 from brainq.failover import FollowsFailover
 from brainq.settings.redis_url import KEEPALIVE_OPTIONS, parse_sentinel_url
 
-# The one factory of Redis clients.
-
 # redis-py 8 repeats a command up to ten times when a reply is lost. Our scripts may be run twice without harm,
 # but only on purpose: whoever calls decides, because only the caller knows what the turn's lease still allows.
 NO_BLIND_RETRY = 0
@@ -219,11 +217,9 @@ def make_client(url: str) -> Client:
     return Client(connection_pool=pool)
 
 
-# Whether an exception says that Redis is away, or cannot work just now: what was asked may be asked again later.
-
-
 def is_redis_unavailable(failure: BaseException) -> bool:
-    """False for what would fail in just the same way again, such as a value that has no form in Redis."""
+    """Whether what was asked may be asked again later. False for what would fail in just the same way again, such as a
+    value that has no form in Redis."""
     return isinstance(failure, redis.RedisError) and not isinstance(failure, redis.DataError)
 
 

@@ -18,16 +18,13 @@ from brainq.state.keys import Keys
 if TYPE_CHECKING:
     from brainq.state.stream_reader import StreamReader
 
-
-# Reading a turn's events. Writing them is done inside the scripts that cause them.
-
 READ_BATCH = 500
-
 MAX_BLOCK_S = 2.0  # under the client's socket timeout
+MAX_BUFFERED = 500  # events; one that takes them more slowly reads them from Redis again
 
 
 class RedisEvents:
-    """Events of turns, from any number on."""
+    """Events of turns, from any number on. They are written inside the scripts that cause them."""
 
     def __init__(self, client: redis.Redis, keys: Keys) -> None:
         self._client = client
@@ -72,11 +69,6 @@ def _read_event(number: str, fields: dict[str, str]) -> TurnEvent:
         at_ms=int(fields["at"]),
         data=json.loads(fields["data"]),
     )
-
-
-# One reader of one turn's events: caught up by itself, then fed with what is new.
-
-MAX_BUFFERED = 500  # events; one that takes them more slowly reads them from Redis again
 
 
 class NoEvents(Enum):

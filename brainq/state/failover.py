@@ -23,6 +23,11 @@ log = logger("brainq.failover")
 T = TypeVar("T")
 
 SWITCHED = "+switch-master"  # NAME OLD_HOST OLD_PORT NEW_HOST NEW_PORT
+ACKNOWLEDGED_WITHIN_MS = 500
+# A primary loses the replica that is promoted, and hears within some two seconds that it is none any more. So one that
+# is missing is waited for longer than that; then it is taken to be gone.
+MISSED_FOR_S = 5.0
+_REPLICATION = re.compile(r"connected_slaves:(\d+).*master_replid:(\w+)", re.DOTALL)
 
 
 class FailoverListener:
@@ -60,17 +65,9 @@ def _in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-# A write starts when most replicas have all that led to it: one that is promoted then knows of the turn that it wrote.
-
-ACKNOWLEDGED_WITHIN_MS = 500
-# A primary loses the replica that is promoted, and hears within some two seconds that it is none any more. So one that
-# is missing is waited for longer than that; then it is taken to be gone.
-MISSED_FOR_S = 5.0
-_REPLICATION = re.compile(r"connected_slaves:(\d+).*master_replid:(\w+)", re.DOTALL)
-
-
 class ReplicaAcks:
-    """Runs scripts that must outlive a failover. `patience_s`: for how long they are sent again."""
+    """Runs scripts that must outlive a failover: a write starts when most replicas have all that led to it. One that is
+    promoted then knows of the turn that it wrote. `patience_s`: for how long they are sent again."""
 
     def __init__(self, scripts: Scripts, patience_s: float) -> None:
         self._run = scripts

@@ -1,4 +1,6 @@
-"""The fleet in Redis: an overview in two or three round trips, which workers are alive, and whose death is noticed."""
+"""The fleet in Redis: an overview in two or three round trips, which workers are alive, whose death is noticed, and
+what all processes counted.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,23 @@ from typing import Any
 
 from brainq.contracts.fleet import FleetBrain, FleetCapacity, FleetLanes, FleetRedis, FleetSweeper, FleetWorker, TurnKey
 from brainq.observe.logs import logger
-from brainq.state.connection import Client, Command
+from brainq.observe.metrics.catalogue import DROPPED
+from brainq.observe.metrics.counters import Cell, Counters
+from brainq.state.connection import Client, Command, as_mapping
 from brainq.state.keys import Keys
+from brainq.state.listener import RedisStopSignals
 from brainq.state.snapshots import brain_commands
-from brainq.state.stops import RedisStopSignals
 from brainq.state.typed_scripts import Scripts
 
 log = logger("brainq.presence")
 
-# What Redis knows of the fleet, in one round trip, one more for its turns, and one for brains that have a cap.
+METRICS_KEPT_MS = 30 * 86_400_000
+BATCH_KEPT_MS = 86_400_000  # for as long a process may try to add a batch again
+MAX_CELLS = 10_000  # some 1 MB, and a third of a second of a scrape
 
 _SINCE = {"queued": "created_at", "active": "active_at", "parked": "parked_at", "closing": "closing_at"}
+WORKERS_KEPT_MS = 86_400_000
+PRESENCE_KEPT_MS = 600_000  # what Redis has not seen since it began
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,8 @@ class FleetFacts:
 
 @dataclass(frozen=True, slots=True)
 class RedisFleet:
+    """What Redis knows of the fleet, in one round trip, one more for its turns, and one for brains that have a cap."""
+
     client: Client
     keys: Keys
 
@@ -156,14 +166,10 @@ def _info_fields(info: Any) -> dict[str, str]:
     return dict(line.split(":", 1) for line in str(info).splitlines() if ":" in line)
 
 
-# Which workers are alive: each reports every few seconds, and its report lasts a little longer.
-
-WORKERS_KEPT_MS = 86_400_000
-
-
 @dataclass(frozen=True, slots=True)
 class RedisWorkers:
-    """A word a worker, which Redis lets go of by itself, and the set of those that gave one."""
+    """Which workers are alive: each reports every few seconds, and its report lasts a little longer. Beside the reports
+    is the set of those that gave one."""
 
     client: Client
     keys: Keys
@@ -211,17 +217,13 @@ class RedisWorkers:
         return list(words)
 
 
-# Which processes live: Redis closes the sockets of one that was killed, and its leases end at once.
-#
-# A process listens on a channel of its own, on the connection that hears cancels. Redis knows 4 to 17 ms after a
-# SIGKILL that nobody listens there any more (measured, 10 of 10). A frozen process keeps its connection, and a host
-# that vanished keeps its sockets: of these the lease alone says.
-
-PRESENCE_KEPT_MS = 600_000  # what Redis has not seen since it began
-
-
 class RedisPresence:
-    """Has this process watched. The sweeper finds those that are gone: `state.sweeper`."""
+    """Has this process watched: Redis closes the sockets of one that was killed, and a sweeper ends its leases at once.
+
+    A process listens on a channel of its own, on the connection that hears cancels. Redis knows 4 to 17 ms after a
+    SIGKILL that nobody listens there any more (measured, 10 of 10). A frozen process keeps its connection, and a host
+    that vanished keeps its sockets: of these the lease alone says.
+    """
 
     def __init__(self, scripts: Scripts, keys: Keys, stops: RedisStopSignals, process: str) -> None:
         self._run = scripts
@@ -258,3 +260,37 @@ def unwatched(client: Client, keys: Keys) -> list[str]:
 
 def _ignore(_: str) -> None:
     """Nothing is ever published there."""
+
+
+@dataclass(frozen=True, slots=True)
+class RedisMetrics:
+    """What all processes counted, in one hash: a field a cell, as `["brainq_turns","shop","completed","answered"]`."""
+
+    scripts: Scripts
+
+    def flush(self, counters: Counters) -> None:
+        """Add what was counted since the last time; nothing is sent where that is nothing. What could not be sent is
+        sent again the next time, and added once."""
+        batch = counters.batch()
+        if batch is None:
+            return
+        deltas = [part for cell, by in batch.deltas.items() for part in (_cell_field(cell), f"{by:.17g}")]
+        self.scripts.metrics_flush(
+            flushed=self.scripts.keys.flushed(counters.process),
+            number=batch.number,
+            dropped=_cell_field((DROPPED.name,)),
+            keep_ms=METRICS_KEPT_MS,
+            remember_ms=BATCH_KEPT_MS,
+            most=MAX_CELLS,
+            deltas=deltas,
+        )
+        counters.mark_flushed(batch)
+
+    def totals(self) -> Mapping[Cell, float]:
+        """All that was counted."""
+        (found,) = self.scripts.client.many([("HGETALL", self.scripts.keys.metrics)])
+        return {tuple(json.loads(field)): float(value) for field, value in as_mapping(found).items()}
+
+
+def _cell_field(cell: Cell) -> str:
+    return json.dumps(cell, ensure_ascii=False, separators=(",", ":"))

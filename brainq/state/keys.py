@@ -67,7 +67,7 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     presence                  hash    process -> the Redis that saw it, and since when not  10 minutes
     alive:PROCESS             channel that this process listens to as long as it lives      -
     worker:NAME               string  a worker's report, as JSON                           seconds
-    metrics                   hash    cell -> what all processes counted, see state/metrics.py  30 days
+    metrics                   hash    cell -> what all processes counted, see RedisMetrics  30 days
     flushed:PROCESS           string  the number of the last batch that this process added      1 day
     brainq.*                  list    the broker's queues                                   the broker's
 

@@ -1,10 +1,13 @@
-"""A thread that hears channels of one Redis, or of one sentinel, and connects again for as long as it takes."""
+"""A thread that hears channels of one Redis, or of one sentinel, and connects again for as long as it takes; and the
+stops of turns, which are published so.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -23,6 +26,8 @@ READ_TIMEOUT_S = 1.0  # how long one read waits; so long a closed listener may g
 SOCKET_TIMEOUT_S = 5.0  # for commands; a read waits as long as it says
 PING_AFTER_S = 5.0
 DEAF_AFTER_S = 10.0  # no answer to a ping: the connection is dead, though it was not closed
+
+STOP_REASON = "cancelled"
 
 Heard = Callable[[str], None]
 
@@ -111,6 +116,49 @@ class RedisListener:
             callback()
         except Exception as failure:
             log.error("what was heard could not be done", what=self._what, failure=failure)
+
+
+class RedisStopSignals(RedisListener):
+    """Who runs something of a turn learns within a moment that the turn was cancelled. One listening thread a process,
+    started by the first `watch`, which may hear other channels, too. Fits `ports.redis_calls.StopSignals`.
+
+    The cancel itself is a field of the turn's hash; a message only says "look". Nothing rests on one: what is published
+    while nobody listens is found by the beats, at the latest, and at once where `on_gap` makes them.
+
+    url       of the Redis that holds the turns
+    channel   what cancels are published on: `SESSION TURN`
+    on_gap    called after each connect: what was published before was not heard
+    """
+
+    def __init__(self, url: str, channel: str, on_gap: Callable[[], None]) -> None:
+        super().__init__(url, "stops")
+        self._watching: dict[str, list[Heard]] = {}
+        self.hear(channel, self._stop, on_gap)
+
+    @contextmanager
+    def watch(self, session_id: str, turn_id: str, callback: Heard) -> Generator[None]:
+        """Call `callback` with a reason, from the listening thread, whenever a stop of the turn is published.
+
+        It must return soon. It may be called once more just after the block was left.
+        """
+        name = f"{session_id} {turn_id}"
+        with self._lock:
+            self._watching.setdefault(name, []).append(callback)
+        self.listen()
+        try:
+            yield
+        finally:
+            with self._lock:
+                callbacks = self._watching[name]
+                callbacks.remove(callback)
+                if not callbacks:
+                    del self._watching[name]
+
+    def _stop(self, name: str) -> None:
+        with self._lock:
+            callbacks = list(self._watching.get(name, ()))
+        for callback in callbacks:
+            self._notify(partial(callback, STOP_REASON))
 
 
 def _make_client(url: str, what: str) -> redis.Redis:

@@ -35,15 +35,16 @@ from brainq.state.typed_scripts import (
     Scripts,
 )
 
-# What keeps calls from starting: holds of a turn, readiness flags that a session keeps for turns to come, approvals.
-
 _APPROVAL_FIELDS = ("ask", "ask_by", "ask_why", "hash", "edited", "spec", "ask_ends", "ask_decided_at")
 
 MAX_FLAGS = 100  # that no turn has taken: more means that nobody submits
+MAX_UNREAD = 200
+MAX_UNREAD_BYTES = 1_000_000  # what is unread goes to the model as a whole; a mailbox that is empty takes any one
 
 
 class RedisHolds:
-    """Holds, readiness flags and approvals over one Redis; each write is one script. Fits `ports.redis_calls.Holds`."""
+    """What keeps calls from starting: holds of a turn, readiness flags that a session keeps for turns to come, and
+    approvals. Fits `ports.redis_calls.Holds`."""
 
     def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox, *, keep_session_s: float) -> None:
         self._run = scripts
@@ -220,15 +221,10 @@ def read_approvals(trace: Mapping[str, str]) -> dict[str, ApprovalStatus]:
     return {call: state for call, state in found.items() if state is not None}
 
 
-# Sessions in Redis: which turn is live, which wait, whether the queue is paused; and input for the turn that runs.
-
-MAX_UNREAD = 200
-MAX_UNREAD_BYTES = 1_000_000  # what is unread goes to the model as a whole; a mailbox that is empty takes any one
-
-
 class RedisSessions:
-    """The session operations over one Redis. Input is put into a turn's mailbox: a step's begin consumes it, a turn's
-    end bounces it. Fits `ports.redis_turns.Sessions`."""
+    """Which turn of a session is live, which wait, and whether they are paused; and input for the turn that runs. Input
+    is put into a turn's mailbox: a step's begin consumes it, a turn's end bounces it. Fits
+    `ports.redis_turns.Sessions`."""
 
     def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox, *, keep_session_s: float) -> None:
         self._run = scripts

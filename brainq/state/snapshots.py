@@ -20,9 +20,25 @@ from brainq.state.transcripts import read_trace
 from brainq.state.turn_steps import budget_now_ms, budget_snapshot
 from brainq.state.turn_view import read_newest_text
 
-# Where queued turns stand, and what is in their way: so many reads a turn, to be sent with others.
-
-POSITION_COMMANDS = 10
+POSITION_COMMANDS = 10  # reads of where one queued turn is, and of what is in its way
+_BRIEF = ("state", "ending", "begun", "isolated", "text")
+MAX_TRACE_FIELDS = 1_000_000  # fields of a trace; a scan that may take as many takes one round trip
+MAX_SHOWN_CALLS = 20  # open calls that a line tells of
+TURN_FIELDS = (
+    *("state", "awaits", "step", "attempt", "fence", "owner", "lease_until", "ending", "stop_reason", "cancel"),
+    *("kind", "brain", "parked_at", "parked_ms", "fin_step", "fin_tries", "created_at", "n_calls"),
+    *("priority", "max_wait_ms", "waits_for", "resumes_at"),
+)
+BUDGET_FIELDS = (
+    *("deadline", "timeout_ms", "steps_used", "steps_max", "tool_calls_used", "tool_calls_max"),
+    *("reflections_used", "reflections_max", "max_context_tokens", "input_tokens", "output_tokens"),
+    *("tokens_max", "cost_usd", "cost_max_usd"),
+)
+CALL_FIELDS = (
+    *("tool", "effect", "status", "wave", "attempt", "hash", "lanes", "dispatched_at", "started_at"),
+    *("owner", "park"),
+)
+_OPEN_STATES = (TurnState.ACTIVE, TurnState.PARKED)
 
 
 def brain_commands(keys: Keys, brain: str) -> list[Command]:
@@ -31,7 +47,7 @@ def brain_commands(keys: Keys, brain: str) -> list[Command]:
 
 
 def position_commands(keys: Keys, turn: TurnKey, brain: str) -> list[Command]:
-    """READS commands, whose replies `place_of` takes. `brain` is the one that the turn names, or empty."""
+    """POSITION_COMMANDS reads, whose replies `read_position` takes. `brain`: the one that the turn names, or empty."""
     session_id, turn_id = turn
     tenant = tenant_of(session_id)
     return [
@@ -77,11 +93,6 @@ def read_position(row: Mapping[str, str], replies: Sequence[Any], now_ms: int) -
         priority=cast(Priority, row.get("priority") or "normal"),
         gives_up_ms=max(0, int(row["created_at"]) + int(max_wait_ms) - now_ms) if max_wait_ms else None,
     )
-
-
-# A turn as Redis knows it at one moment, for `show`, `list` and handles.
-
-_BRIEF = ("state", "ending", "begun", "isolated", "text")
 
 
 class RedisSnapshots:
@@ -178,32 +189,6 @@ def _waiting_behind(place: QueuePosition) -> tuple[Awaits, int]:
     return Awaits.BRAIN if place.brain else Awaits.ROOM, place.ahead + (place.ahead_for_capacity or 0)
 
 
-# What Redis knows of the turns on a page of a list: two round trips, however many there are.
-
-MAX_TRACE_FIELDS = 1_000_000  # fields of a trace; a scan that may take as many takes one round trip
-
-MAX_SHOWN_CALLS = 20  # open calls that a line tells of
-
-TURN_FIELDS = (
-    *("state", "awaits", "step", "attempt", "fence", "owner", "lease_until", "ending", "stop_reason", "cancel"),
-    *("kind", "brain", "parked_at", "parked_ms", "fin_step", "fin_tries", "created_at", "n_calls"),
-    *("priority", "max_wait_ms", "waits_for", "resumes_at"),
-)
-
-BUDGET_FIELDS = (
-    *("deadline", "timeout_ms", "steps_used", "steps_max", "tool_calls_used", "tool_calls_max"),
-    *("reflections_used", "reflections_max", "max_context_tokens", "input_tokens", "output_tokens"),
-    *("tokens_max", "cost_usd", "cost_max_usd"),
-)
-
-CALL_FIELDS = (
-    *("tool", "effect", "status", "wave", "attempt", "hash", "lanes", "dispatched_at", "started_at"),
-    *("owner", "park"),
-)
-
-_OPEN_STATES = (TurnState.ACTIVE, TurnState.PARKED)
-
-
 @dataclass(frozen=True, slots=True)
 class LiveTurn:
     """`snapshot` without its text; its trace has the first calls of the newest step only."""
@@ -224,7 +209,7 @@ class LiveSession:
 
 @dataclass(frozen=True, slots=True)
 class RedisLiveTurns:
-    """Reads of many turns, or sessions, at once."""
+    """Reads of the turns, or sessions, on a page of a list: two round trips, however many there are."""
 
     client: Client
     keys: Keys

@@ -273,11 +273,9 @@ def _read_command(*after: dict[str, Any]) -> Command:
     return (*head, *ids, *given)
 
 
-# The readers of many turns' events: one an event loop, made when something is first followed on it.
-
-
 class StreamReaders:
-    """A program has one loop as a rule, and so one reader; one that calls `asyncio.run` again gets another."""
+    """One reader an event loop, made when something is first followed on it. A program has one loop as a rule; one that
+    calls `asyncio.run` again gets another reader."""
 
     def __init__(self, redis_url: str, prefix: str) -> None:
         self._url = redis_url

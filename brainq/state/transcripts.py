@@ -19,14 +19,13 @@ from brainq.state.keys import Keys
 from brainq.state.turn_view import read_newest_text, read_usage
 from brainq.state.typed_scripts import Scripts
 
-# The trace of a turn, from its hash.
-
 TRACE_FIELDS = (
     *("tool", "effect", "status", "wave", "attempt", "hash", "lanes", "dispatched_at", "started_at", "ended_at"),
     *("latency", "waits_at", "owner", "repairs", "retryable", "detail", "park", "msg"),
 )
-
 """What is read of a call: the fields `CALL:part` of the hash."""
+
+FEW_CALLS = 32  # up to so many are read alone, and not with all others of their turn
 
 
 def read_trace(fields: Mapping[str, str]) -> tuple[ToolTraceEntry, ...]:
@@ -84,16 +83,9 @@ def outside_results(fields: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-# The messages and calls of a turn, as far as Redis still has them.
-
-FEW_CALLS = 32
-
-"""Up to so many calls are read alone, and not with all others of their turn."""
-
-
 @dataclass(frozen=True, slots=True)
 class RedisTranscripts:
-    """Reads of one turn, each at most `MOST_READ` messages; empty for a turn that Redis does not know."""
+    """Reads of one turn, each at most `MAX_READ_MESSAGES` messages; empty for a turn that Redis does not know."""
 
     scripts: Scripts
     keys: Keys
@@ -167,9 +159,6 @@ def _has_all(page: tuple[ToolTraceEntry, ...], messages: tuple[Message, ...]) ->
     return all(
         entry.call_id in requested and (entry.call_id in answered or not entry.status.is_settled) for entry in page
     )
-
-
-# What a turn has gathered so far, read from Redis.
 
 
 class RedisRuntime:

@@ -40,8 +40,6 @@ from brainq.state.script_values import (
 )
 from brainq.state.typed_scripts import AuxBeginSpent, Scripts, StepBeginGo, StepBeginSpent, StepCommitBudget
 
-# The budget of a turn, which steps, calls and child turns claim of.
-
 STANDALONE_KEEP_S = 86_400  # lifetime of a budget that belongs to no turn
 
 
@@ -129,9 +127,6 @@ def budget_snapshot(row: dict[str, Any], now_ms: int) -> BudgetSnapshot:
         cost_usd=float(row.get("cost_usd") or 0),
         cost_max_usd=float(row["cost_max_usd"]) if row.get("cost_max_usd") else None,
     )
-
-
-# The steps of a turn.
 
 
 class TurnSteps(TurnBudgets):

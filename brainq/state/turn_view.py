@@ -23,61 +23,25 @@ from brainq.state.conversations import CachedHistory, Conversations
 from brainq.state.keys import Keys
 from brainq.tools.context_pack import context_hash, opening_pack
 
-# What the owner of a turn reads of it before it decides, in one round trip.
-
 MAX_INPUTS = 100  # read by one step; the next one reads what is left
-
 MAX_DELTAS = 5_000
-
 MAX_TEXT_MESSAGES = 200  # messages, for the newest text of a model
+MAX_OPENING_CALLS = 2  # memory and the context pack
+OPENING_CALL_PREFIX = "c0-"
+PROBLEM_PREFIX = "problem:"  # begins the fields that count replies on which the turn could not act
 
-_TURN_FIELDS = [
-    "state",
-    "awaits",
-    "step",
-    "thinking_step",
-    "lost_attempts",
-    "died_alone",
-    "died_how",
-    "cancel",
-    "cancel_reason",
-    "begun",
-    "write_epoch",
-    "created_at",
-    "active_at",
-    "n_calls",
-    "absorbed",
-    "lost_reason",
-    "opening_until",
-    "aux_reflection",
-    "aux_compaction",
-    "shown",
-    "number",
-    "isolated",
-    "compacted",
-    "flag",
-    "trimmed",
-    "history_stamp",
-    "rung_at",
-    "parked_ms",
-    "max_wait_ms",
-    "stands",
-    "hooks_due",
-]
-
-_BUDGET_FIELDS = [
-    "deadline",
-    "steps_used",
-    "steps_max",
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_creation_tokens",
-    "cost_usd",
-]
-
-
-_SESSION_FIELDS = ["turns", "known_input", "known_estimate", "trimmed", "history_stamp"]
+_TURN_FIELDS = (
+    *("state", "awaits", "step", "thinking_step", "lost_attempts", "died_alone", "died_how", "cancel", "cancel_reason"),
+    *("begun", "write_epoch", "created_at", "active_at", "n_calls", "absorbed", "lost_reason", "opening_until"),
+    *("aux_reflection", "aux_compaction", "shown", "number", "isolated", "compacted", "flag", "trimmed"),
+    *("history_stamp", "rung_at", "parked_ms", "max_wait_ms", "stands", "hooks_due"),
+)
+_BUDGET_FIELDS = (
+    *("deadline", "steps_used", "steps_max", "input_tokens", "output_tokens", "cache_read_tokens"),
+    *("cache_creation_tokens", "cost_usd"),
+)
+_SESSION_FIELDS = ("turns", "known_input", "known_estimate", "trimmed", "history_stamp")
+_OPENING_FIELDS = ("tool", "status", "msg")
 
 
 @dataclass(slots=True)
@@ -197,13 +161,8 @@ def read_newest_text(client: Client, keys: Keys, session_id: str, turn_id: str, 
     return ""
 
 
-MAX_OPENING_CALLS = 2  # memory and the context pack
-
-_OPENING_FIELDS = ("tool", "status", "msg")
-
-
 def opening_reads(turn_key: str) -> list[Command]:
-    """The commands whose replies `opening_of` reads."""
+    """The commands whose replies `read_opening` reads."""
     fields = [f"c0-{i}:{field}" for i in range(MAX_OPENING_CALLS) for field in _OPENING_FIELDS]
     return [("HMGET", turn_key + ":trace", *fields)]
 
@@ -229,15 +188,8 @@ def read_usage(budget: dict[str, Any]) -> TokenUsage:
     )
 
 
-# An ended turn as the finalizer's steps see it, read from Redis by plain commands.
-
-OPENING_CALL_PREFIX = "c0-"
-
-PROBLEM_PREFIX = "problem:"  # begins the fields that count replies on which the turn could not act
-
-
 def ended_reads(turn_key: str) -> list[Command]:
-    """The commands whose replies `ended_turn` reads."""
+    """The commands whose replies `read_ended_turn` reads."""
     return [
         ("HGETALL", turn_key),
         ("HGETALL", turn_key + ":budget"),

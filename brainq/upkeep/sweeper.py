@@ -34,6 +34,17 @@ from brainq.upkeep.schedules import ScheduleRunner
 
 log = logger("brainq.upkeep")
 DEFAULT_THREADS = 100  # threads of one coordinator, where none has announced itself
+VISIBLE_AFTER_S = 60.0  # on Postgres a row may be seen this long after a higher one
+RING_AFTER_S = 1.0  # a judgement that is due this long was not rung for, or its doorbell was lost
+RING_AT_ONCE = 100
+TURNS_AT_ONCE = 100  # few, so that sweepers share what is due
+LANES_AT_ONCE = 100
+COMPARE_EVERY_SWEEPS = 5
+COMPARER_LOST_AFTER = 3  # times that it does not ask to go on comparing
+WALK_S = 1.0  # for one table's rows; looks at lapsed leases wait meanwhile
+LOOKS_S = 1.0  # of a sweep; lanes, SQL and judges have their turn whatever is due
+HOLD_S = 2.0  # for which no other sweeper gets what one has taken
+LONG_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +95,6 @@ class CapacityKeeper:
         self.state.set_capacity(size.all, size.tenant, self.own, self.caps)
 
 
-VISIBLE_AFTER_S = 60.0  # on Postgres a row may be seen this long after a higher one
-
-
 class RowWalk:
     """One table's walk. `heal` compares the page of rows after the one it is given.
 
@@ -127,18 +135,6 @@ class RowWalk:
         else:
             self._old = 0
         return healed
-
-
-RING_AFTER_S = 1.0  # a judgement that is due this long was not rung for, or its doorbell was lost
-RING_AT_ONCE = 100
-TURNS_AT_ONCE = 100  # few, so that sweepers share what is due
-LANES_AT_ONCE = 100
-COMPARE_EVERY_SWEEPS = 5
-COMPARER_LOST_AFTER = 3  # times that it does not ask to go on comparing
-WALK_S = 1.0  # for one table's rows; looks at lapsed leases wait meanwhile
-LOOKS_S = 1.0  # of a sweep; lanes, SQL and judges have their turn whatever is due
-HOLD_S = 2.0  # for which no other sweeper gets what one has taken
-LONG_S = 10.0
 
 
 @dataclass(eq=False, kw_only=True)

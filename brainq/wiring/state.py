@@ -20,9 +20,9 @@ from brainq.state.connection import Client, make_client
 from brainq.state.events import RedisEvents
 from brainq.state.failover import FailoverListener, ReplicaAcks
 from brainq.state.finals import RedisFinalChain
-from brainq.state.fleet import RedisFleet, RedisPresence, RedisWorkers
+from brainq.state.fleet import RedisFleet, RedisMetrics, RedisPresence, RedisWorkers
 from brainq.state.keys import Keys
-from brainq.state.metrics import RedisMetrics
+from brainq.state.listener import RedisStopSignals
 from brainq.state.outbox import Outbox, PublishingOutbox
 from brainq.state.outside import RedisOutsideResults
 from brainq.state.people import RedisHolds, RedisSessions
@@ -30,7 +30,6 @@ from brainq.state.rates import RedisRates
 from brainq.state.request_keys import RedisRequestKeys
 from brainq.state.scripts import Doorbell, Doorbells
 from brainq.state.snapshots import RedisLiveTurns, RedisSnapshots
-from brainq.state.stops import RedisStopSignals
 from brainq.state.sweeper import RedisSweeperState
 from brainq.state.transcripts import RedisRuntime, RedisTranscripts
 from brainq.state.turns import RedisTurns
@@ -147,7 +146,7 @@ class RedisState:
             beat_s=settings.beat_s,
         )
         self.fleet = RedisFleet(client, keys)
-        self.metrics = RedisMetrics(client, scripts, keys)
+        self.metrics = RedisMetrics(scripts)
         self.request_keys = RedisRequestKeys(client, scripts, keys)
 
     def close(self) -> None:

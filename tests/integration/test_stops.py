@@ -13,8 +13,7 @@ import pytest
 
 from brainq.devserver.redis_server import EmbeddedServer
 from brainq.leases import LeaseRenewer
-from brainq.state.listener import PING_AFTER_S
-from brainq.state.stops import RedisStopSignals
+from brainq.state.listener import PING_AFTER_S, RedisStopSignals
 from tests.support.server import RedisServer
 from tests.support.wait import wait_until
 
