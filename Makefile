@@ -41,11 +41,11 @@ test-full: $(READY) $(AIMOCK) $(JS_CLIENTS) $(PY_CLIENTS) $(MCP_SERVERS) $(SMALL
 	@$(call tested,--timeout 3600)
 	@$(BIN)/python -m ops.mutants
 
-# pytest with the type check beside it, whose words come last. It fails if either does. Three workers keep two cores
+# pytest with the type check beside it, whose words come last. It fails if either does. Four workers keep two cores
 # busy: tests wait for processes half of the time.
 define tested
 $(BIN)/pyright > $(TYPES) 2>&1 & types=$$!; trap 'kill $$types' INT TERM; \
-$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(1) $(TESTS); tests=$$?; \
+$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(1) $(TESTS); tests=$$?; \
 wait $$types; types=$$?; cat $(TYPES); exit $$((tests | types))
 endef
 
