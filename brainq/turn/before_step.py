@@ -4,18 +4,13 @@ rings for the next one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from brainq.brain.brain import Brain
-from brainq.contracts.claim import PlannedCall, call_json
-from brainq.contracts.ids import call_id
 from brainq.contracts.message import Message
 from brainq.contracts.model import Price, Spend, TokenUsage
-from brainq.contracts.status import Effect
-from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import TurnView
 from brainq.errors import BrainqError
 from brainq.gates.canonical import fingerprint
@@ -26,16 +21,13 @@ from brainq.models.providers import resolve_model
 from brainq.observe.logs import logger
 from brainq.ports.redis_turns import Turns
 from brainq.text.estimate import estimate_messages
-from brainq.tools.context_pack import MEMORY_TOOL
-from brainq.tools.tool import Tool
 from brainq.turn.begin import OwnedTurn
-from brainq.turn.call_plan import approval_for
+from brainq.turn.opening_wave import OpeningWave
 from brainq.turn.prompt.compaction import ContextCompactor, ContextTracker, should_compact
 from brainq.turn.reflection import ReflectionEngine, note_of
 from brainq.turn.step_request import PreparedStep, turn_allowance
 
 log = logger("brainq.turn")
-OPENING_SHARE_OF_TIME = 0.3  # of what the turn has: memory that is late must leave a short turn time to answer
 MAX_REFLECTION_TOKENS = 4_000  # of the transcript a reflection reads; it is cut to 16,000 characters
 MIN_COMPACTION_TOKENS = 2_000  # a conversation that is not compacted, also when somebody asks for it
 REFLECTION_FRAME_TOKENS = 400  # its instructions and its answer
@@ -44,14 +36,6 @@ ArchiveMessages = Callable[[str, str, Sequence[Message], bool], None]
 OutcomeWord = str
 """What was done: "" for nothing (go on with the step), `lost`, or a few words for logs. After words the turn has been
 rung, or awaits its calls, and is no longer ours."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpeningWave:
-    """The calls of step 0, none of them paid for, and how long the turn waits for them."""
-
-    calls: tuple[PlannedCall, ...]
-    limit_s: float
 
 
 @dataclass(eq=False)
@@ -197,56 +181,3 @@ class AuxiliaryWork:
         if self.brain.auxiliary_model is not None:
             return AuxiliaryModel(*resolve_model(self.brain.auxiliary_model))
         return AuxiliaryModel(*resolve_model(view.request.model or self.brain.model, view.request.provider))
-
-
-def opening_wave(brain: Brain, view: TurnView) -> OpeningWave | None:
-    """None where the brain has neither memory nor a pack tool, or the turn had its wave."""
-    if view.opened or view.step > 0:
-        return None
-    limit_s = min(brain.context.opening_s, max(0.0, view.remaining_ms / 1000) * OPENING_SHARE_OF_TIME)
-    request = view.request
-    calls: list[PlannedCall] = []
-    if brain.memory is not None and brain.memory.retriever is not None:
-        calls.append(_opening_call(0, MEMORY_TOOL, {"query": request.user_message}, limit_s, request))
-    pack = _pack_tool(brain)
-    if pack is not None:
-        parameter = query_parameter(pack.spec.parameters)
-        if approval_for(brain, pack, {parameter: request.user_message} if parameter else {}) is not None:
-            log.warning("the pack tool needs an approval and is not called", tool=pack.spec.name)
-        elif parameter:
-            cap_s = min(pack.spec.timeout_s, limit_s)
-            calls.append(_opening_call(len(calls), pack.spec.name, {parameter: request.user_message}, cap_s, request))
-        else:
-            log.warning("the pack tool needs more than one text and is not called", tool=pack.spec.name)
-    return OpeningWave(tuple(calls), limit_s) if calls else None
-
-
-def query_parameter(parameters: Mapping[str, Any]) -> str:
-    """The one text parameter that the user's message is given to; "" when the tool needs something else, too."""
-    properties: Mapping[str, Any] = parameters.get("properties", {})
-    required = [str(name) for name in parameters.get("required", ())]
-    if len(required) > 1:
-        return ""
-    names = required or [name for name in ("query", "topic", "text") if name in properties]
-    if not names or properties.get(names[0], {}).get("type") != "string":
-        return ""
-    return names[0]
-
-
-def _pack_tool(brain: Brain) -> Tool | None:
-    name = brain.context.pack_tool
-    tool = brain.tools.get(name) if name else None
-    return tool if tool is not None and tool.spec.effect is Effect.READ_ONLY else None
-
-
-def _opening_call(place: int, tool: str, arguments: dict[str, str], cap_s: float, request: TurnRequest) -> PlannedCall:
-    return PlannedCall(
-        id=call_id(0, place),
-        tool=tool,
-        effect=Effect.READ_ONLY,
-        wave=1,
-        arguments_json=call_json(arguments, "", (), request),
-        args_hash="",
-        fingerprint="",
-        cap_ms=int(cap_s * 1000),
-    )

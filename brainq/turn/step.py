@@ -31,9 +31,10 @@ from brainq.models.providers import Provider
 from brainq.observe.logs import logger
 from brainq.ports.people import Brakes
 from brainq.ports.redis_turns import Turns
-from brainq.turn.before_step import AuxiliaryWork, OutcomeWord, opening_wave
+from brainq.turn.before_step import AuxiliaryWork, OutcomeWord
 from brainq.turn.begin import OwnedTurn, TurnStarter, with_start
 from brainq.turn.decide import BUDGET_ENDS, End
+from brainq.turn.opening_wave import opening_wave
 from brainq.turn.replies import ReplyHandler, StepReply
 from brainq.turn.step_request import (
     BlobCache,
