@@ -8,10 +8,6 @@ The row in SQL is the truth: it is claimed, settled and retried there. Redis and
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
-import json
 import random
 import threading
 import time
@@ -27,6 +23,7 @@ from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.spans import webhook_span
 from brainq.observe.tracing import fail_span, in_span, traceparent_of, tracer
 from brainq.people.webhook_post import post
+from brainq.people.webhook_signature import message_body, message_headers
 from brainq.ports.sql import DeliveryRows
 
 log = logger("brainq.webhooks")
@@ -146,34 +143,3 @@ class WebhookSender:
 def url_host(url: str) -> str:
     """What is shown of a url in logs: a path may hold a secret."""
     return urlsplit(url).netloc
-
-
-def message_body(delivery: DeliveryClaim) -> bytes:
-    """The same bytes at every try."""
-    return json.dumps(
-        {
-            "type": delivery.event,
-            "timestamp": delivery.created_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "data": json.loads(delivery.data_json),
-        },
-        separators=(",", ":"),
-    ).encode()
-
-
-def message_headers(delivery: DeliveryClaim, body: bytes, secret: bytes) -> dict[str, str]:
-    """As the Standard Webhooks specification has them: `webhook-id` is the same at every try; the timestamp, and with
-    it the signature, is of this one."""
-    timestamp = str(int(delivery.now.timestamp()))
-    return {
-        "content-type": "application/json",
-        "user-agent": "brainq-webhooks",
-        "webhook-id": delivery.message_id,
-        "webhook-timestamp": timestamp,
-        "webhook-signature": sign(secret, delivery.message_id, timestamp, body),
-    }
-
-
-def sign(secret: bytes, message_id: str, timestamp: str, body: bytes) -> str:
-    """`v1,` and the base64 of an HMAC-SHA256 over id, timestamp and body."""
-    signed = b".".join((message_id.encode(), timestamp.encode(), body))
-    return f"v1,{base64.b64encode(hmac.digest(secret, signed, hashlib.sha256)).decode()}"
