@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from brainq import AsyncClient, InvalidInput, ResultTimeout, TurnFailed, TurnParked, WaitFor
+from brainq import AsyncClient, AsyncTurnHandle, InvalidInput, ResultTimeout, TurnFailed, TurnParked, WaitFor
 from brainq.testing import calls, says
 from tests.support.people import Pumps, Watched, brain_of
 from tests.support.pump import Pump
@@ -52,14 +52,17 @@ def test_the_asynchronous_twin_waits_alike(pumps: Pumps) -> None:
         handle = await client.submit("s1", "Go.")
         with pytest.raises(ResultTimeout, match="has no result after 0 s"):
             await handle.wait(timeout_s=0)
+        with pumping(pump):
+            await go_on(client, handle)
+
+    async def go_on(client: AsyncClient, handle: AsyncTurnHandle) -> None:
         ended = asyncio.create_task(handle.wait({"ended"}, 60))
         assert await handle.wait(timeout_s=60) == await handle.wait("people", 60) == "parked"
         assert not ended.done()
         await client.approve((await handle.approvals())[0].id, by="ann")
         assert await ended == await handle.wait({"parked"}, 0) == "ended"
 
-    with pumping(pump):
-        run(pump, talk)
+    run(pump, talk)
 
 
 def test_run_gives_the_result_or_says_whom_the_turn_waits_for(pumps: Pumps) -> None:

@@ -232,7 +232,8 @@ def test_of_an_idle_child_that_died_nothing_is_left(guard: Guard) -> None:
         assert guard.groups == {pid}
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not guard.groups, "its group is forgotten")
-        wait_until(lambda: set(os.listdir("/dev/fd")) == before, "its socket is closed")
+        # What others had open may be gone, too: an earlier test's garbage is collected at any time.
+        wait_until(lambda: set(os.listdir("/dev/fd")) <= before, "its socket is closed")
         with pytest.raises(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
         assert int(alone.advance("s1", "turn-1", 1)) != pid

@@ -41,7 +41,7 @@ export function refusal(problem, what = "This could not be read") {
 
 /** What is shown while the first answer is on its way; it has the height of what comes. @param {number} lines */
 export function loading(lines) {
-  return h("div", { class: "loading", "aria-busy": "true", "aria-label": "Loading" }, Array.from({ length: lines }, () => h("span", null)));
+  return h("div", { class: "loading", role: "status", "aria-busy": "true", "aria-label": "Loading" }, Array.from({ length: lines }, () => h("span", null)));
 }
 
 /** A named figure. @param {string} name @param {import("../core/dom.js").Loose} value @param {string} [title] */
