@@ -52,25 +52,27 @@ class OutageRetry:
     """Does things that need Redis or SQL, as often as it takes.
 
     work      what they belong to, for the log
-    ends_at   by time.monotonic()
+    ends_at   by time.monotonic(); None: `lasts_s` after each of them began
     """
 
     work: Mapping[str, str]
     is_unavailable: Callable[[Exception], bool]
-    ends_at: float
+    ends_at: float | None = None
     pause: Callable[[float], None] = time.sleep
+    lasts_s: float = 0.0
 
     def __call__(self, work: Callable[[], T]) -> T:
         """What `work` returns. Raises what it raised last, once the time is over, or where it is no trouble of ours.
 
         It does not look whether the work is lost meanwhile: the fence says so once Redis is back.
         """
+        ends_at = time.monotonic() + self.lasts_s if self.ends_at is None else self.ends_at
         wait_s = FIRST_S
         while True:
             try:
                 return work()
             except Exception as failure:
-                if not self.is_unavailable(failure) or time.monotonic() + wait_s >= self.ends_at:
+                if not self.is_unavailable(failure) or time.monotonic() + wait_s >= ends_at:
                     raise
                 if wait_s == FIRST_S:
                     log.warning("waiting for Redis or SQL", **self.work, why=type(failure).__name__)

@@ -8,7 +8,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from brainq.state.keys import DERIVED, GLOBAL, OF_SESSION, OF_TURN
+from brainq.state.keys import DERIVED, OF_SESSION, OF_TURN, is_shared
 from brainq.state.script_headers import ENUMS, LITERALS, HeaderField, HeaderReply, Signature, parse_signature
 from brainq.state.script_text import LUA, NAMES
 
@@ -27,8 +27,9 @@ from typing import Any, Literal, get_args
 
 {enums}
 from brainq.state.connection import Client, as_mapping
+from brainq.state.doorbells import Doorbells, Outbox
 from brainq.state.keys import Keys
-from brainq.state.scripts import Doorbells, LoadedScripts, undeclared
+from brainq.state.scripts import LoadedScripts, undeclared
 
 HEADERS = {headers}
 """Fingerprints: the loader refuses a script whose header is not the one its method was made from."""
@@ -46,12 +47,10 @@ _CLASS = '''
 class Scripts(LoadedScripts):
     """All scripts, by name. Each raises ScriptError on a reply its header does not declare."""
 
-    def __init__(self, client: Client, keys: Keys, doorbells: Doorbells) -> None:
-        super().__init__(client, keys, doorbells, HEADERS)
+    def __init__(self, client: Client, keys: Keys, doorbells: Doorbells, outbox: Outbox | None = None) -> None:
+        super().__init__(client, keys, doorbells, HEADERS, outbox)
 
 '''
-# What keys begin with, and how it is made.
-_BASES = {"session": "self.keys.session(session_id)", "turn": "self.keys.turn(session_id, turn_id)"}
 
 
 def generated() -> str:
@@ -140,51 +139,35 @@ def _read_rest(sig: Signature, field: HeaderField, place: int) -> str:
 def _method(sig: Signature) -> str:
     of_turn = any(name in OF_TURN for name in sig.keys) or any(arg.name == "tid" for arg in sig.args)
     of_session = of_turn or any(name in OF_SESSION for name in sig.keys)
+    given = [key for key in sig.keys if not is_shared(key)]
+    assert tuple(given) == sig.keys[: len(given)], f"{sig.name}.lua: keys that only the caller knows come first"
     parameters = [
         "self",
         *(["session_id: str"] if of_session else []),
         *(["turn_id: str"] if of_turn else []),
         "*",
-        *(f"{name}: str" for name in sig.keys if _is_given(name)),
-        *([f"{sig.more_keys.name}: Sequence[str]"] if sig.more_keys else []),
+        *(f"{name}: str" for name in given),
         *(f"{arg.name}: {_argument_type(arg)}" for arg in sig.args if arg.name not in DERIVED),
         *([f"{sig.more_args.name}: Sequence[str]"] if sig.more_args else []),
     ]
     if parameters[-1] == "*":
         parameters.pop()
-    keys = [*map(_key, sig.keys), *([f"*{sig.more_keys.name}"] if sig.more_keys else [])]
     args = [*map(_sent, sig.args), *([f"*{sig.more_args.name}"] if sig.more_args else [])]
-    lines = [f"{base} = {made}" for base, made in _BASES.items() if any(base in key for key in keys)]
-    lines.append(f'reply = self.run("{sig.name}", [{", ".join(keys)}], [{", ".join(args)}])')
-    lines += _outcome(sig)
+    where = [f'"{sig.name}"', "session_id" if of_session else '""', "turn_id" if of_turn else '""']
+    sent = [*where, f"[{', '.join(args)}]", *([f"[{', '.join(given)}]"] if given else [])]
+    lines = _outcome(sig, f"self.run({', '.join(sent)})")
     return "\n".join(
         [
             f"    def {sig.name}({', '.join(parameters)}) -> {_outcome_type(sig)}:",
             *textwrap.wrap(
                 f'"""{sig.about.split(". ")[0].rstrip(".:")}."""',
-                100,
+                118,
                 initial_indent="        ",
                 subsequent_indent="        ",
             ),
             *(f"        {line}" for line in lines),
         ]
     )
-
-
-def _is_given(key: str) -> bool:
-    """Whether only the caller knows this key."""
-    return key not in OF_TURN and key not in OF_SESSION and key not in GLOBAL
-
-
-def _key(name: str) -> str:
-    """Python that makes the key of this name; the name itself where the caller gives it."""
-    if name == "turn":
-        return "turn"
-    if name in OF_TURN:
-        return f'f"{{turn}}:{OF_TURN[name]}"'
-    if name in OF_SESSION:
-        return f'f"{{session}}{name}"'
-    return f"self.keys.{GLOBAL[name]}" if name in GLOBAL else name
 
 
 def _argument_type(arg: HeaderField) -> str:
@@ -211,9 +194,12 @@ def _outcome_type(sig: Signature) -> str:
     return " | ".join([*classes, *([f"Literal[{', '.join(words)}]"] if words else [])])
 
 
-def _outcome(sig: Signature) -> list[str]:
-    lines: list[str] = []
+def _outcome(sig: Signature, run: str) -> list[str]:
+    """Python that runs the script, and returns what it replied."""
     fuller = [reply for reply in sig.replies if _says_more(reply)]
+    if not fuller:
+        return [f"return {run}[0]"]
+    lines = [f"reply = {run}"]
     for reply in fuller:
         read = [f"{field.name}={_read(sig, field, i)}" for i, field in enumerate(reply.fields, 1)]
         if reply.rest:

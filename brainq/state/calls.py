@@ -16,8 +16,6 @@ from brainq.contracts.message import Message
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.contracts.view import BudgetSnapshot
 from brainq.state.failover import ReplicaAcks
-from brainq.state.keys import Keys
-from brainq.state.outbox import Outbox
 from brainq.state.script_values import as_json, json_or_none
 from brainq.state.transcripts import read_trace
 from brainq.state.turn_steps import read_budget
@@ -45,8 +43,6 @@ class RedisCalls:
     def __init__(
         self,
         scripts: Scripts,
-        keys: Keys,
-        outbox: Outbox,
         *,
         lease_s: float,
         serves: Iterable[Effect] = Effect,
@@ -56,8 +52,7 @@ class RedisCalls:
         """`acks`: of replicas, before a write starts; None where none may take over."""
         self._run = scripts
         self._owned = scripts.patient(lease_s)
-        self._keys = keys
-        self._outbox = outbox
+        self._keys = scripts.keys
         self._lease_ms = int(lease_s * 1000)
         self._acks = acks
         self._serves = [effect.value for effect in serves]
@@ -76,7 +71,6 @@ class RedisCalls:
             brains=self._brains,
         )
         if isinstance(reply, CallClaimDrop):
-            self._outbox.flush(ref.session_id)
             return NoClaim(reply.why)
         spec: dict[str, Any] = json.loads(reply.spec)
         return CallClaim(
@@ -142,7 +136,7 @@ class RedisCalls:
 
     def budget(self, claim: CallClaim) -> BudgetSnapshot:
         """What is left of its turn's budget. Raises TurnNotFound when there is none."""
-        return read_budget(self._owned, self._keys, claim.session_id, claim.turn_id)
+        return read_budget(self._owned, claim.session_id, claim.turn_id)
 
     def give_token(self, claim: CallClaim, token: str) -> str:
         """The token that this call gives away: `token`, or the one an earlier attempt of it gave. When the call is no
@@ -174,7 +168,6 @@ class RedisCalls:
             changed=_rows_json(report.changes) if report.changes else "",
             still_runs=still_runs,
         )
-        self._outbox.flush(claim.session_id)
         match reply:
             case "SETTLED":
                 return SettleReply("SETTLED")
@@ -211,7 +204,6 @@ class RedisCalls:
             block=block_tool,
             changed=_rows_json(changes),
         )
-        self._outbox.flush(claim.session_id)
         match reply:
             case "PARKED":
                 return SettleReply("PARKED")
@@ -226,7 +218,6 @@ class RedisCalls:
         """Let what the turn has waited for too long end: (`EXPIRED`, ""), (`CANCEL`, reason) or (`NONE`, "")."""
         cancels = is_unnamed_session(session_id) or is_attended_turn(turn_id)
         reply = self._run.waits_expire(session_id, turn_id, cancels=cancels)
-        self._outbox.flush(session_id)
         match reply:
             case "EXPIRED":
                 return "EXPIRED", ""
@@ -243,7 +234,6 @@ class RedisCalls:
     def dispatch_again(self, ref: CallRef, attempt: int) -> Literal["AGAIN", "ALIVE", "GONE"]:
         """Dispatch the next attempt of a call whose lease lapsed: `AGAIN`, `ALIVE` or `GONE`."""
         reply = self._run.call_rescue(ref.session_id, ref.turn_id, call=ref.call_id, attempt=attempt)
-        self._outbox.flush(ref.session_id)
         match reply:
             case CallRescueAgain():
                 return "AGAIN"
@@ -275,7 +265,6 @@ class RedisCalls:
             retryable=retryable,
             outcome="" if outcome is None else outcome.model_dump_json(),
         )
-        self._outbox.flush(ref.session_id)
         match reply:
             case "SETTLED":
                 return SettleReply("SETTLED")
@@ -342,9 +331,7 @@ class RedisCalls:
 
     def check_lanes(self, ref: CallRef, mark: str) -> str:
         """What becomes of lanes whose lease has lapsed: `KEPT` for a call that is queued or runs, else `LEFT`."""
-        reply = self._run.lane_check(ref.session_id, ref.turn_id, call=ref.call_id, mark=mark, lease_ms=self._lease_ms)
-        self._outbox.flush(ref.session_id)
-        return reply
+        return self._run.lane_check(ref.session_id, ref.turn_id, call=ref.call_id, mark=mark, lease_ms=self._lease_ms)
 
     def lane_queue(self, lane: str) -> list[CallRef]:
         """Who holds a lane (first) and who waits for it."""

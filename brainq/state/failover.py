@@ -79,8 +79,7 @@ class ReplicaAcks:
     def acknowledged(self, call: Callable[[Scripts], T]) -> T:
         """Run the script that `call` calls; what it returns, once replicas have it. Raises redis' ConnectionError when
         too few do."""
-        ends_at = time.monotonic() + self._patience_s
-        return OutageRetry({}, is_redis_unavailable, ends_at)(partial(self._once, call))
+        return OutageRetry({}, is_redis_unavailable, lasts_s=self._patience_s)(partial(self._once, call))
 
     def _once(self, call: Callable[[Scripts], T]) -> T:
         if not self._history:

@@ -15,8 +15,6 @@ from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
 from brainq.state.connection import Command
 from brainq.state.conversations import MAX_READ_MESSAGES
-from brainq.state.keys import Keys
-from brainq.state.outbox import Outbox
 from brainq.state.people import read_approvals
 from brainq.state.transcripts import outside_results, read_trace
 from brainq.state.turn_view import ended_reads, read_ended_turn
@@ -40,8 +38,6 @@ class RedisFinalChain:
     def __init__(
         self,
         scripts: Scripts,
-        keys: Keys,
-        outbox: Outbox,
         *,
         lease_s: float,
         keep_turn_s: float,
@@ -54,8 +50,7 @@ class RedisFinalChain:
         """
         self._run = scripts
         self._owned = scripts.patient(lease_s)
-        self._keys = keys
-        self._outbox = outbox
+        self._keys = scripts.keys
         self._complete = complete
         self._brains = brains
         self._lease_ms = int(lease_s * 1000)
@@ -175,7 +170,6 @@ class RedisFinalChain:
         self, claim: FinalStepClaim, next_step: str, reply: FinalizeSettleGo | FinalizeSendGo | Literal["NEXT", "LOST"]
     ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
         if not isinstance(reply, FinalizeSettleGo | FinalizeSendGo):
-            self._outbox.flush(claim.session_id)
             return reply
         return replace(
             claim,
@@ -224,7 +218,6 @@ class RedisFinalChain:
             lease_ms=self._lease_ms,
         )
         if not isinstance(reply, FinalizeAheadGo):
-            self._outbox.flush(claim.session_id)
             return reply
         return replace(
             claim,
@@ -272,15 +265,13 @@ class RedisFinalChain:
 
     def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]:
         """Ring for a judge of the turn: `RUNG`, or `ALREADY` when that was a moment ago."""
-        reply = self._run.judge_ring(
+        return self._run.judge_ring(
             session_id,
             turn_id,
             rung=f"{self._keys.turn(session_id, turn_id)}:rung:{judge}",
             judge=judge,
             hold_ms=JUDGE_RUNG_MS,
         )
-        self._outbox.flush(session_id)
-        return reply
 
     def published(self, session_id: str, turn_id: str) -> TurnResult | None:
         """The result as it went out."""

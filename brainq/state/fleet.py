@@ -225,9 +225,9 @@ class RedisPresence:
     that vanished keeps its sockets: of these the lease alone says.
     """
 
-    def __init__(self, scripts: Scripts, keys: Keys, stops: RedisStopSignals, process: str) -> None:
+    def __init__(self, scripts: Scripts, stops: RedisStopSignals, process: str) -> None:
         self._run = scripts
-        self._keys = keys
+        self._keys = scripts.keys
         self._stops = stops
         self._process = process
         self._is_listening = False

@@ -78,7 +78,6 @@ none while a turn is live; `keep_session_s` after the last one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 from brainq.contracts.ids import tenant_of
 
@@ -115,6 +114,11 @@ DERIVED = {
 """Arguments of scripts that follow from where they run, and how `typed_scripts` makes them."""
 
 
+def is_shared(name: str) -> bool:
+    """Whether a key that scripts call `name` is that of all of them; else only the caller knows it."""
+    return name in OF_TURN or name in OF_SESSION or name in GLOBAL
+
+
 @dataclass(frozen=True, slots=True)
 class Keys:
     """Makes the key names under one prefix, such as `bq:`."""
@@ -138,15 +142,22 @@ class Keys:
         """Where the turn's messages are: with its session's, or apart."""
         return self.turn(session_id, turn_id) + ":history" if isolated else self.of_session(session_id, "history")
 
+    def bases(self, session_id: str, turn_id: str) -> tuple[str, str, str]:
+        """What keys of neither, of this session, and of this turn begin with."""
+        session = f"{self.prefix}{{{session_id}}}:"
+        return "", session, f"{session}t:{turn_id}"
+
+    def template(self, name: str) -> tuple[int, str]:
+        """Which of `bases` the key begins with that scripts call `name`, and how it goes on. Raises KeyError for a name
+        they do not share."""
+        if name in OF_TURN:
+            return 2, "" if name == "turn" else f":{OF_TURN[name]}"
+        return (1, name) if name in OF_SESSION else (0, getattr(self, GLOBAL[name]))
+
     def named(self, name: str, session_id: str, turn_id: str) -> str:
         """The key that scripts call `name`, for this session and turn. Raises KeyError for a name they do not share."""
-        if name == "turn":
-            return self.turn(session_id, turn_id)
-        if name in OF_TURN:
-            return f"{self.turn(session_id, turn_id)}:{OF_TURN[name]}"
-        if name in OF_SESSION:
-            return self.of_session(session_id, name)
-        return cast(str, getattr(self, GLOBAL[name]))
+        base, end = self.template(name)
+        return self.bases(session_id, turn_id)[base] + end
 
     def outside(self, token_digest: str) -> str:
         return f"{self.prefix}outside:{token_digest}"

@@ -17,8 +17,6 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.observe.logs import logger
-from brainq.state.keys import Keys
-from brainq.state.outbox import Outbox
 from brainq.state.script_values import as_json, json_or_none
 from brainq.state.typed_scripts import CallCompleteLate, Scripts
 
@@ -38,12 +36,11 @@ class RedisOutsideResults:
     A task is a row of one sorted set a brain and effect; its score is until when a process beats for it.
     """
 
-    def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox, *, lease_s: float) -> None:
+    def __init__(self, scripts: Scripts, *, lease_s: float) -> None:
         """`lease_s`: of a task's watcher."""
         self._run = scripts
         self._client = scripts.client
-        self._keys = keys
-        self._outbox = outbox
+        self._keys = scripts.keys
         self._lease_ms = int(lease_s * 1000)
         self._unreadable: set[str] = set()  # rows that were logged
 
@@ -109,7 +106,6 @@ class RedisOutsideResults:
             spent=spent,
             outcome="" if outcome is None else outcome.model_dump_json(),
         )
-        self._outbox.flush(ref.session_id)
         match reply:
             case "SETTLED":
                 return SettleReply("SETTLED")

@@ -21,8 +21,6 @@ from brainq.contracts.people import (
     StandingHold,
     TurnInput,
 )
-from brainq.state.keys import Keys
-from brainq.state.outbox import Outbox
 from brainq.state.script_values import as_json, hold_ms
 from brainq.state.typed_scripts import (
     ApprovalDecideDecided,
@@ -46,10 +44,9 @@ class RedisHolds:
     """What keeps calls from starting: holds of a turn, readiness flags that a session keeps for turns to come, and
     approvals. Fits `ports.redis_calls.Holds`."""
 
-    def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox, *, keep_session_s: float) -> None:
+    def __init__(self, scripts: Scripts, *, keep_session_s: float) -> None:
         self._run = scripts
-        self._keys = keys
-        self._outbox = outbox
+        self._keys = scripts.keys
         self._keep_ms = int(keep_session_s * 1000)
 
     def place(self, session_id: str, turn_id: str, hold: HoldSpec) -> Literal["HELD", "ALREADY", "ENDED", "GONE"]:
@@ -62,9 +59,7 @@ class RedisHolds:
 
     def release(self, session_id: str, turn_id: str, hold_id: str) -> Literal["RELEASED", "ABSENT", "GONE"]:
         """`RELEASED`, `ABSENT` or `GONE`."""
-        reply = self._run.hold_release(session_id, turn_id, hold=hold_id)
-        self._outbox.flush(session_id)
-        return reply
+        return self._run.hold_release(session_id, turn_id, hold=hold_id)
 
     def of_turn(self, session_id: str, turn_id: str) -> tuple[StandingHold, ...]:
         """The holds that stand, by their id. Those whose time is up stand with `ends_in_ms` at 0 or below."""
@@ -144,7 +139,6 @@ class RedisHolds:
             comment=why,
             edit=edit,
         )
-        self._outbox.flush(ref.session_id)
         match reply:
             case "APPROVED" | "DENIED" | "EXPIRED":
                 return reply, ""
@@ -226,10 +220,9 @@ class RedisSessions:
     is put into a turn's mailbox: a step's begin consumes it, a turn's end bounces it. Fits
     `ports.redis_turns.Sessions`."""
 
-    def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox, *, keep_session_s: float) -> None:
+    def __init__(self, scripts: Scripts, *, keep_session_s: float) -> None:
         self._run = scripts
-        self._keys = keys
-        self._outbox = outbox
+        self._keys = scripts.keys
         self._keep_session_ms = int(keep_session_s * 1000)
 
     def live(self, session_id: str) -> str:
@@ -272,7 +265,6 @@ class RedisSessions:
     def resume(self, session_id: str) -> tuple[bool, str]:
         """(False when it was not paused, the turn that became live or "")."""
         reply = self._run.session_resume(session_id)
-        self._outbox.flush(session_id)
         if reply == "ALREADY":
             return False, ""
         return True, reply.turn

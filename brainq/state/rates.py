@@ -31,11 +31,9 @@ class RedisRates:
     listen   begins to hear of it; called before the first model is asked
     """
 
-    def __init__(
-        self, scripts: Scripts, keys: Keys, rates: RateRules, listen: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, scripts: Scripts, rates: RateRules, listen: Callable[[], None] = lambda: None) -> None:
         self._run = scripts
-        self._keys = keys
+        self._keys = scripts.keys
         self._rates = rates
         self._listen = listen
         self._hears = False

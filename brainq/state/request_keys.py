@@ -6,8 +6,6 @@ from typing import Any
 
 from brainq.contracts.ids import new_turn_id
 from brainq.contracts.status import RequestTryEnd
-from brainq.state.connection import Client
-from brainq.state.keys import Keys
 from brainq.state.typed_scripts import Scripts
 
 REQUEST_KEPT_S = 900
@@ -18,10 +16,10 @@ MAX_TRACKED_REQUESTS = 256
 class RedisRequestKeys:
     """What clients tried: for each content its requests, each with its newest try and how that one ended."""
 
-    def __init__(self, client: Client, scripts: Scripts, keys: Keys) -> None:
-        self._client: Any = client
+    def __init__(self, scripts: Scripts) -> None:
         self._run = scripts
-        self._keys = keys
+        self._client: Any = scripts.client
+        self._keys = scripts.keys
 
     def begin(self, digest: str, number: int, *, is_refused: bool = False, older: str = "") -> str:
         """The key of the request that this try is of.

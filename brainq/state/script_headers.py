@@ -3,8 +3,8 @@
     --[[
     What it does.
 
-    KEYS   turn lanes...                   names, in order; a last name with `...` takes a list
-    ARGV   owner fence:n items...          as KEYS; `name:type`, else a text
+    KEYS   place turn history              names, in order; first those that only the caller knows
+    ARGV   owner fence:n items...          `name:type`, else a text; a last name with `...` takes a list
     REPLY  GO fence:n | DROP why:gone/held | LOST    words, each with its fields
 
 An entry may go on in the next line, indented. Types:
@@ -78,14 +78,13 @@ class HeaderReply:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A script's header, parsed. `more_keys` and `more_args` are the lists at the end."""
+    """A script's header, parsed. `more_args` is the list at the end."""
 
     name: str
     about: str
     keys: tuple[str, ...]
     args: tuple[HeaderField, ...]
     replies: tuple[HeaderReply, ...]
-    more_keys: HeaderField | None = None
     more_args: HeaderField | None = None
 
     @property
@@ -95,17 +94,16 @@ class Signature:
     @property
     def fingerprint(self) -> str:
         """Another one for another interface: what was generated from this header is out of date then."""
-        parts = (self.keys, self.more_keys, self.args, self.more_args, self.replies)
+        parts = (self.keys, self.args, self.more_args, self.replies)
         return hashlib.sha1(repr(parts).encode()).hexdigest()[:10]
 
     def prelude(self) -> str:
         """Lua that binds the header's names."""
         lines = [f"local {name} = KEYS[{i}]" for i, name in enumerate(self.keys, 1)]
         lines += [f"local {arg.name} = {_binding(arg, i)}" for i, arg in enumerate(self.args, 1)]
-        if self.more_keys:
-            lines.append(_list_name(self.more_keys.name, "KEYS", len(self.keys)))
         if self.more_args:
-            lines.append(_list_name(self.more_args.name, "ARGV", len(self.args)))
+            name, before = self.more_args.name, len(self.args)
+            lines.append(f"local {name} = {{}}\nfor i = {before + 1}, #ARGV do {name}[i - {before}] = ARGV[i] end")
         return "\n".join(lines) + "\n"
 
 
@@ -119,10 +117,6 @@ def _binding(arg: HeaderField, place: int) -> str:
             return f"ARGV[{place}]"
 
 
-def _list_name(name: str, source: str, before: int) -> str:
-    return f"local {name} = {{}}\nfor i = {before + 1}, #{source} do {name}[i - {before}] = {source}[i] end"
-
-
 def parse_signature(name: str, source: str) -> Signature:
     """Parse the header of `source`. Raises ScriptError when it lacks one, names a Lua word or an unknown type."""
     header = HEADER.match(source)
@@ -131,18 +125,17 @@ def parse_signature(name: str, source: str) -> Signature:
     entries = {kind: rest.split() for kind, rest in _HEADER_ENTRY.findall(header[1])}
     if missing := {"KEYS", "ARGV", "REPLY"} - entries.keys():
         raise ScriptError(f"{name}.lua: the header lacks {', '.join(sorted(missing))}")
-    keys, more_keys = _parse_fields(name, entries["KEYS"])
+    keys = tuple(entries["KEYS"])
     args, more_args = _parse_fields(name, entries["ARGV"])
-    if clash := _LUA_WORDS & {field.name for field in (*keys, *args)}:
+    if clash := _LUA_WORDS & {*keys, *(arg.name for arg in args)}:
         raise ScriptError(f"{name}.lua: {sorted(clash)} may not be used as a name")
     replies = " ".join(entries["REPLY"]).split(" | ")
     return Signature(
         name=name,
         about=" ".join(_HEADER_ENTRY.sub("", header[1]).split()),
-        keys=tuple(field.name for field in keys),
+        keys=keys,
         args=args,
         replies=tuple(_parse_reply(name, *reply.split()) for reply in replies),
-        more_keys=more_keys,
         more_args=more_args,
     )
 

@@ -7,97 +7,41 @@ and replies typed. `python -m ops.typed_scripts` writes it anew.
 from __future__ import annotations
 
 import hashlib
+import operator
 import re
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import takewhile
-from typing import Any, Self, TypeVar, cast
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 from redis.exceptions import NoScriptError, ResponseError
 
 from brainq.errors import ScriptError
 from brainq.outage import OutageRetry
 from brainq.state.connection import Client, Command, is_redis_unavailable
-from brainq.state.keys import Keys
+from brainq.state.doorbells import Doorbells, Outbox
+from brainq.state.keys import Keys, is_shared
 from brainq.state.script_text import NAMES, Generated, ScriptText, read_script, read_signature
 
 _FAILED_AT = re.compile(r"user_script:(\d+)")
 
 T = TypeVar("T")
-ScriptCall = tuple[str, Sequence[str], Sequence[Any]]  # a script's name, keys, arguments
 
 
 class _NotRunYet(Exception):
     """A script was asked for, and has not run."""
 
 
-def _raw_reply(reply: list[Any], *_call: object) -> list[Any]:
-    return reply
-
-
-@dataclass(frozen=True, slots=True)
-class Doorbell:
-    """Where bells of one queue go: the broker's list key (empty: the session's outbox), and their text.
-
-    The text is a whole broker message with %ARGS% %ARGSREPR% %TASK_ID% %ROOT_ID% %TAG% to fill in, and for calls
-    %TOOL%.
-    """
-
-    key: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Doorbells:
-    """Doorbells by queue word: turns, read_only, local_write, network, destructive, finalize, finalize_later,
-    judges. One that is not answered in `rering_ms` may be lost: the index says when to look after it. `traces`: their
-    texts have %TRACE%, too."""
-
-    queues: Mapping[str, Doorbell]
-    bells_key: str
-    index_key: str
-    outbox_prefix: str
-    lanes_prefix: str
-    lane_lease_ms: int
-    rering_ms: int
-    traces: bool = False
-
-    def generated(self) -> Generated:
-        """Lua for the libs that include `generated/doorbells` and `generated/index`."""
-        index = f"local INDEX_KEY, RERING_MS = [==[{self.index_key}]==], {self.rering_ms}"
-        return ("generated/doorbells", self._doorbells()), ("generated/index", index)
-
-    def _doorbells(self) -> str:
-        keys = [f"if queue == '{word}' then return [==[{bell.key}]==]" for word, bell in self.queues.items()]
-        texts = [f"if queue == '{word}' then return {_joined(bell.text)}" for word, bell in self.queues.items()]
-        return "\n".join(
-            [
-                f"local function bell_key(queue)\n  {' else'.join(keys)} end\nend",
-                "local function bell_text(queue, ARGS, ARGSREPR, TASK_ID, ROOT_ID, TAG, TOOL, TRACE)",
-                f"  {' else'.join(texts)} end\nend",
-                f"local TRACES = {'true' if self.traces else 'false'}",
-                f"local BELLS_KEY = [==[{self.bells_key}]==]",
-                f"local OUTBOX_PREFIX = [==[{self.outbox_prefix}]==]",
-                f"local LANES, LANE_LEASE_MS = [==[{self.lanes_prefix}]==], {self.lane_lease_ms}",
-            ]
-        )
-
-
-def _joined(text: str) -> str:
-    """A Lua expression that fills the placeholders in: plain concatenation, far cheaper than gsub on each ring."""
-    parts = re.split(r"%([A-Z_]+)%", text)
-    return " .. ".join(f"[==[{part}]==]" if i % 2 == 0 else part for i, part in enumerate(parts))
-
-
 class Script:
     """One Lua operation. Its text is put together when it first runs."""
 
-    def __init__(self, client: Client, name: str, generated: Generated) -> None:
+    def __init__(self, client: Client, keys: Keys, name: str, generated: Generated) -> None:
         self.signature = read_signature(name)
         self._client = client
+        self._keys = keys
+        self._templates = [keys.template(key) for key in self.signature.keys if is_shared(key)]
+        self._key_count = len(self.signature.keys)
         self._words = self.signature.words
         self._generated = generated
 
@@ -113,28 +57,41 @@ class Script:
     def sha(self) -> str:
         return hashlib.sha1(self.text.encode()).hexdigest()
 
+    @cached_property
+    def rings(self) -> bool:
+        """Whether it may leave doorbells in the outbox of its session."""
+        return "OUTBOX_PREFIX" in self.text
+
     def load(self, text: str) -> None:
         """Run `text` from now on."""
         self.text, self.sha = text, hashlib.sha1(text.encode()).hexdigest()
 
-    def run(self, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
-        """Run it with these, in the header's order. Raises ScriptError on an undeclared reply."""
-        run = self._client.execute_command
+    def command(self, session_id: str, turn_id: str, args: Sequence[Any], given: Sequence[str] = ()) -> Sequence[Any]:
+        """What runs it on the keys of this session and turn, "" where it has none.
+
+        args    in the header's order
+        given   the keys that only the caller knows: the header's first ones
+        """
+        bases = self._keys.bases(session_id, turn_id)
+        command = ["EVALSHA", self.sha, self._key_count, *given]
+        for base, end in self._templates:  # a loop: a comprehension costs half as much again, on each call
+            command.append(bases[base] + end)
+        command += args
+        return command
+
+    def run(self, command: Sequence[Any]) -> list[Any]:
+        """Its reply to a `command`. Raises ScriptError on an undeclared one."""
+        send = self._client.execute_command
         try:
-            reply: list[Any] = run("EVALSHA", self.sha, len(keys), *keys, *args)
-        except NoScriptError:
-            reply = self._run_text(keys, args)
+            try:
+                reply: list[Any] = send(*command)
+            except NoScriptError:
+                reply = send("EVAL", self.text, *command[2:])
         except ResponseError as failure:
             raise self.located(failure) from None
         if reply[0] not in self._words:
             raise undeclared(self.signature.name, reply[0], self._words)
         return reply
-
-    def _run_text(self, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
-        try:
-            return self._client.execute_command("EVAL", self.text, len(keys), *keys, *args)
-        except ResponseError as failure:
-            raise self.located(failure) from None
 
     def located(self, failure: ResponseError) -> ResponseError:
         """The failure with the file and line of what failed, where that is in the script."""
@@ -152,18 +109,35 @@ def undeclared(name: str, replied: object, declared: Iterable[str]) -> ScriptErr
     return ScriptError(f"{name}: replied {replied!r}, its header declares {sorted(declared)}")
 
 
+class ScriptCall(NamedTuple):
+    """A script that is to run on a session's keys, and the command for it."""
+
+    script: Script
+    session_id: str
+    command: Sequence[Any]
+
+
 class LoadedScripts:
     """All scripts, loaded. Raises ScriptError when one's header is not that from which its method was generated.
 
     headers   the fingerprints of the headers the methods were generated from
+    outbox    published after each script that may have left doorbells in it; None: doorbells are transactional
     """
 
-    def __init__(self, client: Client, keys: Keys, doorbells: Doorbells, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        keys: Keys,
+        doorbells: Doorbells,
+        headers: Mapping[str, str],
+        outbox: Outbox | None = None,
+    ) -> None:
         self.client = client
         self.keys = keys
-        self._patience_s = 0.0
+        self._outbox = outbox
+        self._retry: Callable[[Callable[[], Any]], Any] = operator.call  # once
         generated = doorbells.generated()
-        self._scripts = {name: Script(client, name, generated) for name in NAMES}
+        self._scripts = {name: Script(client, keys, name, generated) for name in NAMES}
         for name, script in self._scripts.items():
             if headers.get(name) != script.signature.fingerprint:
                 raise ScriptError(f"{name}.lua: its header has changed; run `python -m ops.typed_scripts`")
@@ -174,44 +148,39 @@ class LoadedScripts:
     def patient(self, for_s: float) -> Self:
         """The same scripts, for what a worker does under a lease of `for_s` seconds: while Redis is unavailable, each
         is sent again for as long. Its owner then gets the reply of the first run, which may have been lost."""
-        return self._copy(_patience_s=for_s)
+        return self._copy(_retry=OutageRetry({}, is_redis_unavailable, lasts_s=for_s))
 
-    def _send(self, send: Callable[[], T]) -> T:
-        if not self._patience_s:
-            return send()
-        return OutageRetry({}, is_redis_unavailable, time.monotonic() + self._patience_s)(send)
+    def run(
+        self, name: str, session_id: str, turn_id: str, args: Sequence[Any], given: Sequence[str] = ()
+    ) -> list[Any]:
+        """Run a script; the parameters are those of `Script.command`."""
+        script = self._scripts[name]
+        reply = self._retry(partial(script.run, script.command(session_id, turn_id, args, given)))
+        if self._outbox is not None and script.rings:
+            self._outbox.flush(session_id)
+        return reply
 
-    def run(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
-        return self._send(partial(self._scripts[name].run, keys, args))
+    def flush(self, session_id: str) -> None:
+        """Publish what a script of another session, or of none, has left in this one's outbox."""
+        if self._outbox is not None:
+            self._outbox.flush(session_id)
 
     def read(self, commands: Sequence[Command]) -> list[Any]:
         """The raw replies to plain commands that change nothing, in one trip. Raises the first error among them."""
-        return self._send(partial(self.client.many, commands))
+        return self._retry(partial(self.client.many, commands))
 
     def with_reads(self, call: Callable[[Self], T], reads: Sequence[Command]) -> tuple[T, list[Any]]:
         """Run the script that `call` calls, then these plain commands, all in one trip: what it returns, and the
         commands' raw replies, in place of one what Redis refused."""
-        replies: list[Any] = []
+        found: list[Any] = []
 
-        def run(name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
-            reply, replies[:] = self.send_with((name, keys, args), reads)
+        def run(*given: Any) -> list[Any]:
+            (reply,), found[:] = self.send_all([self._call(*given)], reads)
+            if isinstance(reply, ResponseError):
+                raise reply
             return reply
 
-        return call(self._running(run)), replies
-
-    def send_with(self, call: ScriptCall, reads: Sequence[Command]) -> tuple[list[Any], list[Any]]:
-        """Send a script and plain commands in one go: its reply, and theirs."""
-        return self._send(partial(self._send_with, call, reads))
-
-    def _send_with(self, call: ScriptCall, reads: Sequence[Command]) -> tuple[list[Any], list[Any]]:
-        name, keys, args = call
-        script = self._scripts[name]
-        reply, *replies = self.client.replies([("EVALSHA", script.sha, len(keys), *keys, *args), *reads])
-        if isinstance(reply, NoScriptError):
-            return script.run(keys, args), self.client.replies(reads)
-        if isinstance(reply, ResponseError):
-            raise script.located(reply)
-        return script.checked(reply), replies
+        return call(self._copy(run=run)), found
 
     def after(self, first: Callable[[Self], object], call: Callable[[Self], T]) -> T:
         """Run the script that `first` calls, then that of `call`, in one trip: what the second returns.
@@ -229,48 +198,66 @@ class LoadedScripts:
 
         Each calls one script, of the Scripts that it is given. It is called twice: to ask, and with the reply.
         """
-        recorded: list[ScriptCall] = []
+        asked: list[ScriptCall] = []
 
-        def ask(name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
-            recorded.append((name, keys, args))
+        def ask(*given: Any) -> list[Any]:
+            asked.append(self._call(*given))
             raise _NotRunYet
 
         for call in calls:
             with suppress(_NotRunYet):
-                call(self._running(ask))
-        replies = self.send_all(recorded)
+                call(self._copy(run=ask))
+        replies, _ = self.send_all(asked)
         return [
-            reply if isinstance(reply, ResponseError) else call(self._running(partial(_raw_reply, reply)))
+            reply if isinstance(reply, ResponseError) else call(self._copy(run=partial(_answer, reply)))
             for call, reply in zip(calls, replies, strict=True)
         ]
 
-    def send_all(self, calls: Sequence[ScriptCall]) -> list[list[Any] | ResponseError]:
-        """Send these in one go; the replies in order, and in place of one what Redis refused.
+    def send_all(
+        self, calls: Sequence[ScriptCall], reads: Sequence[Command] = ()
+    ) -> tuple[list[list[Any] | ResponseError], list[Any]]:
+        """Run scripts, then plain commands, in one trip: the replies to both, in place of one what Redis refused."""
+        replies, found = self._retry(partial(self._send_all, calls, reads))
+        for session_id in {call.session_id for call in calls if self._outbox is not None and call.script.rings}:
+            self.flush(session_id)
+        return replies, found
 
-        From the first script on that the server does not know they run again one by one: a later one may build on it.
-        Those before it have run, and would not say the same again.
-        """
-        sent = [("EVALSHA", self._scripts[name].sha, len(keys), *keys, *args) for name, keys, args in calls]
-        replies = self._send(partial(self.client.replies, sent)) if sent else []
+    def _send_all(
+        self, calls: Sequence[ScriptCall], reads: Sequence[Command]
+    ) -> tuple[list[list[Any] | ResponseError], list[Any]]:
+        """From the first script on that the server does not know all run again one by one: a later one may build on
+        it. Those before it have run, and would not say the same again."""
+        commands = [*(call.command for call in calls), *reads]
+        found = self.client.replies(commands) if commands else []
+        replies, read = found[: len(calls)], found[len(calls) :]
         known = sum(1 for _ in takewhile(lambda reply: not isinstance(reply, NoScriptError), replies))
-        replies[known:] = [self._tried(*one) for one in calls[known:]]
-        scripts = [self._scripts[name] for name, _, _ in calls]
+        if known < len(calls):
+            replies[known:] = [_tried(call) for call in calls[known:]]
+            read = self.client.replies(reads) if reads else []
         return [
-            script.located(reply) if isinstance(reply, ResponseError) else script.checked(reply)
-            for script, reply in zip(scripts, replies, strict=True)
-        ]
+            call.script.located(reply) if isinstance(reply, ResponseError) else call.script.checked(reply)
+            for call, reply in zip(calls, replies, strict=True)
+        ], read
 
-    def _tried(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any] | ResponseError:
-        try:
-            return self._scripts[name].run(keys, args)
-        except ResponseError as refused:
-            return refused
-
-    def _running(self, run: Callable[[str, Sequence[str], Sequence[Any]], list[Any]]) -> Self:
-        """These scripts, but by `run`."""
-        return self._copy(run=run)
+    def _call(
+        self, name: str, session_id: str, turn_id: str, args: Sequence[Any], given: Sequence[str] = ()
+    ) -> ScriptCall:
+        script = self._scripts[name]
+        return ScriptCall(script, session_id, script.command(session_id, turn_id, args, given))
 
     def _copy(self, **changed: object) -> Self:
+        """These scripts, but for what is changed."""
         other = object.__new__(type(self))
         vars(other).update(vars(self), **changed)
         return other
+
+
+def _tried(call: ScriptCall) -> list[Any] | ResponseError:
+    try:
+        return call.script.run(call.command)
+    except ResponseError as refused:
+        return refused
+
+
+def _answer(reply: list[Any], *_call: object) -> list[Any]:
+    return reply

@@ -16,7 +16,6 @@ from brainq.contracts.fleet import DueTurns, GoneProcess, SweepResult, TurnKey
 from brainq.state.connection import Client
 from brainq.state.fleet import PRESENCE_KEPT_MS, RedisWorkers
 from brainq.state.keys import Keys
-from brainq.state.outbox import Outbox
 from brainq.state.typed_scripts import LeasesLapseLapsed, PresenceLookLooked, Scripts, TurnSweepLook
 
 EPOCH_KEPT_MS = 86_400_000
@@ -36,8 +35,6 @@ class RedisSweeperState:
     def __init__(
         self,
         scripts: Scripts,
-        keys: Keys,
-        outbox: Outbox,
         workers: RedisWorkers,
         *,
         rering_s: float,
@@ -49,8 +46,7 @@ class RedisSweeperState:
         cap_lifetime_ms: int = CAP_KEPT_MS,
     ) -> None:
         self._run = scripts
-        self._keys = keys
-        self._outbox = outbox
+        self._keys = scripts.keys
         self._workers = workers
         self._me = uuid.uuid4().hex
         self._rering_ms = int(rering_s * 1000)
@@ -71,10 +67,7 @@ class RedisSweeperState:
     def look(self, turns: Sequence[TurnKey]) -> list[SweepResult | Exception]:
         """Look at turns; in place of a look what kept it from being made. The script rings for lost bells again, and
         says when the turn is looked at next."""
-        found = self._run.together([partial(self._look_at, turn=turn) for turn in turns])
-        for session_id in {session_id for session_id, _ in turns}:
-            self._outbox.flush(session_id)
-        return list(found)
+        return list(self._run.together([partial(self._look_at, turn=turn) for turn in turns]))
 
     def drop(self, turn: TurnKey) -> None:
         """A turn that Redis does not know is looked at no more."""
@@ -132,7 +125,7 @@ class RedisSweeperState:
             keep_ms=CAPACITY_KEPT_MS,
         )
         for session_id in reply.asked:
-            self._outbox.flush(session_id)
+            self._run.flush(session_id)
         return reply.live
 
     def _look_at(self, run: Scripts, turn: TurnKey) -> SweepResult:

@@ -15,7 +15,6 @@ from brainq.contracts.status import Effect, TraceStatus
 from brainq.errors import TurnNotFound
 from brainq.state.connection import as_mapping
 from brainq.state.conversations import MAX_READ_MESSAGES
-from brainq.state.keys import Keys
 from brainq.state.turn_view import read_newest_text, read_usage
 from brainq.state.typed_scripts import Scripts
 
@@ -88,7 +87,6 @@ class RedisTranscripts:
     """Reads of one turn, each at most `MAX_READ_MESSAGES` messages; empty for a turn that Redis does not know."""
 
     scripts: Scripts
-    keys: Keys
 
     def messages(self, session_id: str, turn_id: str) -> tuple[Message, ...]:
         """The turn's messages, as its history has them."""
@@ -102,7 +100,7 @@ class RedisTranscripts:
         limit, after   the first so many behind this call. Of a few no more is read than of those
         """
         # First the trace: a result that moves into the history meanwhile is met twice, and not missed.
-        key = self.keys.named("trace", session_id, turn_id)
+        key = self.scripts.keys.named("trace", session_id, turn_id)
         is_few = limit is not None and limit <= FEW_CALLS
         fields = self._hash(key) if limit is None or limit > FEW_CALLS else self._fields_of_few(key, limit, after)
         page = _page_of(read_trace(fields), limit, after)
@@ -164,9 +162,9 @@ def _has_all(page: tuple[ToolTraceEntry, ...], messages: tuple[Message, ...]) ->
 class RedisRuntime:
     """Reads of one turn's accumulated state, and its write gate."""
 
-    def __init__(self, scripts: Scripts, keys: Keys) -> None:
+    def __init__(self, scripts: Scripts) -> None:
         self._run = scripts
-        self._keys = keys
+        self._keys = scripts.keys
 
     def fields(self, session_id: str, turn_id: str) -> dict[str, str]:
         """The turn's hash. Raises TurnNotFound when Redis does not know it, or knows it no more."""
@@ -188,7 +186,7 @@ class RedisRuntime:
     def results(self, session_id: str, turn_id: str) -> dict[str, str]:
         """Call id -> what the model read as its result, for the calls of this turn that have ended."""
         self.fields(session_id, turn_id)
-        _, messages = RedisTranscripts(self._run, self._keys).calls(session_id, turn_id)
+        _, messages = RedisTranscripts(self._run).calls(session_id, turn_id)
         return {message.call_id: message.content for message in messages if message.role == "tool"}
 
     def newest_text(self, session_id: str, turn_id: str) -> str:

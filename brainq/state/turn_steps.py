@@ -27,8 +27,6 @@ from brainq.contracts.turn import Limits
 from brainq.contracts.view import BudgetSnapshot
 from brainq.errors import TurnNotFound
 from brainq.state.connection import as_mapping
-from brainq.state.keys import Keys
-from brainq.state.outbox import Outbox
 from brainq.state.script_values import (
     as_json,
     json_or_none,
@@ -46,9 +44,9 @@ STANDALONE_KEEP_S = 86_400  # lifetime of a budget that belongs to no turn
 class TurnBudgets:
     """Claims on any turn's budget, and what is left of it, by the turn's ids: atomic, and by one clock."""
 
-    def __init__(self, scripts: Scripts, keys: Keys) -> None:
+    def __init__(self, scripts: Scripts) -> None:
         self._run = scripts
-        self._keys = keys
+        self._keys = scripts.keys
 
     def create_budget(self, session_id: str, turn_id: str, limits: Limits) -> bool:
         """Make a budget that belongs to no queued turn; False when it exists."""
@@ -89,12 +87,12 @@ class TurnBudgets:
 
     def budget(self, session_id: str, turn_id: str) -> BudgetSnapshot:
         """What is left. Raises TurnNotFound when there is no such budget."""
-        return read_budget(self._run, self._keys, session_id, turn_id)
+        return read_budget(self._run, session_id, turn_id)
 
 
-def read_budget(run: Scripts, keys: Keys, session_id: str, turn_id: str) -> BudgetSnapshot:
+def read_budget(run: Scripts, session_id: str, turn_id: str) -> BudgetSnapshot:
     """What is left of a turn's budget. Raises TurnNotFound when there is none."""
-    turn_key = keys.turn(session_id, turn_id)
+    turn_key = run.keys.turn(session_id, turn_id)
     reads = [("TIME",), ("HGETALL", f"{turn_key}:budget"), ("HMGET", turn_key, "state", "parked_at")]
     (seconds, micros), found, parked = run.read(reads)
     row = as_mapping(found)
@@ -132,9 +130,8 @@ def budget_snapshot(row: dict[str, Any], now_ms: int) -> BudgetSnapshot:
 class TurnSteps(TurnBudgets):
     """What the owner of a turn does from its begin to its end, each one fenced script."""
 
-    def __init__(self, scripts: Scripts, keys: Keys, outbox: Outbox) -> None:
-        super().__init__(scripts, keys)
-        self._outbox = outbox
+    def __init__(self, scripts: Scripts) -> None:
+        super().__init__(scripts)
         # With the fence, which belongs to one claim, a number tells a request from its repetition.
         self._numbers = itertools.count(1)
 
@@ -240,7 +237,6 @@ class TurnSteps(TurnBudgets):
             lost=spends_json(lost),
             **usage_arguments(spend),
         )
-        self._outbox.flush(claim.session_id)
         return CallsOverBudget(reply.refused) if isinstance(reply, StepCommitBudget) else reply
 
     # Beside the steps: the wave a turn begins with, reflections, and the compaction of the history.
@@ -249,7 +245,7 @@ class TurnSteps(TurnBudgets):
         self, claim: TurnClaim, plan: Sequence[PlannedCall], opening_s: float
     ) -> Literal["OPENED", "ALREADY", "LOST"]:
         """Open the wave of step 0: `OPENED`, `ALREADY` or `LOST`. Once open, the turn awaits its calls."""
-        reply = self._run.turn_open(
+        return self._run.turn_open(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -257,14 +253,10 @@ class TurnSteps(TurnBudgets):
             calls=plan_json(plan),
             opening_ms=int(opening_s * 1000),
         )
-        self._outbox.flush(claim.session_id)
-        return reply
 
     def skip_opening(self, session_id: str, turn_id: str) -> Literal["SKIPPED", "ALREADY", "EARLY"]:
         """Go on without what the opening wave has not brought: `SKIPPED`, `ALREADY` or `EARLY`."""
-        reply = self._run.opening_skip(session_id, turn_id)
-        self._outbox.flush(session_id)
-        return reply
+        return self._run.opening_skip(session_id, turn_id)
 
     def begin_auxiliary(
         self,
@@ -307,7 +299,6 @@ class TurnSteps(TurnBudgets):
             data=json.dumps(dict(data)),
             **usage_arguments(spend),
         )
-        self._outbox.flush(claim.session_id)
         return reply == "COMMITTED"
 
     def compact(
@@ -327,7 +318,7 @@ class TurnSteps(TurnBudgets):
         mark     how full the context is afterwards, tokens
         forget   fingerprints of reads whose results are gone from the context: they may be repeated
         """
-        reply = self._run.history_compact(
+        return self._run.history_compact(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -340,8 +331,6 @@ class TurnSteps(TurnBudgets):
             data=json.dumps(dict(data)),
             **usage_arguments(spend),
         )
-        self._outbox.flush(claim.session_id)
-        return reply
 
 
 def _begin_script(claim: TurnClaim, start: TurnStart) -> Callable[[Scripts], Literal["BEGUN", "ALREADY", "LOST"]]:

@@ -18,8 +18,6 @@ from brainq.contracts.turn import Limits, TurnRequest
 from brainq.contracts.view import TurnView
 from brainq.observe.tracing import traceparent_of, turn_context
 from brainq.state.conversations import Conversations
-from brainq.state.keys import Keys
-from brainq.state.outbox import Outbox
 from brainq.state.script_values import (
     as_json,
     json_or_none,
@@ -54,8 +52,6 @@ class RedisTurns(TurnSteps):
     def __init__(
         self,
         scripts: Scripts,
-        keys: Keys,
-        outbox: Outbox,
         *,
         lease_s: float,
         keep_session_s: float,
@@ -64,7 +60,7 @@ class RedisTurns(TurnSteps):
         brains: Sequence[str] = (),
     ) -> None:
         """`brains` names those that this process has."""
-        super().__init__(scripts, keys, outbox)
+        super().__init__(scripts)
         self._owned = scripts.patient(lease_s)
         self._client = scripts.client
         self._conversations = Conversations(scripts.client)
@@ -116,7 +112,6 @@ class RedisTurns(TurnSteps):
             kept=restored_state_json(kept),
             trace=_trace_parent(request),
         )
-        self._outbox.flush(sid)
         match reply:
             case TurnSubmitQueued():
                 return "QUEUED", str(reply.ahead), reply.stopped
@@ -172,7 +167,7 @@ class RedisTurns(TurnSteps):
         """Let the turn go until its model may be asked: it is rung in `ring_s`; `wait_s` and `why` are published.
         Without a reply so far its time begins then. `queue_position`: its queue and ticket. `lost`: requests to
         other models that broke off before."""
-        reply = self._run.turn_wait(
+        return self._run.turn_wait(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -183,14 +178,11 @@ class RedisTurns(TurnSteps):
             queue_position=queue_position,
             lost=spends_json(lost),
         )
-        self._outbox.flush(claim.session_id)
-        return reply
 
     def blame(self, session_id: str, turn_id: str, process: str, how: str, among: int = 1) -> Literal["BLAMED", "GONE"]:
         """The process of this name worked on the turn in quarantine, and died with `among` turns in it: `BLAMED`, or
         `GONE` when it held it no more."""
         reply = self._run.turn_blame(session_id, turn_id, process=f"@{process}", how=how, among=among)
-        self._outbox.flush(session_id)
         return "GONE" if reply == "GONE" else "BLAMED"
 
     def died_among(self, session_id: str, turn_id: str) -> int:
@@ -292,7 +284,6 @@ class RedisTurns(TurnSteps):
             **usage_arguments(spend),
             keep_session_ms=self._keep_session_ms,
         )
-        self._outbox.flush(sid)
         if isinstance(reply, TurnEndEnded):
             return TurnCleanup(reply.bounced, reply.children)
         return reply
@@ -302,7 +293,6 @@ class RedisTurns(TurnSteps):
         reply = self._run.turn_waited(
             session_id, turn_id, text=text, first_step=self._first_step, keep_session_ms=self._keep_session_ms
         )
-        self._outbox.flush(session_id)
         return reply == "ENDED"
 
     def cancel(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False) -> CancelResult:
@@ -315,7 +305,6 @@ class RedisTurns(TurnSteps):
             queued_only=queued_only,
             keep_session_ms=self._keep_session_ms,
         )
-        self._outbox.flush(session_id)
         return "ENDED" if isinstance(reply, TurnCancelEnded) else reply
 
 

@@ -14,85 +14,86 @@ from brainq.contracts.people import ApprovalState, HoldPolicy
 from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus, TurnState
 from brainq.contracts.turn import OnBusy, Priority, TurnKind
 from brainq.state.connection import Client, as_mapping
+from brainq.state.doorbells import Doorbells, Outbox
 from brainq.state.keys import Keys
-from brainq.state.scripts import Doorbells, LoadedScripts, undeclared
+from brainq.state.scripts import LoadedScripts, undeclared
 
 HEADERS = {
-    "approval_decide": "61ab2634a0",
-    "aux_begin": "b944eb69d7",
-    "aux_commit": "b811fc1279",
-    "budget_claim": "8883c33074",
-    "budget_create": "dd19d7a80b",
-    "budget_spend": "f35596aa41",
-    "call_beat": "c24748e874",
-    "call_claim": "7296682784",
-    "call_complete": "d372aab514",
-    "call_give_up": "7ec4ba040c",
-    "call_park": "5b9ae3d1a7",
-    "call_progress": "72cc0726ef",
-    "call_rescue": "101f529562",
-    "call_settle": "e3bb6b22eb",
-    "call_start": "c24748e874",
-    "call_token": "fb2c9e5c1e",
-    "call_unstarted": "6eb75b6a95",
-    "capacity_keep": "1a925b2aa5",
-    "finalize_ahead": "4ff8e4c45a",
-    "finalize_beat": "c6569620b9",
-    "finalize_claim": "712c741720",
-    "finalize_finish": "144830361c",
-    "finalize_retry": "0514976007",
-    "finalize_send": "53d1a75bf0",
-    "finalize_settle": "58ddb73d98",
-    "flag_add": "36cd0bba30",
-    "flag_release": "e6cba5449d",
-    "gate_shut": "5e231e155f",
-    "history_compact": "28ce63545e",
-    "hold_place": "1458245bd7",
-    "hold_release": "8a7d2ec4b6",
-    "hooks_done": "fc6106399d",
-    "index_drop": "d427f4ccb9",
-    "index_hasten": "c83af3aa0a",
-    "index_take": "1568fe427c",
-    "judge_ring": "8742f90b19",
-    "lane_beat": "f3f41969f3",
-    "lane_check": "e9c78526a4",
-    "lane_lapsed": "0cc95c9ef8",
-    "leases_lapse": "9906da7709",
-    "mailbox_put": "96edeffd83",
-    "metrics_flush": "8688d6b72e",
-    "opening_skip": "a2f701bd84",
-    "presence_forget": "a266c8cb21",
-    "presence_join": "689cfa32fc",
-    "presence_look": "be9f759e16",
-    "rate_leave": "d068795672",
-    "rate_report": "ed2a5bebce",
-    "rate_settle": "09ee5ec986",
-    "rate_take": "c8f9bd68c6",
-    "request_tried": "24af711526",
-    "request_try": "933fc6678b",
-    "result_amend": "a55abd370e",
-    "result_publish": "2e8d688678",
-    "session_pause": "c933e9a644",
-    "session_resume": "176957ed69",
-    "step_begin": "bc7c14bd50",
-    "step_commit": "0b51e9711e",
-    "step_delta": "cb3a44b1e6",
-    "step_retry": "96d5783c67",
-    "turn_beat": "d5e735d212",
-    "turn_begin": "10d62aa10e",
-    "turn_blame": "d6d9cd8785",
-    "turn_cancel": "ffacdc40df",
-    "turn_claim": "8f8f2402ea",
-    "turn_end": "7416b05f0a",
-    "turn_open": "e939255213",
-    "turn_quarantine": "315c5a5a90",
-    "turn_release": "859646fbe2",
-    "turn_submit": "6e172512b3",
-    "turn_sweep": "50809dad03",
-    "turn_transcript": "e7b20edab8",
-    "turn_wait": "40911d7b1c",
-    "turn_waited": "91d72c75e2",
-    "waits_expire": "31479df730",
+    "approval_decide": "9a890a6b48",
+    "aux_begin": "5d9a916f7b",
+    "aux_commit": "aac66e5eb8",
+    "budget_claim": "bbaea5448e",
+    "budget_create": "38652fb6b8",
+    "budget_spend": "ddf97fb886",
+    "call_beat": "9131086a51",
+    "call_claim": "4265c1c819",
+    "call_complete": "eea5a35b53",
+    "call_give_up": "fc89cdbda3",
+    "call_park": "088ab70340",
+    "call_progress": "984f72c9d9",
+    "call_rescue": "45a9190a43",
+    "call_settle": "2a8cb3d753",
+    "call_start": "9131086a51",
+    "call_token": "050f2fb00e",
+    "call_unstarted": "bfe3da6c05",
+    "capacity_keep": "41d64cb20f",
+    "finalize_ahead": "0e0afc1575",
+    "finalize_beat": "bedd440e5c",
+    "finalize_claim": "cc849f0746",
+    "finalize_finish": "672d69f659",
+    "finalize_retry": "852897e599",
+    "finalize_send": "3467e63760",
+    "finalize_settle": "b275e9a061",
+    "flag_add": "22f10e7ee5",
+    "flag_release": "9e4f687d43",
+    "gate_shut": "39819d2d7f",
+    "history_compact": "d6d18dda5e",
+    "hold_place": "a787ea4722",
+    "hold_release": "5cc5dc5e34",
+    "hooks_done": "f97c3c0eb5",
+    "index_drop": "408a87d205",
+    "index_hasten": "96610a6713",
+    "index_take": "3b3421c229",
+    "judge_ring": "52e40341fc",
+    "lane_beat": "c2659b22a6",
+    "lane_check": "0b86e65355",
+    "lane_lapsed": "56ea33fa6d",
+    "leases_lapse": "140487f7c2",
+    "mailbox_put": "ff58afcc6a",
+    "metrics_flush": "5b06af3d07",
+    "opening_skip": "79dfbe662b",
+    "presence_forget": "eb6ef8dfa4",
+    "presence_join": "389a1d8215",
+    "presence_look": "ce48d3a88d",
+    "rate_leave": "57d48e34f1",
+    "rate_report": "ca4bf408dc",
+    "rate_settle": "f29cd86841",
+    "rate_take": "bf2d80f570",
+    "request_tried": "77bc694a26",
+    "request_try": "458e2f7f70",
+    "result_amend": "7512616928",
+    "result_publish": "7e86f1ea46",
+    "session_pause": "b38ecc667b",
+    "session_resume": "89a1d4e3ff",
+    "step_begin": "86e208aec6",
+    "step_commit": "0da4aece8c",
+    "step_delta": "9b6b3e4eab",
+    "step_retry": "7ad5551a01",
+    "turn_beat": "49b1eae1e2",
+    "turn_begin": "cfb21dd55b",
+    "turn_blame": "31e53bf250",
+    "turn_cancel": "1650dfcf66",
+    "turn_claim": "089411f57a",
+    "turn_end": "6a7ca10f57",
+    "turn_open": "372f2fa52a",
+    "turn_quarantine": "de7169baf6",
+    "turn_release": "2f8b71e6e9",
+    "turn_submit": "0fe4f1e2e7",
+    "turn_sweep": "010b9ee252",
+    "turn_transcript": "632790e6fe",
+    "turn_wait": "6acd1178f1",
+    "turn_waited": "92457e7f9f",
+    "waits_expire": "e4d08837f0",
 }
 """Fingerprints: the loader refuses a script whose header is not the one its method was made from."""
 
@@ -398,8 +399,8 @@ class WaitsExpireCancel:
 class Scripts(LoadedScripts):
     """All scripts, by name. Each raises ScriptError on a reply its header does not declare."""
 
-    def __init__(self, client: Client, keys: Keys, doorbells: Doorbells) -> None:
-        super().__init__(client, keys, doorbells, HEADERS)
+    def __init__(self, client: Client, keys: Keys, doorbells: Doorbells, outbox: Outbox | None = None) -> None:
+        super().__init__(client, keys, doorbells, HEADERS, outbox)
 
     def approval_decide(
         self,
@@ -414,12 +415,8 @@ class Scripts(LoadedScripts):
         edit: str,
     ) -> ApprovalDecideDecided | ApprovalDecideEnded | Literal["APPROVED", "DENIED", "EXPIRED", "STALE", "GONE"]:
         """Decide an approval, once: `decision` is `approved` or `denied`."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
-            "approval_decide",
-            [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
-            [session_id, turn_id, call, expect, decision, who, comment, edit],
+            "approval_decide", session_id, turn_id, [session_id, turn_id, call, expect, decision, who, comment, edit]
         )
         if reply[0] == "DECIDED":
             return ApprovalDecideDecided(state=_closed("approval_decide", reply[1], get_args(ApprovalState)))
@@ -441,10 +438,10 @@ class Scripts(LoadedScripts):
         under_way: str,
     ) -> AuxBeginSpent | Literal["GO", "DONE", "LOST"]:
         """Begin a model call beside the steps: a reflection, or a compaction."""
-        turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
             "aux_begin",
-            [turn, f"{turn}:budget"],
+            session_id,
+            turn_id,
             [owner, fence, kind, mark, tokens, "" if usd is None else repr(usd), under_way],
         )
         if reply[0] == "SPENT":
@@ -468,13 +465,12 @@ class Scripts(LoadedScripts):
         spend: str,
         data: str,
     ) -> Literal["COMMITTED", "LOST"]:
-        """Commit a reflection: its note enters the history (none when it brought nothing), what it
-        used is paid, and the coordinator is rung for the step itself."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
+        """Commit a reflection: its note enters the history (none when it brought nothing), what it used is paid, and
+        the coordinator is rung for the step itself."""
+        return self.run(
             "aux_commit",
-            [turn, f"{turn}:budget", f"{session}history", f"{turn}:events", f"{turn}:spends"],
+            session_id,
+            turn_id,
             [
                 session_id,
                 turn_id,
@@ -490,16 +486,13 @@ class Scripts(LoadedScripts):
                 spend,
                 data,
             ],
-        )
-        return reply[0]
+        )[0]
 
     def budget_claim(
         self, session_id: str, turn_id: str, *, kind: str, ids: Sequence[str]
     ) -> BudgetClaimDone | Literal["EXPIRED"]:
-        """Claim units of one kind (steps, tool_calls, reflections): never more than its maximum,
-        whoever asks."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("budget_claim", [turn, f"{turn}:budget"], [kind, *ids])
+        """Claim units of one kind (steps, tool_calls, reflections): never more than its maximum, whoever asks."""
+        reply = self.run("budget_claim", session_id, turn_id, [kind, *ids])
         if reply[0] == "DONE":
             return BudgetClaimDone(
                 claims=tuple(_closed("budget_claim", word, ("CLAIMED", "ALREADY", "SPENT")) for word in reply[1:])
@@ -521,10 +514,10 @@ class Scripts(LoadedScripts):
         keep_ms: int,
     ) -> Literal["CREATED", "EXISTS"]:
         """Make a budget, once."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
+        return self.run(
             "budget_create",
-            [f"{turn}:budget"],
+            session_id,
+            turn_id,
             [
                 timeout_ms,
                 max_steps,
@@ -535,8 +528,7 @@ class Scripts(LoadedScripts):
                 "" if max_cost_usd is None else repr(max_cost_usd),
                 keep_ms,
             ],
-        )
-        return reply[0]
+        )[0]
 
     def budget_spend(
         self,
@@ -551,26 +543,18 @@ class Scripts(LoadedScripts):
         cost: float | None,
     ) -> Literal["ADDED", "ALREADY", "GONE"]:
         """Add what a model call used."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
+        return self.run(
             "budget_spend",
-            [f"{turn}:budget"],
+            session_id,
+            turn_id,
             [id, input, output, cache_read, cache_creation, "" if cost is None else repr(cost)],
-        )
-        return reply[0]
+        )[0]
 
     def call_beat(
         self, session_id: str, turn_id: str, *, owner: str, call: str, attempt: int, lease_ms: int
     ) -> Literal["OK", "CLOSED", "LOST"]:
-        """Renew the lease of a running call and that of its lanes, or learn that it is no longer
-        wanted."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "call_beat",
-            [turn, f"{turn}:trace", self.keys.lane_leases],
-            [session_id, turn_id, owner, call, attempt, lease_ms],
-        )
-        return reply[0]
+        """Renew the lease of a running call and that of its lanes, or learn that it is no longer wanted."""
+        return self.run("call_beat", session_id, turn_id, [session_id, turn_id, owner, call, attempt, lease_ms])[0]
 
     def call_claim(
         self,
@@ -585,19 +569,10 @@ class Scripts(LoadedScripts):
         brains: Sequence[str],
     ) -> CallClaimGo | CallClaimDrop:
         """Take a dispatched call to run it."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
             "call_claim",
-            [
-                turn,
-                f"{turn}:budget",
-                f"{turn}:trace",
-                f"{session}history",
-                f"{turn}:events",
-                f"{turn}:guard",
-                self.keys.run,
-            ],
+            session_id,
+            turn_id,
             [session_id, turn_id, owner, call, attempt, lease_ms, " ".join(serves), " ".join(brains)],
         )
         if reply[0] == "GO":
@@ -637,22 +612,10 @@ class Scripts(LoadedScripts):
         outcome: str,
     ) -> CallCompleteLate | Literal["SETTLED", "EARLY", "USED", "BAD", "GONE"]:
         """The result of a parked call comes from outside, once."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
             "call_complete",
-            [
-                turn,
-                f"{turn}:budget",
-                f"{turn}:trace",
-                f"{session}history",
-                f"{turn}:events",
-                f"{turn}:guard",
-                f"{turn}:sources",
-                f"{turn}:blocked",
-                f"{session}notices",
-                f"{turn}:spends",
-            ],
+            session_id,
+            turn_id,
             [
                 session_id,
                 turn_id,
@@ -686,22 +649,12 @@ class Scripts(LoadedScripts):
         retryable: bool,
         outcome: str,
     ) -> CallGiveUpGone | Literal["SETTLED", "ALIVE"]:
-        """Settle a call whose worker is gone and which must not run again: unknown, failed, or as
-        SQL recorded its end."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
+        """Settle a call whose worker is gone and which must not run again: unknown, failed, or as SQL recorded its
+        end."""
         reply = self.run(
             "call_give_up",
-            [
-                turn,
-                f"{turn}:budget",
-                f"{turn}:trace",
-                f"{session}history",
-                f"{turn}:events",
-                f"{turn}:guard",
-                f"{turn}:sources",
-                f"{turn}:blocked",
-            ],
+            session_id,
+            turn_id,
             [session_id, turn_id, call, attempt, status, message, detail, "1" if retryable else "0", outcome],
         )
         if reply[0] == "GONE":
@@ -723,23 +676,12 @@ class Scripts(LoadedScripts):
         block: bool,
         changed: str,
     ) -> CallParkLate | CallParkLost | Literal["PARKED", "SETTLED"]:
-        """A call's function has returned, and its result will come from outside: the call leaves
-        its lanes and waits for it, and no worker does."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
+        """A call's function has returned, and its result will come from outside: the call leaves its lanes and waits
+        for it, and no worker does."""
         reply = self.run(
             "call_park",
-            [
-                turn,
-                f"{turn}:budget",
-                f"{turn}:trace",
-                f"{session}history",
-                f"{turn}:events",
-                f"{turn}:guard",
-                f"{turn}:sources",
-                f"{turn}:blocked",
-                f"{turn}:changes",
-            ],
+            session_id,
+            turn_id,
             [session_id, turn_id, owner, call, attempt, why, token, timeout_ms, found, "1" if block else "0", changed],
         )
         if reply[0] == "LATE":
@@ -752,24 +694,13 @@ class Scripts(LoadedScripts):
         self, session_id: str, turn_id: str, *, owner: str, call: str, attempt: int, number: int, progress: str
     ) -> Literal["OK", "LOST"]:
         """Publish how far a call is that runs, or waits for a server's task."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "call_progress", [turn, f"{turn}:trace", f"{turn}:events"], [owner, call, attempt, number, progress]
-        )
-        return reply[0]
+        return self.run("call_progress", session_id, turn_id, [owner, call, attempt, number, progress])[0]
 
     def call_rescue(
         self, session_id: str, turn_id: str, *, call: str, attempt: int
     ) -> CallRescueAgain | CallRescueGone | Literal["ALIVE"]:
-        """Ask again for a call whose worker is gone: the next attempt, in the lanes it still
-        holds."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "call_rescue",
-            [turn, f"{turn}:budget", f"{turn}:trace", f"{turn}:events", f"{session}history", f"{turn}:guard"],
-            [session_id, turn_id, call, attempt],
-        )
+        """Ask again for a call whose worker is gone: the next attempt, in the lanes it still holds."""
+        reply = self.run("call_rescue", session_id, turn_id, [session_id, turn_id, call, attempt])
         if reply[0] == "AGAIN":
             return CallRescueAgain(attempt=int(reply[1]))
         if reply[0] == "GONE":
@@ -795,24 +726,12 @@ class Scripts(LoadedScripts):
         changed: str,
         still_runs: bool,
     ) -> CallSettleLate | CallSettleLost | Literal["SETTLED"]:
-        """Record how a call ended: the move of its status and the recording of its result are one
-        step, so no result enters a turn whose call has timed out or whose gate is closed."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
+        """Record how a call ended: the move of its status and the recording of its result are one step, so no result
+        enters a turn whose call has timed out or whose gate is closed."""
         reply = self.run(
             "call_settle",
-            [
-                turn,
-                f"{turn}:budget",
-                f"{turn}:trace",
-                f"{session}history",
-                f"{turn}:events",
-                f"{turn}:guard",
-                f"{turn}:sources",
-                f"{turn}:blocked",
-                f"{session}notices",
-                f"{turn}:changes",
-            ],
+            session_id,
+            turn_id,
             [
                 session_id,
                 turn_id,
@@ -840,22 +759,15 @@ class Scripts(LoadedScripts):
     def call_start(
         self, session_id: str, turn_id: str, *, owner: str, call: str, attempt: int, lease_ms: int
     ) -> Literal["OK", "CLOSED", "LOST"]:
-        """The last look before the function of a call that changes something is called, once its
-        intent is stored: it still is wanted, and still holds its lanes."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "call_start",
-            [turn, f"{turn}:trace", self.keys.lane_leases],
-            [session_id, turn_id, owner, call, attempt, lease_ms],
-        )
-        return reply[0]
+        """The last look before the function of a call that changes something is called, once its intent is stored: it
+        still is wanted, and still holds its lanes."""
+        return self.run("call_start", session_id, turn_id, [session_id, turn_id, owner, call, attempt, lease_ms])[0]
 
     def call_token(
         self, session_id: str, turn_id: str, *, owner: str, call: str, attempt: int, token: str
     ) -> CallTokenGiven | Literal["LOST"]:
         """Note the token that a running call gives away, so that no other one is taken for it."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("call_token", [f"{turn}:trace"], [owner, call, attempt, token])
+        reply = self.run("call_token", session_id, turn_id, [owner, call, attempt, token])
         if reply[0] == "GIVEN":
             return CallTokenGiven(token=reply[1])
         return reply[0]
@@ -863,10 +775,9 @@ class Scripts(LoadedScripts):
     def call_unstarted(
         self, session_id: str, turn_id: str, *, call: str, attempt: int
     ) -> CallUnstartedGone | Literal["UNSTARTED", "STARTED"]:
-        """Whether an attempt never started, though its intent is in SQL and its worker is gone: a
-        statement of its worker's reached SQL after that had given it up."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("call_unstarted", [f"{turn}:trace"], [session_id, turn_id, call, attempt])
+        """Whether an attempt never started, though its intent is in SQL and its worker is gone: a statement of its
+        worker's reached SQL after that had given it up."""
+        reply = self.run("call_unstarted", session_id, turn_id, [session_id, turn_id, call, attempt])
         if reply[0] == "GONE":
             return CallUnstartedGone(status=reply[1] if reply[1] in ("gone",) else TraceStatus(reply[1]))
         return reply[0]
@@ -874,9 +785,9 @@ class Scripts(LoadedScripts):
     def capacity_keep(
         self, *, size: int, share: int, own: str, caps: str, cap_ms: int, most: int, keep_ms: int
     ) -> CapacityKeepKept:
-        """Say how large the capacity is and what a tenant's share of it is, take turns out of it
-        that are not live (they were lost, not ended), and admit turns that wait."""
-        reply = self.run("capacity_keep", [self.keys.room], [size, share, own, caps, cap_ms, most, keep_ms])
+        """Say how large the capacity is and what a tenant's share of it is, take turns out of it that are not live
+        (they were lost, not ended), and admit turns that wait."""
+        reply = self.run("capacity_keep", "", "", [size, share, own, caps, cap_ms, most, keep_ms])
         return CapacityKeepKept(live=int(reply[1]), asked=tuple(reply[2].split()))
 
     def finalize_ahead(
@@ -894,12 +805,11 @@ class Scripts(LoadedScripts):
         owner: str,
         lease_ms: int,
     ) -> FinalizeAheadGo | Literal["NEXT", "WAIT", "LOST"]:
-        """Steps behind the chain's own go ahead of it: it is to be tried again, and they do not
-        need it."""
-        turn = self.keys.turn(session_id, turn_id)
+        """Steps behind the chain's own go ahead of it: it is to be tried again, and they do not need it."""
         reply = self.run(
             "finalize_ahead",
-            [turn],
+            session_id,
+            turn_id,
             [session_id, turn_id, fence, step, ahead, past, retry_ms, failure, uncounted, owner, lease_ms],
         )
         if reply[0] == "GO":
@@ -908,9 +818,7 @@ class Scripts(LoadedScripts):
 
     def finalize_beat(self, session_id: str, turn_id: str, *, fence: int, lease_ms: int) -> Literal["OK", "LOST"]:
         """Renew the lease of a finalizer step."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("finalize_beat", [turn], [fence, lease_ms])
-        return reply[0]
+        return self.run("finalize_beat", session_id, turn_id, [fence, lease_ms])[0]
 
     def finalize_claim(
         self,
@@ -923,11 +831,12 @@ class Scripts(LoadedScripts):
         brains: Sequence[str],
         left_ms: int,
     ) -> FinalizeClaimGo | FinalizeClaimDrop:
-        """Take the finalizer step that is next, if it is the one the doorbell names and nobody
-        holds it."""
-        turn = self.keys.turn(session_id, turn_id)
+        """Take the finalizer step that is next, if it is the one the doorbell names and nobody holds it."""
         reply = self.run(
-            "finalize_claim", [turn], [session_id, turn_id, owner, step, lease_ms, " ".join(brains), left_ms]
+            "finalize_claim",
+            session_id,
+            turn_id,
+            [session_id, turn_id, owner, step, lease_ms, " ".join(brains), left_ms],
         )
         if reply[0] == "GO":
             return FinalizeClaimGo(
@@ -949,39 +858,15 @@ class Scripts(LoadedScripts):
     def finalize_finish(
         self, session_id: str, turn_id: str, *, fence: int, step: str, keep_ms: int
     ) -> Literal["FINISHED", "LOST"]:
-        """The last finalizer step is done (or given up): the chain is finished, and the turn's keys
-        get their lifetime."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "finalize_finish",
-            [
-                turn,
-                f"{turn}:spec",
-                f"{turn}:budget",
-                f"{turn}:trace",
-                f"{turn}:guard",
-                f"{turn}:events",
-                f"{turn}:sources",
-                f"{turn}:blocked",
-                f"{turn}:spends",
-                f"{turn}:result",
-                f"{turn}:mailbox",
-                f"{turn}:receipts",
-                f"{turn}:changes",
-                f"{turn}:history",
-            ],
-            [fence, step, keep_ms],
-        )
-        return reply[0]
+        """The last finalizer step is done (or given up): the chain is finished, and the turn's keys get their
+        lifetime."""
+        return self.run("finalize_finish", session_id, turn_id, [fence, step, keep_ms])[0]
 
     def finalize_retry(
         self, session_id: str, turn_id: str, *, fence: int, retry_ms: int, failure: str
     ) -> Literal["WAIT", "LOST"]:
-        """A finalizer step failed and is to be tried again after `retry_ms`; the sweeper rings
-        then."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("finalize_retry", [turn], [session_id, turn_id, fence, retry_ms, failure])
-        return reply[0]
+        """A finalizer step failed and is to be tried again after `retry_ms`; the sweeper rings then."""
+        return self.run("finalize_retry", session_id, turn_id, [session_id, turn_id, fence, retry_ms, failure])[0]
 
     def finalize_send(
         self,
@@ -996,12 +881,12 @@ class Scripts(LoadedScripts):
         body: str,
         data: str,
     ) -> FinalizeSendGo | Literal["NEXT", "LOST"]:
-        """The step that sends the result is done: the result goes out, if it has not yet, and the
-        chain goes on as by finalize_settle."""
-        turn = self.keys.turn(session_id, turn_id)
+        """The step that sends the result is done: the result goes out, if it has not yet, and the chain goes on as by
+        finalize_settle."""
         reply = self.run(
             "finalize_send",
-            [turn, f"{turn}:result", f"{turn}:events"],
+            session_id,
+            turn_id,
             [session_id, turn_id, fence, step, next_step, owner, lease_ms, body, data],
         )
         if reply[0] == "GO":
@@ -1014,8 +899,9 @@ class Scripts(LoadedScripts):
         self, session_id: str, turn_id: str, *, fence: int, step: str, next_step: str, owner: str, lease_ms: int
     ) -> FinalizeSettleGo | Literal["NEXT", "LOST"]:
         """A finalizer step is done (or given up), and the chain goes on with `next_step`."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("finalize_settle", [turn], [session_id, turn_id, fence, step, next_step, owner, lease_ms])
+        reply = self.run(
+            "finalize_settle", session_id, turn_id, [session_id, turn_id, fence, step, next_step, owner, lease_ms]
+        )
         if reply[0] == "GO":
             return FinalizeSettleGo(
                 fence=int(reply[1]), tries=int(reply[2]), revision=int(reply[3]), sent=reply[4] == "1"
@@ -1025,29 +911,19 @@ class Scripts(LoadedScripts):
     def flag_add(
         self, session_id: str, *, flag: str, timeout_ms: int, policy: HoldPolicy, reason: str, most: int, keep_ms: int
     ) -> Literal["ADDED", "ALREADY", "FULL"]:
-        """Add a readiness flag to a session's queue: its next turn that has none takes the
-        oldest."""
-        session = self.keys.session(session_id)
-        reply = self.run(
-            "flag_add",
-            [f"{session}session", f"{session}flags", f"{session}readiness"],
-            [flag, timeout_ms, policy, reason, most, keep_ms],
-        )
-        return reply[0]
+        """Add a readiness flag to a session's queue: its next turn that has none takes the oldest."""
+        return self.run("flag_add", session_id, "", [flag, timeout_ms, policy, reason, most, keep_ms])[0]
 
     def flag_release(self, session_id: str, *, flag: str) -> FlagReleaseTaken | Literal["READY", "GONE"]:
         """Say that a readiness flag is ready."""
-        session = self.keys.session(session_id)
-        reply = self.run("flag_release", [f"{session}flags"], [flag])
+        reply = self.run("flag_release", session_id, "", [flag])
         if reply[0] == "TAKEN":
             return FlagReleaseTaken(turn=reply[1])
         return reply[0]
 
     def gate_shut(self, session_id: str, turn_id: str, *, by: str) -> Literal["SHUT", "ALREADY", "GONE"]:
         """Shut a turn's write gate: no result enters it any more, though it has not ended yet."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("gate_shut", [turn], [by])
-        return reply[0]
+        return self.run("gate_shut", session_id, turn_id, [by])[0]
 
     def history_compact(
         self,
@@ -1069,21 +945,12 @@ class Scripts(LoadedScripts):
         forget: Sequence[str],
         items: Sequence[str],
     ) -> Literal["COMPACTED", "CHANGED", "LOST"]:
-        """Replace the oldest messages of the history by a summary: `drop` of them go, `items` (the
-        summary, and messages that must stay) come in front."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
+        """Replace the oldest messages of the history by a summary: `drop` of them go, `items` (the summary, and
+        messages that must stay) come in front."""
+        return self.run(
             "history_compact",
-            [
-                turn,
-                f"{session}session",
-                f"{turn}:budget",
-                f"{session}history",
-                f"{turn}:events",
-                f"{turn}:spends",
-                f"{turn}:guard",
-            ],
+            session_id,
+            turn_id,
             [
                 session_id,
                 turn_id,
@@ -1102,8 +969,7 @@ class Scripts(LoadedScripts):
                 " ".join(forget),
                 *items,
             ],
-        )
-        return reply[0]
+        )[0]
 
     def hold_place(
         self,
@@ -1117,9 +983,8 @@ class Scripts(LoadedScripts):
         hold_kind: Literal["hold", "readiness"],
     ) -> HoldPlaceEnded | Literal["HELD", "ALREADY", "GONE"]:
         """Place a hold on a turn: from now on no call that changes something starts in it."""
-        turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
-            "hold_place", [turn, f"{turn}:events"], [session_id, turn_id, hold, timeout_ms, policy, reason, hold_kind]
+            "hold_place", session_id, turn_id, [session_id, turn_id, hold, timeout_ms, policy, reason, hold_kind]
         )
         if reply[0] == "ENDED":
             return HoldPlaceEnded(state=TurnState(reply[1]))
@@ -1127,84 +992,59 @@ class Scripts(LoadedScripts):
 
     def hold_release(self, session_id: str, turn_id: str, *, hold: str) -> Literal["RELEASED", "ABSENT", "GONE"]:
         """Release a hold of a turn."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "hold_release",
-            [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
-            [session_id, turn_id, hold],
-        )
-        return reply[0]
+        return self.run("hold_release", session_id, turn_id, [session_id, turn_id, hold])[0]
 
     def hooks_done(
         self, session_id: str, turn_id: str, *, owner: str, fence: int, calls: Sequence[str]
     ) -> Literal["DONE", "LOST"]:
         """The brain's `on_post_tool_use` was called for these calls, which no worker had ended."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("hooks_done", [turn, f"{turn}:trace"], [owner, fence, " ".join(calls)])
-        return reply[0]
+        return self.run("hooks_done", session_id, turn_id, [owner, fence, " ".join(calls)])[0]
 
     def index_drop(self, session_id: str, turn_id: str) -> Literal["DROPPED", "KNOWN"]:
         """A turn that Redis does not know, and for whose end nobody waits, is looked at no more."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("index_drop", [turn], [session_id, turn_id])
-        return reply[0]
+        return self.run("index_drop", session_id, turn_id, [session_id, turn_id])[0]
 
     def index_hasten(self, *, after_ms: int, members: Sequence[str]) -> Literal["OK"]:
         """Have turns looked at in `after_ms` at the latest."""
-        reply = self.run("index_hasten", [self.keys.index], [after_ms, *members])
-        return reply[0]
+        return self.run("index_hasten", "", "", [after_ms, *members])[0]
 
     def index_take(self, *, most: int, hold_ms: int) -> IndexTakeDue:
-        """Take up to `most` turns that are due to be looked at, pushed back by `hold_ms` so that
-        sweepers share the work."""
-        reply = self.run("index_take", [self.keys.index, self.keys.swept], [most, hold_ms])
+        """Take up to `most` turns that are due to be looked at, pushed back by `hold_ms` so that sweepers share the
+        work."""
+        reply = self.run("index_take", "", "", [most, hold_ms])
         return IndexTakeDue(stepped=int(reply[1]), members=tuple(reply[2:]))
 
     def judge_ring(
         self, session_id: str, turn_id: str, *, rung: str, judge: str, hold_ms: int
     ) -> Literal["RUNG", "ALREADY", "FULL"]:
-        """Ring for a judge of an ended turn, not more often than every `hold_ms`: whether it is
-        still wanted, its row in SQL says."""
-        reply = self.run("judge_ring", [rung], [session_id, turn_id, judge, hold_ms])
-        return reply[0]
+        """Ring for a judge of an ended turn, not more often than every `hold_ms`: whether it is still wanted, its row
+        in SQL says."""
+        return self.run("judge_ring", session_id, turn_id, [session_id, turn_id, judge, hold_ms], [rung])[0]
 
     def lane_beat(self, *, holder: str, lease_ms: int) -> Literal["OK", "LOST"]:
         """Keep the lanes of a call whose function still runs, also after its call was settled."""
-        reply = self.run("lane_beat", [self.keys.lane_leases], [holder, lease_ms])
-        return reply[0]
+        return self.run("lane_beat", "", "", [holder, lease_ms])[0]
 
     def lane_check(
         self, session_id: str, turn_id: str, *, call: str, mark: str, lease_ms: int
     ) -> Literal["KEPT", "LEFT"]:
-        """The lease of a call's lanes has lapsed: they are kept for a call that is queued or runs,
-        and left by one that is over, unless its lease was renewed since a sweeper found it with
-        this `mark`: an abandoned function of it may be beating."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "lane_check",
-            [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
-            [session_id, turn_id, call, mark, lease_ms],
-        )
-        return reply[0]
+        """The lease of a call's lanes has lapsed: they are kept for a call that is queued or runs, and left by one
+        that is over, unless its lease was renewed since a sweeper found it with this `mark`: an abandoned function of
+        it may be beating."""
+        return self.run("lane_check", session_id, turn_id, [session_id, turn_id, call, mark, lease_ms])[0]
 
     def lane_lapsed(self, *, most: int, hold_ms: int, longest_lease_ms: int) -> LaneLapsedLapsed:
-        """Take up to `most` holders whose lease has lapsed, to ask their calls whether the lanes
-        are still needed."""
-        reply = self.run("lane_lapsed", [self.keys.lane_leases], [most, hold_ms, longest_lease_ms])
+        """Take up to `most` holders whose lease has lapsed, to ask their calls whether the lanes are still needed."""
+        reply = self.run("lane_lapsed", "", "", [most, hold_ms, longest_lease_ms])
         return LaneLapsedLapsed(mark=reply[1], holders=tuple(reply[2:]))
 
     def leases_lapse(
         self, session_id: str, turn_id: str, *, process: str, absent_at: int, lease_ms: int, beat_ms: int
     ) -> LeasesLapseLapsed | Literal["NONE"]:
-        """End what a process that is gone holds of one turn now: its lease of the turn, of calls,
-        of the finalizer's step."""
-        turn = self.keys.turn(session_id, turn_id)
+        """End what a process that is gone holds of one turn now: its lease of the turn, of calls, of the finalizer's
+        step."""
         reply = self.run(
-            "leases_lapse",
-            [turn, f"{turn}:trace", self.keys.lane_leases],
-            [session_id, turn_id, process, absent_at, lease_ms, beat_ms],
+            "leases_lapse", session_id, turn_id, [session_id, turn_id, process, absent_at, lease_ms, beat_ms]
         )
         if reply[0] == "LAPSED":
             return LeasesLapseLapsed(leases=int(reply[1]))
@@ -1214,12 +1054,7 @@ class Scripts(LoadedScripts):
         self, session_id: str, turn_id: str, *, message_id: str, item: str, most: int, most_bytes: int
     ) -> MailboxPutFull | MailboxPutAlready | MailboxPutSealed | Literal["ACCEPTED", "GONE"]:
         """Put input into a turn's mailbox, once for each client_message_id."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "mailbox_put",
-            [turn, f"{turn}:events", f"{turn}:mailbox", f"{turn}:receipts"],
-            [message_id, item, most, most_bytes],
-        )
+        reply = self.run("mailbox_put", session_id, turn_id, [message_id, item, most, most_bytes])
         if reply[0] == "FULL":
             return MailboxPutFull(inputs=int(reply[1]), bytes=int(reply[2]))
         if reply[0] == "ALREADY":
@@ -1240,38 +1075,25 @@ class Scripts(LoadedScripts):
         deltas: Sequence[str],
     ) -> Literal["ADDED", "ALREADY"]:
         """Add what a process has counted to what all have."""
-        reply = self.run(
-            "metrics_flush", [self.keys.metrics, flushed], [number, dropped, keep_ms, remember_ms, most, *deltas]
-        )
-        return reply[0]
+        return self.run("metrics_flush", "", "", [number, dropped, keep_ms, remember_ms, most, *deltas], [flushed])[0]
 
     def opening_skip(self, session_id: str, turn_id: str) -> Literal["SKIPPED", "ALREADY", "EARLY"]:
-        """Go on without what memory and the context pack have not brought in time: their calls time
-        out, and a result that comes later is late like any other."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "opening_skip",
-            [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
-            [session_id, turn_id],
-        )
-        return reply[0]
+        """Go on without what memory and the context pack have not brought in time: their calls time out, and a result
+        that comes later is late like any other."""
+        return self.run("opening_skip", session_id, turn_id, [session_id, turn_id])[0]
 
     def presence_forget(self, *, process: str, absent_at: int) -> Literal["OK"]:
         """A process that was found gone is watched no more, unless it was seen since."""
-        reply = self.run("presence_forget", [self.keys.presence], [process, absent_at])
-        return reply[0]
+        return self.run("presence_forget", "", "", [process, absent_at])[0]
 
     def presence_join(self, *, channels: str, process: str, keep_ms: int) -> Literal["WATCHED", "DEAF"]:
-        """Note that a process listens on its channel, so that it is known to be gone when it no
-        longer does."""
-        reply = self.run("presence_join", [self.keys.presence], [channels, process, keep_ms])
-        return reply[0]
+        """Note that a process listens on its channel, so that it is known to be gone when it no longer does."""
+        return self.run("presence_join", "", "", [channels, process, keep_ms])[0]
 
     def presence_look(self, *, channels: str, apart_ms: int, forget_ms: int) -> PresenceLookLooked | Literal["EARLY"]:
-        """Find the processes that are gone: they listened since this Redis began, and did not at
-        two looks at least `apart_ms` apart."""
-        reply = self.run("presence_look", [self.keys.presence], [channels, apart_ms, forget_ms])
+        """Find the processes that are gone: they listened since this Redis began, and did not at two looks at least
+        `apart_ms` apart."""
+        reply = self.run("presence_look", "", "", [channels, apart_ms, forget_ms])
         if reply[0] == "LOOKED":
             return PresenceLookLooked(gone=tuple(reply[1:]))
         return reply[0]
@@ -1279,18 +1101,17 @@ class Scripts(LoadedScripts):
     def rate_leave(
         self, *, line: str, order: str, due: str, rule: str, tenants: str, ticket: str
     ) -> Literal["LEFT", "NONE"]:
-        """Leave the queue for a model's places: whose turn is over, or was answered by another
-        model."""
-        reply = self.run("rate_leave", [line, order, due, rule, tenants], [ticket])
-        return reply[0]
+        """Leave the queue for a model's places: whose turn is over, or was answered by another model."""
+        return self.run("rate_leave", "", "", [ticket], [line, order, due, rule, tenants])[0]
 
     def rate_report(
         self, *, places: str, rule: str, place: str, used: int, estimated: int, counted: int, is_all: bool
     ) -> Literal["OK", "GONE"]:
-        """What a stream that goes on has reported of its usage: `used` tokens at least, with what
-        its reply may yet have."""
-        reply = self.run("rate_report", [places, rule], [place, used, estimated, counted, "1" if is_all else "0"])
-        return reply[0]
+        """What a stream that goes on has reported of its usage: `used` tokens at least, with what its reply may yet
+        have."""
+        return self.run(
+            "rate_report", "", "", [place, used, estimated, counted, "1" if is_all else "0"], [places, rule]
+        )[0]
 
     def rate_settle(
         self,
@@ -1310,13 +1131,14 @@ class Scripts(LoadedScripts):
         stop_ms: int,
         probes: bool,
     ) -> Literal["OK", "LEARNED"]:
-        """What came of a request: how many tokens it really used, `answered_ms` ago its answer
-        began (its place counts a window from there), what of them it `counted` for those that were
-        `estimated`, and the service's word on its limits: `requests` and `tokens` a minute, and to
-        wait `stop_ms`; `probes`: for longer than that, so one request tries it first."""
-        reply = self.run(
+        """What came of a request: how many tokens it really used, `answered_ms` ago its answer began (its place
+        counts a window from there), what of them it `counted` for those that were `estimated`, and the service's word
+        on its limits: `requests` and `tokens` a minute, and to wait `stop_ms`; `probes`: for longer than that, so one
+        request tries it first."""
+        return self.run(
             "rate_settle",
-            [places, rule, self.keys.limited],
+            "",
+            "",
             [
                 place,
                 model,
@@ -1331,8 +1153,8 @@ class Scripts(LoadedScripts):
                 stop_ms,
                 "1" if probes else "0",
             ],
-        )
-        return reply[0]
+            [places, rule],
+        )[0]
 
     def rate_take(
         self,
@@ -1356,11 +1178,11 @@ class Scripts(LoadedScripts):
         slack_ms: int,
         most_wait_ms: int,
     ) -> RateTakeWait | RateTakeLate | Literal["GO"]:
-        """Take a place among the requests of one window to one model, or wait in the queue for
-        one."""
+        """Take a place among the requests of one window to one model, or wait in the queue for one."""
         reply = self.run(
             "rate_take",
-            [places, line, order, due, rule, tenants, by, self.keys.limited],
+            "",
+            "",
             [
                 model,
                 place,
@@ -1374,6 +1196,7 @@ class Scripts(LoadedScripts):
                 slack_ms,
                 most_wait_ms,
             ],
+            [places, line, order, due, rule, tenants, by],
         )
         if reply[0] == "WAIT":
             return RateTakeWait(
@@ -1392,10 +1215,9 @@ class Scripts(LoadedScripts):
     def request_tried(
         self, *, tries: str, key: str, number: int, state: Literal["refused", "cut", "sent", "over"]
     ) -> Literal["NOTED", "NONE"]:
-        """How a try ended: it was refused, cut before its client had all, or sent whole; `over`:
-        its client is not to come again."""
-        reply = self.run("request_tried", [tries], [key, number, state])
-        return reply[0]
+        """How a try ended: it was refused, cut before its client had all, or sent whole; `over`: its client is not to
+        come again."""
+        return self.run("request_tried", "", "", [key, number, state], [tries])[0]
 
     def request_try(
         self,
@@ -1408,37 +1230,29 @@ class Scripts(LoadedScripts):
         keep_ms: int,
         most: int,
     ) -> RequestTryKey:
-        """Which request a try is of, where its client says only which try it is (`number`, from 0),
-        and its content alone tells it from others."""
-        reply = self.run("request_try", [tries], [key, number, state, older, keep_ms, most])
+        """Which request a try is of, where its client says only which try it is (`number`, from 0), and its content
+        alone tells it from others."""
+        reply = self.run("request_try", "", "", [key, number, state, older, keep_ms, most], [tries])
         return RequestTryKey(key=reply[1])
 
     def result_amend(self, session_id: str, turn_id: str, *, known: str, body: str) -> Literal["AMENDED", "OTHER"]:
-        """A result that is out says something else: what was given up after it went out, or done
-        after all."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("result_amend", [f"{turn}:result"], [known, body])
-        return reply[0]
+        """A result that is out says something else: what was given up after it went out, or done after all."""
+        return self.run("result_amend", session_id, turn_id, [known, body])[0]
 
     def result_publish(
         self, session_id: str, turn_id: str, *, body: str, data: str
     ) -> Literal["PUBLISHED", "ALREADY", "OPEN"]:
         """The result goes out, once, though no step of the chain sends it."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("result_publish", [turn, f"{turn}:result", f"{turn}:events"], [body, data])
-        return reply[0]
+        return self.run("result_publish", session_id, turn_id, [body, data])[0]
 
     def session_pause(self, session_id: str, *, keep_session_ms: int, why: str) -> Literal["PAUSED", "ALREADY"]:
         """No further turn of the session begins, until it is resumed."""
-        session = self.keys.session(session_id)
-        reply = self.run("session_pause", [f"{session}session", f"{session}waiting"], [keep_session_ms, why])
-        return reply[0]
+        return self.run("session_pause", session_id, "", [keep_session_ms, why])[0]
 
     def session_resume(self, session_id: str) -> SessionResumeResumed | Literal["ALREADY"]:
-        """Let the session's turns begin again: the first that waits does, when none is live and
-        there is capacity, which it queues for else."""
-        session = self.keys.session(session_id)
-        reply = self.run("session_resume", [f"{session}session", f"{session}waiting"], [session_id])
+        """Let the session's turns begin again: the first that waits does, when none is live and there is capacity,
+        which it queues for else."""
+        reply = self.run("session_resume", session_id, "", [session_id])
         if reply[0] == "RESUMED":
             return SessionResumeResumed(turn=reply[1])
         return reply[0]
@@ -1463,19 +1277,10 @@ class Scripts(LoadedScripts):
         items: Sequence[str],
     ) -> StepBeginGo | StepBeginSpent | Literal["LOST"]:
         """Claim the next step and start an attempt at it."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
             "step_begin",
-            [
-                turn,
-                f"{turn}:budget",
-                f"{session}history",
-                f"{turn}:events",
-                f"{turn}:spends",
-                f"{turn}:mailbox",
-                f"{turn}:receipts",
-            ],
+            session_id,
+            turn_id,
             [
                 owner,
                 fence,
@@ -1520,23 +1325,12 @@ class Scripts(LoadedScripts):
         lost: str,
         notes: Sequence[str],
     ) -> StepCommitBudget | Literal["COMMITTED", "LOST"]:
-        """Commit a reply that asks for calls: the reply enters the history, the calls their trace,
-        the first wave opens."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
+        """Commit a reply that asks for calls: the reply enters the history, the calls their trace, the first wave
+        opens."""
         reply = self.run(
             "step_commit",
-            [
-                turn,
-                f"{session}session",
-                f"{turn}:budget",
-                f"{turn}:trace",
-                f"{session}history",
-                f"{turn}:events",
-                f"{turn}:guard",
-                f"{turn}:blocked",
-                f"{turn}:spends",
-            ],
+            session_id,
+            turn_id,
             [
                 session_id,
                 turn_id,
@@ -1576,13 +1370,10 @@ class Scripts(LoadedScripts):
         text: str,
         under_way: str,
     ) -> Literal["OK", "LOST"]:
-        """Tell readers a part of the reply that is being written, or of what was thought before it
-        (`kind`)."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "step_delta", [turn, f"{turn}:events"], [owner, fence, step, attempt, part, kind, text, under_way]
-        )
-        return reply[0]
+        """Tell readers a part of the reply that is being written, or of what was thought before it (`kind`)."""
+        return self.run("step_delta", session_id, turn_id, [owner, fence, step, attempt, part, kind, text, under_way])[
+            0
+        ]
 
     def step_retry(
         self,
@@ -1598,22 +1389,15 @@ class Scripts(LoadedScripts):
         wait_ms: int,
         model: str,
     ) -> Literal["OK", "LOST"]:
-        """Tell readers that the model could not be had, and is asked again after a wait: `kind` is
-        the provider's word for what went wrong, `model` who is asked then, where that is one of
-        several."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "step_retry", [turn, f"{turn}:events"], [owner, fence, step, attempt, part, kind, wait_ms, model]
-        )
-        return reply[0]
+        """Tell readers that the model could not be had, and is asked again after a wait: `kind` is the provider's
+        word for what went wrong, `model` who is asked then, where that is one of several."""
+        return self.run("step_retry", session_id, turn_id, [owner, fence, step, attempt, part, kind, wait_ms, model])[0]
 
     def turn_beat(
         self, session_id: str, turn_id: str, *, owner: str, fence: int, lease_ms: int, under_way: str
     ) -> Literal["OK", "CANCEL", "LOST"]:
         """Renew the lease of a turn."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("turn_beat", [turn], [owner, fence, lease_ms, under_way])
-        return reply[0]
+        return self.run("turn_beat", session_id, turn_id, [owner, fence, lease_ms, under_way])[0]
 
     def turn_begin(
         self,
@@ -1626,23 +1410,16 @@ class Scripts(LoadedScripts):
         earlier: int,
         items: Sequence[str],
     ) -> Literal["BEGUN", "ALREADY", "LOST"]:
-        """Put the user's message (the last item) into the session's history, once a turn, and note
-        its place, counted from the session's first message on: what is trimmed away in front is
-        counted in `trimmed`."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "turn_begin", [turn, f"{session}history", f"{session}session"], [owner, fence, prompt_hash, earlier, *items]
-        )
-        return reply[0]
+        """Put the user's message (the last item) into the session's history, once a turn, and note its place, counted
+        from the session's first message on: what is trimmed away in front is counted in `trimmed`."""
+        return self.run("turn_begin", session_id, turn_id, [owner, fence, prompt_hash, earlier, *items])[0]
 
     def turn_blame(
         self, session_id: str, turn_id: str, *, process: str, how: str, among: int
     ) -> TurnBlameBlamed | Literal["GONE"]:
-        """A process in quarantine that worked on this turn has died, or stopped answering, with
-        `among` turns in it."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("turn_blame", [turn], [session_id, turn_id, process, how, among])
+        """A process in quarantine that worked on this turn has died, or stopped answering, with `among` turns in
+        it."""
+        reply = self.run("turn_blame", session_id, turn_id, [session_id, turn_id, process, how, among])
         if reply[0] == "BLAMED":
             return TurnBlameBlamed(died=int(reply[1]))
         return reply[0]
@@ -1651,11 +1428,10 @@ class Scripts(LoadedScripts):
         self, session_id: str, turn_id: str, *, reason: str, first_step: str, queued_only: bool, keep_session_ms: int
     ) -> TurnCancelEnded | Literal["CANCELLED", "REQUESTED", "LIVE", "GONE"]:
         """Ask for a turn to be cancelled."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
             "turn_cancel",
-            [f"{session}session", f"{session}waiting", turn],
+            session_id,
+            turn_id,
             [session_id, turn_id, reason, first_step, self.keys.stops, "1" if queued_only else "0", keep_session_ms],
         )
         if reply[0] == "ENDED":
@@ -1675,11 +1451,10 @@ class Scripts(LoadedScripts):
         brains: Sequence[str],
     ) -> TurnClaimGo | TurnClaimDrop:
         """Take the ownership of a turn for one advance."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
         reply = self.run(
             "turn_claim",
-            [turn, f"{turn}:budget", f"{session}history", f"{session}notices", f"{turn}:events", f"{turn}:spends"],
+            session_id,
+            turn_id,
             [session_id, turn_id, owner, fence, lease_ms, grace_ms, most_lost, " ".join(brains)],
         )
         if reply[0] == "GO":
@@ -1720,30 +1495,13 @@ class Scripts(LoadedScripts):
         lost: str,
         keep_session_ms: int,
     ) -> TurnEndEnded | Literal["MORE", "CHANGED", "LOST"]:
-        """End a turn, once, by its owner: its mailbox is sealed, calls still open get their
-        message, the answer enters the session's history, the write gate shuts, its capacity goes to
-        the turn that is next for it, and the finalizer is rung."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
+        """End a turn, once, by its owner: its mailbox is sealed, calls still open get their message, the answer
+        enters the session's history, the write gate shuts, its capacity goes to the turn that is next for it, and the
+        finalizer is rung."""
         reply = self.run(
             "turn_end",
-            [
-                f"{session}session",
-                f"{session}waiting",
-                turn,
-                f"{turn}:budget",
-                f"{turn}:trace",
-                f"{session}history",
-                f"{turn}:events",
-                f"{turn}:guard",
-                f"{session}notices",
-                f"{turn}:spends",
-                f"{turn}:mailbox",
-                f"{turn}:receipts",
-                f"{turn}:changes",
-                f"{session}flags",
-                f"{session}readiness",
-            ],
+            session_id,
+            turn_id,
             [
                 self.keys.turns_base(session_id),
                 session_id,
@@ -1781,32 +1539,18 @@ class Scripts(LoadedScripts):
     def turn_open(
         self, session_id: str, turn_id: str, *, owner: str, fence: int, calls: str, opening_ms: int
     ) -> Literal["OPENED", "ALREADY", "LOST"]:
-        """Open the wave a turn begins with, once: memory and the context pack, as the calls of step
-        0."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "turn_open",
-            [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
-            [session_id, turn_id, owner, fence, calls, opening_ms],
-        )
-        return reply[0]
+        """Open the wave a turn begins with, once: memory and the context pack, as the calls of step 0."""
+        return self.run("turn_open", session_id, turn_id, [session_id, turn_id, owner, fence, calls, opening_ms])[0]
 
     def turn_quarantine(self, session_id: str, turn_id: str, *, fence: int, after_ms: int) -> Literal["WAITS", "GONE"]:
-        """A turn that may be what kills its workers waits for a place in quarantine, and nobody
-        owns it."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("turn_quarantine", [turn, f"{turn}:budget"], [session_id, turn_id, fence, after_ms])
-        return reply[0]
+        """A turn that may be what kills its workers waits for a place in quarantine, and nobody owns it."""
+        return self.run("turn_quarantine", session_id, turn_id, [session_id, turn_id, fence, after_ms])[0]
 
     def turn_release(
         self, session_id: str, turn_id: str, *, owner: str, fence: int
     ) -> Literal["RELEASED", "CLEARED", "GONE"]:
-        """Whoever owned a turn lives, and does not go on with it: our own trouble, not the
-        turn's."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run("turn_release", [turn], [session_id, turn_id, owner, fence])
-        return reply[0]
+        """Whoever owned a turn lives, and does not go on with it: our own trouble, not the turn's."""
+        return self.run("turn_release", session_id, turn_id, [session_id, turn_id, owner, fence])[0]
 
     def turn_submit(
         self,
@@ -1835,25 +1579,12 @@ class Scripts(LoadedScripts):
         kept: str,
         trace: str,
     ) -> TurnSubmitQueued | TurnSubmitExists | TurnSubmitBusy | Literal["ACTIVE"]:
-        """Make an accepted turn known to Redis: live if its session is idle and the fleet has
-        capacity, else last in the session's queue; a session whose first turn finds no capacity
-        waits in its tenant's queue."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
+        """Make an accepted turn known to Redis: live if its session is idle and the fleet has capacity, else last in
+        the session's queue; a session whose first turn finds no capacity waits in its tenant's queue."""
         reply = self.run(
             "turn_submit",
-            [
-                f"{session}session",
-                f"{session}waiting",
-                turn,
-                f"{turn}:spec",
-                f"{turn}:budget",
-                f"{turn}:events",
-                f"{session}flags",
-                f"{session}readiness",
-                f"{turn}:mailbox",
-                f"{turn}:receipts",
-            ],
+            session_id,
+            turn_id,
             [
                 self.keys.turns_base(session_id),
                 session_id,
@@ -1901,13 +1632,12 @@ class Scripts(LoadedScripts):
         grace_ms: int,
         longest_lease_ms: int,
     ) -> TurnSweepLook | Literal["ENDED", "GONE"]:
-        """Look at one turn, heal what a script alone can heal (bells that were lost are rung
-        again), and say when it is looked at next: here, where nobody can change what that depends
-        on."""
-        turn = self.keys.turn(session_id, turn_id)
+        """Look at one turn, heal what a script alone can heal (bells that were lost are rung again), and say when it
+        is looked at next: here, where nobody can change what that depends on."""
         reply = self.run(
             "turn_sweep",
-            [turn, f"{turn}:budget", f"{turn}:trace"],
+            session_id,
+            turn_id,
             [session_id, turn_id, rering_ms, failing_ms, unserved_ms, grace_ms, longest_lease_ms],
         )
         if reply[0] == "LOOK":
@@ -1919,16 +1649,9 @@ class Scripts(LoadedScripts):
         return reply[0]
 
     def turn_transcript(self, session_id: str, turn_id: str, *, most: int) -> TurnTranscriptSaid:
-        """A turn's transcript: its messages, as far as its history still holds them, at most the
-        `most` newest (some of other turns may be among them), its calls and its inputs'
-        receipts."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "turn_transcript",
-            [turn, f"{session}session", f"{session}history", f"{turn}:trace", f"{turn}:receipts"],
-            [most],
-        )
+        """A turn's transcript: its messages, as far as its history still holds them, at most the `most` newest (some
+        of other turns may be among them), its calls and its inputs' receipts."""
+        reply = self.run("turn_transcript", session_id, turn_id, [most])
         return TurnTranscriptSaid(trace=as_mapping(reply[1]), receipts=as_mapping(reply[2]), messages=tuple(reply[3:]))
 
     def turn_wait(
@@ -1944,41 +1667,26 @@ class Scripts(LoadedScripts):
         queue_position: str,
         lost: str,
     ) -> Literal["WAITS", "LOST"]:
-        """Let a turn go that waits for its place among a model's requests: nobody's thread waits
-        with it."""
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
+        """Let a turn go that waits for its place among a model's requests: nobody's thread waits with it."""
+        return self.run(
             "turn_wait",
-            [turn, f"{turn}:budget", f"{turn}:events", f"{turn}:spends"],
+            session_id,
+            turn_id,
             [session_id, turn_id, owner, fence, after_ms, wait_ms, why, queue_position, lost],
-        )
-        return reply[0]
+        )[0]
 
     def turn_waited(
         self, session_id: str, turn_id: str, *, text: str, first_step: str, keep_session_ms: int
     ) -> Literal["ENDED", "NONE"]:
         """End a turn that has waited for longer than it may, and has not begun."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "turn_waited",
-            [f"{session}session", f"{session}waiting", turn],
-            [session_id, turn_id, text, first_step, keep_session_ms],
-        )
-        return reply[0]
+        return self.run("turn_waited", session_id, turn_id, [session_id, turn_id, text, first_step, keep_session_ms])[0]
 
     def waits_expire(
         self, session_id: str, turn_id: str, *, cancels: bool
     ) -> WaitsExpireCancel | Literal["EXPIRED", "NONE"]:
-        """Let everything end that a turn has waited for too long: approvals are refused, outside
-        results time out, holds follow their policy."""
-        session = self.keys.session(session_id)
-        turn = self.keys.turn(session_id, turn_id)
-        reply = self.run(
-            "waits_expire",
-            [turn, f"{turn}:budget", f"{turn}:trace", f"{session}history", f"{turn}:events", f"{turn}:guard"],
-            [session_id, turn_id, "1" if cancels else "0"],
-        )
+        """Let everything end that a turn has waited for too long: approvals are refused, outside results time out,
+        holds follow their policy."""
+        reply = self.run("waits_expire", session_id, turn_id, [session_id, turn_id, "1" if cancels else "0"])
         if reply[0] == "CANCEL":
             return WaitsExpireCancel(reason=reply[1])
         return reply[0]

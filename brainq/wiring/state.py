@@ -17,18 +17,17 @@ from brainq.observe.tracing import tracer
 from brainq.settings.deployment import Settings
 from brainq.state.calls import RedisCalls
 from brainq.state.connection import Client, make_client
+from brainq.state.doorbells import Doorbell, Doorbells, Outbox
 from brainq.state.events import RedisEvents
 from brainq.state.failover import FailoverListener, ReplicaAcks
 from brainq.state.finals import RedisFinalChain
 from brainq.state.fleet import RedisFleet, RedisMetrics, RedisPresence, RedisWorkers
 from brainq.state.keys import Keys
 from brainq.state.listener import RedisStopSignals
-from brainq.state.outbox import Outbox, PublishingOutbox
 from brainq.state.outside import RedisOutsideResults
 from brainq.state.people import RedisHolds, RedisSessions
 from brainq.state.rates import RedisRates
 from brainq.state.request_keys import RedisRequestKeys
-from brainq.state.scripts import Doorbell, Doorbells
 from brainq.state.snapshots import RedisLiveTurns, RedisSnapshots
 from brainq.state.sweeper import RedisSweeperState
 from brainq.state.transcripts import RedisRuntime, RedisTranscripts
@@ -86,19 +85,17 @@ class RedisState:
         settings, brains = wiring.settings, wiring.brains.names
         self.redis = client = make_client(wiring.redis_url)
         self.keys = keys = Keys(settings.prefix)
-        self.scripts = scripts = Scripts(client, keys, doorbells(settings, traces=tracer() is not None))
-        outbox = _outbox(settings, client, keys)
+        bells = doorbells(settings, traces=tracer() is not None)
+        self.scripts = scripts = Scripts(client, keys, bells, _outbox(settings, client, keys))
         lease_s, grace_s, keep_session_s = settings.lease_s, settings.cancel_grace_s, settings.keep_session_s
         # What was published while it did not listen is found by the beats.
         self.stops = RedisStopSignals(wiring.redis_url, keys.stops, on_gap=wiring.beats.beat_now)
         broker = settings.broker_url.get_secret_value() if settings.broker_url else wiring.redis_url
         self.failovers = FailoverListener({wiring.redis_url, broker})
-        self.rates = RedisRates(scripts, keys, parse_rates(settings.rates), self.stops.listen)
+        self.rates = RedisRates(scripts, parse_rates(settings.rates), self.stops.listen)
         self.stops.hear(keys.limited, self.rates.receive_learned, self.rates.catch_up)
         self.turns = RedisTurns(
             scripts,
-            keys,
-            outbox,
             lease_s=lease_s,
             keep_session_s=keep_session_s,
             grace_s=grace_s,
@@ -107,8 +104,6 @@ class RedisState:
         )
         self.calls = RedisCalls(
             scripts,
-            keys,
-            outbox,
             lease_s=lease_s,
             serves=sorted(wiring.serves),
             brains=brains,
@@ -116,27 +111,23 @@ class RedisState:
         )
         self.finals = RedisFinalChain(
             scripts,
-            keys,
-            outbox,
             lease_s=lease_s,
             keep_turn_s=settings.keep_turn_s,
             complete=partial(complete_request, wiring.brains),
             brains=brains,
         )
         self.events = RedisEvents(client, keys)
-        self.runtime = RedisRuntime(scripts, keys)
+        self.runtime = RedisRuntime(scripts)
         self.snapshots = RedisSnapshots(client, keys, self.calls)
         self.live_turns = RedisLiveTurns(client, keys)
-        self.transcripts = RedisTranscripts(scripts, keys)
-        self.holds = RedisHolds(scripts, keys, outbox, keep_session_s=keep_session_s)
-        self.sessions = RedisSessions(scripts, keys, outbox, keep_session_s=keep_session_s)
-        self.outside = RedisOutsideResults(scripts, keys, outbox, lease_s=lease_s)
+        self.transcripts = RedisTranscripts(scripts)
+        self.holds = RedisHolds(scripts, keep_session_s=keep_session_s)
+        self.sessions = RedisSessions(scripts, keep_session_s=keep_session_s)
+        self.outside = RedisOutsideResults(scripts, lease_s=lease_s)
         self.workers = RedisWorkers(client, keys)
-        self.presence = RedisPresence(scripts, keys, self.stops, wiring.owner)
+        self.presence = RedisPresence(scripts, self.stops, wiring.owner)
         self.sweeper = RedisSweeperState(
             scripts,
-            keys,
-            outbox,
             self.workers,
             rering_s=settings.rering_s,
             failing_s=settings.result_after_failing_s,
@@ -147,7 +138,7 @@ class RedisState:
         )
         self.fleet = RedisFleet(client, keys)
         self.metrics = RedisMetrics(scripts)
-        self.request_keys = RedisRequestKeys(client, scripts, keys)
+        self.request_keys = RedisRequestKeys(scripts)
 
     def close(self) -> None:
         """Stop listening, and close every connection."""
@@ -157,11 +148,11 @@ class RedisState:
         self.redis.connection_pool.disconnect()
 
 
-def _outbox(settings: Settings, client: Client, keys: Keys) -> Outbox:
+def _outbox(settings: Settings, client: Client, keys: Keys) -> Outbox | None:
     if settings.doorbell == "transactional":
-        return Outbox()
+        return None
     # Celery costs half a second to import, and transactional doorbells do without it.
     from brainq.broker.app import make_app, publish_doorbell
 
     app = cache(lambda: make_app(settings, name="brainq-doorbells"))
-    return PublishingOutbox(client, keys, lambda bell: publish_doorbell(app(), bell))
+    return Outbox(client, keys, lambda bell: publish_doorbell(app(), bell))

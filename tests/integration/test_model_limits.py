@@ -41,7 +41,7 @@ def wire() -> Iterator[WireServer]:
 def limits(client: Client, rates: RateRules) -> RedisRates:
     settings = Settings()
     keys = Keys(settings.prefix)
-    return RedisRates(Scripts(client, keys, doorbells(settings)), keys, rates)
+    return RedisRates(Scripts(client, keys, doorbells(settings)), rates)
 
 
 def test_what_one_process_learns_all_hear(pumps: Pumps) -> None:

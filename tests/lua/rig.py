@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from typing import Any, Literal, cast
 
 from brainq.broker.names import ALL_QUEUES, FINALIZE_QUEUE, later_key, queue_key
@@ -228,12 +229,12 @@ class Rig:
             "block": "0" if name in ("call_settle", "call_park") else "",
             **given,
         }
-        chosen = _in_order(script, known)
+        command = _command(script, known)
         before = self.client.eval(DIGEST, 0)
         began = time.monotonic()  # a lifetime that each run sets anew may differ by what has passed since the first
-        reply = script.run(*chosen)
+        reply = script.run(command)
         once, lifetimes = self.client.eval(DIGEST, 0), self.lifetimes()
-        said_again = script.run(*chosen)
+        said_again = script.run(command)
         assert self.client.eval(DIGEST, 0) == once, f"{name} changed something when it ran again"
         if name in OWNED and reply[0] in SAYS_AGAIN:
             assert said_again[:3] == reply[:3], f"{name} said another thing when it ran again"
@@ -245,14 +246,14 @@ class Rig:
             assert same, f"{name} changed how long {key} lives when it ran again: {before_ms} to {left_ms} ms"
         # What had nothing to do yet may have it later.
         if name not in RENEWS and once != before:
-            self._run_later(script, chosen, name)
+            self._run_later(script, command, name)
         return reply
 
-    def _run_later(self, script: Script, chosen: tuple[list[str], list[Any]], name: str) -> None:
+    def _run_later(self, script: Script, command: Sequence[Any], name: str) -> None:
         """A caller whose reply was lost tries again after a while: that, too, changes nothing."""
         self.pass_ms(LATER_MS)
         once = self.client.eval(DIGEST, 0)
-        script.run(*chosen)
+        script.run(command)
         assert self.client.eval(DIGEST, 0) == once, f"{name} changed something when it ran again later"
         self.pass_ms(-LATER_MS)
 
@@ -351,12 +352,11 @@ class Rig:
         assert self.run("finalize_claim", step="log")[:3] == ["GO", 1, 1]
 
 
-def _in_order(script: Script, known: dict[str, Any]) -> tuple[list[str], list[Any]]:
-    """The keys and arguments of a script, from a table of names."""
+def _command(script: Script, known: dict[str, Any]) -> Sequence[Any]:
+    """What runs a script on the keys and arguments of a table of names."""
     sig = script.signature
-    keys = [*(known[name] for name in sig.keys), *(known[sig.more_keys.name] if sig.more_keys else ())]
     args = [*(known[arg.name] for arg in sig.args), *(known[sig.more_args.name] if sig.more_args else ())]
-    return keys, args
+    return ("EVALSHA", script.sha, len(sig.keys), *(known[name] for name in sig.keys), *args)
 
 
 def planned(index: int = 0, effect: str = "read_only", wave: int = 1, **given: Any) -> dict[str, Any]:

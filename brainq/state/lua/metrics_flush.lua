@@ -3,7 +3,7 @@ Add what a process has counted to what all have. `number` is one higher with eac
 before is not added again. A cell that is not there yet is left out once there are `most`; what was left out is counted
 in the cell `dropped`.
 
-KEYS   metrics flushed
+KEYS   flushed metrics
 ARGV   number:n dropped keep_ms:n remember_ms:n most:n deltas...
 REPLY  ADDED | ALREADY
 ]]

@@ -11,8 +11,8 @@ BUGS = (
     Bug(
         "a script whose connection broke is not sent again",
         "brainq/state/scripts.py",
-        "if not self._patience_s:",
-        "if self._patience_s >= 0:",
+        "lasts_s=for_s",
+        "lasts_s=0.0",
         LOST_REPLIES,
     ),
     Bug(

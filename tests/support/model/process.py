@@ -25,7 +25,6 @@ from brainq.state.calls import RedisCalls
 from brainq.state.finals import RedisFinalChain
 from brainq.state.fleet import RedisWorkers
 from brainq.state.keys import Keys
-from brainq.state.outbox import Outbox
 from brainq.state.outside import RedisOutsideResults
 from brainq.state.people import RedisHolds, RedisSessions
 from brainq.state.sweeper import RedisSweeperState
@@ -62,25 +61,20 @@ class State:
     """The operations of `state/`, over the model's scripts."""
 
     def __init__(self, scripts: WatchedScripts, keys: Keys) -> None:
-        outbox = Outbox()
-        self.turns = RedisTurns(
-            scripts, keys, outbox, lease_s=LEASE_S, keep_session_s=3600, first_step=FIRST_STEP, brains=(CAPPED,)
-        )
-        self.calls = RedisCalls(scripts, keys, outbox, lease_s=LEASE_S, brains=(CAPPED,))
-        self.finals = RedisFinalChain(scripts, keys, outbox, lease_s=LEASE_S, keep_turn_s=3600, brains=(CAPPED,))
+        self.turns = RedisTurns(scripts, lease_s=LEASE_S, keep_session_s=3600, first_step=FIRST_STEP, brains=(CAPPED,))
+        self.calls = RedisCalls(scripts, lease_s=LEASE_S, brains=(CAPPED,))
+        self.finals = RedisFinalChain(scripts, lease_s=LEASE_S, keep_turn_s=3600, brains=(CAPPED,))
         self.sweeper = SweeperState(
             scripts,
-            keys,
-            outbox,
             RedisWorkers(scripts.client, keys),
             rering_s=RERING_S,
             failing_s=5,
             unserved_s=5,
             cap_lifetime_ms=0,  # a cap is lifted by the next sweeper that does not tell it
         )
-        self.holds = RedisHolds(scripts, keys, outbox, keep_session_s=3600)
-        self.sessions = RedisSessions(scripts, keys, outbox, keep_session_s=3600)
-        self.outside = RedisOutsideResults(scripts, keys, outbox, lease_s=LEASE_S)
+        self.holds = RedisHolds(scripts, keep_session_s=3600)
+        self.sessions = RedisSessions(scripts, keep_session_s=3600)
+        self.outside = RedisOutsideResults(scripts, lease_s=LEASE_S)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast
 
@@ -62,12 +61,10 @@ def by_model_clock(text: str) -> str:
     return text.replace(_TIME, _MODEL_TIME)
 
 
-def named(signature: Signature, keys: Sequence[str], args: Sequence[Any]) -> dict[str, Any]:
+def named(signature: Signature, command: Sequence[Any]) -> dict[str, Any]:
     """What a script was given, by the names of its header."""
-    return {
-        **dict(zip(signature.keys, keys, strict=False)),
-        **{arg.name: given for arg, given in zip(signature.args, args, strict=False)},
-    }
+    names = (*signature.keys, *(arg.name for arg in signature.args))
+    return dict(zip(names, command[3:], strict=False))
 
 
 class Watcher(Protocol):
@@ -88,6 +85,7 @@ class WatchedScript:
     """Stands for one Script."""
 
     def __init__(self, script: Script, client: ModelClient, watcher: Watcher) -> None:
+        self._script = script
         self._client = client
         self._watcher = watcher
         self.signature = script.signature
@@ -96,19 +94,18 @@ class WatchedScript:
 
     def load(self, text: str) -> None:
         self.text = text
-        self.sha = hashlib.sha1(text.encode()).hexdigest()
+        self._script.load(text)
 
-    def __call__(self, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
+    def __call__(self, run: Sequence[Any]) -> list[Any]:
         name = self.signature.name
         fate = self._watcher.before(name)
         if fate == "request lost":
             raise redis.ConnectionError(f"{name}: the request was lost")
-        run = ("EVALSHA", self.sha, len(keys), *keys, *args)
         if self._changes_turns:
             reply, state = self._client.many([run, self._watcher.look()])
         else:
             reply, state = self._client.many([run])[0], None
-        self._watcher.after(name, named(self.signature, keys, args), reply, state)
+        self._watcher.after(name, named(self.signature, run), reply, state)
         if fate == "twice":
             once, reply, twice = self._client.many([("EVAL", DIGEST, 0), run, ("EVAL", DIGEST, 0)])
             if once != twice:
@@ -129,15 +126,16 @@ class WatchedScripts(Scripts):
         for script in self._watched.values():
             self._load(script.text)
 
-    def run(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> list[Any]:
-        return self._watched[name](keys, args)
+    def run(
+        self, name: str, session_id: str, turn_id: str, args: Sequence[Any], given: Sequence[str] = ()
+    ) -> list[Any]:
+        return self._watched[name](self.all()[name].command(session_id, turn_id, args, given))
 
-    def send_with(self, call: ScriptCall, reads: Sequence[Command]) -> tuple[list[Any], list[Any]]:
-        return self.run(*call), self._wire.many(reads)
-
-    def send_all(self, calls: Sequence[ScriptCall]) -> list[list[Any] | redis.ResponseError]:
+    def send_all(
+        self, calls: Sequence[ScriptCall], reads: Sequence[Command] = ()
+    ) -> tuple[list[list[Any] | redis.ResponseError], list[Any]]:
         """One after the other: a request, or a reply, that is lost takes those behind it along."""
-        return [self.run(*one) for one in calls]
+        return [self._watched[one.script.signature.name](one.command) for one in calls], self._wire.many(reads)
 
     def replace(self, name: str, old: str, new: str) -> None:
         """Run `name` with `new` in place of `old`, which must be in it."""

@@ -11,6 +11,7 @@ from redis.exceptions import ResponseError
 
 from brainq.errors import ScriptError
 from brainq.settings.deployment import Settings
+from brainq.state.keys import Keys
 from brainq.state.script_text import NAMES, read_script
 from brainq.state.scripts import Script
 from brainq.wiring import doorbells
@@ -151,9 +152,9 @@ def test_a_read_of_named_fields_is_spelled_out() -> None:
 
 def test_a_failure_names_the_file_and_line() -> None:
     client: Any = _Failing()
-    script = Script(client, "turn_beat", GENERATED)
+    script = Script(client, Keys("bq:"), "turn_beat", GENERATED)
     with pytest.raises(ResponseError, match=r"^lib/now\.lua:2: user_script:\d+: oh"):
-        script.run(["turn"], ["owner", 1, 1, ""])
+        script.run(("EVALSHA", script.sha, 1, "turn", "owner", 1, 1, ""))
 
 
 class _Failing:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from redis.exceptions import NoScriptError, ResponseError
@@ -62,12 +63,8 @@ def scripts(client: Any) -> Scripts:
 
 
 def test_a_header_is_a_signature() -> None:
-    parsed = parse_signature("x", header("holders leases lanes...", "owner fence:n cost:f? items..."))
-    assert (parsed.about, parsed.keys, parsed.more_keys) == (
-        "What it does.",
-        ("holders", "leases"),
-        HeaderField("lanes"),
-    )
+    parsed = parse_signature("x", header("holders leases", "owner fence:n cost:f? items..."))
+    assert (parsed.about, parsed.keys) == ("What it does.", ("holders", "leases"))
     assert parsed.args == (HeaderField("owner"), HeaderField("fence", "n"), HeaderField("cost", "f?"))
     assert parsed.more_args == HeaderField("items")
     assert parsed.replies == (HeaderReply("OK"), HeaderReply("LOST", (HeaderField("why"),)))
@@ -77,8 +74,6 @@ def test_a_header_is_a_signature() -> None:
         "local owner = ARGV[1]",
         "local fence = tonumber(ARGV[2])",
         "local cost = ARGV[3]",
-        "local lanes = {}",
-        "for i = 3, #KEYS do lanes[i - 2] = KEYS[i] end",
         "local items = {}",
         "for i = 4, #ARGV do items[i - 3] = ARGV[i] end",
     ]
@@ -158,6 +153,38 @@ def test_a_server_that_does_not_know_the_script_is_sent_it() -> None:
     loaded.turn_beat("s", "t", owner="w", fence=3, lease_ms=1000, under_way="")
     beat = loaded.all()["turn_beat"]
     assert [words[:2] for words in client.sent] == [("EVALSHA", beat.sha), ("EVAL", beat.text)]
+
+
+def test_keys_that_only_the_caller_knows_come_first() -> None:
+    client = Replies("OK")
+    scripts(client).rate_settle(
+        places="p",
+        rule="r",
+        place="1",
+        model="m",
+        mark="1",
+        used=None,
+        estimated=None,
+        counted=None,
+        answered_ms=None,
+        window_ms=1,
+        requests=None,
+        tokens=None,
+        stop_ms=0,
+        probes=False,
+    )
+    assert client.sent[0][2:6] == (3, "p", "r", "bq:limited")
+
+
+def test_what_may_ring_publishes_its_session_s_outbox() -> None:
+    client, flushed = Replies("OK"), list[str]()
+    outbox: Any = SimpleNamespace(flush=flushed.append)
+    loaded = Scripts(cast(Any, client), Keys("bq:"), BELLS, outbox)
+    loaded.turn_beat("s1", "t", owner="w", fence=3, lease_ms=1000, under_way="")
+    assert flushed == []
+    client.reply = ["RELEASED"]
+    loaded.hold_release("s2", "t", hold="h")
+    assert flushed == ["s2"]
 
 
 @pytest.mark.parametrize("name", NAMES)
