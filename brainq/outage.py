@@ -6,6 +6,7 @@ holds. What is tried again changes nothing when it runs twice: scripts and state
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -52,21 +53,22 @@ class OutageRetry:
     """Does things that need Redis or SQL, as often as it takes.
 
     work      what they belong to, for the log
-    ends_at   by time.monotonic(); None: `lasts_s` after each of them began
+    ends_at   by time.monotonic()
+    lasts_s   after each of them began; whichever end comes first counts
     """
 
     work: Mapping[str, str]
     is_unavailable: Callable[[Exception], bool]
-    ends_at: float | None = None
+    ends_at: float = math.inf
     pause: Callable[[float], None] = time.sleep
-    lasts_s: float = 0.0
+    lasts_s: float = math.inf
 
     def __call__(self, work: Callable[[], T]) -> T:
         """What `work` returns. Raises what it raised last, once the time is over, or where it is no trouble of ours.
 
         It does not look whether the work is lost meanwhile: the fence says so once Redis is back.
         """
-        ends_at = time.monotonic() + self.lasts_s if self.ends_at is None else self.ends_at
+        ends_at = min(self.ends_at, time.monotonic() + self.lasts_s)
         wait_s = FIRST_S
         while True:
             try:

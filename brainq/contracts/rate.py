@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Literal, Self
 
 RateLimitKind = Literal["requests", "tokens", "stop", "count"]
 """What is waited for: a place among the requests, or tokens, of a minute; the end of a stop that the service asked for;
@@ -43,6 +43,36 @@ class RateWait:
                 return f"{model}: its service asked to wait"
             case "count":
                 return f"{model}: its count cannot be reached"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTicket:
+    """What a request waits with for its place at a limited model. Its text, which is kept, has both parts on two lines.
+
+    queue    `provider:model`, and ` #` with a word for the account where there is one
+    holder   who waits there: `SESSION TURN STEP PURPOSE`; for a request of no turn a word of its own
+    """
+
+    queue: str
+    holder: str
+
+    @classmethod
+    def of_step(cls, queue: str, session_id: str, turn_id: str, step: int, purpose: str) -> Self:
+        """The ticket of a step's request. It is the same for each try of the step."""
+        return cls(queue, f"{session_id} {turn_id} {step} {purpose}")
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        queue, _, holder = text.partition("\n")
+        return cls(queue, holder)
+
+    def __str__(self) -> str:
+        return f"{self.queue}\n{self.holder}"
+
+    @property
+    def step(self) -> int:
+        """The step whose request it is. Raises ValueError for a request of no turn."""
+        return int(self.holder.rsplit(" ", 2)[-2])
 
 
 @dataclass(frozen=True, slots=True)

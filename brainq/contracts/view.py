@@ -14,6 +14,7 @@ from brainq.contracts.conversation import Conversation
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend, TokenUsage
 from brainq.contracts.people import ApprovalStatus, TurnInput
+from brainq.contracts.rate import QueueTicket
 from brainq.contracts.status import Awaits, Ending, StopReason, TurnState
 from brainq.contracts.turn import Priority, TurnRequest
 
@@ -130,7 +131,7 @@ class TurnView:
     rung_at_ms      when its doorbell was rung last
     parked_ms       how long it was parked so far
     max_wait_ms     how long it may wait before it begins; None: no limit of its own
-    queue_position  its last place in a queue for a model's limit: the queue and the ticket; "": none so far
+    queue_ticket    its last place in a queue for a model's limit; None: it had none so far
     hooks_due       calls that no worker ended, and of which the brain's `on_post_tool_use` has not heard yet
     """
 
@@ -172,7 +173,7 @@ class TurnView:
     rung_at_ms: int = 0
     parked_ms: int = 0
     max_wait_ms: int | None = None
-    queue_position: str = ""
+    queue_ticket: QueueTicket | None = None
     hooks_due: tuple[str, ...] = ()
 
     @property

@@ -29,7 +29,7 @@ from brainq.contracts.fleet import DueTurns, GoneProcess, SweepResult, TurnKey
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelRetry, Spend
 from brainq.contracts.people import PutResult, RestoredState, TurnInput
-from brainq.contracts.rate import RateReport, RateWait, TokenCount
+from brainq.contracts.rate import QueueTicket, RateReport, RateWait, TokenCount
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import Limits, TurnRequest, TurnResult
 from brainq.contracts.view import BudgetSnapshot, EndedTurn, TurnDetails, TurnView
@@ -54,7 +54,13 @@ class Turns(Protocol):
     def end_wait(self, session_id: str, turn_id: str, text: str) -> bool: ...
     def release(self, claim: TurnClaim) -> Literal["RELEASED", "CLEARED", "GONE"]: ...
     def wait_for_permit(
-        self, claim: TurnClaim, ring_s: float, wait_s: float, why: str, queue_position: str, lost: Sequence[Spend] = ...
+        self,
+        claim: TurnClaim,
+        ring_s: float,
+        wait_s: float,
+        why: str,
+        ticket: QueueTicket | None,
+        lost: Sequence[Spend] = ...,
     ) -> Literal["WAITS", "LOST"]: ...
     def beat(self, claim: TurnClaim) -> Literal["OK", "CANCEL", "LOST"]: ...
     def mark(self, claim: TurnClaim) -> str: ...
@@ -237,8 +243,8 @@ class RateLimits(Protocol):
         Those of the `tokens` that are `estimated` count as the service has counted others."""
         ...
 
-    def leave(self, queue_position: str) -> None:
-        """The holder of `queue_position` (the count's name and a ticket, on two lines) wants no place any more."""
+    def leave(self, ticket: QueueTicket) -> None:
+        """Whose ticket it is wants no place any more."""
         ...
 
     def settle(

@@ -8,7 +8,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from brainq.contracts.fleet import FleetModel
-from brainq.contracts.rate import EMPTY_RATE_REPORT, NO_RATE, Rate, RateReport, RateRules, RateWait, TokenCount
+from brainq.contracts.rate import (
+    EMPTY_RATE_REPORT,
+    NO_RATE,
+    QueueTicket,
+    Rate,
+    RateReport,
+    RateRules,
+    RateWait,
+    TokenCount,
+)
 from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
 from brainq.state.typed_scripts import RateTakeLate, RateTakeWait, Scripts
@@ -98,10 +107,10 @@ class RedisRates:
                     # Redis, or this process, was slow: the request could arrive after its place counts no more.
                     place += "+"
 
-    def leave(self, queue_position: str) -> None:
-        """Leave the line; nothing where it is left."""
-        name, _, ticket = queue_position.partition("\n")
-        self._run.rate_leave(**self._of(name, "line", "order", "due", "rule", "tenants"), ticket=ticket)
+    def leave(self, ticket: QueueTicket) -> None:
+        """Leave the queue; nothing where it is left."""
+        keys = self._of(ticket.queue, "line", "order", "due", "rule", "tenants")
+        self._run.rate_leave(**keys, ticket=ticket.holder)
 
     def settle(
         self, name: str, place: str, used: int | TokenCount | None, answered_s: float | None, report: RateReport

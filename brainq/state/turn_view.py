@@ -15,6 +15,7 @@ from brainq.contracts.claim import TurnClaim
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend, TokenUsage
 from brainq.contracts.people import TurnInput
+from brainq.contracts.rate import QueueTicket
 from brainq.contracts.status import REPLY_STOP_REASONS, Awaits, Ending, StopReason, TurnState
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import EndedTurn, TurnView
@@ -131,7 +132,7 @@ def read_view(
         rung_at_ms=int(turn["rung_at"] or 0),
         parked_ms=int(turn["parked_ms"] or 0),
         max_wait_ms=int(turn["max_wait_ms"]) if turn["max_wait_ms"] else None,
-        queue_position=turn["stands"] or "",
+        queue_ticket=QueueTicket.parse(turn["stands"]) if turn["stands"] else None,
         hooks_due=tuple((turn["hooks_due"] or "").split()),
     )
 

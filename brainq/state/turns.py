@@ -13,6 +13,7 @@ from brainq.contracts.claim import CancelResult, NoClaim, NoTurnClaim, TurnClaim
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState
+from brainq.contracts.rate import QueueTicket
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import Limits, TurnRequest
 from brainq.contracts.view import TurnView
@@ -162,10 +163,16 @@ class RedisTurns(TurnSteps):
         return self._run.turn_release(claim.session_id, claim.turn_id, owner=claim.owner, fence=claim.fence)
 
     def wait_for_permit(
-        self, claim: TurnClaim, ring_s: float, wait_s: float, why: str, queue_position: str, lost: Sequence[Spend] = ()
+        self,
+        claim: TurnClaim,
+        ring_s: float,
+        wait_s: float,
+        why: str,
+        ticket: QueueTicket | None,
+        lost: Sequence[Spend] = (),
     ) -> Literal["WAITS", "LOST"]:
         """Let the turn go until its model may be asked: it is rung in `ring_s`; `wait_s` and `why` are published.
-        Without a reply so far its time begins then. `queue_position`: its queue and ticket. `lost`: requests to
+        Without a reply so far its time begins then. `ticket`: what it waits with. `lost`: requests to
         other models that broke off before."""
         return self._run.turn_wait(
             claim.session_id,
@@ -175,7 +182,7 @@ class RedisTurns(TurnSteps):
             after_ms=int(ring_s * 1000),
             wait_ms=int(wait_s * 1000),
             why=why,
-            queue_position=queue_position,
+            queue_position=str(ticket or ""),
             lost=spends_json(lost),
         )
 

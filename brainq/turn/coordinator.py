@@ -179,8 +179,7 @@ class Coordinator:
             work = self.brains.of(view.request.brain)
             turn = OwnedTurn(claim, view, ownership.is_lost, self.outages.for_turn(view))
             if work is None:
-                did = self._end_unserved(turn)
-                return self._leave_queue(view, did) if view.queue_position else did
+                return self._leave_queue(view, self._end_unserved(turn))
             request = work.brain.complete(view.request)
             if request is not view.request:
                 view = replace(view, request=request)
@@ -189,17 +188,17 @@ class Coordinator:
             with in_span(advance_span(claim, view, parked), redact=work.brain.redact_logs) as span:
                 did = self._act_with_permits(work, turn)
                 span.set_attribute(names.DID, did)
-            return self._leave_queue(view, did) if view.queue_position else did
+            return self._leave_queue(view, did)
 
     def _leave_queue(self, view: TurnView, did: str) -> str:
-        """What was done. The turn was rung to ask for its place in a queue. It leaves that once it has had the place,
-        is over, or was answered by another model. It keeps its place where it waits again, or was lost."""
-        if did.startswith("waits for ") or did == "lost":
+        """What was done. A turn that was rung to ask for its place in a queue leaves that once it has had the place, is
+        over, or was answered by another model. It keeps its place where it waits again, or was lost."""
+        ticket = view.queue_ticket
+        if ticket is None or did.startswith("waits for ") or did == "lost":
             return did
-        step = int(view.queue_position.rsplit(" ", 2)[-2])  # of its ticket: session, turn, step, purpose
-        if step > view.step or view.step == 0:
+        if ticket.step > view.step or view.step == 0:
             try:
-                self.permits.limits.leave(view.queue_position)
+                self.permits.limits.leave(ticket)
             except Exception as failure:  # once it is first it is found that nobody comes
                 log.warning("a line was not left", turn_id=view.request.turn_id, why=type(failure).__name__)
         return did
@@ -223,7 +222,7 @@ class Coordinator:
         wait_s = later.wait_s if later.wait_s <= RECHECK_S else max(RECHECK_S, later.wait_s / 2)
         ring_s = max(0.0, wait_s - RING_EARLY_S)
         let_wait = partial(
-            self.turns.wait_for_permit, turn.claim, ring_s, later.wait_s, later.why, later.queue_position, later.spends
+            self.turns.wait_for_permit, turn.claim, ring_s, later.wait_s, later.why, later.ticket, later.spends
         )
         word = turn.retry(let_wait)
         return f"waits for {later.why}" if word == "WAITS" else "lost"

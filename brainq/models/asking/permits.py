@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, Spend, TokenUsage
-from brainq.contracts.rate import EMPTY_RATE_REPORT, RateReport, RateWait, TokenCount
+from brainq.contracts.rate import EMPTY_RATE_REPORT, QueueTicket, RateReport, RateWait, TokenCount
 from brainq.errors import ProviderError
 from brainq.models.asking.bill import POSSIBLY_BILLED_KINDS, Bill, BilledRequest, current_bill
 from brainq.models.asking.failures import read_rate_limits
@@ -38,13 +38,13 @@ class PermitDeferred(ProviderError):
 
     The place in the queue is kept: the same step gets it when it asks again in time.
 
-    queue_position   the count's name, and the ticket that waits there
-    spends           what earlier requests to other models came to, which broke off
+    ticket   that it waits with; None: it has none
+    spends   what earlier requests to other models came to, which broke off
     """
 
-    def __init__(self, model: str, wait: RateWait, queue_position: str = "") -> None:
+    def __init__(self, model: str, wait: RateWait, ticket: QueueTicket | None = None) -> None:
         self.wait_s = wait.wait_s
-        self.queue_position = queue_position
+        self.ticket = ticket
         self.why = wait.describe(model)
         self.spends: tuple[Spend, ...] = ()
         super().__init__(f"waits for {self.why}, {wait.wait_s:.0f} s", kind="limited", retryable=True)
@@ -140,10 +140,12 @@ class RatePermit(BilledRequest):
         return has_waited
 
     def _acquire(self, policy: PermitPolicy, request: ModelRequest, remaining_s: float) -> bool:
-        ticket = self.id = uuid.uuid4().hex  # both begin with the session: tenants share the model
+        self.id = uuid.uuid4().hex
+        ticket = QueueTicket(self.name, self.id)
         if request.turn_id:
-            ticket = f"{request.session_id} {request.turn_id} {request.step} {request.purpose}"
-            self.id = f"{request.session_id} {self.id}"
+            session_id = request.session_id
+            self.id = f"{session_id} {self.id}"  # as the ticket's, for tenants share the model
+            ticket = QueueTicket.of_step(self.name, session_id, request.turn_id, request.step, request.purpose)
         self._estimated = request.estimate or estimate_request(request)
         self._max_output = request.max_output_tokens or 0
         tokens = self._estimated + self._max_output
@@ -152,7 +154,6 @@ class RatePermit(BilledRequest):
         if requester.max_wait_s is not None:  # its time limit is paused, and little of it is slept
             ends_at = time.monotonic() + requester.max_wait_s
             hold_s = min(hold_s, remaining_s / 4)
-        queue_position = f"{self.name}\n{ticket}"
         has_waited = False
         while True:
             remaining_s = max(0.0, ends_at - time.monotonic())
@@ -162,19 +163,19 @@ class RatePermit(BilledRequest):
                 self.is_acquired = True
                 return has_waited
             if wait.is_late:
-                raise self._late_error(request, requester, wait, queue_position)
+                raise self._late_error(request, requester, wait, ticket)
             if requester.max_wait_s is not None and wait.wait_s > remaining_s:
                 wait = replace(wait, wait_s=remaining_s)  # the last try comes when the wait is over
             if wait.wait_s > hold_s:
-                raise PermitDeferred(self._model_name, wait, queue_position)
+                raise PermitDeferred(self._model_name, wait, ticket)
             has_waited = True
             policy.pause(wait.wait_s)
 
     def _late_error(
-        self, request: ModelRequest, requester: Requester, wait: RateWait, queue_position: str
+        self, request: ModelRequest, requester: Requester, wait: RateWait, ticket: QueueTicket
     ) -> ProviderError:
         if not request.in_line:
-            return PermitDeferred(self._model_name, wait, queue_position)
+            return PermitDeferred(self._model_name, wait, ticket)
         prefix = f"{wait.describe(self._model_name)}; its place comes in {wait.wait_s:.0f} s, past"
         limit = "raise the limit (BRAINQ_RATES, or the service's own), or the turn's"
         if requester.has_begun:
@@ -186,15 +187,13 @@ class RatePermit(BilledRequest):
         return ProviderError(f"{prefix} the deadline: {limit} timeout_s", kind="limited", retryable=True)
 
     def _request_permit(
-        self, limits: RateLimits, ticket: str, tokens: int, max_wait_s: float, rank: int
+        self, limits: RateLimits, ticket: QueueTicket, tokens: int, max_wait_s: float, rank: int
     ) -> RateWait | None:
         try:
-            return limits.take(self.name, self.id, ticket, tokens, max_wait_s, rank, self._estimated)
+            return limits.take(self.name, self.id, ticket.holder, tokens, max_wait_s, rank, self._estimated)
         except Exception as failure:  # our own trouble: the model is not asked, and has not failed
             log.warning("a permit was not requested", model=self._model_name, why=type(failure).__name__)
-            raise PermitDeferred(
-                self._model_name, RateWait(UNAVAILABLE_RETRY_S, "count"), f"{self.name}\n{ticket}"
-            ) from failure
+            raise PermitDeferred(self._model_name, RateWait(UNAVAILABLE_RETRY_S, "count"), ticket) from failure
 
     def note_answer(self, headers: Mapping[str, str] | None = None, status: int = 200) -> None:
         """The answer begins: from here on its permit counts at the service."""

@@ -9,7 +9,7 @@ import pytest
 
 from brainq import ScriptedProvider
 from brainq.contracts.model import TokenUsage
-from brainq.contracts.rate import RateReport, RateWait, TokenCount
+from brainq.contracts.rate import QueueTicket, RateReport, RateWait, TokenCount
 from brainq.errors import ProviderError
 from brainq.models.asking.failures import ServiceError
 from brainq.models.asking.fallback import Fallback
@@ -58,8 +58,8 @@ class Limits:
             raise wait
         return wait
 
-    def leave(self, queue_position: str) -> None:
-        self.taken.append((queue_position, "left", 0, 0.0))
+    def leave(self, ticket: QueueTicket) -> None:
+        self.taken.append((str(ticket), "left", 0, 0.0))
 
     def settle(
         self, name: str, place: str, used: int | TokenCount | None, answered_s: float | None, report: RateReport
@@ -176,7 +176,8 @@ def test_a_turn_that_has_not_begun_waits_whatever_its_time_and_no_longer_than_it
     with taker.activate(), pytest.raises(PermitDeferred) as later:
         reply_with_permits(ScriptedProvider([says("hi")]), request(timeout_s=5.0))
     assert (later.value.wait_s, limits.ranks) == (600.0, [1])
-    assert later.value.queue_position.startswith("scripted:m\n")
+    assert later.value.ticket is not None
+    assert later.value.ticket.queue == "scripted:m"
     assert limits.taken[0][3] == float("inf")  # it stands in line even if its place comes too late: others may leave
     limits.waits = [RateWait(1200.0, "requests", 60)]
     with taker.activate(), pytest.raises(PermitDeferred) as later:
