@@ -21,13 +21,10 @@ from brainq.state.transcripts import read_trace
 from brainq.state.turn_steps import read_budget
 from brainq.state.typed_scripts import (
     CallClaimDrop,
-    CallGiveUpGone,
     CallParkLate,
-    CallParkLost,
     CallRescueAgain,
     CallRescueGone,
     CallSettleLate,
-    CallSettleLost,
     Scripts,
     WaitsExpireCancel,
 )
@@ -168,13 +165,9 @@ class RedisCalls:
             changed=_rows_json(report.changes) if report.changes else "",
             still_runs=still_runs,
         )
-        match reply:
-            case "SETTLED":
-                return SettleReply("SETTLED")
-            case CallSettleLate():
-                return SettleReply("LATE", status=reply.status)
-            case CallSettleLost():
-                return SettleReply("LOST", status=reply.status)
+        if isinstance(reply, str):
+            return SettleReply(reply)
+        return SettleReply("LATE" if isinstance(reply, CallSettleLate) else "LOST", status=reply.status)
 
     def park(
         self,
@@ -204,27 +197,15 @@ class RedisCalls:
             block=block_tool,
             changed=_rows_json(changes),
         )
-        match reply:
-            case "PARKED":
-                return SettleReply("PARKED")
-            case "SETTLED":
-                return SettleReply("SETTLED")
-            case CallParkLate():
-                return SettleReply("LATE", status=reply.status)
-            case CallParkLost():
-                return SettleReply("LOST", status=reply.status)
+        if isinstance(reply, str):
+            return SettleReply(reply)
+        return SettleReply("LATE" if isinstance(reply, CallParkLate) else "LOST", status=reply.status)
 
     def expire(self, session_id: str, turn_id: str) -> tuple[Literal["EXPIRED", "CANCEL", "NONE"], str]:
         """Let what the turn has waited for too long end: (`EXPIRED`, ""), (`CANCEL`, reason) or (`NONE`, "")."""
         cancels = is_unnamed_session(session_id) or is_attended_turn(turn_id)
         reply = self._run.waits_expire(session_id, turn_id, cancels=cancels)
-        match reply:
-            case "EXPIRED":
-                return "EXPIRED", ""
-            case WaitsExpireCancel():
-                return "CANCEL", reply.reason
-            case "NONE":
-                return "NONE", ""
+        return ("CANCEL", reply.reason) if isinstance(reply, WaitsExpireCancel) else (reply, "")
 
     def fence_unstarted(self, ref: CallRef, attempt: int) -> bool:
         """Whether the attempt surely never started, though its intent is stored: from now on it cannot."""
@@ -265,13 +246,7 @@ class RedisCalls:
             retryable=retryable,
             outcome="" if outcome is None else outcome.model_dump_json(),
         )
-        match reply:
-            case "SETTLED":
-                return SettleReply("SETTLED")
-            case CallGiveUpGone():
-                return SettleReply("GONE", status=reply.status)
-            case "ALIVE":
-                return SettleReply("ALIVE")
+        return SettleReply(reply) if isinstance(reply, str) else SettleReply("GONE", status=reply.status)
 
     def facts(self, ref: CallRef) -> CallFacts | None:
         """What is known of a call; None when it is gone."""
