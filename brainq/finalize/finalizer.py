@@ -23,7 +23,7 @@ from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.contracts.turn import LATE_FAILURE_WARNINGS, TurnResult
 from brainq.finalize.recall import EndedTurnCache
 from brainq.finalize.result import RESULT_WAITS_S, BackgroundCallbacks, ResultFirst, early_result_warning, make_result
-from brainq.finalize.step_order import FinalizerRuntime, StepHistory
+from brainq.finalize.step_order import RESULT, FinalizerRuntime, StepHistory
 from brainq.finalize.steps import (
     MAX_LOST_WORKERS,
     FinalStep,
@@ -51,7 +51,6 @@ LIMIT_S = 60.0  # of a step that runs code of the brain's; a step may say otherw
 MAX_TRIES = 8  # then the step is dead: seen in `show`, and the chain goes on without it
 PROCESS_START_S = 10.0  # which a process of a step's own may take more
 VISIT_S = 1.0  # a visit this old takes no further step: those who wait come first
-RESULT = "result"
 NEVER_DEAD = frozenset({"log", RESULT})  # SQL must learn of every ending, and every caller get a result
 
 
@@ -367,8 +366,7 @@ class TurnFinalizer:
             found = self._chain.send(claim, next_step, outgoing[0], stay=stay)
         else:
             reads_said = getattr(order.get(next_step), "reads_said", False)
-            go_on = self._chain.go_on_and_read if reads_said and stay else self._chain.go_on
-            found = go_on(claim, next_step, stay=stay)
+            found = self._chain.go_on(claim, next_step, stay=stay, and_read=reads_said and stay)
         return ("next", found) if isinstance(found, FinalStepClaim) else (found.lower(), None)
 
 

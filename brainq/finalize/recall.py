@@ -115,8 +115,7 @@ class EndedTurnCache:
         """Claim a step; a turn that is not known here is read with it."""
         with self._lock:
             is_known = (session_id, turn_id) in self._turns
-        claim = self._chain.claim if is_known else self._chain.claim_and_look
-        return claim(session_id, turn_id, step, owner)
+        return self._chain.claim(session_id, turn_id, step, owner, and_look=not is_known)
 
     def turn(self, claim: FinalStepClaim) -> EndedTurn:
         """The turn as it stood at this claim. Raises TurnNotFound when Redis no longer has it."""

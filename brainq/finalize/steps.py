@@ -36,9 +36,7 @@ RunInQuarantine = Callable[[FinalStepClaim, "float | None"], None]
 """Runs a claimed step in a process of its own, within so many seconds. Raises QuarantinedStepError."""
 
 NO_USAGE = TokenUsage()
-REVIEW_PLACEHOLDER = (
-    "[A review of this conversation was asked for.]"  # what stays of the question: only its outcome is kept
-)
+REVIEW_PLACEHOLDER = "[A review of this conversation was asked for.]"  # of the question, of which nothing else is kept
 DECISION_LIMIT_S = 60.0
 RETRIEVAL_TOOLS = frozenset({"local_search", "get_context_pack"})
 

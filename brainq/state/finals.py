@@ -13,7 +13,6 @@ from brainq.contracts.claim import FinalStepClaim, NoClaim, NoFinalStepClaim
 from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
-from brainq.state.connection import Command
 from brainq.state.conversations import MAX_READ_MESSAGES
 from brainq.state.people import read_approvals
 from brainq.state.transcripts import outside_results, read_trace
@@ -56,16 +55,10 @@ class RedisFinalChain:
         self._lease_ms = int(lease_s * 1000)
         self._keep_ms = int(keep_turn_s * 1000)
 
-    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> FinalStepClaim | NoFinalStepClaim:
-        return self._claim(session_id, turn_id, step, owner, ())
-
-    def claim_and_look(self, session_id: str, turn_id: str, step: str, owner: str) -> FinalStepClaim | NoFinalStepClaim:
-        """As `claim`; what `look` needs is read in the same round trip."""
-        return self._claim(session_id, turn_id, step, owner, ended_reads(self._keys.turn(session_id, turn_id)))
-
-    def _claim(
-        self, session_id: str, turn_id: str, step: str, owner: str, reads: Sequence[Command]
+    def claim(
+        self, session_id: str, turn_id: str, step: str, owner: str, *, and_look: bool = False
     ) -> FinalStepClaim | NoFinalStepClaim:
+        """The right to run a step. `and_look`: what `look` needs is read in the same round trip."""
         reply, replies = self._owned.with_reads(
             lambda run: run.finalize_claim(
                 session_id,
@@ -76,7 +69,7 @@ class RedisFinalChain:
                 brains=self._brains,
                 left_ms=int(MISSING_BRAIN_WAIT_S * 1000),
             ),
-            reads,
+            ended_reads(self._keys.turn(session_id, turn_id)) if and_look else (),
         )
         if isinstance(reply, FinalizeClaimDrop):
             return NoClaim(reply.why)
@@ -113,15 +106,16 @@ class RedisFinalChain:
     def beat(self, claim: FinalStepClaim) -> Literal["OK", "LOST"]:
         return self._run.finalize_beat(claim.session_id, claim.turn_id, fence=claim.fence, lease_ms=self._lease_ms)
 
-    def go_on(self, claim: FinalStepClaim, next_step: str, *, stay: bool) -> FinalStepClaim | Literal["NEXT", "LOST"]:
-        """This step is over: the claim of `next_step` where its owner may take it at once (`stay`: it wants to),
-        else `NEXT`: it was rung for. `LOST` when the claim is."""
-        return self._gone_on(claim, next_step, self._settle(self._owned, claim, next_step, stay))
-
-    def go_on_and_read(
-        self, claim: FinalStepClaim, next_step: str, *, stay: bool
+    def go_on(
+        self, claim: FinalStepClaim, next_step: str, *, stay: bool, and_read: bool = False
     ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
-        """As `go_on`; what `details_of` needs is read in the same round trip."""
+        """This step is over: the claim of `next_step` where its owner may take it at once (`stay`: it wants to),
+        else `NEXT`: it was rung for. `LOST` when the claim is.
+
+        and_read   what `details_of` needs is read in the same round trip
+        """
+        if not and_read:
+            return self._gone_on(claim, next_step, self._settle(self._owned, claim, next_step, stay))
         settled, details = self._owned.together(
             [
                 lambda run: self._settle(run, claim, next_step, stay),

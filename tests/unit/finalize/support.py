@@ -228,10 +228,9 @@ class LiveChain:
     rung: list[str] = field(default_factory=list[str])
     sent: list[TurnResult] = field(default_factory=list[TurnResult])
 
-    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> FinalStepClaim | NoFinalStepClaim:
-        return NoClaim("held")
-
-    def claim_and_look(self, session_id: str, turn_id: str, step: str, owner: str) -> FinalStepClaim | NoFinalStepClaim:
+    def claim(
+        self, session_id: str, turn_id: str, step: str, owner: str, *, and_look: bool = False
+    ) -> FinalStepClaim | NoFinalStepClaim:
         return NoClaim("held")
 
     def look(self, claim: FinalStepClaim) -> EndedTurn | None:
@@ -240,10 +239,10 @@ class LiveChain:
     def beat(self, claim: FinalStepClaim) -> Literal["OK"]:
         return "OK"
 
-    def go_on(self, claim: FinalStepClaim, next_step: str, *, stay: bool) -> FinalStepClaim | Literal["NEXT", "LOST"]:
+    def go_on(
+        self, claim: FinalStepClaim, next_step: str, *, stay: bool, and_read: bool = False
+    ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
         return "NEXT"
-
-    go_on_and_read = go_on
 
     def send(
         self, claim: FinalStepClaim, next_step: str, result: TurnResult, *, stay: bool
