@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import hiredis
 import redis
@@ -89,10 +91,7 @@ class Client(redis.Redis):
             except redis.ResponseError:
                 raise  # an answer like any other: the connection is good
             except BaseException as error:
-                # Half a reply may be left in the socket; nobody may read it as the next one.
-                line.close()
-                self._note_broken(error)
-                raise
+                self._give_up(line, error)
             line.used = time.monotonic()
             return reply
         finally:
@@ -117,9 +116,7 @@ class Client(redis.Redis):
                 # All are read before any is raised: a reply left in the socket would answer the next command.
                 found = [self._reply(connection) for _ in commands]
             except BaseException as error:
-                line.close()
-                self._note_broken(error)
-                raise
+                self._give_up(line, error)
             line.used = time.monotonic()
             return found
         finally:
@@ -151,14 +148,32 @@ class Client(redis.Redis):
         if not line.is_open:
             # Not left to the next command: only this asks sentinels who the primary is now.
             line.connection.connect()
+            _time_out_in_kernel(line.connection)
             line.is_open = True
         return line.connection
 
-    def _note_broken(self, error: BaseException) -> None:
-        """What one line found, the others need not each find out: they connect anew before they are used."""
+    def _give_up(self, line: ScriptConnection, error: BaseException) -> NoReturn:
+        """Half a reply may be left in the socket; nobody may read it as the next one."""
+        line.close()
         if isinstance(error, UNAVAILABLE_ERRORS):
+            # What one line found, the others need not each find out: they connect anew before they are used.
             self._broken_at = time.monotonic()
             self.connection_pool.disconnect(inuse_connections=False)
+        if isinstance(error.__context__, BlockingIOError):  # the kernel's timeout
+            raise redis.TimeoutError(f"Redis did not answer within {SOCKET_TIMEOUT_S:g} s") from error
+        raise error
+
+
+def _time_out_in_kernel(connection: Any) -> None:
+    """Python keeps a socket's timeout by a poll before each send and each read, and lets go of the interpreter's lock
+    for it: between busy threads that costs more than the send. The kernel keeps it without; but not for TLS."""
+    sock: socket.socket = connection._sock
+    if type(sock) is not socket.socket or connection.socket_timeout is None:
+        return
+    limit = struct.pack("ll", *divmod(int(connection.socket_timeout * 1_000_000), 1_000_000))
+    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        sock.setsockopt(socket.SOL_SOCKET, option, limit)
+    sock.settimeout(None)
 
 
 def _has_hung_up(connection: Any) -> bool:
