@@ -23,6 +23,7 @@ from ops.bench.pump import POOLS, profile
 from ops.bench.report import show, summary
 from ops.bench.scripts import measure
 from ops.bench.stage import forget_settings
+from ops.bench.three_steps import three_steps
 from ops.bench.throughput import throughput
 
 FULL_TURNS, QUICK_TURNS = 1500, 300
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(given: argparse.Namespace, turns: int, directory: Path, console: Console) -> dict[str, Any]:
-    wanted: str = given.only or "throughput idle latency long parked growth scripts"
+    wanted: str = given.only or "throughput idle latency long parked growth scripts three"
     on = machine()
     concurrency, workers = dict(given.concurrency), dict(given.workers)
     idle_turns = max(2, round(IDLE_TURNS * given.scale)) if "idle" in wanted else 0
@@ -97,6 +98,10 @@ def _measure(given: argparse.Namespace, turns: int, directory: Path, console: Co
     if "growth" in wanted:
         console.print("a session's 2nd turn, and its 501st ...")
         grown = growth(directory / "growth", scale=given.scale)
+    three = None
+    if "three" in wanted:
+        console.print("workflows of three steps: one after another, and 200 at once ...")
+        three = three_steps(directory / "three", scale=given.scale)
     return summary(
         machine=on,
         ideal_ms=IDEAL_MS,
@@ -107,6 +112,7 @@ def _measure(given: argparse.Namespace, turns: int, directory: Path, console: Co
         parked=parked,
         growth=grown,
         scripts=scripts,
+        three=three,
     )
 
 
@@ -114,7 +120,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m ops.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_TURNS} turns instead of {FULL_TURNS}")
     parser.add_argument("--turns", type=int, help="turns of each throughput run")
-    parser.add_argument("--only", choices=("throughput", "latency", "idle", "long", "parked", "growth", "scripts"))
+    parser.add_argument(
+        "--only", choices=("throughput", "latency", "idle", "long", "parked", "growth", "scripts", "three")
+    )
     parser.add_argument("--events", action="store_true", help="latency with task events on")
     parser.add_argument(
         "--scale", type=float, default=1.0, help="multiplies the turns of the latency and idle runs (smoke tests)"

@@ -23,9 +23,11 @@ WRITE_S = float(os.environ.get("BENCH_WRITE_S", "0"))
 CALLBACK_S = float(os.environ.get("BENCH_CALLBACK_S", "0"))
 
 ANSWER = "Three notes were read and one was written."
-TOOL_CALLS = 4
+MODEL_STEPS, TOOL_CALLS = 2, 4
 FINALIZER_STEPS = ("citations", "usage", "log", "result", "decision", "memory", "learner", "end")
 """`log` and `decision` write SQL."""
+DURABLE_STEPS = MODEL_STEPS + TOOL_CALLS + len(FINALIZER_STEPS)
+"""Of a turn: each is claimed, kept and never made twice by itself."""
 
 
 class NoStep:

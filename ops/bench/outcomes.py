@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from brainq.client.connection import wiring_of
@@ -32,6 +32,11 @@ class Outcome:
     result_at_ms: int
 
 
+Events = Sequence[tuple[str, dict[str, str]]]
+Check = Callable[[Stage, Submitted, TurnResult, Events], None]
+"""Raises BenchFailure for a turn that is not what it must be."""
+
+
 def wait_finished(stage: Stage, turns: Sequence[Submitted]) -> int:
     """Wait until the last finalizer step of every turn is done; returns how many commands it took.
 
@@ -56,12 +61,36 @@ def wait_finished(stage: Stage, turns: Sequence[Submitted]) -> int:
     return asked
 
 
-def read_outcomes(stage: Stage, turns: Sequence[Submitted]) -> list[Outcome]:
-    """Check every turn and read its times. Raises BenchFailure for a turn that is not a full reference turn."""
+def check_reference(stage: Stage, turn: Submitted, result: TurnResult, events: Events) -> None:
+    """It is a full reference turn."""
+    wiring = wiring_of(stage.client)
+    trace = wiring.state.calls.trace(turn.session_id, turn.turn_id)
+    in_sql = wiring.store.turns.result(turn.turn_id)
+    checks = {
+        "it completed": result.ending is Ending.COMPLETED,
+        "its text is the model's answer": result.text == reference.ANSWER,
+        "it made two model steps": result.steps == reference.MODEL_STEPS,
+        "it made four tool calls": result.tool_calls == reference.TOOL_CALLS,
+        "every call completed": [entry.status for entry in trace] == [TraceStatus.COMPLETED] * reference.TOOL_CALLS,
+        "nothing was tried twice": all(entry.attempt == 1 for entry in trace),
+        "its events have no gap": [number for number, _ in events]
+        == [f"{number}-0" for number in range(1, len(events) + 1)],
+        "there is one final event": sum(f["kind"] == EventKind.RESULT for _, f in events) == 1,
+        "SQL has its result": in_sql is not None and in_sql.text == result.text,
+        "SQL has its decision": wiring.store.decisions.get(turn.turn_id) is not None,
+    }
+    if failed := [what for what, holds in checks.items() if not holds]:
+        raise BenchFailure(f"turn {turn.turn_id}: not true that {'; that '.join(failed)}: {result!r}")
+
+
+def read_outcomes(stage: Stage, turns: Sequence[Submitted], check: Check = check_reference) -> list[Outcome]:
+    """Check every turn and read its times. Raises BenchFailure for a turn without a result, and what `check` raises."""
     found: list[Outcome] = []
     for part in _parts(turns):
-        for turn, result, events in _read(stage, part):
-            _check(stage, turn, result, events)
+        for turn, body, events in _read(stage, part):
+            if body is None:
+                raise BenchFailure(f"turn {turn.turn_id} has no result")
+            check(stage, turn, TurnResult.model_validate_json(body), events)
             at = {fields["kind"]: int(fields["at"]) for _, fields in reversed(events)}
             found.append(
                 Outcome(
@@ -85,9 +114,7 @@ def _parts(turns: Sequence[Submitted]) -> Iterator[Sequence[Submitted]]:
         yield turns[start : start + AT_ONCE]
 
 
-def _read(
-    stage: Stage, turns: Sequence[Submitted]
-) -> Iterator[tuple[Submitted, str | None, list[tuple[str, dict[str, str]]]]]:
+def _read(stage: Stage, turns: Sequence[Submitted]) -> Iterator[tuple[Submitted, str | None, Events]]:
     keys = wiring_of(stage.client).state.keys
     pipe = wiring_of(stage.client).state.redis.pipeline(transaction=False)
     for turn in turns:
@@ -97,27 +124,3 @@ def _read(
     replies = pipe.execute()
     for index, turn in enumerate(turns):
         yield turn, replies[2 * index], replies[2 * index + 1]
-
-
-def _check(stage: Stage, turn: Submitted, body: str | None, events: list[tuple[str, dict[str, str]]]) -> None:
-    if body is None:
-        raise BenchFailure(f"turn {turn.turn_id} has no result")
-    result = TurnResult.model_validate_json(body)
-    wiring = wiring_of(stage.client)
-    trace = wiring.state.calls.trace(turn.session_id, turn.turn_id)
-    in_sql = wiring.store.turns.result(turn.turn_id)
-    checks = {
-        "it completed": result.ending is Ending.COMPLETED,
-        "its text is the model's answer": result.text == reference.ANSWER,
-        "it made two model steps": result.steps == 2,
-        "it made four tool calls": result.tool_calls == reference.TOOL_CALLS,
-        "every call completed": [entry.status for entry in trace] == [TraceStatus.COMPLETED] * reference.TOOL_CALLS,
-        "nothing was tried twice": all(entry.attempt == 1 for entry in trace),
-        "its events have no gap": [number for number, _ in events]
-        == [f"{number}-0" for number in range(1, len(events) + 1)],
-        "there is one final event": sum(f["kind"] == EventKind.RESULT for _, f in events) == 1,
-        "SQL has its result": in_sql is not None and in_sql.text == result.text,
-        "SQL has its decision": wiring.store.decisions.get(turn.turn_id) is not None,
-    }
-    if failed := [what for what, holds in checks.items() if not holds]:
-        raise BenchFailure(f"turn {turn.turn_id}: not true that {'; that '.join(failed)}: {result!r}")

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from ops.bench.brain import DURABLE_STEPS
 from ops.bench.scripts import ScriptCost
 
 TURNS_PER_S, WANTED_TURNS_PER_S = 100, 150
@@ -22,6 +23,7 @@ EVENTS_FACTOR = 0.5  # with task events on, more than this share of the turns/s 
 NAMES = (
     "turns_per_s",
     "turns_per_s_events",
+    "durable_steps_per_s",
     "cpu_ms_per_turn",
     "noop_ms",
     "ratio_to_noop",
@@ -40,6 +42,9 @@ NAMES = (
     "ratio_p50_500_parked",
     "ratio_p99_500_parked",
     "ratio_500th_turn",
+    "three_steps_per_s",
+    "p50_ms_three_steps",
+    "p95_ms_three_steps",
     "machine",
 )
 """Always in the JSON; None for what was not measured."""
@@ -74,12 +79,14 @@ def summary(
     parked: dict[str, Any] | None = None,
     growth: dict[str, Any] | None = None,
     scripts: Mapping[str, ScriptCost] | None = None,
+    three: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The flat figures of NAMES, and under `details` everything that was measured."""
     late = latency or {}
     figures: dict[str, Any] = {
         "turns_per_s": plain and plain["turns_per_s"],
         "turns_per_s_events": events and events["turns_per_s"],
+        "durable_steps_per_s": plain and round(plain["turns_per_s"] * DURABLE_STEPS),
         "cpu_ms_per_turn": plain and plain["cpu_ms_per_turn"],
         "noop_ms": plain and plain["noop_ms"],
         "ratio_to_noop": plain and plain["ratio_to_noop"],
@@ -99,6 +106,9 @@ def summary(
         "ratio_p50_500_parked": parked and parked["ratio_p50"],
         "ratio_p99_500_parked": parked and parked["ratio_p99"],
         "ratio_500th_turn": growth and growth["ratio"],
+        "three_steps_per_s": three and three["per_s"],
+        "p50_ms_three_steps": three and three["p50_ms"],
+        "p95_ms_three_steps": three and three["p95_ms"],
         "machine": machine,
     }
     details = {
@@ -108,6 +118,7 @@ def summary(
         "long_turn": long,
         "parked": parked,
         "growth": growth,
+        "three_steps": three,
     }
     return {**figures, "details": details}
 
@@ -124,6 +135,7 @@ def targets(figures: dict[str, Any]) -> list[Target]:
             True,
             "half of the above",
         ),
+        Target("durable steps/s", "durable_steps_per_s", None, note=f"{DURABLE_STEPS} a turn"),
         Target("CPU ms of 14 no-op tasks", "noop_ms", None, note="what Celery alone takes, here and now"),
         Target("CPU of a turn / of those", "ratio_to_noop", None),
         Target("Redis round trips a turn", "redis_round_trips", ROUND_TRIPS),
@@ -149,6 +161,9 @@ def targets(figures: dict[str, Any]) -> list[Target]:
         Target(
             "coordinator's CPU, 501st turn of a session", "ratio_500th_turn", GROWTH_FACTOR, note=_growth_note(figures)
         ),
+        Target("three-step workflows/s, 200 at once", "three_steps_per_s", None),
+        Target("p50 ms of one such workflow", "p50_ms_three_steps", None),
+        Target("p95 ms of one such workflow", "p95_ms_three_steps", None),
         Target("Redis kB, 200 steps", "redis_kb_200_steps", None, note=_long_note(figures)),
     ]
 
