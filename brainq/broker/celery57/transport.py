@@ -14,7 +14,7 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from queue import Empty
@@ -41,10 +41,7 @@ from brainq.processes.later_threads import LATER_THREADS
 
 logger = logging.getLogger(__name__)
 
-# A blocking pop that is answered at once found a backlog; at other times one item is all there is.
-BACKLOG_S = 0.005
-MAX_SKIPPED = 7
-MAX_AT_ONCE = 16
+MAX_AT_ONCE = 16  # messages that one pop takes
 SAVED_ITEMS = 1000
 SAVED_MS = 7 * 86400 * 1000
 SAVED_BYTES = 16_384
@@ -146,8 +143,6 @@ class _CheckedChannel:
     def __init__(self: Any, *args: Any, **options: Any) -> None:
         self._kept_client: Any = None
         self._packed: dict[tuple[Any, ...], Any] = {}
-        self._fruitless = 0
-        self._skipped = 0
         super().__init__(*args, **options)
         if not self.ack_emulation:
             self.QoS = ThreadSafeQoS
@@ -171,19 +166,18 @@ class _CheckedChannel:
                 raise
             if not reply:
                 raise Empty
-            key, item = reply
+            key, items = reply
             name = bytes_to_str(key).removeprefix(self.global_keyprefix)
             queue, is_later = name.rsplit(self.sep, 1)[0], self._is_later(name)
-            if is_later and not LATER_THREADS.free:
-                self._put_back(connection, key, item)
-                raise Empty
+            taken = min(len(items), LATER_THREADS.free) if is_later else len(items)
             self._queue_cycle.rotate(queue)
-            may_be_backlog = self._may_be_backlog()
-            # Before anything else can fail: it is on no queue any more.
-            self._admit_and_deliver(item, queue, is_later=is_later)
-            if may_be_backlog:
-                for text in self._pop_more(connection, key, LATER_THREADS.free if is_later else MAX_AT_ONCE):
-                    self._admit_and_deliver(text, queue, is_later=is_later)
+            # Before anything else can fail: they are on no queue any more.
+            for item in items[:taken]:
+                self._admit_and_deliver(item, queue, is_later=is_later)
+            if taken < len(items):
+                self._put_back(connection, key, items[taken:])
+            if not taken:
+                raise Empty
             return True
         finally:
             if _unsaved and time.monotonic() - _tried_at > SAVE_RETRY_S:
@@ -192,24 +186,33 @@ class _CheckedChannel:
             self._flush_brpop_reauth()
 
     def _brpop_start(self: Any, timeout: float | None = None) -> None:
-        """kombu's own, with each command put together once."""
+        """kombu's own, but that it asks for all that the worker has room for, of the first queue that has any; and each
+        command is put together once."""
         queues = self._queue_cycle.consume(len(self.active_queues))
         if not queues:
             return
         connection = self._in_poll = self.client.connection
         self._brpop_sent_at = time.monotonic()
         timeout = self.brpop_timeout if timeout is None else timeout
-        connection.send_packed_command(self._packed_brpop(connection, queues, timeout or 0))
+        connection.send_packed_command(self._packed_pop(connection, queues, timeout or 0))
 
-    def _packed_brpop(self: Any, connection: Any, queues: list[str], timeout: float) -> Any:
-        if self._leads_to_results() and not LATER_THREADS.free:
-            first = self.global_keyprefix + FINALIZE_QUEUE
-            return connection.pack_command("BRPOP", first, round(LATER_THREADS.looks_again_s(), 3))
-        packed = self._packed.get((*queues, timeout))
+    def _packed_pop(self: Any, connection: Any, queues: list[str], timeout: float) -> Any:
+        room = self.qos.can_consume_max_estimate()
+        count = MAX_AT_ONCE if room is None else max(1, min(room, MAX_AT_ONCE))
+        if self._leads_to_results():
+            free = LATER_THREADS.free
+            if not free:
+                return self._pack_pop(connection, [FINALIZE_QUEUE], round(LATER_THREADS.looks_again_s(), 3), count)
+            count = min(count, free)
+        packed = self._packed.get((*queues, timeout, count))
         if packed is None:
-            keys = [self.global_keyprefix + name for name in read_order(queues)]
-            packed = self._packed[*queues, timeout] = connection.pack_command("BRPOP", *keys, timeout)
+            packed = self._pack_pop(connection, read_order(queues), timeout, count)
+            self._packed[*queues, timeout, count] = packed
         return packed
+
+    def _pack_pop(self: Any, connection: Any, queues: Sequence[str], timeout: float, count: int) -> Any:
+        keys = [self.global_keyprefix + name for name in queues]
+        return connection.pack_command("BLMPOP", timeout, len(keys), *keys, "RIGHT", "COUNT", count)
 
     def _leads_to_results(self: Any) -> bool:
         """Whether a finalizer's worker reads here, some of whose threads are kept free of what comes later."""
@@ -221,40 +224,15 @@ class _CheckedChannel:
     def _is_later(self: Any, name: str) -> bool:
         return name != FINALIZE_QUEUE and FINALIZE_QUEUE in self.active_queues and isinstance(self.qos, ThreadSafeQoS)
 
-    def _put_back(self: Any, connection: Any, key: bytes | str, item: bytes | str) -> None:
-        """As the next of its queue: visits took the last thread for later work after this was asked for. Should the
-        connection be lost in between, the sweeper rings for it again."""
+    def _put_back(self: Any, connection: Any, key: bytes | str, items: Sequence[bytes | str]) -> None:
+        """As the next of their queue: visits took threads for later work after these were asked for. Should the
+        connection be lost in between, the sweeper rings for them again."""
         try:
-            connection.send_command("RPUSH", key, item)
+            connection.send_command("RPUSH", key, *reversed(items))
             connection.read_response()
         except self.connection_errors:
             connection.disconnect()
             raise
-
-    def _may_be_backlog(self: Any) -> bool:
-        """Whether to ask for more than the item just popped: it came at once, and asking was not in vain lately."""
-        if time.monotonic() - self._brpop_sent_at > BACKLOG_S:
-            return False
-        self._skipped += 1
-        if self._skipped <= self._fruitless:
-            return False
-        self._skipped = 0
-        return True
-
-    def _pop_more(self: Any, connection: Any, key: bytes | str, most: int) -> list[bytes | str]:
-        """What the worker has room for beside the item just delivered, in one round trip instead of one a loop."""
-        room = min(self.qos.can_consume_max_estimate() or 0, most, MAX_AT_ONCE)
-        if room <= 0:
-            more = []
-        else:
-            try:
-                connection.send_command("RPOP", key, room)
-                more = connection.read_response() or []
-            except self.connection_errors:
-                connection.disconnect()
-                raise
-        self._fruitless = 0 if more else min(2 * self._fruitless + 1, MAX_SKIPPED)
-        return more
 
     def _admit_and_deliver(self: Any, item: bytes | str, queue: str, *, is_later: bool) -> None:
         try:

@@ -62,7 +62,7 @@ def test_it_is_not_asked_for_while_no_thread_is_left(redis_server: RedisServer, 
     key = later_key(settings_for(redis_server.url), FINALIZE_QUEUE).encode()
 
     def asked() -> bytes:
-        return b"".join(channel._packed_brpop(channel.client.connection, [FINALIZE_QUEUE], 60))
+        return b"".join(channel._packed_pop(channel.client.connection, [FINALIZE_QUEUE], 60))
 
     assert key in asked()
     for turn in TURNS:
