@@ -22,6 +22,8 @@ logger = logging.getLogger("celery.worker.strategy")
 Handler = Callable[[Any, list[Any], Callable[..., object], Callable[..., object], Any], None]
 Tracer = Callable[..., Any]
 _HOOKS = ("__call__", "before_start", "on_success", "after_return")
+_CELERYS_OWN = frozenset({"celery.app.task", "celery.app.trace"})
+"""Where Celery's own are from. A starting worker puts another `__call__` into its Task, for tasks that call tasks."""
 
 
 def strategy(task: Any, app: Any, consumer: Any) -> Handler:
@@ -95,7 +97,7 @@ def lean_tracer(task: Any, full: Tracer) -> Tracer:
     full   Celery's for the same task, which costs more than many a doorbell's whole work; it runs where task signals or
            handlers of the task's class hook into it
     """
-    if any(trace.task_has_custom(task, hook) for hook in _HOOKS) or not task.ignore_result:
+    if any(getattr(type(task), hook).__module__ not in _CELERYS_OWN for hook in _HOOKS) or not task.ignore_result:
         return full
     if getattr(task, "reads_request", False):  # only Celery's tracer gives a task its request
         return full

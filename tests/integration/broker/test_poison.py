@@ -8,8 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from redis.connection import Connection
-from redis.exceptions import ConnectionError as RedisConnectionError
 
 from brainq.broker.app import make_app
 from brainq.broker.celery57.transport import SAVED_ITEMS, check_item
@@ -167,25 +165,3 @@ def test_what_redis_refuses_to_take_is_kept_until_it_takes_it(redis_server: Redi
         redis_server.command("DEL", settings.prefix + POISON_LIST)
         wait_until(lambda: len(quarantined(redis_server, settings)) == 2, "they were written down")
     assert {note["item"] for note in quarantined(redis_server, settings)} == {"not json {", "[1, 2]"}
-
-
-def test_an_item_is_run_though_the_connection_breaks_when_more_are_asked_for(
-    redis_server: RedisServer, redis_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It stands on no queue any more: nobody else would."""
-    settings = settings_for(redis_url)
-    app, heard = listening_app(settings)
-    broken: list[str] = []
-    send = Connection.send_command
-
-    def breaks_once(self: Any, *args: Any, **options: Any) -> None:
-        if args[0] == "RPOP" and not broken:
-            broken.append(str(args[1]))
-            raise RedisConnectionError("it broke")
-        send(self, *args, **options)
-
-    monkeypatch.setattr(Connection, "send_command", breaks_once)
-    ring(redis_server, settings, good(1), good(2), good(3))
-    with running(app):
-        wait_until(lambda: broken and len(heard.bells) == 3, "all were run")
-    assert sorted(bell[2] for bell in heard.bells) == [1, 2, 3]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from celery import Celery, signals
+from celery.app import trace
 from celery.app.trace import build_tracer
 
 from brainq.broker.app import make_app
@@ -37,6 +38,21 @@ def full(app: Celery, of: Any) -> Any:
 
 def traced(tracer: Any, *args: object) -> Any:
     return tracer("t1", list(args), {}, dict(REQUEST))
+
+
+@pytest.fixture
+def optimized(app: Any) -> Iterator[None]:
+    """What a worker does to Celery as it starts."""
+    trace.setup_worker_optimizations(app, "h")
+    yield
+    trace.reset_worker_optimizations(app)
+
+
+@pytest.mark.usefixtures("optimized")
+def test_a_workers_tasks_are_traced_by_it(app: Celery) -> None:
+    work = task(app, lambda: None)
+    stock = full(app, work)
+    assert lean_tracer(work, stock) is not stock
 
 
 @pytest.mark.parametrize("returned", [None, "x" * 5000, {"a": [1]}])
