@@ -489,4 +489,11 @@ BUGS = (
         "0.0 if False else",
         ("tests/unit/models/test_permits.py",),
     ),
+    Bug(
+        "workers trace their tasks as Celery does, for all that no task of brainq has",
+        "brainq/broker/celery57/task_execution.py",
+        'frozenset({"celery.app.task", "celery.app.trace"})',
+        'frozenset({"celery.app.task"})',
+        ("tests/unit/broker/test_tracer.py",),
+    ),
 )

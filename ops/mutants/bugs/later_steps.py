@@ -26,13 +26,6 @@ BUGS = (
         WHOLE,
     ),
     Bug(
-        "later steps: a doorbell behind the result gives way at each step",
-        "brainq/state/lua/lib/next_step.lua",
-        "gives_way == '0' or ",
-        "",
-        ("tests/lua/test_finalize_settle.py",),
-    ),
-    Bug(
         "later steps: a thread is not counted free again when its visit is over",
         FINALIZER,
         "                self._later.leave(turn_id)",
