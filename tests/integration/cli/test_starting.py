@@ -29,7 +29,7 @@ def nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     def no(*_given: object, **_named: object) -> None:
         raise AssertionError("a process was started")
 
-    monkeypatch.setattr("subprocess.Popen", no)
+    monkeypatch.setattr("subprocess.Popen.__init__", no)
     monkeypatch.setattr("os.execv", no)
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
