@@ -76,6 +76,7 @@ class Client(redis.Redis):
         self._all_lines = [ScriptConnection() for _ in range(SCRIPT_CONNECTIONS)]
         for line in self._all_lines:
             self._lines.put(line)
+        # What one line found, the others need not each find out: those used before it connect anew.
         self._broken_at = 0.0
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
@@ -140,11 +141,11 @@ class Client(redis.Redis):
         if line.connection is None:
             pool: Any = self.connection_pool
             line.connection = pool.connection_class(**pool.connection_kwargs)
-        elif line.is_open and (
-            line.used < self._broken_at
-            or (time.monotonic() - line.used > CHECK_AFTER_IDLE_S and _has_hung_up(line.connection))
-        ):
-            line.close()
+        elif line.is_open:
+            if time.monotonic() - line.used > CHECK_AFTER_IDLE_S and _has_hung_up(line.connection):
+                self._broken_at = time.monotonic()
+            if line.used < self._broken_at:
+                line.close()
         if not line.is_open:
             # Not left to the next command: only this asks sentinels who the primary is now.
             line.connection.connect()
@@ -156,7 +157,6 @@ class Client(redis.Redis):
         """Half a reply may be left in the socket; nobody may read it as the next one."""
         line.close()
         if isinstance(error, UNAVAILABLE_ERRORS):
-            # What one line found, the others need not each find out: they connect anew before they are used.
             self._broken_at = time.monotonic()
             self.connection_pool.disconnect(inuse_connections=False)
         if isinstance(error.__context__, BlockingIOError):  # the kernel's timeout

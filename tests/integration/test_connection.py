@@ -51,3 +51,21 @@ def test_one_connection_in_use_fails_and_all_are_then_opened_anew(
         client.execute_command(*SCRIPT)
     counted_once_each(client)
     client.close()
+
+
+def test_what_an_idle_connection_finds_spares_those_that_were_in_use(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = make_client(server.url)
+    for _ in range(SCRIPT_CONNECTIONS):
+        client.execute_command(*SCRIPT)
+    server.crash()
+    first = iter([True])  # the others have been idle for too short a time to be looked at
+    monkeypatch.setattr(connection, "CHECK_AFTER_IDLE_S", -1.0)
+
+    def has_hung_up(_: object) -> bool:
+        return next(first, False)
+
+    monkeypatch.setattr(connection, "_has_hung_up", has_hung_up)
+    counted_once_each(client)
+    client.close()
