@@ -18,7 +18,7 @@ from brainq.contracts.model import Spend
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.observe.logs import logger
 from brainq.state.script_values import as_json, json_or_none
-from brainq.state.typed_scripts import CallCompleteLate, Scripts
+from brainq.state.typed_scripts import OutsideCompleteLate, Scripts
 
 log = logger("brainq.state")
 
@@ -89,7 +89,7 @@ class RedisOutsideResults:
                     "spend": as_json(spend),
                 }
             )
-        reply = self._run.call_complete(
+        reply = self._run.outside_complete(
             ref.session_id,
             ref.turn_id,
             call=ref.call_id,
@@ -109,7 +109,7 @@ class RedisOutsideResults:
         match reply:
             case "SETTLED":
                 return SettleReply("SETTLED")
-            case CallCompleteLate():
+            case OutsideCompleteLate():
                 return SettleReply("LATE", status=reply.status)
             case _:
                 return SettleReply(reply)

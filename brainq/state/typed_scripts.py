@@ -27,7 +27,6 @@ HEADERS = {
     "budget_spend": "ddf97fb886",
     "call_beat": "9131086a51",
     "call_claim": "4265c1c819",
-    "call_complete": "eea5a35b53",
     "call_give_up": "fc89cdbda3",
     "call_park": "088ab70340",
     "call_progress": "984f72c9d9",
@@ -62,6 +61,7 @@ HEADERS = {
     "mailbox_put": "ff58afcc6a",
     "metrics_flush": "5b06af3d07",
     "opening_skip": "79dfbe662b",
+    "outside_complete": "eea5a35b53",
     "presence_forget": "eb6ef8dfa4",
     "presence_join": "389a1d8215",
     "presence_look": "ce48d3a88d",
@@ -142,11 +142,6 @@ class CallClaimGo:
 @dataclass(frozen=True, slots=True)
 class CallClaimDrop:
     why: TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired", "held", "no_brain"]
-
-
-@dataclass(frozen=True, slots=True)
-class CallCompleteLate:
-    status: TraceStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +280,11 @@ class MailboxPutAlready:
 @dataclass(frozen=True, slots=True)
 class MailboxPutSealed:
     state: TurnState
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideCompleteLate:
+    status: TraceStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -593,48 +593,6 @@ class Scripts(LoadedScripts):
             if reply[1] in ("gone", "stale", "unserved", "closed", "expired", "held", "no_brain")
             else TraceStatus(reply[1])
         )
-
-    def call_complete(
-        self,
-        session_id: str,
-        turn_id: str,
-        *,
-        call: str,
-        token: str,
-        known: bool,
-        status: TraceStatus,
-        message: str,
-        detail: str,
-        retryable: bool,
-        found: str,
-        notice: str,
-        spent: str,
-        outcome: str,
-    ) -> CallCompleteLate | Literal["SETTLED", "EARLY", "USED", "BAD", "GONE"]:
-        """The result of a parked call comes from outside, once."""
-        reply = self.run(
-            "call_complete",
-            session_id,
-            turn_id,
-            [
-                session_id,
-                turn_id,
-                call,
-                token,
-                "1" if known else "0",
-                status,
-                message,
-                detail,
-                "1" if retryable else "0",
-                found,
-                notice,
-                spent,
-                outcome,
-            ],
-        )
-        if reply[0] == "LATE":
-            return CallCompleteLate(status=TraceStatus(reply[1]))
-        return reply[0]
 
     def call_give_up(
         self,
@@ -1081,6 +1039,48 @@ class Scripts(LoadedScripts):
         """Go on without what memory and the context pack have not brought in time: their calls time out, and a result
         that comes later is late like any other."""
         return self.run("opening_skip", session_id, turn_id, [session_id, turn_id])[0]
+
+    def outside_complete(
+        self,
+        session_id: str,
+        turn_id: str,
+        *,
+        call: str,
+        token: str,
+        known: bool,
+        status: TraceStatus,
+        message: str,
+        detail: str,
+        retryable: bool,
+        found: str,
+        notice: str,
+        spent: str,
+        outcome: str,
+    ) -> OutsideCompleteLate | Literal["SETTLED", "EARLY", "USED", "BAD", "GONE"]:
+        """The result of a parked call comes from outside, once."""
+        reply = self.run(
+            "outside_complete",
+            session_id,
+            turn_id,
+            [
+                session_id,
+                turn_id,
+                call,
+                token,
+                "1" if known else "0",
+                status,
+                message,
+                detail,
+                "1" if retryable else "0",
+                found,
+                notice,
+                spent,
+                outcome,
+            ],
+        )
+        if reply[0] == "LATE":
+            return OutsideCompleteLate(status=TraceStatus(reply[1]))
+        return reply[0]
 
     def presence_forget(self, *, process: str, absent_at: int) -> Literal["OK"]:
         """A process that was found gone is watched no more, unless it was seen since."""

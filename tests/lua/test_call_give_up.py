@@ -38,10 +38,10 @@ def test_what_does_not_run_any_more_is_gone(rig: Rig) -> None:
 def test_a_result_that_came_from_outside_before_the_worker_died_is_its_end(rig: Rig) -> None:
     rig.running(effect="local_write")
     early = {"token": "k1", "known": "1", "status": "completed", "message": '{"role":"tool","content":"done"}'}
-    assert rig.run("call_complete", **early, retryable="1") == ["EARLY"]
+    assert rig.run("outside_complete", **early, retryable="1") == ["EARLY"]
     rig.pass_ms(LEASE_MS)
     assert rig.run("call_give_up", status="unknown") == ["SETTLED"]
     assert rig.status() == "completed"
     assert rig.history()[-1]["content"] == "done"
     assert rig.client.hget(rig.names(TID)["trace"], "c1-0:retryable") == "1"
-    assert rig.run("call_complete", **early) == ["USED"]
+    assert rig.run("outside_complete", **early) == ["USED"]

@@ -27,17 +27,17 @@ def test_beside_a_call_that_runs_the_turn_goes_on(rig: Rig) -> None:
 
 def test_a_result_that_came_before_settles_the_call_at_once(rig: Rig) -> None:
     rig.running()
-    assert rig.run("call_complete", message='{"role":"tool","n":7}', retryable="1") == ["EARLY"]
+    assert rig.run("outside_complete", message='{"role":"tool","n":7}', retryable="1") == ["EARLY"]
     assert rig.run("call_park") == ["SETTLED"]
     assert rig.status() == "completed"
     assert rig.client.hget(rig.names(TID)["trace"], "c1-0:retryable") == "1"
     assert rig.history()[-1] == {"role": "tool", "n": 7}
-    assert rig.run("call_complete") == ["USED"]
+    assert rig.run("outside_complete") == ["USED"]
 
 
 def test_an_early_result_for_another_token_is_none_of_its_own(rig: Rig) -> None:
     rig.running()
-    rig.run("call_complete", token="k0")
+    rig.run("outside_complete", token="k0")
     assert rig.run("call_park")[0] == "PARKED"
 
 

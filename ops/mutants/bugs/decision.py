@@ -52,7 +52,7 @@ BUGS = (
     ),
     Bug(
         "the post hook misses results that came early",
-        "brainq/state/lua/call_complete.lua",
+        "brainq/state/lua/outside_complete.lua",
         ", outcome = outcome}))",
         "}))",
         ("tests/integration/test_post_hooks.py",),

@@ -79,11 +79,11 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
     "approval_decide for any arguments": ("approval_decide", "if c.hash ~= expect then", "if false then"),
     "approval_decide twice": ("approval_decide", "if c.ask ~= 'pending' then", "if false then"),
     "a parked turn's deadline runs on": (
-        "call_complete",
+        "outside_complete",
         "  redis.call('HINCRBY', budget_key, 'deadline', parked_ms)",
         "",
     ),
-    "call_complete twice": ("call_complete", "if c.completed_by then", "if false then"),
+    "outside_complete twice": ("outside_complete", "if c.completed_by then", "if false then"),
     "a call of a cancelled turn opens waves": (
         "call_settle",
         "'waves', 'cancel', 'state', 'fence'",
@@ -110,7 +110,7 @@ MUTANTS: dict[str, tuple[str, str, str]] = {
         "if remove_live(sid, tid, t.brain) then admit_turns(sid) end",
         "",
     ),
-    "a turn that goes on is not in the room": ("call_complete", "add_live(t.sid, t.tid, t.brain)", ""),
+    "a turn that goes on is not in the room": ("outside_complete", "add_live(t.sid, t.tid, t.brain)", ""),
     "turn_submit asks for no room": ("turn_submit", "return 'full'", "return nil"),
     "turn_submit asks for no share": (
         "turn_submit",

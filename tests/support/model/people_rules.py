@@ -46,7 +46,7 @@ class PeopleRules:
             if reply[0] == "APPROVED":
                 edit = given["edit"]
                 self._approved[holder] = json.loads(edit)["hash"] if edit else given["expect"]
-        if name == "call_complete" and reply[0] in ("SETTLED", "EARLY", "LATE"):
+        if name == "outside_complete" and reply[0] in ("SETTLED", "EARLY", "LATE"):
             token = given["token"]
             self._completions[token] += 1
             require(self._completions[token] == 1, "a call was completed twice", token, reply[0])
