@@ -8,11 +8,11 @@ ARGV   sid tid cancels:b
 REPLY  EXPIRED | CANCEL reason | NONE
 ]]
 -- @include lib/waves
--- @include lib/holds_end
+-- @include lib/hold_policy
 -- @include lib/hook_due
 local t = read(turn, {'state', 'step', 'n_calls', 'absorbed', 'cancel', 'holds'})
 if (t.state ~= 'active' and t.state ~= 'parked') or t.cancel == '1' then return {'NONE'} end
-local reason = cancelling_hold()
+local reason = cancelling_hold(t.holds)
 if reason then return {'CANCEL', reason} end
 local due, denies, calls = false, hold_word(t.holds) == 'deny', {}
 for i = 1, t.absorbed ~= t.step and tonumber(t.n_calls or 0) or 0 do calls[i] = 'c' .. t.step .. '-' .. i - 1 end

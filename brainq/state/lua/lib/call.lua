@@ -3,6 +3,7 @@
 -- @include lib/event
 -- @include lib/read_call
 -- @include lib/park
+-- @include lib/hold_policy
 -- @include lib/ring
 -- @include lib/lanes
 -- @include lib/call_queue
@@ -60,13 +61,9 @@ local function open_with_care(call, c, t, step)
   if c.effect == 'read_only' then return dispatch(call, c) end
   local word, until_ms = hold_word(t.holds)
   if word == 'hold' then return park(call, c, 'hold', until_ms) end
-  if word == 'deny' and c.started_at and c.again == '1' then
-    -- Of an idempotent tool. An attempt that was lost may have taken effect: its message must not claim that it was not run.
-    return ends('unknown', 'Its worker was lost, and it was not tried again because changes are on hold. It may or may '
-      .. 'not have taken effect.', 'hold')
-  end
   if word == 'deny' then
-    return ends('denied', 'Not run: changes were on hold in this turn, and nobody released them in time.', 'hold')
+    local status, text = hold_denial(c)
+    return ends(status, text, 'hold')
   end
   if c.client_ms then return park_for_client(call, c) end
   if take_lanes(sid .. ' ' .. tid .. ' ' .. call, c.lanes) then return dispatch(call, c) end

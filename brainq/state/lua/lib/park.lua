@@ -4,21 +4,6 @@
 -- @include lib/resume
 -- @include lib/admit
 
--- What the turn's holds (its field) say of calls that change something: nil, 'hold' and when to look again, or 'deny'.
-local function hold_word(text)
-  if not text or text == '' then return nil end
-  local word, until_ms
-  for _, hold in pairs(cjson.decode(text)) do
-    if now < hold.ends or hold.policy == 'cancel' then
-      if not word then word = 'hold' end
-      if not until_ms or hold.ends < until_ms then until_ms = hold.ends end
-    elseif hold.policy == 'deny' then
-      word = 'deny'
-    end
-  end
-  return word, until_ms
-end
-
 -- Whether an approval lets the call go: 'go', 'wait', 'denied' or 'expired'. `c`: its ask, and when that ends.
 local function ask_word(call, c)
   if not c.ask or c.ask == 'approved' then return 'go' end
