@@ -21,9 +21,9 @@ from brainq.state.transcripts import read_trace
 from brainq.state.turn_steps import read_budget
 from brainq.state.typed_scripts import (
     CallClaimDrop,
+    CallNextAttemptAgain,
+    CallNextAttemptGone,
     CallParkLate,
-    CallRescueAgain,
-    CallRescueGone,
     CallSettleLate,
     Scripts,
     WaitsExpireCancel,
@@ -214,11 +214,11 @@ class RedisCalls:
 
     def dispatch_again(self, ref: CallRef, attempt: int) -> Literal["AGAIN", "ALIVE", "GONE"]:
         """Dispatch the next attempt of a call whose lease lapsed: `AGAIN`, `ALIVE` or `GONE`."""
-        reply = self._run.call_rescue(ref.session_id, ref.turn_id, call=ref.call_id, attempt=attempt)
+        reply = self._run.call_next_attempt(ref.session_id, ref.turn_id, call=ref.call_id, attempt=attempt)
         match reply:
-            case CallRescueAgain():
+            case CallNextAttemptAgain():
                 return "AGAIN"
-            case CallRescueGone():
+            case CallNextAttemptGone():
                 return "GONE"
             case "ALIVE":
                 return "ALIVE"

@@ -28,9 +28,9 @@ HEADERS = {
     "call_beat": "9131086a51",
     "call_claim": "4265c1c819",
     "call_give_up": "fc89cdbda3",
+    "call_next_attempt": "45a9190a43",
     "call_park": "088ab70340",
     "call_progress": "984f72c9d9",
-    "call_rescue": "45a9190a43",
     "call_settle": "2a8cb3d753",
     "call_start": "9131086a51",
     "call_token": "050f2fb00e",
@@ -150,22 +150,22 @@ class CallGiveUpGone:
 
 
 @dataclass(frozen=True, slots=True)
+class CallNextAttemptAgain:
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallNextAttemptGone:
+    status: TraceStatus | Literal["gone"]
+
+
+@dataclass(frozen=True, slots=True)
 class CallParkLate:
     status: TraceStatus
 
 
 @dataclass(frozen=True, slots=True)
 class CallParkLost:
-    status: TraceStatus | Literal["gone"]
-
-
-@dataclass(frozen=True, slots=True)
-class CallRescueAgain:
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class CallRescueGone:
     status: TraceStatus | Literal["gone"]
 
 
@@ -619,6 +619,17 @@ class Scripts(LoadedScripts):
             return CallGiveUpGone(status=reply[1] if reply[1] in ("gone",) else TraceStatus(reply[1]))
         return reply[0]
 
+    def call_next_attempt(
+        self, session_id: str, turn_id: str, *, call: str, attempt: int
+    ) -> CallNextAttemptAgain | CallNextAttemptGone | Literal["ALIVE"]:
+        """Ask again for a call whose worker is gone: the next attempt, in the lanes it still holds."""
+        reply = self.run("call_next_attempt", session_id, turn_id, [session_id, turn_id, call, attempt])
+        if reply[0] == "AGAIN":
+            return CallNextAttemptAgain(attempt=int(reply[1]))
+        if reply[0] == "GONE":
+            return CallNextAttemptGone(status=reply[1] if reply[1] in ("gone",) else TraceStatus(reply[1]))
+        return reply[0]
+
     def call_park(
         self,
         session_id: str,
@@ -653,17 +664,6 @@ class Scripts(LoadedScripts):
     ) -> Literal["OK", "LOST"]:
         """Publish how far a call is that runs, or waits for a server's task."""
         return self.run("call_progress", session_id, turn_id, [owner, call, attempt, number, progress])[0]
-
-    def call_rescue(
-        self, session_id: str, turn_id: str, *, call: str, attempt: int
-    ) -> CallRescueAgain | CallRescueGone | Literal["ALIVE"]:
-        """Ask again for a call whose worker is gone: the next attempt, in the lanes it still holds."""
-        reply = self.run("call_rescue", session_id, turn_id, [session_id, turn_id, call, attempt])
-        if reply[0] == "AGAIN":
-            return CallRescueAgain(attempt=int(reply[1]))
-        if reply[0] == "GONE":
-            return CallRescueGone(status=reply[1] if reply[1] in ("gone",) else TraceStatus(reply[1]))
-        return reply[0]
 
     def call_settle(
         self,

@@ -29,7 +29,7 @@ from brainq.ports.redis_turns import FinalChain, SweeperState, Turns
 from brainq.ports.sql import JudgementRows
 from brainq.turn.coordinator import Coordinator
 from brainq.turn.decide import FALLBACK_TEXTS
-from brainq.upkeep.call_rescue import Rescuer
+from brainq.upkeep.lost_calls import Rescuer
 from brainq.upkeep.schedules import ScheduleRunner
 
 log = logger("brainq.upkeep")

@@ -33,7 +33,7 @@ from brainq.turn.reflection import ThinkingManager
 from brainq.turn.replies import ReplyHandler
 from brainq.turn.step import StepPipeline, StepRunner
 from brainq.turn.step_request import BlobCache, StepPreparer
-from brainq.upkeep.call_rescue import Rescuer
+from brainq.upkeep.lost_calls import Rescuer
 from brainq.upkeep.schedules import ScheduleRunner
 from brainq.upkeep.sweeper import CapacityKeeper, Sweeper
 from brainq.wiring.services import approval_webhooks, is_unavailable

@@ -15,7 +15,7 @@ from brainq.contracts.call import ToolSuccess
 from brainq.contracts.claim import CallClaim, CallRef
 from brainq.contracts.status import Effect, Ending, TraceStatus
 from brainq.tools.deadline import DeadlineToken
-from brainq.upkeep.call_rescue import (
+from brainq.upkeep.lost_calls import (
     UNKNOWN,
     WORKERS_LOST,
     rescue_verdict,

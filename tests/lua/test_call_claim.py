@@ -60,7 +60,7 @@ def test_under_a_hold_that_ended_it_is_denied_and_the_next_wave_opens(rig: Rig) 
 def test_an_attempt_that_may_have_begun_is_not_said_to_be_denied(rig: Rig) -> None:
     rig.running(again="1", **WRITE)
     rig.pass_ms(LEASE_MS)
-    rig.run("call_rescue")
+    rig.run("call_next_attempt")
     rig.run("hold_place", timeout_ms=1)
     rig.pass_ms(1)
     assert rig.run("call_claim", attempt=2) == ["DROP", "held"]

@@ -197,7 +197,7 @@ def test_the_next_attempt_waits_for_its_turn(rig: Rig) -> None:
     for number in range(1, WRITES + 3):
         ask_for_write(rig, f"b:{number}")
     rig.pass_ms(LEASE_MS + 1)
-    assert rig.run("call_rescue", **at("a:0"))[0] == "AGAIN"
+    assert rig.run("call_next_attempt", **at("a:0"))[0] == "AGAIN"
     assert waits(rig, "local_write") == ["a:0", "b:3", "b:4"]
     assert take(rig, LOCAL_WRITE_QUEUE) == "b:1"
     assert rig.task_ids(LOCAL_WRITE_QUEUE)[-1] == "ta0.c1-0.2"

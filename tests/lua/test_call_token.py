@@ -16,7 +16,7 @@ def test_the_next_attempt_gives_the_same(rig: Rig) -> None:
     rig.running()
     rig.run("call_token", token="one")
     rig.pass_ms(LEASE_MS + 1)
-    rig.run("call_rescue")
+    rig.run("call_next_attempt")
     assert rig.run("call_token", token="two", attempt=2) == ["LOST"], "nobody has claimed it"
     rig.run("call_claim", attempt=2, owner="w2")
     assert rig.run("call_token", token="two", attempt=2, owner="w2") == ["GIVEN", "one"]

@@ -20,7 +20,7 @@ def claimed(rig: Rig) -> Rig:
 def test_it_is_fenced(claimed: Rig) -> None:
     assert claimed.run("call_unstarted") == ["UNSTARTED"]
     assert claimed.run("call_start") == ["LOST"]
-    assert claimed.run("call_rescue") == ["AGAIN", 2]
+    assert claimed.run("call_next_attempt") == ["AGAIN", 2]
 
 
 def test_one_that_is_beating_or_has_started_is_not(rig: Rig) -> None:

@@ -181,9 +181,9 @@ def test_no_next_attempt_runs_beside_a_function_that_was_cut_off(rig: Rig) -> No
     rig.run("call_claim")
     rig.pass_ms(LEASE_MS)
     rig.run("lane_beat", holder="s1 t01 c1-0")
-    assert rig.run("call_rescue") == ["ALIVE"]
+    assert rig.run("call_next_attempt") == ["ALIVE"]
     rig.pass_ms(LEASE_MS)
-    assert rig.run("call_rescue") == ["AGAIN", 2]
+    assert rig.run("call_next_attempt") == ["AGAIN", 2]
 
 
 def test_the_end_of_a_turn_leaves_the_lanes_of_a_call_that_never_ran(rig: Rig) -> None:

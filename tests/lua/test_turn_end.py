@@ -132,7 +132,7 @@ def test_a_write_that_may_have_begun_is_unknown_and_one_that_did_not_is_cancelle
 def test_nor_is_a_lost_attempt_of_an_idempotent_write_called_cancelled(rig: Rig) -> None:
     rig.running(again="1", **WRITE)
     rig.pass_ms(LEASE_MS)
-    assert rig.run("call_rescue")[0] == "AGAIN"
+    assert rig.run("call_next_attempt")[0] == "AGAIN"
     rig.run("turn_cancel")
     rig.run("turn_claim", fence=1)
     rig.run("turn_end", fence=2, ending="cancelled")

@@ -32,7 +32,7 @@ from brainq.state.turns import RedisTurns
 from brainq.turn.coordinator import ANY_LOSSES, Coordinator, CoordinatorRuntime
 from brainq.turn.ending import Ender
 from brainq.turn.reflection import ThinkingManager
-from brainq.upkeep.call_rescue import Rescuer
+from brainq.upkeep.lost_calls import Rescuer
 from brainq.upkeep.sweeper import Sweeper
 from tests.support.blobs import BlobsInMemory
 from tests.support.model.auxiliary import RandomAuxiliary

@@ -1,4 +1,4 @@
-"""Rescue of calls: what becomes of a call whose worker stopped beating."""
+"""Lost calls: whether a call whose worker stopped beating runs again, or how it ends."""
 
 from __future__ import annotations
 

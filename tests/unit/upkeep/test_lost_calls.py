@@ -1,4 +1,4 @@
-"""What becomes of a call whose worker stopped beating: `judge` is pure."""
+"""What becomes of a call whose worker stopped beating: `rescue_verdict` is pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from brainq.calls.report import NEVER_STARTED
 from brainq.contracts.call import ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout
 from brainq.contracts.status import Effect
-from brainq.upkeep.call_rescue import (
+from brainq.upkeep.lost_calls import (
     UNKNOWN,
     WORKERS_LOST,
     rescue_verdict,
