@@ -16,7 +16,7 @@ from brainq.gates.arguments import ToolArgValidator
 from brainq.gates.chain import ReplayControl
 from brainq.turn.call_plan import ToolScheduler
 from brainq.turn.prompt.compaction import ContextCompactor
-from brainq.turn.prompt.preparer import TurnDrain, TurnMailbox, TurnPreparation, TurnPreparer
+from brainq.turn.prompt.request_messages import TurnDrain, TurnMailbox, TurnPreparation, TurnPreparer
 from brainq.turn.prompt.tool_selection import SemanticToolSelector
 from brainq.turn.reflection import ReflectionEngine, ThinkingManager
 

@@ -28,7 +28,7 @@ from brainq.outage import OutageRetry
 from brainq.ports.sql import TurnRows
 from brainq.text.estimate import with_sizes
 from brainq.turn.client_tools import turn_specs
-from brainq.turn.prompt.preparer import render_hash
+from brainq.turn.prompt.request_messages import render_hash
 from brainq.turn.reflection import PREFIXES
 
 log = logger("brainq.turn")

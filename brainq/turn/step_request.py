@@ -27,7 +27,7 @@ from brainq.turn.begin import StepSetting
 from brainq.turn.client_tools import client_specs
 from brainq.turn.decide import End
 from brainq.turn.prompt.compaction import ContextTracker
-from brainq.turn.prompt.preparer import (
+from brainq.turn.prompt.request_messages import (
     TurnDrain,
     TurnMailbox,
     TurnPreparation,

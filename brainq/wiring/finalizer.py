@@ -41,7 +41,7 @@ from brainq.settings.deployment import Settings
 from brainq.store.records import SqlRecords
 from brainq.store.store import Store
 from brainq.turn.begin import system_prompt_of
-from brainq.turn.prompt.preparer import render_hash
+from brainq.turn.prompt.request_messages import render_hash
 from brainq.turn.reflection import PREFIXES
 from brainq.wiring.services import configured_webhooks
 

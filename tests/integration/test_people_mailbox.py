@@ -13,7 +13,7 @@ from brainq.errors import InputNotFound, StaleTurn, SubmitConflict
 from brainq.models.scripted import calls, says
 from brainq.people.inputs import InputDesk, bounced_turn_id
 from brainq.store.prune import prune
-from brainq.turn.prompt.preparer import INPUT_FRAME
+from brainq.turn.prompt.request_messages import INPUT_FRAME
 from tests.support.people import (
     Pumps,
     Watched,

@@ -14,7 +14,7 @@ from brainq.contracts.memory import RetrievedMemory
 from brainq.contracts.status import Ending
 from brainq.models.scripted import calls, says
 from brainq.tools.results import Pending
-from brainq.turn.prompt.preparer import render_hash
+from brainq.turn.prompt.request_messages import render_hash
 from brainq.turn.reflection import PREFIXES
 from tests.support.people import Pumps, Watched
 

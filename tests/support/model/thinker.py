@@ -18,7 +18,7 @@ from brainq.state.turns import RedisTurns
 from brainq.turn.begin import OwnedTurn, with_start
 from brainq.turn.call_plan import Schedulable, ToolScheduler
 from brainq.turn.decide import BUDGET_ENDS, End
-from brainq.turn.prompt.preparer import TurnMailbox, input_messages, readiness_word
+from brainq.turn.prompt.request_messages import TurnMailbox, input_messages, readiness_word
 from brainq.turn.step_request import CallsCommitted, LoopEnd, StepOutcome, StepPostponed
 from tests.support.model.auxiliary import compact, open_wave
 from tests.support.model.rules import require

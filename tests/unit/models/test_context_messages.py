@@ -14,7 +14,7 @@ from brainq.contracts.turn import TurnRequest
 from brainq.models.anthropic import wire
 from brainq.models.openai import chat_wire
 from brainq.text.estimate import with_sizes
-from brainq.turn.prompt.preparer import TurnPreparer
+from brainq.turn.prompt.request_messages import TurnPreparer
 from brainq.turn.prompt.summary import summary_message
 from brainq.turn.reflection import note_of
 from tests.support.chat_templates import qwen

@@ -12,7 +12,7 @@ from brainq.models.asking.bill import Allowance
 from brainq.text.estimate import estimate_messages, with_sizes
 from brainq.turn.prompt.compaction import ContextCompactor, ContextTracker, should_compact
 from brainq.turn.prompt.compaction_cut import newest_user_message
-from brainq.turn.prompt.preparer import TurnPreparation, TurnPreparer
+from brainq.turn.prompt.request_messages import TurnPreparation, TurnPreparer
 from tests.unit.turn.conversations import TURN, Rules, asked, asks, free, request, result, says_always, user
 
 STEPS = 200

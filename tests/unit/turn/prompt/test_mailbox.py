@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from brainq.contracts.message import Message
 from brainq.contracts.people import TurnInput
-from brainq.turn.prompt.preparer import (
+from brainq.turn.prompt.request_messages import (
     INPUT_FRAME,
     TurnDrain,
     TurnMailbox,

@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brainq.turn.prompt.preparer import MAX_PACK_CHARS, memory_message, pack_message
+from brainq.turn.prompt.request_messages import MAX_PACK_CHARS, memory_message, pack_message
 from brainq.turn.prompt.untrusted import skeleton
 from tests.unit.turn.conversations import unhurried
 

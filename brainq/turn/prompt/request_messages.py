@@ -1,4 +1,4 @@
-"""TurnPreparer: the messages of one request, with the input that came meanwhile, within the model's context."""
+"""The messages of one model request, in their order and within the model's context, with input that came meanwhile."""
 
 from __future__ import annotations
 
