@@ -18,7 +18,7 @@ from brainq.contracts.history import HistoryTurn
 from brainq.contracts.ids import check_id, check_turn_id
 from brainq.contracts.people import DEFAULT_HOLD_S, HoldPolicy, Receipt, TurnInput
 from brainq.errors import InvalidInput, StaleTurn
-from brainq.people.inputs import bounced_turn_id
+from brainq.people.bounced_inputs import bounced_turn_id
 
 if TYPE_CHECKING:
     from brainq.client.client import Client

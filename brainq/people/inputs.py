@@ -1,21 +1,17 @@
-"""InputDesk: mid-turn input, from its row in SQL to the mailbox, and to a turn of its own where that was sealed."""
+"""InputDesk: mid-turn input, from its row in SQL to the mailbox. Where that is sealed the input is bounced."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from brainq.contracts.file import File
 from brainq.contracts.fleet import ComparedPage
-from brainq.contracts.ids import BOUNCED_TURN_PREFIX
 from brainq.contracts.people import Receipt, TurnInput
 from brainq.contracts.rows import InputRow
-from brainq.contracts.turn import TurnRequest
 from brainq.errors import InputNotFound, MailboxFull, StaleTurn
 from brainq.observe.logs import logger
-from brainq.people.admission import Admission
+from brainq.people.bounced_inputs import BouncedInputs
 from brainq.people.brakes import BrakeDesk
 from brainq.people.lost_turns import TurnQueue
 from brainq.ports.redis_calls import Holds
@@ -28,40 +24,6 @@ PAGE = 500
 SETTLING_S = 5.0  # how long a sender has for its two steps before a sweeper takes them
 
 
-def bounced_turn_id(session_id: str, client_message_id: str) -> str:
-    """The id of the turn that an input becomes: the same one, however often it is bounced."""
-    digest = hashlib.sha256(f"{session_id}\n{client_message_id}".encode()).hexdigest()
-    return f"{BOUNCED_TURN_PREFIX}{digest[:24]}"
-
-
-def bounced_request(sent_to: TurnRequest, item: TurnInput) -> TurnRequest:
-    """The turn that an input becomes: with the settings of the turn it was sent to, and its own word on readiness."""
-    kept = sent_to.model_dump(
-        exclude={
-            "turn_id",
-            "request_key",
-            "user_message",
-            "attachments",
-            "parent",
-            "on_busy",
-            "kind",
-            "seed",
-            "output_schema",
-            "readiness",
-            "greeting",
-            "history",
-        }
-    )
-    turn_id = bounced_turn_id(sent_to.session_id, item.client_message_id)
-    own: dict[str, Any] = {
-        "turn_id": turn_id,
-        "user_message": item.text,
-        "attachments": item.attachments,
-        "readiness": item.readiness,
-    }
-    return TurnRequest.model_validate({**kept, **own})
-
-
 @dataclass(eq=False, kw_only=True)
 class InputDesk:
     """Sends input, shows what became of it, and heals what a sender or a coordinator left half done.
@@ -72,7 +34,7 @@ class InputDesk:
     inputs: InputRows
     sessions: Sessions
     requests: TurnRows
-    admission: Admission
+    bounced: BouncedInputs
     turn_queue: TurnQueue
     holds: Holds
     brakes: BrakeDesk
@@ -122,13 +84,6 @@ class InputDesk:
         row = self.inputs.get(session_id, client_message_id)
         return None if row is None else self.receipt(session_id, client_message_id)
 
-    def bounce(self, session_id: str, turn_id: str, inputs: Sequence[str]) -> None:
-        """Make turns of inputs that a turn ended without reading, in the order they came."""
-        for client_message_id in inputs:
-            row = self.inputs.get(session_id, client_message_id)
-            if row is not None and row.state == "accepted":
-                self._bounce(row)
-
     def heal(self, after_row: int) -> ComparedPage:
         """Finish what was left between SQL and Redis, for a page of open inputs after this row."""
         rows, healed = self.inputs.open(after_row, PAGE, SETTLING_S), 0
@@ -166,7 +121,8 @@ class InputDesk:
             if self.inputs.refused(row.session_id, row.client_message_id, redact=self.redact(row.turn_id)):
                 raise StaleTurn(expected_turn_id, self.sessions.live(row.session_id))
             return self.receipt(row.session_id, row.client_message_id)
-        return self._bounce(row)
+        self.bounced.make_turn(row)
+        return self.receipt(row.session_id, row.client_message_id)
 
     def _take_back(self, row: InputRow, new: Sequence[str]) -> None:
         """The files of a refused input, but for those that another one has sent meanwhile."""
@@ -191,22 +147,6 @@ class InputDesk:
         for hold in self.holds.of_turn(row.session_id, row.turn_id):
             if hold.kind == "readiness":
                 self.brakes.release(row.session_id, row.turn_id, hold.id)
-
-    def _bounce(self, row: InputRow) -> Receipt:
-        request = self.requests.request(row.turn_id)
-        if request is None or not (row.text.strip() or row.attachments):
-            # A word about readiness alone, or input of a turn that was pruned meanwhile: no turn can be made of it.
-            self.inputs.refused(row.session_id, row.client_message_id, redact=self.redact(row.turn_id))
-            return self.receipt(row.session_id, row.client_message_id)
-        bounced = bounced_request(request, row.item)
-        self.blobs.lend(row.session_id, bounced.turn_id, row.attachments)
-        self.admission.admit(bounced)
-        redact = self.redact(row.turn_id)
-        if redact and row.attachments:  # its turn may have been recorded, and forgotten, before they came
-            self.blobs.drop(row.turn_id)
-        self.inputs.bounced(row.session_id, row.client_message_id, bounced.turn_id, redact=redact)
-        log.info("input became a turn", turn_id=bounced.turn_id, sent_to=row.turn_id)
-        return self.receipt(row.session_id, row.client_message_id)
 
     def _expect(self, session_id: str, expected_turn_id: str) -> None:
         live = self.sessions.live(session_id)

@@ -58,7 +58,10 @@ def make_coordinator(wiring: Wiring, quarantine: Callable[[str, str, int], str] 
         stops=state.stops,
         brakes=people.brakes,
         ender=Ender(
-            turns=state.turns, bounce=people.inputs.bounce, children=people.children, first_final_step=FIRST_STEP
+            turns=state.turns,
+            bounce=people.bounced_inputs.bounce,
+            children=people.children,
+            first_final_step=FIRST_STEP,
         ),
         permits=PermitPolicy(state.rates, HOLD_S),
         quarantine=quarantine,

@@ -10,6 +10,7 @@ from brainq.contracts.turn import TurnRequest
 from brainq.models.providers import check_model_choice
 from brainq.people.admission import Admission
 from brainq.people.approvals import ApprovalDesk, ApprovalHealer
+from brainq.people.bounced_inputs import BouncedInputs
 from brainq.people.brakes import BrakeDesk
 from brainq.people.children import ChildDesk
 from brainq.people.inputs import InputDesk
@@ -40,11 +41,18 @@ class PeopleServices:
             inputs=store.inputs,
         )
         self.admission = Admission(store.turns, self.turn_queue)
+        self.bounced_inputs = BouncedInputs(
+            inputs=store.inputs,
+            requests=store.turns,
+            admission=self.admission,
+            redact=turn_brains.redacts,
+            blobs=store.blobs,
+        )
         self.inputs = InputDesk(
             inputs=store.inputs,
             sessions=state.sessions,
             requests=store.turns,
-            admission=self.admission,
+            bounced=self.bounced_inputs,
             turn_queue=self.turn_queue,
             holds=state.holds,
             brakes=self.brakes,

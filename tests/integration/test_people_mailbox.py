@@ -11,7 +11,8 @@ from brainq.contracts.people import TurnInput
 from brainq.contracts.status import Ending, StopReason
 from brainq.errors import InputNotFound, StaleTurn, SubmitConflict
 from brainq.models.scripted import calls, says
-from brainq.people.inputs import InputDesk, bounced_turn_id
+from brainq.people.bounced_inputs import BouncedInputs, bounced_turn_id
+from brainq.people.inputs import InputDesk
 from brainq.store.prune import prune
 from brainq.turn.prompt.request_messages import INPUT_FRAME
 from tests.support.people import (
@@ -346,7 +347,7 @@ def test_p8_a_coordinator_that_dies_before_it_bounces(pumps: Pumps, monkeypatch:
     model.meanwhile[1] = lambda: handle.steer("one", client_message_id="m1")
     died: list[Any] = []
     with monkeypatch.context() as dying:
-        dying.setattr(InputDesk, "bounce", lambda *given: died.append(given))  # pyright: ignore[reportUnknownLambdaType]
+        dying.setattr(BouncedInputs, "bounce", lambda *given: died.append(given))  # pyright: ignore[reportUnknownLambdaType]
         pump.finish(handle)
     assert died, "it died just there"
     assert sql_state(pump, "m1") == ("accepted", None)

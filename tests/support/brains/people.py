@@ -19,8 +19,8 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import ModelReply, ModelRequest
 from brainq.contracts.tool import Isolation
 from brainq.models.scripted import calls, says
+from brainq.people.bounced_inputs import BouncedInputs
 from brainq.people.children import ChildDesk
-from brainq.people.inputs import InputDesk
 from brainq.state.calls import RedisCalls
 from brainq.state.turns import RedisTurns
 from brainq.store.repositories.approvals import Approvals as ApprovalRows
@@ -184,7 +184,7 @@ if os.environ.get("BRAINQ_APP", "").startswith(__name__):  # in its workers alon
     _hold(RedisTurns, "end", "end", _of_claim)
     _hold(RedisCalls, "park", "park", _of_claim)
     _hold(ApprovalRows, "request", "asked", _of_rows)
-    _hold(InputDesk, "bounce", "bounce", _second)
+    _hold(BouncedInputs, "bounce", "bounce", _second)
     _hold(ChildDesk, "cancel_children", "orphans", _first_of_many)
     _hold(CallRows, "record_outcome", "record", _first)
     _hold(ChildDesk, "deliver", "deliver", _of_claim)

@@ -18,6 +18,7 @@ from brainq.finalize.result import make_result
 from brainq.finalize.step_order import FinalizerRuntime, StepOrder
 from brainq.models.asking.permits import PermitPolicy
 from brainq.people.admission import Admission
+from brainq.people.bounced_inputs import BouncedInputs
 from brainq.people.inputs import InputDesk
 from brainq.people.lost_turns import LostTurns, TurnQueue
 from brainq.people.outside import OutsideDesk
@@ -143,11 +144,18 @@ class Process:
         self.admission = Admission(stand_in(accepted), self.turn_queue)
         # Their rows are in SQL, which is not modelled: only Redis' side of them is.
         brakes: Any = BrakesOfRedis(state)
+        bounced = BouncedInputs(
+            inputs=inputs,
+            requests=stand_in(accepted),
+            admission=self.admission,
+            redact=lambda turn_id: True,
+            blobs=BlobsInMemory(),
+        )
         self.desk = InputDesk(
             inputs=inputs,
             sessions=state.sessions,
             requests=stand_in(accepted),
-            admission=self.admission,
+            bounced=bounced,
             turn_queue=self.turn_queue,
             holds=state.holds,
             brakes=brakes,
@@ -155,7 +163,7 @@ class Process:
             blobs=BlobsInMemory(),
         )
         children: Any = NoChildren()
-        ender = Ender(turns=state.turns, bounce=self.desk.bounce, children=children, first_final_step=FIRST_STEP)
+        ender = Ender(turns=state.turns, bounce=bounced.bounce, children=children, first_final_step=FIRST_STEP)
 
         def coordinator(name: str, alone: AloneProcess | None) -> Coordinator:
             return Coordinator(

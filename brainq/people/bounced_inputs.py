@@ -1,0 +1,89 @@
+"""BouncedInputs: input that a turn ended without reading becomes a turn of its own, last in its session's queue."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from brainq.contracts.ids import BOUNCED_TURN_PREFIX
+from brainq.contracts.people import TurnInput
+from brainq.contracts.rows import InputRow
+from brainq.contracts.turn import TurnRequest
+from brainq.observe.logs import logger
+from brainq.people.admission import Admission
+from brainq.ports.sql import Blobs, InputRows, TurnRows
+
+log = logger("brainq.people")
+
+
+def bounced_turn_id(session_id: str, client_message_id: str) -> str:
+    """The id of the turn that an input becomes: the same one, however often it is bounced."""
+    digest = hashlib.sha256(f"{session_id}\n{client_message_id}".encode()).hexdigest()
+    return f"{BOUNCED_TURN_PREFIX}{digest[:24]}"
+
+
+def bounced_request(sent_to: TurnRequest, item: TurnInput) -> TurnRequest:
+    """The turn that an input becomes: with the settings of the turn it was sent to, and its own word on readiness."""
+    kept = sent_to.model_dump(
+        exclude={
+            "turn_id",
+            "request_key",
+            "user_message",
+            "attachments",
+            "parent",
+            "on_busy",
+            "kind",
+            "seed",
+            "output_schema",
+            "readiness",
+            "greeting",
+            "history",
+        }
+    )
+    turn_id = bounced_turn_id(sent_to.session_id, item.client_message_id)
+    own: dict[str, Any] = {
+        "turn_id": turn_id,
+        "user_message": item.text,
+        "attachments": item.attachments,
+        "readiness": item.readiness,
+    }
+    return TurnRequest.model_validate({**kept, **own})
+
+
+@dataclass(eq=False, kw_only=True)
+class BouncedInputs:
+    """Makes turns of inputs. An input that is bounced again becomes the same turn.
+
+    redact   whether SQL is to keep no texts of the turn with this id
+    """
+
+    inputs: InputRows
+    requests: TurnRows
+    admission: Admission
+    redact: Callable[[str], bool]
+    blobs: Blobs
+
+    def bounce(self, session_id: str, turn_id: str, inputs: Sequence[str]) -> None:
+        """Make turns of inputs that a turn ended without reading, in the order they came."""
+        for client_message_id in inputs:
+            row = self.inputs.get(session_id, client_message_id)
+            if row is not None and row.state == "accepted":
+                self.make_turn(row)
+
+    def make_turn(self, row: InputRow) -> None:
+        """Make a turn of one input, or refuse it where none can be made."""
+        request = self.requests.request(row.turn_id)
+        if request is None or not (row.text.strip() or row.attachments):
+            # A word about readiness alone, or input of a turn that was pruned meanwhile: no turn can be made of it.
+            self.inputs.refused(row.session_id, row.client_message_id, redact=self.redact(row.turn_id))
+            return
+        bounced = bounced_request(request, row.item)
+        self.blobs.lend(row.session_id, bounced.turn_id, row.attachments)
+        self.admission.admit(bounced)
+        redact = self.redact(row.turn_id)
+        if redact and row.attachments:  # its turn may have been recorded, and forgotten, before they came
+            self.blobs.drop(row.turn_id)
+        self.inputs.bounced(row.session_id, row.client_message_id, bounced.turn_id, redact=redact)
+        log.info("input became a turn", turn_id=bounced.turn_id, sent_to=row.turn_id)
