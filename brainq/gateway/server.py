@@ -19,12 +19,13 @@ from brainq.client.metrics import read_gauges
 from brainq.errors import NotFound, SetupError
 from brainq.gateway.app import make_app
 from brainq.gateway.edge.authentication import NO_TOKEN_YET, Authenticator, make_authenticator
-from brainq.gateway.edge.limits import RateLimiter, StreamLimiter
+from brainq.gateway.edge.caller_rates import CallerRates
+from brainq.gateway.edge.client_address import proxy_options
+from brainq.gateway.edge.limits import StreamLimiter
 from brainq.gateway.edge.request import CachedCall, Gateway
 from brainq.observe.metrics.export import start_metrics
 from brainq.observe.otel_setup import start_traces
 from brainq.settings.deployment import Settings
-from brainq.settings.http import split_list
 from brainq.store.store import Store
 
 BACKLOG = 2048
@@ -121,8 +122,7 @@ def make_gateway(settings: Settings, brains: BrainsArgument, authenticator: Auth
         brains=found,
         client=client,
         authenticator=authenticator,
-        caller_rate=RateLimiter(settings.http_requests_s),
-        address_rate=RateLimiter(settings.http_requests_s),
+        caller_rates=CallerRates(authenticator, settings.http_requests_s),
         streams=StreamLimiter(settings.http_streams, settings.http_streams_a_caller),
         readiness=readiness_check(client, authenticator),
         metrics=CachedCall(client.metrics),
@@ -148,10 +148,9 @@ class GatewayServer(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                proxy_headers=bool(settings.http_proxies),
-                forwarded_allow_ips=split_list(settings.http_proxies),
                 backlog=BACKLOG,
                 timeout_graceful_shutdown=max(1, round(settings.http_grace_s)),
+                **proxy_options(settings),
             )
         )
 

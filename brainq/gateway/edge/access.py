@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, cast
 from urllib.parse import urlsplit
 
@@ -18,8 +17,8 @@ from brainq.access import Caller, Verb
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import new_turn_id
 from brainq.errors import BrainqError
-from brainq.gateway.edge.authentication import is_loopback
-from brainq.gateway.edge.limits import RateLimiter, address_key, closing_connection
+from brainq.gateway.edge.client_address import client_address, is_loopback
+from brainq.gateway.edge.limits import closing_connection
 from brainq.gateway.edge.problems import RequestRejected, bug_response, error_response
 from brainq.gateway.edge.request import TURN_ID, Gateway, HttpRequest
 from brainq.observe.logs import logger, request_log_ids
@@ -182,42 +181,18 @@ class AccessMiddleware:
             return
         self._check_host(scope, headers.get("host", ""))
         self._check_origin(headers)
-        address = (scope.get("client") or ("",))[0]
-        caller = await self._caller(address, dict(headers.items()))
+        rates = self._gateway.caller_rates
+        caller = await rates.authenticate(client_address(scope), dict(headers.items()))
         scope.setdefault("state", {})["caller"] = caller
-        self._count(self._gateway.caller_rate, caller.counted_as)
-
-    async def _caller(self, address: str, headers: Mapping[str, str]) -> Caller:
-        """Authenticates. Requests of unknown callers are counted by address first, for an invented token costs a query
-        to SQL. A known caller is not rejected because of unknown ones at its address."""
-        gateway, place = self._gateway, address_key(address)
-        is_known = gateway.authenticator.is_known(headers)
-        if not is_known:
-            self._count(gateway.address_rate, place)
-        caller = await gateway.authenticator.authenticate(headers)
-        if caller is None:
-            if is_known:
-                self._count(gateway.address_rate, place)
-            raise RequestRejected("unauthorized", "send `Authorization: Bearer TOKEN` with a token that is still valid")
-        if not is_known:
-            gateway.address_rate.give_back(place)
-        return caller
-
-    def _count(self, rate: RateLimiter, name: str) -> None:
-        if wait_s := rate.take(name):
-            raise RequestRejected(
-                "too-many-requests",
-                f"{self._gateway.settings.http_requests_s:g} requests a second are granted; try again later",
-                retry_after_s=math.ceil(wait_s),
-            )
+        rates.count(caller)
 
     def _check_host(self, scope: Scope, host: str) -> None:
         """Another site can make its own name point to this machine (DNS rebinding); then the host name is wrong."""
         name = _host_name(host)
         loopback_only = self._gateway.authenticator.is_loopback_only
         known = name in self._hosts if self._hosts else is_loopback(name) or not loopback_only
-        client = (scope.get("client") or ("127.0.0.1",))[0]
-        if loopback_only and not is_loopback(client):
+        address = client_address(scope)
+        if loopback_only and address and not is_loopback(address):
             raise RequestRejected(
                 "unauthorized", "no authentication is configured, so only loopback clients are served"
             )

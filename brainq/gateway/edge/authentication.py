@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import inspect
-import ipaddress
 import os
 import sys
 import time
@@ -17,6 +16,7 @@ from typing import Any, TypeVar
 from brainq.access import ALL_VERBS, Caller, Tokens
 from brainq.access.tokens import KEPT_S
 from brainq.errors import SetupError
+from brainq.gateway.edge.client_address import is_loopback
 from brainq.settings.deployment import Settings
 
 R = TypeVar("R")
@@ -87,13 +87,6 @@ def local_authenticator() -> Authenticator:
 
 async def _always() -> bool:
     return True
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 class _TokenExistence:

@@ -1,62 +1,14 @@
-"""Limits of one gateway: requests a second, open streams, and the size and time of bodies."""
+"""Limits of one gateway: open streams, and the size and time of bodies."""
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections import Counter
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from brainq.gateway.edge.problems import RequestRejected, error_response
-
-BURST_S = 10.0
-MAX_NAMES = 10_000
-
-
-class RateLimiter:
-    """A token bucket a name: `a_second` requests in the long run, and ten seconds' worth of them after a pause.
-
-    The newest MAX_NAMES names are stored; one that was dropped begins with a full bucket.
-    """
-
-    def __init__(self, a_second: float, now: Callable[[], float] = time.monotonic) -> None:
-        self._a_second = a_second
-        self._capacity = max(1.0, a_second * BURST_S)
-        self._now = now
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def take(self, name: str) -> float:
-        """0 when the request is granted; else the seconds until the next would be."""
-        now = self._now()
-        left, at = self._left.pop(name, (self._capacity, now))
-        left = min(self._capacity, left + (now - at) * self._a_second)
-        granted = left >= 1.0
-        self._left[name] = (left - 1.0 if granted else left, now)
-        if len(self._left) > MAX_NAMES:
-            self._left.popitem(last=False)
-        return 0.0 if granted else (1.0 - left) / self._a_second
-
-    def give_back(self, name: str) -> None:
-        """Do not count the last request of this name."""
-        if name in self._left:
-            left, at = self._left[name]
-            self._left[name] = (min(self._capacity, left + 1.0), at)
-
-
-def address_key(address: str) -> str:
-    """The key that requests of an address are counted under. A client with IPv6 has a whole /64, so that is the key."""
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return ""
-    if isinstance(found, ipaddress.IPv6Address):
-        of_v4 = found.ipv4_mapped
-        return str(of_v4 or ipaddress.ip_network((found, 64), strict=False))
-    return str(found)
 
 
 class StreamSlot:

@@ -18,7 +18,8 @@ from brainq.client.async_handle import AsyncTurnHandle
 from brainq.contracts.ids import ID_PATTERN, TURN_ID_PATTERN
 from brainq.errors import NotFound
 from brainq.gateway.edge.authentication import Authenticator
-from brainq.gateway.edge.limits import RateLimiter, StreamLimiter, StreamSlot
+from brainq.gateway.edge.caller_rates import CallerRates
+from brainq.gateway.edge.limits import StreamLimiter, StreamSlot
 from brainq.gateway.edge.problems import RequestRejected
 from brainq.settings.deployment import Settings
 
@@ -56,17 +57,15 @@ class CachedCall(Generic[T]):
 class Gateway:
     """One gateway.
 
-    caller_rate, address_rate   limits of requests a second: of each caller, and of each address without a known caller
-    metrics                     the fleet's, as text
-    long_work                   threads for long work, which delays no other request
+    metrics        the fleet's, as text
+    long_work      threads for long work, which delays no other request
     """
 
     settings: Settings
     brains: Brains
     client: AsyncClient
     authenticator: Authenticator
-    caller_rate: RateLimiter
-    address_rate: RateLimiter
+    caller_rates: CallerRates
     streams: StreamLimiter
     readiness: CachedCall[None]
     metrics: CachedCall[str]

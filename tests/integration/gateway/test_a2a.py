@@ -49,7 +49,7 @@ from brainq import Brain
 from brainq.access import Verb
 from brainq.devserver.ports import free_port
 from brainq.errors import SetupError
-from brainq.gateway.edge import limits
+from brainq.gateway.edge import caller_rates
 from brainq.gateway.wires.a2a.routes import METHODS
 from brainq.gateway.wires.a2a.tasks import ANSWER
 from brainq.settings.deployment import load_settings
@@ -450,7 +450,7 @@ def test_a_token_needs_the_verb_of_what_is_asked(gateways: Gateways, pump: Pump)
 def test_a_caller_that_asks_too_often_or_streams_too_much_is_told_when_to_come_again(
     gateways: Gateways, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "BURST_S", 1000.0)
+    monkeypatch.setattr(caller_rates, "BURST_S", 1000.0)
     gateway = reached(gateways, requests_s=0.002, streams_a_caller=1)  # two requests at once
 
     async def ask() -> None:

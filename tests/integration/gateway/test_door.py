@@ -19,7 +19,7 @@ import pytest
 
 from brainq.access import Caller, Tokens, Verb
 from brainq.errors import SetupError
-from brainq.gateway.edge import limits
+from brainq.gateway.edge import caller_rates
 from brainq.gateway.edge.access import VERBS
 from brainq.gateway.edge.authentication import LOCAL_CALLER, make_authenticator
 from brainq.gateway.edge.request import CONFIGURE_OPTIONS
@@ -437,7 +437,7 @@ def test_a_slow_reader_is_cut_off_and_holds_up_nobody(gateways: Gateways, pump: 
 
 def test_a_caller_that_asks_too_often_waits(gateways: Gateways, pump: Pump, monkeypatch: pytest.MonkeyPatch) -> None:
     busy, calm = token(pump, "busy", "*"), token(pump, "calm", "*")
-    monkeypatch.setattr(limits, "BURST_S", 1000.0)
+    monkeypatch.setattr(caller_rates, "BURST_S", 1000.0)
     gateway = gateways(requests_s=0.005)  # five at once
     statuses = [gateway.http.get("/v1/approvals", headers=busy).status_code for _ in range(6)]
     assert statuses == [200] * 5 + [429]
@@ -459,7 +459,7 @@ def test_invented_tokens_are_bounded_before_sql_is_asked_and_keep_no_known_calle
 ) -> None:
     monkeypatch.setattr(Tokens.__init__, "__defaults__", (0.0,))  # a check is believed for no time
     known, new = token(pump, "known", "*"), token(pump, "new", "*")
-    monkeypatch.setattr(limits, "BURST_S", 1000.0)
+    monkeypatch.setattr(caller_rates, "BURST_S", 1000.0)
     gateway = gateways(requests_s=0.005, proxies="127.0.0.0/8")  # five at once
     assert gateway.http.get("/v1/approvals", headers=known).status_code == 200
     asked: list[str] = []

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from brainq.access import Tokens, Verb
-from brainq.gateway.edge import limits
+from brainq.gateway.edge import caller_rates
 from tests.integration.gateway.test_door import token
 from tests.integration.gateway.test_turns import problem
 from tests.support.gateways import GatewayThread
@@ -132,7 +132,7 @@ def test_while_sql_is_away_nobody_is_let_in(gateway: GatewayThread, pump: Pump) 
 def test_one_tenants_requests_are_not_counted_for_another_of_the_same_name(
     gateways: Gateways, pump: Pump, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "BURST_S", 1000.0)
+    monkeypatch.setattr(caller_rates, "BURST_S", 1000.0)
     mine, theirs = token(pump, "web", "acme:"), token(pump, "web", "evil:")
     gateway = gateways(requests_s=0.002, streams_a_caller=1)  # two at once
     statuses = [gateway.http.get("/v1/approvals", headers=theirs).status_code for _ in range(3)]
