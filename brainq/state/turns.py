@@ -200,7 +200,7 @@ class RedisTurns(TurnSteps):
     def wait_in_quarantine(self, session_id: str, turn_id: str, fence: int) -> Literal["WAITS", "GONE"]:
         """For the next lease the turn waits for a place in quarantine, and its deadline does not run. `GONE`: it need
         not wait any more."""
-        return self._run.turn_quarantine(session_id, turn_id, fence=fence, after_ms=self._lease_ms)
+        return self._run.quarantine_wait(session_id, turn_id, fence=fence, after_ms=self._lease_ms)
 
     def owner(self, session_id: str, turn_id: str) -> str:
         """Who holds the turn; "" when nobody does."""

@@ -65,6 +65,7 @@ HEADERS = {
     "presence_forget": "eb6ef8dfa4",
     "presence_join": "389a1d8215",
     "presence_look": "ce48d3a88d",
+    "quarantine_wait": "de7169baf6",
     "rate_leave": "57d48e34f1",
     "rate_report": "ca4bf408dc",
     "rate_settle": "f29cd86841",
@@ -86,7 +87,6 @@ HEADERS = {
     "turn_claim": "089411f57a",
     "turn_end": "6a7ca10f57",
     "turn_open": "372f2fa52a",
-    "turn_quarantine": "de7169baf6",
     "turn_release": "2f8b71e6e9",
     "turn_submit": "0fe4f1e2e7",
     "turn_sweep": "010b9ee252",
@@ -1098,6 +1098,10 @@ class Scripts(LoadedScripts):
             return PresenceLookLooked(gone=tuple(reply[1:]))
         return reply[0]
 
+    def quarantine_wait(self, session_id: str, turn_id: str, *, fence: int, after_ms: int) -> Literal["WAITS", "GONE"]:
+        """A turn that may be what kills its workers waits for a place in quarantine, and nobody owns it."""
+        return self.run("quarantine_wait", session_id, turn_id, [session_id, turn_id, fence, after_ms])[0]
+
     def rate_leave(
         self, *, line: str, order: str, due: str, rule: str, tenants: str, ticket: str
     ) -> Literal["LEFT", "NONE"]:
@@ -1541,10 +1545,6 @@ class Scripts(LoadedScripts):
     ) -> Literal["OPENED", "ALREADY", "LOST"]:
         """Open the wave a turn begins with, once: memory and the context pack, as the calls of step 0."""
         return self.run("turn_open", session_id, turn_id, [session_id, turn_id, owner, fence, calls, opening_ms])[0]
-
-    def turn_quarantine(self, session_id: str, turn_id: str, *, fence: int, after_ms: int) -> Literal["WAITS", "GONE"]:
-        """A turn that may be what kills its workers waits for a place in quarantine, and nobody owns it."""
-        return self.run("turn_quarantine", session_id, turn_id, [session_id, turn_id, fence, after_ms])[0]
 
     def turn_release(
         self, session_id: str, turn_id: str, *, owner: str, fence: int

@@ -10,7 +10,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from brainq.errors import Unreachable
 from brainq.store.database import Database
 from brainq.store.engine import ANSWER_S, POOL_SIZE, make_engine
-from brainq.store.migrations import require_current, upgrade
+from brainq.store.migrations.upgrade import require_current, upgrade
 from brainq.store.repositories.approvals import Approvals
 from brainq.store.repositories.blobs import Blobs
 from brainq.store.repositories.brakes import Brakes

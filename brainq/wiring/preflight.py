@@ -24,7 +24,7 @@ from brainq.settings.deployment import Settings
 from brainq.settings.redis_url import SENTINEL_URL_FORM
 from brainq.state.connection import make_client, write_refusal
 from brainq.store.engine import make_engine, require_fts5
-from brainq.store.migrations import revision, why_not_upgradable
+from brainq.store.migrations.upgrade import revision, why_not_upgradable
 
 Level = Literal["ok", "warn", "FAIL"]
 LIMIT_S = 2.5

@@ -30,7 +30,7 @@ return all
 RENEWS = frozenset(
     {
         "turn_beat",
-        "turn_quarantine",
+        "quarantine_wait",
         "call_beat",
         "finalize_beat",
         "lane_beat",

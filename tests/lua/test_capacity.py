@@ -1,4 +1,4 @@
-"""lib/capacity.lua and lib/admit.lua: what the scripts that begin, park and end turns do about the fleet's room."""
+"""lib/capacity.lua and lib/admit_turns.lua: what scripts that begin, park and end turns do about the fleet's room."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def upgrade() -> None:
     Example:
       BRAINQ_SQL_URL=postgresql://brainq@db/brainq brainq db upgrade
     """
-    from brainq.store.migrations import HEAD
+    from brainq.store.migrations.upgrade import HEAD
 
     with open_store(make=True) as (_, where):
         note(f"the schema at {where} is at revision {HEAD}", style="green")

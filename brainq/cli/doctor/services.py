@@ -21,7 +21,7 @@ from brainq.state.fleet import unwatched
 from brainq.state.keys import Keys
 from brainq.state.sweeper import overdue_s
 from brainq.store.engine import make_engine, unsafe_settings
-from brainq.store.migrations import HEAD, revision
+from brainq.store.migrations.upgrade import HEAD, revision
 from brainq.store.store import Store
 from brainq.wiring import preflight
 from brainq.wiring.preflight import Check, fail, ok, warn

@@ -8,7 +8,7 @@ KEYS   capacity
 ARGV   size:n share:n own caps cap_ms:n most:n keep_ms:n
 REPLY  KEPT live:n asked:words
 ]]
--- @include lib/admit
+-- @include lib/admit_turns
 redis.call('HSET', capacity, 'all', size, 'tenant', share)
 local shares, cap_of, in_force = cjson.decode(own), cjson.decode(caps), {}
 for brain, most_live in pairs(cap_of) do redis.call('HSET', capacity, 'brain ' .. brain, most_live, 'until ' .. brain, now + cap_ms) end

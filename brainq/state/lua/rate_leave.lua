@@ -6,5 +6,5 @@ ARGV   ticket
 REPLY  LEFT | NONE
 ]]
 -- @include lib/rates
--- @include lib/fair_queue
+-- @include lib/permit_queue
 return {leave_queue(ticket) and 'LEFT' or 'NONE'}

@@ -12,7 +12,7 @@ REPLY  GO | WAIT wait_ms:n what:requests/tokens/stop most:n | LATE wait_ms:n wha
 ]]
 -- @include lib/rates
 -- @include lib/rate_learn
--- @include lib/fair_queue
+-- @include lib/permit_queue
 -- @include lib/held_back
 -- @include lib/tokens_free
 if redis.call('ZSCORE', places, place) then return {'GO'} end

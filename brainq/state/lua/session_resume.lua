@@ -6,7 +6,7 @@ KEYS   session waiting
 ARGV   sid
 REPLY  RESUMED turn | ALREADY
 ]]
--- @include lib/admit
+-- @include lib/admit_turns
 local s = read(session, {'paused', 'live'})
 if s.paused ~= '1' then return {'ALREADY'} end
 redis.call('HDEL', session, 'paused', 'paused_at', 'paused_why')

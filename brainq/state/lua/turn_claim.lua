@@ -19,7 +19,7 @@ REPLY  GO fence:n now:n lost:b | DROP why:TurnState/gone/stale/held/grace/suspec
 -- @include lib/owner_gone
 -- @include lib/has_brain
 -- @include lib/capacity
--- @include lib/quarantine
+-- @include lib/waits_for
 local t = read(turn, {'state', 'fence', 'awaits', 'owner', 'lease_until', 'cancel', 'rung_at', 'cancel_at', 'lost_attempts',
   'isolated', 'thinking', 'thinking_step', 'attempt', 'estimate', 'estimate_usd', 'under_way', 'aux_open', 'step', 'aux_tokens',
   'aux_usd', 'aux_under_way', 'brain', 'waits_for', 'resumes_at'})

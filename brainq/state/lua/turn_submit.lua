@@ -12,7 +12,7 @@ ARGV   base sid tid spec_json turn_kind:TurnKind isolated:b brain parent mode:On
        max_cost_usd:f? max_children:n lost_reason kept trace
 REPLY  ACTIVE | QUEUED ahead:n stopped:words | EXISTS state:TurnState | BUSY live
 ]]
--- @include lib/admit
+-- @include lib/admit_turns
 -- @include lib/cancel
 -- @include lib/kept
 local state = redis.call('HGET', turn, 'state')

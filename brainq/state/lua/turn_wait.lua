@@ -11,7 +11,7 @@ REPLY  WAITS | LOST
 -- @include lib/event
 -- @include lib/owner_fence
 -- @include lib/index
--- @include lib/admit
+-- @include lib/admit_turns
 -- @include lib/budget
 local t = read(turn, {'state', 'owner', 'fence', 'aux_open', 'step', 'brain'})
 if not is_owner(t, owner, fence) then return {'LOST'} end

@@ -6,7 +6,7 @@ from alembic import context
 from sqlalchemy import Connection
 
 from brainq.store.engine import make_engine, transaction
-from brainq.store.migrations import VERSION_TABLE, is_in_metadata
+from brainq.store.migrations.upgrade import VERSION_TABLE, is_in_metadata
 from brainq.store.tables import metadata
 
 

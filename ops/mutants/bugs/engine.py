@@ -449,14 +449,14 @@ BUGS = (
     ),
     Bug(
         "what has not begun goes before what goes on",
-        "brainq/state/lua/lib/fair_queue.lua",
+        "brainq/state/lua/lib/permit_queue.lua",
         "'%s %d %012d %s', tenant, rank,",
         "'%s %d %012d %s', tenant, 9 - rank,",
         ("tests/lua/test_rate_ranks.py",),
     ),
     Bug(
         "who leaves the line takes its tenant's turn along",
-        "brainq/state/lua/lib/fair_queue.lua",
+        "brainq/state/lua/lib/permit_queue.lua",
         "goes and 0 or count - 1",
         "0",
         ("tests/lua/test_rate_ranks.py",),

@@ -7,7 +7,7 @@ from ops.mutants.bug import Bug
 POOL = ("tests/unit/wiring/test_process_pool.py",)
 WORKER = ("tests/unit/wiring/test_quarantine_children.py",)
 BLAME = ("tests/lua/test_turn_blame.py",)
-WAIT = ("tests/lua/test_turn_quarantine.py",)
+WAIT = ("tests/lua/test_quarantine_wait.py",)
 PRESENCE = ("tests/lua/test_presence_look.py",)
 LAPSE = ("tests/lua/test_leases_lapse.py",)
 MANY = ("tests/integration/test_quarantine.py",)
@@ -72,7 +72,7 @@ BUGS = (
     ),
     Bug(
         "a turn's time passes while it waits for a place in quarantine",
-        "brainq/state/lua/turn_quarantine.lua",
+        "brainq/state/lua/quarantine_wait.lua",
         "redis.call('HINCRBY', budget, 'deadline', more)",
         "redis.call('HINCRBY', budget, 'deadline', 0)",
         WAIT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ops.mutants.bug import Bug
 
-QUEUE = "brainq/state/lua/lib/tenant_queue.lua"
+QUEUE = "brainq/state/lua/lib/broker_queue.lua"
 FINALS = "brainq/state/lua/lib/final_queue.lua"
 CALLS = "brainq/state/lua/lib/call_queue.lua"
 CALL_CLAIM = "brainq/state/lua/call_claim.lua"

@@ -13,7 +13,7 @@ from brainq.contracts.turn import TurnResult
 from brainq.errors import ExitCode
 from brainq.settings.deployment import Settings
 from brainq.store.database import Transaction
-from brainq.store.migrations import HEAD
+from brainq.store.migrations.upgrade import HEAD
 from brainq.store.store import Store
 from tests.support.commands import Brainq
 

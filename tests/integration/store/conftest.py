@@ -10,7 +10,7 @@ from typing import Literal
 
 import pytest
 
-from brainq.store.migrations import VERSION_TABLE
+from brainq.store.migrations.upgrade import VERSION_TABLE
 from brainq.store.store import Store
 from tests.support.postgres import EmptiedDatabase, postgres_url
 

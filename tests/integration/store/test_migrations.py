@@ -17,7 +17,7 @@ from sqlalchemy import Engine, inspect, text
 from brainq.errors import SetupError
 from brainq.store import engine as engine_module
 from brainq.store.engine import make_engine, transaction
-from brainq.store.migrations import HEAD, VERSION_TABLE, alembic_config, is_in_metadata, revision, upgrade
+from brainq.store.migrations.upgrade import HEAD, VERSION_TABLE, alembic_config, is_in_metadata, revision, upgrade
 from brainq.store.store import Store
 from brainq.store.tables import metadata
 

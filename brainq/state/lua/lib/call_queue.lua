@@ -1,7 +1,7 @@
--- Tenants take turns for the lists of calls, one an effect (lib/tenant_queue): a dispatched call that finds no place there waits
+-- Tenants take turns for the lists of calls, one an effect (lib/broker_queue): a dispatched call that finds no place there waits
 -- in the queue. That it does says CALL:bell: `first`, or `again` where it was rung for before. Of one that waited, and whose
 -- first doorbell was rung then, it says when.
--- @include lib/tenant_queue
+-- @include lib/broker_queue
 local function waits_by(bell) return bell == 'first' or bell == 'again' end
 
 local function member_of(sid, tid, call) return sid .. ' ' .. tid .. ' ' .. call end

@@ -1,6 +1,6 @@
 -- How many turns may be live at once: of the fleet, of one tenant, of one brain. LIVE_TURNS has those that are, but for parked
 -- ones; membership in it is all that is counted, so nothing leaks. A turn of a brain that has a cap is in it once more, as
--- ` BRAIN MEMBER`: a brain's are counted by these. Sessions that wait for capacity: lib/capacity_queue.
+-- ` BRAIN MEMBER`: a brain's are counted by these. Sessions that wait for capacity: lib/turn_queue.
 -- @include lib/now
 -- @include lib/tenant
 -- @include lib/ring

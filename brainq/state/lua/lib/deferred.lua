@@ -2,7 +2,7 @@
 -- deferred else, so that those behind it do not wait for that brain, too: a queue has no more of them than may begin. When there
 -- is capacity, deferred ones are recalled to where they were in the queue; tenants take turns.
 -- WAITED_BRAINS says for which brain a session waits, queued or deferred.
--- @include lib/capacity_queue
+-- @include lib/turn_queue
 local function tenants_deferred_for(brain) return WAITED_BRAINS .. ':' .. brain end
 local function deferred_sessions_of(brain, tenant) return WAITED_BRAINS .. ':' .. brain .. ' ' .. tenant end
 local function recalled_sessions_of(brain, tenant) return CAPACITY .. 'next:' .. brain .. ' ' .. tenant end

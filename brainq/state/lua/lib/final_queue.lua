@@ -1,6 +1,6 @@
--- Tenants take turns for the finalizer's first list (lib/tenant_queue): a turn whose step leads to its result and finds no place
+-- Tenants take turns for the finalizer's first list (lib/broker_queue): a turn whose step leads to its result and finds no place
 -- there waits in the queue.
--- @include lib/tenant_queue
+-- @include lib/broker_queue
 -- @include lib/final_bell
 -- `finalize`: its bell may go into the list.
 local function place_for_final() return has_place('finalize') and 'finalize' or 'queue' end

@@ -1,6 +1,6 @@
 -- The session is done with its live turn: its next one begins, or queues for capacity behind those that wait for it
 -- already; a child turn asks for none but its brain's. Uses the names of turn_end.
--- @include lib/admit
+-- @include lib/admit_turns
 
 -- Whether the session's next turn begins at once.
 -- @lazy

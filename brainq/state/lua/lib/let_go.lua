@@ -1,7 +1,7 @@
 -- A queued turn of a session has ended. It may have been what the session waited for, queued or deferred: its next one may begin at
 -- once, or waits for something else. It may have been the last one that a paused session kept, or that one was queued with.
 -- @include lib/fields
--- @include lib/admit
+-- @include lib/admit_turns
 local function let_session_go(session_key, waiting_key, sid, keep_session_ms)
   local s = read(session_key, {'live', 'paused'})
   if s.live and s.live ~= '' then return end

@@ -2,7 +2,7 @@
 -- deadline does not run, and its capacity is another's. Uses the script's names: turn budget trace events, and sid tid.
 -- @include lib/event
 -- @include lib/resume
--- @include lib/admit
+-- @include lib/admit_turns
 
 -- Whether an approval lets the call go: 'go', 'wait', 'denied' or 'expired'. `c`: its ask, and when that ends.
 local function ask_word(call, c)

@@ -1,6 +1,6 @@
 -- A turn that waits, but no longer than it may. Where its session is idle it waits for capacity: a session in no queue
 -- is put into one. Uses the names of turn_sweep.
--- @include lib/admit
+-- @include lib/admit_turns
 local function sweep_queued()
   after = seldom_ms()
   local w = read(turn, {'created_at', 'max_wait_ms'})

@@ -1,4 +1,4 @@
--- When there are tokens for a request in the window. Uses the names of the script, lib/rates, and lib/fair_queue.
+-- When there are tokens for a request in the window. Uses the names of the script, lib/rates, and lib/permit_queue.
 local KNOWN_AFTER, LOOK_AGAIN_MS = 10, 3000
 
 local function tokens_free_at(sum, ahead, most_tokens, ratio, r)

@@ -10,7 +10,7 @@ REPLY  WAITS | GONE
 -- @include lib/fields
 -- @include lib/now
 -- @include lib/index
--- @include lib/quarantine
+-- @include lib/waits_for
 local t = read(turn, {'state', 'fence', 'owner', 'lease_until', 'cancel', 'waits_for', 'resumes_at', 'quarantine_ms'})
 if t.state ~= 'active' or tonumber(t.fence) ~= fence or t.cancel == '1' then return {'GONE'} end
 if t.owner ~= '' and tonumber(t.lease_until or 0) > now then return {'GONE'} end

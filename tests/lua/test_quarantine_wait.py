@@ -1,4 +1,4 @@
-"""turn_quarantine.lua: a suspect waits for a place in quarantine, and its time stands still."""
+"""quarantine_wait.lua: a suspect waits for a place in quarantine, and its time stands still."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def suspect(rig: Rig) -> Rig:
 
 
 def wait(rig: Rig, after_ms: int = LEASE_MS) -> str:
-    return rig.run("turn_quarantine", after_ms=after_ms)[0]
+    return rig.run("quarantine_wait", after_ms=after_ms)[0]
 
 
 def left_ms(rig: Rig) -> int:
@@ -71,10 +71,10 @@ def test_it_stands_still_for_as_long_as_the_turn_has_at_most(suspect: Rig) -> No
 
 
 def test_what_is_not_its_time_to_wait(suspect: Rig) -> None:
-    assert suspect.run("turn_quarantine", after_ms=LEASE_MS, fence=2) == ["GONE"]
+    assert suspect.run("quarantine_wait", after_ms=LEASE_MS, fence=2) == ["GONE"]
     suspect.run("turn_claim", owner="w2", fence=1, most_lost=ANY)
-    assert suspect.run("turn_quarantine", after_ms=LEASE_MS, fence=2) == ["GONE"]
+    assert suspect.run("quarantine_wait", after_ms=LEASE_MS, fence=2) == ["GONE"]
     suspect.pass_ms(LEASE_MS)
-    assert suspect.run("turn_quarantine", after_ms=LEASE_MS, fence=2) == ["WAITS"]
+    assert suspect.run("quarantine_wait", after_ms=LEASE_MS, fence=2) == ["WAITS"]
     suspect.run("turn_cancel")
-    assert suspect.run("turn_quarantine", after_ms=LEASE_MS, fence=2) == ["GONE"]
+    assert suspect.run("quarantine_wait", after_ms=LEASE_MS, fence=2) == ["GONE"]
