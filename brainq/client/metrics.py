@@ -18,7 +18,7 @@ from brainq.errors import Unreachable
 from brainq.observe.logs import logger
 from brainq.observe.metrics import catalogue as m
 from brainq.observe.metrics.counters import Cell, Reading, Series, collect_series
-from brainq.observe.metrics.recording import model_name
+from brainq.observe.metrics.recording import MODELS
 from brainq.store.repositories.turn_records import count_given_up
 from brainq.wiring import Wiring
 from brainq.wiring.services import is_unavailable
@@ -144,7 +144,7 @@ def _model_readings(models: Sequence[FleetModel]) -> list[Reading]:
     """Those of several accounts as one."""
     waiting: Counter[str] = Counter()
     for model in models:
-        waiting[model_name(model.name)] += model.waiting
+        waiting[MODELS[model.name]] += model.waiting
     return [(m.MODEL_WAITING, (name,), many) for name, many in waiting.items()]
 
 

@@ -11,7 +11,7 @@ import hashlib
 import re
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from brainq.errors import InvalidInput
@@ -28,6 +28,11 @@ TURN_ID_PATTERN = "^[A-Za-z0-9][A-Za-z0-9_-]{2,63}$"
 """What ids look like, as JSON schemas say it; Python's `$` would let a line feed follow."""
 _ID = re.compile(ID_PATTERN[1:-1], re.ASCII)
 _TURN_ID = re.compile(TURN_ID_PATTERN[1:-1], re.ASCII)
+call_id: Callable[[int, int], str] = "c{}-{}".format
+"""The id of a call, from its step and its index in the step's reply.
+
+It is derived, not drawn: if Redis loses its last second and a step is asked again, the new calls meet the old intents
+in SQL instead of running a second time."""
 _CALL_ID = re.compile(r"c([0-9]{1,9})-([0-9]{1,9})")
 _FULL_CALL_ID = re.compile(rf"(.+)[-.]({_CALL_ID.pattern})")
 _UNNAMED_SESSION = re.compile(r"oa-[0-9a-f]{24}")
@@ -86,15 +91,6 @@ def unnamed_session(prefix: str, digest: str) -> str:
 def is_unnamed_session(session_id: str) -> bool:
     """Whether `unnamed_session` may have made it."""
     return _UNNAMED_SESSION.fullmatch(session_id[-27:]) is not None
-
-
-def call_id(step: int, index: int) -> str:
-    """The id of the call at `index` of a step's reply.
-
-    It is derived, not drawn: if Redis loses its last second and a step is asked again, the new calls meet
-    the old intents in SQL instead of running a second time.
-    """
-    return f"c{step}-{index}"
 
 
 def child_turn_id(turn_id: str, call_id: str) -> str:

@@ -20,9 +20,10 @@ class Effect(StrEnum):
     NETWORK = "network"
     DESTRUCTIVE = "destructive"
 
-    @property
-    def is_read(self) -> bool:
-        return self is Effect.READ_ONLY
+    is_read: bool
+
+    def __init__(self, value: str) -> None:
+        self.is_read = value == "read_only"
 
 
 class TurnState(StrEnum):

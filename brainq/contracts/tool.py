@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import Field, field_validator
@@ -47,7 +48,7 @@ class ToolSpec(Wire):
     isolation: Isolation = "thread"
     deny_repeats: bool = False
 
-    @property
+    @cached_property
     def is_guarded(self) -> bool:
         """Whether a repeat that can bring nothing new is denied."""
         return self.deny_repeats or self.idempotent or self.effect.is_read

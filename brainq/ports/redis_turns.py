@@ -226,6 +226,11 @@ class RateLimits(Protocol):
     `name` is a model at one account: `provider:model`, and ` #` with a word for the account where there is one.
     """
 
+    @property
+    def any_limited(self) -> bool:
+        """Whether anything limits any model, as far as this process knows."""
+        ...
+
     def is_limited(self, name: str) -> bool:
         """Whether anything limits it, as far as this process knows. Asks nobody."""
         ...

@@ -45,6 +45,7 @@ class RedisRates:
         self._keys = scripts.keys
         self._rates = rates
         self._listen = listen
+        self.any_limited = bool(rates.by_name)
         self._hears = False
         self._window_ms = int(WINDOW_S * 1000)
         self._slack_ms = int(WINDOW_S * SLACK_SHARE * 1000)
@@ -57,8 +58,8 @@ class RedisRates:
         if not self._hears:
             self._hears = True
             self._listen()
-        if not self._rates.by_name and name not in self._learned:
-            return False  # most models
+        if not self.any_limited:
+            return False  # most deployments
         rate = self._rates.for_model(_model_name(name))
         if rate is None:
             return False
@@ -68,6 +69,7 @@ class RedisRates:
         """Some process has learned a limit of this model's service."""
         with self._lock:
             self._learned[name] = time.monotonic() + LEARNED_S
+            self.any_limited = True
 
     def catch_up(self) -> None:
         """Read what was learned while nobody here listened."""
@@ -75,6 +77,7 @@ class RedisRates:
         for name, until_ms in learned(self._run.client, self._keys, seconds * 1000):
             with self._lock:
                 self._learned[name] = time.monotonic() + until_ms / 1000 - seconds
+                self.any_limited = True
 
     def take(
         self, name: str, place: str, ticket: str, tokens: int, max_wait_s: float, rank: int = 2, estimated: int = 0

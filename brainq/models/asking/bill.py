@@ -121,7 +121,7 @@ class BilledRequest:
 
     def complete(self, usage: TokenUsage) -> None:
         """The reply is whole, and this is what it used."""
-        self._reported, self.is_whole, self.has_begun = usage, True, True
+        self._reported, self.is_whole, self.has_begun, self.is_over = usage, True, True, True
 
     @property
     def has_output(self) -> bool:
@@ -227,7 +227,7 @@ class Bill:
             self.provider, self.model = reply.answered_by.provider, reply.answered_by.model
         usd = self.allowance.price(self.provider, self.model, reply.usage)
         spend = self._reply_spend = Spend.from_usage(self.purpose, self.step, self.model, reply.usage, usd)
-        lost = self.close()
+        lost = self.close() if self._requests or self._lost_tries else ()
         self.allowance.spends.append(spend)
         return ReplyCost(spend, lost)
 

@@ -124,7 +124,9 @@ class RatePermit(BilledRequest):
     def __exit__(
         self, kind: type[BaseException] | None, failure: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.settle(failure)
+        is_limited = self.policy is not None and self.policy.limits.any_limited
+        if is_limited or not self.is_whole or failure is not None or self._rate_answer is not EMPTY_RATE_REPORT:
+            self.settle(failure)  # else the bill has it all, and nobody counts
 
     def acquire(self, request: ModelRequest, remaining_s: float) -> bool:
         """Wait for it, if need be; whether that was so.

@@ -6,12 +6,15 @@ import os
 import threading
 import uuid
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from brainq.observe.metrics.catalogue import COUNTED, NO_BOUND, Metric
 
 SUM = "sum"
+Labels = tuple[str, ...]
+Reading = tuple[Metric, Labels, float]
+"""One value: of a gauge, for a histogram, or what is added to a counter."""
 Cell = tuple[str, ...]
 """Metric, label values; and of a histogram the bucket's bound, or SUM."""
 
@@ -45,20 +48,24 @@ class Counters:
 
     def add(self, metric: Metric, *labels: str, by: float = 1) -> None:
         """Count `by` more, which is not below 0."""
-        cell = (metric.name, *labels)
-        with self._lock:
-            self._fresh[cell] = self._fresh.get(cell, 0) + by
+        self.record([(metric, labels, by)])
 
     def observe(self, metric: Metric, value: float, *labels: str) -> None:
         """Put one value into a histogram; below 0 (a clock stepped back) it counts as 0."""
-        if value < 0:
-            value = 0.0
-        name, bound = metric.name, metric.buckets[bisect_left(metric.bounds, value)]
-        bucket, total = (name, *labels, bound), (name, *labels, SUM)
+        self.record([(metric, labels, value)])
+
+    def record(self, readings: Iterable[Reading]) -> None:
+        """Count several at once: values of histograms, and of other metrics so much more."""
         with self._lock:
             fresh = self._fresh
-            fresh[bucket] = fresh.get(bucket, 0) + 1
-            fresh[total] = fresh.get(total, 0) + value
+            for metric, labels, value in readings:
+                cell = (metric.name, *labels)
+                if metric.bounds:
+                    value = max(value, 0.0)
+                    bucket = (*cell, metric.buckets[bisect_left(metric.bounds, value)])
+                    fresh[bucket] = fresh.get(bucket, 0) + 1
+                    cell = (*cell, SUM)
+                fresh[cell] = fresh.get(cell, 0) + value
 
     def batch(self) -> Batch | None:
         """The batch that is to be flushed; None where nothing was counted."""
@@ -95,9 +102,6 @@ COUNTERS = Counters()
 os.register_at_fork(after_in_child=COUNTERS.begin)
 
 
-Labels = tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Distribution:
     """A histogram: how many values were in each bucket, the last of which has no bound, and their sum."""
@@ -113,10 +117,6 @@ class Series:
     metric: Metric
     values: Mapping[Labels, float] = field(default_factory=dict[Labels, float])
     distributions: Mapping[Labels, Distribution] = field(default_factory=dict[Labels, Distribution])
-
-
-Reading = tuple[Metric, Labels, float]
-"""One value of a gauge."""
 
 
 def collect_series(cells: Mapping[Cell, float], readings: Sequence[Reading]) -> list[Series]:

@@ -36,7 +36,7 @@ class Limits:
     """Answers with `waits`, one after another, then lets everybody go."""
 
     waits: list[RateWait | Exception] = field(default_factory=list[RateWait | Exception])
-    limited: bool = True
+    any_limited: bool = True
     taken: list[tuple[str, str, int, float]] = field(default_factory=list[tuple[str, str, int, float]])
     settled: list[Settled] = field(default_factory=list[Settled])
     ranks: list[int] = field(default_factory=list[int])
@@ -44,7 +44,7 @@ class Limits:
     reports: list[tuple[TokenCount, bool]] = field(default_factory=list[tuple[TokenCount, bool]])
 
     def is_limited(self, name: str) -> bool:
-        return self.limited
+        return self.any_limited
 
     def take(
         self, name: str, place: str, ticket: str, tokens: int, max_wait_s: float, rank: int = 2, estimated: int = 0
@@ -79,7 +79,7 @@ def taking(limits: Limits, hold_s: float = 2.0) -> tuple[PermitPolicy, list[floa
 
 
 def test_without_limits_nothing_is_asked_and_nobody_waits() -> None:
-    limits = Limits(limited=False)
+    limits = Limits(any_limited=False)
     with taking(limits)[0].activate():
         assert reply_with_permits(ScriptedProvider([says("hi")]), request()).text == "hi"
     assert limits.taken == []

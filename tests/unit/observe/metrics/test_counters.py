@@ -76,8 +76,8 @@ def test_a_child_process_counts_for_itself() -> None:
 
 def test_so_many_names_are_themselves_and_the_others_are_one() -> None:
     names = BoundedLabel(max_names=2)
-    assert [names.value_of(name) for name in ("a", "x" * 101, "b", "c", "a", "b")] == ["a", OTHER, "b", OTHER, "a", "b"]
-    assert BoundedLabel().value_of("a\nb") == OTHER
+    assert [names[name] for name in ("a", "x" * 101, "b", "c", "a", "b")] == ["a", OTHER, "b", OTHER, "a", "b"]
+    assert BoundedLabel()["a\nb"] == OTHER
 
 
 def test_every_metric_is_named_as_prometheus_wants_it() -> None:
