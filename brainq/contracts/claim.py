@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 
@@ -11,7 +10,6 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.people import ApprovalRequirement, HoldSpec
 from brainq.contracts.status import Effect, TraceStatus, TurnState
-from brainq.contracts.turn import TurnRequest
 
 DropReason = TypeVar("DropReason")
 CancelResult = Literal["CANCELLED", "REQUESTED", "LIVE", "ENDED", "GONE"]
@@ -297,31 +295,6 @@ class PlannedCall:
     message_json: str = ""
     ask: ApprovalRequirement | None = None
     client: ClientCall | None = None
-
-
-def call_json(
-    arguments: Mapping[str, Any],
-    args_hash: str,
-    lanes: tuple[str, ...],
-    request: TurnRequest,
-    *,
-    edited: bool = False,
-    hooked: bool = False,
-) -> str:
-    """What the worker that runs the call needs beside its ids. `edited`: a person changed the arguments;
-    `hooked`: `on_post_tool_use`, or a middleware, is called when it ends."""
-    spec: dict[str, object] = {"arguments": arguments, "hash": args_hash, "lanes": lanes}
-    if request.cwd is not None:
-        spec["cwd"] = request.cwd
-    if request.metadata is not None:
-        spec["metadata"] = request.metadata
-    if request.traceparent is not None:
-        spec["traceparent"] = request.traceparent
-    if edited:
-        spec["edited"] = True
-    if hooked:
-        spec["hook"] = True  # the last of all: scripts look at how the text ends
-    return json.dumps(spec, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from brainq.contracts.call import ToolDenied
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import ToolSchemaError
-from brainq.gates.canonical import canonical_json
+from brainq.gates.canonical import canonical_json, hashes_of
 from brainq.gates.repair import coerce_scalars, decode_strings, drop_unknown, leaves, mend_text, refuse_constant
 from brainq.gates.schema_check import UnresolvedReference, schema_problem
 from brainq.gates.schema_validator import UNCHECKED, SchemaValidator
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
 
-SimpleCheck = Callable[[dict[str, Any]], bool]
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -39,56 +38,61 @@ _MAX_REASON_CHARS = 500
 _Repair = Callable[[dict[str, Any], Sequence["ValidationError"]], dict[str, Any] | None]
 
 
-def simple_check(schema: Mapping[str, Any]) -> SimpleCheck | None:
-    """A quick yes for plain arguments; None where the schema asks for more than is known here.
+@dataclass(frozen=True, slots=True)
+class SimpleSchema:
+    """What plain arguments are held to: the names that must be there, and pairs of a name and a type that it may have.
 
-    Most tools take a few strings and numbers. For those a check made once from the schema says "valid" in about a
-    microsecond, where the full validator needs thirty and more. What is not certainly valid is left to the full
-    validator, which also explains.
+    Most tools take a few strings and numbers. For those this says "valid" in half a microsecond, where the full
+    validator needs thirty and more. What is not certainly valid is left to the full validator, which also explains.
     """
+
+    required: frozenset[str]
+    pairs: frozenset[tuple[str, type]]
+
+    def fits(self, arguments: dict[str, Any]) -> bool:
+        """Whether they are certainly valid."""
+        # An exact type: bool is a kind of int to Python, but no integer to JSON schema.
+        found = zip(arguments, map(type, arguments.values()), strict=True)
+        return self.required <= arguments.keys() and self.pairs.issuperset(found)
+
+
+def simple_schema(schema: Mapping[str, Any]) -> SimpleSchema | None:
+    """A quick yes for plain arguments; None where the schema asks for more than is known here."""
     if schema.get("type") != "object" or not set(schema) <= _OBJECT_WORDS:
         return None
     if schema.get("additionalProperties", True) not in (True, False):
         return None
-    types: dict[str, tuple[type, ...]] = {}
-    for name, wanted in cast("Mapping[str, object]", schema.get("properties", {})).items():
-        found = _types_of(wanted)
-        if found is not None:
-            types[name] = found
-    required = frozenset(cast("list[str]", schema.get("required", ())))
-
-    def is_simply_valid(arguments: dict[str, Any]) -> bool:
-        for name, value in arguments.items():
-            # An exact type: bool is a kind of int to Python, but no integer to JSON schema.
-            if type(value) not in types.get(name, ()):
-                return False
-        return required <= arguments.keys()
-
-    return is_simply_valid
+    properties = cast("Mapping[str, object]", schema.get("properties", {}))
+    return SimpleSchema(
+        frozenset(cast("list[str]", schema.get("required", ()))),
+        frozenset((name, kind) for name, wanted in properties.items() for kind in _types_of(wanted)),
+    )
 
 
-def _types_of(schema: object) -> tuple[type, ...] | None:
-    """The Python types that fit a property's schema whatever their value; None where values matter."""
+def _types_of(schema: object) -> tuple[type, ...]:
+    """The Python types that fit a property's schema whatever their value."""
     if not isinstance(schema, Mapping):
-        return None
+        return ()
     words = set(cast("Mapping[str, Any]", schema)) - _ANNOTATIONS
     if words == {"type"}:
         named = cast("Mapping[str, Any]", schema)["type"]
         names = cast("list[str]", [named] if isinstance(named, str) else named)
-        found = [_PYTHON_TYPES[name] for name in names if name in _PYTHON_TYPES]
-        return tuple(kind for kinds in found for kind in kinds) or None
+        return tuple(kind for name in names for kind in _PYTHON_TYPES.get(name, ()))
     if words == {"anyOf"}:
-        choices = [_types_of(choice) for choice in cast("Mapping[str, Any]", schema)["anyOf"]]
-        return tuple(kind for kinds in choices if kinds is not None for kind in kinds) or None
-    return None
+        return tuple(kind for choice in cast("Mapping[str, Any]", schema)["anyOf"] for kind in _types_of(choice))
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
 class ReadArguments:
-    """Arguments as an object, their canonical JSON, and how many repairs it took."""
+    """Arguments as an object, by what equal ones are known, and how many repairs it took.
+
+    args_hash, fingerprint   of the arguments, and of tool and arguments: see `hashes_of`
+    """
 
     arguments: dict[str, Any]
-    canonical: str
+    args_hash: str
+    fingerprint: str
     repairs: int = 0
 
 
@@ -100,7 +104,7 @@ class ValidArguments(ReadArguments):
 @dataclass(frozen=True, slots=True)
 class _CompiledSchema:
     spec: ToolSpec
-    is_simply_valid: SimpleCheck | None
+    simple: SimpleSchema | None
     validator: SchemaValidator
 
 
@@ -121,10 +125,10 @@ class ToolArgValidator:
         compiled = self._compiled.get(spec.name)
         if compiled is None or compiled.spec is not spec:
             compiled = self._compiled[spec.name] = _CompiledSchema(
-                spec, simple_check(spec.parameters), _validator(spec)
+                spec, simple_schema(spec.parameters), _validator(spec)
             )
-        if compiled.is_simply_valid is not None and compiled.is_simply_valid(read.arguments):
-            return ValidArguments(read.arguments, read.canonical, read.repairs)
+        if compiled.simple is not None and compiled.simple.fits(read.arguments):
+            return ValidArguments(read.arguments, read.args_hash, read.fingerprint, read.repairs)
         errors = compiled.validator.errors(read.arguments)
         for repair in _repairs_for(spec):
             if not errors or read.repairs >= MAX_REPAIR_ATTEMPTS:
@@ -138,7 +142,7 @@ class ToolArgValidator:
                 errors = compiled.validator.errors(read.arguments)
         if errors:
             return _denial(spec, explain_errors(errors)).model_copy(update={"repairs": read.repairs})
-        return ValidArguments(read.arguments, read.canonical, read.repairs)
+        return ValidArguments(read.arguments, read.args_hash, read.fingerprint, read.repairs)
 
 
 def _validator(spec: ToolSpec) -> SchemaValidator:
@@ -196,7 +200,7 @@ def read_arguments(spec: ToolSpec, arguments: dict[str, Any] | str, repairs: int
     # As many brackets as that are needed to be too deep; most arguments have fewer and are not walked.
     if text.count("{") + text.count("[") > MAX_DEPTH and _depth(arguments) > MAX_DEPTH:
         return _too_deep(spec)
-    return ReadArguments(arguments, text, repairs)
+    return ReadArguments(arguments, *hashes_of(spec.name, text), repairs)
 
 
 def _depth(value: object) -> int:

@@ -1,4 +1,4 @@
-"""One text for equal arguments, and short hashes of it."""
+"""Arguments as text: one for equal arguments, with short hashes of it, and one that the worker of a call reads."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import json
 import re
 from collections.abc import Mapping
 from typing import Any, cast
+
+from brainq.contracts.turn import TurnRequest
 
 HASH_CHARS = 32
 _MAYBE_FLOAT = re.compile(r"[0-9][.e]")
@@ -37,6 +39,31 @@ def hashes_of(tool: str, canonical: str) -> tuple[str, str]:
     text = canonical.encode("ascii", "backslashreplace")
     of_arguments, of_call = hashlib.sha256(text), hashlib.sha256(f"{tool}\0".encode("ascii", "backslashreplace") + text)
     return of_arguments.hexdigest()[:HASH_CHARS], of_call.hexdigest()[:HASH_CHARS]
+
+
+def call_json(
+    arguments: Mapping[str, Any],
+    args_hash: str,
+    lanes: tuple[str, ...],
+    request: TurnRequest,
+    *,
+    edited: bool = False,
+    hooked: bool = False,
+) -> str:
+    """What the worker that runs the call needs beside its ids. `edited`: a person changed the arguments;
+    `hooked`: `on_post_tool_use`, or a middleware, is called when it ends."""
+    spec: dict[str, object] = {"arguments": arguments, "hash": args_hash, "lanes": lanes}
+    if request.cwd is not None:
+        spec["cwd"] = request.cwd
+    if request.metadata is not None:
+        spec["metadata"] = request.metadata
+    if request.traceparent is not None:
+        spec["traceparent"] = request.traceparent
+    if edited:
+        spec["edited"] = True
+    if hooked:
+        spec["hook"] = True  # the last of all: scripts look at how the text ends
+    return json.dumps(spec, separators=(",", ":"))
 
 
 def _with_whole_floats_as_ints(value: Any) -> Any:

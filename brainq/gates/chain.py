@@ -12,7 +12,6 @@ from brainq.contracts.message import ToolCall
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput
 from brainq.gates.arguments import ReadArguments, ToolArgValidator, read_arguments
-from brainq.gates.canonical import hashes_of
 from brainq.observe.logs import logger
 from brainq.observe.tracebacks import where_raised
 
@@ -22,8 +21,8 @@ _REPEAT_MESSAGE = (
     "Use that result, or call with other arguments."
 )
 MAX_MESSAGE_CHARS = 2_000
-KeysOf = Callable[[ToolSpec, dict[str, Any]], tuple[str, ...]]
-_NO_HASH = ("", "")
+KeysOf = Callable[[ToolSpec, dict[str, Any], str], tuple[str, ...]]
+"""From a tool, a call's arguments and the session's id."""
 _MAX_NAMES_SHOWN = 50
 _SHARED_VALIDATOR = ToolArgValidator()
 
@@ -134,7 +133,8 @@ class GateChain:
     tools      all of the turn, by name
     blocked    the tools blocked so far
     hook       the brain's own
-    keys_of    fills the tool's resource templates; the InvalidInput it raises denies the call
+    keys_of    fills the tool's resource templates, and is not asked of a read that has none; the InvalidInput it raises
+               denies the call
     """
 
     turn_id: str
@@ -150,17 +150,16 @@ class GateChain:
         spec = self.tools.get(call.name)
         if spec is None:
             return Denied(call, _unknown_tool(call.name, self.tools))
-        read, is_guarded = read_arguments(spec, call.arguments), spec.is_guarded
-        canonical, asked = "", _NO_HASH
+        read, is_guarded, asked = read_arguments(spec, call.arguments), spec.is_guarded, ""
+        replay = self.replay if is_guarded and self.replay.succeeded else None
         if isinstance(read, ReadArguments) and not read.repairs:
-            canonical, asked = read.canonical, hashes_of(spec.name, read.canonical)
-            if is_guarded and (denied := self.replay.judge(asked[1])):
+            asked = read.fingerprint
+            if replay is not None and (denied := replay.judge(asked)):
                 return Denied(call, denied)
         if spec.name in self.blocked:
             return Denied(call, _blocked_denial(spec.name))
         if self.hook is not None:
-            use = PreToolUse(self.turn_id, self.session_id, call, spec)
-            verdict = judge_by_hook(self.hook, use)
+            verdict = judge_by_hook(self.hook, PreToolUse(self.turn_id, self.session_id, call, spec))
             if verdict.denied is not None:
                 if verdict.block_tool:
                     self.blocked.add(spec.name)
@@ -174,17 +173,18 @@ class GateChain:
             return Denied(call, _unchecked_denial(failure))
         if isinstance(valid, ToolDenied):
             return Denied(call, valid)
-        final = asked if valid.canonical == canonical else hashes_of(spec.name, valid.canonical)
         # The hook or a repair may have turned the call into one that already succeeded.
-        if is_guarded and final != asked and (denied := self.replay.judge(final[1])):
+        if replay is not None and valid.fingerprint != asked and (denied := replay.judge(valid.fingerprint)):
             return Denied(call, denied.model_copy(update={"repairs": valid.repairs}))
         try:
-            keys = () if self.keys_of is None else self.keys_of(spec, valid.arguments)
+            has_keys = not spec.effect.is_read or bool(spec.resources)
+            keys = self.keys_of(spec, valid.arguments, self.session_id) if has_keys and self.keys_of else ()
         except InvalidInput as error:
             return Denied(call, ToolDenied(reason="validation", message=f"{error}.", repairs=valid.repairs))
         if valid.arguments is not call.arguments:
             call = call.model_copy(update={"arguments": valid.arguments})
-        return Allowed(call, spec, valid.arguments, final[0], final[1] if is_guarded else "", valid.repairs, keys)
+        known_by = valid.fingerprint if is_guarded else ""
+        return Allowed(call, spec, valid.arguments, valid.args_hash, known_by, valid.repairs, keys)
 
 
 def _unchecked_denial(failure: Exception) -> ToolDenied:

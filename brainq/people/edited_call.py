@@ -9,13 +9,12 @@ from typing import Any, cast
 from brainq.brain.brain import Brain
 from brainq.contracts.base import check_json
 from brainq.contracts.call import ToolDenied
-from brainq.contracts.claim import call_json
 from brainq.contracts.people import EditedCall
 from brainq.contracts.tool import ToolSpec
 from brainq.contracts.turn import TurnRequest
 from brainq.errors import InvalidInput
-from brainq.gates.arguments import ToolArgValidator
-from brainq.gates.canonical import canonical_json, hashes_of
+from brainq.gates.arguments import ToolArgValidator, ValidArguments
+from brainq.gates.canonical import call_json, canonical_json
 from brainq.tools.lanes import lanes_of
 
 MAX_SHOWN_CHARS = 200
@@ -39,13 +38,12 @@ def edited_call(
         known = ", ".join(sorted(brain.tools)) or "(none)"
         raise InvalidInput("tool", f"brain {brain.name!r} has no tool {tool_name!r}; its tools are {known}")
     given = _plain_copy(arguments)
-    canonical = _validated_json(tool.spec, given)
-    args_hash, fingerprint = hashes_of(tool_name, canonical)
+    valid = _validate(tool.spec, given)
     lanes = lanes_of(tool.spec, given, session_id)
     return EditedCall(
-        call_json(given, args_hash, lanes, request, edited=True, hooked=bool(brain.hooks.after_call)),
-        args_hash,
-        fingerprint if tool.spec.is_guarded else "",
+        call_json(given, valid.args_hash, lanes, request, edited=True, hooked=bool(brain.hooks.after_call)),
+        valid.args_hash,
+        valid.fingerprint if tool.spec.is_guarded else "",
         lanes,
     )
 
@@ -59,15 +57,14 @@ def _plain_copy(arguments: object) -> dict[str, Any]:
     return json.loads(json.dumps(given))
 
 
-def _validated_json(spec: ToolSpec, given: dict[str, Any]) -> str:
-    """Their canonical JSON."""
+def _validate(spec: ToolSpec, given: dict[str, Any]) -> ValidArguments:
     valid = _VALIDATOR.judge(spec, given)
     if isinstance(valid, ToolDenied):
         problem = valid.message.removesuffix(_FOR_MODELS)
         raise InvalidInput("arguments", f"{problem} Correct them and approve again.")
     if valid.repairs:
         raise _mended_problem(spec, given, valid.arguments)
-    return valid.canonical
+    return valid
 
 
 def _mended_problem(spec: ToolSpec, given: dict[str, Any], mended: dict[str, Any]) -> InvalidInput:

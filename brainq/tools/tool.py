@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypedDict, cast, get_args
@@ -105,14 +105,14 @@ class Tool:
         return {**keywords, self.context_param: context}
 
 
-class ToolRegistry(Mapping[str, Tool]):
-    """Name -> Tool, in the order of adding. Filled while a brain's module is imported, then only read.
+class ToolRegistry(dict[str, Tool]):
+    """Name -> Tool, in the order of adding. Filled by `add` while a brain's module is imported, then only read.
 
     specs   name -> ToolSpec, read-only: what gates, scheduler and model need to know
     """
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
-        self._tools: dict[str, Tool] = {}
+        super().__init__()
         self._specs: dict[str, ToolSpec] = {}
         self.specs: Mapping[str, ToolSpec] = MappingProxyType(self._specs)
         for tool in tools:
@@ -123,23 +123,14 @@ class ToolRegistry(Mapping[str, Tool]):
         if tool.binder is None:  # its schema came from elsewhere, and `make_tool` may not have seen it
             check_tool_schema(tool.name, tool.spec.parameters)
             check_function_takes(tool.name, tool.function, tool.spec.parameters, tool.context_param)
-        if tool.name in self._tools:
+        if tool.name in self:
             raise InvalidInput(
                 "tools",
                 f"there are two tools named {tool.name!r} "
-                f"({self._tools[tool.name].origin} and {tool.origin}); give one of them another name=",
+                f"({self[tool.name].origin} and {tool.origin}); give one of them another name=",
             )
-        self._tools[tool.name] = tool
+        self[tool.name] = tool
         self._specs[tool.name] = tool.spec
-
-    def __getitem__(self, name: str) -> Tool:
-        return self._tools[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tools)
-
-    def __len__(self) -> int:
-        return len(self._tools)
 
 
 class ToolOptions(TypedDict, total=False):

@@ -13,13 +13,14 @@ from typing import Any
 from brainq.brain.brain import Brain
 from brainq.brain.middleware import check_call
 from brainq.contracts.call import ToolDenied
-from brainq.contracts.claim import PlannedCall, TurnClaim, call_json
+from brainq.contracts.claim import PlannedCall, TurnClaim
 from brainq.contracts.ids import call_id
 from brainq.contracts.message import Message, ToolCall
 from brainq.contracts.model import ModelReply
 from brainq.contracts.people import ApprovalRequest, ApprovalRequirement
 from brainq.contracts.status import Effect
 from brainq.contracts.view import TurnView
+from brainq.gates.canonical import call_json
 from brainq.gates.chain import Allowed, Denied, GateChain, ReplayControl, Verdict
 from brainq.observe.logs import logger
 from brainq.tools.lanes import resource_keys
@@ -123,11 +124,11 @@ class CallPlanner:
         gates = GateChain(
             request.turn_id,
             request.session_id,
-            turn_specs(brain, request),
+            turn_specs(brain, request) if request.client_tools else brain.tools.specs,
             ReplayControl(view.succeeded, view.write_epoch),
             set(view.blocked),
             hook=partial(check_call, brain.hooks.check_call) if brain.hooks.check_call else None,
-            keys_of=partial(resource_keys, session_id=request.session_id),
+            keys_of=resource_keys,
         )
         judged: list[Verdict] = [gates.judge(call) for call in calls[:MAX_CALLS_A_REPLY]]
         return judged + [_one_too_many(call, len(calls)) for call in calls[MAX_CALLS_A_REPLY:]]
@@ -136,15 +137,7 @@ class CallPlanner:
         """Put the judged calls in order; those that a person must let through carry why."""
         brain, view = self.brain, self.view
         running = [verdict for verdict in verdicts if isinstance(verdict, Allowed)]
-        shapes = [
-            Schedulable(
-                verdict.spec.effect,
-                frozenset(verdict.keys) if verdict.spec.effect.is_read else frozenset(),
-                is_client=verdict.spec.name not in brain.tools,
-            )
-            for verdict in running
-        ]
-        waves = iter(ToolScheduler(parallel=brain.parallel_tools).waves(shapes))
+        waves = iter(self._waves(running) if len(running) > 1 else (1,))
         untrusted = () if brain.after_untrusted is None else untrusted_sources(brain, view)
         planned = tuple(
             self._planned_call(verdict, next(waves), untrusted)
@@ -181,6 +174,17 @@ class CallPlanner:
             extra={"problem": problem},
         )
         return CallPlan(message, tuple(self._denied_call(verdict) for verdict in denied), ())
+
+    def _waves(self, calls: Sequence[Allowed]) -> Sequence[int]:
+        shapes = [
+            Schedulable(
+                call.spec.effect,
+                frozenset(call.keys) if call.spec.effect.is_read else frozenset(),
+                is_client=call.spec.name not in self.brain.tools,
+            )
+            for call in calls
+        ]
+        return ToolScheduler(parallel=self.brain.parallel_tools).waves(shapes)
 
     def _own_calls(self) -> list[ToolCall]:
         """The reply's calls under our ids. One without a name gets one: people read it, and services want one back."""

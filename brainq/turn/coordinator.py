@@ -13,6 +13,7 @@ from brainq.brain.middleware import MiddlewareFailed, notify_hooks
 from brainq.contracts.callbacks import PostToolUse
 from brainq.contracts.claim import NoClaim, TurnClaim
 from brainq.contracts.message import ToolCall
+from brainq.contracts.rate import QueueTicket
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.view import TurnView
 from brainq.leases import LeaseRenewer
@@ -179,29 +180,30 @@ class Coordinator:
             work = self.brains.of(view.request.brain)
             turn = OwnedTurn(claim, view, ownership.is_lost, self.outages.for_turn(view))
             if work is None:
-                return self._leave_queue(view, self._end_unserved(turn))
-            request = work.brain.complete(view.request)
-            if request is not view.request:
-                view = replace(view, request=request)
-                turn = replace(turn, view=view)
-            parked = self.turns.parked_calls(claim, view.step) if view.parked_ms and tracer() is not None else ()
-            with in_span(advance_span(claim, view, parked), redact=work.brain.redact_logs) as span:
-                did = self._act_with_permits(work, turn)
-                span.set_attribute(names.DID, did)
-            return self._leave_queue(view, did)
-
-    def _leave_queue(self, view: TurnView, did: str) -> str:
-        """What was done. A turn that was rung to ask for its place in a queue leaves that once it has had the place, is
-        over, or was answered by another model. It keeps its place where it waits again, or was lost."""
-        ticket = view.queue_ticket
-        if ticket is None or did.startswith("waits for ") or did == "lost":
+                did = self._end_unserved(turn)
+            else:
+                request = work.brain.complete(view.request)
+                if request is not view.request:
+                    view = replace(view, request=request)
+                    turn = replace(turn, view=view)
+                parked = self.turns.parked_calls(claim, view.step) if view.parked_ms and tracer() is not None else ()
+                with in_span(advance_span(claim, view, parked), redact=work.brain.redact_logs) as span:
+                    did = self._act_with_permits(work, turn)
+                    span.set_attribute(names.DID, did)
+            if view.queue_ticket is not None:
+                self._leave_queue(view, view.queue_ticket, did)
             return did
+
+    def _leave_queue(self, view: TurnView, ticket: QueueTicket, did: str) -> None:
+        """A turn that was rung to ask for its place in a queue leaves that once it has had the place, is over, or was
+        answered by another model. It keeps its place where it waits again, or was lost."""
+        if did.startswith("waits for ") or did == "lost":
+            return
         if ticket.step > view.step or view.step == 0:
             try:
                 self.permits.limits.leave(ticket)
             except Exception as failure:  # once it is first it is found that nobody comes
                 log.warning("a line was not left", turn_id=view.request.turn_id, why=type(failure).__name__)
-        return did
 
     def _act_with_permits(self, work: CoordinatorRuntime, turn: OwnedTurn) -> str:
         try:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from brainq.brain.brain import Brain
-from brainq.contracts.claim import PlannedCall, call_json
+from brainq.contracts.claim import PlannedCall
 from brainq.contracts.ids import call_id
 from brainq.contracts.status import Effect
 from brainq.contracts.turn import TurnRequest
 from brainq.contracts.view import TurnView
+from brainq.gates.canonical import call_json
 from brainq.observe.logs import logger
 from brainq.tools.context_pack import MEMORY_TOOL
 from brainq.tools.tool import Tool

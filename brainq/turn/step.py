@@ -108,7 +108,7 @@ class StepRunner:
             return None
         except MiddlewareFailed as failure:
             return LoopEnd(middleware_end(failure), lost=bill.close(failure))
-        tail = reader.tail.rest(turn.retry)
+        tail = reader.tail.rest(turn.retry) if reader.tail.is_used else ""
         return self.replies.handle(turn, StepReply(request.step, reply, cost, tail))
 
     def _ask_between_hooks(

@@ -39,12 +39,15 @@ class TextTail:
     out with the step's commit.
 
     A piece that cannot be written while Redis is away is kept, under its mark, and written before the next one.
+
+    is_used   whether anything came
     """
 
     tell: PublishDelta
     mark: Callable[[], str]
     is_unavailable: Callable[[Exception], bool] = never_unavailable
     started: float = field(default_factory=time.monotonic)
+    is_used: bool = False
     _kind: EventKind = EventKind.TEXT_DELTA
     _parts: list[str] = field(default_factory=list[str])
     _waiting: list[tuple[str, str, EventKind]] = field(default_factory=list[tuple[str, str, EventKind]])
@@ -52,7 +55,7 @@ class TextTail:
 
     def add(self, text: str, kind: EventKind = EventKind.TEXT_DELTA) -> bool:
         """False when the turn is no longer ours."""
-        now = time.monotonic()
+        now, self.is_used = time.monotonic(), True
         if kind is not self._kind:  # the pieces keep their order
             self._pack()
             self._kind = kind

@@ -14,7 +14,7 @@ from brainq.contracts.call import ToolDenied
 from brainq.contracts.status import Effect
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import ToolSchemaError
-from brainq.gates.arguments import MAX_ARGUMENTS_CHARS, ToolArgValidator, ValidArguments, simple_check
+from brainq.gates.arguments import MAX_ARGUMENTS_CHARS, ToolArgValidator, ValidArguments, simple_schema
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -213,9 +213,9 @@ simple = json_values | st.integers(0, 9) | st.text(max_size=2)
 
 @given(st.dictionaries(st.sampled_from([*SCHEMA["properties"], "odd"]), simple, max_size=4))
 def test_the_quick_check_never_says_yes_to_what_the_full_one_refuses(arguments: dict[str, Any]) -> None:
-    check = simple_check(SCHEMA)
-    assert check is not None
-    if check(arguments):
+    quick = simple_schema(SCHEMA)
+    assert quick is not None
+    if quick.fits(arguments):
         assert Draft202012Validator(SCHEMA).is_valid(arguments)
 
 

@@ -23,6 +23,7 @@ TOOLS = {
     "pay": ToolSpec(name="pay", parameters=SCHEMA, effect=Effect.DESTRUCTIVE, deny_repeats=True),
     "keyed": ToolSpec(name="keyed", parameters=SCHEMA, effect=Effect.NETWORK, idempotent=True),
     "step_up": ToolSpec(name="step_up", parameters=SCHEMA, effect=Effect.LOCAL_WRITE),
+    "page": ToolSpec(name="page", parameters=SCHEMA, effect=Effect.READ_ONLY, resources=("page:{n}",)),
 }
 
 
@@ -36,7 +37,7 @@ def judge(
     epoch: int = 0,
     blocked: frozenset[str] = frozenset(),
     hook: PreToolHook | None = None,
-    keys_of: Callable[[ToolSpec, dict[str, Any]], tuple[str, ...]] | None = None,
+    keys_of: Callable[[ToolSpec, dict[str, Any], str], tuple[str, ...]] | None = None,
 ) -> list[Verdict]:
     gates = GateChain("turn", "s", TOOLS, ReplayControl(succeeded or {}, epoch), set(blocked), hook, keys_of)
     return [gates.judge(call) for call in calls]
@@ -70,7 +71,7 @@ def test_an_unknown_tool_is_denied_with_the_names_of_the_known() -> None:
 
     assert isinstance(verdict, Denied)
     assert verdict.outcome == ToolDenied(
-        reason="validation", message="There is no tool named lok; the tools are keyed, look, pay, step_up."
+        reason="validation", message="There is no tool named lok; the tools are keyed, look, page, pay, step_up."
     )
 
 
@@ -157,15 +158,17 @@ def test_a_tool_blocked_by_the_hook_is_blocked_for_the_calls_after_it() -> None:
 
 
 def test_keys_come_with_the_verdict_and_their_absence_denies() -> None:
-    def keys_of(spec: ToolSpec, arguments: dict[str, Any]) -> tuple[str, ...]:
+    def keys_of(spec: ToolSpec, arguments: dict[str, Any], session_id: str) -> tuple[str, ...]:
         if arguments["n"] == 2:
-            raise InvalidInput("path", "tool 'look' needs it")
-        return (f"{spec.name}:{arguments['n']}",)
+            raise InvalidInput("path", "tool 'page' needs it")
+        return (f"{spec.name}:{arguments['n']} {session_id}",)
 
-    good, bad = judge(call("look", {"n": 1}), call("look", {"n": 2}), keys_of=keys_of)
+    calls = call("page", {"n": 1}), call("page", {"n": 2}), call("look", {"n": 1}), call("step_up", {"n": 1})
+    good, bad, *others = judge(*calls, keys_of=keys_of)
 
     assert isinstance(good, Allowed)
-    assert good.keys == ("look:1",)
+    assert good.keys == ("page:1 s",)
+    assert [isinstance(other, Allowed) and other.keys for other in others] == [(), ("step_up:1 s",)]
     assert isinstance(bad, Denied)
     assert bad.outcome.reason == "validation"
     assert "path" in bad.outcome.message
