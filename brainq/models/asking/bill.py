@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, Price, Purpose, Spend, TokenUsage
-from brainq.errors import ProviderError
+from brainq.errors import NOT_SENT, ProviderError
 from brainq.models.costs import cost_usd
-from brainq.observe.metrics.recording import count_model_call
+from brainq.observe.metrics import catalogue as m
+from brainq.observe.metrics.counters import COUNTERS, Counters, Reading
+from brainq.observe.metrics.recording import ERRORS, MODELS
+from brainq.observe.telemetry_names import CHAT
 from brainq.text.estimate import StreamedTokens, estimate_request
 
 BudgetName = Literal["tokens", "cost"]
@@ -253,6 +256,38 @@ class Bill:
         usage, kind = request.usage(), "lost" if self.purpose == "step" else self.purpose
         usd = self.allowance.price(request.provider, request.model, usage)
         return Spend.from_usage(kind, self.step, request.model, usage, usd)
+
+
+def count_model_call(
+    provider: str,
+    model: str,
+    purpose: Purpose,
+    duration_s: float,
+    outcome: Spend | BaseException | None,
+    counters: Counters = COUNTERS,
+) -> None:
+    """Count a model call, by who answered, and what its reply used. One that failed is counted by its failure: a
+    ProviderError by its kind, any other by its class. A request that was never sent is not counted."""
+    model, error_type = MODELS[model], ""
+    readings: list[Reading] = []
+    if isinstance(outcome, BaseException):
+        error_type = outcome.kind if isinstance(outcome, ProviderError) else type(outcome).__name__
+        if error_type in NOT_SENT:
+            return
+        error_type = ERRORS[error_type]
+    elif outcome is not None:
+        used = (
+            ("input", outcome.input_tokens),
+            ("output", outcome.output_tokens),
+            ("cache_read", outcome.cache_read_tokens),
+            ("cache_creation", outcome.cache_creation_tokens),
+        )
+        readings += [(m.TOKEN_USAGE, (CHAT, provider, model, kind), tokens) for kind, tokens in used[:2]]
+        readings += [(m.TOKENS, (provider, model, purpose, kind), tokens) for kind, tokens in used if tokens]
+        if outcome.cost_usd:
+            readings.append((m.COST, (provider, model, purpose), outcome.cost_usd))
+    readings.append((m.MODEL_CALLS, (CHAT, provider, model, error_type, purpose), duration_s))
+    counters.record(readings)
 
 
 _bill: ContextVar[Bill | None] = ContextVar("bill", default=None)

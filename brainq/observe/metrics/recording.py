@@ -1,4 +1,4 @@
-"""Recording turns, their calls and model calls, with labels whose values are bounded."""
+"""Recording turns and their calls, with labels whose values are bounded. A model call is recorded by its bill."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 
 from brainq.contracts.call import ToolTraceEntry
-from brainq.contracts.model import Purpose, Spend
+from brainq.contracts.model import Spend
 from brainq.contracts.status import StopReason, TraceStatus
 from brainq.contracts.turn import TurnResult
-from brainq.errors import NOT_SENT, ProviderError
 from brainq.observe.metrics import catalogue as m
-from brainq.observe.metrics.counters import COUNTERS, Counters, Reading
+from brainq.observe.metrics.counters import Counters, Reading
 
 OTHER = "other"
 MAX_CHARS = 100
-OPERATION = "chat"
 INVENTED = "invented"
 """Tools that a model asked for and nobody has."""
 LOST = "lost"
@@ -48,40 +46,8 @@ class BoundedLabel(dict[str, str]):
 
 _BRAINS = BoundedLabel()  # a foreign submit may name any brain
 MODELS = BoundedLabel()  # a submit may name any model
-_ERRORS = BoundedLabel()  # a provider of the user's own names its errors
+ERRORS = BoundedLabel()  # a provider of the user's own names its errors
 _CLIENT_TOOLS = BoundedLabel()  # a client brings tools of its own with each turn
-
-
-def count_model_call(
-    provider: str,
-    model: str,
-    purpose: Purpose,
-    duration_s: float,
-    outcome: Spend | BaseException | None,
-    counters: Counters = COUNTERS,
-) -> None:
-    """Count a model call, by who answered, and what its reply used. One that failed is counted by its failure: a
-    ProviderError by its kind, any other by its class. A request that was never sent is not counted."""
-    model, error_type = MODELS[model], ""
-    readings: list[Reading] = []
-    if isinstance(outcome, BaseException):
-        error_type = outcome.kind if isinstance(outcome, ProviderError) else type(outcome).__name__
-        if error_type in NOT_SENT:
-            return
-        error_type = _ERRORS[error_type]
-    elif outcome is not None:
-        used = (
-            ("input", outcome.input_tokens),
-            ("output", outcome.output_tokens),
-            ("cache_read", outcome.cache_read_tokens),
-            ("cache_creation", outcome.cache_creation_tokens),
-        )
-        readings += [(m.TOKEN_USAGE, (OPERATION, provider, model, kind), tokens) for kind, tokens in used[:2]]
-        readings += [(m.TOKENS, (provider, model, purpose, kind), tokens) for kind, tokens in used if tokens]
-        if outcome.cost_usd:
-            readings.append((m.COST, (provider, model, purpose), outcome.cost_usd))
-    readings.append((m.MODEL_CALLS, (OPERATION, provider, model, error_type, purpose), duration_s))
-    counters.record(readings)
 
 
 def count_turn(

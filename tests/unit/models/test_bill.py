@@ -10,7 +10,7 @@ import pytest
 
 from brainq.contracts.model import AnsweredBy, ModelChunk, ModelReply, ModelRequest, ModelRetry, Spend, TokenUsage
 from brainq.errors import ProviderError
-from brainq.models.asking.bill import Allowance, Bill, BudgetExhausted
+from brainq.models.asking.bill import Allowance, Bill, BudgetExhausted, count_model_call
 from brainq.models.asking.failures import may_have_been_processed
 from brainq.models.asking.fallback import Fallback
 from brainq.models.asking.permits import permit_for, reply_with_permits, stream_with_permits
@@ -18,7 +18,7 @@ from brainq.models.asking.retry import RetryPolicy, call_with_retry
 from brainq.models.asking.stall_clock import Deadline
 from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.scripted import ScriptedProvider, fails, says
-from brainq.observe.metrics.counters import Counters
+from brainq.observe.metrics.counters import SUM, Counters
 from brainq.text.estimate import estimate_request, estimate_text
 from tests.support.counted import counted
 from tests.unit.models.requests import request
@@ -248,3 +248,27 @@ def test_what_was_sent_and_not_answered_may_have_been_worked_on(
 def test_fails_after_its_text_is_told_by_the_scripted_model_too() -> None:
     (one,), _ = lost(ScriptedProvider([fails("stream", after_text=WORDS)]))
     assert one.usage.output_tokens == estimate_text(WORDS)
+
+
+def test_a_model_call_counts_what_it_used_and_how_it_ended() -> None:
+    counters = Counters()
+    spend = Spend(step=1, input_tokens=100, output_tokens=7, cache_read_tokens=60, cost_usd=0.002)
+    count_model_call("openai", "gpt-4.1", "step", 1.0, spend, counters)
+    refused = ProviderError("no", kind="rate_limited", retryable=True)
+    count_model_call("openai", "gpt-4.1", "judge", 1.0, refused, counters)
+    found = counters.totals()
+    given = ("openai", "gpt-4.1")
+    tokens = {cell[4]: value for cell, value in found.items() if cell[0] == "brainq_tokens"}
+    assert tokens == {"input": 100, "output": 7, "cache_read": 60}
+    assert found["brainq_cost_usd", *given, "step"] == 0.002
+    assert found["gen_ai_client_token_usage", "chat", *given, "input", "256"] == 1
+    calls = {cell[2:6] for cell in found if cell[0] == "gen_ai_client_operation_duration_seconds" and cell[-1] != SUM}
+    assert calls == {(*given, "", "step"), (*given, "rate_limited", "judge")}
+
+
+@pytest.mark.parametrize(("kind", "is_counted"), [("server", True), ("limited", False), ("waited", False)])
+def test_a_request_that_was_never_sent_is_counted_as_no_call(kind: str, is_counted: bool) -> None:
+    counters = Counters()
+    failure = ProviderError("no", kind=kind, retryable=True)
+    count_model_call("openai", "gpt-4.1", "step", 1.0, failure, counters)
+    assert bool(counters.totals()) is is_counted

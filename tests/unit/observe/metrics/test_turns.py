@@ -10,9 +10,8 @@ from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.model import Spend
 from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus
 from brainq.contracts.turn import TurnResult
-from brainq.errors import ProviderError
 from brainq.observe.metrics.counters import SUM, Counters
-from brainq.observe.metrics.recording import count_lost, count_model_call, count_turn
+from brainq.observe.metrics.recording import count_lost, count_turn
 
 
 def result(**more: Any) -> TurnResult:
@@ -97,22 +96,6 @@ def test_tools_of_clients_and_of_a_models_invention_are_bounded() -> None:
     assert len(tools) <= 51
 
 
-def test_a_model_call_counts_what_it_used_and_how_it_ended() -> None:
-    counters = Counters()
-    spend = Spend(step=1, input_tokens=100, output_tokens=7, cache_read_tokens=60, cost_usd=0.002)
-    count_model_call("openai", "gpt-4.1", "step", 1.0, spend, counters)
-    refused = ProviderError("no", kind="rate_limited", retryable=True)
-    count_model_call("openai", "gpt-4.1", "judge", 1.0, refused, counters)
-    found = counters.totals()
-    given = ("openai", "gpt-4.1")
-    tokens = {cell[4]: value for cell, value in found.items() if cell[0] == "brainq_tokens"}
-    assert tokens == {"input": 100, "output": 7, "cache_read": 60}
-    assert found["brainq_cost_usd", *given, "step"] == 0.002
-    assert found["gen_ai_client_token_usage", "chat", *given, "input", "256"] == 1
-    calls = {cell[2:6] for cell in found if cell[0] == "gen_ai_client_operation_duration_seconds" and cell[-1] != SUM}
-    assert calls == {(*given, "", "step"), (*given, "rate_limited", "judge")}
-
-
 def test_an_attempt_that_broke_off_counts_as_the_estimate_it_was_charged_as() -> None:
     counters = Counters()
     lost = Spend(kind="lost", step=1, model="gpt-4.1", input_tokens=50, output_tokens=7, cost_usd=0.5)
@@ -122,11 +105,3 @@ def test_an_attempt_that_broke_off_counts_as_the_estimate_it_was_charged_as() ->
         ("brainq_tokens", "openai", "gpt-4.1", "lost", "output"): 7,
         ("brainq_cost_usd", "openai", "gpt-4.1", "lost"): 0.5,
     }
-
-
-@pytest.mark.parametrize(("kind", "is_counted"), [("server", True), ("limited", False), ("waited", False)])
-def test_a_request_that_was_never_sent_is_counted_as_no_call(kind: str, is_counted: bool) -> None:
-    counters = Counters()
-    failure = ProviderError("no", kind=kind, retryable=True)
-    count_model_call("openai", "gpt-4.1", "step", 1.0, failure, counters)
-    assert bool(counters.totals()) is is_counted
