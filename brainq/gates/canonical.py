@@ -15,6 +15,8 @@ _MAYBE_FLOAT = re.compile(r"[0-9][.e]")
 # ASCII escapes: a lone surrogate, which models do send, could not be encoded for hashing otherwise.
 _encoded = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
+_compact = json.JSONEncoder(separators=(",", ":")).encode
+
 
 def canonical_json(value: Any) -> str:
     """JSON with sorted keys and no spaces, where 1.0 is written 1.
@@ -63,7 +65,7 @@ def call_json(
         spec["edited"] = True
     if hooked:
         spec["hook"] = True  # the last of all: scripts look at how the text ends
-    return json.dumps(spec, separators=(",", ":"))
+    return _compact(spec)
 
 
 def _with_whole_floats_as_ints(value: Any) -> Any:
