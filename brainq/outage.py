@@ -68,15 +68,27 @@ class OutageRetry:
 
         It does not look whether the work is lost meanwhile: the fence says so once Redis is back.
         """
-        ends_at = min(self.ends_at, time.monotonic() + self.lasts_s)
+        began_at = time.monotonic()
+        try:
+            return work()
+        except Exception as failure:
+            return self.resume(work, failure, began_at)
+
+    def resume(self, work: Callable[[], T], failure: Exception, began_at: float) -> T:
+        """As a call, where `failure` is how the first try ended, which began at `began_at`, by time.monotonic()."""
+        ends_at = min(self.ends_at, began_at + self.lasts_s)
         wait_s = FIRST_S
-        while True:
-            try:
-                return work()
-            except Exception as failure:
-                if not self.is_unavailable(failure) or time.monotonic() + wait_s >= ends_at:
-                    raise
-                if wait_s == FIRST_S:
-                    log.warning("waiting for Redis or SQL", **self.work, why=type(failure).__name__)
+        while self.is_unavailable(failure) and time.monotonic() + wait_s < ends_at:
+            if wait_s == FIRST_S:
+                log.warning("waiting for Redis or SQL", **self.work, why=type(failure).__name__)
             self.pause(wait_s)
             wait_s = min(2 * wait_s, LONGEST_S)
+            try:
+                return work()
+            except Exception as again:
+                failure = again
+        raise failure
+
+
+ONCE = OutageRetry({}, never_unavailable)
+"""Nothing is tried again."""

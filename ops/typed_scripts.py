@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
-from brainq.state.keys import DERIVED, OF_SESSION, OF_TURN, is_shared
+from brainq.state.keys import BASES, DERIVED, OF_SESSION, OF_TURN, is_shared, key_source
 from brainq.state.script_headers import ENUMS, LITERALS, HeaderField, HeaderReply, Signature, parse_signature
 from brainq.state.script_text import LUA, NAMES
 
 TARGET = Path(__file__).parents[1] / "brainq/state/typed_scripts.py"
+MAX_COLUMNS = 120
 _HEAD = '''"""Generated from the headers in `lua/` by `python -m ops.typed_scripts`: change a header, then run that.
 
-One method a script. A reply that says more than its word is a dataclass; the others are their words.
+One method a script, which makes its call. A reply that says more than its word is a dataclass; the others are their
+words.
 """
 
-# ruff: noqa: A002
+# ruff: noqa: A002, E501
+# fmt: off
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 {enums}
 from brainq.state.connection import Client, as_mapping
 from brainq.state.doorbells import Doorbells, Outbox
 from brainq.state.keys import Keys
-from brainq.state.scripts import LoadedScripts, undeclared
+from brainq.state.scripts import LoadedScripts, ReadReply, ScriptCall, undeclared
 
-HEADERS = {headers}
+{headers}
 """Fingerprints: the loader refuses a script whose header is not the one its method was made from."""
 
 
@@ -44,11 +45,15 @@ def _closed(script: str, word: Any, declared: tuple[str, ...]) -> Any:
 '''
 _CLASS = '''
 
+{fuller}
+"""How replies are read that say more than their word."""
+
+
 class Scripts(LoadedScripts):
-    """All scripts, by name. Each raises ScriptError on a reply its header does not declare."""
+    """All scripts, by name: each method makes a call, which is to be run."""
 
     def __init__(self, client: Client, keys: Keys, doorbells: Doorbells, outbox: Outbox | None = None) -> None:
-        super().__init__(client, keys, doorbells, HEADERS, outbox)
+        super().__init__(client, keys, doorbells, HEADERS, FULLER, outbox)
 
 '''
 
@@ -57,21 +62,32 @@ def generated() -> str:
     """The module's text."""
     signatures = [parse_signature(name, (LUA / f"{name}.lua").read_text()) for name in NAMES]
     headers = {sig.name: sig.fingerprint for sig in signatures}
-    replies = "\n".join(_reply_class(sig, reply) for sig in signatures for reply in sig.replies if _says_more(reply))
+    replies = "\n\n".join(_reply_class(sig, reply) for sig in signatures for reply in sig.replies if _says_more(reply))
     methods = "\n\n".join(_method(sig) for sig in signatures)
-    body = replies + _CLASS + methods
+    body = replies + _CLASS.format(fuller=_fuller(signatures)) + methods
     closed = {**ENUMS, **LITERALS}
     named = {name for name in closed if re.search(rf"\b{name}\b", body)}
     enums = [
         f"from {module} import {', '.join(sorted(name for name in named if closed[name] == module))}"
         for module in sorted({closed[name] for name in named})
     ]
-    return _formatted(_HEAD.format(enums="\n".join(enums), headers=repr(headers)) + body + "\n")
+    kept = "\n".join(_filled("HEADERS = {", [f'"{name}": "{mark}"' for name, mark in headers.items()], "}", 0))
+    return _HEAD.format(enums="\n".join(enums), headers=kept) + body + "\n"
 
 
-def _formatted(text: str) -> str:
-    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET), "-"]
-    return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+def _filled(opening: str, items: list[str], closing: str, indent: int = 8) -> list[str]:
+    """Lines of Python: the items in one with what is around them, or in as few as they fill."""
+    margin = " " * indent
+    one_line = f"{margin}{opening}{', '.join(items)}{closing}"
+    if len(one_line) <= MAX_COLUMNS:
+        return [one_line]
+    lines = [f"{margin}    {items[0]},"]
+    for item in items[1:]:
+        if len(lines[-1]) + len(item) + 2 <= MAX_COLUMNS:
+            lines[-1] += f" {item},"
+        else:
+            lines.append(f"{margin}    {item},")
+    return [margin + opening, *lines, margin + closing]
 
 
 def _camel(*names: str) -> str:
@@ -87,7 +103,22 @@ def _reply_class(sig: Signature, reply: HeaderReply) -> str:
     if reply.rest:
         lines.append(f"    {reply.rest.name}: tuple[{_reply_type(reply.rest)}, ...]")
     name = _camel(sig.name, reply.word)
-    return "\n".join(["", "@dataclass(frozen=True, slots=True)", f"class {name}:", *lines, ""])
+    read = [_read(sig, field, place) for place, field in enumerate(reply.fields, 1)]
+    if reply.rest:
+        read.append(_read_rest(sig, reply.rest, len(reply.fields) + 1))
+    lines += ["", "    @classmethod", "    def read(cls, reply: list[Any]) -> Self:"]
+    lines += _filled("return cls(", read, ")")
+    return "\n".join(["", "@dataclass(frozen=True, slots=True)", f"class {name}:", *lines])
+
+
+def _fuller(signatures: list[Signature]) -> str:
+    """Python of the table that has every such class, by script and word."""
+    rows: list[str] = []
+    for sig in signatures:
+        read = [f'"{reply.word}": {_camel(sig.name, reply.word)}.read' for reply in sig.replies if _says_more(reply)]
+        if read:
+            rows.append(f'"{sig.name}": {{{", ".join(read)}}}')
+    return "\n".join(_filled("FULLER: Mapping[str, Mapping[str, ReadReply]] = {", rows, "}", 0))
 
 
 def _reply_type(field: HeaderField) -> str:
@@ -126,14 +157,18 @@ def _read(sig: Signature, field: HeaderField, place: int) -> str:
     enums = [choice for choice in field.choices if choice in ENUMS]
     words = tuple(choice for choice in field.choices if choice not in ENUMS)
     if not enums:
-        return f'_closed("{sig.name}", {item}, {words!r})'
-    return f"{item} if {item} in {words!r} else {enums[0]}({item})" if words else f"{enums[0]}({item})"
+        return f'_closed("{sig.name}", {item}, {_tuple(words)})'
+    return f"{item} if {item} in {_tuple(words)} else {enums[0]}({item})" if words else f"{enums[0]}({item})"
+
+
+def _tuple(words: tuple[str, ...]) -> str:
+    return repr(words).replace("'", '"')
 
 
 def _read_rest(sig: Signature, field: HeaderField, place: int) -> str:
     if not field.choices:
         return f"tuple(reply[{place}:])"
-    return f'tuple(_closed("{sig.name}", word, {field.choices!r}) for word in reply[{place}:])'
+    return f'tuple(_closed("{sig.name}", word, {_tuple(field.choices)}) for word in reply[{place}:])'
 
 
 def _method(sig: Signature) -> str:
@@ -152,20 +187,25 @@ def _method(sig: Signature) -> str:
     ]
     if parameters[-1] == "*":
         parameters.pop()
-    args = [*map(_sent, sig.args), *([f"*{sig.more_args.name}"] if sig.more_args else [])]
-    where = [f'"{sig.name}"', "session_id" if of_session else '""', "turn_id" if of_turn else '""']
-    sent = [*where, f"[{', '.join(args)}]", *([f"[{', '.join(given)}]"] if given else [])]
-    lines = _outcome(sig, f"self.run({', '.join(sent)})")
+    values = [
+        *given,
+        *(key_source(name) for name in sig.keys if is_shared(name)),
+        *map(_sent, sig.args),
+        *([f"*{sig.more_args.name}"] if sig.more_args else []),
+    ]
+    bases = [base for base in BASES if any(value.startswith(base) for value in values)]
+    session = "session_id" if of_session else '""'
     return "\n".join(
         [
-            f"    def {sig.name}({', '.join(parameters)}) -> {_outcome_type(sig)}:",
+            *_filled(f"def {sig.name}(", parameters, f") -> ScriptCall[{_outcome_type(sig)}]:", 4),
             *textwrap.wrap(
                 f'"""{sig.about.split(". ")[0].rstrip(".:")}."""',
                 118,
                 initial_indent="        ",
                 subsequent_indent="        ",
             ),
-            *(f"        {line}" for line in lines),
+            *(f"        {base} = {BASES[base]}" for base in bases),
+            *_filled(f'return ScriptCall(self, self.loaded["{sig.name}"], {session}, [', values, "])"),
         ]
     )
 
@@ -192,24 +232,6 @@ def _outcome_type(sig: Signature) -> str:
     classes = [_camel(sig.name, reply.word) for reply in sig.replies if _says_more(reply)]
     words = [f'"{reply.word}"' for reply in sig.replies if not _says_more(reply)]
     return " | ".join([*classes, *([f"Literal[{', '.join(words)}]"] if words else [])])
-
-
-def _outcome(sig: Signature, run: str) -> list[str]:
-    """Python that runs the script, and returns what it replied."""
-    fuller = [reply for reply in sig.replies if _says_more(reply)]
-    if not fuller:
-        return [f"return {run}[0]"]
-    lines = [f"reply = {run}"]
-    for reply in fuller:
-        read = [f"{field.name}={_read(sig, field, i)}" for i, field in enumerate(reply.fields, 1)]
-        if reply.rest:
-            read.append(f"{reply.rest.name}={_read_rest(sig, reply.rest, len(reply.fields) + 1)}")
-        made = f"{_camel(sig.name, reply.word)}({', '.join(read)})"
-        is_last = reply is fuller[-1] and len(fuller) == len(sig.replies)
-        lines += [f"return {made}"] if is_last else [f'if reply[0] == "{reply.word}":', f"    return {made}"]
-    if len(fuller) < len(sig.replies):
-        lines.append("return reply[0]")
-    return lines
 
 
 def main() -> None:

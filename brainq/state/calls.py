@@ -47,7 +47,7 @@ class RedisCalls:
         acks: ReplicaAcks | None = None,
     ) -> None:
         """`acks`: of replicas, before a write starts; None where none may take over."""
-        self._run = scripts
+        self._scripts = scripts
         self._owned = scripts.patient(lease_s)
         self._keys = scripts.keys
         self._lease_ms = int(lease_s * 1000)
@@ -66,7 +66,7 @@ class RedisCalls:
             lease_ms=self._lease_ms,
             serves=self._serves,
             brains=self._brains,
-        )
+        ).run()
         if isinstance(reply, CallClaimDrop):
             return NoClaim(reply.why)
         spec: dict[str, Any] = json.loads(reply.spec)
@@ -95,18 +95,18 @@ class RedisCalls:
 
     def beat(self, claim: CallClaim) -> Literal["OK", "CLOSED", "LOST"]:
         """Renew its lease, and its lanes': `OK`, `CLOSED` (its turn no longer wants it) or `LOST` (it is another's)."""
-        return self._run.call_beat(
+        return self._scripts.call_beat(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
             call=claim.call_id,
             attempt=claim.attempt,
             lease_ms=self._lease_ms,
-        )
+        ).run()
 
     def publish_progress(self, claim: CallClaim, number: int, progress: Progress) -> None:
         """Tell readers how far it is, once for each `number`; nothing where the call is another's by now."""
-        self._run.call_progress(
+        self._scripts.call_progress(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -114,22 +114,21 @@ class RedisCalls:
             attempt=claim.attempt,
             number=number,
             progress=as_json(progress),
-        )
+        ).run()
 
     def start(self, claim: CallClaim) -> str:
         """As `beat`, once its intent is stored; `LOST` also when it no longer holds its lanes."""
 
-        def begin(run: Scripts) -> Literal["OK", "CLOSED", "LOST"]:
-            return run.call_start(
-                claim.session_id,
-                claim.turn_id,
-                owner=claim.owner,
-                call=claim.call_id,
-                attempt=claim.attempt,
-                lease_ms=self._lease_ms,
-            )
-
-        return begin(self._owned) if self._acks is None else self._acks.acknowledged(begin)
+        scripts = self._owned if self._acks is None else self._scripts
+        start = scripts.call_start(
+            claim.session_id,
+            claim.turn_id,
+            owner=claim.owner,
+            call=claim.call_id,
+            attempt=claim.attempt,
+            lease_ms=self._lease_ms,
+        )
+        return start.run() if self._acks is None else self._acks.acknowledged(start)
 
     def budget(self, claim: CallClaim) -> BudgetSnapshot:
         """What is left of its turn's budget. Raises TurnNotFound when there is none."""
@@ -140,7 +139,7 @@ class RedisCalls:
         longer ours nothing is noted, and the token is none."""
         reply = self._owned.call_token(
             claim.session_id, claim.turn_id, owner=claim.owner, call=claim.call_id, attempt=claim.attempt, token=token
-        )
+        ).run()
         return token if reply == "LOST" else reply.token
 
     def settle(self, claim: CallClaim, report: CallReport, *, still_runs: bool = False) -> SettleReply:
@@ -164,7 +163,7 @@ class RedisCalls:
             notice=json_or_none(report.notice),
             changed=_rows_json(report.changes) if report.changes else "",
             still_runs=still_runs,
-        )
+        ).run()
         if isinstance(reply, str):
             return SettleReply(reply)
         return SettleReply("LATE" if isinstance(reply, CallSettleLate) else "LOST", status=reply.status)
@@ -196,7 +195,7 @@ class RedisCalls:
             found=_rows_json(sources),
             block=block_tool,
             changed=_rows_json(changes),
-        )
+        ).run()
         if isinstance(reply, str):
             return SettleReply(reply)
         return SettleReply("LATE" if isinstance(reply, CallParkLate) else "LOST", status=reply.status)
@@ -204,17 +203,17 @@ class RedisCalls:
     def expire(self, session_id: str, turn_id: str) -> tuple[Literal["EXPIRED", "CANCEL", "NONE"], str]:
         """Let what the turn has waited for too long end: (`EXPIRED`, ""), (`CANCEL`, reason) or (`NONE`, "")."""
         cancels = is_unnamed_session(session_id) or is_attended_turn(turn_id)
-        reply = self._run.waits_expire(session_id, turn_id, cancels=cancels)
+        reply = self._scripts.waits_expire(session_id, turn_id, cancels=cancels).run()
         return ("CANCEL", reply.reason) if isinstance(reply, WaitsExpireCancel) else (reply, "")
 
     def fence_unstarted(self, ref: CallRef, attempt: int) -> bool:
         """Whether the attempt surely never started, though its intent is stored: from now on it cannot."""
-        reply = self._run.call_unstarted(ref.session_id, ref.turn_id, call=ref.call_id, attempt=attempt)
+        reply = self._scripts.call_unstarted(ref.session_id, ref.turn_id, call=ref.call_id, attempt=attempt).run()
         return reply == "UNSTARTED"
 
     def dispatch_again(self, ref: CallRef, attempt: int) -> Literal["AGAIN", "ALIVE", "GONE"]:
         """Dispatch the next attempt of a call whose lease lapsed: `AGAIN`, `ALIVE` or `GONE`."""
-        reply = self._run.call_next_attempt(ref.session_id, ref.turn_id, call=ref.call_id, attempt=attempt)
+        reply = self._scripts.call_next_attempt(ref.session_id, ref.turn_id, call=ref.call_id, attempt=attempt).run()
         match reply:
             case CallNextAttemptAgain():
                 return "AGAIN"
@@ -235,7 +234,7 @@ class RedisCalls:
         outcome: ToolOutcome | None = None,
     ) -> SettleReply:
         """Settle a call whose lease lapsed without running it again."""
-        reply = self._run.call_give_up(
+        reply = self._scripts.call_give_up(
             ref.session_id,
             ref.turn_id,
             call=ref.call_id,
@@ -245,7 +244,7 @@ class RedisCalls:
             detail=detail,
             retryable=retryable,
             outcome="" if outcome is None else outcome.model_dump_json(),
-        )
+        ).run()
         return SettleReply(reply) if isinstance(reply, str) else SettleReply("GONE", status=reply.status)
 
     def facts(self, ref: CallRef) -> CallFacts | None:
@@ -253,7 +252,7 @@ class RedisCalls:
         key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
         parts = ("status", "tool", "effect", "attempt", "again", "client_said", "early", "completed_by")
         fields = [f"{ref.call_id}:{part}" for part in parts]
-        found = cast(list[Any], self._run.client.hmget(key, fields))
+        found = cast(list[Any], self._scripts.client.hmget(key, fields))
         status, tool, effect, attempt, again, client, early, completed_by = found
         if not status:
             return None
@@ -272,45 +271,47 @@ class RedisCalls:
         """When the doorbell of a call that runs was rung again last; None when it was rung once."""
         key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
         fields = [f"{ref.call_id}:{name}" for name in ("rung_at", "dispatched_at", "bell")]
-        rung_at, *first = cast("list[str | None]", self._run.client.hmget(key, fields))
+        rung_at, *first = cast("list[str | None]", self._scripts.client.hmget(key, fields))
         return None if rung_at is None or rung_at in first else int(rung_at)
 
     def traceparent(self, ref: CallRef) -> str | None:
         """The trace context of its turn's request; None where it had none."""
         key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
-        spec = cast("str | None", self._run.client.hget(key, f"{ref.call_id}:spec"))
+        spec = cast("str | None", self._scripts.client.hget(key, f"{ref.call_id}:spec"))
         return json.loads(spec).get("traceparent") if spec else None
 
     def arguments(self, ref: CallRef) -> dict[str, Any]:
         """The arguments of a call that has not ended; empty once they are gone."""
         key = self._keys.turn(ref.session_id, ref.turn_id) + ":trace"
-        spec = cast("str | None", self._run.client.hget(key, f"{ref.call_id}:spec"))
+        spec = cast("str | None", self._scripts.client.hget(key, f"{ref.call_id}:spec"))
         return dict(json.loads(spec)["arguments"]) if spec else {}
 
     def trace(self, session_id: str, turn_id: str) -> tuple[ToolTraceEntry, ...]:
         """Every call of a turn, in the order the model made them."""
         key = self._keys.turn(session_id, turn_id) + ":trace"
-        return read_trace(cast(dict[str, str], self._run.client.hgetall(key)))
+        return read_trace(cast(dict[str, str], self._scripts.client.hgetall(key)))
 
     # Lanes are taken and left by the scripts that open waves and settle calls (`lua/lib/lanes.lua`, `leave_lanes.lua`).
     # What follows keeps the lanes of functions that were abandoned, and heals those of workers that died.
 
     def beat_lanes(self, ref: CallRef) -> Literal["OK", "LOST"]:
         """Keep the lanes of a function that still runs though its call was settled: `OK` or `LOST`."""
-        return self._run.lane_beat(holder=ref.holder, lease_ms=self._lease_ms)
+        return self._scripts.lane_beat(holder=ref.holder, lease_ms=self._lease_ms).run()
 
     def lapsed_lanes(self, limit: int) -> tuple[str, list[CallRef]]:
         """Holders whose lease has lapsed, each handed to one sweeper for a lease's time, and `check_lanes`' mark."""
-        reply = self._run.lane_lapsed(most=limit, hold_ms=self._lease_ms, longest_lease_ms=self._lease_ms)
+        reply = self._scripts.lane_lapsed(most=limit, hold_ms=self._lease_ms, longest_lease_ms=self._lease_ms).run()
         return reply.mark, [CallRef.from_holder(holder) for holder in reply.holders]
 
     def check_lanes(self, ref: CallRef, mark: str) -> str:
         """What becomes of lanes whose lease has lapsed: `KEPT` for a call that is queued or runs, else `LEFT`."""
-        return self._run.lane_check(ref.session_id, ref.turn_id, call=ref.call_id, mark=mark, lease_ms=self._lease_ms)
+        return self._scripts.lane_check(
+            ref.session_id, ref.turn_id, call=ref.call_id, mark=mark, lease_ms=self._lease_ms
+        ).run()
 
     def lane_queue(self, lane: str) -> list[CallRef]:
         """Who holds a lane (first) and who waits for it."""
-        kept = cast(list[str], self._run.client.lrange(self._keys.lane(lane), 0, -1))
+        kept = cast(list[str], self._scripts.client.lrange(self._keys.lane(lane), 0, -1))
         return [CallRef.from_holder(holder) for holder in kept]
 
 

@@ -85,7 +85,9 @@ class Client(redis.Redis):
             return super().execute_command(*args, **options)
         line = self._lines.get()
         try:
-            connection = self._open(line)
+            idle_s = time.monotonic() - line.used
+            is_good = line.is_open and idle_s <= CHECK_AFTER_IDLE_S and line.used >= self._broken_at
+            connection = line.connection if is_good else self._open(line)
             try:
                 connection.send_packed_command((pack_command(args),), check_health=False)
                 reply = connection.read_response()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from brainq.outage import OutageRetry
 from brainq.settings.redis_url import parse_sentinel_url
 from brainq.state.connection import is_redis_unavailable
 from brainq.state.listener import RedisListener
+from brainq.state.scripts import ScriptCall
 from brainq.state.typed_scripts import Scripts
 
 log = logger("brainq.failover")
@@ -70,23 +71,22 @@ class ReplicaAcks:
     promoted then knows of the turn that it wrote. `patience_s`: for how long they are sent again."""
 
     def __init__(self, scripts: Scripts, patience_s: float) -> None:
-        self._run = scripts
+        self._scripts = scripts
         self._patience_s = patience_s
         self._history = ""  # of the primary: another one's is another
         self._replicas = 0
         self._missed_at: float | None = None
 
-    def acknowledged(self, call: Callable[[Scripts], T]) -> T:
-        """Run the script that `call` calls; what it returns, once replicas have it. Raises redis' ConnectionError when
-        too few do."""
+    def acknowledged(self, call: ScriptCall[T]) -> T:
+        """Run a script; what it replies, once replicas have it. Raises redis' ConnectionError when too few do."""
         return OutageRetry({}, is_redis_unavailable, lasts_s=self._patience_s)(partial(self._once, call))
 
-    def _once(self, call: Callable[[Scripts], T]) -> T:
+    def _once(self, call: ScriptCall[T]) -> T:
         if not self._history:
-            self._look(*self._run.read([("INFO", "replication")]))
+            self._look(*self._scripts.read([("INFO", "replication")]))
         wanted = (self._replicas + 1) // 2
         waits = ("WAIT", wanted, ACKNOWLEDGED_WITHIN_MS)
-        reply, (acknowledged, found) = self._run.with_reads(call, [waits, ("INFO", "replication")])
+        reply, (acknowledged, found) = call.with_reads([waits, ("INFO", "replication")])
         self._look(found)
         if isinstance(acknowledged, redis.ResponseError):
             raise acknowledged

@@ -47,7 +47,7 @@ class RedisFinalChain:
         complete   adds to a request what its brain says where it says nothing
         brains     the names of those that this process has
         """
-        self._run = scripts
+        self._scripts = scripts
         self._owned = scripts.patient(lease_s)
         self._keys = scripts.keys
         self._complete = complete
@@ -59,18 +59,15 @@ class RedisFinalChain:
         self, session_id: str, turn_id: str, step: str, owner: str, *, and_look: bool = False
     ) -> FinalStepClaim | NoFinalStepClaim:
         """The right to run a step. `and_look`: what `look` needs is read in the same round trip."""
-        reply, replies = self._owned.with_reads(
-            lambda run: run.finalize_claim(
-                session_id,
-                turn_id,
-                owner=owner,
-                step=step,
-                lease_ms=self._lease_ms,
-                brains=self._brains,
-                left_ms=int(MISSING_BRAIN_WAIT_S * 1000),
-            ),
-            ended_reads(self._keys.turn(session_id, turn_id)) if and_look else (),
-        )
+        reply, replies = self._owned.finalize_claim(
+            session_id,
+            turn_id,
+            owner=owner,
+            step=step,
+            lease_ms=self._lease_ms,
+            brains=self._brains,
+            left_ms=int(MISSING_BRAIN_WAIT_S * 1000),
+        ).with_reads(ended_reads(self._keys.turn(session_id, turn_id)) if and_look else ())
         if isinstance(reply, FinalizeClaimDrop):
             return NoClaim(reply.why)
         return FinalStepClaim(
@@ -104,7 +101,9 @@ class RedisFinalChain:
         return read_ended_turn(found, self._complete)
 
     def beat(self, claim: FinalStepClaim) -> Literal["OK", "LOST"]:
-        return self._run.finalize_beat(claim.session_id, claim.turn_id, fence=claim.fence, lease_ms=self._lease_ms)
+        return self._scripts.finalize_beat(
+            claim.session_id, claim.turn_id, fence=claim.fence, lease_ms=self._lease_ms
+        ).run()
 
     def go_on(
         self, claim: FinalStepClaim, next_step: str, *, stay: bool, and_read: bool = False
@@ -114,14 +113,19 @@ class RedisFinalChain:
 
         and_read   what `details_of` needs is read in the same round trip
         """
-        if not and_read:
-            return self._gone_on(claim, next_step, self._settle(self._owned, claim, next_step, stay))
-        settled, details = self._owned.together(
-            [
-                lambda run: self._settle(run, claim, next_step, stay),
-                lambda run: _read_conversation(run, claim.session_id, claim.turn_id),
-            ]
+        settle = self._owned.finalize_settle(
+            claim.session_id,
+            claim.turn_id,
+            fence=claim.fence,
+            step=claim.step,
+            next_step=next_step,
+            owner=claim.owner if stay else "",
+            lease_ms=self._lease_ms,
         )
+        if not and_read:
+            return self._gone_on(claim, next_step, settle.run())
+        read = self._owned.turn_transcript(claim.session_id, claim.turn_id, most=MAX_READ_MESSAGES)
+        (settled, details), _ = self._owned.pipeline([settle, read])
         if isinstance(settled, ResponseError):
             raise settled
         assert not isinstance(settled, TurnTranscriptSaid)
@@ -144,21 +148,8 @@ class RedisFinalChain:
             lease_ms=self._lease_ms,
             body=result.model_dump_json(),
             data=_result_event(result),
-        )
+        ).run()
         return self._gone_on(claim, next_step, reply)
-
-    def _settle(
-        self, run: Scripts, claim: FinalStepClaim, next_step: str, stay: bool
-    ) -> FinalizeSettleGo | Literal["NEXT", "LOST"]:
-        return run.finalize_settle(
-            claim.session_id,
-            claim.turn_id,
-            fence=claim.fence,
-            step=claim.step,
-            next_step=next_step,
-            owner=claim.owner if stay else "",
-            lease_ms=self._lease_ms,
-        )
 
     def _gone_on(
         self, claim: FinalStepClaim, next_step: str, reply: FinalizeSettleGo | FinalizeSendGo | Literal["NEXT", "LOST"]
@@ -210,7 +201,7 @@ class RedisFinalChain:
             uncounted=int(uncounted),
             owner=claim.owner if stay else "",
             lease_ms=self._lease_ms,
-        )
+        ).run()
         if not isinstance(reply, FinalizeAheadGo):
             return reply
         return replace(
@@ -232,23 +223,23 @@ class RedisFinalChain:
         """The last step is over: `FINISHED`, or `LOST`. The turn's keys get their lifetime."""
         return self._owned.finalize_finish(
             claim.session_id, claim.turn_id, fence=claim.fence, step=claim.step, keep_ms=self._keep_ms
-        )
+        ).run()
 
     def retry(self, claim: FinalStepClaim, after_s: float, error: str) -> Literal["WAIT", "LOST"]:
         """Try this step again after `after_s`; the sweeper rings then."""
         after_ms = int(after_s * 1000)
         return self._owned.finalize_retry(
             claim.session_id, claim.turn_id, fence=claim.fence, retry_ms=after_ms, failure=error
-        )
+        ).run()
 
     def ended(self, session_id: str, turn_id: str) -> EndedTurn | None:
         """The ended turn as the steps see it; None when Redis no longer knows it."""
-        found = self._run.client.many(ended_reads(self._keys.turn(session_id, turn_id)))
+        found = self._scripts.client.many(ended_reads(self._keys.turn(session_id, turn_id)))
         return read_ended_turn(found, self._complete)
 
     def details(self, session_id: str, turn_id: str) -> TurnDetails:
         """The turn's conversation as far as the session's history still holds it, and its calls."""
-        return _read_details(turn_id, _read_conversation(self._run, session_id, turn_id))
+        return _read_details(turn_id, self._scripts.turn_transcript(session_id, turn_id, most=MAX_READ_MESSAGES).run())
 
     def details_of(self, claim: FinalStepClaim) -> TurnDetails:
         """The same as `details`, as it was when the step was claimed where it was read then."""
@@ -259,24 +250,24 @@ class RedisFinalChain:
 
     def ring_judge(self, session_id: str, turn_id: str, judge: str) -> Literal["RUNG", "ALREADY", "FULL"]:
         """Ring for a judge of the turn: `RUNG`, or `ALREADY` when that was a moment ago."""
-        return self._run.judge_ring(
+        return self._scripts.judge_ring(
             session_id,
             turn_id,
             rung=f"{self._keys.turn(session_id, turn_id)}:rung:{judge}",
             judge=judge,
             hold_ms=JUDGE_RUNG_MS,
-        )
+        ).run()
 
     def published(self, session_id: str, turn_id: str) -> TurnResult | None:
         """The result as it went out."""
-        body = self._run.client.get(self._keys.turn(session_id, turn_id) + ":result")
+        body = self._scripts.client.get(self._keys.turn(session_id, turn_id) + ":result")
         return TurnResult.model_validate_json(cast(str, body)) if body else None
 
     def warn_later(self, session_id: str, turn_id: str, warning: str, *, applies: bool) -> None:
         """The result that is out has this warning among its others from now on, or (`applies` False) no longer."""
         key = self._keys.turn(session_id, turn_id) + ":result"
         for _ in range(MAX_AMEND_TRIES):
-            body = cast("str | None", self._run.client.get(key))
+            body = cast("str | None", self._scripts.client.get(key))
             if body is None:
                 return
             result = TurnResult.model_validate_json(body)
@@ -285,22 +276,22 @@ class RedisFinalChain:
             if set(wanted) == set(result.warnings):
                 return
             amended = result.model_copy(update={"warnings": wanted}).model_dump_json()
-            if self._run.result_amend(session_id, turn_id, known=body, body=amended) == "AMENDED":
+            if self._scripts.result_amend(session_id, turn_id, known=body, body=amended).run() == "AMENDED":
                 return
 
     def set_text(self, session_id: str, turn_id: str, text: str) -> None:
         """Replace the text that goes out (citations appended). Only the holder of a step calls this."""
         key = self._keys.turn(session_id, turn_id)
-        pipe = self._run.client.pipeline(transaction=True)
+        pipe = self._scripts.client.pipeline(transaction=True)
         pipe.hset(key, "text", text)
         pipe.hincrby(key, "revision", 1)
         pipe.execute()
 
     def publish(self, result: TurnResult) -> Literal["PUBLISHED", "ALREADY", "OPEN"]:
         """Send the result out, once: `PUBLISHED`, `ALREADY`, or `OPEN` when the turn has not ended."""
-        return self._run.result_publish(
+        return self._scripts.result_publish(
             result.session_id, result.turn_id, body=result.model_dump_json(), data=_result_event(result)
-        )
+        ).run()
 
 
 def _result_event(result: TurnResult) -> str:
@@ -308,10 +299,6 @@ def _result_event(result: TurnResult) -> str:
     return json.dumps(
         {"ending": result.ending.value, "stop_reason": result.stop_reason.value, "elapsed_ms": result.elapsed_ms}
     )
-
-
-def _read_conversation(run: Scripts, session_id: str, turn_id: str) -> TurnTranscriptSaid:
-    return run.turn_transcript(session_id, turn_id, most=MAX_READ_MESSAGES)
 
 
 def _read_details(turn_id: str, reply: TurnTranscriptSaid) -> TurnDetails:

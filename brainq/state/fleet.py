@@ -226,7 +226,7 @@ class RedisPresence:
     """
 
     def __init__(self, scripts: Scripts, stops: RedisStopSignals, process: str) -> None:
-        self._run = scripts
+        self._scripts = scripts
         self._keys = scripts.keys
         self._stops = stops
         self._process = process
@@ -244,7 +244,9 @@ class RedisPresence:
         """Have this process watched, if Redis hears it listen. Repeated for as long as the process lives."""
         if not self._is_listening:
             return  # a worker that never came so far as to begin holds nothing
-        word = self._run.presence_join(channels=self._keys.alive, process=self._process, keep_ms=PRESENCE_KEPT_MS)
+        word = self._scripts.presence_join(
+            channels=self._keys.alive, process=self._process, keep_ms=PRESENCE_KEPT_MS
+        ).run()
         if word == "DEAF" and not self._is_deaf:
             log.info("Redis does not hear this process listen: if it dies its lease says so", process=self._process)
         self._is_deaf = word == "DEAF"
@@ -283,7 +285,7 @@ class RedisMetrics:
             remember_ms=BATCH_KEPT_MS,
             most=MAX_CELLS,
             deltas=deltas,
-        )
+        ).run()
         counters.mark_flushed(batch)
 
     def totals(self) -> Mapping[Cell, float]:

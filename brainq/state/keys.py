@@ -77,8 +77,6 @@ none while a turn is live; `keep_session_s` after the last one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from brainq.contracts.ids import tenant_of
 
 OF_SESSION = frozenset({"session", "waiting", "history", "notices", "flags", "readiness"})
@@ -113,17 +111,55 @@ DERIVED = {
 }
 """Arguments of scripts that follow from where they run, and how `typed_scripts` makes them."""
 
+BASES = {
+    "session_key": 'f"{self.keys.prefix}{{{session_id}}}:"',
+    "turn_key": 'f"{self.keys.prefix}{{{session_id}}}:t:{turn_id}"',
+}
+"""What the keys of a session and of a turn begin with, and how `typed_scripts` makes it."""
+
 
 def is_shared(name: str) -> bool:
     """Whether a key that scripts call `name` is that of all of them; else only the caller knows it."""
     return name in OF_TURN or name in OF_SESSION or name in GLOBAL
 
 
-@dataclass(frozen=True, slots=True)
+def key_source(name: str) -> str:
+    """How `typed_scripts` makes the key that scripts call `name`. Raises KeyError for a name they do not share."""
+    if name in OF_TURN:
+        part = _turn_part(name)
+        return f'turn_key + "{part}"' if part else "turn_key"
+    return f'session_key + "{name}"' if name in OF_SESSION else f"self.keys.{GLOBAL[name]}"
+
+
+def _turn_part(name: str) -> str:
+    return "" if name == "turn" else f":{OF_TURN[name]}"
+
+
 class Keys:
     """Makes the key names under one prefix, such as `bq:`."""
 
-    prefix: str
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.index = f"{prefix}index"
+        self.bells = f"{prefix}bells"
+        self.run = f"{prefix}run"
+        self.swept = f"{prefix}swept"
+        self.epoch = f"{prefix}epoch"
+        self.sweeping = f"{prefix}sweeping"
+        self.stops = f"{prefix}stops"
+        self.limited = f"{prefix}limited"
+        self.workers = f"{prefix}workers"
+        self.metrics = f"{prefix}metrics"
+        self.presence = f"{prefix}presence"
+        self.alive = f"{prefix}alive:"  # what the channels begin with to which processes listen
+        self.lanes = f"{prefix}{{lanes}}:"
+        self.lane_leases = f"{prefix}{{lanes}}:leases"
+        self.lane_holders = f"{prefix}{{lanes}}:holders"
+        self.room = f"{prefix}{{room}}:size"  # who is in it, and who waits, is beside it
+        self.room_live = f"{prefix}{{room}}:live"
+        self.room_capped = f"{prefix}{{room}}:capped"
+        self.room_tenants = f"{prefix}{{room}}:tenants"
+        self.room_brains = f"{prefix}{{room}}:for"  # for which capped brain a session waits, in line or aside
 
     def session(self, session_id: str) -> str:
         """What the keys of a session begin with."""
@@ -142,22 +178,11 @@ class Keys:
         """Where the turn's messages are: with its session's, or apart."""
         return self.turn(session_id, turn_id) + ":history" if isolated else self.of_session(session_id, "history")
 
-    def bases(self, session_id: str, turn_id: str) -> tuple[str, str, str]:
-        """What keys of neither, of this session, and of this turn begin with."""
-        session = f"{self.prefix}{{{session_id}}}:"
-        return "", session, f"{session}t:{turn_id}"
-
-    def template(self, name: str) -> tuple[int, str]:
-        """Which of `bases` the key begins with that scripts call `name`, and how it goes on. Raises KeyError for a name
-        they do not share."""
-        if name in OF_TURN:
-            return 2, "" if name == "turn" else f":{OF_TURN[name]}"
-        return (1, name) if name in OF_SESSION else (0, getattr(self, GLOBAL[name]))
-
     def named(self, name: str, session_id: str, turn_id: str) -> str:
         """The key that scripts call `name`, for this session and turn. Raises KeyError for a name they do not share."""
-        base, end = self.template(name)
-        return self.bases(session_id, turn_id)[base] + end
+        if name in OF_TURN:
+            return self.turn(session_id, turn_id) + _turn_part(name)
+        return self.of_session(session_id, name) if name in OF_SESSION else getattr(self, GLOBAL[name])
 
     def outside(self, token_digest: str) -> str:
         return f"{self.prefix}outside:{token_digest}"
@@ -177,61 +202,19 @@ class Keys:
     def rate(self, name: str, part: str) -> str:
         return f"{self.prefix}rate:{name}:{part}"
 
-    @property
-    def limited(self) -> str:
-        return f"{self.prefix}limited"
-
     def wake(self, reader: str) -> str:
         return f"{self.prefix}wake:{reader}"
 
-    @property
-    def stops(self) -> str:
-        return f"{self.prefix}stops"
-
-    @property
-    def lanes(self) -> str:
-        return f"{self.prefix}{{lanes}}:"
-
     def lane(self, name: str) -> str:
         return f"{self.lanes}line:{name}"
-
-    @property
-    def lane_leases(self) -> str:
-        return f"{self.prefix}{{lanes}}:leases"
-
-    @property
-    def lane_holders(self) -> str:
-        return f"{self.lanes}holders"
 
     def tenant_queue(self, word: str) -> str:
         """Who waits for a place in this list of the broker's: `finalize`, or an effect."""
         return f"{self.prefix}{{{word}}}:queue"
 
-    @property
-    def room(self) -> str:
-        """How large the room is; who is in it, and who waits, is beside it."""
-        return f"{self.prefix}{{room}}:size"
-
-    @property
-    def room_live(self) -> str:
-        return f"{self.prefix}{{room}}:live"
-
-    @property
-    def room_capped(self) -> str:
-        return f"{self.prefix}{{room}}:capped"
-
-    @property
-    def room_tenants(self) -> str:
-        return f"{self.prefix}{{room}}:tenants"
-
     def room_line(self, session_id: str) -> str:
         """The line of the session's tenant."""
         return f"{self.prefix}{{room}}:line:{tenant_of(session_id)}"
-
-    @property
-    def room_brains(self) -> str:
-        """For which capped brain a session waits, in line or aside."""
-        return f"{self.prefix}{{room}}:for"
 
     def room_for(self, brain: str) -> str:
         return f"{self.prefix}{{room}}:for:{brain}"
@@ -240,49 +223,8 @@ class Keys:
         """Those of the session's tenant who stand aside for the brain."""
         return f"{self.room_for(brain)} {tenant_of(session_id)}"
 
-    @property
-    def workers(self) -> str:
-        return f"{self.prefix}workers"
-
     def worker(self, name: str) -> str:
         return f"{self.prefix}worker:{name}"
 
-    @property
-    def metrics(self) -> str:
-        return f"{self.prefix}metrics"
-
     def flushed(self, process: str) -> str:
         return f"{self.prefix}flushed:{process}"
-
-    @property
-    def presence(self) -> str:
-        return f"{self.prefix}presence"
-
-    @property
-    def alive(self) -> str:
-        """What the channels begin with to which processes listen."""
-        return f"{self.prefix}alive:"
-
-    @property
-    def index(self) -> str:
-        return f"{self.prefix}index"
-
-    @property
-    def bells(self) -> str:
-        return f"{self.prefix}bells"
-
-    @property
-    def run(self) -> str:
-        return f"{self.prefix}run"
-
-    @property
-    def swept(self) -> str:
-        return f"{self.prefix}swept"
-
-    @property
-    def epoch(self) -> str:
-        return f"{self.prefix}epoch"
-
-    @property
-    def sweeping(self) -> str:
-        return f"{self.prefix}sweeping"

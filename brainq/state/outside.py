@@ -38,7 +38,7 @@ class RedisOutsideResults:
 
     def __init__(self, scripts: Scripts, *, lease_s: float) -> None:
         """`lease_s`: of a task's watcher."""
-        self._run = scripts
+        self._scripts = scripts
         self._client = scripts.client
         self._keys = scripts.keys
         self._lease_ms = int(lease_s * 1000)
@@ -89,7 +89,7 @@ class RedisOutsideResults:
                     "spend": as_json(spend),
                 }
             )
-        reply = self._run.outside_complete(
+        reply = self._scripts.outside_complete(
             ref.session_id,
             ref.turn_id,
             call=ref.call_id,
@@ -105,7 +105,7 @@ class RedisOutsideResults:
             notice=json_or_none(notice),
             spent=spent,
             outcome="" if outcome is None else outcome.model_dump_json(),
-        )
+        ).run()
         match reply:
             case "SETTLED":
                 return SettleReply("SETTLED")
@@ -180,7 +180,7 @@ class RedisOutsideResults:
         """How far it is: seconds since it was given, and the server's words."""
         ref = task.ref
         progress = check_progress(max(0, self._now_ms() - task.begun_ms) // 1000, None, message)
-        self._run.call_progress(
+        self._scripts.call_progress(
             ref.session_id,
             ref.turn_id,
             owner=task.owner,
@@ -189,7 +189,7 @@ class RedisOutsideResults:
             # The process that takes the task over does not publish the same progress again.
             number=zlib.crc32(progress.message.encode()),
             progress=as_json(progress),
-        )
+        ).run()
 
     def _put_off(self, key: str, row: str, now_ms: int, failure: Exception) -> None:
         if now_ms - _read_begun_ms(row) > UNREADABLE_KEPT_S * 1000:

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, Literal, cast
+
+from redis.exceptions import ResponseError
 
 from brainq.contracts.claim import CallRef
 from brainq.contracts.people import (
@@ -22,6 +23,7 @@ from brainq.contracts.people import (
     TurnInput,
 )
 from brainq.state.script_values import as_json, hold_ms
+from brainq.state.scripts import ScriptCall
 from brainq.state.typed_scripts import (
     ApprovalDecideDecided,
     ApprovalDecideEnded,
@@ -45,25 +47,45 @@ class RedisHolds:
     approvals. Fits `ports.redis_calls.Holds`."""
 
     def __init__(self, scripts: Scripts, *, keep_session_s: float) -> None:
-        self._run = scripts
+        self._scripts = scripts
         self._keys = scripts.keys
         self._keep_ms = int(keep_session_s * 1000)
 
     def place(self, session_id: str, turn_id: str, hold: HoldSpec) -> Literal["HELD", "ALREADY", "ENDED", "GONE"]:
         """`HELD`, `ALREADY`, `ENDED` or `GONE`. From then on no call that changes something starts."""
-        return _place_hold(self._run, session_id, turn_id, hold, "hold")
+        return _placed(self._hold_place(session_id, turn_id, hold, "hold").run())
 
     def place_all(self, brakes: Sequence[Brake]) -> list[str | Exception]:
         """`place` for holds, and for flags that turns have taken, sent together; instead of a word what was refused."""
-        return list(self._run.together([partial(_restore_hold, brake=brake) for brake in brakes]))
+        calls = [
+            self._hold_place(
+                brake.session_id, brake.turn_id or "", brake.hold, "readiness" if brake.kind == "flag" else "hold"
+            )
+            for brake in brakes
+        ]
+        replies, _ = self._scripts.pipeline(calls)
+        return [reply if isinstance(reply, ResponseError) else _placed(reply) for reply in replies]
+
+    def _hold_place(
+        self, session_id: str, turn_id: str, hold: HoldSpec, kind: Literal["hold", "readiness"]
+    ) -> ScriptCall[HoldPlaceEnded | Literal["HELD", "ALREADY", "GONE"]]:
+        return self._scripts.hold_place(
+            session_id,
+            turn_id,
+            hold=hold.id,
+            timeout_ms=hold_ms(hold),
+            policy=hold.on_timeout,
+            reason=hold.reason,
+            hold_kind=kind,
+        )
 
     def release(self, session_id: str, turn_id: str, hold_id: str) -> Literal["RELEASED", "ABSENT", "GONE"]:
         """`RELEASED`, `ABSENT` or `GONE`."""
-        return self._run.hold_release(session_id, turn_id, hold=hold_id)
+        return self._scripts.hold_release(session_id, turn_id, hold=hold_id).run()
 
     def of_turn(self, session_id: str, turn_id: str) -> tuple[StandingHold, ...]:
         """The holds that stand, by their id. Those whose time is up stand with `ends_in_ms` at 0 or below."""
-        clock, text = self._run.client.many([("TIME",), ("HGET", self._keys.turn(session_id, turn_id), "holds")])
+        clock, text = self._scripts.client.many([("TIME",), ("HGET", self._keys.turn(session_id, turn_id), "holds")])
         now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
         found: dict[str, Any] = json.loads(text) if text else {}
         return tuple(
@@ -85,7 +107,7 @@ class RedisHolds:
 
     def add_flag(self, session_id: str, flag: HoldSpec) -> Literal["ADDED", "ALREADY", "FULL"]:
         """`ADDED`, `ALREADY`, or `FULL`: too many flags no turn has taken."""
-        return self._run.flag_add(
+        return self._scripts.flag_add(
             session_id,
             flag=flag.id,
             timeout_ms=hold_ms(flag),
@@ -93,16 +115,18 @@ class RedisHolds:
             reason=flag.reason,
             most=MAX_FLAGS,
             keep_ms=self._keep_ms,
-        )
+        ).run()
 
     def release_flag(self, session_id: str, flag_id: str) -> tuple[Literal["READY", "TAKEN", "GONE"], str]:
         """(`READY`, ""), (`TAKEN`, the turn that holds for it) or (`GONE`, "")."""
-        reply = self._run.flag_release(session_id, flag=flag_id)
+        reply = self._scripts.flag_release(session_id, flag=flag_id).run()
         return ("TAKEN", reply.turn) if isinstance(reply, FlagReleaseTaken) else (reply, "")
 
     def unread_flags(self, session_id: str) -> tuple[str, ...]:
         """The flags no turn has taken yet, oldest first."""
-        return tuple(cast(list[str], self._run.client.lrange(self._keys.of_session(session_id, "readiness"), 0, -1)))
+        return tuple(
+            cast(list[str], self._scripts.client.lrange(self._keys.of_session(session_id, "readiness"), 0, -1))
+        )
 
     def decide_approval(
         self,
@@ -129,7 +153,7 @@ class RedisHolds:
                     "lanes": json.dumps(edited.lanes),
                 }
             )
-        reply = self._run.approval_decide(
+        reply = self._scripts.approval_decide(
             ref.session_id,
             ref.turn_id,
             call=ref.call_id,
@@ -138,7 +162,7 @@ class RedisHolds:
             who=by,
             comment=why,
             edit=edit,
-        )
+        ).run()
         match reply:
             case "APPROVED" | "DENIED" | "EXPIRED":
                 return reply, ""
@@ -158,29 +182,15 @@ class RedisHolds:
             turn = self._keys.turn(ref.session_id, ref.turn_id)
             commands.append(("HMGET", turn + ":trace", *(f"{ref.call_id}:{field}" for field in _APPROVAL_FIELDS)))
             commands.append(("HGET", turn, "state"))
-        clock, *replies = self._run.client.many(commands)
+        clock, *replies = self._scripts.client.many(commands)
         now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
         return [_read_status(values, state, now_ms) for values, state in zip(replies[::2], replies[1::2], strict=True)]
 
 
-def _place_hold(
-    run: Scripts, session_id: str, turn_id: str, hold: HoldSpec, kind: Literal["hold", "readiness"]
+def _placed(
+    reply: HoldPlaceEnded | Literal["HELD", "ALREADY", "GONE"],
 ) -> Literal["HELD", "ALREADY", "ENDED", "GONE"]:
-    reply = run.hold_place(
-        session_id,
-        turn_id,
-        hold=hold.id,
-        timeout_ms=hold_ms(hold),
-        policy=hold.on_timeout,
-        reason=hold.reason,
-        hold_kind=kind,
-    )
     return "ENDED" if isinstance(reply, HoldPlaceEnded) else reply
-
-
-def _restore_hold(run: Scripts, brake: Brake) -> str:
-    kind = "readiness" if brake.kind == "flag" else "hold"
-    return _place_hold(run, brake.session_id, brake.turn_id or "", brake.hold, kind)
 
 
 def _read_status(values: Sequence[str | None], turn_state: str | None, now_ms: int) -> ApprovalStatus | None:
@@ -221,7 +231,7 @@ class RedisSessions:
     `ports.redis_turns.Sessions`."""
 
     def __init__(self, scripts: Scripts, *, keep_session_s: float) -> None:
-        self._run = scripts
+        self._scripts = scripts
         self._keys = scripts.keys
         self._keep_session_ms = int(keep_session_s * 1000)
 
@@ -235,23 +245,23 @@ class RedisSessions:
     def why_paused(self, session_id: str) -> str | None:
         """The reason it was paused for, or ""; None: it is not paused."""
         key = self._keys.of_session(session_id, "session")
-        paused, why = cast("list[str | None]", self._run.client.hmget(key, ["paused", "paused_why"]))
+        paused, why = cast("list[str | None]", self._scripts.client.hmget(key, ["paused", "paused_why"]))
         return (why or "") if paused == "1" else None
 
     def waiting(self, session_id: str) -> list[str]:
         """The ids of the turns that wait, the next one first."""
         key = self._keys.of_session(session_id, "waiting")
-        return cast(list[str], self._run.client.lrange(key, 0, -1))
+        return cast(list[str], self._scripts.client.lrange(key, 0, -1))
 
     def waiting_counts(self, session_id: str) -> tuple[int, int]:
         """How many turns of the session wait, and how many sessions of its tenant wait for room, or for their brain."""
-        pipe = self._run.client.pipeline(transaction=False)
+        pipe = self._scripts.client.pipeline(transaction=False)
         pipe.llen(self._keys.of_session(session_id, "waiting"))
         pipe.zcard(self._keys.room_line(session_id))
         pipe.hget(self._keys.room, "caps")
         of_session, of_tenant, caps = pipe.execute()
         if caps:
-            pipe = self._run.client.pipeline(transaction=False)
+            pipe = self._scripts.client.pipeline(transaction=False)
             for brain in caps.split():
                 pipe.zcard(self._keys.capacity_deferred(brain, session_id))
             of_tenant += sum(pipe.execute())
@@ -259,12 +269,12 @@ class RedisSessions:
 
     def pause(self, session_id: str, why: str = "") -> bool:
         """No further turn begins. False when it was paused before."""
-        reply = self._run.session_pause(session_id, keep_session_ms=self._keep_session_ms, why=why)
+        reply = self._scripts.session_pause(session_id, keep_session_ms=self._keep_session_ms, why=why).run()
         return reply == "PAUSED"
 
     def resume(self, session_id: str) -> tuple[bool, str]:
         """(False when it was not paused, the turn that became live or "")."""
-        reply = self._run.session_resume(session_id)
+        reply = self._scripts.session_resume(session_id).run()
         if reply == "ALREADY":
             return False, ""
         return True, reply.turn
@@ -272,14 +282,14 @@ class RedisSessions:
     def put_input(self, session_id: str, turn_id: str, item: TurnInput) -> tuple[PutResult, str, str]:
         """(`ACCEPTED`, "", ""), (`ALREADY`, its receipt, the turn's state), (`SEALED`, the turn's state, ""),
         (`FULL`, inputs, bytes that no step has read) or (`GONE`, "", "")."""
-        reply = self._run.mailbox_put(
+        reply = self._scripts.mailbox_put(
             session_id,
             turn_id,
             message_id=item.client_message_id,
             item=as_json(item),
             most=MAX_UNREAD,
             most_bytes=MAX_UNREAD_BYTES,
-        )
+        ).run()
         match reply:
             case MailboxPutFull():
                 return "FULL", str(reply.inputs), str(reply.bytes)
@@ -293,12 +303,12 @@ class RedisSessions:
     def input_receipt(self, session_id: str, turn_id: str, client_message_id: str) -> str | None:
         """`accepted`, `consumed STEP` or `bounced`; None when Redis does not know the input."""
         key = self._keys.named("receipts", session_id, turn_id)
-        return cast("str | None", self._run.client.hget(key, client_message_id))
+        return cast("str | None", self._scripts.client.hget(key, client_message_id))
 
     def input_receipts(self, session_id: str, turn_id: str) -> dict[str, str]:
         """All receipts of a turn, by client_message_id."""
-        return cast(dict[str, str], self._run.client.hgetall(self._keys.named("receipts", session_id, turn_id)))
+        return cast(dict[str, str], self._scripts.client.hgetall(self._keys.named("receipts", session_id, turn_id)))
 
     def _field(self, session_id: str, name: str) -> str:
-        found = self._run.client.hget(self._keys.of_session(session_id, "session"), name)
+        found = self._scripts.client.hget(self._keys.of_session(session_id, "session"), name)
         return cast("str | None", found) or ""

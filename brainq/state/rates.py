@@ -41,7 +41,7 @@ class RedisRates:
     """
 
     def __init__(self, scripts: Scripts, rates: RateRules, listen: Callable[[], None] = lambda: None) -> None:
-        self._run = scripts
+        self._scripts = scripts
         self._keys = scripts.keys
         self._rates = rates
         self._listen = listen
@@ -73,8 +73,8 @@ class RedisRates:
 
     def catch_up(self) -> None:
         """Read what was learned while nobody here listened."""
-        seconds, _ = self._run.client.time()
-        for name, until_ms in learned(self._run.client, self._keys, seconds * 1000):
+        seconds, _ = self._scripts.client.time()
+        for name, until_ms in learned(self._scripts.client, self._keys, seconds * 1000):
             with self._lock:
                 self._learned[name] = time.monotonic() + until_ms / 1000 - seconds
                 self.any_limited = True
@@ -86,7 +86,7 @@ class RedisRates:
         rate = self._rate(name)
         while True:
             asked_at = time.monotonic()
-            reply = self._run.rate_take(
+            reply = self._scripts.rate_take(
                 **self._of(name, "places", "line", "order", "due", "rule", "tenants", "by"),
                 model=name,
                 place=place,
@@ -99,7 +99,7 @@ class RedisRates:
                 window_ms=self._window_ms,
                 slack_ms=self._slack_ms,
                 most_wait_ms=int(min(max_wait_s, MAX_WAIT_S) * 1000),
-            )
+            ).run()
             match reply:
                 case RateTakeWait() | RateTakeLate():
                     is_late = isinstance(reply, RateTakeLate)
@@ -113,7 +113,7 @@ class RedisRates:
     def leave(self, ticket: QueueTicket) -> None:
         """Leave the queue; nothing where it is left."""
         keys = self._of(ticket.queue, "line", "order", "due", "rule", "tenants")
-        self._run.rate_leave(**keys, ticket=ticket.holder)
+        self._scripts.rate_leave(**keys, ticket=ticket.holder).run()
 
     def settle(
         self, name: str, place: str, used: int | TokenCount | None, answered_s: float | None, report: RateReport
@@ -126,7 +126,7 @@ class RedisRates:
         if report == EMPTY_RATE_REPORT and not self.is_limited(name):
             return True
         count, plain = (used, None) if isinstance(used, TokenCount) else (None, used)
-        self._run.rate_settle(
+        self._scripts.rate_settle(
             **self._of(name, "places", "rule"),
             place=place,
             model=name,
@@ -140,26 +140,26 @@ class RedisRates:
             tokens=report.tokens,
             stop_ms=int(min(report.stop_s, MAX_STOP_S) * 1000),
             probes=report.stop_s > MAX_STOP_S,
-        )
+        ).run()
         if report != EMPTY_RATE_REPORT:
             self.receive_learned(name)
         return True
 
     def report(self, name: str, place: str, count: TokenCount, is_all: bool) -> None:
         """See RateLimits.report."""
-        self._run.rate_report(
+        self._scripts.rate_report(
             **self._of(name, "places", "rule"),
             place=place,
             used=count.used,
             estimated=count.estimated,
             counted=count.counted,
             is_all=is_all,
-        )
+        ).run()
 
     def models(self) -> tuple[FleetModel, ...]:
         """All that are limited and were asked, or learned of, within a day. What is set for one is what those who asked
         last were given, wherever this is read."""
-        client = self._run.client
+        client = self._scripts.client
         clock, names = client.many([("TIME",), ("ZRANGE", self._keys.limited, 0, -1)])
         now_ms = int(clock[0]) * 1000 + int(clock[1]) // 1000
         reads: list[Command] = []

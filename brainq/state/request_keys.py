@@ -17,7 +17,7 @@ class RedisRequestKeys:
     """What clients tried: for each content its requests, each with its newest try and how that one ended."""
 
     def __init__(self, scripts: Scripts) -> None:
-        self._run = scripts
+        self._scripts = scripts
         self._client: Any = scripts.client
         self._keys = scripts.keys
 
@@ -29,16 +29,20 @@ class RedisRequestKeys:
         older        the digest by which the previous release knew the content
         """
         known = self._client.get(self._keys.asked(older)) if number and older else None
-        return self._run.request_try(
-            tries=self._keys.tries(digest),
-            key=new_turn_id(),
-            number=number,
-            state="refused" if is_refused else "open",
-            older=known or "",
-            keep_ms=REQUEST_KEPT_S * 1000,
-            most=MAX_TRACKED_REQUESTS,
-        ).key
+        return (
+            self._scripts.request_try(
+                tries=self._keys.tries(digest),
+                key=new_turn_id(),
+                number=number,
+                state="refused" if is_refused else "open",
+                older=known or "",
+                keep_ms=REQUEST_KEPT_S * 1000,
+                most=MAX_TRACKED_REQUESTS,
+            )
+            .run()
+            .key
+        )
 
     def end(self, digest: str, key: str, number: int, how: RequestTryEnd) -> None:
         """Note how a try ended. Of one that was tried again since nothing is noted."""
-        self._run.request_tried(tries=self._keys.tries(digest), key=key, number=number, state=how)
+        self._scripts.request_tried(tries=self._keys.tries(digest), key=key, number=number, state=how).run()

@@ -9,8 +9,9 @@ import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import cast
+from typing import Literal, cast
+
+from redis.exceptions import ResponseError
 
 from brainq.contracts.fleet import DueTurns, GoneProcess, SweepResult, TurnKey
 from brainq.state.connection import Client
@@ -45,7 +46,7 @@ class RedisSweeperState:
         beat_s: float = 3.0,
         cap_lifetime_ms: int = CAP_KEPT_MS,
     ) -> None:
-        self._run = scripts
+        self._scripts = scripts
         self._keys = scripts.keys
         self._workers = workers
         self._me = uuid.uuid4().hex
@@ -60,43 +61,55 @@ class RedisSweeperState:
 
     def due(self, limit: int, hold_s: float) -> DueTurns:
         """Up to `most` turns that are due; no other sweeper gets them for `hold_s`."""
-        reply = self._run.index_take(most=limit, hold_ms=int(hold_s * 1000))
+        reply = self._scripts.index_take(most=limit, hold_ms=int(hold_s * 1000)).run()
         members = tuple(cast(TurnKey, tuple(member.split(" "))) for member in reply.members)
         return DueTurns(members, reply.stepped)
 
     def look(self, turns: Sequence[TurnKey]) -> list[SweepResult | Exception]:
         """Look at turns; in place of a look what kept it from being made. The script rings for lost bells again, and
         says when the turn is looked at next."""
-        return list(self._run.together([partial(self._look_at, turn=turn) for turn in turns]))
+        sweeps = [
+            self._scripts.turn_sweep(
+                *turn,
+                rering_ms=self._rering_ms,
+                failing_ms=self._failing_ms,
+                unserved_ms=self._unserved_ms,
+                grace_ms=self._grace_ms,
+                longest_lease_ms=self._lease_ms,
+            )
+            for turn in turns
+        ]
+        replies, _ = self._scripts.pipeline(sweeps)
+        return [reply if isinstance(reply, ResponseError) else _sweep_result(reply) for reply in replies]
 
     def drop(self, turn: TurnKey) -> None:
         """A turn that Redis does not know is looked at no more."""
-        self._run.index_drop(*turn)
+        self._scripts.index_drop(*turn).run()
 
     def standing(self, turns: Sequence[TurnKey]) -> list[str]:
         """Of each turn: `unknown` to Redis, `unlisted` (nobody would ever look at it), or `known`."""
         if not turns:
             return []
         reads = [("HGET", self._keys.turn(*turn), "awaits") for turn in turns]
-        *awaits, scores = self._run.client.many([*reads, ("ZMSCORE", self._keys.index, *map(_index_member, turns))])
+        *awaits, scores = self._scripts.client.many([*reads, ("ZMSCORE", self._keys.index, *map(_index_member, turns))])
         return [_index_state(word, score) for word, score in zip(awaits, scores, strict=True)]
 
     def list_again(self, turns: Iterable[TurnKey]) -> None:
         """Have these looked at now."""
-        self._run.index_hasten(after_ms=0, members=[_index_member(turn) for turn in turns])
+        self._scripts.index_hasten(after_ms=0, members=[_index_member(turn) for turn in turns]).run()
 
     def take_comparing(self, for_s: float) -> bool:
         """One sweeper compares SQL with Redis: True for the one that does, as long as it asks within `for_s`."""
         key, for_ms = self._keys.sweeping, int(for_s * 1000)
-        taken, holder = self._run.client.many([("SET", key, self._me, "NX", "PX", for_ms), ("GET", key)])
+        taken, holder = self._scripts.client.many([("SET", key, self._me, "NX", "PX", for_ms), ("GET", key)])
         if not taken and holder == self._me:
-            self._run.client.pexpire(key, for_ms)
+            self._scripts.client.pexpire(key, for_ms)
         return holder == self._me
 
     def epoch(self) -> str:
         """Another one when Redis may have lost data: it began anew, a replica took its place, or it was emptied."""
         key = self._keys.epoch
-        _, _, kept, server = self._run.client.many(
+        _, _, kept, server = self._scripts.client.many(
             [("SET", key, uuid.uuid4().hex, "NX"), ("PEXPIRE", key, EPOCH_KEPT_MS), ("GET", key), ("INFO", "server")]
         )
         found = _RUN_ID.search(str(server))
@@ -111,11 +124,11 @@ class RedisSweeperState:
         for gone in self._find_gone():
             ended.append(replace(gone, leases=self._lapse(gone)))
             self._workers.withdraw_process(gone.process)
-            self._run.presence_forget(process=gone.process, absent_at=gone.absent_at)
+            self._scripts.presence_forget(process=gone.process, absent_at=gone.absent_at).run()
         return ended
 
     def set_capacity(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int:
-        reply = self._run.capacity_keep(
+        reply = self._scripts.capacity_keep(
             size=size,
             share=share,
             own=json.dumps(dict(own)),
@@ -123,26 +136,15 @@ class RedisSweeperState:
             cap_ms=self._cap_lifetime_ms,
             most=ADMIT_BATCH,
             keep_ms=CAPACITY_KEPT_MS,
-        )
+        ).run()
         for session_id in reply.asked:
-            self._run.flush(session_id)
+            self._scripts.flush(session_id)
         return reply.live
 
-    def _look_at(self, run: Scripts, turn: TurnKey) -> SweepResult:
-        reply = run.turn_sweep(
-            *turn,
-            rering_ms=self._rering_ms,
-            failing_ms=self._failing_ms,
-            unserved_ms=self._unserved_ms,
-            grace_ms=self._grace_ms,
-            longest_lease_ms=self._lease_ms,
-        )
-        if isinstance(reply, TurnSweepLook):
-            return SweepResult(reply.fence, reply.actions, reply.lost)
-        return SweepResult(actions=(("readmit",),) if reply == "GONE" else ())
-
     def _find_gone(self) -> list[GoneProcess]:
-        reply = self._run.presence_look(channels=self._keys.alive, apart_ms=LOOKS_APART_MS, forget_ms=PRESENCE_KEPT_MS)
+        reply = self._scripts.presence_look(
+            channels=self._keys.alive, apart_ms=LOOKS_APART_MS, forget_ms=PRESENCE_KEPT_MS
+        ).run()
         if not isinstance(reply, PresenceLookLooked):
             return []
         return [GoneProcess(name, int(at)) for name, at in zip(reply.gone[::2], reply.gone[1::2], strict=True)]
@@ -152,24 +154,34 @@ class RedisSweeperState:
         lapsed, turns = 0, self._turns_at_work()
         for first in range(0, len(turns), TURNS_AT_ONCE):
             page = turns[first : first + TURNS_AT_ONCE]
-            for reply in self._run.together([partial(self._lapse_turn, gone=gone, turn=turn) for turn in page]):
-                if isinstance(reply, Exception):
+            calls = [
+                self._scripts.leases_lapse(
+                    *turn,
+                    process=gone.process,
+                    absent_at=gone.absent_at,
+                    lease_ms=self._lease_ms,
+                    beat_ms=self._beat_ms,
+                )
+                for turn in page
+            ]
+            for reply in self._scripts.pipeline(calls)[0]:
+                if isinstance(reply, ResponseError):
                     raise reply
-                lapsed += reply
+                lapsed += reply.leases if isinstance(reply, LeasesLapseLapsed) else 0
         return lapsed
 
     def _turns_at_work(self) -> list[TurnKey]:
         """Parked turns, of which there may be many, are looked at much later, and are not among them."""
-        client = self._run.client
+        client = self._scripts.client
         seconds, _ = client.time()
         found = client.zrangebyscore(self._keys.index, "-inf", seconds * 1000 + self._horizon_ms)
         return [cast(TurnKey, tuple(member.split(" "))) for member in cast("list[str]", found)]
 
-    def _lapse_turn(self, run: Scripts, gone: GoneProcess, turn: TurnKey) -> int:
-        reply = run.leases_lapse(
-            *turn, process=gone.process, absent_at=gone.absent_at, lease_ms=self._lease_ms, beat_ms=self._beat_ms
-        )
-        return reply.leases if isinstance(reply, LeasesLapseLapsed) else 0
+
+def _sweep_result(reply: TurnSweepLook | Literal["ENDED", "GONE"]) -> SweepResult:
+    if isinstance(reply, TurnSweepLook):
+        return SweepResult(reply.fence, reply.actions, reply.lost)
+    return SweepResult(actions=(("readmit",),) if reply == "GONE" else ())
 
 
 def _index_member(turn: TurnKey) -> str:

@@ -114,7 +114,7 @@ class RedisTranscripts:
         return page, (*results, *self.messages(session_id, turn_id))
 
     def _newest_messages(self, session_id: str, turn_id: str, limit: int) -> tuple[Message, ...]:
-        reply = self.scripts.turn_transcript(session_id, turn_id, most=limit)
+        reply = self.scripts.turn_transcript(session_id, turn_id, most=limit).run()
         messages = (Message.model_validate_json(item) for item in reply.messages)
         return tuple(message for message in messages if message.turn == turn_id)
 
@@ -163,7 +163,7 @@ class RedisRuntime:
     """Reads of one turn's accumulated state, and its write gate."""
 
     def __init__(self, scripts: Scripts) -> None:
-        self._run = scripts
+        self._scripts = scripts
         self._keys = scripts.keys
 
     def fields(self, session_id: str, turn_id: str) -> dict[str, str]:
@@ -186,7 +186,7 @@ class RedisRuntime:
     def results(self, session_id: str, turn_id: str) -> dict[str, str]:
         """Call id -> what the model read as its result, for the calls of this turn that have ended."""
         self.fields(session_id, turn_id)
-        _, messages = RedisTranscripts(self._run).calls(session_id, turn_id)
+        _, messages = RedisTranscripts(self._scripts).calls(session_id, turn_id)
         return {message.call_id: message.content for message in messages if message.role == "tool"}
 
     def newest_text(self, session_id: str, turn_id: str) -> str:
@@ -194,11 +194,11 @@ class RedisRuntime:
         turn = self.fields(session_id, turn_id)
         if "ending" in turn:
             return turn.get("last_agent_message") or turn.get("text", "")
-        return read_newest_text(self._run.client, self._keys, session_id, turn_id, turn.get("isolated") == "1")
+        return read_newest_text(self._scripts.client, self._keys, session_id, turn_id, turn.get("isolated") == "1")
 
     def _of(self, session_id: str, turn_id: str, read: tuple[str, ...]) -> Any:
         """The reply to a read of a turn that Redis knows: of one that it does not, all would be empty."""
-        known, reply = self._run.client.many([("EXISTS", self._keys.turn(session_id, turn_id)), read])
+        known, reply = self._scripts.client.many([("EXISTS", self._keys.turn(session_id, turn_id)), read])
         if not known:
             raise TurnNotFound(
                 f"turn {turn_id!r} of session {session_id!r} is not in Redis; it may have expired there, and "
@@ -208,4 +208,4 @@ class RedisRuntime:
 
     def shut_gate(self, session_id: str, turn_id: str, by: str) -> bool:
         """True when this shut it; False when it was shut before, or the turn is over."""
-        return self._run.gate_shut(session_id, turn_id, by=by) == "SHUT"
+        return self._scripts.gate_shut(session_id, turn_id, by=by).run() == "SHUT"

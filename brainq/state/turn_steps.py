@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import JsonValue
@@ -36,6 +36,7 @@ from brainq.state.script_values import (
     spends_json,
     usage_arguments,
 )
+from brainq.state.scripts import ScriptCall
 from brainq.state.typed_scripts import AuxBeginSpent, Scripts, StepBeginGo, StepBeginSpent, StepCommitBudget
 
 STANDALONE_KEEP_S = 86_400  # lifetime of a budget that belongs to no turn
@@ -45,12 +46,12 @@ class TurnBudgets:
     """Claims on any turn's budget, and what is left of it, by the turn's ids: atomic, and by one clock."""
 
     def __init__(self, scripts: Scripts) -> None:
-        self._run = scripts
+        self._scripts = scripts
         self._keys = scripts.keys
 
     def create_budget(self, session_id: str, turn_id: str, limits: Limits) -> bool:
         """Make a budget that belongs to no queued turn; False when it exists."""
-        reply = self._run.budget_create(
+        reply = self._scripts.budget_create(
             session_id,
             turn_id,
             timeout_ms=int(limits.timeout_s * 1000),
@@ -61,19 +62,19 @@ class TurnBudgets:
             max_total_tokens=limits.max_total_tokens,
             max_cost_usd=limits.max_cost_usd,
             keep_ms=int(limits.timeout_s * 1000) + STANDALONE_KEEP_S * 1000,
-        )
+        ).run()
         return reply == "CREATED"
 
     def claim_budget(self, session_id: str, turn_id: str, kind: str, ids: Sequence[str]) -> list[str]:
         """One word an id, in order: `CLAIMED`, `ALREADY` or `SPENT`; `EXPIRED` for all past the deadline."""
-        reply = self._run.budget_claim(session_id, turn_id, kind=kind, ids=ids)
+        reply = self._scripts.budget_claim(session_id, turn_id, kind=kind, ids=ids).run()
         return ["EXPIRED"] * len(ids) if reply == "EXPIRED" else list(reply.claims)
 
     def spend_budget(
         self, session_id: str, turn_id: str, usage: TokenUsage, cost_usd: float | None, spend_id: str
     ) -> bool:
         """Add tokens and money; a `spend_id` seen before, or a budget that is gone, adds nothing."""
-        reply = self._run.budget_spend(
+        reply = self._scripts.budget_spend(
             session_id,
             turn_id,
             id=spend_id,
@@ -82,19 +83,19 @@ class TurnBudgets:
             cache_read=usage.cache_read_tokens,
             cache_creation=usage.cache_creation_tokens,
             cost=cost_usd,
-        )
+        ).run()
         return reply == "ADDED"
 
     def budget(self, session_id: str, turn_id: str) -> BudgetSnapshot:
         """What is left. Raises TurnNotFound when there is no such budget."""
-        return read_budget(self._run, session_id, turn_id)
+        return read_budget(self._scripts, session_id, turn_id)
 
 
-def read_budget(run: Scripts, session_id: str, turn_id: str) -> BudgetSnapshot:
+def read_budget(scripts: Scripts, session_id: str, turn_id: str) -> BudgetSnapshot:
     """What is left of a turn's budget. Raises TurnNotFound when there is none."""
-    turn_key = run.keys.turn(session_id, turn_id)
+    turn_key = scripts.keys.turn(session_id, turn_id)
     reads = [("TIME",), ("HGETALL", f"{turn_key}:budget"), ("HMGET", turn_key, "state", "parked_at")]
-    (seconds, micros), found, parked = run.read(reads)
+    (seconds, micros), found, parked = scripts.read(reads)
     row = as_mapping(found)
     if not row:
         raise TurnNotFound(f"turn {turn_id!r} of session {session_id!r} has no budget in Redis; it may have expired")
@@ -142,7 +143,7 @@ class TurnSteps(TurnBudgets):
     def begin(self, claim: TurnClaim, start: TurnStart) -> bool:
         """Put the user's message into the session's history; False: the turn was lost. Beginning twice is beginning
         once."""
-        return _begin_script(claim, start)(self._run) != "LOST"
+        return self._turn_begin(claim, start).run() != "LOST"
 
     def begin_step(
         self, claim: TurnClaim, step: StepStart, mark: str
@@ -151,8 +152,24 @@ class TurnSteps(TurnBudgets):
 
         mark   from `mark`: begun twice with the same one, the step is begun once
         """
-        begin_step, turn = _begin_step_script(claim, step, mark), step.turn
-        reply = begin_step(self._run) if turn is None else self._run.after(_begin_script(claim, turn), begin_step)
+        begin = self._scripts.step_begin(
+            claim.session_id,
+            claim.turn_id,
+            owner=claim.owner,
+            fence=claim.fence,
+            asked=mark,
+            estimate=step.estimate,
+            tokens=step.most_tokens,
+            estimate_usd=step.max_usd,
+            shown=step.shown,
+            lost=spends_json(step.lost),
+            under_way=spends_json(step.under_way or None),
+            drain=step.drained,
+            ready=readiness_argument(step.readiness),
+            full=step.full,
+            items=[as_json(message) for message in step.inputs],
+        )
+        reply = begin.run() if step.turn is None else begin.after(self._turn_begin(claim, step.turn))
         match reply:
             case StepBeginGo():
                 return StepAttempt(reply.step, reply.attempt)
@@ -172,7 +189,7 @@ class TurnSteps(TurnBudgets):
     ) -> bool:
         """Tell readers a part of the reply, or of what was thought; False when the turn was lost. With the same `mark`
         it is published once."""
-        reply = self._run.step_delta(
+        reply = self._scripts.step_delta(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -183,11 +200,11 @@ class TurnSteps(TurnBudgets):
             kind=kind.value,
             text=text,
             under_way=running_attempt_argument(claim),
-        )
+        ).run()
         return reply == "OK"
 
     def publish_retry(self, claim: TurnClaim, step: int, attempt: int, retry: ModelRetry) -> bool:
-        reply = self._run.step_retry(
+        reply = self._scripts.step_retry(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -198,7 +215,7 @@ class TurnSteps(TurnBudgets):
             kind=retry.kind,
             wait_ms=round(retry.wait_s * 1000),
             model=retry.model,
-        )
+        ).run()
         return reply == "OK"
 
     def commit_calls(
@@ -222,7 +239,7 @@ class TurnSteps(TurnBudgets):
         notes     follow a reply without calls, and tell the model
         lost      requests for it that broke off before
         """
-        reply = self._run.step_commit(
+        reply = self._scripts.step_commit(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -236,7 +253,7 @@ class TurnSteps(TurnBudgets):
             notes=[as_json(message) for message in notes],
             lost=spends_json(lost),
             **usage_arguments(spend),
-        )
+        ).run()
         return CallsOverBudget(reply.refused) if isinstance(reply, StepCommitBudget) else reply
 
     # Beside the steps: the wave a turn begins with, reflections, and the compaction of the history.
@@ -245,18 +262,18 @@ class TurnSteps(TurnBudgets):
         self, claim: TurnClaim, plan: Sequence[PlannedCall], opening_s: float
     ) -> Literal["OPENED", "ALREADY", "LOST"]:
         """Open the wave of step 0: `OPENED`, `ALREADY` or `LOST`. Once open, the turn awaits its calls."""
-        return self._run.turn_open(
+        return self._scripts.turn_open(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
             fence=claim.fence,
             calls=plan_json(plan),
             opening_ms=int(opening_s * 1000),
-        )
+        ).run()
 
     def skip_opening(self, session_id: str, turn_id: str) -> Literal["SKIPPED", "ALREADY", "EARLY"]:
         """Go on without what the opening wave has not brought: `SKIPPED`, `ALREADY` or `EARLY`."""
-        return self._run.opening_skip(session_id, turn_id)
+        return self._scripts.opening_skip(session_id, turn_id).run()
 
     def begin_auxiliary(
         self,
@@ -272,7 +289,7 @@ class TurnSteps(TurnBudgets):
         tokens, usd   the most it is thought to cost: held against the budget
         under_way     what is charged if its worker is lost
         """
-        reply = self._run.aux_begin(
+        reply = self._scripts.aux_begin(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -282,14 +299,14 @@ class TurnSteps(TurnBudgets):
             tokens=tokens,
             usd=usd,
             under_way=spends_json(under_way or None),
-        )
+        ).run()
         return "SPENT" if isinstance(reply, AuxBeginSpent) else reply
 
     def commit_note(
         self, claim: TurnClaim, kind: str, note: Message | None, spend: Spend | None, data: Mapping[str, JsonValue]
     ) -> bool:
         """Put a note of the runtime into the history and ring for the step itself; False: the turn was lost."""
-        reply = self._run.aux_commit(
+        reply = self._scripts.aux_commit(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -298,7 +315,7 @@ class TurnSteps(TurnBudgets):
             item=json_or_none(note),
             data=json.dumps(dict(data)),
             **usage_arguments(spend),
-        )
+        ).run()
         return reply == "COMMITTED"
 
     def compact(
@@ -318,7 +335,7 @@ class TurnSteps(TurnBudgets):
         mark     how full the context is afterwards, tokens
         forget   fingerprints of reads whose results are gone from the context: they may be repeated
         """
-        return self._run.history_compact(
+        return self._scripts.history_compact(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -330,40 +347,15 @@ class TurnSteps(TurnBudgets):
             items=[as_json(message) for message in front],
             data=json.dumps(dict(data)),
             **usage_arguments(spend),
+        ).run()
+
+    def _turn_begin(self, claim: TurnClaim, start: TurnStart) -> ScriptCall[Literal["BEGUN", "ALREADY", "LOST"]]:
+        return self._scripts.turn_begin(
+            claim.session_id,
+            claim.turn_id,
+            owner=claim.owner,
+            fence=claim.fence,
+            prompt_hash=start.prompt_hash,
+            earlier=start.earlier,
+            items=[as_json(message) for message in start.messages],
         )
-
-
-def _begin_script(claim: TurnClaim, start: TurnStart) -> Callable[[Scripts], Literal["BEGUN", "ALREADY", "LOST"]]:
-    items = [as_json(message) for message in start.messages]
-    return lambda run: run.turn_begin(
-        claim.session_id,
-        claim.turn_id,
-        owner=claim.owner,
-        fence=claim.fence,
-        prompt_hash=start.prompt_hash,
-        earlier=start.earlier,
-        items=items,
-    )
-
-
-def _begin_step_script(
-    claim: TurnClaim, step: StepStart, mark: str
-) -> Callable[[Scripts], StepBeginGo | StepBeginSpent | Literal["LOST"]]:
-    ready, items = readiness_argument(step.readiness), [as_json(message) for message in step.inputs]
-    return lambda run: run.step_begin(
-        claim.session_id,
-        claim.turn_id,
-        owner=claim.owner,
-        fence=claim.fence,
-        asked=mark,
-        estimate=step.estimate,
-        tokens=step.most_tokens,
-        estimate_usd=step.max_usd,
-        shown=step.shown,
-        lost=spends_json(step.lost),
-        under_way=spends_json(step.under_way or None),
-        drain=step.drained,
-        ready=ready,
-        full=step.full,
-        items=items,
-    )

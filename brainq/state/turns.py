@@ -88,7 +88,7 @@ class RedisTurns(TurnSteps):
         """
         sid, tid = request.session_id, request.turn_id
         parent = request.parent
-        reply = self._run.turn_submit(
+        reply = self._scripts.turn_submit(
             sid,
             tid,
             spec_json=as_json(request),
@@ -112,7 +112,7 @@ class RedisTurns(TurnSteps):
             lost_reason=lost_reason,
             kept=restored_state_json(kept),
             trace=_trace_parent(request),
-        )
+        ).run()
         match reply:
             case TurnSubmitQueued():
                 return "QUEUED", str(reply.ahead), reply.stopped
@@ -131,36 +131,33 @@ class RedisTurns(TurnSteps):
         What `look` needs is read in the same round trip.
         """
         known = self._conversations.known(self._keys.of_session(session_id, "history"))
-        reply, replies = self._owned.with_reads(
-            lambda run: run.turn_claim(
-                session_id,
-                turn_id,
-                owner=owner,
-                fence=fence,
-                lease_ms=self._lease_ms,
-                grace_ms=self._grace_ms,
-                most_lost=max_lost,
-                brains=self._brains,
-            ),
-            view_reads(self._keys, session_id, turn_id, known),
-        )
+        reply, replies = self._owned.turn_claim(
+            session_id,
+            turn_id,
+            owner=owner,
+            fence=fence,
+            lease_ms=self._lease_ms,
+            grace_ms=self._grace_ms,
+            most_lost=max_lost,
+            brains=self._brains,
+        ).with_reads(view_reads(self._keys, session_id, turn_id, known))
         if isinstance(reply, TurnClaimDrop):
             return NoClaim(reply.why)
         return TurnClaim(session_id, turn_id, owner, reply.fence, reply.now, ViewReplies(known, replies), reply.lost)
 
     def beat(self, claim: TurnClaim) -> Literal["OK", "CANCEL", "LOST"]:
-        return self._run.turn_beat(
+        return self._scripts.turn_beat(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
             fence=claim.fence,
             lease_ms=self._lease_ms,
             under_way=running_attempt_argument(claim),
-        )
+        ).run()
 
     def release(self, claim: TurnClaim) -> Literal["RELEASED", "CLEARED", "GONE"]:
         """Let the turn go, though nothing came of this advance: `RELEASED`, or `CLEARED` of having lost its worker."""
-        return self._run.turn_release(claim.session_id, claim.turn_id, owner=claim.owner, fence=claim.fence)
+        return self._scripts.turn_release(claim.session_id, claim.turn_id, owner=claim.owner, fence=claim.fence).run()
 
     def wait_for_permit(
         self,
@@ -174,7 +171,7 @@ class RedisTurns(TurnSteps):
         """Let the turn go until its model may be asked: it is rung in `ring_s`; `wait_s` and `why` are published.
         Without a reply so far its time begins then. `ticket`: what it waits with. `lost`: requests to
         other models that broke off before."""
-        return self._run.turn_wait(
+        return self._scripts.turn_wait(
             claim.session_id,
             claim.turn_id,
             owner=claim.owner,
@@ -184,12 +181,12 @@ class RedisTurns(TurnSteps):
             why=why,
             queue_position=str(ticket or ""),
             lost=spends_json(lost),
-        )
+        ).run()
 
     def blame(self, session_id: str, turn_id: str, process: str, how: str, among: int = 1) -> Literal["BLAMED", "GONE"]:
         """The process of this name worked on the turn in quarantine, and died with `among` turns in it: `BLAMED`, or
         `GONE` when it held it no more."""
-        reply = self._run.turn_blame(session_id, turn_id, process=f"@{process}", how=how, among=among)
+        reply = self._scripts.turn_blame(session_id, turn_id, process=f"@{process}", how=how, among=among).run()
         return "GONE" if reply == "GONE" else "BLAMED"
 
     def died_among(self, session_id: str, turn_id: str) -> int:
@@ -200,7 +197,7 @@ class RedisTurns(TurnSteps):
     def wait_in_quarantine(self, session_id: str, turn_id: str, fence: int) -> Literal["WAITS", "GONE"]:
         """For the next lease the turn waits for a place in quarantine, and its deadline does not run. `GONE`: it need
         not wait any more."""
-        return self._run.quarantine_wait(session_id, turn_id, fence=fence, after_ms=self._lease_ms)
+        return self._scripts.quarantine_wait(session_id, turn_id, fence=fence, after_ms=self._lease_ms).run()
 
     def owner(self, session_id: str, turn_id: str) -> str:
         """Who holds the turn; "" when nobody does."""
@@ -231,7 +228,9 @@ class RedisTurns(TurnSteps):
 
     def hooks_done(self, claim: TurnClaim, calls: Sequence[str]) -> Literal["DONE", "LOST"]:
         """The hook has heard of these calls."""
-        return self._run.hooks_done(claim.session_id, claim.turn_id, owner=claim.owner, fence=claim.fence, calls=calls)
+        return self._scripts.hooks_done(
+            claim.session_id, claim.turn_id, owner=claim.owner, fence=claim.fence, calls=calls
+        ).run()
 
     def text_so_far(self, claim: TurnClaim) -> str:
         """The published text of the reply that was being written; "" when none was."""
@@ -268,7 +267,7 @@ class RedisTurns(TurnSteps):
         lost   requests that broke off; None: nobody knows what became of one that is under way
         """
         sid = claim.session_id
-        reply = self._run.turn_end(
+        reply = self._scripts.turn_end(
             sid,
             claim.turn_id,
             owner=claim.owner,
@@ -290,28 +289,28 @@ class RedisTurns(TurnSteps):
             lost=spends_json(lost),
             **usage_arguments(spend),
             keep_session_ms=self._keep_session_ms,
-        )
+        ).run()
         if isinstance(reply, TurnEndEnded):
             return TurnCleanup(reply.bounced, reply.children)
         return reply
 
     def end_wait(self, session_id: str, turn_id: str, text: str) -> bool:
         """End a turn that waited for longer than it may; False when it may wait still, or has begun."""
-        reply = self._run.turn_waited(
+        reply = self._scripts.turn_waited(
             session_id, turn_id, text=text, first_step=self._first_step, keep_session_ms=self._keep_session_ms
-        )
+        ).run()
         return reply == "ENDED"
 
     def cancel(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = False) -> CancelResult:
         """`CANCELLED`, `REQUESTED`, `LIVE` (it waits no more, and `queued_only` left it alone), `ENDED` or `GONE`."""
-        reply = self._run.turn_cancel(
+        reply = self._scripts.turn_cancel(
             session_id,
             turn_id,
             reason=reason[:MAX_REASON_CHARS],
             first_step=self._first_step,
             queued_only=queued_only,
             keep_session_ms=self._keep_session_ms,
-        )
+        ).run()
         return "ENDED" if isinstance(reply, TurnCancelEnded) else reply
 
 

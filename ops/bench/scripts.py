@@ -102,7 +102,7 @@ def measure(turns: int) -> dict[str, ScriptCost]:
         state = _state(client)
         pump(client, WARM_UP_TURNS)
         meter = CpuMeter(state.redis)
-        meter.watch(state.redis, {script.sha: name for name, script in state.scripts.all().items()})
+        meter.watch(state.redis, {script.sha: name for name, script in state.scripts.loaded.items()})
         pump(client, turns)
     return {name: ScriptCost(used.calls / turns, used.cpu_us / used.calls) for name, used in meter.used.items()}
 

@@ -44,7 +44,7 @@ def test_a_script_is_sent_again_and_all_runs_once(
 ) -> None:
     proxy, worker = reached
     for number, name in enumerate(names, start=1):
-        proxy.strike(worker.wiring.state.scripts.all()[name].sha.encode(), is_done=is_done)
+        proxy.strike(worker.wiring.state.scripts.loaded[name].sha.encode(), is_done=is_done)
         handle = worker.submit(f"s-{name}", script([CALLS[0]], [CALLS[1]]))
         result = worker.finish(handle, timeout_s=20)
         assert proxy.struck == number, f"{name}: the fault fired"

@@ -81,7 +81,7 @@ def test_places_are_looked_at_some_at_a_time(rig: Rig) -> None:
         rig.client.delete(rig.names(turn[1], turn[0])["turn"])
     script = rig.scripts
     left = [
-        script.capacity_keep(size=3, share=3, own="{}", caps="{}", cap_ms=0, most=2, keep_ms=600_000).live
+        script.capacity_keep(size=3, share=3, own="{}", caps="{}", cap_ms=0, most=2, keep_ms=600_000).run().live
         for _ in range(2)
     ]
     assert left == [1, 0]

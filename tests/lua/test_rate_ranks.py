@@ -111,5 +111,5 @@ def take_once(rig: Rig, ticket: str, most: int, rank: int) -> int:
         window_ms=WINDOW_MS,
         slack_ms=SLACK_MS,
         most_wait_ms=10**8,
-    )
+    ).run()
     return 0 if isinstance(reply, str) else reply.wait_ms

@@ -191,7 +191,7 @@ def test_no_window_of_the_services_holds_one_more(rig: Rig, seed: int) -> None:
                 tokens=None,
                 stop_ms=0,
                 probes=False,
-            )
+            ).run()
             continue
         rig.pass_ms(at - rig.now_ms)
         asked += 1
@@ -208,7 +208,7 @@ def test_no_window_of_the_services_holds_one_more(rig: Rig, seed: int) -> None:
             window_ms=WINDOW_MS,
             slack_ms=SLACK_MS,
             most_wait_ms=10**8,
-        )
+        ).run()
         if not isinstance(reply, str):
             due[name] = rig.now_ms + reply.wait_ms + rng.choice((0, 0, rng.randrange(15_000)))
             continue

@@ -33,7 +33,7 @@ def comes(
         window_ms=WINDOW_MS,
         slack_ms=SLACK_MS,
         most_wait_ms=10**8,
-    )
+    ).run()
     return reply == "GO"
 
 

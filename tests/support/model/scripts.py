@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, Self, cast
 
 import redis
 
@@ -11,7 +11,7 @@ from brainq.settings.deployment import Settings
 from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
 from brainq.state.script_headers import Signature
-from brainq.state.scripts import Script, ScriptCall
+from brainq.state.scripts import Script
 from brainq.state.typed_scripts import Scripts
 from brainq.wiring import doorbells
 from tests.support.model.client import ModelClient
@@ -115,34 +115,49 @@ class WatchedScript:
         return reply
 
 
+class WatchedClient:
+    """Stands for the client of the scripts: each runs watched, one after the other. A request, or a reply, that is lost
+    takes those behind it along."""
+
+    def __init__(self, client: ModelClient) -> None:
+        self.watched: dict[str, WatchedScript] = {}
+        self._client = client
+
+    def execute_command(self, *words: Any) -> Any:
+        return self.watched[words[1]](words)
+
+    def replies(self, commands: Sequence[Command]) -> list[Any]:
+        return [
+            self.execute_command(*command) if command[0] == "EVALSHA" else self._client.many([command])[0]
+            for command in commands
+        ]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+
 class WatchedScripts(Scripts):
     """All scripts, watched. `text_of` and `replace` make mutants."""
 
     def __init__(self, client: ModelClient, watcher: Watcher) -> None:
         settings = Settings(redis_url=None)
-        super().__init__(cast(Client, client), Keys(settings.prefix), doorbells(settings))
-        self._watched = {name: WatchedScript(script, client, watcher) for name, script in self.all().items()}
-        self._wire = client
-        for script in self._watched.values():
-            self._load(script.text)
+        self._wire, self._seen = client, WatchedClient(client)
+        super().__init__(cast(Client, self._seen), Keys(settings.prefix), doorbells(settings))
+        self._watched = {name: WatchedScript(script, client, watcher) for name, script in self.loaded.items()}
+        for name in self._watched:
+            self._load(name)
 
-    def run(
-        self, name: str, session_id: str, turn_id: str, args: Sequence[Any], given: Sequence[str] = ()
-    ) -> list[Any]:
-        return self._watched[name](self.all()[name].command(session_id, turn_id, args, given))
-
-    def send_all(
-        self, calls: Sequence[ScriptCall], reads: Sequence[Command] = ()
-    ) -> tuple[list[list[Any] | redis.ResponseError], list[Any]]:
-        """One after the other: a request, or a reply, that is lost takes those behind it along."""
-        return [self._watched[one.script.signature.name](one.command) for one in calls], self._wire.many(reads)
+    def patient(self, for_s: float) -> Self:
+        """Nobody waits: what is lost is what the schedule is about."""
+        return self
 
     def replace(self, name: str, old: str, new: str) -> None:
         """Run `name` with `new` in place of `old`, which must be in it."""
         script = self._watched[name]
         assert old in script.text, f"{name}.lua no longer contains {old!r}: mend the mutant"
         script.load(script.text.replace(old, new))
-        self._load(script.text)
+        self._load(name)
 
-    def _load(self, text: str) -> None:
-        self._wire.many([("SCRIPT", "LOAD", text)])
+    def _load(self, name: str) -> None:
+        self._wire.many([("SCRIPT", "LOAD", self._watched[name].text)])
+        self._seen.watched[self.loaded[name].sha] = self._watched[name]

@@ -13,7 +13,7 @@ from brainq.errors import ScriptError
 from brainq.settings.deployment import Settings
 from brainq.state.keys import Keys
 from brainq.state.script_text import NAMES, read_script
-from brainq.state.scripts import Script
+from brainq.state.typed_scripts import Scripts
 from brainq.wiring import doorbells
 
 GENERATED = doorbells(Settings(redis_url=None)).generated()
@@ -152,9 +152,10 @@ def test_a_read_of_named_fields_is_spelled_out() -> None:
 
 def test_a_failure_names_the_file_and_line() -> None:
     client: Any = _Failing()
-    script = Script(client, Keys("bq:"), "turn_beat", GENERATED)
+    scripts = Scripts(client, Keys("bq:"), doorbells(Settings(redis_url=None)))
+    beat = scripts.turn_beat("s", "t", owner="owner", fence=1, lease_ms=1, under_way="")
     with pytest.raises(ResponseError, match=r"^lib/now\.lua:2: user_script:\d+: oh"):
-        script.run(("EVALSHA", script.sha, 1, "turn", "owner", 1, 1, ""))
+        beat.run()
 
 
 class _Failing:

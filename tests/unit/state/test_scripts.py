@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -116,17 +115,19 @@ def test_a_header_that_has_changed_since_is_refused() -> None:
     client: Any = Replies("OK")
     old = {**typed_scripts.HEADERS, "turn_beat": "another"}
     with pytest.raises(ScriptError, match=r"turn_beat\.lua: its header has changed; run `python -m ops"):
-        LoadedScripts(client, Keys("bq:"), BELLS, old)
+        LoadedScripts(client, Keys("bq:"), BELLS, old, {})
 
 
 def test_an_undeclared_reply_is_refused() -> None:
     with pytest.raises(ScriptError, match=r"replied 'MAYBE', its header declares \['CANCEL', 'LOST', 'OK'\]"):
-        scripts(Replies("MAYBE")).turn_beat("s", "t", owner="w", fence=3, lease_ms=1000, under_way="")
+        scripts(Replies("MAYBE")).turn_beat("s", "t", owner="w", fence=3, lease_ms=1000, under_way="").run()
 
 
 def finalize_claim(*reply: str) -> object:
-    return scripts(Replies(*reply)).finalize_claim(
-        "s", "t", owner="w", step="log", lease_ms=1000, brains=["shop"], left_ms=9
+    return (
+        scripts(Replies(*reply))
+        .finalize_claim("s", "t", owner="w", step="log", lease_ms=1000, brains=["shop"], left_ms=9)
+        .run()
     )
 
 
@@ -143,15 +144,15 @@ def test_a_reply_has_named_fields_of_closed_types() -> None:
 def test_names_become_positions() -> None:
     client = Replies("OK")
     loaded = scripts(client)
-    assert loaded.turn_beat("s", "t", owner="w", fence=3, lease_ms=1000, under_way="") == "OK"
-    assert client.sent == [("EVALSHA", loaded.all()["turn_beat"].sha, 1, "bq:{s}:t:t", "w", 3, 1000, "")]
+    assert loaded.turn_beat("s", "t", owner="w", fence=3, lease_ms=1000, under_way="").run() == "OK"
+    assert client.sent == [("EVALSHA", loaded.loaded["turn_beat"].sha, 1, "bq:{s}:t:t", "w", 3, 1000, "")]
 
 
 def test_a_server_that_does_not_know_the_script_is_sent_it() -> None:
     client = Replies("OK", knows=False)
     loaded = scripts(client)
-    loaded.turn_beat("s", "t", owner="w", fence=3, lease_ms=1000, under_way="")
-    beat = loaded.all()["turn_beat"]
+    loaded.turn_beat("s", "t", owner="w", fence=3, lease_ms=1000, under_way="").run()
+    beat = loaded.loaded["turn_beat"]
     assert [words[:2] for words in client.sent] == [("EVALSHA", beat.sha), ("EVAL", beat.text)]
 
 
@@ -172,7 +173,7 @@ def test_keys_that_only_the_caller_knows_come_first() -> None:
         tokens=None,
         stop_ms=0,
         probes=False,
-    )
+    ).run()
     assert client.sent[0][2:6] == (3, "p", "r", "bq:limited")
 
 
@@ -180,17 +181,17 @@ def test_what_may_ring_publishes_its_session_s_outbox() -> None:
     client, flushed = Replies("OK"), list[str]()
     outbox: Any = SimpleNamespace(flush=flushed.append)
     loaded = Scripts(cast(Any, client), Keys("bq:"), BELLS, outbox)
-    loaded.turn_beat("s1", "t", owner="w", fence=3, lease_ms=1000, under_way="")
+    loaded.turn_beat("s1", "t", owner="w", fence=3, lease_ms=1000, under_way="").run()
     assert flushed == []
     client.reply = ["RELEASED"]
-    loaded.hold_release("s2", "t", hold="h")
+    loaded.hold_release("s2", "t", hold="h").run()
     assert flushed == ["s2"]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_includes_are_pasted_once(name: str) -> None:
     client: Any = Replies()
-    text = scripts(client).all()[name].text
+    text = scripts(client).loaded[name].text
     assert "@include" not in text
     functions = re.findall(r"^local function (\w+)", text, re.MULTILINE)
     assert len(functions) == len(set(functions))
@@ -219,8 +220,8 @@ def test_every_reply_of_a_script_is_tested(name: str) -> None:
 
 def test_what_is_refused_hides_no_other_reply_where_redis_had_forgotten_the_scripts() -> None:
     loaded = scripts(Forgetful("DROPPED", knows=False))
-    drops = [partial(Scripts.index_drop, session_id="s1", turn_id=turn) for turn in ("t1", "broken", "t2")]
-    first, refused, last = loaded.together(drops)
+    drops = [loaded.index_drop("s1", turn) for turn in ("t1", "broken", "t2")]
+    (first, refused, last), _ = loaded.pipeline(drops)
     assert (first, last) == ("DROPPED", "DROPPED")
     assert isinstance(refused, ResponseError)
 
@@ -235,6 +236,7 @@ class ForgotTheLast(Replies):
 
 def test_what_ran_before_a_forgotten_script_runs_once() -> None:
     client = ForgotTheLast("DROPPED")
-    drops = [partial(Scripts.index_drop, session_id="s1", turn_id=turn) for turn in ("t1", "t2")]
-    assert scripts(client).together(drops) == ["DROPPED", "DROPPED"]
+    loaded = scripts(client)
+    replies, _ = loaded.pipeline([loaded.index_drop("s1", turn) for turn in ("t1", "t2")])
+    assert replies == ["DROPPED", "DROPPED"]
     assert [words[-1] for words in client.sent] == ["t1", "t2"]
