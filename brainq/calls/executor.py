@@ -215,16 +215,14 @@ class BoundedToolExecutor:
         stay taken until `on_late`. What it left in `context` is complete once it has ended; nothing is added later.
         """
         token = context.token
-        left_s = token.remaining_s
-        if left_s <= 0:
+        if token.is_expired:
             return ToolTimeout(after_ms=0)
         if in_child or tool.spec.isolation == "process":
             return self._processes.run(tool, arguments, context, token)
         if tool.is_async:
             return LoopCall(tool, arguments, context, self._grace, on_late).run()
         run = FunctionRun(context, on_late)
-        due = time.monotonic() + left_s + self._grace.seconds_for(tool, is_cancelled=False)
-        watch = Watch(due, partial(run.cut, on_cut))
+        watch = Watch(token.ends_at + self._grace.seconds_for(tool, is_cancelled=False), partial(run.cut, on_cut))
 
         def hasten() -> None:
             watch.due = min(watch.due, time.monotonic() + self._grace.seconds_for(tool, is_cancelled=True))

@@ -20,11 +20,12 @@ from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from brainq.contracts.call import ChildTurn, ServerTask, ToolFailure, ToolOutcome, ToolSuccess, ToolTimeout, ToolUnknown
+from brainq.contracts.file import File
 from brainq.observe.tracebacks import print_user_traceback, where_raised
 from brainq.text.shorten import beginning
 from brainq.text.surrogates import clean, clean_json
 from brainq.tools.context import RunContext
-from brainq.tools.results import OutcomeUnknown, Partial, Pending, ToolError, split_files
+from brainq.tools.results import OutcomeUnknown, Partial, Pending, ToolError, WithFiles, split_files
 from brainq.tools.tool import Tool
 
 _log = logging.getLogger("brainq.calls")
@@ -50,6 +51,8 @@ def jsonable(value: Any) -> Any:
     Raises ValueError for what has no JSON form, such as a list that holds itself.
     """
     if value is None or (isinstance(value, bool | int) and -(2**63) <= value < 2**63):
+        return value
+    if type(value) is str and len(value) <= MAX_RESULT_CHARS and value.isascii():
         return value
     if isinstance(value, str):
         text = clean(str(value))
@@ -173,13 +176,16 @@ class FunctionRun:
             elif isinstance(value, ChildTurn):
                 ended = checked_child_turn(value)
             else:
-                plain_value, files = split_files(value.value if isinstance(value, Partial) else value)
-                plain = jsonable(plain_value)
+                is_partial = isinstance(value, Partial)
+                plain, files = (value.value if is_partial else value), ()
+                if isinstance(plain, File | WithFiles):
+                    plain, files = split_files(plain)
+                plain = jsonable(plain)
                 if files:
                     self.context.replace_files(files)
                 ended = ToolSuccess(
                     value=plain,
-                    partial=isinstance(value, Partial),
+                    partial=is_partial,
                     latency_ms=self._elapsed_ms(),
                     block_tool=self.context.outputs().block_tool,
                 )

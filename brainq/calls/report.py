@@ -71,7 +71,7 @@ def make_report(claim: CallClaim, outcome: ToolOutcome, outputs: SideOutputs = N
         outcome.retryable,
         notice=None if claim.effect.is_read else late_notice(claim, outcome),
         block_tool=asks_block or outputs.block_tool,
-        sources=source_rows(outputs, claim.call_id, claim.step),
+        sources=[] if outputs is NO_OUTPUTS else source_rows(outputs, claim.call_id, claim.step),
         changes=[change.row() for change in outputs.changes],
         outcome=outcome,
     )

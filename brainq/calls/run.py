@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -28,7 +29,6 @@ from brainq.leases import LeaseRenewer
 from brainq.observe import telemetry_names as names
 from brainq.observe.logs import MissingBrainLog, logger
 from brainq.observe.spans import call_span
-from brainq.observe.tracing import in_span
 from brainq.ports.people import Brakes, ChildTurns
 from brainq.ports.redis_calls import Calls, Holds, OutsideResults, StopSignals
 from brainq.ports.sql import CallRows
@@ -163,7 +163,7 @@ class CallRunner:
             tool = self._memory_tools.of(claim.brain) if is_memory else brain.tools.get(claim.tool)
             if tool is None:
                 return self._not_loaded(claim)
-            token.end_within(min(claim.cap_ms, claim.remaining_ms) / 1000)
+            token.ends_at = time.monotonic() + min(claim.cap_ms, claim.remaining_ms) / 1000
             beat = CallBeat(self.calls, claim)
             held.push(self.beats.renew(beat.beat, token.cancel))
             # The workers that ran it before are gone, and this call may be what killed them.
@@ -172,8 +172,7 @@ class CallRunner:
             context = self._context(claim, tool, token, brain.name, runs_alone=runs_alone)
             beat.progress = lambda: context.newest_progress
             call = ClaimedCall(claim, tool, brain, context)
-            redact = brain.redact_logs
-            with in_span(call_span(claim, brain.name, content=not redact), redact=redact) as call.span:
+            with call_span(claim, brain.name, redact=brain.redact_logs) as call.span:
                 return self._intend_and_run(call, partial(self._cut_off, call, held, abandon), runs_alone=runs_alone)
 
     def _intend_and_run(self, call: ClaimedCall, on_cut: OnCut, *, runs_alone: bool) -> str:
@@ -216,7 +215,7 @@ class CallRunner:
             error_type="ToolNotLoaded",
         )
         report = make_report(claim, outcome)
-        self._settler.settle_in_redis(claim, report)
+        self.calls.settle(claim, report)
         return settled_as("not loaded", report)
 
     def _context(

@@ -23,8 +23,6 @@ from brainq.contracts.status import CALL_FAILURES, TraceStatus, WorkFailure, Wor
 from brainq.leases import LeaseRenewer
 from brainq.observe import telemetry_names as names
 from brainq.observe.logs import logger
-from brainq.observe.metrics import catalogue as m
-from brainq.observe.metrics.counters import COUNTERS
 from brainq.observe.spans import end_call
 from brainq.observe.tracing import end_span
 from brainq.ports.redis_calls import Calls
@@ -124,10 +122,11 @@ class CallSettler:
                 self.intents.record(claim, report.outcome)
             if call.brain.hooks.after_call and claim.step > 0:  # what a turn begins with is not the model's tool use
                 _notify_hooks(call, report.outcome)
-            error_type = report.outcome.error_type if isinstance(report.outcome, ToolFailure) else ""
-            result = None if call.brain.redact_logs else report.message.content
-            end_call(call.span, report.status, error_type, result)
-            reply = self.settle_in_redis(claim, report, still_runs=still_runs)
+            if call.span.is_recording():
+                error_type = report.outcome.error_type if isinstance(report.outcome, ToolFailure) else ""
+                result = None if call.brain.redact_logs else report.message.content
+                end_call(call.span, report.status, error_type, result)
+            reply = self.calls.settle(claim, report, still_runs=still_runs)
             if reply.word == "LATE" and not claim.effect.is_read:
                 self.intents.record(claim, report.outcome, late=True)
             return _note_settled(call, reply, report)
@@ -139,7 +138,7 @@ class CallSettler:
         try:
             if not call.claim.effect.is_read:
                 self.intents.record(call.claim, outcome, late=True)
-            self.settle_in_redis(call.claim, make_report(call.claim, outcome))
+            self.calls.settle(call.claim, make_report(call.claim, outcome))
         finally:
             call.has_ended = True
 
@@ -147,14 +146,7 @@ class CallSettler:
         """A turn that is being cancelled waits for its calls: this one is over."""
         report = never_started_report(call.claim)
         end_call(call.span, report.status)
-        self.settle_in_redis(call.claim, report)
-
-    def settle_in_redis(self, claim: CallClaim, report: OutcomeReport, *, still_runs: bool = False) -> SettleReply:
-        """Record the end in Redis: it is the call's, unless the call was given up before."""
-        reply = self.calls.settle(claim, report, still_runs=still_runs)
-        if reply.word == "LATE":
-            COUNTERS.add(m.LATE, claim.effect.value)
-        return reply
+        self.calls.settle(call.claim, report)
 
     def _keep_lanes(self, call: ClaimedCall) -> str:
         """A beat for the lanes of a function that was cut off, until it has ended."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 from urllib.parse import urlsplit
@@ -81,13 +81,13 @@ def advance_span(claim: TurnClaim, view: TurnView, parked: tuple[tuple[str, int]
     return span
 
 
-def call_span(claim: CallClaim, brain: str, *, content: bool) -> Span:
-    """One attempt at a call. `content`: its arguments may be recorded, where that was asked for."""
+def call_span(claim: CallClaim, brain: str, *, redact: bool) -> AbstractContextManager[Span]:
+    """One attempt at a call, open within. `redact`: no content is recorded there, whatever was asked for."""
     recorder = tracer()
     if recorder is None:
         return INVALID_SPAN
     at = recorder.turn(claim.turn_id, claim.traceparent)
-    return recorder.start(
+    span = recorder.start(
         f"{names.EXECUTE_TOOL} {claim.tool}",
         {
             **_of_turn(claim.session_id, claim.turn_id),
@@ -101,17 +101,18 @@ def call_span(claim: CallClaim, brain: str, *, content: bool) -> Span:
             names.ATTEMPT: claim.attempt,
             names.QUEUE_WAIT_MS: claim.waited_ms,
             names.LANE_WAIT_MS: claim.lane_waited_ms,
-            names.TOOL_ARGUMENTS: json.dumps(claim.arguments) if content and recorder.content else None,
+            names.TOOL_ARGUMENTS: json.dumps(claim.arguments) if recorder.content and not redact else None,
         },
         parent=at,
         at=call_context(at, claim.turn_id, claim.call_id, claim.attempt),
     )
+    return in_span(span, redact=redact)
 
 
 def end_call(span: Span, status: TraceStatus, error_type: str = "", result: str | None = None) -> None:
     """How the attempt ended. `result` is recorded where content was asked for."""
     recorder = tracer()
-    if recorder is None or span is INVALID_SPAN:
+    if recorder is None:
         return
     note(span, {names.OUTCOME: status.value, names.TOOL_RESULT: result if recorder.content else None})
     if status is TraceStatus.PARKED:

@@ -15,8 +15,10 @@ from brainq.contracts.ids import is_attended_turn, is_unnamed_session
 from brainq.contracts.message import Message
 from brainq.contracts.status import Effect, TraceStatus
 from brainq.contracts.view import BudgetSnapshot
+from brainq.observe.metrics import catalogue as m
+from brainq.observe.metrics.counters import COUNTERS
 from brainq.state.failover import ReplicaAcks
-from brainq.state.script_values import as_json, json_or_none
+from brainq.state.script_values import as_json
 from brainq.state.transcripts import read_trace
 from brainq.state.turn_steps import read_budget
 from brainq.state.typed_scripts import (
@@ -160,13 +162,16 @@ class RedisCalls:
             retryable=report.retryable,
             found=_rows_json(report.sources) if report.sources else "",
             block=report.block_tool,
-            notice=json_or_none(report.notice),
+            notice="" if report.notice is None else as_json(report.notice),
             changed=_rows_json(report.changes) if report.changes else "",
             still_runs=still_runs,
         ).run()
         if isinstance(reply, str):
             return SettleReply(reply)
-        return SettleReply("LATE" if isinstance(reply, CallSettleLate) else "LOST", status=reply.status)
+        if not isinstance(reply, CallSettleLate):
+            return SettleReply("LOST", status=reply.status)
+        COUNTERS.add(m.LATE, claim.effect.value)
+        return SettleReply("LATE", status=reply.status)
 
     def park(
         self,

@@ -144,7 +144,8 @@ class RedisStopSignals(RedisListener):
         name = f"{session_id} {turn_id}"
         with self._lock:
             self._watching.setdefault(name, []).append(callback)
-        self.listen()
+        if self._thread is None:
+            self.listen()
         try:
             yield
         finally:

@@ -29,19 +29,16 @@ class RedisRequestKeys:
         older        the digest by which the previous release knew the content
         """
         known = self._client.get(self._keys.asked(older)) if number and older else None
-        return (
-            self._scripts.request_try(
-                tries=self._keys.tries(digest),
-                key=new_turn_id(),
-                number=number,
-                state="refused" if is_refused else "open",
-                older=known or "",
-                keep_ms=REQUEST_KEPT_S * 1000,
-                most=MAX_TRACKED_REQUESTS,
-            )
-            .run()
-            .key
-        )
+        reply = self._scripts.request_try(
+            tries=self._keys.tries(digest),
+            key=new_turn_id(),
+            number=number,
+            state="refused" if is_refused else "open",
+            older=known or "",
+            keep_ms=REQUEST_KEPT_S * 1000,
+            most=MAX_TRACKED_REQUESTS,
+        ).run()
+        return reply.key
 
     def end(self, digest: str, key: str, number: int, how: RequestTryEnd) -> None:
         """Note how a try ended. Of one that was tried again since nothing is noted."""

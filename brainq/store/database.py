@@ -117,8 +117,13 @@ class Transaction:
         self._cursor: Any = connection.cursor()
 
     def write(self, statement: Executable, parameters: Parameters) -> int:
-        """Run one writing statement; the number of rows it touched."""
-        return self._run(self._database.prepared(statement, tuple(parameters)), parameters)
+        """Run one statement; the number of rows it touched."""
+        text, values = self._database.prepared(statement, tuple(parameters)).for_driver(parameters)
+        try:
+            self._cursor.execute(text, values)
+        except BaseException as error:
+            self._fail(text, error)
+        return self._cursor.rowcount
 
     def write_many(self, statement: Executable, rows: Sequence[Parameters]) -> None:
         """Run one writing statement with each of these; all have the same names."""
@@ -144,10 +149,9 @@ class Transaction:
 
     def all(self, statement: Executable, parameters: Parameters) -> list[Record]:
         """Every row of such a statement."""
-        prepared = self._database.prepared(statement, tuple(parameters))
-        self._run(prepared, parameters)
+        self.write(statement, parameters)
         try:
-            return prepared.records(self._cursor)
+            return self._database.prepared(statement, tuple(parameters)).records(self._cursor)
         except BaseException as error:
             self._fail("", error)
 
@@ -159,14 +163,6 @@ class Transaction:
             self._connection.commit()
         except BaseException as error:
             self._fail("COMMIT", error)
-
-    def _run(self, prepared: Prepared, parameters: Parameters) -> int:
-        text, values = prepared.for_driver(parameters)
-        try:
-            self._cursor.execute(text, values)
-        except BaseException as error:
-            self._fail(text, error)
-        return self._cursor.rowcount
 
     def _fail(self, text: str, error: BaseException) -> NoReturn:
         """As SQLAlchemy does it: its own error, and a connection that is gone leaves the pool, with all as old."""

@@ -25,7 +25,8 @@ def sql_text(text: str) -> str:
     Models return lone surrogates (half an emoji, split by a server) and tools return NULs. Postgres refuses both and
     sqlite3 the first, so they are replaced where values are bound, not where they are made.
     """
-    return clean(text.replace("\x00", REPLACEMENT) if "\x00" in text else text)
+    text = text.replace("\x00", REPLACEMENT)
+    return text if text.isascii() else clean(text)
 
 
 def sql_json(model: BaseModel, *, exclude_defaults: bool = False) -> str:

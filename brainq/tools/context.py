@@ -156,7 +156,7 @@ class RunContext:
         self._give_token = give_token
         self._on_progress = on_progress
         self.newest_progress: Progress | None = None
-        self._collected = _OutputCollector()
+        self._collected: _OutputCollector | None = None  # most calls leave nothing
         self._lock = threading.Lock()
         self._giving = threading.Lock()
         self._sealed = False
@@ -250,6 +250,8 @@ class RunContext:
         """What was left here so far."""
         with self._lock:
             collected = self._collected
+            if collected is None:
+                return NO_OUTPUTS
             return SideOutputs(
                 tuple(collected.local),
                 tuple(collected.web),
@@ -264,18 +266,20 @@ class RunContext:
         with self._lock:
             if self._sealed:
                 return
-            self._collected.local.update(dict.fromkeys(outputs.local_citations))
-            self._collected.web.update(dict.fromkeys(outputs.web_citations))
-            self._collected.rendered.update(dict.fromkeys(outputs.rendered_paths))
-            self._collected.block_tool = self._collected.block_tool or outputs.block_tool
+            collected = self._collected = self._collected or _OutputCollector()
+            collected.local.update(dict.fromkeys(outputs.local_citations))
+            collected.web.update(dict.fromkeys(outputs.web_citations))
+            collected.rendered.update(dict.fromkeys(outputs.rendered_paths))
+            collected.block_tool = collected.block_tool or outputs.block_tool
             for change in outputs.changes:
-                self._collected.changes.add(change)
-            self._collected.files = outputs.files or self._collected.files
+                collected.changes.add(change)
+            collected.files = outputs.files or collected.files
 
     def replace_files(self, files: Sequence[File]) -> None:
         """The function returned these, in place of what it had returned before. The executor calls it."""
         with self._lock:
             if not self._sealed:
+                self._collected = self._collected or _OutputCollector()
                 self._collected.files = tuple(files)
 
     def seal(self) -> None:

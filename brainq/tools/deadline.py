@@ -18,13 +18,15 @@ class DeadlineToken:
     A tool that looks at `is_expired` between its pieces of work, and then returns what it has as
     `Partial(value)`, is cooperative: it has 0.25 s after the expiry to do so before it is cut off.
     Safe to use from any thread; `wait_async` also from an event loop.
+
+    ends_at   by time.monotonic(). Whoever runs the tool may set it when it is known
     """
 
-    __slots__ = ("_cancelled", "_ends_at", "_listeners", "_lock", "_reason")
+    __slots__ = ("_cancelled", "_listeners", "_lock", "_reason", "ends_at")
 
     def __init__(self, remaining_s: float) -> None:
         """`remaining_s` is counted from now; zero or less is a token that has already expired."""
-        self._ends_at = time.monotonic() + remaining_s
+        self.ends_at = time.monotonic() + remaining_s
         self._cancelled = threading.Event()
         self._reason = ""
         self._lock = threading.Lock()
@@ -35,14 +37,10 @@ class DeadlineToken:
         """A token for one call of at most `cap_s` seconds, never reaching past the deadline of its TurnBudget."""
         return cls(budget.per_tool_remaining_s(cap_s))
 
-    def end_within(self, remaining_s: float) -> None:
-        """Let it expire in `remaining_s` seconds from now, if it would not before."""
-        self._ends_at = min(self._ends_at, time.monotonic() + remaining_s)
-
     @property
     def is_expired(self) -> bool:
         """True once the moment has passed or the token was cancelled; never False again."""
-        return self._cancelled.is_set() or time.monotonic() >= self._ends_at
+        return self._cancelled.is_set() or time.monotonic() >= self.ends_at
 
     @property
     def is_cancelled(self) -> bool:
@@ -51,7 +49,7 @@ class DeadlineToken:
     @property
     def remaining_s(self) -> float:
         """Seconds until the expiry, never below 0."""
-        return 0.0 if self._cancelled.is_set() else max(0.0, self._ends_at - time.monotonic())
+        return 0.0 if self._cancelled.is_set() else max(0.0, self.ends_at - time.monotonic())
 
     @property
     def reason(self) -> str:

@@ -98,15 +98,14 @@ def _joined_names(names: list[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentBinder:
-    """Turns JSON arguments into keywords of the annotated types; what was left out stays out."""
+    """What turns JSON arguments into keywords of the annotated types.
+
+    model   has a field for each argument; raises pydantic's ValidationError where one does not fit its annotation
+    names   field of the model -> parameter of the function
+    """
 
     model: type[BaseModel]
-    names: Mapping[str, str]  # field of the model -> parameter of the function
-
-    def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Raises pydantic's ValidationError where a value does not fit its annotation."""
-        values = self.model.model_validate(dict(arguments))
-        return {self.names[field]: getattr(values, field) for field in values.model_fields_set}
+    names: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,11 @@ class Tool:
         Raises pydantic's ValidationError where a value does not fit its annotation, and ToolError for an argument with
         the name of the context's parameter: a given schema may let any name through.
         """
-        keywords = dict(arguments) if self.binder is None else self.binder.bind(arguments)
+        keywords = dict(arguments)
+        if self.binder is not None:
+            values, names = self.binder.model.model_validate(keywords), self.binder.names
+            # What was left out stays out: the function has its own defaults.
+            keywords = {names[field]: getattr(values, field) for field in values.model_fields_set}
         if self.context_param is None:
             return keywords
         if self.context_param in keywords:

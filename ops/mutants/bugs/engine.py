@@ -156,8 +156,8 @@ BUGS = (
     Bug(
         "a cancelled token has time left",
         "brainq/tools/deadline.py",
-        "return 0.0 if self._cancelled.is_set() else max(0.0, self._ends_at - time.monotonic())",
-        "return max(0.0, self._ends_at - time.monotonic())",
+        "return 0.0 if self._cancelled.is_set() else max(0.0, self.ends_at - time.monotonic())",
+        "return max(0.0, self.ends_at - time.monotonic())",
         ("tests/unit/tools/test_deadline.py",),
     ),
     Bug(
