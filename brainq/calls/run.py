@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from opentelemetry.trace import INVALID_SPAN
+
 from brainq.brain.brain import Brain
 from brainq.brain.brains import ByBrain
 from brainq.brain.middleware import CallStart, MiddlewareFailed, run_hooks
@@ -27,6 +29,7 @@ from brainq.contracts.memory import MemoryRetriever, RetrievedMemory
 from brainq.contracts.status import Effect
 from brainq.leases import LeaseRenewer
 from brainq.observe import telemetry_names as names
+from brainq.observe import tracing
 from brainq.observe.logs import MissingBrainLog, logger
 from brainq.observe.spans import call_span
 from brainq.ports.people import Brakes, ChildTurns
@@ -172,7 +175,8 @@ class CallRunner:
             context = self._context(claim, tool, token, brain.name, runs_alone=runs_alone)
             beat.progress = lambda: context.newest_progress
             call = ClaimedCall(claim, tool, brain, context)
-            with call_span(claim, brain.name, redact=brain.redact_logs) as call.span:
+            span = call_span(claim, brain.name, redact=brain.redact_logs) if tracing.recorder else INVALID_SPAN
+            with span as call.span:
                 return self._intend_and_run(call, partial(self._cut_off, call, held, abandon), runs_alone=runs_alone)
 
     def _intend_and_run(self, call: ClaimedCall, on_cut: OnCut, *, runs_alone: bool) -> str:

@@ -41,7 +41,7 @@ Attributes = Mapping[str, Value | None]
 """What is None is left out."""
 # Places in a trace: W3C trace context, and ids that follow from the turn's own.
 _W3C = TraceContextTextMapPropagator()
-_tracer: TurnTracer | None = None
+recorder: TurnTracer | None = None  # set by `record_spans` alone
 _content_excluded: ContextVar[bool] = ContextVar("brainq_content_excluded", default=False)
 
 
@@ -174,14 +174,14 @@ class TurnTracer:
 
 def tracer() -> TurnTracer | None:
     """Records the spans of this process; None: tracing is off."""
-    return _tracer
+    return recorder
 
 
 def record_spans(provider: trace.TracerProvider | None, *, content: bool = False) -> bool:
     """Record this process's spans with the provider's tracer; None: no more. False for one that is not an SDK's."""
-    global _tracer
-    _tracer = None if provider is None else tracer_of(provider, content=content)
-    return _tracer is not None
+    global recorder
+    recorder = None if provider is None else tracer_of(provider, content=content)
+    return recorder is not None
 
 
 @cache
