@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from brainq.contracts.evaluation import DecisionStore, Judge, JudgeCase, Judgement, RuntimeDecisionRecord
     from brainq.contracts.event import EventKind, TimelineBar, TimelineSpan, TurnEvent, TurnTimeline
     from brainq.contracts.file import File
-    from brainq.contracts.fleet import Fleet, FleetActivity
+    from brainq.contracts.fleet import Fleet, FleetActivity, FleetScale
     from brainq.contracts.history import HistoryTurn, ListedSession, ListedTurn, Sort, StartedTurn, TurnCall
     from brainq.contracts.ids import full_call_id, split_call_id
     from brainq.contracts.memory import (
@@ -157,7 +157,7 @@ _NAMES = {
     "brainq.contracts.evaluation": "DecisionStore Judge JudgeCase Judgement RuntimeDecisionRecord",
     "brainq.contracts.event": "EventKind TimelineBar TimelineSpan TurnEvent TurnTimeline",
     "brainq.contracts.file": "File",
-    "brainq.contracts.fleet": "Fleet FleetActivity",
+    "brainq.contracts.fleet": "Fleet FleetActivity FleetScale",
     "brainq.contracts.history": "HistoryTurn ListedSession ListedTurn Sort StartedTurn TurnCall",
     "brainq.contracts.ids": "full_call_id split_call_id",
     "brainq.contracts.memory": (
@@ -213,7 +213,17 @@ __all__ += ["AutonomousResearchLearner", "Brain", "BrainNotLoaded", "BrainqError
 __all__ += ["CallStart", "Callbacks", "Caller", "Cancelled", "ChildTurn", "Children", "Citation", "Client"]
 __all__ += ["ClientTool", "ContentNotKept", "Context", "DeadlineToken", "DecisionStore", "DeliveryRow", "Deny"]
 __all__ += ["Effect", "Ending", "EventKind", "Fallback", "File", "FinalStep", "FinalStepInfo", "Flag", "Fleet"]
-__all__ += ["FleetActivity", "HistoryTurn", "Hold", "HoldPolicy", "InputNotFound", "InvalidInput", "Judge", "JudgeCase"]
+__all__ += [
+    "FleetActivity",
+    "FleetScale",
+    "HistoryTurn",
+    "Hold",
+    "HoldPolicy",
+    "InputNotFound",
+    "InvalidInput",
+    "Judge",
+    "JudgeCase",
+]
 __all__ += ["Judgement", "Limits", "LimitsFields", "LimitsOverride", "ListedSession", "ListedTurn", "MailboxFull"]
 __all__ += ["McpOAuth", "McpServer", "McpTool", "Memories", "Memory", "MemoryExtractor", "MemoryItem"]
 __all__ += ["MemoryRetriever", "MemoryRow", "Message", "Middleware", "Missed", "ModelChunk", "ModelOptions"]

@@ -35,6 +35,7 @@ class WorkerHealth:
         self._doubted = threading.Event()
         self._on_change: Callable[[bool], None] | None = None
         self._fit = True
+        self._draining = False
 
     def wait_fit(self, give_up: Callable[[], object]) -> None:
         """Come back once the worker can work. `give_up` is called now and then, and raises when it is to stop.
@@ -51,6 +52,17 @@ class WorkerHealth:
     def follow(self, tell: Callable[[bool], None]) -> None:
         """From now on, `tell` is called with what changes: True when the worker can work again."""
         self._on_change = tell
+
+    def drain(self) -> None:
+        """The worker was told to stop: it is not ready again, whatever it finds."""
+        self._draining = True
+        mark_unready()
+
+    def mark_ready(self) -> None:
+        """It consumes, unless it drains."""
+        mark_ready()
+        if self._draining:
+            mark_unready()
 
     def check_soon(self) -> None:
         """A task failed in a way that it should not: look at once."""
@@ -89,7 +101,7 @@ class WorkerHealth:
         self._fit = fit
         if fit:
             log.warning("this worker can work again: it consumes")
-            mark_ready()
+            self.mark_ready()
         else:
             log.error("this worker cannot work: it consumes nothing until it can", why=reason)
             mark_unready()

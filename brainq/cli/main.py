@@ -82,6 +82,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "serve": run.serve,
         "db": db.app,
         "fleet": monitor.fleet,
+        "scale": monitor.scale,
         "metrics": monitor.metrics,
         "flower": monitor.flower,
     },

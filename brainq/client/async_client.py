@@ -214,6 +214,7 @@ class AsyncClient:
     sessions = async_lookup(Client.sessions)
     fleet = async_lookup(Client.fleet)
     activity = async_lookup(Client.activity)
+    scale = async_lookup(Client.scale)
     metrics = async_lookup(Client.metrics)
     approvals = async_lookup(Client.approvals)
     approval = async_lookup(Client.approval)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Literal, Self, Unpack
 
 from brainq.brain.brains import BrainsArgument, load_brains, read_brains
 from brainq.client import checks
 from brainq.client.connection import raises_unreachable, translate_unreachable
-from brainq.client.fleet import MAX_RECENT_TURNS, WINDOW, fleet_activity, read_fleet
+from brainq.client.fleet import read_activity, read_fleet
 from brainq.client.handle import TurnHandle
 from brainq.client.lists import (
     PAGE_SIZE,
@@ -32,10 +31,11 @@ from brainq.client.options import (
     takes_submit_options,
 )
 from brainq.client.runtime_state import TurnRuntimeState
+from brainq.client.scale import read_scale
 from brainq.client.schedules import ScheduleVerbs
 from brainq.client.session import Session
 from brainq.client.waiting import NEEDS_CALLER, cancel_turn, turn_parked_error
-from brainq.contracts.fleet import Fleet, FleetActivity
+from brainq.contracts.fleet import Fleet, FleetActivity, FleetScale
 from brainq.contracts.history import ListedSession, ListedTurn
 from brainq.contracts.ids import check_id
 from brainq.contracts.people import Approval
@@ -241,14 +241,16 @@ class Client(ScheduleVerbs):
 
     def activity(self) -> FleetActivity:
         """What the fleet did in each minute of the last hour, from SQL: turns, failures, how long they took, costs."""
-        now = datetime.now(UTC)
-        return fleet_activity(self._wiring.store.turn_lists.recent(now - WINDOW, MAX_RECENT_TURNS), now)
+        return read_activity(self._wiring)
+
+    def scale(self, pool: str | None = None, *, least: int | None = None, most: int | None = None) -> FleetScale:
+        """How many workers each pool wants, or `pool` alone: what is queued and runs over a worker's threads, within
+        `least` and `most` (else BRAINQ_SCALE_MIN, _MAX). Raises InvalidInput; SetupError with a broker elsewhere."""
+        return read_scale(self._wiring, pool, least, most)
 
     def metrics(self) -> str:
         """The fleet's metrics in Prometheus' text format: what all workers counted, and what Redis and SQL report now.
-
-        What is away is left out, and `brainq_up` says so. docs/metrics.md has all of them.
-        """
+        What is away is left out, and `brainq_up` says so. docs/metrics.md has all of them."""
         from brainq.observe.metrics.prometheus import prometheus_text
 
         return prometheus_text(read_metrics(self._wiring))
@@ -356,11 +358,9 @@ class Client(ScheduleVerbs):
     ) -> tuple[DeliveryRow, ...]:
         """What webhooks were, or are to be, sent, the newest first.
 
-        state      pending, done, dead; None: any
+        state      pending, done, dead; None: any. Raises InvalidInput for another
         session_prefixes   only of sessions that begin with one of these prefixes, such as ("acme:",)
         after      the `row` of the last one of the page at hand
-
-        Raises InvalidInput.
         """
         return tuple(list_deliveries(self._wiring.store, state, limit, session_prefixes, after))
 

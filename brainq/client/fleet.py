@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from brainq.broker import names
 from brainq.contracts.fleet import Fleet, FleetActivity, FleetMinute, FleetQueue, FleetTurns, FleetWorker, Pool
@@ -99,6 +99,12 @@ def _queue(pool: str, queue: str, lists: list[tuple[int, str | None]], waiting: 
         depth=waiting + sum(length for length, _ in lists),
         oldest_age_s=max(0, now_ms // 1000 - min(rung)) if rung else None,
     )
+
+
+def read_activity(wiring: Wiring) -> FleetActivity:
+    """See `Client.activity`."""
+    now = datetime.now(UTC)
+    return fleet_activity(wiring.store.turn_lists.recent(now - WINDOW, MAX_RECENT_TURNS), now)
 
 
 def fleet_activity(turns: Sequence[RecentTurn], now: datetime) -> FleetActivity:

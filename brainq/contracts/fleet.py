@@ -40,6 +40,47 @@ class Pool(Wire):
         return sum(worker.busy for worker in self.workers)
 
 
+class StopCandidate(Wire):
+    """A worker that may stop, and how many tasks it ran when it reported. `draining`: it was told to stop already."""
+
+    name: str
+    busy: int
+    draining: bool = False
+
+
+class PoolScale(Wire):
+    """How many workers a pool wants, and why.
+
+    wanted        `load` over `threads`, rounded up, within the bounds that hold
+    workers       that take work now; `draining` ones only end what they run, and do not count
+    queued        messages in the pool's queues; `running`: tasks of its workers when they last reported
+    threads       of one worker: the mean of those alive, else as BRAINQ_CONCURRENCY__POOL says
+    load          threads that all of it needs: `queued` and `running`. Of coordinators at least four for every five
+                  turns that are live or wait for capacity, where that follows from their threads
+    oldest_age_s  for how many whole seconds the oldest message waits; None: nothing does, or it does not say
+    stop_first    all workers, in the order in which they may stop: draining first, then the least busy
+    """
+
+    pool: str
+    wanted: int
+    workers: int
+    draining: int
+    queued: int
+    running: int
+    threads: int
+    load: int
+    oldest_age_s: int | None = None
+    stop_first: tuple[StopCandidate, ...] = ()
+
+
+class FleetScale(Wire):
+    """How many workers are `wanted`: of the pool that was asked for, else of all; and each pool by itself."""
+
+    at_ms: int
+    wanted: int
+    pools: tuple[PoolScale, ...]
+
+
 class FleetQueue(Wire):
     """A queue: how many doorbells lie in it, and for how many whole seconds the next one has; None: it does not say."""
 

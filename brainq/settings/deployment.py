@@ -130,6 +130,10 @@ class Settings(HttpSettings):
     `openai:gpt-5=60/min,200000 tokens/min; anthropic:*=50/min`. Every worker needs it."""
 
     concurrency: Concurrency = Concurrency()
+    scale_min: int = Field(default=1, ge=0, le=1000)
+    """The fewest workers that `brainq scale` wants of a pool; `scale_max` are the most."""
+
+    scale_max: int = Field(default=20, ge=1, le=1000)
     doorbell: Literal["transactional", "outbox"] = "transactional"
     task_events: bool = True
     """Celery task events, which Flower shows; they cost 0.2 to 0.9 ms of CPU a task."""

@@ -26,6 +26,7 @@ BATCH_KEPT_MS = 86_400_000  # for as long a process may try to add a batch again
 MAX_CELLS = 10_000  # some 1 MB, and a third of a second of a scrape
 
 _SINCE = {"queued": "created_at", "active": "active_at", "parked": "parked_at", "closing": "closing_at"}
+MAX_TENANTS = 1_000
 WORKERS_KEPT_MS = 86_400_000
 PRESENCE_KEPT_MS = 600_000  # what Redis has not seen since it began
 
@@ -120,6 +121,15 @@ class RedisFleet:
         ]
         return tuple(brains), len(tenants)
 
+    def waiting_turns(self) -> int:
+        """How many turns wait for capacity, of at most MAX_TENANTS tenants that have a share left and as many that have
+        none; a turn behind a live one of its session does not."""
+        found = self.client.many(
+            [("ZRANGE", key, 0, MAX_TENANTS - 1) for key in (self.keys.room_tenants, self.keys.room_capped)]
+        )
+        lines: list[Command] = [("ZCARD", self.keys.room_line(tenant)) for tenants in found for tenant in tenants]
+        return sum(map(int, self.client.many(lines))) if lines else 0
+
     def standing(self, turns: Sequence[TurnKey]) -> list[tuple[str, int | None]]:
         """The state of each of these turns, and since when (Redis time in ms) it is in it; `accepted`, and None, of one
         that Redis does not know."""
@@ -174,11 +184,19 @@ class RedisWorkers:
     client: Client
     keys: Keys
 
-    def announce(self, process: str, worker: FleetWorker, for_s: float) -> None:
-        """The worker is alive, and is taken to be so for `for_s`. `process` is no other worker's."""
+    def announce(self, process: str, worker: FleetWorker, for_s: float, *, draining: bool = False) -> None:
+        """The worker is alive, and is taken to be so for `for_s`. `process` is no other worker's. A `draining` one
+        takes no work any more: it has a key of its own, so that an older release finds it gone, too."""
         self.client.many(
             [
-                ("SET", self.keys.worker(process), worker.model_dump_json(), "PX", int(for_s * 1000)),
+                ("DEL", self.keys.worker(process, draining=not draining)),
+                (
+                    "SET",
+                    self.keys.worker(process, draining=draining),
+                    worker.model_dump_json(),
+                    "PX",
+                    int(for_s * 1000),
+                ),
                 ("SADD", self.keys.workers, process),
                 ("PEXPIRE", self.keys.workers, WORKERS_KEPT_MS),
             ]
@@ -186,7 +204,8 @@ class RedisWorkers:
 
     def withdraw(self, process: str) -> None:
         """The worker ends."""
-        self.client.many([("DEL", self.keys.worker(process)), ("SREM", self.keys.workers, process)])
+        reports = [self.keys.worker(process, draining=draining) for draining in (False, True)]
+        self.client.many([("DEL", *reports), ("SREM", self.keys.workers, process)])
 
     def withdraw_process(self, process: str) -> None:
         """The process is gone, whatever pool it was of."""
@@ -202,18 +221,23 @@ class RedisWorkers:
             self.client.many([("SREM", self.keys.workers, *dead)])
 
     def alive(self) -> tuple[FleetWorker, ...]:
-        """By name."""
+        """Those that take work, by name."""
         words = self._words(self._names())
+        return tuple(FleetWorker.model_validate_json(word) for word in words if word is not None)
+
+    def draining(self) -> tuple[FleetWorker, ...]:
+        """Those that were told to stop, and end what they run, by name."""
+        words = self._words(self._names(), draining=True)
         return tuple(FleetWorker.model_validate_json(word) for word in words if word is not None)
 
     def _names(self) -> list[str]:
         (names,) = self.client.many([("SMEMBERS", self.keys.workers)])
         return sorted(names)
 
-    def _words(self, names: Sequence[str]) -> list[str | None]:
+    def _words(self, names: Sequence[str], *, draining: bool = False) -> list[str | None]:
         if not names:
             return []
-        (words,) = self.client.many([("MGET", *(self.keys.worker(name) for name in names))])
+        (words,) = self.client.many([("MGET", *(self.keys.worker(name, draining=draining) for name in names))])
         return list(words)
 
 

@@ -67,6 +67,7 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     presence                  hash    process -> the Redis that saw it, and since when not  10 minutes
     alive:PROCESS             channel that this process listens to as long as it lives      -
     worker:NAME               string  a worker's report, as JSON                           seconds
+    draining:NAME             string  the same, of one that was told to stop               seconds
     metrics                   hash    cell -> what all processes counted, see RedisMetrics  30 days
     flushed:PROCESS           string  the number of the last batch that this process added      1 day
     brainq.*                  list    the broker's queues                                   the broker's
@@ -223,8 +224,8 @@ class Keys:
         """Those of the session's tenant who stand aside for the brain."""
         return f"{self.room_for(brain)} {tenant_of(session_id)}"
 
-    def worker(self, name: str) -> str:
-        return f"{self.prefix}worker:{name}"
+    def worker(self, name: str, *, draining: bool = False) -> str:
+        return f"{self.prefix}{'draining' if draining else 'worker'}:{name}"
 
     def flushed(self, process: str) -> str:
         return f"{self.prefix}flushed:{process}"

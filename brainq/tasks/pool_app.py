@@ -7,6 +7,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from celery import Celery
@@ -18,6 +19,7 @@ from celery.signals import (
     worker_init,
     worker_ready,
     worker_shutdown,
+    worker_shutting_down,
 )
 
 from brainq.brain.brains import load_brains
@@ -26,7 +28,7 @@ from brainq.broker.names import effects_of_queues
 from brainq.broker.thread_step import thread_step
 from brainq.broker.worker_health import WorkerHealth
 from brainq.contracts.fleet import FleetWorker
-from brainq.devserver.local_fleet import follow_owner, mark_ready, mark_unready
+from brainq.devserver.local_fleet import follow_owner, mark_unready
 from brainq.models.providers import warm_up_vendors
 from brainq.observe.logs import configure_library_logs, configure_logs, logger
 from brainq.observe.metrics.counters import COUNTERS
@@ -112,12 +114,12 @@ class PoolWorker:
         """Have the worker's signals, threads and consumer reach this."""
         worker_init.connect(self._starting, weak=False)
         worker_ready.connect(self._ready, weak=False)
+        worker_shutting_down.connect(self._drain, weak=False)
         worker_shutdown.connect(self._stopped, weak=False)
         task_failure.connect(self._doubt, weak=False)
         app: Any = self._app
         app.fitness = self._health
         app.steps["worker"].add(thread_step("fitness", self._health.watch))
-        app.steps["worker"].add(thread_step("announcer", self._announcer.announce))
 
     def wiring(self) -> Wiring:
         """This process's, made when it is first asked for."""
@@ -145,7 +147,7 @@ class PoolWorker:
     def _starting(self, **_: object) -> None:
         mark_unready()  # what a killed forerunner left
 
-    def _ready(self, **_: object) -> None:
+    def _ready(self, sender: Any = None, **_: object) -> None:
         if self._pool == "coordinator":  # a turn may name another provider than its brain's
             warm_up_vendors()
         self._stop_telemetry.append(start_metrics(self._pool))
@@ -154,8 +156,13 @@ class PoolWorker:
         warnings.filterwarnings("ignore", r"\s*In Celery 5\.1", CPendingDeprecationWarning)
         gc.collect()
         _freeze_collector()
-        self._announcer.begin()
-        mark_ready()
+        self._announcer.begin(sender)
+        self._health.mark_ready()
+
+    def _drain(self, **_: object) -> None:
+        """It was told to stop: what runs ends, and nothing is taken. Called in a signal's handler."""
+        self._health.drain()
+        self._announcer.drain()
 
     def _doubt(self, exception: object = None, **_: object) -> None:
         if not isinstance(exception, WorkFailed):  # that is the turn's trouble, not the worker's
@@ -163,6 +170,7 @@ class PoolWorker:
 
     def _stopped(self, sender: Any = None, **_: object) -> None:
         if getattr(sender, "app", None) is self._app:
+            self._announcer.end()
             self._announcer.flush()  # what its last tasks counted
             for stop in self._stop_telemetry:
                 stop()
@@ -186,20 +194,32 @@ class WorkerAnnouncer:
         self._pool = pool
         self._owner = owner
         self._workers = workers
-        self._ready = threading.Event()
+        self._draining, self._ended = threading.Event(), threading.Event()
+        self._soon = threading.Event()
+        self._thread: threading.Thread | None = None
 
-    def begin(self) -> None:
-        """The worker consumes."""
-        self._ready.set()
+    def begin(self, worker: Any) -> None:
+        """The worker consumes: announce it until `end`, which comes when its last task is over. `worker` has Celery's
+        `hostname` and `pool`."""
+        self._thread = threading.Thread(target=self._announce, args=(worker,), name="brainq-announcer", daemon=True)
+        self._thread.start()
 
-    def announce(self, stopping: threading.Event, worker: Any) -> None:
-        """Announce the worker again and again until it is stopped; then withdraw it."""
-        while not self._ready.wait(ANNOUNCE_EVERY_S / 10):
-            if stopping.is_set():
-                return
+    def drain(self) -> None:
+        """From now on it is one that takes no work any more."""
+        self._draining.set()
+        self._soon.set()
+
+    def end(self) -> None:
+        """Withdraw it."""
+        self._ended.set()
+        self._soon.set()
+        if self._thread is not None:
+            self._thread.join(ANNOUNCE_EVERY_S)
+
+    def _announce(self, worker: Any) -> None:
         name = f"{self._pool}@{self._owner()}"  # of the process: two workers may have one name by mistake
         self._write(lambda workers: workers.forget_dead())
-        while not stopping.is_set():
+        while not self._ended.is_set():
             pool = worker.pool
             seen = FleetWorker(
                 name=str(worker.hostname),  # as Celery's own tools call it
@@ -207,9 +227,13 @@ class WorkerAnnouncer:
                 threads=int(pool.limit or 1),
                 busy=int(getattr(pool, "busy", 0)),  # Celery's own `-P threads` does not say
             )
-            self._write(lambda workers, seen=seen: workers.announce(name, seen, PRESENT_FOR_S))
+            announce = partial(
+                RedisWorkers.announce, process=name, worker=seen, for_s=PRESENT_FOR_S, draining=self._draining.is_set()
+            )
+            self._write(announce)
             self.flush()
-            stopping.wait(ANNOUNCE_EVERY_S)
+            self._soon.wait(ANNOUNCE_EVERY_S)
+            self._soon.clear()
         self._write(lambda workers: workers.withdraw(name))
 
     def flush(self) -> None:

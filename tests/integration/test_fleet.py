@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from brainq import AsyncClient, Fleet
+from brainq import AsyncClient, Client, Fleet, InvalidInput, SetupError
 from brainq.broker.celery57.thread_pool import TaskThreads
 from brainq.broker.envelope import envelope
 from brainq.contracts.fleet import FleetWorker
@@ -79,37 +79,30 @@ def test_the_sweepers_rounds_are_told(pump: Pump) -> None:
 
 
 def test_a_worker_is_alive_as_long_as_it_says_so(pump: Pump) -> None:
-    workers, threads, stopping, goes_on = (
-        pump.wiring.state.workers,
-        TaskThreads(4),
-        threading.Event(),
-        threading.Event(),
-    )
+    workers, threads, goes_on = pump.wiring.state.workers, TaskThreads(4), threading.Event()
     threads.start(goes_on.wait)
     announcer = WorkerAnnouncer("serial", lambda: "host-1", lambda: workers)
-    teller = threading.Thread(
-        target=announcer.announce,
-        args=(stopping, SimpleNamespace(hostname="serial2@host", pool=SimpleNamespace(limit=4, busy=threads.busy))),
-    )
     dead = FleetWorker(name="serial@dead", pool="serial", threads=1, busy=0)
     workers.announce("serial@dead-1", dead, for_s=0.001)
     wait_until(lambda: workers.alive() == (), "its word is over")
-    teller.start()
     try:
         assert workers.alive() == ()  # it does not consume yet
-        announcer.begin()
+        announcer.begin(SimpleNamespace(hostname="serial2@host", pool=SimpleNamespace(limit=4, busy=threads.busy)))
         wait_until(lambda: workers.alive(), "it says that it is alive")
         (serial,) = [pool for pool in pump.client.fleet().pools if pool.name == "serial"]
         assert serial.workers == (FleetWorker(name="serial2@host", pool="serial", threads=4, busy=1),)
         assert (serial.threads, serial.busy) == (4, 1)
+        assert workers.draining() == ()
+        announcer.drain()
+        wait_until(workers.draining, "it says that it drains")
+        assert (workers.alive(), [each.busy for each in workers.draining()]) == ((), [1])
         assert pump.wiring.state.redis.smembers(pump.wiring.state.keys.workers) == {"serial@host-1"}
     finally:
-        stopping.set()
+        announcer.end()
         goes_on.set()
-        teller.join()
         threads.close()
         threads.join()
-    assert workers.alive() == ()
+    assert (workers.alive(), workers.draining()) == ((), ())
     assert not pump.wiring.state.redis.exists(pump.wiring.state.keys.workers)
 
 
@@ -134,3 +127,62 @@ def test_the_same_on_an_event_loop(pump: Pump) -> None:
             return await client.fleet()
 
     assert [pool.name for pool in asyncio.run(ask()).pools] == [pool.name for pool in pump.client.fleet().pools]
+
+
+def test_the_workers_that_each_pool_wants(pumps: Callable[..., Pump]) -> None:
+    pump = pumps(shop(), scale_min=0, concurrency={"coordinator": 2, "serial": 1})
+    idle = pump.client.scale()
+    assert [(each.pool, each.wanted) for each in idle.pools] == [
+        (name, 0) for name in ("coordinator", "parallel", "serial", "finalizer")
+    ]
+    saves = [pump.submit(f"s{number}", "save") for number in range(3)]
+    pump.drain()
+    for save in saves:
+        pump.client.approve(save.approvals()[0].id)
+    pump.drain("brainq.turns")
+    serial = pump.client.scale("serial")
+    assert [each.pool for each in serial.pools] == ["serial"]
+    assert (serial.wanted, serial.pools[0].queued, serial.pools[0].workers) == (3, 3, 0)
+    assert serial.pools[0].oldest_age_s is not None
+    assert pump.client.scale("serial", most=2).wanted == 2
+    workers = pump.wiring.state.workers
+    for name, busy in (("b", 1), ("a", 0)):
+        workers.announce(f"{name}-1", FleetWorker(name=f"serial@{name}", pool="serial", threads=1, busy=busy), 60)
+    workers.announce("c-1", FleetWorker(name="serial@c", pool="serial", threads=1, busy=1), 60, draining=True)
+    (now,) = pump.client.scale("serial").pools
+    assert (now.wanted, now.workers, now.draining, now.running) == (4, 2, 1, 1)
+    assert [each.name for each in now.stop_first] == ["serial@c", "serial@a", "serial@b"]
+    with pytest.raises(InvalidInput, match="is not one of coordinator"):
+        pump.client.scale("writers")
+
+
+def test_coordinators_are_wanted_for_turns_that_wait_for_capacity(pumps: Callable[..., Pump]) -> None:
+    pump = pumps(shop(), scale_min=0, concurrency={"coordinator": 2})
+    pump.wiring.sweeper.capacity.apply()
+    room = pump.client.fleet().room.size
+    assert room is not None
+    for number in range(room + 4):
+        pump.submit(f"s{number}", "hello")
+    waiting = pump.wiring.state.fleet.waiting_turns()
+    assert waiting >= 4
+    assert pump.client.fleet().room.live + waiting == room + 4
+    (found,) = pump.client.scale("coordinator", most=1_000).pools
+    assert found.load == -(-(room + 4) * 4 // 5)
+    assert found.wanted == -(-found.load // 2)
+    fixed = pumps(shop(), scale_min=0, concurrency={"coordinator": 2}, max_live_turns=room)
+    (found,) = fixed.client.scale("coordinator", most=1_000).pools
+    assert found.load == found.queued, "more coordinators would make no room"
+    many = FleetWorker(name="coordinator@a", pool="coordinator", threads=2 * room, busy=0)
+    pump.wiring.state.workers.announce("a-1", many, 60)
+    (found,) = pump.client.scale("coordinator").pools
+    assert found.load == found.queued, "the capacity is not theirs to raise"
+
+
+def test_a_broker_elsewhere_says_itself_how_much_lies_in_it(pumps: Callable[..., Pump]) -> None:
+    pump = pumps(shop())
+    elsewhere = {"broker_url": pump.settings.redis_url, "doorbell": "outbox"}
+    with (
+        Client(pump.settings.model_copy(update=elsewhere), shop()) as client,
+        pytest.raises(SetupError, match="BRAINQ_BROKER_URL"),
+    ):
+        client.scale()

@@ -1,4 +1,4 @@
-"""`brainq fleet`, `metrics` and `flower`: what runs at this moment."""
+"""`brainq fleet`, `scale`, `metrics` and `flower`: what runs at this moment, and how many workers it wants."""
 
 from __future__ import annotations
 
@@ -38,6 +38,29 @@ def fleet(as_json: AsJson = False) -> None:
     with open_brainless_client() as client:
         state = client.fleet()
     print_page(state, print_fleet, as_json=as_json)
+
+
+def scale(
+    pool: Annotated[str | None, typer.Option("--pool", metavar="POOL", help="Only this pool.")] = None,
+    least: Annotated[int | None, typer.Option("--min", metavar="N", help="Want at least so many of a pool.")] = None,
+    most: Annotated[int | None, typer.Option("--max", metavar="N", help="Want at most so many of a pool.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how many workers each pool wants, and which may stop first.
+
+    Wanted is what is queued and what runs, over the threads of a worker, rounded up. GET /v1/scale says the same to
+    an autoscaler. Bounds are BRAINQ_SCALE_MIN and BRAINQ_SCALE_MAX where none is given.
+
+    \b
+    Examples:
+      brainq scale
+      brainq scale --pool serial --max 4 --json
+    """
+    from brainq.cli.pages.fleet import print_scale
+
+    with open_brainless_client() as client:
+        wanted = client.scale(pool, least=least, most=most)
+    print_page(wanted, print_scale, as_json=as_json)
 
 
 def metrics(

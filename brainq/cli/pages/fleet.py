@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.text import Text
 
 from brainq.cli.output import EFFECT_STYLES, clean, counted, duration
-from brainq.cli.pages.layout import PageTable, fact, key, print_head, print_section, words
+from brainq.cli.pages.layout import Column, PageTable, fact, key, print_head, print_section, words
 from brainq.contracts.brain import BrainDescription
-from brainq.contracts.fleet import Fleet, FleetCapacity, FleetModel, FleetQueue, Pool
+from brainq.contracts.fleet import Fleet, FleetCapacity, FleetModel, FleetQueue, FleetScale, Pool, PoolScale
 
 MIB = 1024 * 1024
 
@@ -22,6 +22,24 @@ def print_fleet(console: Console, fleet: Fleet) -> None:
         print_section(console, "queues", _queues_table(fleet.queues))
     if fleet.models:
         print_section(console, "models", _models_table(fleet.models))
+
+
+def print_scale(console: Console, scale: FleetScale) -> None:
+    print_section(console, "workers", PageTable(_scale_row(pool) for pool in scale.pools))
+
+
+def _scale_row(pool: PoolScale) -> dict[Column, str | Text]:
+    too_many = pool.stop_first[: pool.draining + max(0, pool.workers - pool.wanted)]
+    stops = [f"{clean(each.name, lines=False)}{' (draining)' * each.draining}" for each in too_many]
+    return {
+        key("pool"): pool.pool,
+        fact("wanted", 5, right=True): Text(str(pool.wanted), "" if pool.wanted == pool.workers else "yellow"),
+        fact("now", 4, right=True): str(pool.workers),
+        fact("queued", 3, right=True): str(pool.queued),
+        fact("running", 3): f"{pool.running}, {pool.threads} a worker",
+        fact("oldest", 2): "" if pool.oldest_age_s is None else duration(pool.oldest_age_s * 1000),
+        words("may stop", 1): Text(", ".join(stops), "dim"),
+    }
 
 
 def _fleet_head(fleet: Fleet) -> list[tuple[str, Text]]:

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Query, Response
 from brainq.access import Verb
 from brainq.brain.brains import describe_brains
 from brainq.contracts.brain import BrainDescription
-from brainq.contracts.fleet import Fleet, FleetActivity
+from brainq.contracts.fleet import Fleet, FleetActivity, FleetScale
 from brainq.contracts.webhook import DeliveryRow, DeliveryState
 from brainq.errors import NotFound
 from brainq.gateway.edge.access import GatewayDep, RequestDep
@@ -93,6 +93,22 @@ async def activity(request: RequestDep) -> FleetActivity:
     """What happened in each minute of the last hour. It belongs to no single session, so it needs `*`."""
     request.require_session(None)
     return await request.client.activity()
+
+
+Workers = Annotated[int | None, Query(ge=0, le=1000, description="In place of BRAINQ_SCALE_MIN, BRAINQ_SCALE_MAX.")]
+
+
+@router.get("/v1/scale", tags=["fleet"])
+async def scale(
+    request: RequestDep,
+    pool: Annotated[Literal["coordinator", "parallel", "serial", "finalizer"] | None, Query()] = None,
+    least: Annotated[Workers, Query(alias="min")] = None,
+    most: Annotated[Workers, Query(alias="max")] = None,
+) -> FleetScale:
+    """How many workers each pool wants, for an autoscaler; with `pool`, `wanted` is that pool's. It belongs to no
+    single session, so it needs `*`."""
+    request.require_session(None)
+    return await request.client.scale(pool, least=least, most=most)
 
 
 class Delivery(Answer):

@@ -35,6 +35,7 @@ VERBS: dict[str, str] = {
     "Client.iterate_approvals": "approvals",
     "Client.fleet": "fleet",
     "Client.activity": NONE + "it is drawn by the page; `metrics` has the figures",
+    "Client.scale": "scale",
     "Client.metrics": "metrics",
     "Client.approval": NONE + "`approvals --json` and `show` have each one whole",
     "Client.approve": "approve",
