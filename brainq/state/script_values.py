@@ -77,11 +77,13 @@ def plan_json(plan: Sequence[PlannedCall]) -> str:
             "fp": call.fingerprint,
             "cap_ms": call.cap_ms,
             "lanes": json.dumps(call.lanes),
-            "again": "1" if call.idempotent else "0",
-            "repairs": call.repairs,
             "denied": call.denied,
             "message": call.message_json,
         }
+        if call.idempotent:
+            fields["again"] = "1"
+        if call.repairs:
+            fields["repairs"] = call.repairs
         if call.ask is not None:
             fields |= {"ask_ms": int(call.ask.timeout_s * 1000), "ask_reason": call.ask.reason}
         if call.client is not None:

@@ -26,6 +26,20 @@ def test_reads_go_on_and_the_others_wait(rig: Rig) -> None:
     assert (rig.status("c1-1"), rig.turn()["state"]) == ("parked", "parked")
 
 
+def test_a_parked_turn_holds_nothing_that_only_its_running_needed(rig: Rig) -> None:
+    rig.owned()
+    rig.run("hold_place")
+    rig.commit({"spec": '{"arguments":{}}'}, {"index": 1, "wave": 2, "spec": '{"arguments":{"n":1}}', **WRITE})
+    rig.run("call_claim")
+    rig.run("call_settle")
+    fields = rig.client.hgetall(rig.names("t01")["trace"])
+    assert {name for name in fields if name.endswith((":spec", ":cap_ms"))} == {"c1-1:spec", "c1-1:cap_ms"}
+    assert {"c1-0:msg", "c1-0:status", "c1-0:owner"} <= fields.keys()
+    assert not {"under_way", "asked"} & rig.turn().keys()
+    rig.run("hold_release")
+    assert (rig.status("c1-1"), rig.turn()["state"]) == ("dispatched", "active")
+
+
 def test_a_turn_that_waits_can_be_held(rig: Rig) -> None:
     rig.active()
     rig.run("turn_submit", tid="t02")

@@ -39,11 +39,14 @@ local function store_turn()
   redis.call('HSET', budget, 'timeout_ms', timeout_ms, 'steps_max', max_steps, 'tool_calls_max', max_tool_calls,
     'reflections_max', max_reflections, 'max_context_tokens', max_context_tokens,
     'tokens_max', max_total_tokens, 'cost_max_usd', max_cost_usd, 'children_max', max_children)
+  -- Of these most turns have none.
+  local more = {}
+  for name, value in pairs({lost_reason = lost_reason, isolated = isolated ~= '0' and isolated or '', brain = brain,
+    said = readiness_word, max_wait_ms = max_wait_ms, priority = priority ~= 'normal' and priority or '', trace = trace}) do
+    if value ~= '' then more[#more + 1], more[#more + 2] = name, value end
+  end
   redis.call('HSET', turn, 'state', 'queued', 'awaits', 'session', 'sid', sid, 'tid', tid, 'created_at', now,
-    'fence', 0, 'step', 0, 'attempt', 0, 'owner', '', 'write_epoch', 0, 'lost_reason', lost_reason,
-    'kind', turn_kind, 'isolated', isolated, 'brain', brain, 'parent', parent, 'said', readiness_word,
-    'max_wait_ms', max_wait_ms, 'priority', priority)
-  if trace ~= '' then redis.call('HSET', turn, 'trace', trace) end
+    'fence', 0, 'step', 0, 'attempt', 0, 'owner', '', 'write_epoch', 0, 'kind', turn_kind, 'parent', parent, unpack(more))
 end
 
 local fits = idle and has_capacity()

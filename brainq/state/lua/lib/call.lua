@@ -22,7 +22,8 @@ end
 
 local function end_call(call, status, message, detail, latency_ms, tool)
   redis.call('HSET', trace, call .. ':status', status, call .. ':ended_at', now,
-    call .. ':msg', message, call .. ':detail', detail, call .. ':latency', latency_ms)
+    call .. ':msg', message, call .. ':latency', latency_ms)
+  if detail ~= '' then redis.call('HSET', trace, call .. ':detail', detail) end
   emit(events, 'call.ended', {call = call, tool = tool or '', status = status, latency_ms = latency_ms,
     detail = detail})
 end

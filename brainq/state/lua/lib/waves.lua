@@ -35,6 +35,25 @@ local function open_wave(wave, calls, known, t, step)
   return open
 end
 
+-- A parked turn may stand for days: what only its last model call needed goes, and only the running of its calls that have
+-- ended. Its hashes are made anew, in the form that the server keeps small ones in.
+-- @lazy
+local function make_small(calls, known)
+  local ended = {}
+  for i, call in ipairs(calls) do
+    if SETTLED[known[i].status] then ended[#ended + 1] = call end
+  end
+  if ended[1] then forget_work(ended, {}) end
+  redis.call('HDEL', turn, 'under_way', 'asked', 'estimate', 'estimate_usd', 'thinking_step', 'lost_owner')
+  for _, key in ipairs({turn, trace}) do
+    local fields = redis.call('HLEN', key) <= 100 and redis.call('HGETALL', key) or {}
+    if fields[1] then
+      redis.call('DEL', key)
+      redis.call('HSET', key, unpack(fields))
+    end
+  end
+end
+
 -- Opens what may go now, and says whether the turn is parked by what is left. A turn that is being cancelled opens
 -- nothing: it ends once nothing runs in it. `open_calls` counts a wave's open calls while none of them is parked.
 -- `t` and `known` are the turn and its calls, as OF_WAVES and open_wave say, where the script has them.
@@ -64,7 +83,10 @@ local function open_waves(t, known)
     end
     if open > 0 then
       redis.call('HSET', turn, 'wave', wave, 'open_calls', parked == 0 and open or 0)
-      if parked == open then return park_turn(awaits, t.state, t.brain) end
+      if parked == open then
+        if t.state == 'active' then make_small(calls, known) end
+        return park_turn(awaits, t.state, t.brain)
+      end
       if t.state == 'parked' then resume_turn(turn, budget, events, 'calls') end
       return
     end
