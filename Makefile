@@ -17,7 +17,7 @@ TESTS ?= tests
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full check lint bench compare replay upgrade recall mutants aimock js-clients py-clients clients mcp-servers small-model docs release lock clean
+.PHONY: help demo test test-full check lint bench compare replay upgrade faults recall mutants aimock js-clients py-clients clients mcp-servers small-model docs release lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -120,6 +120,9 @@ compare: $(READY) ## the reference turn on brainq and on what else runs agents (
 
 upgrade: $(READY) ## replaces another revision's workers by this one's under load: make upgrade FROM=<revision>
 	@$(BIN)/python -m ops.upgrade $(FROM) $(ARGS)
+
+faults: $(READY) ## real processes killed, frozen, cut off under load; writes docs/faults.md: make faults [ARGS="kill-serial --times 3"]
+	@$(BIN)/python -m ops.faults $(ARGS)
 
 recall: $(READY) ## how often a turn is shown the tools it calls: make recall [ARGS=...]
 	@$(BIN)/python -m ops.recall $(ARGS)

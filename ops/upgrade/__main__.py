@@ -27,7 +27,7 @@ from rich.console import Console
 
 from brainq.brain.brains import load_brains
 from brainq.client.client import Client
-from brainq.devserver.local_fleet import POOLS, LocalFleet, LocalWorker
+from brainq.devserver.local_fleet import POOLS, LocalFleet, LocalWorker, SpawnWorker
 from brainq.devserver.redis_server import EmbeddedServer
 from brainq.settings.deployment import load_settings
 from ops.upgrade import shop
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(highlight=False)
     with tempfile.TemporaryDirectory(prefix="bq-upgrade-") as name:
         directory = Path(name)
-        build = _checked_out(given.revision, directory / "old")
+        build = checked_out(given.revision, directory / "old")
         shutil.copy(Path(shop.__file__), directory / "shop.py")
         report = _upgrade(directory, build, given.seconds, console)
     console.print(
@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _checked_out(revision: str, target: Path) -> Path:
+def checked_out(revision: str, target: Path) -> Path:
     """The revision's files. Raises CalledProcessError for one that git does not know."""
     packed = subprocess.run(["git", "archive", "--format=tar", revision], cwd=HERE, check=True, capture_output=True)
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
@@ -100,10 +100,11 @@ def _upgrade(directory: Path, build: Path, seconds: float, console: Console) -> 
             "BRAINQ_SQL_URL": f"sqlite:///{directory / 'shop.db'}",
             shop.LEDGER: str(ledger),
         }
-        old, new = (_of_build(shared, tree, directory) for tree in (build, HERE))
+        old, new = (of_build(shared, tree, directory) for tree in (build, HERE))
         counts: dict[str, int] = dict.fromkeys(POOLS, WORKERS_A_POOL)
-        before = stack.enter_context(LocalFleet(directory / "old-workers", old, workers=counts))
-        after = LocalFleet(directory / "new-workers", new, workers=counts)
+        spawn = celery_in(directory)
+        before = stack.enter_context(LocalFleet(directory / "old-workers", old, workers=counts, spawn=spawn))
+        after = LocalFleet(directory / "new-workers", new, workers=counts, spawn=spawn)
         stack.callback(after.stop)
         told = [
             stack.enter_context(_producer(directory, build_name, environment))
@@ -111,18 +112,40 @@ def _upgrade(directory: Path, build: Path, seconds: float, console: Console) -> 
         ]
         time.sleep(seconds)
         for theirs, ours in zip(before.workers, after.workers, strict=True):
-            _replace(before, theirs, after, ours)
+            replace_worker(before, theirs, ours)
             console.print(f"{theirs.name}: replaced")
         time.sleep(seconds)
         turns = [turn for path in told for turn in _submitted(path)]
         return _judged(shared, turns, ledger)
 
 
-def _of_build(shared: Mapping[str, str], tree: Path, directory: Path) -> dict[str, str]:
+def celery_in(directory: Path) -> SpawnWorker:
+    """Workers start as stock celery, in `directory`: where Python runs a module, it looks for it there first, and in
+    this checkout each would be of this build."""
+
+    def spawn(
+        celery: Sequence[str], environment: Mapping[str, str], log: int, inherited: int
+    ) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "celery", *celery],
+            env=environment,
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=(inherited,),
+            start_new_session=True,
+        )
+
+    return spawn
+
+
+def of_build(shared: Mapping[str, str], tree: Path, directory: Path) -> dict[str, str]:
+    """The environment in which `tree` is what is imported, and then what `directory` has."""
     return {**shared, "PYTHONPATH": os.pathsep.join([str(tree), str(directory)])}
 
 
-def _replace(before: LocalFleet, theirs: LocalWorker, after: LocalFleet, ours: LocalWorker) -> None:
+def replace_worker(before: LocalFleet, theirs: LocalWorker, ours: LocalWorker) -> None:
     """The new worker consumes before the old one is asked to stop, as a supervisor does it."""
     ours.launch()
     while not ours.is_ready:

@@ -6,6 +6,8 @@ import selectors
 import socket
 import struct
 import threading
+import time
+from collections import deque
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -27,6 +29,9 @@ class Proxy:
         self.refused = 0  # connections that were not taken
         self.swallowed = 0  # replies that were thrown away
         self.struck = 0  # requests that were cut off
+        self.delayed = 0  # pieces that passed late
+        self._delay_s = 0.0
+        self._late: deque[tuple[float, socket.socket, bytes]] = deque()
         self._refuses = self._frozen = False
         self._to_swallow = 0
         self._strikes_at: tuple[bytes, bool] | None = None
@@ -70,6 +75,10 @@ class Proxy:
     def thaw(self) -> None:
         self._frozen = False
 
+    def delay(self, seconds: float) -> None:
+        """Pass everything on so much later, each way; 0 ends it. What is under way keeps its order."""
+        self._delay_s = seconds
+
     def swallow_replies(self, count: int) -> None:
         """Throw the next `count` replies away and reset their connections: what was asked for was done."""
         self._to_swallow = count
@@ -100,7 +109,8 @@ class Proxy:
                 if self._frozen:
                     self._closed.wait(0.02)
                     continue
-                for key, _ in selector.select(0.05):
+                self._pass_late()
+                for key, _ in selector.select(0.005 if self._late else 0.05):
                     sock = key.fileobj
                     assert isinstance(sock, socket.socket)
                     if sock is self._listener:
@@ -110,16 +120,12 @@ class Proxy:
 
     def _accept(self, selector: selectors.BaseSelector) -> None:
         near, _ = self._listener.accept()
-        if self._refuses:
+        far = None if self._refuses else self._connect()
+        if far is None:
             self.refused += 1
             _reset(near)
             near.close()
             return
-        if isinstance(self._upstream, Path):
-            far = socket.socket(socket.AF_UNIX)
-            far.connect(str(self._upstream))
-        else:
-            far = socket.create_connection(self._upstream)
         self.connected += 1
         self._peers |= {near: far, far: near}
         self._upstreams.add(far)
@@ -127,6 +133,17 @@ class Proxy:
             self._silent |= {near, far}
         for sock in (near, far):
             selector.register(sock, selectors.EVENT_READ)
+
+    def _connect(self) -> socket.socket | None:
+        """None where the upstream is away."""
+        place = self._upstream
+        far = socket.socket(socket.AF_UNIX if isinstance(place, Path) else socket.AF_INET)
+        try:
+            far.connect(str(place) if isinstance(place, Path) else place)
+        except OSError:
+            far.close()
+            return None
+        return far
 
     def _pass(self, sock: socket.socket, selector: selectors.BaseSelector) -> None:
         try:
@@ -153,10 +170,11 @@ class Proxy:
             data = b""
         if data and peer is not None:
             self.passed += len(data)
-            try:
-                peer.sendall(data)
-            except OSError:
-                pass
+            if self._delay_s or self._late:
+                self.delayed += 1
+                self._late.append((time.monotonic() + self._delay_s, peer, data))
+            else:
+                _send(peer, data)
             return
         for end in (sock, peer):
             if end is not None and self._peers.pop(end, None) is not None:
@@ -165,6 +183,18 @@ class Proxy:
                 self._unanswered.discard(end)
                 _reset(end)
                 end.close()
+
+    def _pass_late(self) -> None:
+        while self._late and self._late[0][0] <= time.monotonic():
+            _, peer, data = self._late.popleft()
+            _send(peer, data)
+
+
+def _send(peer: socket.socket, data: bytes) -> None:
+    try:
+        peer.sendall(data)
+    except OSError:
+        pass
 
 
 def _reset(sock: socket.socket) -> None:

@@ -52,6 +52,13 @@ class RedisServer:
         self._server = EmbeddedServer(self.directory, port=self._port, durable=True)
         self._server.start()
 
+    def restart(self) -> None:
+        """Let the server write its data and exit, and start it again where it was."""
+        assert self._server.durable
+        self._port = int(self.url.rpartition(":")[2].split("/")[0])
+        self._server.stop()
+        self.again()
+
     @property
     def pid(self) -> int:
         """The server's own process."""

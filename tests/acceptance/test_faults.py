@@ -1,0 +1,50 @@
+"""The suite of faults at its smallest: three of them, once each, with real processes; the whole is `make faults`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ops.faults.page import BEGINS, ENDS, rows_of
+from ops.faults.shop import EFFECTS
+
+ROOT = Path(__file__).parents[2]
+FAULTS = ("kill-write", "net-reset", "redis-kill")
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_faults_fire_and_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
+    page = tmp_path / "faults.md"
+    page.write_text(f"{BEGINS}\n{ENDS}\n")
+    ran = subprocess.run(
+        [sys.executable, "-m", "ops.faults", *FAULTS, "--quick", "--rate", "1", "--page", str(page)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=580,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    rows = rows_of(page.read_text())
+    assert list(rows) == ["kill-write", "net-reset", "redis-kill"]
+    cells = {name: [cell.strip() for cell in line.strip("|").split("|")] for name, line in rows.items()}
+    assert {name: found[2] for name, found in cells.items()} == dict.fromkeys(FAULTS, "1 of 1")
+    assert all((int(found[3]) > 0, found[4], found[5]) == (True, "0", "0") for found in cells.values())
+    assert cells["kill-write"][6] == "1", "the write that was cut off is unknown, and did not run again"
+    assert not left_behind(), "every process is gone"
+
+
+def left_behind() -> list[str]:
+    """Processes that have the suite's variable in their environment and are not this one's."""
+    found: list[str] = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            if EFFECTS.encode() in (directory / "environ").read_bytes():
+                found.append((directory / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return found
