@@ -165,34 +165,34 @@ class Coordinator:
             return f"dropped: {claim.why}"
         if claim.lost:
             COUNTERS.add(m.LAPSED, "turn")
-        did = "lost"
+        renewal, did = self.beats.renew(lambda: self.turns.beat(claim), ownership.lose), "lost"
         try:
             did = self._advance_claim(claim, ownership)
             return did
         finally:
+            renewal.is_over = True
             if did == "lost":
                 # This process lives: released until Redis answers, so the turn is not taken for what kills workers.
                 self.beats.renew(lambda: self.turns.release(claim), _ignore_beat)
 
     def _advance_claim(self, claim: TurnClaim, ownership: Ownership) -> str:
-        with self.beats.renew(lambda: self.turns.beat(claim), ownership.lose):
-            view = self.turns.look(claim)
-            work = self.brains.of(view.request.brain)
-            turn = OwnedTurn(claim, view, ownership.is_lost, self.outages.for_turn(view))
-            if work is None:
-                did = self._end_unserved(turn)
-            else:
-                request = work.brain.complete(view.request)
-                if request is not view.request:
-                    view = replace(view, request=request)
-                    turn = replace(turn, view=view)
-                parked = self.turns.parked_calls(claim, view.step) if view.parked_ms and tracer() is not None else ()
-                with in_span(advance_span(claim, view, parked), redact=work.brain.redact_logs) as span:
-                    did = self._act_with_permits(work, turn)
-                    span.set_attribute(names.DID, did)
-            if view.queue_ticket is not None:
-                self._leave_queue(view, view.queue_ticket, did)
-            return did
+        view = self.turns.look(claim)
+        work = self.brains.of(view.request.brain)
+        turn = OwnedTurn(claim, view, ownership.is_lost, self.outages.for_turn(view))
+        if work is None:
+            did = self._end_unserved(turn)
+        else:
+            request = work.brain.complete(view.request)
+            if request is not view.request:
+                view = replace(view, request=request)
+                turn = replace(turn, view=view)
+            parked = self.turns.parked_calls(claim, view.step) if view.parked_ms and tracer() is not None else ()
+            with in_span(advance_span(claim, view, parked), redact=work.brain.redact_logs) as span:
+                did = self._act_with_permits(work, turn)
+                span.set_attribute(names.DID, did)
+        if view.queue_ticket is not None:
+            self._leave_queue(view, view.queue_ticket, did)
+        return did
 
     def _leave_queue(self, view: TurnView, ticket: QueueTicket, did: str) -> None:
         """A turn that was rung to ask for its place in a queue leaves that once it has had the place, is over, or was

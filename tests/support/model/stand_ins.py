@@ -37,6 +37,14 @@ class Renewal:
     def __exit__(self, *raised: object) -> None:
         self.release(self)
 
+    @property
+    def is_over(self) -> bool:
+        return self not in self._renewals
+
+    @is_over.setter
+    def is_over(self, over: bool) -> None:
+        self.release(self)
+
 
 class Beats:
     """`brainq.leases.LeaseRenewer` without its thread."""
