@@ -26,7 +26,7 @@ from brainq.contracts.webhook import NewDelivery
 from brainq.gateway.app import make_app
 from brainq.gateway.edge.access import A2A_VERBS, MCP_VERBS, VERBS, is_public
 from brainq.gateway.page.routes import load_assets
-from brainq.store.database import Transaction
+from brainq.store.database import Prepared
 from tests.integration.gateway.conftest import given
 from tests.integration.gateway.test_door import token
 from tests.integration.gateway.test_tenants import rows_about
@@ -408,15 +408,16 @@ class Desk:
     @contextmanager
     def _heard(self) -> Generator[Counter[str]]:
         heard: Counter[str] = Counter()
-        run: Any = Transaction._run  # pyright: ignore[reportPrivateUsage]
+        for_driver = Prepared.for_driver
 
-        def hear(transaction: Any, prepared: Any, parameters: Any) -> int:
-            heard[prepared.for_driver(parameters)[0]] += 1
-            return run(transaction, prepared, parameters)
+        def hear(prepared: Prepared, given: Mapping[str, Any]) -> tuple[str, Any]:
+            text, values = for_driver(prepared, given)
+            heard[text] += 1
+            return text, values
 
         self._redis.config_resetstat()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Transaction, "_run", hear)
+            patch.setattr(Prepared, "for_driver", hear)
             yield heard
         for name, said in self._redis.info("commandstats").items():
             if name not in ("cmdstat_config|resetstat", "cmdstat_info", "cmdstat_ping"):
