@@ -216,6 +216,15 @@ class FinalStepClaim:
     past: str = ""
     failing: str = ""
 
+    def followed_by(self, step: str, *, fence: int, tries: int, revision: int, sent: bool) -> FinalStepClaim:
+        """The claim of the step that its owner goes on with. What was read with this one is handed on."""
+        return FinalStepClaim(
+            *(self.session_id, self.turn_id, step, self.owner, fence, tries, revision, sent),
+            details=self.details,
+            brain=self.brain,
+            past=self.past,
+        )
+
     @property
     def chain_step(self) -> str:
         """The chain's current step."""

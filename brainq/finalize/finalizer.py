@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from opentelemetry.trace import INVALID_SPAN
@@ -23,8 +24,9 @@ from brainq.contracts.status import WorkFailure, WorkOutcome
 from brainq.contracts.turn import LATE_FAILURE_WARNINGS, TurnResult
 from brainq.finalize.recall import EndedTurnCache
 from brainq.finalize.result import RESULT_WAITS_S, BackgroundCallbacks, ResultFirst, early_result_warning, make_result
-from brainq.finalize.step_order import RESULT, FinalizerRuntime, StepHistory
+from brainq.finalize.step_order import RESULT, FinalizerRuntime, StepHistory, with_earlier_tries
 from brainq.finalize.steps import (
+    FIRST_STEP,
     MAX_LOST_WORKERS,
     FinalStep,
     RunInQuarantine,
@@ -107,7 +109,8 @@ class TurnFinalizer:
         Returns what was done with the doorbell's own step, in a word, for logs and tests; `events` gets the
         others. The first failure ends the visit.
         """
-        claim = self._read.claim(session_id, turn_id, step_name, f"{next(self._numbers)}@{self._owner}")
+        owner = f"{next(self._numbers)}@{self._owner}"
+        claim = self._read.claim(session_id, turn_id, step_name, owner, and_said=step_name == FIRST_STEP)
         if isinstance(claim, NoClaim):
             if claim.why == "no_brain":
                 self._left.warn("step", turn_id, self._brains.names)
@@ -118,7 +121,7 @@ class TurnFinalizer:
         until = time.monotonic() + self._visit_s
         try:
             self._note_later(claim)
-            did, following = self._answer(claim, until)
+            did, following = self._answer(claim, until, events)
             while following is not None:
                 self._note_later(following)
                 following = self._follow(following, until, events)
@@ -131,45 +134,67 @@ class TurnFinalizer:
         if claim.sent and self._later is not None:
             self._later.enter(claim.turn_id)
 
-    def _follow(self, claim: FinalStepClaim, until: float, events: WorkEvents) -> FinalStepClaim | None:
-        """Run a step that no doorbell was rung for; the claim of the one after it, if the visit goes on."""
+    def _follow(
+        self, claim: FinalStepClaim, until: float, events: WorkEvents, failure: Exception | None = None
+    ) -> FinalStepClaim | None:
+        """Run a step that no doorbell was rung for, where it has not failed before; the claim of the one after it."""
         began = time.monotonic()
         events.step_began(claim)
         did: str = WorkOutcome("failed", WorkFailure.STEP_FAILED)
         try:
-            did, following = self._answer(claim, until)
+            did, following = self._failed(claim, failure, until) if failure else self._answer(claim, until, events)
         finally:
             events.step_ended(claim, did, time.monotonic() - began)
         return following
 
-    def _answer(self, claim: FinalStepClaim, until: float) -> tuple[str, FinalStepClaim | None]:
+    def _answer(self, claim: FinalStepClaim, until: float, events: WorkEvents) -> tuple[str, FinalStepClaim | None]:
         """Run a claimed step and settle it: what was done, and the claim of the next where this worker has it."""
-        claim = _with_earlier_tries(claim)
-        step = self._work(claim).order.get(claim.step)
-        if step is None:
+        claim = with_earlier_tries(claim)
+        if (step := self._work(claim).order.get(claim.step)) is None:
             log.warning("step is not known here", turn_id=claim.turn_id, step=claim.step)
             return self._go_on(claim, until)
         if claim.lost and (passed := self._let_others_ahead(claim, until)) is not None:
             return passed
         # Ahead of the chain's own step a result goes out by itself: nothing else ends with it.
-        outgoing: list[TurnResult] | None = None if claim.base else []
+        context = self._context(claim, None if claim.base else [])
         with self._beats.renew(lambda: self._chain.beat(claim), _ignore):
             try:
                 if claim.tries > self._max_tries and claim.step not in NEVER_DEAD:
                     raise RuntimeError(f"its worker died, or was cut off, in each of {claim.tries - 1} tries")
-                late = self._run_in_time(step, self._context(claim, outgoing))
+                late = self._run_in_time(step, context)
             except Exception as failure:
                 return self._failed(claim, failure, until)
+            done, failed = self._join(context, until, events) if late is None else ("", None)
         if late is not None:
             return self._finish_in_background(step, claim, late)
-        return self._done(claim, until, outgoing)
+        did, following = self._done(claim, until, context.outgoing or (), done)
+        if following is not None and failed is not None:
+            following = self._follow(following, until, events, failed)
+        return did, following
+
+    def _join(self, context: StepContext, until: float, events: WorkEvents) -> tuple[str, Exception | None]:
+        """Do what follows of brainq's own under this claim, too, which is settled for all at once: the last that was
+        done, and why the one behind it failed. That is claimed, and has failed then."""
+        claim, done = context.claim, context.claim.step
+        for step in self._work(claim).order.joined_to(context):
+            began, joined = time.monotonic(), replace(claim, step=step.name, fence=claim.fence + 1)
+            if began >= until:
+                break
+            try:
+                self._run(step, replace(context, claim=joined))
+            except Exception as failure:
+                return done, failure
+            events.step_began(joined)
+            events.step_ended(joined, "next", time.monotonic() - began)
+            done = step.name
+        return done, None
 
     def _done(
-        self, claim: FinalStepClaim, until: float, outgoing: Sequence[TurnResult] | None = None
+        self, claim: FinalStepClaim, until: float, outgoing: Sequence[TurnResult] = (), done: str = ""
     ) -> tuple[str, FinalStepClaim | None]:
         if claim.tries > 1:
             self._note_done(claim)
-        return self._go_on(claim, until, outgoing or ())
+        return self._go_on(claim, until, outgoing, done)
 
     def _let_others_ahead(self, claim: FinalStepClaim, until: float) -> tuple[str, FinalStepClaim | None] | None:
         """A worker died at this step: what does not need it goes first. None: nothing waits behind it."""
@@ -230,8 +255,7 @@ class TurnFinalizer:
 
     def run_claimed(self, claim: FinalStepClaim) -> None:
         """Run a step that somebody else has claimed, limits, and will settle. Raises what the step raises."""
-        step = self._work(claim).order.get(claim.step)
-        if step is None:
+        if (step := self._work(claim).order.get(claim.step)) is None:
             raise LookupError(f"step {claim.step!r} is not known here")
         with self._span(claim):
             step.run(self._context(claim))
@@ -267,10 +291,8 @@ class TurnFinalizer:
         return self._brains.of(claim.brain) or self._missing
 
     def _context(self, claim: FinalStepClaim, outgoing: list[TurnResult] | None = None) -> StepContext:
-        work = self._work(claim)
-        return StepContext(
-            claim, lambda: self._read.turn(claim), self._chain, self._records, work.brain, self._parents, outgoing
-        )
+        read, brain = partial(self._read.turn, claim), self._work(claim).brain
+        return StepContext(claim, read, self._chain, self._records, brain, self._parents, outgoing)
 
     def deliver(self, session_id: str, turn_id: str) -> str:
         """Send the result out though the chain has not come to it: its steps fail, or no worker runs them."""
@@ -341,22 +363,22 @@ class TurnFinalizer:
             log.warning("end not recorded", turn_id=claim.turn_id, step=claim.step, why=type(failure).__name__)
 
     def _go_on(
-        self, claim: FinalStepClaim, until: float, outgoing: Sequence[TurnResult] = ()
+        self, claim: FinalStepClaim, until: float, outgoing: Sequence[TurnResult] = (), done: str = ""
     ) -> tuple[str, FinalStepClaim | None]:
-        did, following = self._settle(claim, until, outgoing)
-        if claim.step == RESULT and did != "lost" and tracer() is not None:
+        done = done or claim.step  # the last that was done under this claim
+        did, following = self._settle(claim, until, outgoing, done)
+        if done == RESULT and did != "lost" and tracer() is not None:
             self._record_turn(claim)
         return did, following
 
     def _settle(
-        self, claim: FinalStepClaim, until: float, outgoing: Sequence[TurnResult]
+        self, claim: FinalStepClaim, until: float, outgoing: Sequence[TurnResult], done: str
     ) -> tuple[str, FinalStepClaim | None]:
         order, past = self._work(claim).order, StepHistory.read(claim.past)
         if claim.base:
             past = past.with_done(claim.step)
             return self._go_ahead(claim, order.ahead_of(claim.base, past, claim.step), past, until)
-        next_step = order.next_step(claim.step, past)
-        if not next_step:
+        if not (next_step := order.next_step(done, past)):
             for result in outgoing:
                 self._chain.publish(result)
             return self._chain.finish(claim).lower(), None
@@ -365,16 +387,8 @@ class TurnFinalizer:
             stay = stay and (self._later is None or self._later.try_enter(claim.turn_id))
             found = self._chain.send(claim, next_step, outgoing[0], stay=stay)
         else:
-            reads_said = getattr(order.get(next_step), "reads_said", False)
-            found = self._chain.go_on(claim, next_step, stay=stay, and_read=reads_said and stay)
+            found = self._chain.go_on(claim, next_step, stay=stay)
         return ("next", found) if isinstance(found, FinalStepClaim) else (found.lower(), None)
-
-
-def _with_earlier_tries(claim: FinalStepClaim) -> FinalStepClaim:
-    """With the tries, and the lost workers, that the step had ahead of others."""
-    past = StepHistory.read(claim.past)
-    before = past.tries(claim.step)
-    return replace(claim, tries=before + (1 if claim.base else claim.tries), lost=past.lost(claim.step) + claim.lost)
 
 
 def _limit_s(step: FinalStep) -> float | None:

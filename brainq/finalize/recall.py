@@ -111,11 +111,15 @@ class EndedTurnCache:
         self._turns: OrderedDict[tuple[str, str], tuple[int, EndedTurn]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def claim(self, session_id: str, turn_id: str, step: str, owner: str) -> FinalStepClaim | NoFinalStepClaim:
-        """Claim a step; a turn that is not known here is read with it."""
+    def claim(
+        self, session_id: str, turn_id: str, step: str, owner: str, *, and_said: bool
+    ) -> FinalStepClaim | NoFinalStepClaim:
+        """Claim a step; a turn that is not known here is read with it, and its messages (`and_said`)."""
         with self._lock:
             is_known = (session_id, turn_id) in self._turns
-        return self._chain.claim(session_id, turn_id, step, owner, and_look=not is_known)
+        return self._chain.claim(
+            session_id, turn_id, step, owner, and_look=not is_known, and_said=and_said and not is_known
+        )
 
     def turn(self, claim: FinalStepClaim) -> EndedTurn:
         """The turn as it stood at this claim. Raises TurnNotFound when Redis no longer has it."""

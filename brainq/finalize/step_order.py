@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from brainq.brain.brain import Brain
-from brainq.finalize.steps import FinalStep
+from brainq.contracts.claim import FinalStepClaim
+from brainq.finalize.steps import FIRST_STEP, FinalStep, StepContext, wants_citations
 
 RESULT = "result"  # what comes behind it needs it
 
@@ -26,7 +28,9 @@ class StepHistory:
     @classmethod
     def read(cls, text: str) -> StepHistory:
         """From `text`: by step `[tries, lost]`, and `null` for one that ended; "" where nothing went ahead."""
-        found: dict[str, list[int] | None] = json.loads(text) if text else {}
+        if not text:
+            return _NOTHING
+        found: dict[str, list[int] | None] = json.loads(text)
         return cls(
             frozenset(name for name, counts in found.items() if counts is None),
             {name: (counts[0], counts[1]) for name, counts in found.items() if counts is not None},
@@ -50,12 +54,25 @@ class StepHistory:
         return replace(self, failed={**self.failed, step: (tries, lost)})
 
 
+_NOTHING = StepHistory()
+
+
+def with_earlier_tries(claim: FinalStepClaim) -> FinalStepClaim:
+    """With the tries, and the lost workers, that the step had ahead of others."""
+    if not claim.past and not claim.base:
+        return claim
+    past = StepHistory.read(claim.past)
+    before = past.tries(claim.step)
+    return replace(claim, tries=before + (1 if claim.base else claim.tries), lost=past.lost(claim.step) + claim.lost)
+
+
 class StepOrder:
     """The configured steps of one brain, in order."""
 
     def __init__(self, steps: Sequence[FinalStep]) -> None:
         self._steps = {step.name: step for step in steps}
         self._names = [step.name for step in steps]
+        self._joined = {step.name: _joined_to(step, steps[at + 1 :]) for at, step in enumerate(steps)}
 
     @property
     def first(self) -> str:
@@ -96,6 +113,19 @@ class StepOrder:
             is_reached = is_reached or name == last
         return ""
 
+    def joined_to(self, context: StepContext) -> Sequence[FinalStep]:
+        """What follows this step and may be done under its claim: steps of brainq's own, up to the result.
+
+        None where the step failed or was lost before, for it is to be seen which of them does so; where it has changed
+        the text, which is read again then; and where a middleware, the brain's code, is told of each.
+        """
+        claim, hooks = context.claim, context.brain.hooks
+        is_first_try = claim.tries == 1 and not claim.lost and not claim.base and not claim.past
+        if not is_first_try or hooks.before_final_step or hooks.after_final_step:
+            return ()
+        changed = claim.step == FIRST_STEP and wants_citations(context)
+        return () if changed else self._joined.get(claim.step, ())
+
     def steps_after(self, name: str) -> Sequence[str]:
         """The steps that follow, in order; none after one that this brain does not know."""
         return self._names[self._names.index(name) + 1 :] if name in self._steps else ()
@@ -103,6 +133,11 @@ class StepOrder:
     def _needs(self, name: str) -> Sequence[str]:
         needs: Sequence[str] = getattr(self._steps[name], "needs", ())
         return (*needs, RESULT) if name in self.steps_after(RESULT) else needs
+
+
+def _joined_to(step: FinalStep, following: Sequence[FinalStep]) -> Sequence[FinalStep]:
+    leading = takewhile(lambda each: getattr(each, "is_joined", False), [step, *following])
+    return [each for each in leading if each is not step] if step.name != RESULT else ()
 
 
 @dataclass(frozen=True, slots=True)

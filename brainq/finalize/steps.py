@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from brainq.brain.brain import Brain
@@ -62,6 +62,7 @@ class StepContext:
     """What a step is given: the ended turn, read when first asked for, and the ports.
 
     outgoing   takes the result that goes out with the script that ends the step; None: it goes out at once
+    made       the result, where a step under the same claim made it
     """
 
     claim: FinalStepClaim
@@ -71,6 +72,7 @@ class StepContext:
     brain: Brain
     parents: ChildTurns | None = None
     outgoing: list[TurnResult] | None = None
+    made: list[TurnResult] = field(default_factory=list[TurnResult])
 
     @property
     def turn(self) -> EndedTurn:
@@ -82,6 +84,12 @@ class StepContext:
 
     def details(self) -> TurnDetails:
         return self.chain.details_of(self.claim)
+
+    def result(self) -> TurnResult:
+        """What the caller gets, with a warning where the chain's own step waits."""
+        if not self.made:
+            self.made.append(make_result(self.turn, early_result_warning(self.claim.failing)))
+        return self.made[0]
 
     def send(self, result: TurnResult) -> None:
         """Let the result go out, once the step has done its part at the latest."""
@@ -120,7 +128,7 @@ class FinalStep(Protocol):
 
     It may say what it needs (`needs`, names of steps before it; behind the result always that). While one of them is to
     be tried again it waits; no other step that fails holds it up. It may say how long it may take (`limit_s`, None: it
-    bounds itself), and that it reads the turn's messages (`reads_said`), which is then read on the way.
+    bounds itself), and that it is brainq's own and may be done under the claim of another such step (`is_joined`).
     """
 
     name: str
@@ -135,20 +143,25 @@ class AppendCitations:
     name = "citations"
     needs = ()
     limit_s: float | None = None  # no code of the brain
+    is_joined = True
 
     def is_configured(self, brain: Brain) -> bool:
         return True  # each turn may ask for it
 
     def run(self, context: StepContext) -> None:
-        turn = context.turn
-        wanted = turn.request.show_citations
-        if not (context.brain.show_citations if wanted is None else wanted):
+        if not wants_citations(context):
             return
+        turn = context.turn
         if turn.ending is not Ending.COMPLETED or turn.request.output_schema is not None:
             return  # what is to be read as JSON has nothing under it
         text = with_citations(turn.text, citations(turn, "local"), citations(turn, "web"))
         if text != turn.text:
             context.chain.set_text(context.claim.session_id, context.claim.turn_id, text)
+
+
+def wants_citations(context: StepContext) -> bool:
+    wanted = context.turn.request.show_citations
+    return context.brain.show_citations if wanted is None else wanted
 
 
 FIRST_STEP = AppendCitations.name
@@ -190,7 +203,7 @@ class LogAnswer:
     name = "log"
     needs = ("citations",)
     limit_s: float | None = None  # no code of the brain
-    reads_said = True
+    is_joined = True
 
     def is_configured(self, brain: Brain) -> bool:
         return True
@@ -199,7 +212,7 @@ class LogAnswer:
         turn, claim = context.turn, context.claim
         # A result that the sweeper sent before is the one the caller has: SQL keeps that, with its warnings.
         sent = context.chain.published(claim.session_id, claim.turn_id) if claim.sent else None
-        result, details = sent or make_result(turn, early_result_warning(claim.failing)), context.details()
+        result, details = sent or context.result(), context.details()
         question, answered = log_entries(turn.request, result.text, begun=bool(details.messages))
         if context.records.record_answer(claim, result, context.brain.redact_logs, details, question, answered):
             _count_turn(context.brain, turn, result, details)
@@ -238,13 +251,13 @@ class SendResult:
     name = "result"
     needs = ("citations", "log")
     limit_s: float | None = None  # no code of the brain
+    is_joined = True
 
     def is_configured(self, brain: Brain) -> bool:
         return True
 
     def run(self, context: StepContext) -> None:
-        turn, claim = context.turn, context.claim
-        result = make_result(turn, early_result_warning(claim.failing))
+        turn, claim, result = context.turn, context.claim, context.result()
         if turn.request.parent is None or context.parents is None:
             context.send(result)
             return

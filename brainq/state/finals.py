@@ -56,10 +56,11 @@ class RedisFinalChain:
         self._keep_ms = int(keep_turn_s * 1000)
 
     def claim(
-        self, session_id: str, turn_id: str, step: str, owner: str, *, and_look: bool = False
+        self, session_id: str, turn_id: str, step: str, owner: str, *, and_look: bool = False, and_said: bool = False
     ) -> FinalStepClaim | NoFinalStepClaim:
-        """The right to run a step. `and_look`: what `look` needs is read in the same round trip."""
-        reply, replies = self._owned.finalize_claim(
+        """The right to run a step. What `look` needs is read in the same round trip (`and_look`), and what `details_of`
+        needs (`and_said`)."""
+        claim = self._owned.finalize_claim(
             session_id,
             turn_id,
             owner=owner,
@@ -67,7 +68,13 @@ class RedisFinalChain:
             lease_ms=self._lease_ms,
             brains=self._brains,
             left_ms=int(MISSING_BRAIN_WAIT_S * 1000),
-        ).with_reads(ended_reads(self._keys.turn(session_id, turn_id)) if and_look else ())
+        )
+        said = [self._owned.turn_transcript(session_id, turn_id, most=MAX_READ_MESSAGES)] if and_said else []
+        reads = ended_reads(self._keys.turn(session_id, turn_id)) if and_look else ()
+        (reply, *details), replies = self._owned.pipeline([claim, *said], reads)
+        if isinstance(reply, ResponseError):
+            raise reply
+        assert not isinstance(reply, TurnTranscriptSaid)
         if isinstance(reply, FinalizeClaimDrop):
             return NoClaim(reply.why)
         return FinalStepClaim(
@@ -81,6 +88,7 @@ class RedisFinalChain:
             sent=reply.sent,
             lost=reply.lost,
             replies=replies,
+            details=[each for each in details if isinstance(each, TurnTranscriptSaid)],
             brain=reply.brain,
             waited_ms=reply.waited_ms,
             base=step if reply.ahead else "",
@@ -105,15 +113,10 @@ class RedisFinalChain:
             claim.session_id, claim.turn_id, fence=claim.fence, lease_ms=self._lease_ms
         ).run()
 
-    def go_on(
-        self, claim: FinalStepClaim, next_step: str, *, stay: bool, and_read: bool = False
-    ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
+    def go_on(self, claim: FinalStepClaim, next_step: str, *, stay: bool) -> FinalStepClaim | Literal["NEXT", "LOST"]:
         """This step is over: the claim of `next_step` where its owner may take it at once (`stay`: it wants to),
-        else `NEXT`: it was rung for. `LOST` when the claim is.
-
-        and_read   what `details_of` needs is read in the same round trip
-        """
-        settle = self._owned.finalize_settle(
+        else `NEXT`: it was rung for. `LOST` when the claim is."""
+        reply = self._owned.finalize_settle(
             claim.session_id,
             claim.turn_id,
             fence=claim.fence,
@@ -121,18 +124,8 @@ class RedisFinalChain:
             next_step=next_step,
             owner=claim.owner if stay else "",
             lease_ms=self._lease_ms,
-        )
-        if not and_read:
-            return self._gone_on(claim, next_step, settle.run())
-        read = self._owned.turn_transcript(claim.session_id, claim.turn_id, most=MAX_READ_MESSAGES)
-        (settled, details), _ = self._owned.pipeline([settle, read])
-        if isinstance(settled, ResponseError):
-            raise settled
-        assert not isinstance(settled, TurnTranscriptSaid)
-        found = self._gone_on(claim, next_step, settled)
-        if isinstance(found, FinalStepClaim) and isinstance(details, TurnTranscriptSaid):
-            found.details.append(details)
-        return found
+        ).run()
+        return _following(claim, next_step, reply)
 
     def send(
         self, claim: FinalStepClaim, next_step: str, result: TurnResult, *, stay: bool
@@ -149,26 +142,7 @@ class RedisFinalChain:
             body=result.model_dump_json(),
             data=_result_event(result),
         ).run()
-        return self._gone_on(claim, next_step, reply)
-
-    def _gone_on(
-        self, claim: FinalStepClaim, next_step: str, reply: FinalizeSettleGo | FinalizeSendGo | Literal["NEXT", "LOST"]
-    ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
-        if not isinstance(reply, FinalizeSettleGo | FinalizeSendGo):
-            return reply
-        return replace(
-            claim,
-            step=next_step,
-            fence=reply.fence,
-            tries=reply.tries,
-            revision=reply.revision,
-            sent=reply.sent,
-            lost=0,
-            replies=[],
-            details=[],
-            waited_ms=0,
-            failing="",
-        )
+        return _following(claim, next_step, reply)
 
     def go_ahead(
         self,
@@ -299,6 +273,14 @@ def _result_event(result: TurnResult) -> str:
     return json.dumps(
         {"ending": result.ending.value, "stop_reason": result.stop_reason.value, "elapsed_ms": result.elapsed_ms}
     )
+
+
+def _following(
+    claim: FinalStepClaim, next_step: str, reply: FinalizeSettleGo | FinalizeSendGo | Literal["NEXT", "LOST"]
+) -> FinalStepClaim | Literal["NEXT", "LOST"]:
+    if not isinstance(reply, FinalizeSettleGo | FinalizeSendGo):
+        return reply
+    return claim.followed_by(next_step, fence=reply.fence, tries=reply.tries, revision=reply.revision, sent=reply.sent)
 
 
 def _read_details(turn_id: str, reply: TurnTranscriptSaid) -> TurnDetails:

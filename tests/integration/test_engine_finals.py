@@ -14,7 +14,7 @@ from brainq.contracts.claim import FinalStepClaim, NoClaim
 from brainq.contracts.event import EventKind
 from brainq.finalize import result as result_module
 from brainq.finalize.finalizer import retry_after_s
-from brainq.finalize.steps import StepContext
+from brainq.finalize.steps import SendResult, StepContext
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script
 from tests.support.people import turn_field
@@ -107,6 +107,36 @@ def test_sql_that_fails_is_tried_again_and_written_once(pump: Pump, failing: str
     once_in_sql(pump, handle)
     assert result_events(handle) == 1
     assert Counter(row["what"] for row in notes())["turn_end"] == 1
+
+
+def test_a_step_that_fails_under_the_claim_of_another_is_claimed_and_has_failed_once(
+    pump: Pump, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[int] = []
+    sends = SendResult.run
+
+    def run(step: SendResult, context: StepContext) -> None:
+        runs.append(context.claim.tries)
+        if len(runs) == 1:
+            raise OSError("not yet")
+        sends(step, context)
+
+    monkeypatch.setattr(SendResult, "run", run)
+    handle = pump.submit("s1", script())
+    pump.finish(handle)
+    said = [(bell.args[2], word) for bell, word in pump.bells if bell.queue == "brainq.finalize"]
+    assert said[:5] == [
+        ("citations", "next"),
+        ("usage", "next"),
+        ("log", "next"),
+        ("result", "failed"),
+        ("result", "next"),
+    ]
+    assert runs == [1, 2]
+    rows = {step.step: (step.state, step.tries) for step in pump.wiring.store.steps.of_turn(handle.turn_id)}
+    assert (rows["log"], rows["result"]) == (("done", 1), ("done", 2))
+    once_in_sql(pump, handle)
+    assert result_events(handle) == 1
 
 
 def test_the_result_goes_out_while_the_log_keeps_failing(pump: Pump) -> None:
@@ -246,13 +276,15 @@ def test_a_finalizer_that_dies_between_two_steps_of_a_visit_is_followed_by_anoth
     cast(Any, dead.wiring.finalizer)._visit_s = 600.0  # however slow the machine is
     with pytest.raises(SystemExit):
         dead.wiring.finalizer.run("s1", handle.turn_id, CHAIN[0], stand_in(fault))
+    # The result goes out under the log's claim: until it does, the log is the step that is at work.
+    at_work = "log" if step == "result" else step
     assert fault.went_on_with == CHAIN[1 : CHAIN.index(step) + 1]
     assert pump.drain() == 0, "nobody was rung: the step was taken without it"
-    assert pump.wiring.state.finals.claim("s1", handle.turn_id, step, "pump") == NoClaim("held")
+    assert pump.wiring.state.finals.claim("s1", handle.turn_id, at_work, "pump") == NoClaim("held")
     dead.wiring.state.redis.hset(dead.wiring.state.keys.turn("s1", handle.turn_id), "fin_lease", 0)  # it lapses
     pump.settle(handle)
     assert handle.result(timeout_s=0).text == "done\n\nSources:\n- a.txt"
-    assert next(bell.args[2] for bell, _ in pump.bells if bell.queue == "brainq.finalize") == step
+    assert next(bell.args[2] for bell, _ in pump.bells if bell.queue == "brainq.finalize") == at_work
     once_in_sql(pump, handle)
     assert result_events(handle) == 1
     for name in ("usage", "extra", "turn_end"):

@@ -75,6 +75,7 @@ class Pump:
         self.client = Client(self.settings, brain)
         self.wiring = Wiring(self.settings, brain, owner=owner, serves=serves)
         self.bells: list[tuple[Bell, str]] = []
+        self._began: list[int] = []
 
     def submit(self, session_id: str, message: str, **options: Any) -> TurnHandle:
         return self.client.submit(session_id, message, **options)
@@ -115,11 +116,12 @@ class Pump:
 
     def step_began(self, claim: FinalStepClaim) -> None:
         """Fits `ports.people.WorkEvents`."""
+        self._began.append(len(self.bells))
 
     def step_ended(self, claim: FinalStepClaim, did: str, took_s: float) -> None:
-        """A step that needed no doorbell stands among those that did."""
+        """A step that needed no doorbell stands among those that did, in the order they began."""
         args = (claim.session_id, claim.turn_id, claim.step)
-        self.bells.append((Bell(names.FINALIZE_QUEUE, names.FINALIZE_STEP, "", args), did))
+        self.bells.insert(self._began.pop(), (Bell(names.FINALIZE_QUEUE, names.FINALIZE_STEP, "", args), did))
 
     def ring_each_step(self) -> None:
         """The finalizer takes no step without a doorbell, so that a test can stop between any two."""

@@ -229,7 +229,7 @@ class LiveChain:
     sent: list[TurnResult] = field(default_factory=list[TurnResult])
 
     def claim(
-        self, session_id: str, turn_id: str, step: str, owner: str, *, and_look: bool = False
+        self, session_id: str, turn_id: str, step: str, owner: str, *, and_look: bool = False, and_said: bool = False
     ) -> FinalStepClaim | NoFinalStepClaim:
         return NoClaim("held")
 
@@ -239,9 +239,7 @@ class LiveChain:
     def beat(self, claim: FinalStepClaim) -> Literal["OK"]:
         return "OK"
 
-    def go_on(
-        self, claim: FinalStepClaim, next_step: str, *, stay: bool, and_read: bool = False
-    ) -> FinalStepClaim | Literal["NEXT", "LOST"]:
+    def go_on(self, claim: FinalStepClaim, next_step: str, *, stay: bool) -> FinalStepClaim | Literal["NEXT", "LOST"]:
         return "NEXT"
 
     def send(

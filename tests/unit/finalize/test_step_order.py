@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from brainq.brain.middleware import Hooks
 from brainq.contracts.brain import Memory
 from brainq.finalize.step_order import StepHistory, StepOrder
 from brainq.memory.steps import make_memory_services
 from brainq.wiring.finalizer import steps_of
 from tests.support.parts import brain_of
+from tests.support.stand_in import stand_in
+from tests.unit.finalize.support import brain_with, context
 
 
 class Own:
@@ -57,6 +61,40 @@ def round_of(base: str, past: StepHistory, *failing: str) -> tuple[list[str], St
 )
 def test_what_does_not_need_it_goes_ahead_of_a_step(base: str, ahead: list[str]) -> None:
     assert round_of(base, StepHistory())[0] == ahead
+
+
+@pytest.mark.parametrize(
+    ("step", "changed", "joined"),
+    [
+        ("citations", {}, ["log", "result"]),
+        ("log", {}, ["result"]),
+        ("result", {}, []),
+        ("decision", {}, []),
+        ("extra", {}, []),
+        ("unknown here", {}, []),
+        ("log", {"tries": 2}, []),
+        ("log", {"lost": 1}, []),
+        ("log", {"base": "usage", "past": "{}"}, []),
+        ("log", {"past": "{}"}, []),
+    ],
+)
+def test_what_leads_to_the_result_is_done_under_one_claim(
+    step: str, changed: dict[str, Any], joined: list[str]
+) -> None:
+    at = context(step, brain=BRAIN)
+    at = replace(at, claim=replace(at.claim, **changed))
+    assert [each.name for each in ORDER.joined_to(at)] == joined
+
+
+def test_a_text_that_gets_its_sources_is_read_again_before_it_is_logged() -> None:
+    at = context("citations", brain=brain_of("tone", show_citations=True))
+    assert ORDER.joined_to(at) == ()
+    assert [each.name for each in ORDER.joined_to(replace(at, claim=replace(at.claim, step="log")))] == ["result"]
+
+
+def test_a_middleware_is_told_of_each_step_under_its_own_claim() -> None:
+    brain = brain_with(show_citations=False, hooks=Hooks(before_final_step=(stand_in(object()),)))
+    assert ORDER.joined_to(context("log", brain=brain)) == ()
 
 
 def test_what_failed_ahead_goes_again_in_the_next_round_and_what_is_done_does_not() -> None:
