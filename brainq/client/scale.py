@@ -94,7 +94,8 @@ def read_scale(wiring: Wiring, pool: str | None, least: int | None, most: int | 
             "the queues are not in the state's Redis (BRAINQ_BROKER_URL), so their length is not known here; "
             "scale by what that broker says of them"
         )
-    live, draining = read_redis_fleet(wiring), state.workers.draining()
+    # In this order, so that one that begins to drain meanwhile is not counted twice.
+    draining, live = state.workers.draining(), read_redis_fleet(wiring)
     room, turns = live.facts.room, 0
     if settings.max_live_turns is None and not _is_capped(room, live.workers):
         turns = room.live + (state.fleet.waiting_turns() if room.tenants_waiting else 0)

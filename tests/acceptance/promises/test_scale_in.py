@@ -57,6 +57,16 @@ HOLDS = {
 """Work of a pool that is not over before its gate is opened, and the diary's line of the process that has it."""
 
 
+def both_consume(world: World) -> None:
+    """Two workers of each pool consume, and have reported it; none is left of those that drained."""
+    wait_until(lambda: all(each.is_ready for each in world.fleet.workers), "both workers of each pool consume")
+
+    def reported() -> bool:
+        return all((each.workers, each.draining) == (2, 0) for each in world.client.scale().pools)
+
+    wait_until(reported, "both have reported it")
+
+
 def stop_warmly(worker: LocalWorker) -> None:
     assert worker.process is not None
     worker.process.send_signal(signal.SIGTERM)
@@ -87,7 +97,7 @@ def require_once(world: World, handle: TurnHandle, writes: int) -> None:
 @pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.full)])
 def test_a_worker_that_is_told_to_stop_drains_and_loses_nothing(stormy: World, sid: str, pool: str, count: int) -> None:
-    wait_until(lambda: all(each.is_ready for each in stormy.fleet.workers), "both workers of each pool consume")
+    both_consume(stormy)
     held, begun = HOLDS[pool](stormy, sid)
     (worker,) = [each for each in stormy.fleet.of_pool(pool) if each.process and each.process.pid == begun["pid"]]
     turns = load(stormy, f"{sid}-before", count)
@@ -117,7 +127,7 @@ def test_a_worker_that_is_told_to_stop_drains_and_loses_nothing(stormy: World, s
 
 @pytest.mark.full
 def test_every_worker_is_replaced_while_turns_run(stormy: World, sid: str) -> None:
-    wait_until(lambda: all(each.is_ready for each in stormy.fleet.workers), "both workers of each pool consume")
+    both_consume(stormy)
     turns: list[TurnHandle] = []
     for worker in stormy.fleet.workers:
         turns += load(stormy, f"{sid}-{worker.name}", MANY)
