@@ -29,6 +29,8 @@ class ByBrain(Generic[T]):
         """`items` has one at least."""
         self._items = dict(items)
         self._default = next(iter(self._items.values()))
+        self.of: Callable[[str | None], T | None] = {**items, "": self._default, None: self._default}.get
+        """That of the brain of this name, or of the default brain; None for a brain that is not here."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -38,10 +40,6 @@ class ByBrain(Generic[T]):
     @property
     def default(self) -> T:
         return self._default
-
-    def of(self, name: str | None) -> T | None:
-        """That of the brain of this name, or of the default brain; None for a brain that is not here."""
-        return self._items.get(name) if name else self._default
 
     def each(self, make: Callable[[T], U]) -> ByBrain[U]:
         """What `make` makes of each."""
