@@ -178,20 +178,10 @@ class RedisFinalChain:
         ).run()
         if not isinstance(reply, FinalizeAheadGo):
             return reply
-        return replace(
-            claim,
-            step=ahead,
-            base=claim.chain_step,
-            past=past,
-            failing=reply.failing,
-            fence=reply.fence,
-            revision=reply.revision,
-            sent=reply.sent,
-            lost=0,
-            replies=[],
-            details=[],
-            waited_ms=0,
+        following = claim.followed_by(
+            ahead, fence=reply.fence, tries=claim.tries, revision=reply.revision, sent=reply.sent
         )
+        return replace(following, base=claim.chain_step, past=past, failing=reply.failing, details=[])
 
     def finish(self, claim: FinalStepClaim) -> Literal["FINISHED", "LOST"]:
         """The last step is over: `FINISHED`, or `LOST`. The turn's keys get their lifetime."""

@@ -204,7 +204,7 @@ def sync_file(path: str) -> None:
         if sys.platform == "darwin":  # where fsync leaves it in the disk's cache
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
         else:
-            os.fsync(descriptor)
+            os.fdatasync(descriptor)  # as SQLite does: of the file's own fields only its size matters
     finally:
         os.close(descriptor)
 

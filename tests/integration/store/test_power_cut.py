@@ -39,7 +39,7 @@ class Disk:
     def __init__(self, store: Store, folder: Path) -> None:
         self._path = Path(str(store.engine.url.database))
         self._folder = folder
-        self._sync = os.fsync
+        self._sync = os.fdatasync
         self.syncs = 0
 
     def fsync(self, descriptor: int) -> None:
@@ -57,7 +57,7 @@ class Disk:
 @pytest.fixture
 def disk(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     disk = Disk(store, tmp_path)
-    monkeypatch.setattr(os, "fsync", disk.fsync)
+    monkeypatch.setattr(os, "fdatasync", disk.fsync)
     return disk
 
 
@@ -97,7 +97,7 @@ def test_a_disk_that_fails_is_an_outage_and_the_same_request_is_taken_again(
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as broken:
-        broken.setattr(os, "fsync", fail)
+        broken.setattr(os, "fdatasync", fail)
         with pytest.raises(OperationalError, match="cannot be synced") as raised:
             store.turns.accept(request())
 
