@@ -87,7 +87,6 @@ class StepStart:
     full        how much of the context it fills, in per cent, where that is worth a warning; else 0
     turn        what the turn begins with, if it has not begun
     lost        what the attempt before came to, if that broke off; None: nobody knows
-    under_way   what this one comes to, should its worker die before it tells more
     """
 
     estimate: int
@@ -100,7 +99,6 @@ class StepStart:
     full: int = 0
     turn: TurnStart | None = None
     lost: tuple[Spend, ...] | None = None
-    under_way: tuple[Spend, ...] = ()
 
     @property
     def for_retry(self) -> StepStart:

@@ -110,9 +110,10 @@ class TurnSnapshot(Wire):
     waits_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TurnView:
-    """A live turn as its owner sees it. Instants are Redis time in ms.
+    """A live turn as its owner sees it. Instants are Redis time in ms. Nobody else has it: what the brain adds to the
+    request, and what the turn begins with, are put into it.
 
     lost_attempts   workers that it lost since it last went on
     died_alone      how many of them died while they worked on this turn alone

@@ -12,7 +12,7 @@ from brainq.contracts.message import ToolCall
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, TokenUsage
 from brainq.errors import ProviderError
 from brainq.models.providers import keeps_limits
-from brainq.text.estimate import with_usage
+from brainq.text.estimate import usage_of
 
 _WORD = re.compile(r"\s*\S+\s*")
 Rules = Callable[[ModelRequest], "ModelReply | ScriptedFailure"]
@@ -168,11 +168,9 @@ class ScriptedProvider:
 
 
 def _with_usage(reply: ModelReply, request: ModelRequest) -> ModelReply:
-    if not reply.model:
-        reply = reply.model_copy(update={"model": request.model})
-    counted = with_usage(reply, request)
     # Nobody bills for it, so what it is thought to have used is what it used.
-    return counted.model_copy(update={"usage": counted.usage.model_copy(update={"estimated": False})})
+    usage = usage_of(reply, request).model_copy(update={"estimated": False})
+    return reply.model_copy(update={"model": reply.model or request.model, "usage": usage})
 
 
 def _failure_error(failure: ScriptedFailure) -> ProviderError:

@@ -11,7 +11,6 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import cast
 
 from brainq.contracts.conversation import EMPTY_CONVERSATION, Conversation
 from brainq.contracts.message import Message
@@ -58,7 +57,7 @@ class Conversations:
         self._lock = Lock()
 
     def known(self, key: str) -> CachedHistory:
-        """What is known of the history at `key`, for `reads` and `conversation`."""
+        """What is known of the history at `key`, for `read` and `conversation`."""
         with self._lock:
             found = self._known.get(key, EMPTY_HISTORY)
             if found is not EMPTY_HISTORY:
@@ -66,43 +65,40 @@ class Conversations:
             return found
 
     @staticmethod
-    def reads(key: str, known: CachedHistory) -> tuple[Command, Command]:
-        """The commands whose replies `conversation` takes: the messages from the newest known one on, their number."""
-        begin = known.end - 1 - known.trimmed if known.end else -MAX_READ_MESSAGES
-        return ("LRANGE", key, begin, -1), ("LLEN", key)
+    def read(key: str, known: CachedHistory) -> Command:
+        """The command whose reply `conversation` takes: the messages from the newest known one on."""
+        return "LRANGE", key, known.end - 1 - known.trimmed if known.end else -MAX_READ_MESSAGES, -1
 
     def conversation(
-        self, key: str, known: CachedHistory, stamp: str, trimmed: int, items: Sequence[str], length: int
+        self, key: str, known: CachedHistory, stamp: str, trimmed: int, items: Sequence[str]
     ) -> Conversation:
         """The history. Reads once more where what is known of it does not stand."""
         if known.end and not (known.stamp == stamp and known.trimmed == trimmed and _continues(known, items)):
-            known, items, length = self._again(key, known, stamp, trimmed)
+            known, items = self._again(key, known, stamp, trimmed)
         added = items[1:] if known.end else items
-        if known.end and not added:
+        if not added:
             return known.conversation
+        behind, end = known.conversation, known.end
+        if not end:
+            # Only a history that was not read whole has older messages. One that grew meanwhile is read anew next time.
+            whole = len(added) < MAX_READ_MESSAGES
+            older = 0 if whole else max(0, self._client.llen(key) - len(added))
+            behind, end = Conversation(older=older), trimmed + older
         messages = [Message.model_validate_json(item) for item in added]
-        behind = known.conversation if known.end else Conversation(older=length - len(added))
         conversation = with_sizes(messages, behind).of_newest(MAX_READ_MESSAGES)
-        if added:
-            sizes = (*known.sizes, *(len(item) + BYTES_A_MESSAGE for item in added))
-            sizes = _newest_cached(sizes, conversation)
-            self._keep(key, CachedHistory(stamp, trimmed, trimmed + length, added[-1], conversation, sizes))
+        sizes = _newest_cached((*known.sizes, *(len(item) + BYTES_A_MESSAGE for item in added)), conversation)
+        self._keep(key, CachedHistory(stamp, trimmed, end + len(added), added[-1], conversation, sizes))
         return conversation
 
-    def _again(
-        self, key: str, known: CachedHistory, stamp: str, trimmed: int
-    ) -> tuple[CachedHistory, Sequence[str], int]:
+    def _again(self, key: str, known: CachedHistory, stamp: str, trimmed: int) -> tuple[CachedHistory, Sequence[str]]:
         """What of `known` is still valid, if anything, with the messages from its newest on; else all messages."""
         if known.stamp == stamp and known.trimmed < trimmed < known.end:
             cut = _trimmed(known, trimmed)
-            items, length = self._read(self.reads(key, cut))
+            (items,) = self._client.many([self.read(key, cut)])
             if _continues(cut, items):
-                return cut, items, length
-        return (EMPTY_HISTORY, *self._read(self.reads(key, EMPTY_HISTORY)))
-
-    def _read(self, reads: tuple[Command, Command]) -> tuple[list[str], int]:
-        items, length = self._client.many(reads)
-        return cast(list[str], items), int(length)
+                return cut, items
+        (items,) = self._client.many([self.read(key, EMPTY_HISTORY)])
+        return EMPTY_HISTORY, items
 
     def _keep(self, key: str, known: CachedHistory) -> None:
         with self._lock:

@@ -146,11 +146,12 @@ class TurnSteps(TurnBudgets):
         return self._turn_begin(claim, start).run() != "LOST"
 
     def begin_step(
-        self, claim: TurnClaim, step: StepStart, mark: str
+        self, claim: TurnClaim, step: StepStart, mark: str, under_way: Sequence[Spend] = ()
     ) -> StepAttempt | StepOverBudget | Literal["LOST"]:
         """Begin a step, or an attempt at it, and the turn with it, if it has not begun.
 
-        mark   from `mark`: begun twice with the same one, the step is begun once
+        mark        from `mark`: begun twice with the same one, the step is begun once
+        under_way   what the attempt comes to, should its worker die before it tells more
         """
         begin = self._scripts.step_begin(
             claim.session_id,
@@ -163,7 +164,7 @@ class TurnSteps(TurnBudgets):
             estimate_usd=step.max_usd,
             shown=step.shown,
             lost=spends_json(step.lost),
-            under_way=spends_json(step.under_way or None),
+            under_way=spends_json(under_way or None),
             drain=step.drained,
             ready=readiness_argument(step.readiness),
             full=step.full,

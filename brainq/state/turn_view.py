@@ -64,7 +64,7 @@ def view_reads(keys: Keys, session_id: str, turn_id: str, known: CachedHistory) 
         ("SMEMBERS", key + ":blocked"),
         ("HMGET", keys.of_session(session_id, "session"), *_SESSION_FIELDS),
         ("LRANGE", key + ":mailbox", 0, MAX_INPUTS - 1),
-        *Conversations.reads(keys.of_session(session_id, "history"), known),
+        Conversations.read(keys.of_session(session_id, "history"), known),
         *opening_reads(key),
     ]
 
@@ -80,7 +80,7 @@ def read_view(
     for reply in found:
         if isinstance(reply, ResponseError):
             raise reply
-    turn_row, budget_row, spec, guard, blocked, session_row, inputs, items, length, *opening = found
+    turn_row, budget_row, spec, guard, blocked, session_row, inputs, items, *opening = found
     turn = dict(zip(_TURN_FIELDS, turn_row, strict=True))
     session = dict(zip(_SESSION_FIELDS, session_row, strict=True))
     budget = dict(zip(_BUDGET_FIELDS, budget_row, strict=True))
@@ -89,7 +89,7 @@ def read_view(
         # A review began with the session's messages so far, where it is to be seen, and goes on by itself.
         history_key, counted = key + ":history", turn
         known = conversations.known(history_key)
-        items, length = client.many(conversations.reads(history_key, known))
+        (items,) = client.many([conversations.read(history_key, known)])
     else:
         counted = session
     stamp, trimmed = counted["history_stamp"] or "", int(counted["trimmed"] or 0)
@@ -113,7 +113,7 @@ def read_view(
         write_epoch=int(turn["write_epoch"] or 0),
         succeeded={fingerprint: int(epoch) for fingerprint, epoch in as_mapping(guard).items()},
         blocked=frozenset(blocked),
-        history=conversations.conversation(history_key, known, stamp, trimmed, items, int(length)),
+        history=conversations.conversation(history_key, known, stamp, trimmed, items),
         usage=read_usage(budget),
         cost_usd=float(budget["cost_usd"] or 0),
         lost_reason=turn["lost_reason"] or "",

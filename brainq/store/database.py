@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, Self, cast
 
 from sqlalchemy import Dialect, Engine, Executable, PoolProxiedConnection
 from sqlalchemy.exc import DBAPIError
@@ -115,6 +115,12 @@ class Transaction:
         self._database = database
         self._connection = connection
         self._cursor: Any = connection.cursor()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()  # what was begun and not committed is rolled back
 
     def write(self, statement: Executable, parameters: Parameters) -> int:
         """Run one statement; the number of rows it touched."""
@@ -253,16 +259,16 @@ class Database:
             ),
         )
 
-    @contextmanager
-    def _connected(self) -> Generator[Transaction]:
+    def _connected(self) -> Transaction:
         try:
             connection = self.engine.raw_connection()
         except Exception as error:
             raise self.failure("", error) from error
         try:
-            yield Transaction(self, connection)
-        finally:
-            connection.close()  # what was begun and not committed is rolled back
+            return Transaction(self, connection)
+        except BaseException:
+            connection.close()
+            raise
 
     def _prepare(self, statement: Executable, names: tuple[str, ...], *, many: bool = False) -> Prepared:
         return Prepared(statement, self.engine.dialect, names, many=many)

@@ -34,6 +34,7 @@ TOKENS_PER_IMAGE = 1_600
 TOKENS_PER_PAGE = 2_250
 BYTES_PER_PAGE = 50_000
 TOKENS_OF_NAME = 30  # the note for a file that is not shown
+_ENCODE = json.JSONEncoder(default=str).encode
 _JSON = re.compile(r"\{\s*\"|\[\s*[\[{\"]")
 _TEXTS = frozenset(
     {
@@ -133,16 +134,19 @@ def estimate_usage(request: ModelRequest, text: str = "", calls: Iterable[ToolCa
     )
 
 
+def usage_of(reply: ModelReply, request: ModelRequest) -> TokenUsage:
+    """As the service counted it, else an estimate."""
+    text = "".join((reply.text, *(one.text for one in reply.reasoning)))
+    return reply.usage if reply.usage.total else estimate_usage(request, text, reply.calls)
+
+
 def with_usage(reply: ModelReply, request: ModelRequest) -> ModelReply:
     """`reply` as it is if the service counted its tokens, else with an estimate."""
-    if reply.usage.total:
-        return reply
-    text = reply.text + "".join(one.text for one in reply.reasoning)
-    return reply.model_copy(update={"usage": estimate_usage(request, text, reply.calls)})
+    return reply if reply.usage.total else reply.model_copy(update={"usage": usage_of(reply, request)})
 
 
 def _json(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, default=str)
+    return value if isinstance(value, str) else _ENCODE(value)
 
 
 def is_text(media_type: str) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from brainq.brain.brain import Brain, StepChoice, StepInfo
@@ -144,11 +144,11 @@ class StepSetting:
     earlier: int = 0
 
 
-def with_start(view: TurnView, start: TurnStart) -> TurnView:
-    """The view as it is once the turn begins with `start`."""
+def begin_history(view: TurnView, start: TurnStart) -> None:
+    """Effect: the view is as it is once the turn begins with `start`."""
     # A review's history is its own, and begins here.
     before = EMPTY_CONVERSATION if view.request.kind == "review" else view.history
-    return replace(view, history=with_sizes(start.messages, before))
+    view.history = with_sizes(start.messages, before)
 
 
 @dataclass(eq=False)
@@ -183,8 +183,9 @@ class TurnStarter:
         system_prompt = request.system_prompt or system_prompt_of(brain, info)
         chosen = checked_options(choice.options)
         own = brain.options
-        if not is_same_service(provider, resolve_model(brain.model)[0]):
-            own = own.for_another_service()
+        elsewhere = own.for_another_service()
+        if elsewhere is not own and not is_same_service(provider, resolve_model(brain.model)[0]):
+            own = elsewhere
         options = step_options(view.step + 1, own, request.options, chosen)
         check_tool_choice(options, turn_specs(brain, request))
         limits = request.limits.over(brain.limits)

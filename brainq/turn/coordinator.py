@@ -182,10 +182,7 @@ class Coordinator:
         if work is None:
             did = self._end_unserved(turn)
         else:
-            request = work.brain.complete(view.request)
-            if request is not view.request:
-                view = replace(view, request=request)
-                turn = replace(turn, view=view)
+            view.request = work.brain.complete(view.request)
             parked = self.turns.parked_calls(claim, view.step) if view.parked_ms and tracer() is not None else ()
             with in_span(advance_span(claim, view, parked), redact=work.brain.redact_logs) as span:
                 did = self._act_with_permits(work, turn)

@@ -9,7 +9,7 @@ holds a turn up: without budget, time or an answer it is a stub, and the turn go
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from brainq.contracts.brain import ReflectionResult, ThinkLevel
 from brainq.contracts.message import Message
@@ -104,7 +104,7 @@ class ThinkingManager:
         """The manager for this turn of the session. Redis counts the turns; ValueError for a number under 1."""
         if turn_number < 1:
             raise ValueError(f"turn_number={turn_number} must be 1 or more; turns are counted from 1")
-        return replace(self, turn_number=turn_number)
+        return ThinkingManager(self.level, turn_number)
 
     def should_reflect(self, step: int, failed_calls: int, reflected_step: int = 0) -> bool:
         """See the function of this name."""

@@ -32,7 +32,7 @@ from brainq.observe.logs import logger
 from brainq.ports.people import Brakes
 from brainq.ports.redis_turns import Turns
 from brainq.turn.before_step import AuxiliaryWork, OutcomeWord
-from brainq.turn.begin import OwnedTurn, TurnStarter, with_start
+from brainq.turn.begin import OwnedTurn, TurnStarter, begin_history
 from brainq.turn.decide import BUDGET_ENDS, End
 from brainq.turn.opening_wave import opening_wave
 from brainq.turn.replies import ReplyHandler, StepReply
@@ -74,8 +74,8 @@ class StepRunner:
         begin = asking.begin
         for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
             bill = attempt_bill(asking, view.step + 1, allowance)
-            begin = replace(begin, under_way=bill.spends_so_far())
-            step = turn.retry(partial(self.turns.begin_step, claim, begin, self.turns.mark(claim)))
+            mark, under_way = self.turns.mark(claim), bill.spends_so_far()
+            step = turn.retry(partial(self.turns.begin_step, claim, begin, mark, under_way))
             if step == "LOST":
                 return None
             if isinstance(step, StepOverBudget):
@@ -235,8 +235,7 @@ class StepPipeline:
         start: TurnStart | None = None
         if not view.begun:
             start = self.starter.start(turn, setting)
-            view = with_start(view, start)
-            turn = replace(turn, view=view)
+            begin_history(view, start)
 
         opening = opening_wave(self.brain, view)
         if opening is not None:

@@ -46,8 +46,8 @@ class Session:
 
     def read(self, by: Conversations) -> Conversation:
         known = by.known(KEY)
-        items, length = self.client.many(by.reads(KEY, known))
-        return by.conversation(KEY, known, self.stamp, self.trimmed, items, length)
+        (items,) = self.client.many([by.read(KEY, known)])
+        return by.conversation(KEY, known, self.stamp, self.trimmed, items)
 
     def whole(self) -> Conversation:
         return self.read(Conversations(self.client))
@@ -61,9 +61,9 @@ def session(redis_url: str) -> Iterator[Session]:
     client.close()
 
 
-def asked_of(commands: tuple[Command, ...]) -> int:
+def asked_of(command: Command) -> int:
     """From which place on messages are read."""
-    return int(commands[0][2])
+    return int(command[2])
 
 
 def test_only_what_was_added_is_read_again(session: Session) -> None:
@@ -74,7 +74,7 @@ def test_only_what_was_added_is_read_again(session: Session) -> None:
     assert [message.content for message in first.messages] == [f"message {n}" for n in range(5)]
     assert first.begins == {"t-0": 0, "t-1": 3}
     session.say(2)
-    assert asked_of(conversations.reads(KEY, conversations.known(KEY))) == 4  # the newest known one, and on
+    assert asked_of(conversations.read(KEY, conversations.known(KEY))) == 4  # the newest known one, and on
     second = session.read(conversations)
     assert second == session.whole()
     assert all(now is before for now, before in zip(second.messages, first.messages, strict=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from brainq.contracts.message import Message
@@ -78,7 +78,7 @@ class ContextTracker:
         ratio = self.ratio
         if estimated >= STEADY_TOKENS:
             ratio = min(HIGHEST_RATIO, max(LOWEST_RATIO, reported / estimated))
-        return replace(self, reported=reported, estimated=estimated, ratio=ratio)
+        return ContextTracker(self.max_context_tokens, reported, estimated, ratio)
 
     def tokens(self, estimate: int) -> int:
         """Tokens of a request that is estimated at `estimate`; for the last request, what the provider counted."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from functools import lru_cache
 
 from pydantic import JsonValue
@@ -133,6 +133,7 @@ class TurnPreparation:
     context_pack_json: str | None = None
 
 
+@lru_cache(maxsize=64)  # asked at each step, and most brains have one prompt
 def render_hash(system_prompt: str, thinking_prefix: str = "") -> str:
     """Of what does not change from step to step. A brain that does not think has the hash of its prompt alone."""
     text = "\n\n".join(part for part in (system_prompt, thinking_prefix) if part)
@@ -234,11 +235,16 @@ def _metadata(request: TurnRequest, provider: str, model: str, today: datetime) 
         f"Session: {request.session_id}",
         f"Provider: {provider}",
         f"Model: {model}",
-        f"Date: {today:%A, %d %B %Y}",
+        f"Date: {_day(today.date())}",
     ]
     if request.cwd:
         lines.append(f"Working directory: {request.cwd}")
     return "\n".join(lines)
+
+
+@lru_cache(maxsize=4)
+def _day(today: date) -> str:
+    return f"{today:%A, %d %B %Y}"
 
 
 def _turns_that_fit(

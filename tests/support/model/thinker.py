@@ -15,7 +15,7 @@ from brainq.contracts.rate import RateWait
 from brainq.contracts.status import Effect, Ending, StopReason
 from brainq.models.asking.permits import PermitDeferred
 from brainq.state.turns import RedisTurns
-from brainq.turn.begin import OwnedTurn, with_start
+from brainq.turn.begin import OwnedTurn, begin_history
 from brainq.turn.call_plan import Schedulable, ToolScheduler
 from brainq.turn.decide import BUDGET_ENDS, End
 from brainq.turn.prompt.request_messages import TurnMailbox, input_messages, readiness_word
@@ -46,7 +46,7 @@ class RandomThinker:
         if start is not None and rng.random() < 0.5:
             if not self._turns.begin(claim, start):
                 return None
-            view = with_start(view, start)
+            begin_history(view, start)
             start = None
         if start is None and not view.opened and view.step == 0 and rng.random() < 0.4:
             return open_wave(rng, self._turns, claim)
