@@ -144,8 +144,7 @@ class ModelOptions(TurnOptions):
     def over(self, below: ModelOptions) -> ModelOptions:
         """The options set here, and where none is, those set `below`. Headers, and the parameters of the body, are
         merged one by one."""
-        fields = self.explicit()
-        if not fields:
+        if self is NO_OPTIONS or not (fields := self.explicit()):
             return below
         for name in CODE_ONLY & fields.keys():
             fields[name] = {**(getattr(below, name) or {}), **fields[name]}

@@ -52,6 +52,7 @@ log = logger("brainq.turn")
 RESTART_PAUSE_S = 1.0  # before a broken stream is begun again: up to so long for each attempt made
 MAX_ATTEMPTS_A_STEP = 3  # of streams that broke after they began, or stalled; other retries are the provider's
 RESTARTABLE_KINDS = frozenset({"stream", "stalled"})
+_BLANK = ModelRequest(model="", messages=(), timeout_s=0)  # a copy is made in a third of `model_construct`'s time
 
 
 @dataclass(kw_only=True, eq=False)
@@ -151,24 +152,26 @@ def model_request(
     """What one attempt at a step asks."""
     setting, limits, request = asking.setting, asking.setting.limits, turn.view.request
     # Each part was checked when it was made, and there may be thousands of messages.
-    return ModelRequest.model_construct(
-        model=setting.model,
-        messages=asking.messages,
-        tools=asking.specs,
-        max_output_tokens=limits.max_output_tokens,
-        options=setting.options,
-        output_schema=request.output_schema,
-        timeout_s=max(0.001, remaining_s),
-        first_token_s=limits.first_token_s,
-        idle_s=limits.idle_s,
-        session_id=turn.claim.session_id,
-        turn_id=turn.claim.turn_id,
-        step=step.step,
-        attempt=step.attempt,
-        turn_number=setting.info.turn_number,
-        metadata=request.metadata,
-        estimate=asking.begin.estimate,
-        blobs=blobs,
+    return _BLANK.model_copy(
+        update={
+            "model": setting.model,
+            "messages": asking.messages,
+            "tools": asking.specs,
+            "max_output_tokens": limits.max_output_tokens,
+            "options": setting.options,
+            "output_schema": request.output_schema,
+            "timeout_s": max(0.001, remaining_s),
+            "first_token_s": limits.first_token_s,
+            "idle_s": limits.idle_s,
+            "session_id": turn.claim.session_id,
+            "turn_id": turn.claim.turn_id,
+            "step": step.step,
+            "attempt": step.attempt,
+            "turn_number": setting.info.turn_number,
+            "metadata": request.metadata,
+            "estimate": asking.begin.estimate,
+            "blobs": blobs,
+        }
     )
 
 
@@ -178,11 +181,11 @@ def attempt_bill(asking: StepRequest, step: int, allowance: Allowance) -> Bill:
     most_output = setting.limits.max_output_tokens or 0
     # As the bills of the steps before have shown the estimate to be off.
     input_tokens = max(begin.estimate, begin.most_tokens - most_output)
-    usage = TokenUsage(input_tokens=input_tokens, estimated=True)
     provider, model = first_model(setting.provider, setting.model)
-    is_known = not most_output and begin.most_tokens == input_tokens and provider == setting.provider.name
-    usd = begin.max_usd if is_known else allowance.price(provider, model, usage)
-    unsent = Spend.from_usage("lost", step, model, usage, usd)
+    usd = begin.max_usd
+    if most_output or begin.most_tokens != input_tokens or provider != setting.provider.name:
+        usd = allowance.price(provider, model, TokenUsage(input_tokens=input_tokens, estimated=True))
+    unsent = Spend(kind="lost", step=step, model=model, input_tokens=input_tokens, cost_usd=usd, estimated=True)
     return Bill(setting.provider.name, setting.model, "step", step, allowance, input_tokens, unsent)
 
 

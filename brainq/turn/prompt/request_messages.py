@@ -181,7 +181,9 @@ class TurnPreparer:
         rules = "\n\n".join(
             part for part in (system_prompt, thinking_prefix, _metadata(request, provider, model, today)) if part
         )
-        head = [Message(role="system", content=rules), *_memory_messages(memory_text, window)]
+        head = [Message(role="system", content=rules)]
+        if memory_text.strip():
+            head.append(memory_message(memory_text, _chars_in(memory_text, int(window * MEMORY_SHARE))))
         added = _before_message(request, pack_json, window)
         begin = history.begin_of(request.turn_id)
         before, unframed = history.messages[:begin], history.messages[begin:]
@@ -208,10 +210,6 @@ class TurnPreparer:
             memory_text=memory_text,
             context_pack_json=pack_json,
         )
-
-
-def _memory_messages(text: str, window: int) -> list[Message]:
-    return [memory_message(text, _chars_in(text, int(window * MEMORY_SHARE)))] if text.strip() else []
 
 
 def _before_message(request: TurnRequest, pack_json: str | None, window: int) -> list[Message]:
