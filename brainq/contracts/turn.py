@@ -116,7 +116,6 @@ class LimitsOverride(Wire):
 
     def over(self, base: Limits) -> Limits:
         """`base` with this override's values in place of its own."""
-        # At every step: a dump takes ten times as long.
         changed = {name: value for name, value in self.__dict__.items() if value is not None}
         return base if not changed else Limits.model_validate(base.model_dump() | changed)
 

@@ -261,14 +261,9 @@ class Database:
 
     def _connected(self) -> Transaction:
         try:
-            connection = self.engine.raw_connection()
+            return Transaction(self, self.engine.raw_connection())
         except Exception as error:
             raise self.failure("", error) from error
-        try:
-            return Transaction(self, connection)
-        except BaseException:
-            connection.close()
-            raise
 
     def _prepare(self, statement: Executable, names: tuple[str, ...], *, many: bool = False) -> Prepared:
         return Prepared(statement, self.engine.dialect, names, many=many)

@@ -136,7 +136,7 @@ def estimate_usage(request: ModelRequest, text: str = "", calls: Iterable[ToolCa
 
 def usage_of(reply: ModelReply, request: ModelRequest) -> TokenUsage:
     """As the service counted it, else an estimate."""
-    text = "".join((reply.text, *(one.text for one in reply.reasoning)))
+    text = reply.text + "".join(one.text for one in reply.reasoning)
     return reply.usage if reply.usage.total else estimate_usage(request, text, reply.calls)
 
 
