@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
 
 from ops.faults.page import BEGINS, ENDS, rows_of
-from ops.faults.shop import EFFECTS
 
 ROOT = Path(__file__).parents[2]
 FAULTS = ("kill-write", "net-reset", "redis-kill")
@@ -20,9 +21,12 @@ FAULTS = ("kill-write", "net-reset", "redis-kill")
 def test_faults_fire_and_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
     page = tmp_path / "faults.md"
     page.write_text(f"{BEGINS}\n{ENDS}\n")
+    run = f"FAULTS_OF={uuid.uuid4().hex}"  # all that it starts inherits this; other runs on the machine do not
+    name, _, value = run.partition("=")
     ran = subprocess.run(
         [sys.executable, "-m", "ops.faults", *FAULTS, "--quick", "--rate", "1", "--page", str(page)],
         cwd=ROOT,
+        env={**os.environ, name: value},
         capture_output=True,
         text=True,
         timeout=580,
@@ -35,15 +39,15 @@ def test_faults_fire_and_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
     assert {name: found[2] for name, found in cells.items()} == dict.fromkeys(FAULTS, "1 of 1")
     assert all((int(found[3]) > 0, found[4], found[5]) == (True, "0", "0") for found in cells.values())
     assert cells["kill-write"][6] == "1", "the write that was cut off is unknown, and did not run again"
-    assert not left_behind(), "every process is gone"
+    assert not left_behind(run), "every process is gone"
 
 
-def left_behind() -> list[str]:
-    """Processes that have the suite's variable in their environment and are not this one's."""
+def left_behind(run: str) -> list[str]:
+    """Processes that have this in their environment."""
     found: list[str] = []
     for directory in Path("/proc").glob("[0-9]*"):
         try:
-            if EFFECTS.encode() in (directory / "environ").read_bytes():
+            if run.encode() in (directory / "environ").read_bytes():
                 found.append((directory / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         except OSError:
             continue
