@@ -1,24 +1,44 @@
 """A scale-in under load: a worker of each pool, stopped by SIGTERM, drains, exits with 0, and loses or doubles nothing.
 
-These are the drain, probe and scale contracts that a chart and a unit file count on, with real processes.
+These are the drain, probe and scale contracts that a chart and a unit file count on, with real processes. Leases are of
+ten minutes here: what a stop lost would not be healed, and a slow machine repeats nothing.
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from brainq.client.handle import TurnHandle
 from brainq.devserver.local_fleet import POOLS, LocalWorker
+from tests.support.brains import diary
 from tests.support.brains.diary import notes, open_gate, order
 from tests.support.brains.obedient import script
 from tests.support.wait import wait_until
 from tests.support.world import World
 
-FEW, MANY = 6, 40
+FEW, MANY = 6, 20
+
+
+@pytest.fixture(scope="module")
+def patient_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    made = World(
+        tmp_path_factory.mktemp("scaled"), workers=dict.fromkeys(POOLS, 2), pace={"lease_s": 600.0, "beat_s": 1.0}
+    )
+    try:
+        yield made.start()
+    finally:
+        made.stop()
+
+
+@pytest.fixture
+def scaled(patient_world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setenv(diary.DIRECTORY, str(patient_world.directory))
+    yield patient_world
+    patient_world.launch_dead()
 
 
 def load(world: World, sid: str, count: int) -> list[TurnHandle]:
@@ -83,35 +103,36 @@ def ended(worker: LocalWorker) -> int:
 def require_once(world: World, handle: TurnHandle, writes: int) -> None:
     """Every call began once, by its first attempt, and every model call and step of the chain was made once."""
     world.done(handle)
-    started = notes("start", turn=handle.turn_id)
+    noted = notes(turn=handle.turn_id)
+    started = [row for row in noted if row["what"] == "start"]
     assert [row["attempt"] for row in started] == [1] * len(started)
     keys = [row["key"] for row in started if row["tool"] != "read"]
     assert len(keys) == len(set(keys)) == writes
-    thought = [(row["step"], row["attempt"]) for row in notes("thinking", turn=handle.turn_id)]
+    thought = [(row["step"], row["attempt"]) for row in noted if row["what"] == "thinking"]
     assert thought == [(number, 1) for number in range(1, len(thought) + 1)]
     for name in ("usage", "extra", "turn_end"):
-        assert len(notes(f"{name}.end", turn=handle.turn_id)) == 1, name
+        assert [row["what"] for row in noted].count(f"{name}.end") == 1, name
     world.all_events(handle)
 
 
 @pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.full)])
-def test_a_worker_that_is_told_to_stop_drains_and_loses_nothing(stormy: World, sid: str, pool: str, count: int) -> None:
-    both_consume(stormy)
-    held, begun = HOLDS[pool](stormy, sid)
-    (worker,) = [each for each in stormy.fleet.of_pool(pool) if each.process and each.process.pid == begun["pid"]]
-    turns = load(stormy, f"{sid}-before", count)
+def test_a_worker_that_is_told_to_stop_drains_and_loses_nothing(scaled: World, sid: str, pool: str, count: int) -> None:
+    both_consume(scaled)
+    held, begun = HOLDS[pool](scaled, sid)
+    (worker,) = [each for each in scaled.fleet.of_pool(pool) if each.process and each.process.pid == begun["pid"]]
+    turns = load(scaled, f"{sid}-before", count)
 
     stop_warmly(worker)
     wait_until(lambda: not worker.ready_path.exists(), "the probe says at once that it is not ready")
     (scale,) = wait_until(
-        lambda: [each for each in stormy.client.scale(pool).pools if each.draining], "it says that it drains"
+        lambda: [each for each in scaled.client.scale(pool).pools if each.draining], "it says that it drains"
     )
     assert (scale.workers, scale.draining) == (1, 1)
     first = scale.stop_first[0]
     assert (first.name.partition("@")[0], first.draining) == (worker.name, True)
 
-    turns += load(stormy, f"{sid}-behind", count)
+    turns += load(scaled, f"{sid}-behind", count)
     for number, turn in enumerate(turns):
         assert turn.result(timeout_s=120).text == f"done {number % count}"
     assert worker.is_running, "what it runs is not over"
@@ -119,18 +140,18 @@ def test_a_worker_that_is_told_to_stop_drains_and_loses_nothing(stormy: World, s
     open_gate(f"g-{sid}")
     assert ended(worker) == 0
     assert held.result(timeout_s=60).text == "held"
-    wait_until(lambda: not stormy.client.scale(pool).pools[0].draining, "it is listed no more")
+    wait_until(lambda: not scaled.client.scale(pool).pools[0].draining, "it is listed no more")
     for turn in turns:
-        require_once(stormy, turn, writes=2)
-    require_once(stormy, held, writes=0 if pool == "parallel" else 1)
+        require_once(scaled, turn, writes=2)
+    require_once(scaled, held, writes=0 if pool == "parallel" else 1)
 
 
 @pytest.mark.full
-def test_every_worker_is_replaced_while_turns_run(stormy: World, sid: str) -> None:
-    both_consume(stormy)
+def test_every_worker_is_replaced_while_turns_run(scaled: World, sid: str) -> None:
+    both_consume(scaled)
     turns: list[TurnHandle] = []
-    for worker in stormy.fleet.workers:
-        turns += load(stormy, f"{sid}-{worker.name}", MANY)
+    for worker in scaled.fleet.workers:
+        turns += load(scaled, f"{sid}-{worker.name}", MANY)
         stop_warmly(worker)
         assert ended(worker) == 0
         worker.launch()
@@ -138,4 +159,4 @@ def test_every_worker_is_replaced_while_turns_run(stormy: World, sid: str) -> No
     for number, turn in enumerate(turns):
         assert turn.result(timeout_s=120).text == f"done {number % MANY}"
     for turn in turns:
-        require_once(stormy, turn, writes=2)
+        require_once(scaled, turn, writes=2)
