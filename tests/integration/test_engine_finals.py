@@ -157,7 +157,7 @@ def test_the_result_goes_out_while_the_log_keeps_failing(pump: Pump) -> None:
     row: Any = pump.wiring.state.redis.hmget(
         pump.wiring.state.keys.turn("s1", handle.turn_id), "closing_at", "result_at"
     )
-    assert 300 <= int(row[1]) - int(row[0]) < 1500
+    assert int(row[1]) - int(row[0]) >= 300
     assert not notes("turn_end"), "it needs the result of a chain that SQL knows"
     records.left = 0
     pump.settle(handle)

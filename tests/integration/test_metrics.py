@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,7 +11,6 @@ from urllib.request import urlopen
 import pytest
 
 from brainq import Brain, Client, Effect
-from brainq.broker.celery57.thread_pool import TaskThreads
 from brainq.client.metrics import serve_metrics
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.model import ModelReply
@@ -159,22 +157,15 @@ def test_a_call_that_waited_for_its_lane_says_how_long(pumps: Callable[..., Pump
 
 def test_what_a_worker_counted_is_flushed_while_it_lives_and_when_it_ends(pump: Pump, counted: Counters) -> None:
     metrics = pump.wiring.state.metrics
-    threads, stopping = TaskThreads(1), threading.Event()
     announcer = WorkerAnnouncer(
         "serial", lambda: "h-1", lambda: pump.wiring.state.workers, lambda: metrics.flush(counted)
     )
-    worker = SimpleNamespace(hostname="serial@h", pool=SimpleNamespace(limit=1, busy=0))
-    teller = threading.Thread(target=announcer.announce, args=(stopping, worker))
     counted.add(m.STEPS, "shop", by=2)
-    teller.start()
+    announcer.begin(SimpleNamespace(hostname="serial@h", pool=SimpleNamespace(limit=1, busy=0)))
     try:
-        announcer.begin()
         wait_until(lambda: metrics.totals() == {("brainq_steps", "shop"): 2}, "it was flushed")
     finally:
-        stopping.set()
-        teller.join()
-        threads.close()
-        threads.join()
+        announcer.end()
     counted.add(m.STEPS, "shop")
     announcer.flush()
     assert metrics.totals() == {("brainq_steps", "shop"): 3}

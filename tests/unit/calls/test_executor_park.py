@@ -99,7 +99,7 @@ def test_after_the_cut_it_is_no_news_but_that_the_function_has_ended(
         release.wait(60.0)
         return value
 
-    assert isinstance(run(executor, make_tool(slow), limit_s=1.0, on_late=late.append), ToolTimeout)
+    assert isinstance(run(executor, make_tool(slow), limit_s=3.0, on_late=late.append), ToolTimeout)
     release.set()
     wait_until(lambda: late, "its end is told, so that its lanes are freed")
     assert isinstance(late[0], ToolTimeout)
