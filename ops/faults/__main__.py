@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from rich.table import Table
 
 from ops.bench.machine import machine
 from ops.bench.stage import forget_settings
+from ops.faults.effects import end_in_order
 from ops.faults.fault import QUICK, Pace
 from ops.faults.page import PAGE, run_label, write_page
 from ops.faults.rounds import Plan, run_faults
@@ -105,4 +107,5 @@ def _notes(plan: Plan, load_before: float) -> str:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, end_in_order)
     sys.exit(main())

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 ROOT = Path(__file__).parents[2]
 LOOK_EVERY_S = 0.01
 PATIENCE_S = 120.0
+TERMINATED = 143
 Line = Mapping[str, Any]
 T = TypeVar("T")
 
@@ -89,6 +90,11 @@ def wait_for(ask: Callable[[], T | None], what: str, timeout_s: float = PATIENCE
         if time.monotonic() >= end:
             raise NotSeen(f"waited {timeout_s:g} s in vain: {what}")
         time.sleep(LOOK_EVERY_S)
+
+
+def end_in_order(*_: object) -> None:
+    """A handler of SIGTERM: what was started is stopped, and small disks are unmounted, on the way out."""
+    sys.exit(TERMINATED)
 
 
 @contextmanager

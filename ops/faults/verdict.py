@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from brainq import Ending, Unreachable
+from brainq import Ending, TraceStatus, Unreachable
 from brainq.contracts.rows import CallRow
 from ops.bench.outcomes import percentile
 from ops.faults.load import TIMEOUT_S
@@ -23,10 +23,10 @@ class Verdict:
     """A row of the table.
 
     times      how often it was to fire, and `fired` how often each time was seen to
-    lost       turns without an ending, and writes said to be done, or of a completed turn, that never ran
+    lost       turns without an ending, and writes that never ran though brainq says so or completed without a word
     doubled    writes that ran twice
-    otherwise  turns that ended, but not as completed, by their ending
-    unknown    writes of which brainq says that it does not know whether they ran
+    otherwise  turns that ended, but not as completed, by their ending; and writes that did not run, as the model reads
+    unknown    writes of which the model reads that they may have run
     """
 
     name: str
@@ -59,7 +59,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class TurnWord:
-    """What brainq says of a turn. `ending`: None where it has none. `calls`: SQL's rows of its writes, by tool."""
+    """What brainq says of a turn. `ending`: None where it has none. `calls`: how its writes ended, by tool."""
 
     turn: str
     ending: str | None
@@ -79,8 +79,10 @@ def judge(verdict: Verdict, words: Iterable[TurnWord], written: Mapping[str, int
             verdict.unknown += "unknown" in kinds
             if ran > 1:
                 verdict.doubled.append(f"{word.turn} {what} ran {ran} times")
-            elif ran == 0 and ("success" in kinds or (word.ending == Ending.COMPLETED and "unknown" not in kinds)):
+            elif ran == 0 and ("success" in kinds or (word.ending == Ending.COMPLETED and not kinds)):
                 verdict.lost.append(f"{word.turn} {what} never ran")
+            elif ran == 0 and word.ending == Ending.COMPLETED and "unknown" not in kinds:
+                verdict.otherwise[f"write {kinds[-1]}"] += 1  # and the model was told so
 
 
 def words_of(stage: Stage, turns: Iterable[str]) -> list[TurnWord]:
@@ -102,10 +104,17 @@ def _ending(stage: Stage, turn: str, end: float) -> str | None:
 
 
 def _calls(stage: Stage, turn: str) -> dict[str, tuple[str, ...]]:
-    rows = stage.wiring.store.calls.of_turn(turn)
-    return {what: tuple(_kind(row) for row in rows if row.tool == what) for what in WRITES}
+    """What Redis told the model of each write; of a turn that Redis has lost, what SQL has."""
+    trace = stage.wiring.state.calls.trace(stage.client.handle(turn).session_id, turn)
+    ended = [(entry.tool, _told(entry.status)) for entry in trace]
+    ended = ended or [(row.tool, _kind(row)) for row in stage.wiring.store.calls.of_turn(turn)]
+    return {what: tuple(kind for tool, kind in ended if tool == what) for what in WRITES}
+
+
+def _told(status: TraceStatus) -> str:
+    return "success" if status is TraceStatus.COMPLETED else str(status)
 
 
 def _kind(row: CallRow) -> str:
-    """How it ended. An intent without an end, in a turn that has ended, is what the model was told is unknown."""
+    """How it ended. An intent without an end, in a turn that has ended, is one whose worker was lost."""
     return row.outcome_kind or ("unknown" if row.state == "intent" else row.state)

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
+from brainq import TraceStatus
 from ops.faults import __main__ as command
 from ops.faults.effects import effect_server
 from ops.faults.fault import Fault, Pace
@@ -27,6 +28,7 @@ QUIET = Console(quiet=True)
 PLAN = Plan(times=1, rate=1.0, pace=Pace(outage_s=0.0, frozen_s=0.0), seed=0, calm_s=0.0)
 ONCE = {f"t1 {what}": 1 for what in WRITES}
 DONE: dict[str, tuple[str, ...]] = dict.fromkeys(WRITES, ("success",))
+COMPLETED = SimpleNamespace(ending="completed")
 REAL = [fault for fault in FAULTS if fault.name != "none"]
 
 
@@ -56,9 +58,9 @@ class CalmStage:
         self.servers = SimpleNamespace(sentinels=SimpleNamespace(primary_port=1), sql_file=Path("none"))
         self.fleet = SimpleNamespace(workers=[])
         self.directory = Path("none")
-        self.client = SimpleNamespace(handle=gives(SimpleNamespace(result=gives(SimpleNamespace(ending="completed")))))
-        rows = [SimpleNamespace(tool=what, state="done", outcome_kind="success") for what in WRITES]
-        self.wiring = SimpleNamespace(store=SimpleNamespace(calls=SimpleNamespace(of_turn=gives(rows))))
+        self.client = SimpleNamespace(handle=gives(SimpleNamespace(session_id="s", result=gives(COMPLETED))))
+        trace = [SimpleNamespace(tool=what, status=TraceStatus.COMPLETED) for what in WRITES]
+        self.wiring = SimpleNamespace(state=SimpleNamespace(calls=SimpleNamespace(trace=gives(trace))))
 
     def replace_dead(self) -> list[str]:
         return []
@@ -146,6 +148,12 @@ def test_the_judge_holds_what_brainq_says_against_the_server(
     verdict = Verdict("x")
     judge(verdict, [word], written)
     assert (len(verdict.lost), len(verdict.doubled), verdict.unknown) == found
+
+
+def test_a_write_that_did_not_run_as_the_model_reads_is_not_lost() -> None:
+    verdict = Verdict("x")
+    judge(verdict, [TurnWord("t1", "completed", {**DONE, "ship": ("failed",)})], {"t1 order": 1})
+    assert (verdict.lost, verdict.otherwise) == ([], Counter({"write failed": 1}))
 
 
 def test_a_turn_that_failed_before_it_wrote_is_another_ending_and_not_lost() -> None:
