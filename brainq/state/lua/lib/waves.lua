@@ -4,6 +4,7 @@
 -- @include lib/call
 -- @include lib/settled
 -- @include lib/absorb
+-- @include lib/shrink_parked
 
 local function ring_coordinator(fence)
   ring('turns', sid, tid, 'advance.' .. fence, {sid, tid, tonumber(fence)}, tid)
@@ -33,25 +34,6 @@ local function open_wave(wave, calls, known, t, step)
     open_call(call, c, t, step)
   end
   return open
-end
-
--- A parked turn may stand for days: what only its last model call needed goes, and only the running of its calls that have
--- ended. Its hashes are made anew, in the form that the server keeps small ones in.
--- @lazy
-local function make_small(calls, known)
-  local ended = {}
-  for i, call in ipairs(calls) do
-    if SETTLED[known[i].status] then ended[#ended + 1] = call end
-  end
-  if ended[1] then forget_work(ended, {}) end
-  redis.call('HDEL', turn, 'under_way', 'asked', 'estimate', 'estimate_usd', 'thinking_step', 'lost_owner')
-  for _, key in ipairs({turn, trace}) do
-    local fields = redis.call('HLEN', key) <= 100 and redis.call('HGETALL', key) or {}
-    if fields[1] then
-      redis.call('DEL', key)
-      redis.call('HSET', key, unpack(fields))
-    end
-  end
 end
 
 -- Opens what may go now, and says whether the turn is parked by what is left. A turn that is being cancelled opens
