@@ -237,6 +237,34 @@ class Unreachable(SetupError):
         self.client_message_id = client_message_id
 
 
+class CellUnreachable(Unreachable):
+    """A cell, or the directory that says where a tenant is, does not answer. Tenants of other cells are not concerned.
+
+    cell   its name; "" where it is the directory
+    """
+
+    def __init__(self, cell: str, why: str) -> None:
+        where = f"cell {cell!r}" if cell else "the directory of cells"
+        super().__init__(f"{where} does not answer: {why}")
+        self.cell = cell
+
+
+class TenantMoved(BrainqError):
+    """The tenant is in another cell by now. A client follows by itself, and raises it only where it is sent on three
+    times.
+
+    tenant   its key, such as `acme:`
+    cell     where it is now
+    epoch    of its directory entry: the higher one is right
+    """
+
+    def __init__(self, tenant: str, cell: str, epoch: int) -> None:
+        super().__init__(f"tenant {tenant!r} is in cell {cell!r} (epoch {epoch}); ask there")
+        self.tenant = tenant
+        self.cell = cell
+        self.epoch = epoch
+
+
 class MailboxFull(BrainqError):
     """A turn has been sent as much input as it may that no step has read yet. Nothing was sent."""
 
@@ -303,6 +331,7 @@ ERROR_KINDS: dict[type[BrainqError], ErrorKind] = {
     ApprovalDecided: ErrorKind("approval-decided", "The approval is decided otherwise", ExitCode.REFUSED, 409),
     TokenRefused: ErrorKind("token-refused", "No call waits for this token", ExitCode.REFUSED, 404),
     ResultRefused: ErrorKind("result-refused", "The call takes no result", ExitCode.REFUSED, 409),
+    TenantMoved: ErrorKind("tenant-moved", "The tenant is in another cell", ExitCode.SETUP, 503, 2),
     SubmitConflict: ErrorKind("submit-conflict", "This key was used before with other content", ExitCode.USAGE, 409),
     ToolSchemaError: ErrorKind("tool-schema", "A tool has no schema", ExitCode.FAILED, 500),
     ProviderError: ErrorKind("provider", "The model service failed", ExitCode.FAILED, 502),

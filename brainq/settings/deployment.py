@@ -14,10 +14,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from brainq.contracts.cell import Cell, parse_cells
 from brainq.contracts.file import MAX_FILE_BYTES, FileLimits
 from brainq.contracts.rate import parse_rates
 from brainq.contracts.webhook import parse_webhooks
-from brainq.errors import SetupError
+from brainq.errors import InvalidInput, SetupError
 from brainq.settings.environment import read_env_file
 from brainq.settings.http import HttpSettings
 from brainq.settings.redis_url import parse_sentinel_url
@@ -121,6 +122,13 @@ class Settings(HttpSettings):
     max_schedules_a_tenant: int = Field(default=1000, ge=1, le=1_000_000)
     """How many schedules with a run to come one tenant may have; a further one is refused with SchedulesFull."""
 
+    cells: SecretStr = SecretStr("")
+    """Whole deployments side by side, as JSON or the path of a JSON file: `{"a": {"redis": "redis://...", "sql":
+    "postgresql://..."}, "b": {...}}`. The first is home. Clients, gateways, commands and workers need the same ones."""
+
+    cell: str = ""
+    """Which of them a worker serves. Clients, gateways and commands serve all of them."""
+
     webhooks: SecretStr = SecretStr("")
     """Webhooks that get endings and approvals, as JSON: `[{"url": ..., "secret": "whsec_...", "events": [...],
     "sessions": ["acme:"]}]`; the last two may be left out. Every worker needs it."""
@@ -147,6 +155,14 @@ class Settings(HttpSettings):
     @property
     def file_limits(self) -> FileLimits:
         return FileLimits(self.max_file_bytes, self.max_message_file_bytes)
+
+    def all_cells(self) -> tuple[Cell, ...]:
+        """Empty in a deployment of one that has no name."""
+        return parse_cells(self.cells.get_secret_value())
+
+    def of_cell(self, cell: Cell) -> Settings:
+        """As a process that serves this cell has them."""
+        return self.model_copy(update=_servers_of(cell) | {"cell": cell.name})
 
     @field_validator("app")
     @classmethod
@@ -201,6 +217,14 @@ class Settings(HttpSettings):
     def _words_in_any_case(cls, value: object) -> object:
         return value.lower() if isinstance(value, str) else value
 
+    @field_validator("cells")
+    @classmethod
+    def _cells_are_whole(cls, value: SecretStr) -> SecretStr:
+        for cell in parse_cells(value.get_secret_value()):
+            _checked_scheme(cell.redis_url, _REDIS_SCHEMES)
+            _checked_scheme(cell.broker_url, _BROKER_SCHEMES)
+        return value
+
     @model_validator(mode="before")
     @classmethod
     def _sql_beside_the_data(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -209,6 +233,39 @@ class Settings(HttpSettings):
             path = Path(values.get("data_dir") or ".brainq").absolute() / "brainq.db"
             return {**values, "sql_url": f"sqlite:///{path}"}
         return values
+
+    @model_validator(mode="before")
+    @classmethod
+    def _servers_of_the_cell(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Its cell's; home's for a process that serves all of them. What is wrong with cells the field's check says."""
+        # pydantic runs what is defined last first: `_sql_beside_the_data` finds an address there.
+        if not (text := _read_cells(values.get("cells"))):
+            return values
+        try:
+            cells = {cell.name: cell for cell in parse_cells(text)}
+        except InvalidInput:
+            return {**values, "cells": text}
+        name = values.get("cell") or next(iter(cells))
+        if name not in cells:
+            return {**values, "cells": text}
+        servers = _servers_of(cells[name])
+        for setting, url in servers.items():
+            given = values.get(setting)
+            said = given.get_secret_value() if isinstance(given, SecretStr) else given
+            if said and said != (url and url.get_secret_value()):
+                raise ValueError(
+                    f"BRAINQ_{setting.upper()} is not what BRAINQ_CELLS has for cell {name!r}; unset it, or set "
+                    "BRAINQ_CELL to the cell that is meant"
+                )
+        return {**values, **servers, "cells": text}
+
+    @model_validator(mode="after")
+    def _cell_is_one_of_them(self) -> Settings:
+        names = [cell.name for cell in self.all_cells()]
+        if self.cell and self.cell not in names:
+            there = f"has {', '.join(names)}" if names else "is not set"
+            raise ValueError(f"BRAINQ_CELL names a cell that is not in BRAINQ_CELLS, which {there}")
+        return self
 
     @model_validator(mode="after")
     def _times_fit(self) -> Settings:
@@ -250,6 +307,21 @@ def settings_here() -> Settings:
     """
     read_env_file()
     return load_settings()
+
+
+def _servers_of(cell: Cell) -> dict[str, SecretStr | None]:
+    return {"redis_url": cell.redis_url, "sql_url": cell.sql_url, "broker_url": cell.broker_url}
+
+
+def _read_cells(given: object) -> str:
+    """The JSON itself, or what the file of this path holds; a path of nothing is left to the check of the JSON."""
+    text = given.get_secret_value() if isinstance(given, SecretStr) else given
+    if not isinstance(text, str) or text.lstrip().startswith("{") or not text.strip():
+        return text if isinstance(text, str) else ""
+    try:
+        return Path(text.strip()).read_text("utf-8")
+    except (OSError, ValueError):
+        return text
 
 
 def _problem_line(problem: dict[str, Any]) -> str:

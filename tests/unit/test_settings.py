@@ -65,3 +65,36 @@ def test_every_wrong_setting_is_named_at_once() -> None:
     with pytest.raises(SetupError) as raised:
         load_settings(prefix="", keep_turn_s=0)
     assert len(str(raised.value).splitlines()) == 2
+
+
+CELLS = '{"a": {"redis": "redis://:hunter2@a", "sql": "sqlite:////a.db"}, "b": {"redis": "redis://b", "sql": "sqlite:////b.db"}}'
+
+
+def test_a_worker_has_its_cells_servers_and_any_other_process_those_of_home(tmp_path: Path) -> None:
+    home, worker = load_settings(cells=CELLS), load_settings(cells=CELLS, cell="b")
+    assert [cell.name for cell in home.all_cells()] == ["a", "b"]
+    assert (home.cell, home.sql_url.get_secret_value()) == ("", "sqlite:////a.db")
+    assert worker.redis_url == SecretStr("redis://b")
+    assert worker.of_cell(worker.all_cells()[1]) == worker
+    assert "hunter2" not in repr(home) + home.model_dump_json()
+    file = tmp_path / "cells.json"
+    file.write_text(CELLS)
+    assert load_settings(cells=str(file)) == home
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"cells": CELLS, "cell": "c"}, "BRAINQ_CELL names"),
+        ({"cell": "b"}, "BRAINQ_CELL names"),
+        ({"cells": CELLS, "redis_url": "redis://hunter2"}, "BRAINQ_REDIS_URL is not"),
+        ({"cells": CELLS, "cell": "b", "sql_url": "sqlite:////a.db"}, "BRAINQ_SQL_URL is not"),
+        ({"cells": CELLS.replace("redis://b", "http://hunter2")}, "BRAINQ_CELLS: "),
+        ({"cells": "/no/such/file"}, "BRAINQ_CELLS: "),
+    ],
+)
+def test_wrong_cells_are_named_without_their_addresses(given: dict[str, Any], named: str) -> None:
+    with pytest.raises(SetupError) as raised:
+        load_settings(**given)
+    assert named in str(raised.value)
+    assert "hunter2" not in str(raised.value)

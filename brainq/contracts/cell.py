@@ -1,0 +1,154 @@
+"""Cells: whole deployments (Redis, SQL, four pools) that serve some tenants each, and how an id says its own.
+
+A tenant key is what the directory places: `acme:` for every session that begins so, and a session's own id where it has
+no colon. A turn id that brainq makes for a session in cell `b` begins with `b-`, the cell it was born in. That is only
+a hint, because tenants move.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from pydantic import SecretStr
+
+from brainq.contracts.ids import PREFIX_BOUNDARY
+from brainq.errors import InvalidInput
+
+CELL_NAME_PATTERN = "^[a-z][a-z0-9]{0,7}$"
+RESERVED_NAMES = ("ch", "in", "oa")
+"""What ids of brainq's own begin with, before a dash, that are of no cell."""
+ID_BOUNDARY = "-"
+CELLS_FORM = '{"a": {"redis": "redis://...", "sql": "postgresql://..."}, "b": {...}}'
+_NAME = re.compile(CELL_NAME_PATTERN[1:-1], re.ASCII)
+_FIELDS = ("redis", "sql", "broker")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell, by name. Neither repr nor str shows a password.
+
+    broker_url   None: the cell's Redis
+    """
+
+    name: str
+    redis_url: SecretStr
+    sql_url: SecretStr
+    broker_url: SecretStr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a tenant is. `epoch` is 1 at first, and one more with each move; the higher one is right."""
+
+    cell: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A tenant's move, as home's SQL has it. `lease_until`: its owner may go on alone until then; `counts`: of what was
+    copied, by kind."""
+
+    tenant: str
+    from_cell: str
+    to_cell: str
+    epoch: int
+    phase: str
+    owner: str
+    lease_until: datetime
+    started_at: datetime
+    updated_at: datetime
+    error: str | None = None
+    counts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def parse_cells(text: str) -> tuple[Cell, ...]:
+    """Cells of a JSON object, in its order; the first is home. Empty for an empty text.
+
+    Raises InvalidInput, which shows no url.
+    """
+    if not text.strip():
+        return ()
+    try:
+        pairs: Any = json.loads(text, object_pairs_hook=_Pairs)
+    except ValueError:
+        raise InvalidInput("cells", f"it is neither JSON nor a file that exists; write {CELLS_FORM}") from None
+    if not isinstance(pairs, _Pairs):
+        raise InvalidInput("cells", f"write a JSON object of cells by name: {CELLS_FORM}")
+    names = [name for name, _ in pairs]
+    for name in names:
+        if not _NAME.fullmatch(name) or name in RESERVED_NAMES:
+            raise InvalidInput(
+                "cells",
+                f"{name[:20]!r} names no cell; use 1 to 8 of a-z 0-9, a letter first, and none of "
+                f"{', '.join(RESERVED_NAMES)}",
+            )
+        if names.count(name) > 1:
+            raise InvalidInput("cells", f"{name!r} is there twice; a cell has one name")
+    cells = tuple(_parse_cell(name, given) for name, given in pairs)
+    _require_apart("redis", cells, [cell.redis_url for cell in cells])
+    _require_apart("sql", cells, [cell.sql_url for cell in cells])
+    return cells
+
+
+def tenant_key(session_id: str) -> str:
+    """What the directory places: `acme:` of `acme:42`; the session itself where it has no colon."""
+    tenant, boundary, _ = session_id.partition(PREFIX_BOUNDARY)
+    return tenant + boundary
+
+
+def hashed_cell(key: str, names: Sequence[str]) -> str:
+    """The cell of a tenant that is written down nowhere, by rendezvous: a further cell takes its share, and moves
+    nobody else's."""
+    return max(names, key=lambda name: (hashlib.sha256(f"{name} {key}".encode()).digest(), name))
+
+
+def birth_cell(turn_id: str, names: Sequence[str]) -> str | None:
+    """The cell that a turn, schedule or approval id says it was made in; None where it says none of these."""
+    name, boundary, _ = turn_id.partition(ID_BOUNDARY)
+    return name if boundary and name in names else None
+
+
+def with_birth_cell(name: str, turn_id: str) -> str:
+    """`turn_id` as one made in this cell; as it is where there is but one ("")."""
+    return f"{name}{ID_BOUNDARY}{turn_id}" if name else turn_id
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object with its keys as they stand, repeated ones, too."""
+
+
+def _parse_cell(name: str, given: object) -> Cell:
+    if not isinstance(given, _Pairs):
+        raise InvalidInput(f"cells.{name}", 'write an object with "redis" and "sql"')
+    values = dict(given)
+    if unknown := sorted(set(values) - set(_FIELDS)):
+        raise InvalidInput(f"cells.{name}", f"{unknown[0][:20]!r} is none of {', '.join(_FIELDS)}")
+    broker = values.get("broker")
+    return Cell(
+        name,
+        _url(f"cells.{name}.redis", values.get("redis")),
+        _url(f"cells.{name}.sql", values.get("sql")),
+        None if broker is None else _url(f"cells.{name}.broker", broker),
+    )
+
+
+def _url(where: str, value: object) -> SecretStr:
+    if not isinstance(value, str) or "://" not in value:
+        raise InvalidInput(where, "write an address such as redis://host:6379/0 or postgresql://user@host/name")
+    return SecretStr(value)
+
+
+def _require_apart(kind: str, cells: Sequence[Cell], urls: Sequence[SecretStr]) -> None:
+    """Two cells on one server would take each other's turns for their own."""
+    seen: dict[str, str] = {}
+    for cell, url in zip(cells, urls, strict=True):
+        other = seen.setdefault(url.get_secret_value(), cell.name)
+        if other != cell.name:
+            raise InvalidInput(f"cells.{cell.name}.{kind}", f"cell {other!r} has it, too; each cell has its own")

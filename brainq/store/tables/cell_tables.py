@@ -1,0 +1,53 @@
+"""Tables of deployments that have cells: where each tenant is, where it moved to, and moves under way.
+
+They are in a metadata of their own, and are made where cells are set up, not by a migration: a build that knows no
+cells goes on working on the same database.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Integer, MetaData, PrimaryKeyConstraint, Table
+
+from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, metadata, utc_now
+
+cell_metadata = MetaData(naming_convention=metadata.naming_convention)
+
+# The directory, in home's SQL: which cell a tenant is in. A row is written once, and changed by moves only.
+tenant_cells = Table(
+    "tenant_cells",
+    cell_metadata,
+    Column("tenant", IdText, nullable=False),
+    Column("cell", IdText, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    PrimaryKeyConstraint("tenant"),
+)
+
+# In each cell's SQL: who has left it, and where to. Redis has a copy, which scripts ask.
+tombstones = Table(
+    "tombstones",
+    cell_metadata,
+    Column("tenant", IdText, nullable=False),
+    Column("cell", IdText, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("moved_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    PrimaryKeyConstraint("tenant"),
+)
+
+# In home's SQL: one row a tenant that moves, with the phase that was reached.
+moves = Table(
+    "moves",
+    cell_metadata,
+    Column("tenant", IdText, nullable=False),
+    Column("from_cell", IdText, nullable=False),
+    Column("to_cell", IdText, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("phase", IdText, nullable=False),
+    Column("owner", IdText, nullable=False),
+    Column("lease_until", UtcTimestamp, nullable=False, server_default=utc_now()),
+    Column("counts_json", SafeText, nullable=False, server_default="{}"),
+    Column("error", SafeText),
+    Column("started_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    PrimaryKeyConstraint("tenant"),
+)
