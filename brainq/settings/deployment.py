@@ -142,6 +142,12 @@ class Settings(HttpSettings):
     """The fewest workers that `brainq scale` wants of a pool; `scale_max` are the most."""
 
     scale_max: int = Field(default=20, ge=1, le=1000)
+    max_turns_a_worker: int | None = Field(default=None, ge=1, le=10_000_000)
+    """After a part in so many turns a worker is replaced by a new one. None: it goes on."""
+
+    max_rss_mb: int | None = Field(default=None, ge=50, le=1_000_000)
+    """At so many MB of resident memory a worker is replaced by a new one. None: it goes on."""
+
     doorbell: Literal["transactional", "outbox"] = "transactional"
     task_events: bool = True
     """Celery task events, which Flower shows; they cost 0.2 to 0.9 ms of CPU a task."""

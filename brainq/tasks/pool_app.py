@@ -38,6 +38,7 @@ from brainq.settings.deployment import Settings, settings_here
 from brainq.settings.environment import mistyped_names
 from brainq.state.fleet import RedisWorkers
 from brainq.tasks.register import BuildMachines, GetWiring
+from brainq.tasks.renewal import become_keeper, renewal_request
 from brainq.tasks.task_events import WorkFailed
 from brainq.tools.ranking import require_ranking
 from brainq.wiring import Wiring
@@ -58,6 +59,7 @@ def pool_app(pool: str, queues: Sequence[str], register: Callable[[Celery, GetWi
     """
     _freeze_collector()
     settings = settings_here()
+    become_keeper(settings)
     for name, meant in mistyped_names(os.environ):
         log.warning("no such setting", name=name, meant=meant)
     brains = load_brains(settings.app)
@@ -66,6 +68,9 @@ def pool_app(pool: str, queues: Sequence[str], register: Callable[[Celery, GetWi
     _configure_logs(settings)
     app = make_app(settings, queues, concurrency=getattr(settings.concurrency, pool), name=f"brainq-{pool}")
     PoolWorker(pool, app, register, lambda: Wiring(settings, brains, serves=effects_of_queues(queues))).attach()
+    if (renewal := renewal_request(settings)) is not None:
+        steps: Any = app.steps
+        steps["worker"].add(thread_step("renewal", renewal.watch))
     follow_owner()
     app.finalize()
     return app

@@ -85,14 +85,16 @@ def stage(
     workers: Mapping[str, int] | None = None,
     rates: str = "",
     app: str = APP,
+    environment: Mapping[str, str] | None = None,
 ) -> Generator[Stage]:
     """Start everything, wait until it serves, and stop it again.
 
     latencies_s   `model`, `read`, `write`
     concurrency   threads a process by pool, and `workers` processes a pool; the defaults unless given
     rates         limits of models, as in BRAINQ_RATES
+    environment   more variables of the workers'
     """
-    with open_client(directory, task_events=task_events, app=app) as (client, environment):
+    with open_client(directory, task_events=task_events, app=app) as (client, shared):
         steps = finalizer_runtime(wiring_of(client).brains.default).order.names
         if app == APP and steps != reference.FINALIZER_STEPS:
             raise SetupError(
@@ -104,7 +106,7 @@ def stage(
         slow = {f"BENCH_{name.upper()}_S": str(value) for name, value in (latencies_s or {}).items()}
         fleet = LocalFleet(
             directory / "workers",
-            {**environment, **slow, DONE_IN: str(done_in), "BRAINQ_RATES": rates},
+            {**shared, **slow, DONE_IN: str(done_in), "BRAINQ_RATES": rates, **(environment or {})},
             workers=workers,
             concurrency=concurrency,
         )

@@ -91,7 +91,7 @@ def test_the_glossary_is_sorted_and_has_the_words_that_commands_print() -> None:
     }
 
 
-INTERNAL = {"OWNER_FD", "HTTP_FD", "NAMES_TOLD"}
+INTERNAL = {"OWNER_FD", "HTTP_FD", "NAMES_TOLD", "RENEW_FILE"}
 """One process of brainq's tells another by these."""
 
 

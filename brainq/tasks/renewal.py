@@ -1,0 +1,135 @@
+"""When a worker has done its share: after so many turns, or above so much memory, it asks its keeper for a new one.
+
+A long-lived Python process grows: fragmented memory, caches of libraries, leaks of tools. Celery's own bounds
+(`worker_max_tasks_per_child`) are those of its prefork pool. Here a keeper (`worker_keeper`) starts the new worker
+first, and stops this one warmly once the new one consumes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from celery.signals import task_received
+
+from brainq.observe.logs import logger
+from brainq.settings.deployment import Settings
+
+log = logger("brainq.tasks")
+RENEW_FILE = "BRAINQ_RENEW_FILE"
+"""The variable that names the file by which a kept worker asks; its keeper sets it."""
+LOOK_EVERY_S = 5.0
+SPREAD = 0.1
+"""Workers that were started together reach a bound together: each takes it lower by up to so much."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerBounds:
+    """How long a worker goes on. None: that is not a bound.
+
+    turns    different turns that it had a part in
+    rss_mb   its resident memory, in MB of 1,000,000 bytes
+    """
+
+    turns: int | None = None
+    rss_mb: float | None = None
+
+    @property
+    def are_set(self) -> bool:
+        return self.turns is not None or self.rss_mb is not None
+
+    def lowered(self, share: float) -> WorkerBounds:
+        """Both lower by `share`, 0 to 1."""
+        return WorkerBounds(
+            None if self.turns is None else max(1, round(self.turns * (1 - share))),
+            None if self.rss_mb is None else self.rss_mb * (1 - share),
+        )
+
+    def why_over(self, turns: int, rss_mb: float) -> str:
+        """Why a worker that had so many turns and has so much memory is to be renewed; "": it is not."""
+        if self.turns is not None and turns >= self.turns:
+            return f"it had {turns} turns"
+        if self.rss_mb is not None and rss_mb >= self.rss_mb:
+            return f"it has {rss_mb:.0f} MB"
+        return ""
+
+
+def bounds_of(settings: Settings) -> WorkerBounds:
+    return WorkerBounds(settings.max_turns_a_worker, settings.max_rss_mb)
+
+
+def resident_mb() -> float:
+    """This process's resident memory, in MB. Where the system does not say what it is now, the most it ever was."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most / 1e6 if sys.platform == "darwin" else most * 1024 / 1e6
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+class RenewalRequest:
+    """Counts a kept worker's turns, and asks its keeper once one of its bounds is reached.
+
+    path   the file by which it asks
+    """
+
+    def __init__(
+        self,
+        bounds: WorkerBounds,
+        path: Path,
+        memory_mb: Callable[[], float] = resident_mb,
+        share: Callable[[], float] = lambda: random.uniform(0, SPREAD),
+    ) -> None:
+        self._bounds = bounds.lowered(share())
+        self._path = path
+        self._memory_mb = memory_mb
+        self._turns: set[str] = set()
+
+    def watch(self, stopping: threading.Event, _worker: Any = None) -> None:
+        """Look every 5 s until a bound is reached, or the worker stops."""
+        task_received.connect(self._count, weak=False)
+        try:
+            while not self.ask() and not stopping.wait(LOOK_EVERY_S):
+                pass
+        finally:
+            task_received.disconnect(self._count)
+        stopping.wait()
+
+    def ask(self) -> bool:
+        """Ask for a new worker if a bound is reached; whether it is."""
+        why = self._bounds.why_over(len(self._turns), self._memory_mb())
+        if why:
+            log.info("this worker has done its share; a new one is to take over", why=why)
+            self._path.write_text(why, encoding="utf-8")
+        return bool(why)
+
+    def _count(self, request: Any = None, **_: object) -> None:
+        arguments = request.args
+        if len(arguments) > 1:  # every task of brainq's but a foreign submit has the session's id, then the turn's
+            self._turns.add(str(arguments[1]))
+
+
+def renewal_request(settings: Settings) -> RenewalRequest | None:
+    """Of a worker that has a keeper; None without one."""
+    path = os.environ.get(RENEW_FILE)
+    return RenewalRequest(bounds_of(settings), Path(path)) if path else None
+
+
+def become_keeper(settings: Settings) -> None:
+    """Where workers have bounds: replace this process, a worker that has none yet, by the keeper that starts it again.
+
+    It has the same process id, so a supervisor knows it as its worker. Comes back in any other process.
+    """
+    if not bounds_of(settings).are_set or RENEW_FILE in os.environ or "worker" not in sys.argv[1:]:
+        return
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "brainq.tasks.worker_keeper", *sys.orig_argv])

@@ -1,0 +1,164 @@
+"""The process that keeps one worker young: it starts the next one, waits until that consumes, and stops the old one.
+
+`python -m brainq.tasks.worker_keeper COMMAND ...` runs COMMAND, a worker. To a supervisor it is that worker: it has
+its process id, passes on its signals, writes its ready file and ends with its exit code. It imports little, some
+15 MB. Two workers of one name run for the moment of a takeover.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from brainq.devserver.local_fleet import OwnedProcess, follow_owner, mark_ready, mark_unready
+
+RENEW_FILE = "BRAINQ_RENEW_FILE"  # as renewal has it, which imports Celery
+POLL_S = 0.1
+RETRY_AFTER_S = 30.0
+PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1)
+
+
+class KeptWorker(OwnedProcess):
+    """One worker of the keeper's. It ends with the keeper, and is in a session of its own: a terminal's Ctrl+C would
+    reach it twice, and the second one means: at once."""
+
+    def __init__(self, command: Sequence[str], directory: Path, number: int) -> None:
+        super().__init__(f"worker {number}", directory / f"{number}.log")
+        self._command = list(command)
+        self._renew_path = directory / f"{number}.renew"
+
+    @property
+    def wants_renewal(self) -> bool:
+        return self._renew_path.exists()
+
+    @property
+    def why(self) -> str:
+        return self._renew_path.read_text(encoding="utf-8")
+
+    def launch(self) -> None:
+        def spawn(owned: dict[str, str], _log: int, inherited: int) -> subprocess.Popen[bytes]:
+            return subprocess.Popen(
+                self._command,
+                env={**os.environ, **owned, RENEW_FILE: str(self._renew_path)},
+                pass_fds=(inherited,),
+                start_new_session=True,
+            )
+
+        self._launch(spawn)
+
+    def send(self, number: int) -> None:
+        if self.process is not None and self.is_running:
+            self.process.send_signal(number)
+
+
+class Keeper:
+    """Runs one worker after another.
+
+    current     the one that works
+    successor   the one that starts, to take over
+    retired     the one that was told to stop, until its last task is over
+    """
+
+    def __init__(self, command: Sequence[str], directory: Path) -> None:
+        self._command = command
+        self._directory = directory
+        self._started = 0
+        self._retry_at = 0.0
+        self._is_ready = False
+        self._signals: list[int] = []
+        self._is_stopping = False
+        self.current = self._start()
+        self.successor: KeptWorker | None = None
+        self.retired: KeptWorker | None = None
+
+    def note_signal(self, number: int, _frame: object = None) -> None:
+        """In a signal's handler: `step` passes it on."""
+        self._signals.append(number)
+
+    def step(self, now: float) -> int | None:
+        """Do what is due. The exit code, once every worker has ended; `now` is monotonic seconds."""
+        self._pass_on_signals()
+        self._look_at_retired()
+        if not self._is_stopping:
+            self._renew(now)
+        self._mirror_readiness()
+        if self.current.is_running or self.retired is not None:
+            return None
+        if self.successor is not None and self.successor.is_running and not self._is_stopping:
+            self.current, self.successor = self.successor, None  # the old one died before it was told to stop
+            return None
+        return None if self.successor is not None and self.successor.is_running else self._exit_code()
+
+    def _start(self) -> KeptWorker:
+        self._started += 1
+        worker = KeptWorker(self._command, self._directory, self._started)
+        worker.launch()
+        return worker
+
+    def _pass_on_signals(self) -> None:
+        while self._signals:
+            number = self._signals.pop(0)
+            self._is_stopping = self._is_stopping or number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+            for worker in (self.current, self.successor, self.retired):
+                if worker is not None:
+                    worker.send(number)
+
+    def _look_at_retired(self) -> None:
+        if self.retired is not None and not self.retired.is_running:
+            self.retired.close_pipe()
+            self.retired = None
+
+    def _renew(self, now: float) -> None:
+        if self.successor is None:
+            if self.current.wants_renewal and self.retired is None and now >= self._retry_at:
+                _say(f"starting a new worker: the old one asks for it ({self.current.why})")
+                self.successor = self._start()
+        elif self.successor.is_ready:
+            _say("the new worker consumes; the old one ends what it runs")
+            self.current.send(signal.SIGTERM)
+            self.retired, self.current, self.successor = self.current, self.successor, None
+        elif not self.successor.is_running:
+            _say(f"the new worker ended before it consumed (exit code {self.successor.exit_code}); the old one goes on")
+            self.successor.close_pipe()
+            self.successor, self._retry_at = None, now + RETRY_AFTER_S
+
+    def _mirror_readiness(self) -> None:
+        is_ready = not self._is_stopping and any(
+            worker is not None and worker.is_ready for worker in (self.current, self.successor)
+        )
+        if is_ready != self._is_ready:
+            self._is_ready = is_ready
+            (mark_ready if is_ready else mark_unready)()
+
+    def _exit_code(self) -> int:
+        """As a shell has it: 128 and the signal that killed it."""
+        code = self.current.exit_code or 0
+        return code if code >= 0 else 128 - code
+
+
+def _say(what: str) -> None:
+    print(f"brainq: {what}", file=sys.stderr, flush=True)
+
+
+def main(command: Sequence[str]) -> int:
+    """Keep workers of this command until one ends by itself, or a signal ends them."""
+    follow_owner()
+    mark_unready()
+    with TemporaryDirectory(prefix="brainq-keeper-") as directory:
+        keeper = Keeper(command, Path(directory))
+        for number in PASSED_ON:
+            signal.signal(number, keeper.note_signal)
+        while (code := keeper.step(time.monotonic())) is None:
+            time.sleep(POLL_S)
+    mark_unready()
+    return code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
