@@ -102,7 +102,7 @@ def measure(turns: int) -> dict[str, ScriptCost]:
         state = _state(client)
         pump(client, WARM_UP_TURNS)
         meter = CpuMeter(state.redis)
-        meter.watch(state.redis, {script.sha: name for name, script in state.scripts.loaded.items()})
+        meter.watch(state.redis, {script.sha: name for name, script in _loaded(state.scripts).items()})
         pump(client, turns)
     return {name: ScriptCost(used.calls / turns, used.cpu_us / used.calls) for name, used in meter.used.items()}
 
@@ -114,6 +114,11 @@ def _state(client: Any) -> Any:
     from brainq.client.connection import wiring_of
 
     return wiring_of(client).state
+
+
+def _loaded(scripts: Any) -> Mapping[str, Any]:
+    """All scripts by name. Older releases keep them under a private name."""
+    return scripts.loaded if hasattr(scripts, "loaded") else vars(scripts)["_scripts"]
 
 
 def measure_in(checkout: Path, turns: int) -> dict[str, ScriptCost]:
