@@ -244,6 +244,7 @@ class Brain:
                      overlap
         idempotent   True: a call whose worker was lost may run again, with the same idempotency key
         lane         one more resource, such as `global`
+        lane_scope   `cell`: with several cells it is enough that its lanes hold within each of them
         isolation    `thread`: abandoned at its deadline; `process`: killed, with all it started
         deny_repeats   True: the same call again, with no change made since it brought its result, is denied, as it is
                      for READ_ONLY and idempotent tools

@@ -26,6 +26,7 @@ from brainq.contracts.claim import (
 )
 from brainq.contracts.event import EventKind
 from brainq.contracts.fleet import DueTurns, GoneProcess, SweepResult, TurnKey
+from brainq.contracts.limit_share import ShareReport
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelRetry, Spend
 from brainq.contracts.people import PutResult, RestoredState, TurnInput
@@ -218,6 +219,13 @@ class SweeperState(Protocol):
     def epoch(self) -> str: ...
     def lapse_gone(self) -> Sequence[GoneProcess]: ...
     def set_capacity(self, size: int, share: int, own: Mapping[str, int], caps: Mapping[str, int]) -> int: ...
+
+
+class CellShares(Protocol):
+    """This cell's shares of limits that several cells have. Fitted by `state.rates.RedisRates`."""
+
+    def share_reports(self) -> Sequence[ShareReport]: ...
+    def put_share(self, report: ShareReport, share: int) -> bool: ...
 
 
 class RateLimits(Protocol):

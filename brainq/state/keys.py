@@ -59,7 +59,7 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     rate:NAME:tenants         zset    tenant -> the tag at which its next one may go        1 day after its last use
     rate:NAME:by              hash    tenant -> how many places it has                      1 day after its last use
     rate:NAME:due             zset    who waits -> when they are expected                   1 day after its last use
-    rate:NAME:rule            hash    requests, tokens, present, sum, t:ID, ...             1 day after its last use
+    rate:NAME:rule            hash    requests, tokens, share, present, sum, t:ID, ...      1 day after its last use
     limited                   zset    NAME of a limited model -> learned until, or 0        1 day after its last use
     limited                   channel NAME of a model whose limits were just learned        -
     epoch                     string  new when Redis was emptied                            1 day

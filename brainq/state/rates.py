@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from brainq.contracts.fleet import FleetModel
+from brainq.contracts.limit_share import LEASE_S, ShareReport
 from brainq.contracts.rate import (
     EMPTY_RATE_REPORT,
     NO_RATE,
@@ -20,13 +22,14 @@ from brainq.contracts.rate import (
 )
 from brainq.state.connection import Client, Command
 from brainq.state.keys import Keys
-from brainq.state.typed_scripts import RateTakeLate, RateTakeWait, Scripts
+from brainq.state.typed_scripts import RateTakeLate, RateTakeWait, Scripts, ShareLookSeen
 
 WINDOW_S = 60.0
 SLACK_SHARE = 1 / 12  # of the window: 5 s, within which a request that has got its place arrives
 LEARNED_S = 3600.0
 REPORT_AGAIN_S = 300.0  # what every answer repeats is written no more often
 MAX_WAIT_S = 86_400.0
+ASKER_KEPT_MS = 4000  # so long another process of the cell leaves it to the one that asks
 MAX_STOP_S = 300.0  # a service that asks for longer is tried by one request after that
 _OF_RULE = ("set_requests", "set_tokens", "requests", "tokens", "learned_until", "stopped_until")
 
@@ -38,13 +41,25 @@ class RedisRates:
     their service, which all hear (`heard`, `catch_up`).
 
     listen   begins to hear of it; called before the first model is asked
+    shared   several cells share what limits a model, and this one has what home gave it
+    asker    this process, where it asks home
     """
 
-    def __init__(self, scripts: Scripts, rates: RateRules, listen: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        scripts: Scripts,
+        rates: RateRules,
+        listen: Callable[[], None] = lambda: None,
+        *,
+        shared: bool = False,
+        asker: str = "",
+    ) -> None:
         self._scripts = scripts
         self._keys = scripts.keys
         self._rates = rates
         self._listen = listen
+        self._shared = shared
+        self._asker = asker
         self.any_limited = bool(rates.by_name)
         self._hears = False
         self._window_ms = int(WINDOW_S * 1000)
@@ -99,6 +114,7 @@ class RedisRates:
                 window_ms=self._window_ms,
                 slack_ms=self._slack_ms,
                 most_wait_ms=int(min(max_wait_s, MAX_WAIT_S) * 1000),
+                shared=self._shared,
             ).run()
             match reply:
                 case RateTakeWait() | RateTakeLate():
@@ -155,6 +171,30 @@ class RedisRates:
             counted=count.counted,
             is_all=is_all,
         ).run()
+
+    def share_reports(self) -> list[ShareReport]:
+        """What this cell has and uses of each model that is limited and was asked within a day. One process gets it."""
+        found: list[ShareReport] = []
+        for name in cast("Sequence[str]", self._scripts.client.zrange(self._keys.limited, 0, -1)):
+            rate = self._rate(name)
+            seen = self._scripts.share_look(
+                **self._of(name, "places", "line", "rule", "by"),
+                look=uuid.uuid4().hex,
+                asker=self._asker,
+                keep_ms=ASKER_KEPT_MS,
+                requests_most=rate.requests,
+                tokens_most=rate.tokens,
+            ).run()
+            if isinstance(seen, ShareLookSeen):
+                found.append(ShareReport(name, seen.mark, seen.share, seen.used, seen.waits, seen.requests or None))
+        return found
+
+    def put_share(self, report: ShareReport, share: int) -> bool:
+        """From now on the cell may use this share, until it lapses. False: another process has looked since."""
+        put = self._scripts.share_put(
+            **self._of(report.model, "rule"), mark=report.mark, share=share, for_ms=int(LEASE_S * 1000)
+        )
+        return put.run() == "PUT"
 
     def models(self) -> tuple[FleetModel, ...]:
         """All that are limited and were asked, or learned of, within a day. What is set for one is what those who asked

@@ -36,13 +36,13 @@ HEADERS = {
     "metrics_flush": "5b06af3d07", "opening_skip": "79dfbe662b", "outside_complete": "eea5a35b53",
     "presence_forget": "eb6ef8dfa4", "presence_join": "389a1d8215", "presence_look": "ce48d3a88d",
     "quarantine_wait": "de7169baf6", "rate_leave": "57d48e34f1", "rate_report": "ca4bf408dc",
-    "rate_settle": "f29cd86841", "rate_take": "bf2d80f570", "request_tried": "77bc694a26", "request_try": "458e2f7f70",
+    "rate_settle": "f29cd86841", "rate_take": "940292ff61", "request_tried": "77bc694a26", "request_try": "458e2f7f70",
     "result_amend": "7512616928", "result_publish": "7e86f1ea46", "session_pause": "b38ecc667b",
-    "session_resume": "89a1d4e3ff", "step_begin": "86e208aec6", "step_commit": "0da4aece8c", "step_delta": "9b6b3e4eab",
-    "step_retry": "7ad5551a01", "turn_beat": "49b1eae1e2", "turn_begin": "cfb21dd55b", "turn_blame": "31e53bf250",
-    "turn_cancel": "1650dfcf66", "turn_claim": "089411f57a", "turn_end": "6a7ca10f57", "turn_open": "372f2fa52a",
-    "turn_release": "2f8b71e6e9", "turn_submit": "0fe4f1e2e7", "turn_sweep": "010b9ee252",
-    "turn_transcript": "632790e6fe", "turn_wait": "6acd1178f1", "turn_waited": "92457e7f9f",
+    "session_resume": "89a1d4e3ff", "share_look": "ff579b8764", "share_put": "da7e142bbf", "step_begin": "86e208aec6",
+    "step_commit": "0da4aece8c", "step_delta": "9b6b3e4eab", "step_retry": "7ad5551a01", "turn_beat": "49b1eae1e2",
+    "turn_begin": "cfb21dd55b", "turn_blame": "31e53bf250", "turn_cancel": "1650dfcf66", "turn_claim": "089411f57a",
+    "turn_end": "6a7ca10f57", "turn_open": "372f2fa52a", "turn_release": "2f8b71e6e9", "turn_submit": "0fe4f1e2e7",
+    "turn_sweep": "010b9ee252", "turn_transcript": "632790e6fe", "turn_wait": "6acd1178f1", "turn_waited": "92457e7f9f",
     "waits_expire": "e4d08837f0",
 }
 """Fingerprints: the loader refuses a script whose header is not the one its method was made from."""
@@ -415,6 +415,19 @@ class SessionResumeResumed:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareLookSeen:
+    mark: int
+    share: int
+    used: int
+    waits: bool
+    requests: int
+
+    @classmethod
+    def read(cls, reply: list[Any]) -> Self:
+        return cls(int(reply[1]), int(reply[2]), int(reply[3]), reply[4] == "1", int(reply[5]))
+
+
+@dataclass(frozen=True, slots=True)
 class StepBeginGo:
     step: int
     attempt: int
@@ -568,7 +581,7 @@ FULLER: Mapping[str, Mapping[str, ReadReply]] = {
     "mailbox_put": {"FULL": MailboxPutFull.read, "ALREADY": MailboxPutAlready.read, "SEALED": MailboxPutSealed.read},
     "outside_complete": {"LATE": OutsideCompleteLate.read}, "presence_look": {"LOOKED": PresenceLookLooked.read},
     "rate_take": {"WAIT": RateTakeWait.read, "LATE": RateTakeLate.read}, "request_try": {"KEY": RequestTryKey.read},
-    "session_resume": {"RESUMED": SessionResumeResumed.read},
+    "session_resume": {"RESUMED": SessionResumeResumed.read}, "share_look": {"SEEN": ShareLookSeen.read},
     "step_begin": {"GO": StepBeginGo.read, "SPENT": StepBeginSpent.read},
     "step_commit": {"BUDGET": StepCommitBudget.read}, "turn_blame": {"BLAMED": TurnBlameBlamed.read},
     "turn_cancel": {"ENDED": TurnCancelEnded.read}, "turn_claim": {"GO": TurnClaimGo.read, "DROP": TurnClaimDrop.read},
@@ -1068,13 +1081,13 @@ class Scripts(LoadedScripts):
     def rate_take(
         self, *, places: str, line: str, order: str, due: str, rule: str, tenants: str, by: str, model: str, place: str,
         ticket: str, rank: int, tokens: int, estimated: int, requests_most: int | None, tokens_most: int | None,
-        window_ms: int, slack_ms: int, most_wait_ms: int,
+        window_ms: int, slack_ms: int, most_wait_ms: int, shared: bool,
     ) -> ScriptCall[RateTakeWait | RateTakeLate | Literal["GO"]]:
         """Take a place among the requests of one window to one model, or wait in the queue for one."""
         return ScriptCall(self, self.loaded["rate_take"], "", [
             places, line, order, due, rule, tenants, by, self.keys.limited, model, place, ticket, rank, tokens,
             estimated, "" if requests_most is None else requests_most, "" if tokens_most is None else tokens_most,
-            window_ms, slack_ms, most_wait_ms,
+            window_ms, slack_ms, most_wait_ms, "1" if shared else "0",
         ])
 
     def request_tried(
@@ -1124,6 +1137,22 @@ class Scripts(LoadedScripts):
         return ScriptCall(self, self.loaded["session_resume"], session_id, [
             session_key + "session", session_key + "waiting", session_id,
         ])
+
+    def share_look(
+        self, *, places: str, line: str, rule: str, by: str, look: str, asker: str, keep_ms: int,
+        requests_most: int | None, tokens_most: int | None,
+    ) -> ScriptCall[ShareLookSeen | Literal["OTHER", "FREE"]]:
+        """What a cell has and uses of a model's limit that it shares with other cells, in parts of WHOLE: the share
+        that home gave it, what counts within the window, and whether requests wait."""
+        return ScriptCall(self, self.loaded["share_look"], "", [
+            places, line, rule, by, look, asker, keep_ms, "" if requests_most is None else requests_most,
+            "" if tokens_most is None else tokens_most,
+        ])
+
+    def share_put(self, *, rule: str, mark: int, share: int, for_ms: int) -> ScriptCall[Literal["PUT", "OLD"]]:
+        """Put the share of a model's limit that home has given this cell, in parts of WHOLE, for `for_ms` from the
+        look with this `mark` on, which was made before home was asked."""
+        return ScriptCall(self, self.loaded["share_put"], "", [rule, mark, share, for_ms])
 
     def step_begin(
         self, session_id: str, turn_id: str, *, owner: str, fence: int, asked: str, estimate: int, tokens: int,

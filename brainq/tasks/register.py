@@ -58,7 +58,7 @@ def current_abandon() -> Abandon | None:
 
 
 def coordinator_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
-    """Advancing turns, foreign submits, and the sweeper's thread."""
+    """Advancing turns, foreign submits, and the threads of the sweeper and of shares of limits."""
 
     @app.task(name=names.TURN_ADVANCE, **_OPTIONS)
     def advance(session_id: str, turn_id: str, fence: int) -> None:
@@ -71,6 +71,9 @@ def coordinator_tasks(app: Celery, wiring: GetWiring) -> BuildMachines:
         raise_failure(submit_foreign(wiring(), args, fields, task.request.get(names.UNSERVED_HEADER)))
 
     def sweep(stopping: threading.Event, worker: Any) -> None:
+        keeper = wiring().share_keeper
+        if keeper is not None:
+            threading.Thread(target=keeper.run, args=(stopping,), name="brainq-shares", daemon=True).start()
         wiring().sweeper.run(stopping, TaskEvents(worker))
 
     steps: Any = app.steps

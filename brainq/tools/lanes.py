@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from string import Formatter
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput, ToolSchemaError
@@ -18,6 +18,9 @@ MAX_KEY_CHARS = 200
 SESSION = "session"
 _FORMATTER = Formatter()
 Schema = Mapping[str, Any]
+LaneScope = Literal["tenant", "cell"]
+"""How far a tool's lanes must hold: among the sessions of a tenant, who has one cell, or it is known that they hold
+among the sessions of a cell and no further."""
 
 
 def lanes_of(spec: ToolSpec, arguments: Mapping[str, Any], session_id: str) -> tuple[str, ...]:
@@ -35,6 +38,21 @@ def resource_keys(spec: ToolSpec, arguments: Mapping[str, Any], session_id: str)
     if not spec.resources:
         return () if spec.effect.is_read else (f"session:{session_id}",)
     return tuple(sorted({_fill_template(spec, template, arguments, session_id) for template in spec.resources}))
+
+
+def shared_templates(spec: ToolSpec) -> tuple[str, ...]:
+    """The resources whose lanes calls of several sessions may share. None of a read, which holds no lane.
+
+    Sessions of two tenants may be in two cells, and a lane holds within one.
+    """
+    if spec.effect.is_read:
+        return ()
+    own = SESSION not in spec.parameters.get("properties", {})
+    return tuple(
+        template
+        for template in spec.resources
+        if not (own and any(name == SESSION for _, name, _, _ in _FORMATTER.parse(template)))
+    )
 
 
 def check_template(tool: str, template: object, schema: Schema) -> str:

@@ -15,7 +15,7 @@ from brainq.contracts.tool import Isolation, ToolSpec
 from brainq.errors import InvalidInput, ToolSchemaError
 from brainq.processes.threads import as_sync
 from brainq.tools.context import RunContext
-from brainq.tools.lanes import check_template
+from brainq.tools.lanes import LaneScope, check_template
 from brainq.tools.results import ToolError
 from brainq.tools.schema import ArgumentBinder, check_function_takes, check_tool_schema, read_signature
 
@@ -71,6 +71,7 @@ class Tool:
     approval        when a call needs a person's approval, as the tool itself says
     tasks           of a server that may answer a call with a task: who is asked for it
     untrusted       its results may hold text of third parties; see `Brain(after_untrusted=...)`
+    lane_scope      `cell`: that its lanes hold among the sessions of one cell is enough
     """
 
     spec: ToolSpec
@@ -81,6 +82,7 @@ class Tool:
     approval: ApprovalRule = None
     tasks: ServerTool | None = None
     untrusted: bool = False
+    lane_scope: LaneScope = "tenant"
 
     @property
     def name(self) -> str:
@@ -152,6 +154,7 @@ class ToolOptions(TypedDict, total=False):
     parameters: Mapping[str, Any] | None
     approval: ApprovalRule
     untrusted: bool | None
+    lane_scope: LaneScope
 
 
 def make_tool(
@@ -169,6 +172,7 @@ def make_tool(
     parameters: Mapping[str, Any] | None = None,
     approval: ApprovalRule = None,
     untrusted: bool | None = None,
+    lane_scope: LaneScope = "tenant",
 ) -> Tool:
     """A Tool from a plain or async function; its signature becomes the JSON schema. The options are those of
     `@brain.tool`.
@@ -202,6 +206,7 @@ def make_tool(
         signature.binder,
         _checked_approval(tool_name, approval),
         untrusted=effect is Effect.NETWORK if untrusted is None else untrusted,
+        lane_scope=_checked_lane_scope(tool_name, lane_scope),
     )
 
 
@@ -244,6 +249,15 @@ def _checked_isolation(name: str, isolation: object) -> Isolation:
         known = ", ".join(get_args(Isolation))
         raise ToolSchemaError(f"tool {name!r}: isolation={isolation!r} is unknown; use one of {known}")
     return cast("Isolation", isolation)
+
+
+def _checked_lane_scope(name: str, scope: object) -> LaneScope:
+    if scope not in get_args(LaneScope):
+        raise ToolSchemaError(
+            f"tool {name!r}: lane_scope={scope!r} is unknown; use 'cell' where it is enough that its lanes hold within "
+            "one cell, or leave it out"
+        )
+    return cast("LaneScope", scope)
 
 
 def _checked_approval(name: str, approval: object) -> ApprovalRule:

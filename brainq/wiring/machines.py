@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from brainq.brain.brain import Brain
@@ -37,8 +37,10 @@ from brainq.upkeep.lost_calls import Rescuer
 from brainq.upkeep.schedules import ScheduleRunner
 from brainq.upkeep.sweeper import CapacityKeeper, Sweeper
 from brainq.wiring.services import approval_webhooks, is_unavailable
+from brainq.wiring.state import shares_limits
 
 if TYPE_CHECKING:
+    from brainq.upkeep.limit_shares import ShareKeeper
     from brainq.wiring.wiring import Wiring
 
 HOLD_S = 2.0  # a wait for a place among a model's requests that is no longer keeps its thread
@@ -167,6 +169,23 @@ def make_schedule_runner(wiring: Wiring) -> ScheduleRunner:
         next_ms=next_ms,
         now_ms=state.events.now_ms,
         is_unavailable=is_unavailable,
+    )
+
+
+def make_share_keeper(wiring: Wiring) -> ShareKeeper | None:
+    """What asks home for this cell's shares of models' limits; None where there is one cell."""
+    settings = wiring.settings
+    if not shares_limits(settings):
+        return None
+    from brainq.store.repositories.limit_shares import home_shares
+    from brainq.upkeep.limit_shares import ShareKeeper
+
+    cells = settings.all_cells()
+    return ShareKeeper(
+        cell=settings.cell,
+        cells=len(cells),
+        limits=wiring.state.rates,
+        home=cache(lambda: home_shares(cells[0].sql_url.get_secret_value(), len(cells))),
     )
 
 

@@ -41,6 +41,11 @@ if TYPE_CHECKING:
 UNSERVED_S = 15.0
 
 
+def shares_limits(settings: Settings) -> bool:
+    """Whether this process serves one of several cells, which share models' limits."""
+    return bool(settings.cell) and len(settings.all_cells()) > 1
+
+
 def doorbells(settings: Settings, *, traces: bool = False) -> Doorbells:
     """Where scripts put doorbells: the broker's own lists, or each session's outbox.
 
@@ -92,7 +97,8 @@ class RedisState:
         self.stops = RedisStopSignals(wiring.redis_url, keys.stops, on_gap=wiring.beats.beat_now)
         broker = settings.broker_url.get_secret_value() if settings.broker_url else wiring.redis_url
         self.failovers = FailoverListener({wiring.redis_url, broker})
-        self.rates = RedisRates(scripts, parse_rates(settings.rates), self.stops.listen)
+        rates = parse_rates(settings.rates)
+        self.rates = RedisRates(scripts, rates, self.stops.listen, shared=shares_limits(settings), asker=wiring.owner)
         self.stops.hear(keys.limited, self.rates.receive_learned, self.rates.catch_up)
         self.turns = RedisTurns(
             scripts,

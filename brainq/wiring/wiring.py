@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from brainq.people.webhook_delivery import WebhookSender
     from brainq.state.stream_reader import StreamReaders
     from brainq.turn.coordinator import Coordinator
+    from brainq.upkeep.limit_shares import ShareKeeper
     from brainq.upkeep.sweeper import Sweeper
     from brainq.wiring.quarantine import Quarantine
 
@@ -142,6 +143,13 @@ class Wiring:
         from brainq.wiring.machines import make_sweeper
 
         return make_sweeper(self, self.coordinator, self.finalizer)
+
+    @cached_property
+    def share_keeper(self) -> ShareKeeper | None:
+        """None where there is one cell."""
+        from brainq.wiring.machines import make_share_keeper
+
+        return make_share_keeper(self)
 
     @cached_property
     def webhook_sender(self) -> WebhookSender:

@@ -177,6 +177,7 @@ _USUAL: dict[str, Any] = {
     "apart_ms": 900,
     "forget_ms": 600_000,
     "absent_at": 0,
+    "shared": "0",
     "beat_ms": 3_000,
 }
 

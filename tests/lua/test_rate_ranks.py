@@ -110,6 +110,7 @@ def take_once(rig: Rig, ticket: str, most: int, rank: int) -> int:
         tokens_most=None,
         window_ms=WINDOW_MS,
         slack_ms=SLACK_MS,
+        shared=False,
         most_wait_ms=10**8,
     ).run()
     return 0 if isinstance(reply, str) else reply.wait_ms

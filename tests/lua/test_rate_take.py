@@ -207,6 +207,7 @@ def test_no_window_of_the_services_holds_one_more(rig: Rig, seed: int) -> None:
             tokens_most=None,
             window_ms=WINDOW_MS,
             slack_ms=SLACK_MS,
+            shared=False,
             most_wait_ms=10**8,
         ).run()
         if not isinstance(reply, str):

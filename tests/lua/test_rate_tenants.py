@@ -32,6 +32,7 @@ def comes(
         tokens_most=tokens_most,
         window_ms=WINDOW_MS,
         slack_ms=SLACK_MS,
+        shared=False,
         most_wait_ms=10**8,
     ).run()
     return reply == "GO"

@@ -1,13 +1,12 @@
 --[[
 Take a place among the requests of one window to one model, or wait in the queue for one. A place counts until the window is over
 after its answer began (rate_settle says when), else after `slack_ms`, within which a request arrives: no window of the service's
-own holds more than `requests_most`, and the place of a request whose process died counts on. `ticket` is who waits, in its
-tenant's turn and there by its `rank`, `place` the request, new for each; both begin with the session. Of its
-`tokens` those that are `estimated` count as many times as the service has counted others. LATE: the wait would be longer than
-`most_wait_ms`.
+own holds more than `requests_most`, of which this cell has a share where they are `shared`. The place of a request whose process died
+counts on. `ticket` is who waits, in its tenant's turn and there by its `rank`, `place` the request, new for each; both begin with the
+session. Of its `tokens` those `estimated` count as often as the service counts others. LATE: it would wait over `most_wait_ms`.
 
 KEYS   places line order due rule tenants by limited
-ARGV   model place ticket rank:n tokens:n estimated:n requests_most:n? tokens_most:n? window_ms:n slack_ms:n most_wait_ms:n
+ARGV   model place ticket rank:n tokens:n estimated:n requests_most:n? tokens_most:n? window_ms:n slack_ms:n most_wait_ms:n shared:b
 REPLY  GO | WAIT wait_ms:n what:requests/tokens/stop most:n | LATE wait_ms:n what:requests/tokens/stop most:n
 ]]
 -- @include lib/rates
@@ -15,18 +14,19 @@ REPLY  GO | WAIT wait_ms:n what:requests/tokens/stop most:n | LATE wait_ms:n wha
 -- @include lib/permit_queue
 -- @include lib/held_back
 -- @include lib/tokens_free
+-- @include lib/cell_share
 if redis.call('ZSCORE', places, place) then return {'GO'} end
 local r = read(rule, {'requests', 'tokens', 'learned_until', 'stopped_until', 'sum', 'seen', 'present', 'asked', 'asked_at', 'before',
   'before_at', 'probe', 'probe_until', 'ratio_of', 'ratio_is', 'ratio_n'})
 local stopped_until = mend_clock(r.seen, tonumber(r.stopped_until or 0))
 local sum = forget_over(tonumber(r.sum or 0))
 forget_absent(ticket)
-
 local most, most_tokens = least(requests_most, r.requests, r), least(tokens_most, r.tokens, r)
 local ratio = most_tokens and estimated > 0 and ratio_of(r) or 1
 tokens = tokens + math.ceil(estimated * (ratio - 1))
-local taken, cost = redis.call('ZCARD', places), cost_of(tokens, most, most_tokens)
-local tenant, present = tenant_of(ticket), tonumber(r.present or 0)
+local cost, whole, rest_until, none_until = cost_of(tokens, most, most_tokens), most
+most, most_tokens, rest_until, none_until = shared_limits(most, most_tokens)
+local tenant, present, taken = tenant_of(ticket), tonumber(r.present or 0), redis.call('ZCARD', places)
 local ahead, before, is_queued, next_tag = queue_position(ticket, rank, present)
 local at, what, limit = now, 'stop', 0
 local function not_before(when, why, number)
@@ -37,6 +37,7 @@ if stopped_until > now then -- those who wait come back one by one
   not_before(stopped_until + ahead * math.ceil(most and window_ms / most or 50), 'stop', 0)
 end
 if r.probe then not_before(tonumber(r.probe_until or 0), 'stop', 0) end -- one request tries it first
+not_before(none_until, 'requests', whole or 0)
 local to_go = ahead -- of those queued before us
 if most and is_shared(tenant, r) then
   local when
@@ -51,6 +52,7 @@ if most and taken + to_go >= most then
 end
 if most_tokens then not_before(tokens_free_at(sum, ahead, most_tokens, ratio, r), 'tokens', most_tokens) end
 
+at = math.min(at, rest_until)
 local wait_ms = at - now
 if wait_ms > most_wait_ms then
   leave_queue(ticket)

@@ -6,7 +6,7 @@ cells goes on working on the same database.
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Integer, MetaData, PrimaryKeyConstraint, Table
+from sqlalchemy import BigInteger, Column, Integer, MetaData, PrimaryKeyConstraint, Table
 
 from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, metadata, utc_now
 
@@ -50,4 +50,19 @@ moves = Table(
     Column("started_at", UtcTimestamp, nullable=False, server_default=utc_now()),
     Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),
     PrimaryKeyConstraint("tenant"),
+)
+
+# In home's SQL: each cell's share of a model's limit. The row of no cell is whose asker has the others to itself.
+limit_shares = Table(
+    "limit_shares",
+    cell_metadata,
+    Column("model", IdText, nullable=False),
+    Column("cell", IdText, nullable=False),
+    Column("mark", BigInteger, nullable=False),
+    Column("share", Integer, nullable=False),
+    Column("held", Integer, nullable=False),
+    Column("wanted", Integer, nullable=False),
+    Column("asked_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    Column("asking_since", UtcTimestamp, nullable=False, server_default=utc_now()),
+    PrimaryKeyConstraint("model", "cell"),
 )

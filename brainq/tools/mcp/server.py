@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from brainq.contracts.status import Effect
 from brainq.errors import InvalidInput
+from brainq.tools.lanes import LaneScope
 from brainq.tools.tool import DEFAULT_TIMEOUT_S, ApprovalRule
 
 DEFAULT_START_S = 30.0
@@ -98,6 +99,7 @@ class McpServer:
     tools           the server's name of a tool -> what the operator says of it
     timeout_s       the longest one call may take, where its McpTool says nothing, seconds
     start_timeout_s how long the server may take to start and to list its tools, seconds
+    lane_scope      of its tools, as for `@brain.tool`
 
     Raises InvalidInput.
     """
@@ -112,6 +114,7 @@ class McpServer:
     tools: Mapping[str, McpTool] = field(default_factory=dict[str, McpTool], kw_only=True)
     timeout_s: float = field(default=DEFAULT_TIMEOUT_S, kw_only=True)
     start_timeout_s: float = field(default=DEFAULT_START_S, kw_only=True)
+    lane_scope: LaneScope = field(default="tenant", kw_only=True)
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

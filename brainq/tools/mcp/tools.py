@@ -152,6 +152,7 @@ def _server_tool(key: Hashable, server: McpServer, pinned: PinnedServer, tool: P
         approval=rule.approval,
         untrusted=is_open_world(tool.annotations) if rule.untrusted is None else rule.untrusted,
         timeout_s=server.timeout_s if rule.timeout_s is None or task_s is not None else rule.timeout_s,
+        lane_scope=server.lane_scope,
     )
     return made if task_s is None else replace(made, tasks=calls)
 

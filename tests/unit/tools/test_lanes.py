@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from brainq.contracts.status import Effect
 from brainq.contracts.tool import ToolSpec
 from brainq.errors import InvalidInput, ToolSchemaError
-from brainq.tools.lanes import MAX_KEY_CHARS, lanes_of, resource_keys
+from brainq.tools.lanes import MAX_KEY_CHARS, lanes_of, resource_keys, shared_templates
 from brainq.tools.tool import make_tool
 
 SCHEMA = {"type": "object", "properties": {"path": {}, "to": {"default": "home"}, "n": {}}}
@@ -127,3 +127,25 @@ def test_a_parameter_called_session_is_that_parameter() -> None:
 
     tool = make_tool(move, resources=("{session}",))
     assert lanes_of(tool.spec, {"session": "mine"}, "s1") == ("mine",)
+
+
+@pytest.mark.parametrize(
+    ("resources", "shared"),
+    [
+        ((), ()),
+        (("cart:{session}",), ()),
+        (("global",), ("global",)),
+        (("cart:{session}", "note:{path}", "mcp:memory"), ("note:{path}", "mcp:memory")),
+        (("{path}:{session}",), ()),
+    ],
+)
+def test_lanes_that_tenants_may_share_are_those_without_the_session(
+    resources: tuple[str, ...], shared: tuple[str, ...]
+) -> None:
+    assert shared_templates(spec(Effect.DESTRUCTIVE, *resources)) == shared
+    assert shared_templates(spec(Effect.READ_ONLY, *resources)) == ()
+
+
+def test_a_parameter_named_session_is_not_the_session() -> None:
+    named = ToolSpec(name="t", parameters={"type": "object", "properties": {"session": {}}}, resources=("{session}",))
+    assert shared_templates(named) == ("{session}",)

@@ -101,6 +101,7 @@ def test_a_schema_from_elsewhere_is_taken_as_it_is() -> None:
         ({"lane": "x{nope}"}, ["{nope}"]),
         ({"name": "two words"}, ["two words", "A-Z"]),
         ({"name": "x" * 65}, ["64"]),
+        ({"lane_scope": "fleet"}, ["lane_scope='fleet'", "'cell'"]),
         ({"approval": ""}, ["approval=''", "or True"]),
         ({"approval": " "}, ["approval=' '"]),
         ({"approval": "x" * 501}, ["500"]),

@@ -1,0 +1,170 @@
+"""Two cells and one limit: they keep to it together, and what one does not use the other has."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+
+from brainq.contracts.limit_share import LEASE_S, USED_S, Share, ShareReport, ShareRow, decide_share
+from brainq.contracts.rate import EMPTY_RATE_REPORT, parse_rates
+from brainq.state.keys import Keys
+from brainq.state.rates import RedisRates
+from brainq.upkeep.limit_shares import ShareKeeper
+from tests.lua.rig import Rig
+from tests.support.arrivals import most_in_a_window
+
+MODEL = "openai:gpt"
+
+
+@dataclass
+class Home:
+    """As `LimitShares`, by the test's clock. `is_away`: it answers nobody."""
+
+    now: Callable[[], float]
+    is_away: bool = False
+    rows: dict[str, tuple[ShareRow, float, float]] = field(default_factory=dict[str, "tuple[ShareRow, float, float]"])
+
+    def ask(self, cell: str, report: ShareReport) -> Share | None:
+        if self.is_away:
+            raise ConnectionError("home is away")
+        now = self.now()
+        others = [
+            ShareRow(row.cell, row.held, row.wanted, now - at) for row, at, _ in self.rows.values() if row.cell != cell
+        ]
+        _, at, since = self.rows.get(cell, (None, now, now))
+        since = now if now - at > LEASE_S else since
+        share = decide_share(cell, report, others, cells=2, asking_s=now - since)
+        self.rows[cell] = (ShareRow(cell, share.held, report.wanted, 0.0), now, since)
+        return share
+
+
+class World:
+    """Cells in one Redis, each with keys of its own, and one clock."""
+
+    def __init__(self, rig: Rig, limit: int) -> None:
+        self.rig, self.limit, self.sent = rig, limit, dict[str, list[float]](a=[], b=[])
+        self.home = Home(self.now)
+        self.rates = {name: self._rates(name) for name in "ab"}
+        self.keepers = {
+            name: ShareKeeper(cell=name, cells=2, limits=self.rates[name], home=lambda: self.home, now=self.now)
+            for name in "ab"
+        }
+        self._waiting: dict[str, list[tuple[str, float]]] = {"a": [], "b": []}
+        self._number = 0
+
+    def now(self) -> float:
+        return self.rig.now_ms / 1000
+
+    def _rates(self, name: str) -> RedisRates:
+        scripts = copy.copy(self.rig.scripts)
+        scripts.keys = Keys(f"{name}:")
+        return RedisRates(scripts, parse_rates(f"{MODEL}={self.limit}/min"), shared=True, asker=f"asker-{name}")
+
+    def want(self, cell: str, requests: int) -> None:
+        for _ in range(requests):
+            self._number += 1
+            self._waiting[cell].append((f"{cell}{self._number}", 0.0))
+
+    def second(self, *, asking: str = "ab") -> None:
+        """Keepers look, and those who wait ask again when they were told to."""
+        for name in asking:
+            self.keepers[name].look()
+        for name, waiting in self._waiting.items():
+            left: list[tuple[str, float]] = []
+            for place, at in waiting:
+                wait = None if at > self.now() else self._take(name, place)
+                if at > self.now():
+                    left.append((place, at))
+                elif wait is not None:
+                    left.append((place, self.now() + wait))
+            self._waiting[name] = left
+        self.rig.pass_ms(1_000)
+
+    def _take(self, cell: str, place: str) -> float | None:
+        wait = self.rates[cell].take(MODEL, place, f"s1 {place} 1 step", 1, 1e6)
+        if wait is None:
+            self.sent[cell].append(self.now())
+            self.rates[cell].settle(MODEL, place, 1, 0.0, EMPTY_RATE_REPORT)
+        return None if wait is None else wait.wait_s
+
+    def fullest(self) -> int:
+        return most_in_a_window([*self.sent["a"], *self.sent["b"]], 60.0)
+
+    def waits_after(self, seconds: int, cell: str, *, asking: str = "ab") -> int:
+        """How many of this cell wait after so long."""
+        for _ in range(seconds):
+            self.second(asking=asking)
+        return len(self._waiting[cell])
+
+
+def test_what_an_idle_cell_does_not_use_the_busy_one_has(rig: Rig) -> None:
+    world = World(rig, 10)
+    world.want("a", 10)
+    assert world.waits_after(4, "a") == 5  # the other may be about to ask
+    assert world.waits_after(int(LEASE_S) + 1, "a") == 0  # it was given all of it
+    assert world.fullest() == 10
+
+
+def test_two_busy_cells_share_and_what_one_gives_back_the_other_gets(rig: Rig) -> None:
+    world = World(rig, 10)
+    world.want("a", 60)
+    world.waits_after(30, "a")
+    world.want("b", 60)
+    world.waits_after(300, "a")
+    assert world.fullest() <= world.limit
+    in_the_end = {name: sum(at > world.now() - 120 for at in sent) for name, sent in world.sent.items()}
+    assert in_the_end == {"a": 10, "b": 10}
+
+
+def test_one_request_a_minute_for_two_cells_starves_neither(rig: Rig) -> None:
+    world = World(rig, 3)
+    world.want("a", 30)
+    world.want("b", 30)
+    world.waits_after(270, "a")
+    assert world.fullest() <= 3
+    assert len(world.sent["a"]) + len(world.sent["b"]) >= 3 * 270 // 65 - 3
+    assert min(len(world.sent["a"]), len(world.sent["b"])) >= 4
+
+
+def test_a_dead_cells_share_returns_to_the_living_one(rig: Rig) -> None:
+    world = World(rig, 10)
+    world.want("a", 10)
+    assert world.waits_after(int(LEASE_S) + 5, "a") == 0
+    world.want("b", 10)
+    # Nobody asks for `a` any more. It has the whole limit until its lease, and what it took counts yet after that.
+    assert world.waits_after(int(LEASE_S + USED_S) - 5, "b", asking="b") == 10
+    assert world.waits_after(12, "b", asking="b") == 0
+    assert world.fullest() <= world.limit
+
+
+def test_cells_go_on_while_home_is_away_and_keep_to_the_limit(rig: Rig) -> None:
+    world = World(rig, 10)
+    world.want("a", 60)
+    world.waits_after(20, "a")
+    world.home.is_away = True
+    world.want("b", 60)
+    world.waits_after(300, "a")
+    assert world.fullest() <= world.limit
+    in_the_end = {name: sum(at > world.now() - 120 for at in sent) for name, sent in world.sent.items()}
+    assert in_the_end == {"a": 10, "b": 10}
+    world.home.is_away = False
+    world.waits_after(200, "a")
+    assert world.fullest() <= world.limit
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_comes_where_they_keep_to_the_limit(rig: Rig, seed: int) -> None:
+    random = Random(seed)
+    world = World(rig, random.choice([5, 10, 20]))
+    for _ in range(250):
+        for name in "ab":
+            if random.random() < 0.05:
+                world.want(name, random.randrange(1, 8))
+        world.second(asking=random.choice(["ab", "ab", "ab", "a", "b", ""]))
+    assert world.fullest() <= world.limit
+    assert world.sent["a"]
+    assert world.sent["b"]
