@@ -13,11 +13,13 @@ from brainq.client import checks
 from brainq.client.checks import MAX_LISTED
 from brainq.client.client import Client
 from brainq.client.connection import wiring_of
+from brainq.client.erase import erase
 from brainq.client.handle import TurnHandle, explain_next
 from brainq.client.history import History, make_history
 from brainq.client.lists import TurnList, checked_filter, find_turn, list_deliveries, make_turn_list
 from brainq.client.options import TurnFilters
 from brainq.client.timeline import read_timeline
+from brainq.contracts.erasure import Erasure, ErasureScope
 from brainq.contracts.evaluation import RuntimeDecisionRecord
 from brainq.contracts.event import EventKind, TurnEvent, TurnTimeline
 from brainq.contracts.history import ListedSession, ListedTurn, TurnCall
@@ -233,6 +235,21 @@ class Operator:
         if delivery is None:
             return self._store.deliveries.revive_all()
         return int(self._store.deliveries.revive(delivery))
+
+    def erase(
+        self, *, session: str | None = None, tenant: str | None = None, by: str = "", wait_s: float = 60.0
+    ) -> Erasure:
+        """Erase everything about a session, or about a tenant such as `acme:`, for good; look that nothing is left.
+
+        Its turns are cancelled first. SQL, Redis, files, memories, schedules and deliveries go; tokens stay.
+
+        by        who asked for it, for the receipt
+        wait_s    how long its turns have to end
+
+        Raises InvalidInput; ResultTimeout where turns do not end, before anything is deleted; SetupError while Redis
+        is away.
+        """
+        return erase(wiring_of(self.client), ErasureScope.of(session, tenant), by=checks.name(by), wait_s=wait_s)
 
     def close(self) -> None:
         """Close the connections to Redis and SQL."""

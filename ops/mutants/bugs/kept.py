@@ -6,6 +6,7 @@ from ops.mutants.bug import Bug
 
 UNSTARTED = ("tests/lua/test_call_unstarted.py", "tests/integration/test_engine_calls.py")
 POWER_CUT = ("tests/integration/store/test_power_cut.py",)
+ERASURE = ("tests/integration/store/test_erase.py",)
 SCHEDULES = ("tests/unit/upkeep/test_schedules.py",)
 
 BUGS = (
@@ -78,5 +79,26 @@ BUGS = (
         "redis.call('HSET', trace, call .. ':owner', '')",
         "",
         UNSTARTED,
+    ),
+    Bug(
+        "an erased tenant takes one with it whose name begins alike",
+        "brainq/store/erase.py",
+        "return and_(column >= name, column < prefix_upper_bound(name))",
+        'return column.startswith(name.removesuffix(":"))',
+        ERASURE,
+    ),
+    Bug(
+        "what others taught a scope keeps the id of an erased turn",
+        "brainq/store/erase.py",
+        "connection.write(last.values(last_turn_id=table.c.turn_id), given)",
+        "last.values(last_turn_id=table.c.turn_id)",
+        ERASURE,
+    ),
+    Bug(
+        "deleted words stay in SQLite's free pages",
+        "brainq/store/erase.py",
+        'connection.execute("VACUUM")',
+        'connection.execute("SELECT 1")',
+        ERASURE,
     ),
 )

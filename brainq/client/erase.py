@@ -1,0 +1,81 @@
+"""Erasing a session or a tenant: its turns are ended, then everything about them goes from Redis and SQL, and a second
+look proves it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from datetime import UTC, datetime
+
+from brainq.client.waiting import cancel_turn
+from brainq.contracts.erasure import Erasure, ErasureScope
+from brainq.contracts.status import Awaits
+from brainq.errors import ResultTimeout
+from brainq.state.erase import RedisErasure
+from brainq.store.erase import SqlErasure
+from brainq.wiring import Wiring
+
+POLL_S = 0.2
+RECENT_S = 3600.0  # finalizers may still be at work at what ended since
+SETTLE_LOOKS = 5
+"""How often what a last finalizer step wrote meanwhile is deleted again."""
+
+
+def erase(wiring: Wiring, scope: ErasureScope, *, by: str = "", wait_s: float = 60.0) -> Erasure:
+    """End the scope's turns, delete all that is known of it, and look again. Safe to run again.
+
+    wait_s   how long its turns have to end, once they are cancelled
+
+    Raises ResultTimeout where one does not, before anything is deleted; Unreachable.
+    """
+    began = datetime.now(UTC)
+    sql, redis = SqlErasure(wiring.store.database, scope), RedisErasure(wiring.state.redis, wiring.state.keys, scope)
+    _end_turns(wiring, sql, scope, wait_s)
+    rows, keys, left = Counter[str](), 0, dict[str, int]()
+    for _ in range(SETTLE_LOOKS):
+        rows.update(sql.erase())
+        keys += redis.erase()
+        left = dict(sql.left())
+        if in_redis := redis.left():
+            left["redis"] = in_redis
+        if not left:
+            break
+        time.sleep(POLL_S)
+    notes = tuple(filter(None, (sql.scrub(), redis.rewrite_file())))
+    return Erasure(
+        scope=scope.name,
+        is_tenant=scope.is_tenant,
+        by=by,
+        began_at=began,
+        ended_at=datetime.now(UTC),
+        turns=rows["turns"],
+        rows={name: count for name, count in sorted(rows.items()) if count},
+        keys=keys,
+        left=left,
+        notes=notes,
+    )
+
+
+def _end_turns(wiring: Wiring, sql: SqlErasure, scope: ErasureScope, wait_s: float) -> None:
+    """Cancel them, the queued ones too, until none is open and no finalizer still writes."""
+    end = time.monotonic() + wait_s
+    while True:
+        open_turns = sql.open_turns()
+        for session_id, turn_id in open_turns:
+            cancel_turn(wiring, session_id, turn_id, "erased")
+        closing = [(sid, tid) for sid, tid in sql.ended_turns(RECENT_S) if _is_closing(wiring, sid, tid)]
+        if not open_turns and not closing:
+            return
+        if time.monotonic() > end:
+            names = ", ".join(turn_id for _, turn_id in [*open_turns, *closing][:3])
+            raise ResultTimeout(
+                f"{len(open_turns) + len(closing)} turns of {scope} are not over after {wait_s:g} s, such as {names}; "
+                "nothing was erased. Workers end them: see that all four pools run (`brainq fleet`), and erase again"
+            )
+        time.sleep(POLL_S)
+
+
+def _is_closing(wiring: Wiring, session_id: str, turn_id: str) -> bool:
+    snapshot = wiring.state.snapshots.read(session_id, turn_id)
+    return snapshot is not None and snapshot.awaits is not Awaits.NOBODY

@@ -1,0 +1,64 @@
+"""What an erasure is of, one session or a tenant; and its receipt, which says what went and that nothing is left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Self
+
+from brainq.contracts.base import Wire
+from brainq.contracts.ids import ALL_SESSIONS, check_id, check_prefixes
+from brainq.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureScope:
+    """One session, or every session of a tenant.
+
+    name        the session's id, or what the tenant's sessions begin with, such as `acme:`
+    is_tenant   whether it is the latter
+    """
+
+    name: str
+    is_tenant: bool = False
+
+    @classmethod
+    def of(cls, session: str | None, tenant: str | None) -> Self:
+        """Raises InvalidInput unless exactly one is given, and is an id or a prefix."""
+        if (session is None) == (tenant is None):
+            raise InvalidInput("session", "give one of session and tenant: what is erased is gone for good")
+        if session is not None:
+            return cls(check_id("session", session))
+        (prefix,) = check_prefixes("tenant", (tenant,))
+        if prefix == ALL_SESSIONS:
+            raise InvalidInput("tenant", "'*' is everybody; erase the database and Redis themselves for that")
+        return cls(prefix, is_tenant=True)
+
+    def has(self, session_id: str) -> bool:
+        return session_id.startswith(self.name) if self.is_tenant else session_id == self.name
+
+    def __str__(self) -> str:
+        return f"tenant {self.name!r}" if self.is_tenant else f"session {self.name!r}"
+
+
+class Erasure(Wire):
+    """The receipt of an erasure. It has counts and no content.
+
+    scope      a session's id, or a tenant's prefix
+    rows       deleted rows of SQL, by table; `blobs` are files that nobody else has
+    keys       deleted keys of Redis, and entries of keys that are shared
+    left       what a second look found, by table and place; empty: nothing
+    notes      what it could not do itself, such as rewriting the file of a Redis that does not allow it
+    """
+
+    scope: str
+    is_tenant: bool
+    by: str = ""
+    began_at: datetime
+    ended_at: datetime
+    turns: int
+    rows: Mapping[str, int]
+    keys: int
+    left: Mapping[str, int]
+    notes: tuple[str, ...] = ()
