@@ -53,10 +53,10 @@ if TYPE_CHECKING:
         TurnInfo,
         UsageInfo,
     )
+    from brainq.contracts.erasure import Erasure
     from brainq.contracts.evaluation import DecisionStore, Judge, JudgeCase, Judgement, RuntimeDecisionRecord
     from brainq.contracts.event import EventKind, TimelineBar, TimelineSpan, TurnEvent, TurnTimeline
     from brainq.contracts.file import File
-    from brainq.contracts.erasure import Erasure
     from brainq.contracts.fleet import Fleet, FleetActivity, FleetScale
     from brainq.contracts.history import HistoryTurn, ListedSession, ListedTurn, Sort, StartedTurn, TurnCall
     from brainq.contracts.ids import full_call_id, split_call_id
@@ -214,18 +214,8 @@ __all__ += ["AsyncHold", "AsyncMemories", "AsyncSession", "AsyncTurnHandle", "At
 __all__ += ["AutonomousResearchLearner", "Brain", "BrainNotLoaded", "BrainqError", "BudgetSnapshot", "CallNotFound"]
 __all__ += ["CallStart", "Callbacks", "Caller", "Cancelled", "ChildTurn", "Children", "Citation", "Client"]
 __all__ += ["ClientTool", "ContentNotKept", "Context", "DeadlineToken", "DecisionStore", "DeliveryRow", "Deny"]
-__all__ += [
-    "Effect",
-    "Ending",
-    "Erasure",
-    "EventKind",
-    "Fallback",
-    "File",
-    "FinalStep",
-    "FinalStepInfo",
-    "Flag",
-    "Fleet",
-]
+__all__ += ["Effect", "Ending", "Erasure", "EventKind", "Fallback", "File", "FinalStep", "FinalStepInfo"]
+__all__ += ["Flag", "Fleet"]
 __all__ += [
     "FleetActivity",
     "FleetScale",
