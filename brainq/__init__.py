@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from brainq.contracts.people import Approval, HoldPolicy, Receipt, StandingHold, TurnInput
     from brainq.contracts.rows import MemoryRow, TurnRow
     from brainq.contracts.schedule import Missed, OnRunning, Schedule
+    from brainq.contracts.spending import SpendLine
     from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus, TurnState
     from brainq.contracts.tool import ClientTool, ToolSpec
     from brainq.contracts.turn import (
@@ -171,6 +172,7 @@ _NAMES = {
     "brainq.contracts.people": "Approval HoldPolicy Receipt StandingHold TurnInput",
     "brainq.contracts.rows": "MemoryRow TurnRow",
     "brainq.contracts.schedule": "Missed OnRunning Schedule",
+    "brainq.contracts.spending": "SpendLine",
     "brainq.contracts.status": "Effect Ending StopReason TraceStatus TurnState",
     "brainq.contracts.tool": "ClientTool ToolSpec",
     "brainq.contracts.turn": (
@@ -235,8 +237,17 @@ __all__ += ["Operator", "OptionsFields", "OutcomeUnknown", "OutputSchema", "Part
 __all__ += ["PreToolUse", "Priority", "PromptTemplate", "Provider", "ProviderError", "QueueFull", "Receipt"]
 __all__ += ["RecordedTurn", "ResultRefused", "ResultTimeout", "Retried", "RetrievedMemory", "RunContext"]
 __all__ += ["RuntimeDecisionRecord", "Schedule", "ScheduleNotFound", "SchedulesFull", "ScriptedProvider", "Selection"]
-__all__ += ["Session", "SessionBusy", "Settings", "SetupError", "Sort", "Spend", "StaleTurn", "StandingHold"]
-__all__ += ["StartedTurn", "StepChoice", "StepContext", "StepInfo", "StopReason", "StreamChunk", "SubmitConflict"]
+__all__ += ["Session", "SessionBusy", "Settings", "SetupError", "Sort", "Spend", "SpendLine", "StaleTurn"]
+__all__ += [
+    "StandingHold",
+    "StartedTurn",
+    "StepChoice",
+    "StepContext",
+    "StepInfo",
+    "StopReason",
+    "StreamChunk",
+    "SubmitConflict",
+]
 __all__ += ["SubmitOptions", "Taken", "ThinkLevel", "TimelineBar", "TimelineSpan", "TokenRefused", "TokenUsage", "Tool"]
 __all__ += ["ToolCall", "ToolDenied", "ToolError", "ToolFailure", "ToolOutcome", "ToolRanker", "ToolSchemaError"]
 __all__ += ["ToolSpec", "ToolSuccess", "ToolTimeout", "ToolTraceEntry", "ToolUnknown", "TraceStatus", "TurnCall"]

@@ -215,6 +215,7 @@ class AsyncClient:
     fleet = async_lookup(Client.fleet)
     activity = async_lookup(Client.activity)
     scale = async_lookup(Client.scale)
+    spend = async_lookup(Client.spend)
     metrics = async_lookup(Client.metrics)
     approvals = async_lookup(Client.approvals)
     approval = async_lookup(Client.approval)

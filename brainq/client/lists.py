@@ -226,8 +226,8 @@ def checked_filter(
         stop_reason=_enum_value("stop_reason", stop_reason, StopReason),
         failing=failing,
         min_cost_usd=min_cost_usd,
-        since=_instant("since", since),
-        until=_instant("until", until),
+        since=checked_instant("since", since),
+        until=checked_instant("until", until),
         text=checks.text("text", text, MAX_ID_LENGTH),
         strategy=_strategy(strategy),
         metadata=_metadata_filter(metadata or {}),
@@ -274,7 +274,8 @@ def _strategy(value: str | None) -> Strategy | None:
     raise InvalidInput("strategy", f"{value!r} is not one of {', '.join(ALL_STRATEGIES)}")
 
 
-def _instant(field: str, value: datetime | None) -> datetime | None:
+def checked_instant(field: str, value: datetime | None) -> datetime | None:
+    """In UTC. Raises InvalidInput naming `field` for one without a time zone."""
     if value is None:
         return None
     if value.tzinfo is None:

@@ -21,6 +21,7 @@ from brainq.store.repositories.judgements import Judgements
 from brainq.store.repositories.knowledge import Memories, Observations
 from brainq.store.repositories.schedules import Schedules
 from brainq.store.repositories.session_log import Messages, Transcripts
+from brainq.store.repositories.spending import Spending
 from brainq.store.repositories.tokens import Tokens
 from brainq.store.repositories.turn_lists import TurnLists
 from brainq.store.repositories.turn_records import Decisions, FinalizerSteps, Spends, Traces
@@ -44,6 +45,7 @@ class Store:
         self.decisions = Decisions(database)
         self.steps = FinalizerSteps(database)
         self.spends = Spends(database)
+        self.spending = Spending(database)
         self.traces = Traces(database)
         self.transcripts = Transcripts(database)
         self.memories = Memories(database)

@@ -39,6 +39,7 @@ VERBS: dict[str, Verb] = {
     "GET /v1/fleet": Verb.OPERATE,
     "GET /v1/fleet/activity": Verb.OPERATE,
     "GET /v1/scale": Verb.METRICS,
+    "GET /v1/spend": Verb.READ,
     "GET /metrics": Verb.METRICS,
     "GET /v1/turns/{turn_id}": Verb.READ,
     "GET /v1/turns/{turn_id}/request": Verb.READ,

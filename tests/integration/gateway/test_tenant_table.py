@@ -128,6 +128,7 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     "GET /v1/fleet": IT,
     "GET /v1/fleet/activity": IT,
     "GET /v1/scale": (*IT, Asked("?pool=serial&min=0&max=4")),
+    "GET /v1/spend": (Asked("?by=tenant,day", is_list=True), Asked("?by=tool", is_list=True)),
     "GET /metrics": IT,
     "GET /v1/turns/{turn_id}": IT,
     "GET /v1/turns/{turn_id}/request": IT,

@@ -17,22 +17,27 @@ const STATES = {
   closing: "Turns that have their answer and are being recorded",
   accepted: "Turns that were submitted and are not queued yet",
 };
+const SPEND_DAYS = 30;
+const SPEND_ROWS = 20;
 const LATE_S = 10; // a queue, or a sweeper, that is this old deserves a look
 
 /** @type {import("../main.js").MakeView} */
 export function fleetView(_, update) {
   const fleet = source((signal) => ask("GET", "v1/fleet", { signal }), update, { every: 2_000 });
   const activity = source((signal) => ask("GET", "v1/fleet/activity", { signal }), update, { every: 10_000 });
+  const since = new Date(Date.now() - SPEND_DAYS * 86_400_000).toISOString();
+  const spend = source((signal) => ask("GET", `v1/spend?by=tenant,model&since=${since}`, { signal }), update, { every: 60_000 });
   return {
     title: () => "Fleet",
     stop() {
       fleet.stop();
       activity.stop();
+      spend.stop();
     },
     render: () => [
       h("div", { class: "head" }, h("h1", null, "Fleet")),
       fleet.problem && !fleet.problem.passes ? [refusal(fleet.problem), h("p", { class: "muted" }, "To see the fleet a token needs the verb operate, and all sessions (*).")] : null,
-      fleet.value ? [activity.value ? hour(activity.value) : null, shown(fleet.value)] : fleet.problem && !fleet.problem.passes ? null : loading(10),
+      fleet.value ? [activity.value ? hour(activity.value) : null, shown(fleet.value), spend.value ? spent(spend.value) : null] : fleet.problem && !fleet.problem.passes ? null : loading(10),
     ],
   };
 }
@@ -74,6 +79,13 @@ function shown(fleet) {
     ),
     h("div", { class: "columns fleet", key: "columns" }, h("div", { class: "aside" }, pools(fleet.pools), queues(fleet.queues)), h("div", { class: "aside" }, givenUp(fleet.given_up), redis(fleet.redis))),
   ];
+}
+
+/** What model calls have cost, the dearest first. @param {any} found */
+function spent(found) {
+  const lines = [...found.lines].sort((one, other) => other.cost_usd - one.cost_usd);
+  const figures = (/** @type {any} */ line) => [line.tenant, line.model, line.calls.toLocaleString("en"), dollars(line.cost_usd), line.estimated_usd ? dollars(line.estimated_usd) : "–", line.unpriced_calls ? line.unpriced_calls.toLocaleString("en") : "–"];
+  return panel(`Spend, last ${SPEND_DAYS} days: ${dollars(found.total_usd)}`, ["Tenant", "Model", "Calls", "Cost", "Estimated", "Without a price"], lines.slice(0, SPEND_ROWS).map(figures));
 }
 
 /** @param {any[]} found */

@@ -1,0 +1,98 @@
+"""`brainq spend`: what model calls have cost, by tenant, brain, model, tool and day."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from brainq.cli.connect import open_brainless_client
+from brainq.cli.options import AsJson, parse_span_s
+from brainq.cli.output import clean, counted, note, print_json, print_rows
+
+if TYPE_CHECKING:
+    from brainq.cli.pages.layout import Column, PageTable
+    from brainq.contracts.spending import SpendBy, SpendLine
+
+DEFAULT_SPAN = "30d"
+
+
+def spend(
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", metavar="WHAT", help="day, tenant, brain, model, kind or tool; several: give it again."),
+    ] = None,
+    since: Annotated[
+        str, typer.Option("--since", metavar="SPAN", help="Turns of the last 90m, 12h, 30d or 8w.")
+    ] = DEFAULT_SPAN,
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", metavar="PREFIX", help="Only sessions that begin so, such as acme:")
+    ] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what model calls have cost, by whom and by day.
+
+    A turn is in it once its finalizer has logged it.
+
+    Each model call counts, those beside the steps, too: reflections, summaries, extraction, judges, and requests that
+    broke off. An estimate is marked. With --by tool the calls of tools are counted.
+
+    \b
+    Examples:
+      brainq spend
+      brainq spend --by tenant --by model --since 7d
+      brainq spend --by tool --tenant acme:
+      brainq spend --by day --by tenant --csv > spend.csv
+    """
+    from brainq.contracts.spending import check_spend_by, spend_csv
+
+    groups = check_spend_by(by or ["day"])
+    began = datetime.now(UTC) - timedelta(seconds=parse_span_s("--since", since))
+    with open_brainless_client() as client:
+        lines = client.spend(by=groups, since=began, session_prefixes=None if tenant is None else (tenant,))
+    if as_csv:
+        sys.stdout.write(spend_csv(groups, lines))
+    elif as_json:
+        print_json(lines)
+    else:
+        print_rows(lines, lambda rows: spend_table(groups, rows), "nothing was spent", as_json=False)
+        if lines and "tool" not in groups:
+            note(_total(lines))
+
+
+def spend_table(by: Sequence[SpendBy], lines: Sequence[SpendLine]) -> PageTable:
+    from brainq.cli.pages.layout import PageTable, fact, key
+
+    table = PageTable()
+    for line in lines:
+        row: dict[Column, str] = {key(name): clean(getattr(line, name) or "-", lines=False) for name in by}
+        row[fact("calls", 6, right=True)] = f"{line.calls:,}"
+        if "tool" in by:
+            row[fact("not completed", 5, right=True)] = f"{line.failed_calls:,}"
+        else:
+            row |= {
+                fact("input", 4, right=True): f"{line.input_tokens:,}",
+                fact("output", 4, right=True): f"{line.output_tokens:,}",
+                fact("usd", 5, right=True): dollars(line.cost_usd),
+                fact("estimated", 3, right=True): dollars(line.estimated_usd) if line.estimated_usd else "",
+                fact("without a price", 2, right=True): f"{line.unpriced_calls:,}" if line.unpriced_calls else "",
+            }
+        table.add(row)
+    return table
+
+
+def dollars(usd: float) -> str:
+    """`12.40`, or as many digits as a small amount needs: `0.00042`."""
+    return f"{usd:,.2f}" if usd >= 1 or usd == 0 else f"{usd:.2g}" if usd < 0.001 else f"{usd:.4f}"
+
+
+def _total(lines: Sequence[SpendLine]) -> str:
+    estimated = sum(line.estimated_usd for line in lines)
+    unpriced = sum(line.unpriced_calls for line in lines)
+    text = f"{dollars(sum(line.cost_usd for line in lines))} US dollars"
+    text += f", of which {dollars(estimated)} estimated" if estimated else ""
+    return text + (f"; {counted(unpriced, 'call')} of models without a known price" if unpriced else "")
