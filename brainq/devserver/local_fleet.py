@@ -200,6 +200,7 @@ class LocalFleet:
     workers       how many processes a pool has; one each unless given
     concurrency   threads a process has; the settings' default unless given
     spawn         how a process is started
+    label         begins each name, where fleets run side by side
     """
 
     def __init__(
@@ -212,6 +213,7 @@ class LocalFleet:
         log_level: str = "WARNING",
         pools: Sequence[str] = POOLS,
         spawn: SpawnWorker = run_celery,
+        label: str = "",
     ) -> None:
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
@@ -219,7 +221,7 @@ class LocalFleet:
         for pool in pools:
             count = (workers or {}).get(pool, 1)
             for number in range(1, count + 1):
-                name = pool if count == 1 else f"{pool}{number}"
+                name = label + (pool if count == 1 else f"{pool}{number}")
                 threads = (concurrency or {}).get(pool)
                 arguments = ("-l", log_level, "-n", f"{name}@%h", *(("-c", str(threads)) if threads else ()))
                 log_path = directory / f"{name}.log"

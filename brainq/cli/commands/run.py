@@ -35,6 +35,9 @@ def dev(
     http: Annotated[
         bool, typer.Option("--http/--no-http", help="Start the gateway too, on BRAINQ_HTTP_PORT (8321).")
     ] = True,
+    cells: Annotated[
+        int, typer.Option("--cells", min=1, max=8, help="So many cells side by side, to try them (docs/cells.md).")
+    ] = 1,
     level: LogLevel = Level.WARNING,
 ) -> None:
     """Run Redis, SQLite, all four pools and the gateway here. Ctrl+C stops them, a second one at once.
@@ -49,7 +52,15 @@ def dev(
       brainq dev -A shop.agent:brain --reload
       BRAINQ_APP=shop.agent:brain brainq dev --flower
       brainq dev --port 6379          docs/producers.md shows what can send then
+      brainq dev --cells 2            two Redis, two SQLite, two of each pool
     """
+    if cells > 1:
+        if reload or flower or port is not None:
+            raise InvalidInput("--cells", "it goes with none of --reload, --flower and --port; leave them out")
+        from brainq.cli.dev.cells import run_dev_cells
+
+        run_dev_cells(cells, log_level=level.value, http=http)
+        return
     from brainq.cli.dev.stack import run_dev
 
     run_dev(flower=flower, log_level=level.value, reload=reload, port=port, http=http)

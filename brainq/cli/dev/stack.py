@@ -24,7 +24,7 @@ from brainq.cli.output import EFFECT_STYLES, counted, duration, stdout
 from brainq.devserver.local_fleet import LISTENER_FD, POOLS, LocalFleet
 from brainq.devserver.locks import exclusive_pools
 from brainq.devserver.ports import listener_at, require_free_port
-from brainq.devserver.redis_server import open_redis
+from brainq.devserver.redis_server import EmbeddedServer, open_redis
 from brainq.errors import InvalidInput
 from brainq.models.providers import describe_provider
 from brainq.observe.logs import without_password
@@ -40,33 +40,30 @@ FLOWER, GATEWAY = OTHER_PROGRAMS = ("flower", "gateway")
 class Stack:
     """Redis, the workers of pools, and programs beside them. `exits` stops what it starts.
 
-    From its making on things run that have to be stopped; until then Ctrl+C just ends this process.
+    stop         what asks it to stop, entered before the first of `servers` was started
+    servers      of Redis that are this process's own
+    fleet        not launched yet
+    environment  of the programs
     """
 
     def __init__(
         self,
         settings: Settings,
         exits: ExitStack,
-        pools: Sequence[str],
-        log_level: str,
-        port: int | None = None,
-        environment: Mapping[str, str] | None = None,
+        stop: StopSignals,
+        servers: Sequence[EmbeddedServer],
+        fleet: LocalFleet,
+        environment: Mapping[str, str],
     ) -> None:
         self.settings = settings
         self.console = stdout()
-        self.stop = exits.enter_context(StopSignals())
-        self.url, self._server = exits.enter_context(open_redis(settings, port))
-        self.logs = settings.data_dir.absolute() / "logs"
-        self.environment = {
-            "BRAINQ_REDIS_URL": self.url,
-            "BRAINQ_APP": settings.app,
-            "BRAINQ_LOG_LEVEL": os.environ.get("BRAINQ_LOG_LEVEL") or log_level,
-            "PYTHONUNBUFFERED": "1",
-            **(environment or {}),
-        }
-        self.fleet = LocalFleet(self.logs, self.environment, log_level=log_level.upper(), pools=pools)
+        self.stop = stop
+        self.logs = logs_of(settings)
+        self.environment = environment
+        self.fleet = fleet
         self.follower = LogFollower(self.fleet, self.console)
         self.programs: list[Program] = []
+        self._servers = servers
         self._exits = exits
 
     def launch_flower(self) -> None:
@@ -86,7 +83,7 @@ class Stack:
 
     def keep_running(self, each_look: Callable[[], None]) -> None:
         """Show what the workers log, and start again what dies, until a stop is asked for."""
-        children = [*self.fleet.workers, *([self._server] if self._server else []), *self.programs]
+        children = [*self.fleet.workers, *self._servers, *self.programs]
         supervisor = Supervisor(children, lambda message: self.console.print(message, style="yellow"))
         while not self.stop.stop_requested:
             time.sleep(POLL_S)
@@ -107,7 +104,39 @@ class Stack:
         self.fleet.stop(grace_s, lambda: self.stop.kill_requested)
 
 
-def _check_start(settings: Settings) -> Brains:
+def logs_of(settings: Settings) -> Path:
+    return settings.data_dir.absolute() / "logs"
+
+
+def process_environment(settings: Settings, log_level: str) -> dict[str, str]:
+    """What workers and programs are given, whatever they serve."""
+    return {
+        "BRAINQ_APP": settings.app,
+        "BRAINQ_LOG_LEVEL": os.environ.get("BRAINQ_LOG_LEVEL") or log_level,
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def open_stack(
+    settings: Settings,
+    exits: ExitStack,
+    pools: Sequence[str],
+    log_level: str,
+    port: int | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> tuple[Stack, str]:
+    """A stack on one Redis, and that one's url.
+
+    From here on things run that have to be stopped; until then Ctrl+C just ends this process.
+    """
+    stop = exits.enter_context(StopSignals())
+    url, server = exits.enter_context(open_redis(settings, port))
+    given = {"BRAINQ_REDIS_URL": url, **process_environment(settings, log_level), **(environment or {})}
+    fleet = LocalFleet(logs_of(settings), given, log_level=log_level.upper(), pools=pools)
+    return Stack(settings, exits, stop, [server] if server else [], fleet, given), url
+
+
+def check_start(settings: Settings) -> Brains:
     """Raises SetupError when something is missing."""
     url = settings.redis_url.get_secret_value() if settings.redis_url else None
     return ready_to_start(settings, redis_url=url, writes=settings.data_dir)
@@ -127,17 +156,17 @@ def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = No
             require_free_port(LOOPBACK, FLOWER_PORT, "Flower", "`brainq flower --port`")
         if port is not None:
             require_free_port(LOOPBACK, port, "Redis", "`brainq dev --port`")
-        brains = _check_start(settings)
+        brains = check_start(settings)
         # What your tools raise is shown in full.
-        stack = Stack(settings, exits, POOLS, log_level, port, {TRACEBACK_VARIABLE: "1"})
+        stack, url = open_stack(settings, exits, POOLS, log_level, port, {TRACEBACK_VARIABLE: "1"})
         if flower:
             stack.launch_flower()
-        served = _launch_dev_gateway(stack, exits) if http and has_http() else 0
+        served = launch_dev_gateway(stack, exits) if http and has_http() else 0
         gateways = [program for program in stack.programs if program.name == GATEWAY]
-        _print_addresses(stack, brains, flower=flower, port=port, http=_http_line(http, served))
+        _print_addresses(stack, url, brains, flower=flower, port=port, http=http_line(http, served))
         stack.follower.skip_to_end()
         stack.stop_workers_at_exit(DEV_GRACE_S)
-        if _start_workers(stack, started):
+        if start_workers(stack, started):
             _print_next_steps(stack.console, settings, brains, reload=reload)
             reloader = Reloader(stack.fleet, gateways, stack.console)
             with reloader.watching(Path.cwd()) if reload else nullcontext():
@@ -145,7 +174,7 @@ def run_dev(*, flower: bool, log_level: str, reload: bool, port: int | None = No
     stack.console.print("stopped; the data stays in " + str(settings.data_dir.absolute()), style="dim")
 
 
-def _launch_dev_gateway(stack: Stack, exits: ExitStack) -> int:
+def launch_dev_gateway(stack: Stack, exits: ExitStack) -> int:
     """Its port: that of the settings, or a free one."""
     # Bound here and passed on: between a check and the gateway's own bind, another process could take the port.
     listener = exits.enter_context(listener_at(LOOPBACK, stack.settings.http_port))
@@ -154,7 +183,7 @@ def _launch_dev_gateway(stack: Stack, exits: ExitStack) -> int:
     return port
 
 
-def _start_workers(stack: Stack, started: float) -> bool:
+def start_workers(stack: Stack, started: float) -> bool:
     """False when a stop was requested before all were ready."""
     with stack.console.status("starting the workers") if stack.console.is_terminal else nullcontext():
         if not start_all(stack.fleet, stack.programs, stack.stop):
@@ -164,23 +193,27 @@ def _start_workers(stack: Stack, started: float) -> bool:
     return True
 
 
-def _print_addresses(stack: Stack, brains: Brains, *, flower: bool, port: int | None, http: Text) -> None:
+def _print_addresses(stack: Stack, url: str, brains: Brains, *, flower: bool, port: int | None, http: Text) -> None:
     settings = stack.settings
     source = "its own" if settings.redis_url is None else "from BRAINQ_REDIS_URL"
     rows = {
-        **_brain_lines(settings.app, brains),
-        "redis": Text(without_password(stack.url)).append(f"  {source}", "dim"),
+        **brain_lines(settings.app, brains),
+        "redis": Text(without_password(url)).append(f"  {source}", "dim"),
         **({"port": Text(f"redis://{LOOPBACK}:{port}/0").append(FOR_PRODUCERS, "dim")} if port else {}),
         "sql": Text(without_password(settings.sql_url.get_secret_value())),
         "http": http,
         "logs": Text(f"{stack.logs}/*.log"),
         **({"flower": Text(f"http://{LOOPBACK}:{FLOWER_PORT}")} if flower else {}),
     }
+    print_rows(stack.console, rows)
+
+
+def print_rows(console: Console, rows: Mapping[str, Text]) -> None:
     for name, value in rows.items():
-        stack.console.print(Text(f"  {name:<8}", "bold").append_text(value), soft_wrap=True)
+        console.print(Text(f"  {name:<8}", "bold").append_text(value), soft_wrap=True)
 
 
-def _brain_lines(app: str, brains: Brains) -> dict[str, Text]:
+def brain_lines(app: str, brains: Brains) -> dict[str, Text]:
     if len(brains) == 1:
         brain = brains.default
         return {"brain": Text(app + ", ").append_text(_tool_summary(brain)), "model": _model_line(brain)}
@@ -203,7 +236,7 @@ def _tool_summary(brain: Brain) -> Text:
     return summary.append(": ").append_text(tools) if effects else summary
 
 
-def _http_line(wanted: bool, port: int) -> Text:
+def http_line(wanted: bool, port: int) -> Text:
     if port:
         return Text(f"http://{LOOPBACK}:{port}").append("  a page to look at turns, and HTTP", "dim")
     return Text("none", "dim").append("" if not wanted else "; pip install 'brainq[http]' for turns over HTTP")
@@ -223,13 +256,13 @@ def _model_line(brain: Brain) -> Text:
 
 def _print_next_steps(console: Console, settings: Settings, brains: Brains, *, reload: bool) -> None:
     app = "" if settings.app == "app:brain" else f" -A {settings.app}"
-    console.print(f'\nIn another terminal, here: brainq{app} submit s1 "{_example_message(brains.default)}" --follow')
+    console.print(f'\nIn another terminal, here: brainq{app} submit s1 "{example_message(brains.default)}" --follow')
     if not reload:
         console.print("The workers keep the code they began with; --reload takes up what you change.", style="dim")
     console.print("Ctrl+C stops everything. What the workers warn of comes below.\n", style="dim")
 
 
-def _example_message(brain: Brain) -> str:
+def example_message(brain: Brain) -> str:
     """The stand-in answers a greeting with a list of tools; the name of one has it say how to call that."""
     is_offline = isinstance(brain.model, str) and brain.model.startswith(OFFLINE_PREFIX)
     return next(iter(brain.tools.specs), "Hello!") if is_offline else "Hello!"
@@ -250,11 +283,11 @@ def run_up(wanted: list[str], *, log_level: str) -> None:
         if GATEWAY in programs:
             require_http()
             require_free_port(settings.http_host, settings.http_port, "the gateway", "BRAINQ_HTTP_PORT")
-        _check_start(settings)
-        stack = Stack(settings, exits, pools, log_level)
+        check_start(settings)
+        stack, url = open_stack(settings, exits, pools, log_level)
         stack.follower.skip_to_end()
         running = ", ".join([*pools, *programs])
-        stack.console.print(f"redis {without_password(stack.url)}; running {running}", style="dim")
+        stack.console.print(f"redis {without_password(url)}; running {running}", style="dim")
         stack.stop_workers_at_exit(UP_GRACE_S)
         if FLOWER in programs:
             stack.launch_flower()

@@ -23,6 +23,11 @@ def run_checks() -> Iterator[Check]:
         return
     yield from check_brains(settings)
     yield check_traces()
+    if len(settings.all_cells()) > 1:
+        from brainq.cli.doctor.cells import check_cells
+
+        yield from check_cells(settings)
+        return
     if (yield from services.check_sql(settings)):
         yield from services.check_webhooks(settings)
     try:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Engine, Float, Integer, bindparam, delete, func, literal_column, or_, select, update
+from sqlalchemy import Engine, Float, Integer, bindparam, delete, func, inspect, literal_column, or_, select, update
 
 from brainq.contracts.cell import Move, Placement
 from brainq.contracts.ids import PREFIX_BOUNDARY, prefix_upper_bound
@@ -83,6 +83,11 @@ def make_cell_tables(engine: Engine) -> None:
         if engine.dialect.name == "postgresql":
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})")
         cell_metadata.create_all(connection, checkfirst=True)
+
+
+def has_cell_tables(engine: Engine) -> bool:
+    """Whether they were made here."""
+    return inspect(engine).has_table(tenant_cells.name)
 
 
 class Directory:

@@ -1,0 +1,126 @@
+"""`brainq dev --cells N`: several cells here, each with its own Redis, SQLite and pools, and one gateway over them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from rich.text import Text
+
+from brainq.brain.brains import Brains
+from brainq.cli.commands.run import has_http
+from brainq.cli.dev.stack import (
+    DEV_GRACE_S,
+    Stack,
+    brain_lines,
+    check_start,
+    example_message,
+    http_line,
+    launch_dev_gateway,
+    logs_of,
+    print_rows,
+    process_environment,
+    start_workers,
+)
+from brainq.cli.dev.supervisor import StopSignals
+from brainq.devserver.local_fleet import POOLS, LocalFleet
+from brainq.devserver.locks import exclusive_pools
+from brainq.devserver.redis_server import EmbeddedServer, socket_path
+from brainq.errors import InvalidInput
+from brainq.observe.tracebacks import TRACEBACK_VARIABLE
+from brainq.settings.deployment import Settings, load_settings
+
+MOST_CELLS = 8
+CELLS_FILE = "cells.json"
+Addresses = Mapping[str, Mapping[str, str]]
+"""Of each cell by name, as BRAINQ_CELLS has it."""
+
+
+def run_dev_cells(count: int, *, log_level: str, http: bool) -> None:
+    """Run so many cells until Ctrl+C or SIGTERM. Raises as `run_dev`, and InvalidInput where servers are configured."""
+    settings, started = load_settings(), time.monotonic()
+    _require_own_servers(settings)
+    with ExitStack() as exits:
+        exits.enter_context(exclusive_pools(settings.data_dir, POOLS, "brainq dev --cells"))
+        brains = check_start(settings)
+        stack, cells = _open_stack(settings, exits, names_of(count), log_level)
+        served = launch_dev_gateway(stack, exits) if http and has_http() else 0
+        _print_addresses(stack, cells, brains, http_line(http, served))
+        stack.follower.skip_to_end()
+        stack.stop_workers_at_exit(DEV_GRACE_S)
+        if start_workers(stack, started):
+            _print_next_steps(stack, brains)
+            stack.keep_running(lambda: None)
+    stack.console.print(f"stopped; the data stays in {settings.data_dir.absolute()}", style="dim")
+
+
+def names_of(count: int) -> tuple[str, ...]:
+    return tuple("abcdefgh"[:count])
+
+
+def _require_own_servers(settings: Settings) -> None:
+    if settings.redis_url is not None or settings.all_cells():
+        raise InvalidInput(
+            "--cells", "it brings Redis and SQLite of its own; unset BRAINQ_CELLS, BRAINQ_CELL and BRAINQ_REDIS_URL"
+        )
+
+
+def _open_stack(
+    settings: Settings, exits: ExitStack, names: tuple[str, ...], log_level: str
+) -> tuple[Stack, Addresses]:
+    stop = exits.enter_context(StopSignals())
+    servers: list[EmbeddedServer] = []
+    cells: dict[str, dict[str, str]] = {}
+    for name in names:
+        home = directory_of(settings, name)
+        server = EmbeddedServer(home / "redis", unix_socket=socket_path(home / "redis"))
+        server.name = f"{name}-redis"
+        servers.append(exits.enter_context(server))
+        cells[name] = {"redis": server.url, "sql": f"sqlite:///{home / 'brainq.db'}"}
+    cells_file(settings).write_text(json.dumps(cells, indent=2) + "\n")
+    # What stands for this process's one Redis and SQL would contradict the cells.
+    given = {
+        **process_environment(settings, log_level),
+        "BRAINQ_CELLS": json.dumps(cells),
+        "BRAINQ_SQL_URL": "",
+        TRACEBACK_VARIABLE: "1",
+    }
+    fleets = [
+        LocalFleet(logs_of(settings), {**given, "BRAINQ_CELL": name}, log_level=log_level.upper(), label=f"{name}-")
+        for name in names
+    ]
+    fleet = fleets[0]
+    fleet.workers += [worker for other in fleets[1:] for worker in other.workers]
+    return Stack(settings, exits, stop, servers, fleet, given), cells
+
+
+def directory_of(settings: Settings, name: str) -> Path:
+    """Where a cell keeps its data."""
+    return settings.data_dir.absolute() / "cells" / name
+
+
+def cells_file(settings: Settings) -> Path:
+    """What BRAINQ_CELLS is to name in other terminals."""
+    return settings.data_dir.absolute() / CELLS_FILE
+
+
+def _print_addresses(stack: Stack, cells: Addresses, brains: Brains, http: Text) -> None:
+    rows = brain_lines(stack.settings.app, brains)
+    for name, servers in cells.items():
+        rows[f"cell {name}"] = Text(f"{servers['redis']}  {servers['sql']}").append(
+            "  home: the directory and tokens" if name == next(iter(cells)) else "", "dim"
+        )
+    print_rows(stack.console, {**rows, "http": http, "logs": Text(f"{stack.logs}/*.log")})
+
+
+def _print_next_steps(stack: Stack, brains: Brains) -> None:
+    app = "" if stack.settings.app == "app:brain" else f" -A {stack.settings.app}"
+    lines = [
+        f"\nIn another terminal, here: export BRAINQ_CELLS={cells_file(stack.settings)}",
+        f'  brainq{app} submit acme:1 "{example_message(brains.default)}" --follow',
+    ]
+    stack.console.print("\n".join(lines))
+    stack.console.print("Ctrl+C stops everything. What the workers warn of comes below.\n", style="dim")

@@ -1,0 +1,134 @@
+"""Checks of several cells: each one's servers and workers, and what holds between them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from brainq.brain.brain import Brain
+from brainq.brain.brains import load_brains
+from brainq.cli.doctor import services
+from brainq.cli.output import counted
+from brainq.contracts.cell import Cell, Move
+from brainq.errors import BrainqError
+from brainq.settings.deployment import Settings
+from brainq.state.connection import make_client
+from brainq.store.repositories.cells import Directory, Moves, has_cell_tables
+from brainq.store.store import Store
+from brainq.tools.lanes import shared_templates
+from brainq.wiring import preflight
+from brainq.wiring.preflight import Check, fail, ok, warn
+
+
+def check_cells(settings: Settings) -> Iterator[Check]:
+    """All cells, home first. What cannot be asked because a server is away is left out."""
+    cells = settings.all_cells()
+    yield check_own_cell(settings.cell, cells)
+    yield from check_lanes(settings)
+    servers: dict[str, str] = {}
+    for cell in cells:
+        has_sql = yield from _named(cell.name, _check_cell(settings.of_cell(cell), cell, servers))
+        if cell is cells[0] and has_sql:
+            yield check_directory(cell)
+    yield check_versions(servers)
+
+
+def check_own_cell(name: str, cells: Sequence[Cell]) -> Check:
+    """Which cell this environment's workers would serve."""
+    names = ", ".join(cell.name for cell in cells)
+    if name:
+        return ok("cell", f"a worker here serves {name!r}; BRAINQ_CELLS has {names}")
+    return ok("cell", f"clients, gateways and commands here serve {names}; a worker needs BRAINQ_CELL")
+
+
+def check_lanes(settings: Settings) -> Iterator[Check]:
+    """Whether a lane holds as far as its tool needs it to."""
+    try:
+        brains = load_brains(settings.app)
+    except BrainqError:  # which another check has said
+        return
+    shared = {name: lanes for brain in brains for name, lanes in lanes_between_tenants(brain).items()}
+    if not shared:
+        yield ok("lanes", "each tool's lanes are its tenant's own, or it says that a cell's are enough")
+    for name, lanes in shared.items():
+        yield fail(
+            "lanes",
+            f"{name} has {', '.join(map(repr, lanes))}, which tenants share: it would hold within each cell only",
+            'put {session} into it where a lane a session will do, or say lane_scope="cell" where a lane a cell will',
+        )
+
+
+def lanes_between_tenants(brain: Brain) -> dict[str, tuple[str, ...]]:
+    """The tools whose lanes calls of two tenants may share, and do not say that a cell's are enough. Pure."""
+    return {
+        f"{brain.name}.{name}": templates
+        for name, tool in brain.tools.items()
+        if tool.lane_scope != "cell" and (templates := shared_templates(tool.spec))
+    }
+
+
+def _named(cell: str, checks: Generator[Check, None, bool]) -> Generator[Check, None, bool]:
+    while True:
+        try:
+            check = next(checks)
+        except StopIteration as end:
+            return bool(end.value)
+        yield replace(check, name=f"{cell} {check.name}")
+
+
+def _check_cell(settings: Settings, cell: Cell, servers: dict[str, str]) -> Generator[Check, None, bool]:
+    """True: its SQL can be read. Notes in `servers` which Redis it has."""
+    has_sql = yield from services.check_sql(settings)
+    if has_sql:
+        yield from services.check_webhooks(settings)
+    url = cell.redis_url.get_secret_value()
+    if settings.broker_url is not None:
+        yield preflight.check_broker(settings)
+    if (yield from services.check_redis(url)):
+        servers[cell.name] = _server(url)
+        yield services.check_sweeper(settings, url)
+        yield services.check_presence(settings, url)
+        yield from services.check_broker(settings, url)
+    return has_sql
+
+
+def _server(url: str) -> str:
+    with make_client(url) as client:
+        info: Mapping[str, object] = client.info("server")
+    return f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {info.get('redis_version')}"
+
+
+def check_versions(servers: Mapping[str, str]) -> Check:
+    """`brainq move` copies keys by DUMP and RESTORE, which an older server does not take."""
+    said = ", ".join(f"{name} {server}" for name, server in servers.items()) or "no cell's Redis answers"
+    if len(set(servers.values())) <= 1:
+        return ok("versions", said)
+    return warn(
+        "versions",
+        f"{said}: a tenant can be moved to the same or a newer version only",
+        "bring all cells to one version before you move tenants",
+    )
+
+
+def check_directory(home: Cell) -> Check:
+    """How many tenants are written down, and whether a move was left in the middle."""
+    with Store.open(home.sql_url.get_secret_value(), migrate=False) as store:
+        if not has_cell_tables(store.engine):
+            return ok("directory", f"empty: the first turn makes it in the SQL of cell {home.name!r}")
+        counts = Directory(store.database).counts()
+        moves = Moves(store.database).all()
+    said = ", ".join(f"{name} {counted(count, 'tenant')}" for name, count in counts.items()) or "no tenant yet"
+    left = left_moves(moves, datetime.now(UTC))
+    if not left:
+        return ok("directory", said)
+    return warn(
+        "directory",
+        f"{said}; nobody goes on with the move of {', '.join(move.tenant for move in left)}",
+        f"`brainq move {left[0].tenant} --to {left[0].to_cell}` goes on from where it stood",
+    )
+
+
+def left_moves(moves: Iterable[Move], now: datetime) -> list[Move]:
+    """Those whose process is gone. Pure."""
+    return [move for move in moves if move.lease_until < now]
