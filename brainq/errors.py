@@ -336,6 +336,7 @@ ERROR_KINDS: dict[type[BrainqError], ErrorKind] = {
     ToolSchemaError: ErrorKind("tool-schema", "A tool has no schema", ExitCode.FAILED, 500),
     ProviderError: ErrorKind("provider", "The model service failed", ExitCode.FAILED, 502),
     ScriptError: ErrorKind("script", "A script was called wrongly", ExitCode.FAILED, 500),
+    CellUnreachable: ErrorKind("cell-unreachable", "A cell does not answer", ExitCode.SETUP, 503, 2),
     Unreachable: ErrorKind("unreachable", "Redis or SQL does not answer", ExitCode.SETUP, 503, 2),
     BrainNotLoaded: ErrorKind("brain-not-loaded", "The brain could not be loaded", ExitCode.SETUP, 503, 30),
     AlreadyRuns: ErrorKind("already-runs", "It runs already", ExitCode.REFUSED, 503, 30),

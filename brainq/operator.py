@@ -94,7 +94,7 @@ class Operator:
 
     def find(self, sought: str) -> TurnRow:
         """As `Client.find`, and what SQL knows of it."""
-        return find_turn(self._store, sought)
+        return find_turn(self._store.turns.find(sought) if sought else (), sought)
 
     def turns(
         self, *, limit: int = 50, after: str | None = None, **filters: Unpack[TurnFilters]

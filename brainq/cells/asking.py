@@ -5,50 +5,18 @@ from __future__ import annotations
 import contextvars
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
+from brainq.cells.cells import Answers
 from brainq.errors import Unreachable
 from brainq.wiring import Wiring
 from brainq.wiring.services import is_unavailable
 
 T = TypeVar("T")
-R_co = TypeVar("R_co", covariant=True)
 ANSWER_S = 1.0
 """How long a question to all cells waits for each of them; what one says later is dropped."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answers(Generic[T]):
-    """What cells answered, by name and in their order; and the names of those that are away."""
-
-    answers: tuple[tuple[str, T], ...]
-    away: tuple[str, ...] = ()
-
-    @property
-    def values(self) -> tuple[T, ...]:
-        return tuple(answer for _, answer in self.answers)
-
-
-class FromCells(tuple[R_co, ...]):
-    """A list of what all cells have, in order. It is a tuple, which says what may be missing.
-
-    away   the names of cells that did not answer; empty where all did
-    """
-
-    away: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, items: Iterable[R_co], away: Sequence[str] = ()) -> FromCells[R_co]:
-        made = cls(items)
-        made.away = tuple(away)
-        return made
-
-
-def cells_away(listed: object) -> tuple[str, ...]:
-    """The cells that a list lacks; none where it is of one cell."""
-    return listed.away if isinstance(listed, FromCells) else ()
+OPENED_S = 2.5  # for the first question to a cell, which opens its database
 
 
 def ask_each(
@@ -64,9 +32,10 @@ def ask_each(
         for name, wiring in asked:
             replies[name] = _reply(question, wiring)
     else:
-        end = time.monotonic() + bound_s
-        threads = [_begin(replies, name, question, wiring) for name, wiring in asked]
-        for thread in threads:
+        began = time.monotonic()
+        threads = [(_begin(replies, name, question, wiring), wiring.is_open) for name, wiring in asked]
+        for thread, was_open in threads:
+            end = began + (bound_s if was_open else max(bound_s, OPENED_S))
             thread.join(max(0.0, end - time.monotonic()))
     answers: list[tuple[str, T]] = []
     away: list[str] = []

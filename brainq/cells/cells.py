@@ -6,13 +6,56 @@ loaded where `BRAINQ_CELLS` names several.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from brainq.brain.brains import Brains
 from brainq.contracts.rows import TurnRow
-from brainq.errors import TenantMoved
+from brainq.contracts.turn import TurnRequest
+from brainq.errors import TenantMoved, TurnNotFound
 from brainq.settings.deployment import Settings
 from brainq.wiring import Wiring
+
+T = TypeVar("T")
+R_co = TypeVar("R_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers(Generic[R_co]):
+    """What cells answered, by name and in their order; and the names of those that are away."""
+
+    answers: tuple[tuple[str, R_co], ...]
+    away: tuple[str, ...] = ()
+
+    @property
+    def values(self) -> tuple[R_co, ...]:
+        return tuple(answer for _, answer in self.answers)
+
+
+class FromCells(tuple[R_co, ...]):
+    """A list of what all cells have, in order. It is a tuple, which says what may be missing.
+
+    away   the names of cells that did not answer; empty where all did
+    """
+
+    away: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, items: Iterable[R_co], away: Sequence[str] = ()) -> FromCells[R_co]:
+        made = cls(items)
+        made.away = tuple(away)
+        return made
+
+
+def listed(items: Iterable[T], asked: Answers[Any]) -> tuple[T, ...]:
+    """A list as callers get it: it says which cells it lacks where any is away."""
+    return FromCells.of(items, asked.away) if asked.away else tuple(items)
+
+
+def cells_away(listed: object) -> tuple[str, ...]:
+    """The cells that a list lacks; none where it is of one cell."""
+    return listed.away if isinstance(listed, FromCells) else ()
 
 
 class Cells:
@@ -47,13 +90,30 @@ class Cells:
         return self._wiring
 
     def of_turn(self, turn_id: str) -> Wiring:
-        """The cell of the turn with this id. Raises TurnNotFound, or CellUnreachable where a cell that may have it does
-        not answer."""
+        """The cell of the turn with this id, for what says itself that there is none.
+
+        Raises CellUnreachable where no cell has it and one that may have it does not answer.
+        """
         return self._wiring
 
-    def turn_row(self, turn_id: str) -> TurnRow | None:
-        """The turn's row, wherever it is; None where no cell has it. Raises as `of_turn`."""
-        return self._wiring.store.turns.get(turn_id)
+    def turn_row(self, turn_id: str) -> TurnRow:
+        """The turn's row, wherever it is. Raises TurnNotFound, and as `of_turn`."""
+        row = self._wiring.store.turns.get(turn_id)
+        if row is None:
+            raise turn_not_found(turn_id)
+        return row
+
+    def find_rows(self, sought: str) -> Sequence[TurnRow]:
+        """The turns with this id or request key, or whose id begins so. Raises as `of_turn`."""
+        return self._wiring.store.turns.find(sought) if sought else ()
+
+    def of_token(self, token: str) -> Wiring:
+        """The cell of the call that waits for this token, for what says itself that none does."""
+        return self._wiring
+
+    def named(self, request: TurnRequest) -> TurnRequest:
+        """With an id that says which cell it was made in, in place of one that brainq drew."""
+        return request
 
     def of_name(self, name: str) -> Wiring:
         """The cell of this name. Raises InvalidInput."""
@@ -63,6 +123,19 @@ class Cells:
         """All of them by name, home first. Nothing is asked of them here."""
         return ((self._name, self._wiring),)
 
+    def ask(
+        self, question: Callable[[Wiring], T], session: str | None = None, prefixes: Sequence[str] | None = None
+    ) -> Answers[T]:
+        """Ask every cell that may have something of this session, or of sessions that begin with one of these prefixes.
+
+        Where that is one it is asked in this thread, and what it raises is raised.
+        """
+        return Answers(((self._name, question(self._wiring)),))
+
+    def first_to_answer(self, key: str, question: Callable[[Wiring], T]) -> T:
+        """Ask the cell that this key is hashed to; while it is away, the next one. For what belongs to no tenant."""
+        return question(self._wiring)
+
     def learn(self, moved: TenantMoved) -> None:
         """A cell said that the tenant has left it: ask there from now on."""
 
@@ -71,9 +144,21 @@ class Cells:
         elsewhere by now."""
         return False
 
+    def ping(self) -> None:
+        """Raise Unreachable where Redis does not answer; of several cells where none does."""
+        self._wiring.look(sql=False)
+
+    def opened(self) -> Sequence[Wiring]:
+        """Those that anything was asked of so far."""
+        return (self._wiring,)
+
     def close(self) -> None:
         """Close every connection that was opened."""
         self._wiring.close()
+
+
+def turn_not_found(turn_id: str) -> TurnNotFound:
+    return TurnNotFound(f"no turn {turn_id!r} in SQL; `brainq list` shows the newest ones")
 
 
 def open_cells(settings: Settings, brains: Brains, redis_url: str = "") -> Cells:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import TypeVar, cast
 
 from brainq.brain.brains import Brains
 from brainq.cells.asking import ask_each
-from brainq.cells.cells import Cells
+from brainq.cells.cells import Answers, Cells, turn_not_found
 from brainq.cells.directory import KnownTenants
-from brainq.contracts.cell import Placement, birth_cell, tenant_key
+from brainq.contracts.call import parse_outside_token
+from brainq.contracts.cell import Placement, birth_cell, ranked_cells, tenant_key, with_birth_cell
+from brainq.contracts.ids import ALL_SESSIONS
 from brainq.contracts.rows import TurnRow
-from brainq.errors import CellUnreachable, InvalidInput, TenantMoved, TurnNotFound
+from brainq.contracts.turn import TurnRequest
+from brainq.errors import CellUnreachable, InvalidInput, TenantMoved
 from brainq.settings.deployment import Settings
 from brainq.store.database import Database
 from brainq.store.engine import make_engine
 from brainq.store.repositories.cells import Directory, make_cell_tables
 from brainq.wiring import Wiring
 
+T = TypeVar("T")
 DIRECTORY_ANSWER_S = 1.0  # a home that hangs must not hold up the tenants of others
 DIRECTORY_CONNECTIONS = 4
 
@@ -62,25 +67,68 @@ class RoutedCells(Cells):
         return self.of_name(self._tenants.settle(tenant_key(session_id)))
 
     def of_turn(self, turn_id: str) -> Wiring:
-        row = self.turn_row(turn_id)
-        if row is None:
-            raise TurnNotFound(f"no turn {turn_id!r} in any cell; `brainq list` shows the newest ones")
-        return self.of_session(row.session_id)
+        row = self._row(turn_id)
+        return self.home if row is None else self.of_session(row.session_id)
 
-    def turn_row(self, turn_id: str) -> TurnRow | None:
-        born = birth_cell(turn_id, self.names)
-        others = self.names
+    def turn_row(self, turn_id: str) -> TurnRow:
+        row = self._row(turn_id)
+        if row is None:
+            raise turn_not_found(turn_id)
+        return row
+
+    def find_rows(self, sought: str) -> Sequence[TurnRow]:
+        if not sought:
+            return ()
+        asked = self.ask(lambda wiring: wiring.store.turns.find(sought))
+        # One that moves is in two cells for a while.
+        found = {row.turn_id: row for rows in asked.values for row in rows}
+        if asked.away and not any(sought in (row.turn_id, row.request_key) for row in found.values()):
+            raise CellUnreachable(asked.away[0], f"what {sought!r} names may be there")
+        return list(found.values())
+
+    def of_token(self, token: str) -> Wiring:
+        ref = parse_outside_token(token) if isinstance(cast("object", token), str) else None
+        if ref is not None:
+            return self.of_session(ref.session_id)
+        asked = self.ask(lambda wiring: wiring.state.outside.find(token))
+        found = next((ref for ref in asked.values if ref is not None), None)
+        if found is None and asked.away:
+            raise CellUnreachable(asked.away[0], "the call that waits for this token may be there")
+        return self.home if found is None else self.of_session(found.session_id)
+
+    def named(self, request: TurnRequest) -> TurnRequest:
+        cell = self._tenants.settle(tenant_key(request.session_id))
+        return request.model_copy(update={"turn_id": with_birth_cell(cell, request.turn_id)})
+
+    def ask(
+        self, question: Callable[[Wiring], T], session: str | None = None, prefixes: Sequence[str] | None = None
+    ) -> Answers[T]:
+        names = self._concerned(session, prefixes)
+        if len(names) == 1:
+            return Answers(((names[0], question(self.of_name(names[0]))),))
+        return ask_each([(name, self.of_name(name)) for name in names], question)
+
+    def _concerned(self, session: str | None, prefixes: Sequence[str] | None) -> Sequence[str]:
+        """In the order of all cells."""
+        if session is not None:
+            return (self._tenants.cell_of(tenant_key(session)),)
+        if not prefixes or ALL_SESSIONS in prefixes:
+            return self.names
+        theirs = {self._tenants.cell_of(tenant_key(prefix)) for prefix in prefixes}
+        return [name for name in self.names if name in theirs]
+
+    def _row(self, turn_id: str) -> TurnRow | None:
+        """First where the turn was born, then everywhere."""
+        others, born = self.names, birth_cell(turn_id, self.names)
         if born is not None:
-            asked = ask_each(
-                ((born, self.of_name(born)),), lambda wiring: wiring.store.turns.get(turn_id), bound_s=None
-            )
-            if asked.answers and asked.answers[0][1] is not None:
-                return asked.answers[0][1]
+            asked = ask_each([(born, self.of_name(born))], lambda wiring: wiring.store.turns.get(turn_id))
+            if asked.values and asked.values[0] is not None:
+                return asked.values[0]
             others = tuple(name for name in self.names if name != born or asked.away)
         asked = ask_each(
             [(name, self.of_name(name)) for name in others], lambda wiring: wiring.store.turns.get(turn_id)
         )
-        found = next((row for _, row in asked.answers if row is not None), None)
+        found = next((row for row in asked.values if row is not None), None)
         if found is None and asked.away:
             raise CellUnreachable(asked.away[0], f"turn {turn_id!r} may be there, and is in no other")
         return found
@@ -99,12 +147,30 @@ class RoutedCells(Cells):
     def each(self) -> Sequence[tuple[str, Wiring]]:
         return [(name, self.of_name(name)) for name in self._cells]
 
+    def first_to_answer(self, key: str, question: Callable[[Wiring], T]) -> T:
+        *others, last = ranked_cells(key, self.names)
+        for name in others:
+            asked = ask_each([(name, self.of_name(name))], question)
+            if asked.answers:
+                return asked.values[0]
+        return question(self.of_name(last))
+
     def learn(self, moved: TenantMoved) -> None:
         self._tenants.learn(moved.tenant, Placement(moved.cell, moved.epoch))
 
     def look_again(self, session_id: str) -> bool:
         return self._tenants.look_again(tenant_key(session_id))
 
+    def ping(self) -> None:
+        asked = ask_each(self.each(), lambda wiring: wiring.look(sql=True))
+        if not asked.answers:
+            raise CellUnreachable(asked.away[0], "and no other cell does")
+
+    def opened(self) -> Sequence[Wiring]:
+        return list(self._wirings.values())
+
     def close(self) -> None:
-        for wiring in self._wirings.values():
+        for wiring in self.opened():
             wiring.close()
+        if "directory" in self.__dict__:
+            self.directory.close()

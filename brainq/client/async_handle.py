@@ -12,12 +12,12 @@ from math import isinf
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 from brainq.client import waiting
-from brainq.client.connection import translate_unreachable, wiring_of
+from brainq.client.connection import cells_of, translate_unreachable, wiring_of
 from brainq.client.handle import ENDED_OR_PARKED, Hold, TurnHandle
 from brainq.client.options import WaitFor
 from brainq.contracts.event import TurnEvent
 from brainq.contracts.turn import TurnResult
-from brainq.errors import SetupError
+from brainq.errors import SetupError, TurnNotFound
 from brainq.state.events import Follower, NoEvents
 from brainq.state.stream_reader import StreamReader
 from brainq.wiring import Wiring
@@ -116,6 +116,33 @@ class AsyncHold:
         await self.release()
 
 
+class Following:
+    """Follows a turn's events; where its tenant has moved, from the same number on in its new cell."""
+
+    def __init__(self, reader_now: Callable[[], StreamReader], session_id: str, turn_id: str, after: int) -> None:
+        self._reader_now = reader_now
+        self._turn = (session_id, turn_id)
+        self._after = after
+        self._reader = reader_now()
+        self._follower: Follower = self._reader.follow(*self._turn, after)
+
+    async def next(self, wait_s: float) -> list[TurnEvent] | NoEvents:
+        """As `Follower.next`."""
+        reader = self._reader_now()
+        if reader is not self._reader:
+            self.close()
+            self._reader = reader
+            self._follower = reader.follow(*self._turn, self._after)
+        with translate_unreachable():
+            batch = await self._follower.next(None if isinf(wait_s) else wait_s)
+        if not isinstance(batch, NoEvents):
+            self._after = batch[-1].seq
+        return batch
+
+    def close(self) -> None:
+        self._follower.close()
+
+
 class AsyncTurnHandle:
     """A TurnHandle on an event loop. Make it with `await client.submit(...)` or `await client.handle(turn_id)`.
 
@@ -143,12 +170,12 @@ class AsyncTurnHandle:
             return result
         with self._following(after) as follower:
             while True:
-                batch = await self._next(follower, limits.remaining_s(clock()))
+                batch = await follower.next(limits.remaining_s(clock()))
                 if batch is NoEvents.SILENT:
                     limits.check(clock())
                     continue
                 if isinstance(batch, NoEvents) or batch[-1].is_final:
-                    result, _ = await self._known_result(self._reader.patience_s)
+                    result, _ = await self._known_result(self._reader().patience_s)
                     if result is not None:
                         return result
 
@@ -166,7 +193,7 @@ class AsyncTurnHandle:
                     return "ended"
                 if not quiet and waits and waiting.is_parked(await self.snapshot(), waits):
                     return "parked"
-                batch = await self._next(follower, min(waiting.POLL_S, limits.remaining_s(clock())))
+                batch = await follower.next(min(waiting.POLL_S, limits.remaining_s(clock())))
                 quiet = not isinstance(batch, NoEvents) and waiting.is_only_progress(batch)
                 if batch is NoEvents.SILENT:
                     limits.check(clock())
@@ -183,7 +210,7 @@ class AsyncTurnHandle:
             clock = asyncio.get_running_loop().time
             limits = waiting.WaitLimits(self.turn_id, timeout_s, idle_s, clock())
             while True:
-                batch = await self._next(follower, limits.remaining_s(clock()))
+                batch = await follower.next(limits.remaining_s(clock()))
                 if batch is NoEvents.SILENT:
                     limits.check(clock())
                     continue
@@ -222,30 +249,37 @@ class AsyncTurnHandle:
     release = async_action(TurnHandle.release)
     approvals = async_lookup(TurnHandle.approvals)
 
-    @property
     def _reader(self) -> StreamReader:
+        """What follows the events of the cell that has the turn."""
         return self._wiring.streams.reader
 
     @contextmanager
-    def _following(self, after: int) -> Generator[Follower]:
-        follower = self._reader.follow(self.session_id, self.turn_id, after)
+    def _following(self, after: int) -> Generator[Following]:
+        following = Following(self._reader, self.session_id, self.turn_id, after)
         try:
-            yield follower
+            yield following
         finally:
-            follower.close()
-
-    async def _next(self, follower: Follower, wait_s: float) -> list[TurnEvent] | NoEvents:
-        with translate_unreachable():
-            return await follower.next(None if isinf(wait_s) else wait_s)
+            following.close()
 
     async def _known_result(self, patience_s: float = 0.0) -> tuple[TurnResult | None, int]:
         """The result where it is out; and the number above which the final event comes where it is not."""
         with translate_unreachable():
-            newest = await self._reader.newest(self.session_id, self.turn_id, patience_s)
+            newest = await self._reader().newest(self.session_id, self.turn_id, patience_s)
         if newest.result is not None:
             return TurnResult.model_validate_json(newest.result), newest.seq
         return None if newest.is_known else await self._ask_sql(waiting.stored_result), newest.seq
 
     async def _ask_sql(self, lookup: Callable[[Wiring, str], R]) -> R:
         with translate_unreachable():
-            return await self._threads.run_lookup(lookup, self._wiring, self.turn_id)
+            try:
+                return await self._threads.run_lookup(lookup, self._wiring, self.turn_id)
+            except TurnNotFound:
+                cells = cells_of(self._sync)
+                if not cells.is_routed:
+                    raise
+                await self._threads.run_lookup(cells.look_again, self.session_id)
+                now = wiring_of(self._sync)
+                if now is self._wiring:
+                    raise
+                self._wiring = now
+                return await self._threads.run_lookup(lookup, self._wiring, self.turn_id)

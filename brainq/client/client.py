@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, Self, Unpack
+from collections.abc import Iterator, Sequence
+from typing import Literal, Self, Unpack
 
 from brainq.brain.brains import BrainsArgument, load_brains, read_brains
+from brainq.cells.cells import open_cells
 from brainq.client import checks
-from brainq.client.connection import raises_unreachable, translate_unreachable
+from brainq.client.approvals import ApprovalVerbs
+from brainq.client.cell_lists import list_all_deliveries, list_sessions, list_turns, untold
+from brainq.client.connection import follow_moves, raises_unreachable, translate_unreachable
 from brainq.client.fleet import read_activity, read_fleet
 from brainq.client.handle import TurnHandle
 from brainq.client.lists import (
     PAGE_SIZE,
     checked_filter,
     find_turn,
-    get_turn,
     iterate_pages,
-    list_deliveries,
-    make_turn_list,
 )
 from brainq.client.memories import Memories
 from brainq.client.metrics import read_metrics
@@ -39,19 +39,15 @@ from brainq.client.waiting import NEEDS_CALLER, cancel_turn, turn_parked_error
 from brainq.contracts.fleet import Fleet, FleetActivity, FleetScale
 from brainq.contracts.history import ListedSession, ListedTurn
 from brainq.contracts.ids import check_id
-from brainq.contracts.people import Approval
 from brainq.contracts.turn import TurnResult
 from brainq.contracts.webhook import DeliveryRow
 from brainq.observe.spans import submit_span
 from brainq.people.admission import read_submit
-from brainq.people.outside import Taken
 from brainq.settings.deployment import Settings, settings_here
-from brainq.tools.results import OutcomeUnknown, ToolError
-from brainq.wiring import Wiring
 
 
 @raises_unreachable
-class Client(ScheduleVerbs, SpendVerbs):
+class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs):
     """Submits turns. Thread-safe; one a process is enough.
 
     client = Client()                    # settings and brain from BRAINQ_..., and .env in the working directory
@@ -66,12 +62,12 @@ class Client(ScheduleVerbs, SpendVerbs):
     ) -> None:
         settings = settings or settings_here()
         brains = load_brains(settings.app) if brain is None else read_brains(brain)
-        self._wiring = Wiring(settings, brains, redis_url=redis_url)
+        self._cells = open_cells(settings, brains, redis_url)
 
     @property
     def brains(self) -> tuple[str, ...]:
         """Their names; the first is the default's."""
-        return self._wiring.brains.names
+        return self._cells.home.brains.names
 
     @property
     def memories(self) -> Memories:
@@ -121,9 +117,15 @@ class Client(ScheduleVerbs, SpendVerbs):
         MailboxFull where it is input; Unreachable, whose `request_key` makes a second try the same turn.
         """
         fields = {**submit_fields(Client.submit, options), "session_id": session_id, "user_message": user_message}
-        request, files = read_submit(fields, self._wiring.settings.file_limits)
+        request, files = read_submit(fields, self._cells.home.settings.file_limits)
+        if self._cells.is_routed and options.get("turn_id") is None:
+            request = self._cells.named(request)
         with translate_unreachable(request_key=request.key), submit_span(request) as request:
-            submitted = self._wiring.people.intake.submit(request, files)
+            submitted = follow_moves(
+                self._cells,
+                request.session_id,
+                lambda: self._cells.settle(request.session_id).people.intake.submit(request, files),
+            )
         return TurnHandle(
             self, submitted.session_id, submitted.turn_id, created=submitted.created, joined=submitted.receipt
         )
@@ -147,14 +149,14 @@ class Client(ScheduleVerbs, SpendVerbs):
 
     def handle(self, turn_id: str) -> TurnHandle:
         """The handle of a turn submitted earlier, by any process. Raises TurnNotFound."""
-        return TurnHandle(self, get_turn(self._wiring.store, turn_id).session_id, turn_id)
+        return TurnHandle(self, self._cells.turn_row(turn_id).session_id, turn_id)
 
     def find(self, sought: str) -> TurnHandle:
         """The handle of the turn with this id or request key, or of the one whose id begins so, as people write it.
 
         Raises TurnNotFound, or InvalidInput when several begin so.
         """
-        row = find_turn(self._wiring.store, sought)
+        row = find_turn(self._cells.find_rows(sought), sought)
         return TurnHandle(self, row.session_id, row.turn_id)
 
     def session(self, session_id: str) -> Session:
@@ -199,7 +201,7 @@ class Client(ScheduleVerbs, SpendVerbs):
         comes from Redis, for a page in two round trips. Raises InvalidInput.
         """
         wanted = checked_filter(session, state, session_prefixes, **filters)
-        return make_turn_list(self._wiring).turns(wanted, limit, after)
+        return list_turns(self._cells, wanted, limit, after)
 
     def iterate_turns(self, **filters: Unpack[TurnFilters]) -> Iterator[ListedTurn]:
         """Every turn that `turns` would list, page by page as it is needed."""
@@ -224,7 +226,7 @@ class Client(ScheduleVerbs, SpendVerbs):
 
         A session that gets a turn meanwhile moves to the first page. Raises InvalidInput.
         """
-        return make_turn_list(self._wiring).sessions(prefix, limit, session_prefixes, after)
+        return list_sessions(self._cells, prefix, limit, session_prefixes, after)
 
     def iterate_sessions(
         self, prefix: str = "", session_prefixes: Sequence[str] | None = None
@@ -238,113 +240,27 @@ class Client(ScheduleVerbs, SpendVerbs):
     def fleet(self) -> Fleet:
         """What runs turns, at this moment: workers of each pool, queues, lanes, turns by state, the sweeper, what was
         given up, and Redis. Asks no worker; docs/operations.md says of each fact where it is from."""
-        return read_fleet(self._wiring)
+        return read_fleet(self._cells.home)
 
     def activity(self) -> FleetActivity:
         """What the fleet did in each minute of the last hour, from SQL: turns, failures, how long they took, costs."""
-        return read_activity(self._wiring)
+        return read_activity(self._cells.home)
 
     def scale(self, pool: str | None = None, *, least: int | None = None, most: int | None = None) -> FleetScale:
         """How many workers each pool wants, or `pool` alone: what is queued and runs over a worker's threads, within
         `least` and `most` (else BRAINQ_SCALE_MIN, _MAX). Raises InvalidInput; SetupError with a broker elsewhere."""
-        return read_scale(self._wiring, pool, least, most)
+        return read_scale(self._cells.home, pool, least, most)
 
     def metrics(self) -> str:
         """The fleet's metrics in Prometheus' text format: what all workers counted, and what Redis and SQL report now.
         What is away is left out, and `brainq_up` says so. docs/metrics.md has all of them."""
         from brainq.observe.metrics.prometheus import prometheus_text
 
-        return prometheus_text(read_metrics(self._wiring))
-
-    def approvals(
-        self,
-        session: str | None = None,
-        state: str | None = "pending",
-        limit: int = 50,
-        session_prefixes: Sequence[str] | None = None,
-        *,
-        after: str | None = None,
-    ) -> tuple[Approval, ...]:
-        """Calls that people are, or were, asked to approve, the newest first.
-
-        state      pending, approved, denied, expired, void (its turn ended first); None or `all`: any
-        after      the id of the last approval of the page at hand: gives the page after it
-        session_prefixes   only of sessions that begin with one of these prefixes, such as ("acme:",)
-        """
-        return self._wiring.people.approvals.list(
-            None if session is None else check_id("session", session),
-            checks.approval_state(state),
-            checks.limit(limit),
-            checks.session_prefixes(session_prefixes),
-            None if after is None else checks.approval(after),
-        )
-
-    def iterate_approvals(
-        self, session: str | None = None, state: str | None = "pending", session_prefixes: Sequence[str] | None = None
-    ) -> Iterator[Approval]:
-        """Every approval that `approvals` would list, page by page as it is needed."""
-        return iterate_pages(
-            lambda after: self.approvals(session, state, PAGE_SIZE, session_prefixes, after=after),
-            lambda approval: approval.id,
-        )
-
-    def approval(self, approval_id: str) -> Approval:
-        """One approval as it is now. Raises ApprovalNotFound."""
-        return self._wiring.people.approvals.get(checks.approval(approval_id))
-
-    def approve(self, approval_id: str, *, by: str = "", args_hash: str | None = None) -> Approval:
-        """Let a call run. Doing it again changes nothing, and returns the approval as it is.
-
-        by          who decides, for the record
-        args_hash   `approval.args_hash` as it was shown: a decision for other arguments is then refused
-
-        Raises ApprovalDecided when it was denied, has expired, or its turn is over; ApprovalNotFound.
-        """
-        return self._wiring.people.approvals.approve(
-            checks.approval(approval_id), by=checks.name(by), args_hash=checks.args_hash(args_hash)
-        )
-
-    def deny(self, approval_id: str, reason: str = "", *, by: str = "") -> Approval:
-        """Refuse a call; the model reads `reason`, and the turn goes on. Raises as `approve`."""
-        return self._wiring.people.approvals.deny(
-            checks.approval(approval_id),
-            reason=checks.text("reason", reason, checks.MAX_COMMENT_CHARS),
-            by=checks.name(by),
-        )
-
-    def edit(
-        self, approval_id: str, arguments: Mapping[str, Any], *, by: str = "", args_hash: str | None = None
-    ) -> Approval:
-        """Let a call run with these arguments in place of the model's; the model reads which.
-
-        args_hash   of the arguments that were edited, as they were shown; see `approve`
-
-        Raises InvalidInput when they do not fit the tool's schema, else as `approve`.
-        """
-        return self._wiring.people.approvals.edit(
-            checks.approval(approval_id), arguments, by=checks.name(by), args_hash=checks.args_hash(args_hash)
-        )
-
-    def complete_call(self, token: str, result: Any, *, partial: bool = False) -> Taken:
-        """Give a call that returned `Pending(token)` its result, once, from any process: JSON, a File, or
-        `WithFiles(JSON, [File, ...])`.
-
-        Returns `settled`; `early`, when the tool has not returned yet; or `late`, when no call waits any more.
-        Raises TokenRefused for a token no call waits for, or that was used before; InvalidInput.
-        """
-        return self._wiring.people.outside.complete(token, result, partial=partial)
-
-    def fail_call(self, token: str, error: str | ToolError | OutcomeUnknown) -> Taken:
-        """Give a call that returned `Pending(token)` an error in place of a result. As `complete_call`.
-
-        error   one line for the model; or ToolError for longer words of your own, OutcomeUnknown for a change that may
-                or may not have been made
-        """
-        return self._wiring.people.outside.fail(token, error)
+        return prometheus_text(read_metrics(self._cells.home))
 
     def cancel(self, session_id: str, turn_id: str, reason: str = "") -> Cancelled:
         """See `TurnHandle.cancel`."""
-        return cancel_turn(self._wiring, session_id, turn_id, reason)
+        return cancel_turn(self._cells.of_session(session_id), session_id, turn_id, reason)
 
     def state(self, session_id: str, turn_id: str) -> TurnRuntimeState:
         """The turn's shared state, attached to by its ids."""
@@ -363,11 +279,12 @@ class Client(ScheduleVerbs, SpendVerbs):
         session_prefixes   only of sessions that begin with one of these prefixes, such as ("acme:",)
         after      the `row` of the last one of the page at hand
         """
-        return tuple(list_deliveries(self._wiring.store, state, limit, session_prefixes, after))
+        return list_all_deliveries(self._cells, state, limit, session_prefixes, after)
 
     def send_again(self, delivery: int, session_prefixes: Sequence[str] | None = None) -> bool:
         """A dead delivery, by its `row`, is due at once, as if it were new; False where none of these sessions is."""
-        return self._wiring.store.deliveries.revive(delivery, checks.session_prefixes(session_prefixes))
+        wiring, row = untold(self._cells, delivery)
+        return wiring.store.deliveries.revive(row, checks.session_prefixes(session_prefixes))
 
     def begin_try(self, digest: str, number: int, *, is_refused: bool = False, older: str = "") -> str:
         """A key to submit under, for fronts whose clients bring none but say which try a request is. What they tried
@@ -379,19 +296,23 @@ class Client(ScheduleVerbs, SpendVerbs):
         older       the words that the previous release knew the content by
         """
         before = hashlib.sha256(older.encode("utf-8", "surrogatepass")).hexdigest() if older else ""
-        return self._wiring.state.request_keys.begin(digest, number, is_refused=is_refused, older=before)
+        return self._cells.first_to_answer(
+            digest,
+            lambda wiring: wiring.state.request_keys.begin(digest, number, is_refused=is_refused, older=before),
+        )
 
     def end_try(self, digest: str, key: str, number: int, how: Literal["refused", "cut", "sent", "over"]) -> None:
         """Note how a try ended: `refused`, `cut`, `sent` whole, or `over` where its client does not come again."""
-        self._wiring.state.request_keys.end(digest, key, number, how)
+        self._cells.first_to_answer(digest, lambda wiring: wiring.state.request_keys.end(digest, key, number, how))
 
     def ping(self) -> None:
-        """Raise Unreachable where Redis does not answer, and SetupError where there is none."""
-        self._wiring.look(sql=False)
+        """Raise Unreachable where Redis does not answer, and SetupError where there is none. Of several cells one that
+        answers is enough: the others' tenants are its own."""
+        self._cells.ping()
 
     def close(self) -> None:
         """Close the connections to Redis and SQL."""
-        self._wiring.close()
+        self._cells.close()
 
     def __enter__(self) -> Self:
         return self

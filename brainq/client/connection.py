@@ -1,4 +1,6 @@
-"""A client's connection to Redis and SQL: the wiring behind it, and what callers get while one of them is away."""
+"""A client's connection to Redis and SQL: the cells behind it, and what callers get while one of them is away, or a
+tenant has moved to another.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +10,49 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from brainq.errors import BrainqError, Unreachable
+from brainq.cells.cells import Cells
+from brainq.errors import BrainqError, NotFound, TenantMoved, Unreachable
 from brainq.state.connection import write_refusal
 from brainq.wiring import Wiring, services
 
 if TYPE_CHECKING:
     from brainq.client.async_client import AsyncClient
     from brainq.client.client import Client
-    from brainq.client.handle import TurnHandle
 
 C = TypeVar("C", bound=type)
+T = TypeVar("T")
+MOST_MOVES = 3
+"""How often in a row a verb follows a tenant that has moved, before its caller is told."""
 
 
-def wiring_of(client: Client | AsyncClient | TurnHandle) -> Wiring:
-    return client._wiring  # pyright: ignore[reportPrivateUsage]
+class InSession:
+    """What belongs to one session, whose cell is looked up at each use: its tenant may move."""
+
+    _cells: Cells
+    session_id: str
+
+    @property
+    def _wiring(self) -> Wiring:
+        return self._cells.of_session(self.session_id)
+
+
+def wiring_of(client: Client | AsyncClient | InSession) -> Wiring:
+    """The cell of a handle's session; of a client that of home, where a deployment has several."""
+    if isinstance(client, InSession):
+        return client._wiring  # pyright: ignore[reportPrivateUsage]
+    return cells_of(client).home
+
+
+def cells_of(client: Client | AsyncClient | InSession) -> Cells:
+    return client._cells  # pyright: ignore[reportPrivateUsage]
 
 
 def raises_unreachable(cls: C) -> C:
-    """Make every public verb and property of a class raise Unreachable where Redis or SQL does not answer."""
+    """Make every public verb and property of a class raise Unreachable where Redis or SQL does not answer.
+
+    Where there are several cells, one whose tenant has moved is asked again in the tenant's new one. The class has
+    its `_cells`, and if it is about one session, its `session_id`.
+    """
     for name, verb in list(vars(cls).items()):
         if name.startswith("_"):
             continue
@@ -96,6 +123,29 @@ def _translated(verb: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(verb)
     def reaching(*args: Any, **named: Any) -> Any:
         with translate_unreachable():
+            if args[0]._cells.is_routed:
+                return _following(args[0], verb, args, named)
             return verb(*args, **named)
 
     return reaching
+
+
+def _following(owner: Any, verb: Callable[..., Any], args: Any, named: Any) -> Any:
+    return follow_moves(owner._cells, getattr(owner, "session_id", ""), functools.partial(verb, *args, **named))
+
+
+def follow_moves(cells: Cells, session_id: str, attempt: Callable[[], T]) -> T:
+    """What `attempt` gives in the cell that has the session now: again where a cell says that its tenant has left, and
+    where it does not know what it should and the tenant is elsewhere. `session_id`: "" for what is about no single one.
+
+    Whatever has to be the same at each attempt, such as an id that was drawn, `attempt` has already.
+    """
+    for _ in range(MOST_MOVES if cells.is_routed else 0):
+        try:
+            return attempt()
+        except TenantMoved as moved:
+            cells.learn(moved)
+        except NotFound:
+            if not session_id or not cells.look_again(session_id):
+                raise
+    return attempt()

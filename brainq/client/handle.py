@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from brainq.client import checks, waiting
-from brainq.client.connection import raises_unreachable, translate_unreachable, wiring_of
+from brainq.client.connection import InSession, cells_of, follow_moves, raises_unreachable, translate_unreachable
 from brainq.client.history import child_turns, make_history
 from brainq.client.lists import get_turn
 from brainq.client.options import Cancelled, WaitFor
@@ -52,7 +53,7 @@ def explain_next(row: TurnRow, snapshot: TurnSnapshot | None, settings: Settings
 
 
 @raises_unreachable
-class Hold:
+class Hold(InSession):
     """A hold on a turn. While one is open, no call that changes something starts in it; reads go on.
 
         with handle.hold("looking at the plan"):
@@ -63,7 +64,7 @@ class Hold:
     """
 
     def __init__(self, client: Client, session_id: str, turn_id: str, hold_id: str) -> None:
-        self._wiring = wiring_of(client)
+        self._cells = cells_of(client)
         self.session_id = session_id
         self.turn_id = turn_id
         self.id = hold_id
@@ -83,14 +84,14 @@ class Hold:
 
 
 @raises_unreachable
-class TurnHandle:
+class TurnHandle(InSession):
     """Follows one turn, and talks to it. Make it with `client.submit(...)` or `client.handle(turn_id)`."""
 
     def __init__(
         self, client: Client, session_id: str, turn_id: str, *, created: bool = False, joined: Receipt | None = None
     ) -> None:
         self._client = client
-        self._wiring = wiring_of(client)
+        self._cells = cells_of(client)
         self.session_id = session_id
         self.turn_id = turn_id
         self.created = created
@@ -159,7 +160,7 @@ class TurnHandle:
         while True:
             wait_s = min(waiting.POLL_S, limits.remaining_s(time.monotonic()))
             with translate_unreachable():
-                batch, over = waiting.next_events(self._wiring, self.session_id, self.turn_id, after, wait_s)
+                batch, over = follow_moves(self._cells, self.session_id, partial(self._next_events, after, wait_s))
             yield from batch
             if over:
                 return
@@ -331,12 +332,16 @@ class TurnHandle:
         SubmitConflict when the id was used for other input; Unreachable, whose `client_message_id` makes a second try
         the same input.
         """
-        wiring = self._wiring
-        files = check_files("attachments", attachments, wiring.settings.file_limits)
+        files = check_files("attachments", attachments, self._wiring.settings.file_limits)
         item = checks.turn_input(text, client_message_id, readiness, files)
         expected = checks.expected_turn(expected_turn_id)
+
+        def send() -> Receipt:
+            desk = self._wiring.people.inputs
+            return desk.send(self.session_id, self.turn_id, item, files, expected_turn_id=expected)
+
         with translate_unreachable(client_message_id=item.client_message_id):
-            return wiring.people.inputs.send(self.session_id, self.turn_id, item, files, expected_turn_id=expected)
+            return follow_moves(self._cells, self.session_id, send)
 
     def receipt(self, client_message_id: str) -> Receipt:
         """What became of an input of this session. Raises InputNotFound when it was never sent."""
@@ -372,6 +377,9 @@ class TurnHandle:
     def approvals(self) -> tuple[Approval, ...]:
         """Every call of the turn that people are, or were, asked about, in the order they were asked."""
         return self._wiring.people.approvals.of_turn(self.turn_id)
+
+    def _next_events(self, after: int, wait_s: float) -> tuple[list[TurnEvent], bool]:
+        return waiting.next_events(self._wiring, self.session_id, self.turn_id, after, wait_s)
 
     def _row(self) -> TurnRow:
         return get_turn(self._wiring.store, self.turn_id)

@@ -10,6 +10,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, TypeVar, get_args
 
+from brainq.cells.cells import cells_away
 from brainq.client import checks
 from brainq.contracts.evaluation import ALL_STRATEGIES, Strategy
 from brainq.contracts.history import LIST_STATES, SORTS, ListedSession, ListedTurn, Sort, TurnFilter, metadata_pairs
@@ -17,8 +18,9 @@ from brainq.contracts.ids import MAX_ID_LENGTH, check_id, check_turn_id
 from brainq.contracts.rows import TurnRow
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.webhook import DeliveryRow, DeliveryState
-from brainq.errors import InvalidInput, TurnNotFound
+from brainq.errors import CellUnreachable, InvalidInput, TurnNotFound
 from brainq.state.snapshots import LiveTurn, RedisLiveTurns
+from brainq.store.list_places import Figure
 from brainq.store.repositories.turn_lists import ListRow
 from brainq.store.store import Store
 from brainq.turn.explain import explain
@@ -38,6 +40,7 @@ def iterate_pages(read: Callable[[str | None], Sequence[T]], cursor: Callable[[T
     after: str | None = None
     while True:
         page = read(after)
+        _require_whole(page)
         yield from page
         if len(page) < PAGE_SIZE:
             return
@@ -51,6 +54,7 @@ async def iterate_pages_async(
     after: str | None = None
     while True:
         page = await read(after)
+        _require_whole(page)
         for item in page:
             yield item
         if len(page) < PAGE_SIZE:
@@ -66,12 +70,17 @@ def get_turn(store: Store, turn_id: str) -> TurnRow:
     return row
 
 
-def find_turn(store: Store, sought: str) -> TurnRow:
-    """The turn with this id or request key, or the one whose id begins like this.
+def _require_whole(page: Sequence[object]) -> None:
+    """An iteration has nothing that says what it lacks. Raises CellUnreachable."""
+    if away := cells_away(page):
+        raise CellUnreachable(away[0], "what it has would be missing here; ask page by page, which says so")
+
+
+def find_turn(matches: Sequence[TurnRow], sought: str) -> TurnRow:
+    """Of what SQL finds for it, the turn with this id or request key, or the one whose id begins like this.
 
     Raises TurnNotFound, or InvalidInput when several begin like this.
     """
-    matches = store.turns.find(sought) if sought else []
     exact = [row for row in matches if sought in (row.turn_id, row.request_key)]
     if len(exact) == 1:
         return exact[0]
@@ -99,8 +108,11 @@ class TurnList:
     def turns(self, filters: TurnFilter, limit: int, before: str | None) -> tuple[ListedTurn, ...]:
         """See `Client.turns`."""
         checks.limit(limit)
-        place = self._row_of(before, filters.sessions)
-        if filters.needs_content or filters.sort != "newest":
+        return self.turns_behind(filters, limit, self._row_of(before, filters.sessions))
+
+    def turns_behind(self, filters: TurnFilter, limit: int, place: int | Figure | None) -> tuple[ListedTurn, ...]:
+        """Those behind a place in the list's own order."""
+        if isinstance(place, Figure) or filters.needs_content or filters.sort != "newest":
             return tuple(islice(self._ordered(filters, place, limit), limit))
         # First those that have not ended: one that ends in between is met twice, and not missed.
         live = list(self._unended(filters, place, limit)) if filters.has_live else []
@@ -113,8 +125,13 @@ class TurnList:
     ) -> tuple[ListedSession, ...]:
         """See `Client.sessions`."""
         theirs = checks.session_prefixes(sessions)
+        return self.sessions_behind(prefix, limit, theirs, self._row_of(before, theirs))
+
+    def sessions_behind(
+        self, prefix: str, limit: int, theirs: Sequence[str] | None, place: int | None
+    ) -> tuple[ListedSession, ...]:
+        """Those whose newest turn is behind this row."""
         begins = check_id("prefix", prefix) if prefix else ""
-        place = self._row_of(before, theirs)
         rows = self.store.turn_lists.sessions(theirs, begins, place, checks.limit(limit))
         turns = [turn for _, turn in self._with_state([row for row, _ in rows])]
         ids = [row.turn.session_id for row, _ in rows]
@@ -137,10 +154,10 @@ class TurnList:
             return None
         row = self.store.turn_lists.row_number(check_turn_id("after", before), sessions)
         if row is None:
-            raise InvalidInput("after", f"there is no turn {before!r}, or no more; begin with the first page")
+            raise no_such_turn(before)
         return row
 
-    def _ordered(self, filters: TurnFilter, place: int | None, limit: int) -> Iterator[ListedTurn]:
+    def _ordered(self, filters: TurnFilter, place: int | Figure | None, limit: int) -> Iterator[ListedTurn]:
         """In an order of its own, or those that a search finds."""
         at_once = max(limit, REDIS_BATCH) if filters.needs_content or filters.needs_redis else limit
         while True:
@@ -184,6 +201,10 @@ class TurnList:
                 turn = turn.model_copy(update={"note": why}) if now is None else _live_turn(turn, now)
             listed.append((row, turn))
         return listed
+
+
+def no_such_turn(after: str) -> InvalidInput:
+    return InvalidInput("after", f"there is no turn {after!r}, or no more; begin with the first page")
 
 
 def make_turn_list(wiring: Wiring) -> TurnList:

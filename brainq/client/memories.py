@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from brainq.brain.brains import Brains
 from brainq.client import checks
-from brainq.client.connection import raises_unreachable, wiring_of
+from brainq.client.cell_lists import list_memories, untold
+from brainq.client.connection import cells_of, raises_unreachable
 from brainq.contracts.ids import check_id
 from brainq.contracts.rows import MemoryRow
-from brainq.errors import InvalidInput
+from brainq.errors import CellUnreachable, InvalidInput
+from brainq.wiring import Wiring
 
 if TYPE_CHECKING:
     from brainq.client.client import Client
@@ -32,7 +34,7 @@ class Memories:
     """
 
     def __init__(self, client: Client) -> None:
-        self._wiring = wiring_of(client)
+        self._cells = cells_of(client)
 
     def list(
         self,
@@ -53,12 +55,8 @@ class Memories:
         Raises InvalidInput.
         """
         place = None if after is None else _row("after", after)
-        rows = self._wiring.store.memories
-        return tuple(
-            rows.page(
-                self._scopes(scope, session), checks.limit(limit), place, checks.session_prefixes(session_prefixes)
-            )
-        )
+        scopes, theirs = self._scopes(scope, session), checks.session_prefixes(session_prefixes)
+        return list_memories(self._cells, scopes, session, checks.limit(limit), place, theirs)
 
     def forget(self, memory: int, *, session_prefixes: Sequence[str] | None = None) -> bool:
         """Delete one memory, by its `row`, for good. False where there is none.
@@ -67,7 +65,8 @@ class Memories:
 
         Raises InvalidInput.
         """
-        return self._wiring.store.memories.forget(_row("memory", memory), checks.session_prefixes(session_prefixes))
+        wiring, row = untold(self._cells, _row("memory", memory))
+        return wiring.store.memories.forget(row, checks.session_prefixes(session_prefixes))
 
     def forget_all(
         self, scope: str | None = None, *, session: str | None = None, session_prefixes: Sequence[str] | None = None
@@ -77,18 +76,25 @@ class Memories:
         The arguments are those of `list`. Turns stay as they are, and so does what a person says again: a turn whose
         finalizer still runs may remember it anew. Raises InvalidInput.
         """
-        store, scopes = self._wiring.store, self._scopes(scope, session)
-        theirs = checks.session_prefixes(session_prefixes)
-        with store.database.transaction() as connection:
-            return store.memories.forget_all(connection, scopes, theirs) + store.observations.forget_all(
-                connection, scopes, theirs
-            )
+        scopes, theirs = self._scopes(scope, session), checks.session_prefixes(session_prefixes)
+
+        def forget(wiring: Wiring) -> int:
+            store = wiring.store
+            with store.database.transaction() as connection:
+                return store.memories.forget_all(connection, scopes, theirs) + store.observations.forget_all(
+                    connection, scopes, theirs
+                )
+
+        asked = self._cells.ask(forget, session, theirs)
+        if asked.away:
+            raise CellUnreachable(asked.away[0], "what it remembers is not forgotten; forget again when it is back")
+        return sum(asked.values)
 
     def _scopes(self, scope: str | None, session: str | None) -> tuple[str, ...]:
         if (scope is None) is (session is None):
             raise InvalidInput("scope", "give one of `scope` and `session`")
         if session is not None:
-            return scopes_of_session(self._wiring.brains, check_id("session", session))
+            return scopes_of_session(self._cells.home.brains, check_id("session", session))
         return (checks.text("scope", scope, MAX_SCOPE_CHARS),)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
-from brainq.client.connection import raises_unreachable, wiring_of
+from brainq.client.connection import InSession, cells_of, raises_unreachable
 from brainq.client.waiting import cancel_turn
 from brainq.contracts.call import CallReport, ToolTraceEntry
 from brainq.contracts.claim import CallClaim, CallRef, NoClaim
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @raises_unreachable
-class TurnBudget:
+class TurnBudget(InSession):
     """One turn's budget. Claims are atomic over the whole fleet: none is ever granted past its maximum.
 
     A claim id makes a claim repeatable: the same id is granted again without paying twice. Without one, every
@@ -30,7 +30,7 @@ class TurnBudget:
     """
 
     def __init__(self, client: Client, session_id: str, turn_id: str) -> None:
-        self._turns = wiring_of(client).state.turns
+        self._cells = cells_of(client)
         self.session_id = session_id
         self.turn_id = turn_id
 
@@ -63,7 +63,7 @@ class TurnBudget:
             max_total_tokens=max_total_tokens,
             max_cost_usd=max_cost_usd,
         )
-        if not wiring_of(client).state.turns.create_budget(session_id, turn_id, limits):
+        if not cells_of(client).settle(session_id).state.turns.create_budget(session_id, turn_id, limits):
             raise SetupError(
                 f"turn {turn_id!r} has a budget; attach to it with TurnBudget(client, session_id, turn_id)"
             )
@@ -72,11 +72,11 @@ class TurnBudget:
     @property
     def remaining_s(self) -> float:
         """Seconds until the deadline, by Redis time; 0 when it has passed."""
-        return self._turns.budget(self.session_id, self.turn_id).remaining_s
+        return self._wiring.state.turns.budget(self.session_id, self.turn_id).remaining_s
 
     @property
     def is_expired(self) -> bool:
-        return self._turns.budget(self.session_id, self.turn_id).expired
+        return self._wiring.state.turns.budget(self.session_id, self.turn_id).expired
 
     def tool_deadline(self, cap_s: float) -> float:
         """When a call with this cap must end: the cap or the turn's deadline, whichever is sooner, as an instant
@@ -104,15 +104,18 @@ class TurnBudget:
 
     def add_tokens(self, usage: TokenUsage, cost_usd: float | None = None, spend_id: str = "") -> bool:
         """Add what a model call used; False when this `spend_id` was added before."""
-        return self._turns.spend_budget(self.session_id, self.turn_id, usage, cost_usd, spend_id)
+        return self._wiring.state.turns.spend_budget(self.session_id, self.turn_id, usage, cost_usd, spend_id)
 
     def snapshot(self) -> dict[str, Any]:
         """`remaining_s expired steps_used steps_max tool_calls_used tool_calls_max reflections_used
         reflections_max`, and ours: `max_context_tokens tokens_used tokens_max cost_usd cost_max_usd`."""
-        return self._turns.budget(self.session_id, self.turn_id).model_dump()
+        return self._wiring.state.turns.budget(self.session_id, self.turn_id).model_dump()
 
     def _claim(self, kind: str, claim_id: str) -> bool:
-        return self._turns.claim_budget(self.session_id, self.turn_id, kind, [claim_id])[0] in ("CLAIMED", "ALREADY")
+        return self._wiring.state.turns.claim_budget(self.session_id, self.turn_id, kind, [claim_id])[0] in (
+            "CLAIMED",
+            "ALREADY",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,7 @@ class RuntimeSnapshot:
 
 
 @raises_unreachable
-class TurnRuntimeState:
+class TurnRuntimeState(InSession):
     """Accounting, citations, trace and gate of one turn.
 
     Nothing is kept here: every property is read from the truth, and every move is one atomic script.
@@ -167,13 +170,11 @@ class TurnRuntimeState:
         self.session_id = session_id
         self.turn_id = turn_id
         self.budget = TurnBudget(client, session_id, turn_id)
-        self._wiring = wiring_of(client)
-        self._store = self._wiring.state.runtime
-        self._traces = wiring_of(client).state.calls
+        self._cells = cells_of(client)
 
     @property
     def usage(self) -> TokenUsage:
-        return self._store.usage(self.session_id, self.turn_id)
+        return self._wiring.state.runtime.usage(self.session_id, self.turn_id)
 
     @property
     def input_tokens(self) -> int:
@@ -197,22 +198,22 @@ class TurnRuntimeState:
 
     @property
     def citations(self) -> CitationAccumulator:
-        return CitationAccumulator.of_rows(self._store.sources(self.session_id, self.turn_id))
+        return CitationAccumulator.of_rows(self._wiring.state.runtime.sources(self.session_id, self.turn_id))
 
     @property
     def tool_trace(self) -> tuple[ToolTraceEntry, ...]:
         """Every call, in the order the model made them."""
-        self._store.fields(self.session_id, self.turn_id)
-        return self._traces.trace(self.session_id, self.turn_id)
+        self._wiring.state.runtime.fields(self.session_id, self.turn_id)
+        return self._wiring.state.calls.trace(self.session_id, self.turn_id)
 
     @property
     def tool_results(self) -> dict[str, str]:
         """Call id -> the text the model reads as its result."""
-        return self._store.results(self.session_id, self.turn_id)
+        return self._wiring.state.runtime.results(self.session_id, self.turn_id)
 
     @property
     def blocked_tool_names(self) -> frozenset[str]:
-        return self._store.blocked(self.session_id, self.turn_id)
+        return self._wiring.state.runtime.blocked(self.session_id, self.turn_id)
 
     @property
     def validation_repair_counts(self) -> dict[str, int]:
@@ -235,7 +236,7 @@ class TurnRuntimeState:
     @property
     def last_agent_message(self) -> str:
         """The newest text of the model: of the reply that is being written, else of the last that had any."""
-        return self._store.newest_text(self.session_id, self.turn_id)
+        return self._wiring.state.runtime.newest_text(self.session_id, self.turn_id)
 
     @property
     def timed_out(self) -> bool:
@@ -252,7 +253,7 @@ class TurnRuntimeState:
     @property
     def is_accepting_writes(self) -> bool:
         """False from the moment the write gate is shut: nothing that comes later changes the turn."""
-        fields = self._store.fields(self.session_id, self.turn_id)
+        fields = self._wiring.state.runtime.fields(self.session_id, self.turn_id)
         return fields.get("state") in ("active", "parked") and fields.get("gate") != "shut"
 
     def snapshot(self) -> RuntimeSnapshot:
@@ -267,7 +268,7 @@ class TurnRuntimeState:
 
         by   who shuts it: the turn's result says so
         """
-        was_open = self._store.shut_gate(self.session_id, self.turn_id, by)
+        was_open = self._wiring.state.runtime.shut_gate(self.session_id, self.turn_id, by)
         if was_open or self._is_live():  # again, where who shut it died before it asked
             reason = f"its writes were closed by {by or 'a client'}"
             cancel_turn(self._wiring, self.session_id, self.turn_id, reason)
@@ -275,7 +276,7 @@ class TurnRuntimeState:
 
     def set_trace_running(self, call_id: str, attempt: int, owner: str) -> CallClaim | str:
         """dispatched -> running, for one owner; or why not."""
-        claim = self._traces.claim(CallRef(self.session_id, self.turn_id, call_id), attempt, owner)
+        claim = self._wiring.state.calls.claim(CallRef(self.session_id, self.turn_id, call_id), attempt, owner)
         return claim.why if isinstance(claim, NoClaim) else claim
 
     def mark_trace_timed_out(self, claim: CallClaim, message: Message, latency_ms: int = 0) -> bool:
@@ -303,7 +304,7 @@ class TurnRuntimeState:
         self, claim: CallClaim, status: TraceStatus, message: Message, latency_ms: int, retryable: bool = False
     ) -> bool:
         report = CallReport(status, message, latency_ms=latency_ms, retryable=retryable)
-        reply = self._traces.settle(claim, report)
+        reply = self._wiring.state.calls.settle(claim, report)
         return reply.word == "SETTLED"
 
     def _is_live(self) -> bool:
@@ -313,4 +314,4 @@ class TurnRuntimeState:
             return False
 
     def _field(self, name: str) -> str:
-        return self._store.fields(self.session_id, self.turn_id).get(name, "")
+        return self._wiring.state.runtime.fields(self.session_id, self.turn_id).get(name, "")

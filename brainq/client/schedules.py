@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from heapq import merge
+from itertools import islice
 from typing import Any, Unpack, cast
 
+from brainq.cells.cells import Cells, listed
 from brainq.client import checks
 from brainq.client.connection import raises_unreachable
 from brainq.client.options import SubmitOptions, submit_fields, takes_submit_options
+from brainq.contracts.cell import tenant_key
 from brainq.contracts.ids import ALL_SESSIONS, PREFIX_BOUNDARY, check_id, check_prefixes, new_turn_id, tenant_of
 from brainq.contracts.schedule import Missed, OnRunning, Schedule, ScheduleRow
 from brainq.errors import InvalidInput, ScheduleNotFound, SchedulesFull
@@ -26,7 +30,7 @@ LIMIT_SETTING = "BRAINQ_MAX_SCHEDULES_A_TENANT"
 class ScheduleVerbs:
     """The part of `Client` that makes, lists, pauses and removes schedules."""
 
-    _wiring: Wiring
+    _cells: Cells
 
     @takes_submit_options
     def schedule(
@@ -61,7 +65,8 @@ class ScheduleVerbs:
         fields = submit_fields(ScheduleVerbs.schedule, options)
         check_id("name", name)
         _check_policies(on_running, missed, fields)
-        timing, start_ms = _first_run(self._wiring, when, at, in_s, zone)
+        wiring = self._schedule_cell(name, session_id)
+        timing, start_ms = _first_run(wiring, when, at, in_s, zone)
         request = read_request({**fields, "session_id": "x", "turn_id": new_turn_id(), "user_message": user_message})
         stored = request.model_dump(
             mode="json", exclude_defaults=True, exclude={"turn_id", "session_id", "request_key"}
@@ -80,8 +85,8 @@ class ScheduleVerbs:
             next_ms=start_ms,
         )
         # What no brain could do is rejected here.
-        self._wiring.people.intake.check_request(scheduled_request(row, start_ms))
-        return _put_schedule(self._wiring, row)
+        wiring.people.intake.check_request(scheduled_request(row, start_ms))
+        return _put_schedule(wiring, row)
 
     def schedules(
         self,
@@ -99,31 +104,52 @@ class ScheduleVerbs:
         """
         by_name = (ALL_SESSIONS,) if name_prefixes is None else check_prefixes("name_prefixes", name_prefixes)
         by_session = checks.session_prefixes(session_prefixes) or (ALL_SESSIONS,)
-        rows = self._wiring.store.schedules.list(by_name, checks.limit(limit), by_session, after)
-        return tuple(_public_schedule(row) for row in rows)
+        most = checks.limit(limit)
+        asked = self._cells.ask(
+            lambda wiring: wiring.store.schedules.list(by_name, most, by_session, after), prefixes=session_prefixes
+        )
+        rows = islice(merge(*asked.values, key=lambda row: row.name), most)
+        return listed((_public_schedule(row) for row in rows), asked)
 
     def find_schedule(self, name: str) -> Schedule:
         """Raises ScheduleNotFound."""
-        return _public_schedule(_get_schedule(self._wiring, name))
+        return _public_schedule(_get_schedule(self._cell_of_schedule(name), name))
 
     def pause_schedule(self, name: str) -> Schedule:
         """Nothing of it begins until it is resumed. Raises ScheduleNotFound."""
-        _get_schedule(self._wiring, name)
-        self._wiring.store.schedules.pause(name)
-        return _public_schedule(_get_schedule(self._wiring, name))
+        wiring = self._cell_of_schedule(name)
+        _get_schedule(wiring, name)
+        wiring.store.schedules.pause(name)
+        return _public_schedule(_get_schedule(wiring, name))
 
     def resume_schedule(self, name: str) -> Schedule:
         """It goes on with its next due instant; what was due meanwhile is left out. Raises ScheduleNotFound."""
         from brainq.broker.schedule_times import next_ms
 
-        row = _get_schedule(self._wiring, name)
-        now_ms = self._wiring.state.events.now_ms()
-        self._wiring.store.schedules.resume(name, next_ms(row.timing, row.zone, row.start_ms, now_ms))
-        return _public_schedule(_get_schedule(self._wiring, name))
+        wiring = self._cell_of_schedule(name)
+        row = _get_schedule(wiring, name)
+        now_ms = wiring.state.events.now_ms()
+        wiring.store.schedules.resume(name, next_ms(row.timing, row.zone, row.start_ms, now_ms))
+        return _public_schedule(_get_schedule(wiring, name))
 
     def remove_schedule(self, name: str) -> bool:
         """False where there is none. Turns that it has begun go on."""
-        return self._wiring.store.schedules.remove(name)
+        return self._cell_of_schedule(name).store.schedules.remove(name)
+
+    def _schedule_cell(self, name: str, session_id: object) -> Wiring:
+        """Where a schedule is kept: with the session whose turns it begins."""
+        if not self._cells.is_routed:
+            return self._cells.home
+        its = tenant_key(str(session_id))
+        if tenant_key(name) != its:
+            wanted = f"begins with {its!r}" if its.endswith(PREFIX_BOUNDARY) else f"is its session's, {its!r}"
+            raise InvalidInput("name", f"where there are several cells a schedule's name {wanted}")
+        if "{" in its:
+            raise InvalidInput("session_id", "where there are several cells a template needs a tenant: acme:{date}")
+        return self._cells.settle(name)
+
+    def _cell_of_schedule(self, name: str) -> Wiring:
+        return self._cells.of_session(check_id("name", name))
 
 
 def _check_policies(on_running: str, missed: str, options: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from brainq.client import checks
-from brainq.client.connection import raises_unreachable, translate_unreachable, wiring_of
+from brainq.client.connection import InSession, cells_of, follow_moves, raises_unreachable, translate_unreachable
 from brainq.client.handle import TurnHandle
 from brainq.client.history import make_history
 from brainq.client.options import SubmitOptions, takes_submit_options
@@ -36,14 +36,14 @@ class WaitingTurn:
 
 
 @raises_unreachable
-class Flag:
+class Flag(InSession):
     """A readiness flag: the session's next turn that has none takes it, and is held until it is released.
 
     Its time runs from when a turn takes it. Any caller that has its id can release it (`session.flag(id).release()`).
     """
 
     def __init__(self, client: Client, session_id: str, flag_id: str) -> None:
-        self._wiring = wiring_of(client)
+        self._cells = cells_of(client)
         self.session_id = session_id
         self.id = flag_id
 
@@ -67,7 +67,7 @@ class Flag:
 
 
 @raises_unreachable
-class Session:
+class Session(InSession):
     """One session. Make it with `client.session(session_id)`; nothing is kept in it.
 
     session = client.session("session-1")
@@ -79,7 +79,7 @@ class Session:
 
     def __init__(self, client: Client, session_id: str) -> None:
         self._client = client
-        self._wiring = wiring_of(client)
+        self._cells = cells_of(client)
         self.session_id = session_id
 
     def __repr__(self) -> str:
@@ -128,7 +128,7 @@ class Session:
         reason   for people: `explain` of a turn that waits says it
         """
         why = checks.text("reason", reason, checks.MAX_REASON_CHARS)
-        return self._wiring.state.sessions.pause(self.session_id, why)
+        return self._cells.settle(self.session_id).state.sessions.pause(self.session_id, why)
 
     def resume(self) -> str | None:
         """Let turns begin again. Returns the turn that became live by it, if one did."""
@@ -152,7 +152,7 @@ class Session:
         on_expiry      then: `deny` the calls that wait, `release` them, or `cancel` the turn
         """
         spec = checks.hold("flag", reason, expires_in_s, on_expiry)
-        if self._wiring.people.brakes.add_flag(self.session_id, spec) == "FULL":
+        if self._cells.settle(self.session_id).people.brakes.add_flag(self.session_id, spec) == "FULL":
             raise InvalidInput(
                 "session_id",
                 f"session {self.session_id!r} has as many flags as it may that no turn has taken; release some",
@@ -185,7 +185,7 @@ class Session:
         item = checks.turn_input(text, client_message_id, readiness, files)
         expected = checks.expected_turn(expected_turn_id)
         with translate_unreachable(client_message_id=item.client_message_id):
-            return self._send(item, files, expected)
+            return follow_moves(self._cells, self.session_id, lambda: self._send(item, files, expected))
 
     def interrupt(self, reason: str = "") -> str | None:
         """Cancel the live turn; the next one begins. Returns its id, or None when none was live."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from brainq.cells.cells import Answers, Cells, listed
 from brainq.client import checks
 from brainq.client.connection import raises_unreachable
 from brainq.client.lists import checked_instant
-from brainq.contracts.spending import SpendLine, check_spend_by
-from brainq.wiring import Wiring
+from brainq.contracts.spending import SPEND_FIGURES, SpendBy, SpendLine, check_spend_by
 
 DEFAULT_SPAN = timedelta(days=30)
 
@@ -18,7 +18,7 @@ DEFAULT_SPAN = timedelta(days=30)
 class SpendVerbs:
     """What a Client does with money."""
 
-    _wiring: Wiring
+    _cells: Cells
 
     def spend(
         self,
@@ -38,5 +38,24 @@ class SpendVerbs:
         """
         begin = checked_instant("since", since) or datetime.now(UTC) - DEFAULT_SPAN
         theirs = checks.session_prefixes(session_prefixes)
-        report = self._wiring.store.spending.report
-        return tuple(report(check_spend_by(by), begin, checked_instant("until", until), theirs))
+        groups, end = check_spend_by(by), checked_instant("until", until)
+        asked = self._cells.ask(
+            lambda wiring: wiring.store.spending.report(groups, begin, end, theirs), prefixes=theirs
+        )
+        return _together(groups, asked)
+
+
+def _together(by: Sequence[SpendBy], asked: Answers[Sequence[SpendLine]]) -> tuple[SpendLine, ...]:
+    """The same group of several cells is one line."""
+    if len(asked.answers) == 1:
+        return listed(asked.values[0], asked)
+    lines: dict[tuple[str, ...], SpendLine] = {}
+    for line in (line for lines_of_cell in asked.values for line in lines_of_cell):
+        group = tuple(getattr(line, name) or "" for name in by)
+        known = lines.get(group)
+        lines[group] = line if known is None else known.model_copy(update=_sums(known, line))
+    return listed((lines[group] for group in sorted(lines)), asked)
+
+
+def _sums(one: SpendLine, other: SpendLine) -> dict[str, float]:
+    return {name: getattr(one, name) + getattr(other, name) for name in SPEND_FIGURES}

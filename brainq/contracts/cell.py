@@ -106,7 +106,12 @@ def tenant_key(session_id: str) -> str:
 def hashed_cell(key: str, names: Sequence[str]) -> str:
     """The cell of a tenant that is written down nowhere, by rendezvous: a further cell takes its share, and moves
     nobody else's."""
-    return max(names, key=lambda name: (hashlib.sha256(f"{name} {key}".encode()).digest(), name))
+    return ranked_cells(key, names)[0]
+
+
+def ranked_cells(key: str, names: Sequence[str]) -> list[str]:
+    """All of them, the one that this key is hashed to first."""
+    return sorted(names, key=lambda name: (hashlib.sha256(f"{name} {key}".encode()).digest(), name), reverse=True)
 
 
 def birth_cell(turn_id: str, names: Sequence[str]) -> str | None:

@@ -13,7 +13,7 @@ from brainq.errors import InvalidInput
 SpendBy = Literal["day", "tenant", "brain", "model", "kind", "tool"]
 SPEND_BY: tuple[SpendBy, ...] = get_args(SpendBy)
 _OF_MODEL_CALLS = frozenset({"model", "kind"})
-_FIGURES = (
+SPEND_FIGURES = (
     *("calls", "failed_calls", "input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"),
     *("cost_usd", "estimated_usd", "unpriced_calls"),
 )
@@ -67,10 +67,10 @@ def spend_csv(by: Sequence[SpendBy], lines: Sequence[SpendLine]) -> str:
     """The report as CSV with a header. A name that a spreadsheet would take for a formula begins with an apostrophe."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow([*by, *_FIGURES])
+    writer.writerow([*by, *SPEND_FIGURES])
     for line in lines:
         names = [_plain_cell(getattr(line, name) or "") for name in by]
-        writer.writerow([*names, *(getattr(line, name) for name in _FIGURES)])
+        writer.writerow([*names, *(getattr(line, name) for name in SPEND_FIGURES)])
     return text.getvalue()
 
 

@@ -100,12 +100,14 @@ class ApprovalDesk:
         limit: int = 50,
         sessions: Sequence[str] | None = None,
         before: str | None = None,
+        behind_row: int | None = None,
     ) -> tuple[Approval, ...]:
         """The newest first; `state` None: in whatever state. `sessions`: only of those with one of these prefixes.
 
         before   only those that were asked before this approval, by its id. Raises InvalidInput where there is none
+        behind_row   the same, by a row number
         """
-        place = None if before is None else self._place(before, sessions)
+        place = behind_row if before is None else self._place(before, sessions)
 
         def walk(in_sql: str | None) -> Iterator[ApprovalRow]:
             return self._walk(session_id, in_sql, state, sessions, place)

@@ -10,6 +10,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from brainq.errors import Unreachable
 from brainq.store.database import Database
 from brainq.store.engine import ANSWER_S, POOL_SIZE, make_engine
+from brainq.store.list_places import ListPlaces
 from brainq.store.migrations.upgrade import require_current, upgrade
 from brainq.store.repositories.approvals import Approvals
 from brainq.store.repositories.blobs import Blobs
@@ -36,6 +37,7 @@ class Store:
         self.database = database = Database(engine)
         self.turns = Turns(database)
         self.turn_lists = TurnLists(database)
+        self.places = ListPlaces(database)
         self.messages = Messages(database)
         self.calls = Calls(database)
         self.inputs = Inputs(database)

@@ -89,6 +89,11 @@ class Wiring:
     def store(self) -> Store:
         return Store.open(self.settings.sql_url.get_secret_value())
 
+    @property
+    def is_open(self) -> bool:
+        """Whether SQL was asked before."""
+        return "store" in self.__dict__
+
     @cached_property
     def decisions(self) -> DecisionReader:
         return DecisionReader(self.turn_brains, self.store.decisions)

@@ -34,9 +34,10 @@ _LIVED_HERE = (
     select(turns.c.session_id.label("lived"))
     .where(turns.c.session_id >= _FIRST, turns.c.session_id < _BEYOND)
     .limit(1),
-    select(schedules.c.session_id.label("lived"))
-    .where(schedules.c.session_id >= _FIRST, schedules.c.session_id < _BEYOND)
-    .limit(1),
+    *(
+        select(column.label("lived")).where(column >= _FIRST, column < _BEYOND).limit(1)
+        for column in (schedules.c.session_id, schedules.c.name)
+    ),
 )
 _BURIED = select(tombstones).where(_T.tenant == bindparam("sought"))
 _BURY = upsert(
@@ -95,6 +96,10 @@ class Directory:
 
     def __init__(self, database: Database) -> None:
         self._db = database
+
+    def close(self) -> None:
+        """Close the connections of its database."""
+        self._db.engine.dispose()
 
     def placement(self, tenant: str) -> Placement | None:
         """None for a tenant that is not written down."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, get_args
 
 from sqlalchemy import (
     Column,
     ColumnElement,
     Select,
-    Text,
     and_,
     bindparam,
     case,
@@ -24,7 +23,6 @@ from sqlalchemy import (
     or_,
     select,
     true,
-    type_coerce,
     union,
 )
 
@@ -35,6 +33,7 @@ from brainq.contracts.rows import RecentTurn
 from brainq.contracts.status import Ending, StopReason
 from brainq.contracts.turn import ParentCall, TurnKind
 from brainq.store.database import Database, Record
+from brainq.store.list_places import Figure, as_stored, instants_of
 from brainq.store.repositories.session_log import TURN_NUMBER
 from brainq.store.statements import in_sessions
 from brainq.store.tables import decisions, finalizer_steps, turns
@@ -214,9 +213,9 @@ class TurnLists:
             return self._newest(limit, chosen.where(_unindexed(_T.state).in_(states), _T.brain == filters.brain))
         return self._newest(limit, *(chosen.where(_T.state == state) for state in states))
 
-    def ordered(self, filters: TurnFilter, behind: int | None, limit: int) -> list[ListRow]:
-        """Turns in the order that is asked for, those behind this row, and among them all that a search may find:
-        `rows_with_text` says which it does. What only Redis knows of them is not looked at."""
+    def ordered(self, filters: TurnFilter, behind: int | Figure | None, limit: int) -> list[ListRow]:
+        """Turns in the order that is asked for, those behind this row or figure, and among them all that a search may
+        find: `rows_with_text` says which it does. What only Redis knows of them is not looked at."""
         figure = {"cost": _T.cost_usd, "tokens": _T.tokens}.get(filters.sort)
         chosen = select(_T.row).where(*self._known(filters, None), _state_condition(filters))
         if figure is not None:
@@ -302,14 +301,10 @@ class TurnLists:
         return newest.scalar_subquery() - literal_column(str(MAX_SEARCHED_TURNS))
 
     def _accepted(self) -> ColumnElement[Any]:
-        return type_coerce(_T.accepted_at, Text()) if self._db.dialect == "sqlite" else _T.accepted_at
+        return instants_of(self._db, _T.accepted_at)
 
     def _instant(self, instant: datetime) -> ColumnElement[Any]:
-        """As the column holds it: SQLite's are texts with milliseconds."""
-        if self._db.dialect != "sqlite":
-            return literal(instant, _T.accepted_at.type)
-        utc = instant.astimezone(UTC).replace(tzinfo=None)
-        return literal(utc.isoformat(" ", "milliseconds"), Text())
+        return as_stored(self._db, _T.accepted_at, instant)
 
 
 def _by_figures(filters: TurnFilter) -> bool:
@@ -354,8 +349,10 @@ def _state_condition(filters: TurnFilter) -> ColumnElement[bool]:
     return and_(by_brain, or_(false(), *ways))
 
 
-def _after_row(filters: TurnFilter, figure: Column[Any] | None, row: int) -> ColumnElement[bool]:
+def _after_row(filters: TurnFilter, figure: Column[Any] | None, row: int | Figure) -> ColumnElement[bool]:
     """Those that come after this row in the order asked for."""
+    if isinstance(row, Figure):
+        return true() if figure is None else row.is_behind(figure)
     if filters.sort == "oldest":
         return _T.row > row
     if figure is None:
