@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from brainq.client.client import Client
+from brainq.client.connection import wiring_of
 from brainq.contracts.model import Spend
 from brainq.errors import ExitCode
 from tests.support.commands import Brainq
@@ -12,7 +13,7 @@ from tests.support.commands import Brainq
 
 def spent(client: Client, session: str, usd: float | None) -> None:
     turn = client.submit(session, "hello").turn_id
-    store = client._wiring.store  # pyright: ignore[reportPrivateUsage]
+    store = wiring_of(client).store
     with store.database.transaction() as connection:
         store.spends.write(connection, turn, [Spend(step=1, model="m", cost_usd=usd, input_tokens=1200)])
 
