@@ -50,7 +50,7 @@ class LeaseRenewer:
 
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
-        self._renewals: set[LeaseRenewal] = set()
+        self._renewals: list[LeaseRenewal] = []  # renewed in the order they came
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._woken = threading.Event()
@@ -60,7 +60,7 @@ class LeaseRenewer:
         """Renew with `beat` until the returned renewal is released or `beat` answers anything but `OK`."""
         renewal = LeaseRenewal(beat, on_lost)
         with self._lock:
-            self._renewals.add(renewal)
+            self._renewals.append(renewal)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="brainq-beats", daemon=True)
                 self._thread.start()
@@ -85,8 +85,8 @@ class LeaseRenewer:
             if self._stopped:
                 return
             with self._lock:
-                self._renewals = {renewal for renewal in self._renewals if not renewal.is_over}
-                renewals = list(self._renewals)
+                self._renewals = [renewal for renewal in self._renewals if not renewal.is_over]
+                renewals = self._renewals.copy()
             failed = None
             for renewal in renewals:
                 try:

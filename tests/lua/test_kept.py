@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from tests.lua.rig import TID, WRITE, Rig
+from tests.lua.test_capacity_keep import A1, B1, keep, submit
 
 
 def brake(kind: str, name: str, *, taken: bool = True, left_ms: int = 5_000) -> dict[str, Any]:
@@ -76,3 +77,16 @@ def test_a_turn_that_redis_knows_is_given_nothing(rig: Rig) -> None:
     rig.active()
     assert rig.run("turn_submit", kept=kept(brake("hold", "h1"), inputs=("m1",))) == ["EXISTS", "active"]
     assert "holds" not in rig.turn()
+
+
+def test_a_turn_that_is_cancelled_before_it_could_begin_leaves_its_session_as_it_was(rig: Rig) -> None:
+    keep(rig, 1)
+    submit(rig, A1)
+    sid, tid = B1
+    session = rig.names(tid, sid)["session"]
+    rig.client.hset(session, "turns", 1)
+    rig.client.pexpire(session, 60_000)
+    assert submit(rig, B1, kept=kept(brake("cancel", f"cancel:{tid}")))[0] == "QUEUED"
+    assert rig.client.hget(rig.names(tid, sid)["turn"], "ending") == "cancelled"
+    assert rig.client.pttl(session) > 0
+    assert rig.client.keys("*{room}:line:*") == []

@@ -63,12 +63,13 @@ end
 local goes_first = mode == 'interrupt' or mode == 'replace'
 local stopped = mode == 'replace' and cancel_all_queued(waiting, base, sid, 'replaced by turn ' .. tid, first_step) or {}
 local length = goes_first and redis.call('LPUSH', waiting, tid) or redis.call('RPUSH', waiting, tid)
-redis.call('PERSIST', session)
+-- One that was cancelled ends below: it keeps no session, and waits for no capacity.
+if not cancelled then redis.call('PERSIST', session) end
 local ahead = goes_first and 1 or length
 look_within(sid, tid, math.min(SELDOM_MS, (max_wait_ms ~= '' and max_wait_ms or SELDOM_MS) + 1))
 local why = live and 'session' or not idle and 'paused' or brain_full and ahead == 1 and 'brain' or 'room'
 -- It is its session's next one where nothing is before it.
-if idle then ahead = ahead - 1 + (caps and enqueue_session(sid, caps) or enqueue(sid, ahead == 1 and priority)) end
+if idle and not cancelled then ahead = ahead - 1 + (caps and enqueue_session(sid, caps) or enqueue(sid, ahead == 1 and priority)) end
 emit(events, 'turn.queued', {ahead = ahead, why = why})
 if goes_first and live then
   stopped[#stopped + 1] = live
