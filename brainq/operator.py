@@ -12,8 +12,8 @@ from brainq.brain.brains import BrainsArgument
 from brainq.client import checks
 from brainq.client.checks import MAX_LISTED
 from brainq.client.client import Client
-from brainq.client.connection import wiring_of
-from brainq.client.erase import erase
+from brainq.client.connection import cells_of, wiring_of
+from brainq.client.erase import erase_everywhere
 from brainq.client.handle import TurnHandle, explain_next
 from brainq.client.history import History, make_history
 from brainq.client.lists import TurnList, checked_filter, find_turn, list_deliveries, make_turn_list
@@ -249,7 +249,9 @@ class Operator:
         Raises InvalidInput; ResultTimeout where turns do not end, before anything is deleted; SetupError while Redis
         is away.
         """
-        return erase(wiring_of(self.client), ErasureScope.of(session, tenant), by=checks.name(by), wait_s=wait_s)
+        return erase_everywhere(
+            cells_of(self.client), ErasureScope.of(session, tenant), by=checks.name(by), wait_s=wait_s
+        )
 
     def close(self) -> None:
         """Close the connections to Redis and SQL."""

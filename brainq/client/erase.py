@@ -8,18 +8,44 @@ import time
 from collections import Counter
 from datetime import UTC, datetime
 
+from brainq.cells.cells import Cells
 from brainq.client.waiting import cancel_turn
+from brainq.contracts.cell import tenant_key
 from brainq.contracts.erasure import Erasure, ErasureScope
 from brainq.contracts.status import Awaits
 from brainq.errors import ResultTimeout
 from brainq.state.erase import RedisErasure
 from brainq.store.erase import SqlErasure
+from brainq.store.repositories.cells import Directory
 from brainq.wiring import Wiring
 
 POLL_S = 0.2
 RECENT_S = 3600.0  # finalizers may still be at work at what ended since
 SETTLE_LOOKS = 5
 """How often what a last finalizer step wrote meanwhile is deleted again."""
+
+
+def erase_everywhere(cells: Cells, scope: ErasureScope, *, by: str = "", wait_s: float = 60.0) -> Erasure:
+    """`erase` in every cell, one after the other, and what the directory says of it. One receipt of all."""
+    receipts = [(name, erase(wiring, scope, by=by, wait_s=wait_s)) for name, wiring in cells.each()]
+    if not cells.is_routed:
+        return receipts[0][1]
+    rows = Counter[str]()
+    for _, receipt in receipts:
+        rows.update(receipt.rows)
+    if scope.name == tenant_key(scope.name):
+        rows["tenant_cells"] = Directory(cells.home.store.database).forget(scope.name)
+    first, last = receipts[0][1], receipts[-1][1]
+    return first.model_copy(
+        update={
+            "ended_at": last.ended_at,
+            "turns": rows["turns"],
+            "rows": {name: count for name, count in sorted(rows.items()) if count},
+            "keys": sum(receipt.keys for _, receipt in receipts),
+            "left": {f"{name}: {where}": n for name, receipt in receipts for where, n in receipt.left.items()},
+            "notes": tuple(f"{name}: {note}" for name, receipt in receipts for note in receipt.notes),
+        }
+    )
 
 
 def erase(wiring: Wiring, scope: ErasureScope, *, by: str = "", wait_s: float = 60.0) -> Erasure:

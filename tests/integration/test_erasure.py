@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,26 +12,31 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from brainq.client.erase import erase
+from brainq.client.connection import cells_of
+from brainq.client.erase import erase, erase_everywhere
 from brainq.client.handle import TurnHandle
 from brainq.contracts.claim import FinalStepClaim
 from brainq.contracts.erasure import Erasure, ErasureScope
 from brainq.contracts.file import File
 from brainq.contracts.memory import MemoryItem, Observation
 from brainq.errors import InvalidInput, ResultTimeout
-from brainq.store.erase import SqlErasure
+from brainq.store.erase import BY_SESSION, BY_TURN, KNOWLEDGE, SqlErasure
 from brainq.store.records import SqlRecords
-from brainq.store.tables import metadata
+from brainq.store.repositories.cells import Directory
+from brainq.store.tables import attachments, blobs, metadata, turns
 from tests.support.brains import diary, obedient
 from tests.support.brains.obedient import script
 from tests.support.pump import Pump, sqlite_url
 from tests.support.server import RedisServer
+from tests.support.two_cells import TwoCells, two_cells, two_servers
 from tests.support.wait import wait_until
 
 SECRET = "Zanzibarium"
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
+KEPT_TABLES = {"tokens"}
+"""They are of who may ask, not of what was asked."""
 WITH_CONTENT = {"turns", "messages", "blobs", "memories", "observations", "schedules", "inputs"}
 
 
@@ -220,3 +226,30 @@ def test_what_is_found_again_is_deleted_again_and_what_stays_is_said(
 def test_what_names_no_one_is_refused(session: str | None, tenant: str | None, problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
         ErasureScope.of(session, tenant)
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Iterator[TwoCells]:
+    with two_servers() as servers:
+        urls = {name: server.url for name, server in servers.items()}
+        with two_cells(obedient.brain, urls, tmp_path) as cells:
+            yield cells
+
+
+def test_a_tenant_is_erased_in_every_cell(both: TwoCells) -> None:
+    with closing(both.front()) as front:
+        for sid in ("plain", "acme:1"):
+            turn = front.submit(sid, script(final="done"))
+            both.pumps[turn.turn_id[0]].finish(turn)
+        cells = cells_of(front)
+        done = erase_everywhere(cells, ErasureScope.of("plain", None), by="Ann")
+        assert (done.turns, done.rows["tenant_cells"], done.left) == (1, 1, {})
+        assert Directory(cells.home.store.database).placement("plain") is None
+        assert [row.session_id for row in front.turns()] == ["acme:1"]
+        assert erase_everywhere(cells, ErasureScope.of("acme:1", None)).rows.get("tenant_cells", 0) == 0
+        assert Directory(cells.home.store.database).placement("acme:") is not None, "a session is not its tenant"
+
+
+def test_every_table_is_erased_or_has_a_reason_to_stay() -> None:
+    known = {table.name for table in (turns, attachments, blobs, *BY_TURN, *BY_SESSION, *KNOWLEDGE)}
+    assert {table.name for table in metadata.sorted_tables} - known == KEPT_TABLES

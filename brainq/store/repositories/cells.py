@@ -27,6 +27,7 @@ _FLIP = (
     .where(_D.tenant == bindparam("sought"), _D.epoch == bindparam("epoch", type_=Integer()) - 1)
     .values(cell=bindparam("cell"), epoch=bindparam("epoch", type_=Integer()), updated_at=utc_now())
 )
+_FORGET = delete(tenant_cells).where(_D.tenant == bindparam("sought"), _D.epoch == 1)
 _ALL_PLACED = select(tenant_cells).order_by(_D.tenant)
 _PLACED_COUNTS = select(_D.cell, func.count().label("tenants")).group_by(_D.cell)
 _FIRST, _BEYOND = bindparam("first"), bindparam("beyond")
@@ -113,6 +114,10 @@ class Directory:
         if placement is None:
             raise BrainqError(f"the directory lost tenant {tenant!r} while it was written down; ask again")
         return placement
+
+    def forget(self, tenant: str) -> bool:
+        """Write it down no more; False where it was not, or has moved: a tombstone names its epoch then."""
+        return self._db.write(_FORGET, {"sought": tenant}) == 1
 
     def flip(self, tenant: str, cell: str, epoch: int) -> bool:
         """It is in this cell from now on; False unless its entry is of the epoch before."""
