@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from brainq.contracts.evaluation import DecisionStore, Judge, JudgeCase, Judgement, RuntimeDecisionRecord
     from brainq.contracts.event import EventKind, TimelineBar, TimelineSpan, TurnEvent, TurnTimeline
     from brainq.contracts.file import File
-    from brainq.contracts.fleet import Fleet, FleetActivity, FleetScale
+    from brainq.contracts.fleet import CellsState, Fleet, FleetActivity, FleetScale
     from brainq.contracts.history import HistoryTurn, ListedSession, ListedTurn, Sort, StartedTurn, TurnCall
     from brainq.contracts.ids import full_call_id, split_call_id
     from brainq.contracts.memory import (
@@ -160,7 +160,7 @@ _NAMES = {
     "brainq.contracts.event": "EventKind TimelineBar TimelineSpan TurnEvent TurnTimeline",
     "brainq.contracts.file": "File",
     "brainq.contracts.erasure": "Erasure",
-    "brainq.contracts.fleet": "Fleet FleetActivity FleetScale",
+    "brainq.contracts.fleet": "CellsState Fleet FleetActivity FleetScale",
     "brainq.contracts.history": "HistoryTurn ListedSession ListedTurn Sort StartedTurn TurnCall",
     "brainq.contracts.ids": "full_call_id split_call_id",
     "brainq.contracts.memory": (
@@ -214,7 +214,8 @@ _OF_THE_ENGINE = _ENGINE_NAMES.split()
 __all__ = ["AlreadyRuns", "Approval", "ApprovalDecided", "ApprovalNotFound", "Approvals", "AsyncClient", "AsyncFlag"]
 __all__ += ["AsyncHold", "AsyncMemories", "AsyncSession", "AsyncTurnHandle", "Attachment", "AttachmentNotFound"]
 __all__ += ["AutonomousResearchLearner", "Brain", "BrainNotLoaded", "BrainqError", "BudgetSnapshot", "CallNotFound"]
-__all__ += ["CallStart", "Callbacks", "Caller", "Cancelled", "ChildTurn", "Children", "Citation", "Client"]
+__all__ += ["CallStart", "Callbacks", "Caller", "Cancelled", "CellsState", "ChildTurn", "Children", "Citation"]
+__all__ += ["Client"]
 __all__ += ["ClientTool", "ContentNotKept", "Context", "DeadlineToken", "DecisionStore", "DeliveryRow", "Deny"]
 __all__ += ["Effect", "Ending", "Erasure", "EventKind", "Fallback", "File", "FinalStep", "FinalStepInfo"]
 __all__ += ["Flag", "Fleet"]

@@ -85,6 +85,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "db": db.app,
         "erase": erase.erase,
         "fleet": monitor.fleet,
+        "cells": monitor.cells,
         "scale": monitor.scale,
         "spend": spend.spend,
         "metrics": monitor.metrics,

@@ -213,6 +213,7 @@ class AsyncClient:
     turns = async_lookup(Client.turns)
     sessions = async_lookup(Client.sessions)
     fleet = async_lookup(Client.fleet)
+    cells = async_lookup(Client.cells)
     activity = async_lookup(Client.activity)
     scale = async_lookup(Client.scale)
     spend = async_lookup(Client.spend)

@@ -11,6 +11,7 @@ from brainq.cells.cells import open_cells
 from brainq.client import checks
 from brainq.client.approvals import ApprovalVerbs
 from brainq.client.cell_lists import list_all_deliveries, list_sessions, list_turns, untold
+from brainq.client.cells import CellVerbs
 from brainq.client.connection import follow_moves, raises_unreachable, translate_unreachable
 from brainq.client.fleet import read_activity, read_fleet
 from brainq.client.handle import TurnHandle
@@ -47,7 +48,7 @@ from brainq.settings.deployment import Settings, settings_here
 
 
 @raises_unreachable
-class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs):
+class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs):
     """Submits turns. Thread-safe; one a process is enough.
 
     client = Client()                    # settings and brain from BRAINQ_..., and .env in the working directory

@@ -5,6 +5,8 @@ the sweeper looks at and finds.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
 
 from brainq.contracts.base import Wire
 
@@ -79,6 +81,47 @@ class FleetScale(Wire):
     at_ms: int
     wanted: int
     pools: tuple[PoolScale, ...]
+
+
+class CellState(Wire):
+    """A cell.
+
+    is_home   it has the directory and the tokens
+    is_up     its Redis and SQL answered within a second; of one that is away only `tenants` are known
+    redis     where its Redis is, without a password
+    tenants   how many the directory has there; None while that is away, and where there is one cell
+    active, parked, waiting   turns, of the newest 2,000 that have not ended
+    workers   that are alive
+    """
+
+    name: str
+    is_home: bool
+    is_up: bool
+    redis: str = ""
+    tenants: int | None = None
+    active: int = 0
+    parked: int = 0
+    waiting: int = 0
+    workers: int = 0
+
+
+class CellMove(Wire):
+    """A tenant that is under way to another cell, and how far it has come."""
+
+    tenant: str
+    from_cell: str
+    to_cell: str
+    phase: str
+    started_at: datetime
+    error: str | None = None
+
+
+class CellsState(Wire):
+    """All cells, home first, and moves under way, the first to begin first. `directory` is home's SQL."""
+
+    cells: tuple[CellState, ...]
+    moves: tuple[CellMove, ...] = ()
+    directory: Literal["up", "away"] = "up"
 
 
 class FleetQueue(Wire):

@@ -1,4 +1,4 @@
-"""`brainq fleet`, `scale`, `metrics` and `flower`: what runs at this moment, and how many workers it wants."""
+"""`brainq fleet`, `cells`, `scale`, `metrics` and `flower`: what runs at this moment, and how many workers it wants."""
 
 from __future__ import annotations
 
@@ -38,6 +38,24 @@ def fleet(as_json: AsJson = False) -> None:
     with open_brainless_client() as client:
         state = client.fleet()
     print_page(state, print_fleet, as_json=as_json)
+
+
+def cells(as_json: AsJson = False) -> None:
+    """Show the cells: which answer, their tenants, turns and moves.
+
+    One that does not answer within a second is away: its tenants' turns wait, and the others' go on. BRAINQ_CELLS
+    names them; without it there is one.
+
+    \b
+    Examples:
+      brainq cells
+      brainq cells --json
+    """
+    from brainq.cli.pages.fleet import print_cells
+
+    with open_brainless_client() as client:
+        state = client.cells()
+    print_page(state, print_cells, as_json=as_json)
 
 
 def scale(

@@ -10,7 +10,18 @@ from rich.text import Text
 from brainq.cli.output import EFFECT_STYLES, clean, counted, duration
 from brainq.cli.pages.layout import Column, PageTable, fact, key, print_head, print_section, words
 from brainq.contracts.brain import BrainDescription
-from brainq.contracts.fleet import Fleet, FleetCapacity, FleetModel, FleetQueue, FleetScale, Pool, PoolScale
+from brainq.contracts.fleet import (
+    CellMove,
+    CellsState,
+    CellState,
+    Fleet,
+    FleetCapacity,
+    FleetModel,
+    FleetQueue,
+    FleetScale,
+    Pool,
+    PoolScale,
+)
 
 MIB = 1024 * 1024
 
@@ -22,6 +33,41 @@ def print_fleet(console: Console, fleet: Fleet) -> None:
         print_section(console, "queues", _queues_table(fleet.queues))
     if fleet.models:
         print_section(console, "models", _models_table(fleet.models))
+
+
+def print_cells(console: Console, state: CellsState) -> None:
+    """As a table; without names there is one cell, which says so."""
+    print_section(console, "cells", PageTable(_cell_row(cell) for cell in state.cells))
+    if state.directory == "away":
+        console.print("The directory is away: tenants that no front knows yet are refused until home is back.")
+    if [cell.name for cell in state.cells] == [""]:
+        console.print("One cell, without a name: BRAINQ_CELLS is not set (docs/cells.md).", style="dim")
+    if state.moves:
+        print_section(console, "moves", PageTable(_move_row(move) for move in state.moves))
+
+
+def _cell_row(cell: CellState) -> dict[Column, str | Text]:
+    away = "" if cell.is_up else "-"
+    return {
+        key("cell"): f"{cell.name or '(one)'}{' (home)' if cell.is_home and cell.name else ''}",
+        fact("", 6): Text("up", "green") if cell.is_up else Text("away", "red"),
+        fact("tenants", 5, right=True): "?" if cell.tenants is None else str(cell.tenants),
+        fact("active", 4, right=True): away or str(cell.active),
+        fact("parked", 4, right=True): away or str(cell.parked),
+        fact("waiting", 3, right=True): away or str(cell.waiting),
+        fact("workers", 2, right=True): away or str(cell.workers),
+        words("redis", 1): Text(clean(cell.redis, lines=False), "dim"),
+    }
+
+
+def _move_row(move: CellMove) -> dict[Column, str | Text]:
+    return {
+        key("tenant"): clean(move.tenant, lines=False),
+        fact("from", 4): move.from_cell,
+        fact("to", 4): move.to_cell,
+        fact("phase", 5): move.phase,
+        words("error", 1): Text(clean(move.error or "", lines=False), "red"),
+    }
 
 
 def print_scale(console: Console, scale: FleetScale) -> None:

@@ -38,6 +38,7 @@ VERBS: dict[str, Verb] = {
     "GET /v1/sessions": Verb.READ,
     "GET /v1/fleet": Verb.OPERATE,
     "GET /v1/fleet/activity": Verb.OPERATE,
+    "GET /v1/cells": Verb.OPERATE,
     "GET /v1/scale": Verb.METRICS,
     "GET /v1/spend": Verb.READ,
     "GET /metrics": Verb.METRICS,

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Query, Response
 from brainq.access import Verb
 from brainq.brain.brains import describe_brains
 from brainq.contracts.brain import BrainDescription
-from brainq.contracts.fleet import Fleet, FleetActivity, FleetScale
+from brainq.contracts.fleet import CellsState, Fleet, FleetActivity, FleetScale
 from brainq.contracts.webhook import DeliveryRow, DeliveryState
 from brainq.errors import NotFound
 from brainq.gateway.edge.access import GatewayDep, RequestDep
@@ -93,6 +93,14 @@ async def activity(request: RequestDep) -> FleetActivity:
     """What happened in each minute of the last hour. It belongs to no single session, so it needs `*`."""
     request.require_session(None)
     return await request.client.activity()
+
+
+@router.get("/v1/cells", tags=["fleet"])
+async def cells(request: RequestDep) -> CellsState:
+    """Each cell: whether it answers, its tenants and turns; and tenants under way to another one. It belongs to no
+    single session, so it needs `*`."""
+    request.require_session(None)
+    return await request.client.cells()
 
 
 Workers = Annotated[int | None, Query(ge=0, le=1000, description="In place of BRAINQ_SCALE_MIN, BRAINQ_SCALE_MAX.")]

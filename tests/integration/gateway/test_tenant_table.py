@@ -127,6 +127,7 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     "GET /v1/sessions": (Asked(is_list=True), Asked("?prefix={session_id}"), Asked("?after={turn_id}")),
     "GET /v1/fleet": IT,
     "GET /v1/fleet/activity": IT,
+    "GET /v1/cells": IT,
     "GET /v1/scale": (*IT, Asked("?pool=serial&min=0&max=4")),
     "GET /v1/spend": (Asked("?by=tenant,day", is_list=True), Asked("?by=tool", is_list=True)),
     "GET /metrics": IT,
@@ -500,7 +501,7 @@ def test_who_asks_for_what_is_anothers_is_refused_and_told_nothing(gateway: Gate
 
 
 NEEDED = {**VERBS, **A2A_VERBS, **MCP_VERBS}
-OF_NO_SESSION = {"GET /v1/fleet/activity", "GET /metrics", "GET /v1/fleet", "GET /v1/scale"}
+OF_NO_SESSION = {"GET /v1/fleet/activity", "GET /metrics", "GET /v1/fleet", "GET /v1/cells", "GET /v1/scale"}
 """Who has one tenant's sessions only is answered as if it were not there."""
 LISTS = {route for route, requests in TABLE.items() if any(asked.is_list for asked in requests)}
 

@@ -1,0 +1,57 @@
+"""What an operator sees of the cells, put together of what they answered."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from rich.console import Console
+
+from brainq.cells.cells import Answers
+from brainq.cli.pages.fleet import print_cells
+from brainq.client.cells import cells_state
+from brainq.contracts.cell import Move
+from brainq.contracts.fleet import Fleet, FleetTurns
+from brainq.settings.deployment import Settings, load_settings
+
+NOW = datetime(2026, 11, 27, tzinfo=UTC)
+CELLS = (
+    '{"a": {"redis": "redis://:pw@h1/0", "sql": "sqlite:///a"}, "b": {"redis": "redis://h2/0", "sql": "sqlite:///b"}}'
+)
+MOVE = Move("acme:", "a", "b", 2, "copying", "w1", NOW, NOW, NOW)
+
+
+def settings() -> list[tuple[str, Settings]]:
+    loaded = load_settings(cells=CELLS)
+    return [(cell.name, loaded.of_cell(cell)) for cell in loaded.all_cells()]
+
+
+def fleet(active: int, parked: int) -> Fleet:
+    return Fleet.model_construct(turns=FleetTurns(active=active, parked=parked), pools=())
+
+
+def test_each_cell_has_its_tenants_and_turns_and_no_password_is_shown() -> None:
+    fleets = Answers((("a", fleet(1, 2)), ("b", fleet(3, 4))))
+    state = cells_state(settings(), fleets, Answers((("a", ({"a": 7}, [MOVE])), ("b", None))))
+    assert [(cell.name, cell.is_home, cell.tenants, cell.active, cell.parked) for cell in state.cells] == [
+        ("a", True, 7, 1, 2),
+        ("b", False, 0, 3, 4),
+    ]
+    assert [(move.tenant, move.phase) for move in state.moves] == [("acme:", "copying")]
+    assert "pw" not in state.model_dump_json()
+
+
+def test_a_cell_that_did_not_answer_is_away_and_without_home_no_tenants_are_known() -> None:
+    state = cells_state(settings(), Answers((("b", fleet(3, 4)),), away=("a",)), None)
+    assert [(cell.name, cell.is_up, cell.tenants) for cell in state.cells] == [("a", False, None), ("b", True, None)]
+    assert state.directory == "away"
+    console = Console(width=100, record=True)
+    print_cells(console, state)
+    assert "away" in console.export_text()
+
+
+def test_one_cell_without_a_name() -> None:
+    state = cells_state([("", load_settings(redis_url="redis://h"))], Answers((("", fleet(0, 0)),)), None)
+    assert state.directory == "up"
+    console = Console(width=100, record=True)
+    print_cells(console, state)
+    assert "BRAINQ_CELLS is not set" in console.export_text()
