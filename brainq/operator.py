@@ -10,13 +10,14 @@ from typing import Any, Self, Unpack
 from brainq.brain.brain import Brain
 from brainq.brain.brains import BrainsArgument
 from brainq.client import checks
+from brainq.client.cell_lists import list_all_deliveries, list_sessions, list_turns
 from brainq.client.checks import MAX_LISTED
 from brainq.client.client import Client
-from brainq.client.connection import cells_of, wiring_of
+from brainq.client.connection import cells_of
 from brainq.client.erase import erase_everywhere
 from brainq.client.handle import TurnHandle, explain_next
 from brainq.client.history import History, make_history
-from brainq.client.lists import TurnList, checked_filter, find_turn, list_deliveries, make_turn_list
+from brainq.client.lists import TurnList, checked_filter, find_turn, list_deliveries
 from brainq.client.options import TurnFilters
 from brainq.client.timeline import read_timeline
 from brainq.contracts.erasure import Erasure, ErasureScope
@@ -72,9 +73,13 @@ class Operator:
         self.why_away = ""
         """Why Redis cannot be asked; "" while it can."""
         self._client: Client | None = None
+        # Looking at turns asks nothing of a brain, so any will do.
+        brain = Brain("operator", "offline:rules") if brain is None else brain
+        if len(self.settings.all_cells()) > 1:  # one that is away is missing in what the others show
+            self._client = Client(self.settings, brain)
+            return
         try:
-            # Looking at turns asks nothing of a brain, so any will do.
-            self._client = open_client(self.settings, Brain("operator", "offline:rules") if brain is None else brain)
+            self._client = open_client(self.settings, brain)
         except SetupError as away:
             url = self.settings.sql_url.get_secret_value()
             sqlite = url.removeprefix("sqlite:///")
@@ -82,8 +87,6 @@ class Operator:
                 raise
             self.why_away = str(away)
             self._store = Store.open(url)
-        else:
-            self._store = wiring_of(self._client).store
 
     @property
     def client(self) -> Client:
@@ -94,13 +97,16 @@ class Operator:
 
     def find(self, sought: str) -> TurnRow:
         """As `Client.find`, and what SQL knows of it."""
-        return find_turn(self._store.turns.find(sought) if sought else (), sought)
+        return find_turn(self._matches(sought), sought)
 
     def turns(
         self, *, limit: int = 50, after: str | None = None, **filters: Unpack[TurnFilters]
     ) -> tuple[ListedTurn, ...]:
         """As `Client.turns`; while Redis is away, what SQL knows."""
-        return self._lists().turns(checked_filter(**filters), limit, after)
+        wanted = checked_filter(**filters)
+        if self._client is not None:
+            return list_turns(cells_of(self._client), wanted, limit, after)
+        return TurnList(self._store, None).turns(wanted, limit, after)
 
     def sessions(
         self,
@@ -111,12 +117,14 @@ class Operator:
         after: str | None = None,
     ) -> tuple[ListedSession, ...]:
         """As `Client.sessions`; while Redis is away, what SQL knows."""
-        return self._lists().sessions(prefix, limit, session_prefixes, after)
+        if self._client is not None:
+            return list_sessions(cells_of(self._client), prefix, limit, session_prefixes, after)
+        return TurnList(self._store, None).sessions(prefix, limit, session_prefixes, after)
 
     def facts(self, sought: str) -> TurnFacts:
         """All that Redis and SQL know of a turn. Raises as `find`."""
-        row, store, history = self.find(sought), self._store, self._history()
-        turn_id = row.turn_id
+        row = self.find(sought)
+        store, history, turn_id = self._store_of(row), self._history(row), row.turn_id
         handle = None if self._client is None or row.state == "rejected" else self._client.handle(turn_id)
         snapshot = None if handle is None else handle.snapshot()
         result = _result(handle) or store.turns.result(turn_id)
@@ -156,27 +164,37 @@ class Operator:
     def call(self, sought: str) -> TurnCall | None:
         """The call with this id; the part that names its turn is read as `find` does. None where the
         name is a turn's, or no call's. Raises TurnNotFound, CallNotFound, InvalidInput."""
-        if self._store.turns.find(sought, limit=1):
+        if self._matches(sought):
             return None
         try:
             turn, call_id = split_call_id(sought)
         except InvalidInput:
             return None
         row = self.find(turn)
-        for call in self._history().calls(row.session_id, row.turn_id, checks.MAX_LISTED, None):
+        for call in self._history(row).calls(row.session_id, row.turn_id, checks.MAX_LISTED, None):
             if call.call_id == call_id:
                 return call
         raise CallNotFound(f"turn {row.turn_id!r} has no call {call_id}; `brainq show {row.turn_id}` has them all")
 
-    def _lists(self) -> TurnList:
-        return TurnList(self._store, None) if self._client is None else make_turn_list(wiring_of(self._client))
+    def _matches(self, sought: str) -> Sequence[TurnRow]:
+        if self._client is not None:
+            return cells_of(self._client).find_rows(sought)
+        return self._store.turns.find(sought) if sought else ()
 
-    def _history(self) -> History:
-        return History(self._store, None) if self._client is None else make_history(wiring_of(self._client))
+    def _store_of(self, row: TurnRow) -> Store:
+        """SQL of the cell that has the turn."""
+        return self._store if self._client is None else cells_of(self._client).of_session(row.session_id).store
+
+    def _history(self, row: TurnRow) -> History:
+        if self._client is None:
+            return History(self._store, None)
+        return make_history(cells_of(self._client).of_session(row.session_id))
 
     def _next_sentence(self, row: TurnRow, snapshot: TurnSnapshot | None) -> str:
         if self._client is not None or row.state == "rejected":
-            return explain_next(row, snapshot, self.settings, self._client and wiring_of(self._client).state.workers)
+            cells = self._client and cells_of(self._client)
+            workers = cells and cells.of_session(row.session_id).state.workers
+            return explain_next(row, snapshot, self.settings, workers)
         if row.ended_at is not None:
             return f"ended as {row.state}; nothing more happens, Redis is away and SQL keeps what is below"
         return f"not ended as far as SQL knows; what it does now is in Redis, which is away: {self.why_away}"
@@ -209,14 +227,15 @@ class Operator:
 
         Raises InvalidInput for what is not known, or needs no retry.
         """
-        return wiring_of(self.client).step_rerunner.steps_to_run(turn_id, step or None)
+        return cells_of(self.client).of_turn(turn_id).step_rerunner.steps_to_run(turn_id, step or None)
 
     def retry(self, turn_id: str, step: str) -> Retried:
         """Run one of them here. What it writes to SQL is written once, whichever process tries.
 
         Raises TurnNotFound, and InvalidInput when the turn's content is nowhere any more.
         """
-        return wiring_of(self.client).step_rerunner.run(self.find(turn_id).session_id, turn_id, step)
+        session_id = self.find(turn_id).session_id
+        return cells_of(self.client).of_session(session_id).step_rerunner.run(session_id, turn_id, step)
 
     def deliveries(
         self, state: str | None = None, limit: int = 50, session_prefixes: Sequence[str] | None = None
@@ -228,13 +247,18 @@ class Operator:
 
         Raises InvalidInput.
         """
+        if self._client is not None:
+            return list(list_all_deliveries(cells_of(self._client), state, limit, session_prefixes, None))
         return list_deliveries(self._store, state, limit, session_prefixes)
 
     def send_again(self, delivery: int | None) -> int:
         """A dead delivery, or (None) every one, is due at once, as if it were new; how many were dead."""
-        if delivery is None:
-            return self._store.deliveries.revive_all()
-        return int(self._store.deliveries.revive(delivery))
+        if self._client is None:
+            rows = self._store.deliveries
+            return rows.revive_all() if delivery is None else int(rows.revive(delivery))
+        if delivery is not None:
+            return int(self._client.send_again(delivery))
+        return sum(cells_of(self._client).ask(lambda wiring: wiring.store.deliveries.revive_all()).values)
 
     def erase(
         self, *, session: str | None = None, tenant: str | None = None, by: str = "", wait_s: float = 60.0

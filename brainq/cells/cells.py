@@ -74,6 +74,11 @@ class Cells:
         return (self._name,)
 
     @property
+    def own(self) -> str:
+        """The cell that this process serves, as BRAINQ_CELL says; "" for one that serves all."""
+        return self._name
+
+    @property
     def home(self) -> Wiring:
         """The first cell: its SQL has the directory, moves under way, and tokens."""
         return self._wiring

@@ -55,10 +55,8 @@ class KnownTenants:
 
         Raises CellUnreachable for an unknown one while the directory is away.
         """
-        known = self._known.get(tenant)
-        if known is not None:
-            self._refresh(tenant, known)
-            return self._known.get(tenant, known).placement.cell
+        if (known := self._fresh(tenant)) is not None:
+            return known.cell
         found = self._ask(lambda directory: directory.placement(tenant) or self._unwritten(directory, tenant))
         if found.epoch:
             self._keep(tenant, found)
@@ -66,8 +64,8 @@ class KnownTenants:
 
     def settle(self, tenant: str) -> str:
         """As `cell_of`, and written down: the same for every front from now on, however many cells are added."""
-        if tenant in self._known:
-            return self.cell_of(tenant)
+        if (known := self._fresh(tenant)) is not None:
+            return known.cell
         found = self._ask(
             lambda directory: (
                 directory.placement(tenant) or directory.settle(tenant, self._unwritten(directory, tenant).cell)
@@ -87,24 +85,30 @@ class KnownTenants:
             found = self._ask(lambda directory: directory.placement(tenant))
         except CellUnreachable:
             return False
-        if found is not None:
-            self._keep(tenant, found)
-        return found is not None and known is not None and found.cell != known.placement.cell
+        if found is None:  # erased: whoever comes next is placed anew, by every front alike
+            with self._lock:
+                self._known.pop(tenant, None)
+            return False
+        self._keep(tenant, found)
+        return known is not None and found.cell != known.placement.cell
 
     def _unwritten(self, directory: Directory, tenant: str) -> Placement:
         """Home has the tenants of the time before there were cells; any other is placed by its hash."""
         home = directory.lived_here(tenant)
         return Placement(self._names[0] if home else hashed_cell(tenant, self._names), 0)
 
-    def _refresh(self, tenant: str, known: _Known) -> None:
-        """By one thread at a time; the others go by what is known."""
-        now = self._clock()
-        if now - known.asked_at < FRESH_S or now < self._quiet_until or not self._refreshing.acquire(blocking=False):
-            return
-        try:
-            self.look_again(tenant)
-        finally:
-            self._refreshing.release()
+    def _fresh(self, tenant: str) -> Placement | None:
+        """What is known, asked again by one thread at a time where it may be old; the others go by what they have."""
+        known, now = self._known.get(tenant), self._clock()
+        if known is None:
+            return None
+        if now - known.asked_at >= FRESH_S and now >= self._quiet_until and self._refreshing.acquire(blocking=False):
+            try:
+                self.look_again(tenant)
+            finally:
+                self._refreshing.release()
+            known = self._known.get(tenant)
+        return None if known is None else known.placement
 
     def _keep(self, tenant: str, placement: Placement) -> None:
         with self._lock:

@@ -46,6 +46,10 @@ class RoutedCells(Cells):
         return tuple(self._cells)
 
     @property
+    def own(self) -> str:
+        return self._settings.cell
+
+    @property
     def home(self) -> Wiring:
         return self.of_name(self.names[0])
 

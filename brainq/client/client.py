@@ -10,10 +10,10 @@ from brainq.brain.brains import BrainsArgument, load_brains, read_brains
 from brainq.cells.cells import open_cells
 from brainq.client import checks
 from brainq.client.approvals import ApprovalVerbs
+from brainq.client.cell_fleet import read_all_activity, read_all_fleets, read_all_metrics, read_all_scales
 from brainq.client.cell_lists import list_all_deliveries, list_sessions, list_turns, untold
 from brainq.client.cells import CellVerbs
 from brainq.client.connection import follow_moves, raises_unreachable, translate_unreachable
-from brainq.client.fleet import read_activity, read_fleet
 from brainq.client.handle import TurnHandle
 from brainq.client.lists import (
     PAGE_SIZE,
@@ -22,7 +22,6 @@ from brainq.client.lists import (
     iterate_pages,
 )
 from brainq.client.memories import Memories
-from brainq.client.metrics import read_metrics
 from brainq.client.options import (
     Cancelled,
     ContentFilters,
@@ -32,7 +31,6 @@ from brainq.client.options import (
     takes_submit_options,
 )
 from brainq.client.runtime_state import TurnRuntimeState
-from brainq.client.scale import read_scale
 from brainq.client.schedules import ScheduleVerbs
 from brainq.client.session import Session
 from brainq.client.spending import SpendVerbs
@@ -241,23 +239,23 @@ class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs):
     def fleet(self) -> Fleet:
         """What runs turns, at this moment: workers of each pool, queues, lanes, turns by state, the sweeper, what was
         given up, and Redis. Asks no worker; docs/operations.md says of each fact where it is from."""
-        return read_fleet(self._cells.home)
+        return read_all_fleets(self._cells)
 
     def activity(self) -> FleetActivity:
         """What the fleet did in each minute of the last hour, from SQL: turns, failures, how long they took, costs."""
-        return read_activity(self._cells.home)
+        return read_all_activity(self._cells)
 
     def scale(self, pool: str | None = None, *, least: int | None = None, most: int | None = None) -> FleetScale:
         """How many workers each pool wants, or `pool` alone: what is queued and runs over a worker's threads, within
         `least` and `most` (else BRAINQ_SCALE_MIN, _MAX). Raises InvalidInput; SetupError with a broker elsewhere."""
-        return read_scale(self._cells.home, pool, least, most)
+        return read_all_scales(self._cells, pool, least, most)
 
     def metrics(self) -> str:
         """The fleet's metrics in Prometheus' text format: what all workers counted, and what Redis and SQL report now.
         What is away is left out, and `brainq_up` says so. docs/metrics.md has all of them."""
         from brainq.observe.metrics.prometheus import prometheus_text
 
-        return prometheus_text(read_metrics(self._cells.home))
+        return prometheus_text(read_all_metrics(self._cells))
 
     def cancel(self, session_id: str, turn_id: str, reason: str = "") -> Cancelled:
         """See `TurnHandle.cancel`."""

@@ -221,10 +221,12 @@ class FleetActivity(Wire):
     """The last minutes, the oldest first; the last one goes on. Of turns that were accepted within them.
 
     is_whole   False: there were more turns than were looked at, and the first minutes lack some
+    cells_away   of several cells those that did not answer
     """
 
     minutes: tuple[FleetMinute, ...]
     is_whole: bool = True
+    cells_away: tuple[str, ...] = ()
 
 
 class GivenUp(Wire):
@@ -247,7 +249,10 @@ class FleetRedis(Wire):
 
 
 class Fleet(Wire):
-    """All of it. `queues` and `quarantined` are given where broker and state are one Redis; else there are none."""
+    """All of it. `queues` and `quarantined` are given where broker and state are one Redis; else there are none.
+
+    cells_away   of several cells those that did not answer within a second
+    """
 
     at_ms: int
     pools: tuple[Pool, ...]
@@ -259,6 +264,7 @@ class Fleet(Wire):
     given_up: GivenUp = GivenUp()
     models: tuple[FleetModel, ...] = ()
     redis: FleetRedis
+    cells_away: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,3 +103,13 @@ def test_a_move_is_seen_soon_and_an_old_word_does_not_undo_a_new_one(directory: 
     assert directory.flip("acme:", "a", 3)
     front.now += FRESH_S
     assert front.cell_of("acme:") == "a"
+
+
+def test_a_tenant_that_was_erased_is_placed_anew_by_every_front(directory: Directory) -> None:
+    front, home = Front(directory), hashed_cell("acme:", NAMES)
+    other = next(name for name in NAMES if name != home)
+    directory.settle("acme:", other)
+    assert front.settle("acme:") == other
+    directory.forget("acme:")
+    front.now += FRESH_S
+    assert front.settle("acme:") == Front(directory).settle("acme:") == home
