@@ -192,9 +192,8 @@ class Operator:
 
     def _next_sentence(self, row: TurnRow, snapshot: TurnSnapshot | None) -> str:
         if self._client is not None or row.state == "rejected":
-            cells = self._client and cells_of(self._client)
-            workers = cells and cells.of_session(row.session_id).state.workers
-            return explain_next(row, snapshot, self.settings, workers)
+            wiring = self._client and cells_of(self._client).of_session(row.session_id)
+            return explain_next(row, snapshot, self.settings, wiring and wiring.state.workers)
         if row.ended_at is not None:
             return f"ended as {row.state}; nothing more happens, Redis is away and SQL keeps what is below"
         return f"not ended as far as SQL knows; what it does now is in Redis, which is away: {self.why_away}"
@@ -273,9 +272,8 @@ class Operator:
         Raises InvalidInput; ResultTimeout where turns do not end, before anything is deleted; SetupError while Redis
         is away.
         """
-        return erase_everywhere(
-            cells_of(self.client), ErasureScope.of(session, tenant), by=checks.name(by), wait_s=wait_s
-        )
+        scope = ErasureScope.of(session, tenant)
+        return erase_everywhere(cells_of(self.client), scope, by=checks.name(by), wait_s=wait_s)
 
     def close(self) -> None:
         """Close the connections to Redis and SQL."""
