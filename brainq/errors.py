@@ -265,6 +265,10 @@ class TenantMoved(BrainqError):
         self.epoch = epoch
 
 
+class MoveFailed(BrainqError):
+    """A tenant was not moved to another cell: everything is as it was, or another process goes on with it."""
+
+
 class MailboxFull(BrainqError):
     """A turn has been sent as much input as it may that no step has read yet. Nothing was sent."""
 
@@ -331,6 +335,7 @@ ERROR_KINDS: dict[type[BrainqError], ErrorKind] = {
     ApprovalDecided: ErrorKind("approval-decided", "The approval is decided otherwise", ExitCode.REFUSED, 409),
     TokenRefused: ErrorKind("token-refused", "No call waits for this token", ExitCode.REFUSED, 404),
     ResultRefused: ErrorKind("result-refused", "The call takes no result", ExitCode.REFUSED, 409),
+    MoveFailed: ErrorKind("move-failed", "The tenant was not moved", ExitCode.REFUSED, 409),
     TenantMoved: ErrorKind("tenant-moved", "The tenant is in another cell", ExitCode.SETUP, 503, 2),
     SubmitConflict: ErrorKind("submit-conflict", "This key was used before with other content", ExitCode.USAGE, 409),
     ToolSchemaError: ErrorKind("tool-schema", "A tool has no schema", ExitCode.FAILED, 500),

@@ -20,7 +20,8 @@ HoldPolicy = Literal["deny", "release", "cancel"]
 """What becomes of a hold that outlives its timeout: the calls that wait are denied, or may go, or the turn is
 cancelled."""
 DEFAULT_HOLD_S = 3_600.0
-PutResult = Literal["ACCEPTED", "ALREADY", "SEALED", "FULL", "GONE"]
+PutResult = Literal["ACCEPTED", "ALREADY", "SEALED", "FULL", "GONE", "MOVED", "MOVING"]
+SubmitWord = Literal["ACTIVE", "QUEUED", "EXISTS", "BUSY", "MOVED", "MOVING"]
 """What putting an input into a mailbox did."""
 ReceiptState = Literal["accepted", "consumed", "bounced", "refused"]
 BrakeKind = Literal["hold", "flag", "cancel"]

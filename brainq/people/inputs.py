@@ -14,9 +14,11 @@ from brainq.observe.logs import logger
 from brainq.people.bounced_inputs import BouncedInputs
 from brainq.people.brakes import BrakeDesk
 from brainq.people.lost_turns import TurnQueue
+from brainq.people.tenant_gate import ONE_CELL
 from brainq.ports.redis_calls import Holds
 from brainq.ports.redis_turns import Sessions
 from brainq.ports.sql import Blobs, InputRows, TurnRows
+from brainq.ports.tenants import TenantPlaces
 
 log = logger("brainq.people")
 LIVE_STATES = ("queued", "active", "parked")
@@ -29,6 +31,7 @@ class InputDesk:
     """Sends input, shows what became of it, and heals what a sender or a coordinator left half done.
 
     redact   whether SQL is to keep no texts of the turn with this id
+    tenants  where input is taken whose tenant is not this cell's any more
     """
 
     inputs: InputRows
@@ -40,6 +43,7 @@ class InputDesk:
     brakes: BrakeDesk
     redact: Callable[[str], bool]
     blobs: Blobs
+    tenants: TenantPlaces = ONE_CELL
 
     def send(
         self,
@@ -53,8 +57,9 @@ class InputDesk:
         """Put input into a turn's mailbox, or, where that is sealed, make a turn of it.
 
         The same client_message_id again gives the receipt of the first. Raises StaleTurn when `expected_turn_id` is not
-        the live turn, MailboxFull, SubmitConflict when the id was used for other input.
+        the live turn, MailboxFull, SubmitConflict when the id was used for other input, TenantMoved.
         """
+        self.tenants.require_here(session_id)
         known = self.inputs.get(session_id, item.client_message_id)
         if expected_turn_id is not None and known is None:
             self._expect(session_id, expected_turn_id)
@@ -106,6 +111,11 @@ class InputDesk:
                 return row.receipt
             case "FULL":
                 raise MailboxFull(row.turn_id, int(receipt), int(state))
+            case "MOVED":
+                self.tenants.send_input(row.session_id, row.client_message_id, receipt)
+                return row.receipt
+            case "MOVING":
+                return row.receipt  # it is put there once the tenant has moved, or stays
             case "ALREADY" if receipt.startswith("consumed"):
                 step = int(receipt.split()[1])
                 self.inputs.consumed(row.session_id, {row.client_message_id: step})

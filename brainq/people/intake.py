@@ -15,8 +15,10 @@ from brainq.contracts.turn import TurnRequest
 from brainq.errors import QueueFull
 from brainq.people.admission import Admission
 from brainq.people.inputs import InputDesk
+from brainq.people.tenant_gate import ONE_CELL
 from brainq.ports.redis_turns import Sessions
 from brainq.ports.sql import Blobs, TurnRows
+from brainq.ports.tenants import TenantPlaces
 
 SESSION_SETTING = "BRAINQ_MAX_WAITING_TURNS_A_SESSION"
 TENANT_SETTING = "BRAINQ_MAX_WAITING_TURNS_A_TENANT"
@@ -65,10 +67,13 @@ class Intake:
     sessions: Sessions
     blobs: Blobs
     limits: QueueLimits
+    tenants: TenantPlaces = ONE_CELL
 
     def submit(self, original: TurnRequest, files: Sequence[File] = ()) -> AcceptedTurn:
-        """For a caller that can come again: raises QueueFull where too many turns wait. Else like `take`."""
+        """For a caller that can come again: raises QueueFull where too many turns wait, and TenantMoved where it is to
+        come to another cell. Else like `take`."""
         request = self.check_request(original)
+        self.tenants.require_here(request.session_id)
         joined = self._join_live_turn(request, files)
         if joined is not None:
             return joined

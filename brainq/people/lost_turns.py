@@ -9,13 +9,15 @@ from dataclasses import KW_ONLY, dataclass
 
 from brainq.brain.brains import ByBrain
 from brainq.contracts.fleet import ComparedPage
-from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState, TurnInput, readiness_hold_id
+from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState, SubmitWord, TurnInput, readiness_hold_id
 from brainq.contracts.turn import Limits, TurnRequest
 from brainq.errors import SessionBusy
 from brainq.observe.logs import logger
 from brainq.people.brakes import BrakeDesk
+from brainq.people.tenant_gate import ONE_CELL
 from brainq.ports.redis_turns import SweeperState, Turns
 from brainq.ports.sql import InputRows, TurnRows
+from brainq.ports.tenants import TenantPlaces
 
 log = logger("brainq.upkeep")
 LOST_AFTER_WRITE = "Redis lost this turn after it had begun to write; see its calls for what was started"
@@ -31,6 +33,7 @@ class TurnQueue:
     wrote         whether a turn has begun to write, as SQL knows it
     brakes        the brakes of turns and sessions, as SQL knows them
     inputs        what was sent into turns
+    tenants       where a turn of a tenant is queued that is not this cell's any more
     """
 
     accepted: TurnRows
@@ -41,9 +44,11 @@ class TurnQueue:
     wrote: Callable[[str], bool] | None = None
     brakes: BrakeDesk | None = None
     inputs: InputRows | None = None
+    tenants: TenantPlaces = ONE_CELL
 
     def queue(self, request: TurnRequest, inputs: Sequence[TurnInput] = ()) -> None:
         """Make an accepted turn known to Redis, if it is not, with the brakes that SQL has for it, and with `inputs`.
+        One whose tenant is about to move waits in SQL; one whose tenant has moved is queued where that is.
 
         Raises SessionBusy when the request says `reject` and the session has a live turn.
         """
@@ -54,7 +59,7 @@ class TurnQueue:
             busy = SessionBusy(sid, detail)
             self.accepted.refuse(tid, str(busy))
             raise busy
-        if self.brakes is None:
+        if self.brakes is None or word in ("MOVED", "MOVING"):
             return
         if word != "EXISTS":
             self.brakes.recheck_restored(tid, brakes)
@@ -101,7 +106,19 @@ class TurnQueue:
 
     def _submit(
         self, request: TurnRequest, lost_reason: str, kept: RestoredState = NOTHING_TO_RESTORE
-    ) -> tuple[str, str, tuple[str, ...]]:
+    ) -> tuple[SubmitWord, str, tuple[str, ...]]:
+        away = self.tenants.away(request.session_id)
+        if away is not None:
+            word, detail, stopped = "MOVED" if away.cell else "MOVING", away.cell, ()
+        else:
+            word, detail, stopped = self._submit_here(request, lost_reason, kept)
+        if word == "MOVED":
+            self.tenants.send_turn(request.turn_id, detail)
+        return word, detail, stopped
+
+    def _submit_here(
+        self, request: TurnRequest, lost_reason: str, kept: RestoredState
+    ) -> tuple[SubmitWord, str, tuple[str, ...]]:
         return self.turns.submit(
             request,
             self.limits_of(request),

@@ -29,7 +29,7 @@ from brainq.contracts.fleet import DueTurns, GoneProcess, SweepResult, TurnKey
 from brainq.contracts.limit_share import ShareReport
 from brainq.contracts.message import Message
 from brainq.contracts.model import ModelRetry, Spend
-from brainq.contracts.people import PutResult, RestoredState, TurnInput
+from brainq.contracts.people import PutResult, RestoredState, SubmitWord, TurnInput
 from brainq.contracts.rate import QueueTicket, RateReport, RateWait, TokenCount
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import Limits, TurnRequest, TurnResult
@@ -47,7 +47,7 @@ class Turns(Protocol):
         lost_reason: str = ...,
         children: int = ...,
         kept: RestoredState = ...,
-    ) -> tuple[Literal["ACTIVE", "QUEUED", "EXISTS", "BUSY"], str, tuple[str, ...]]: ...
+    ) -> tuple[SubmitWord, str, tuple[str, ...]]: ...
     def cancel(self, session_id: str, turn_id: str, reason: str, *, queued_only: bool = ...) -> CancelResult: ...
     def claim(
         self, session_id: str, turn_id: str, fence: int, owner: str, max_lost: int = ...

@@ -166,6 +166,11 @@ class Settings(HttpSettings):
         """Empty in a deployment of one that has no name."""
         return parse_cells(self.cells.get_secret_value())
 
+    @property
+    def in_cells(self) -> bool:
+        """Whether there are several, so that a tenant may be in another one."""
+        return bool(self.cells.get_secret_value()) and len(self.all_cells()) > 1
+
     def of_cell(self, cell: Cell) -> Settings:
         """As a process that serves this cell has them."""
         return self.model_copy(update=_servers_of(cell) | {"cell": cell.name})

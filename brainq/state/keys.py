@@ -60,6 +60,9 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     rate:NAME:by              hash    tenant -> how many places it has                      1 day after its last use
     rate:NAME:due             zset    who waits -> when they are expected                   1 day after its last use
     rate:NAME:rule            hash    requests, tokens, share, present, sum, t:ID, ...      1 day after its last use
+    moved                     hash    tenant key -> `CELL EPOCH` it moved to, no cell      while it is not here again
+                                      while it is about to
+    {session}:moving:*        as they are under `{session}:`, while the tenant moves        until it has moved
     limited                   zset    NAME of a limited model -> learned until, or 0        1 day after its last use
     limited                   channel NAME of a model whose limits were just learned        -
     epoch                     string  new when Redis was emptied                            1 day
@@ -99,6 +102,7 @@ GLOBAL = {
     "run": "run",
     "capacity": "room",
     "limited": "limited",
+    "moved": "moved",
     "metrics": "metrics",
     "presence": "presence",
 }
@@ -149,6 +153,7 @@ class Keys:
         self.sweeping = f"{prefix}sweeping"
         self.stops = f"{prefix}stops"
         self.limited = f"{prefix}limited"
+        self.moved = f"{prefix}moved"
         self.workers = f"{prefix}workers"
         self.metrics = f"{prefix}metrics"
         self.presence = f"{prefix}presence"

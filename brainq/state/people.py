@@ -10,6 +10,7 @@ from typing import Any, Literal, cast
 
 from redis.exceptions import ResponseError
 
+from brainq.contracts.cell import tenant_key
 from brainq.contracts.claim import CallRef
 from brainq.contracts.people import (
     ApprovalState,
@@ -31,6 +32,7 @@ from brainq.state.typed_scripts import (
     HoldPlaceEnded,
     MailboxPutAlready,
     MailboxPutFull,
+    MailboxPutMoved,
     MailboxPutSealed,
     Scripts,
 )
@@ -230,9 +232,11 @@ class RedisSessions:
     is put into a turn's mailbox: a step's begin consumes it, a turn's end bounces it. Fits
     `ports.redis_turns.Sessions`."""
 
-    def __init__(self, scripts: Scripts, *, keep_session_s: float) -> None:
+    def __init__(self, scripts: Scripts, *, keep_session_s: float, in_cells: bool = False) -> None:
+        """`in_cells`: a tenant may be in another cell."""
         self._scripts = scripts
         self._keys = scripts.keys
+        self._in_cells = in_cells
         self._keep_session_ms = int(keep_session_s * 1000)
 
     def live(self, session_id: str) -> str:
@@ -281,7 +285,8 @@ class RedisSessions:
 
     def put_input(self, session_id: str, turn_id: str, item: TurnInput) -> tuple[PutResult, str, str]:
         """(`ACCEPTED`, "", ""), (`ALREADY`, its receipt, the turn's state), (`SEALED`, the turn's state, ""),
-        (`FULL`, inputs, bytes that no step has read) or (`GONE`, "", "")."""
+        (`FULL`, inputs, bytes that no step has read) or (`GONE`, "", ""). Where its tenant is in another cell nothing
+        is put: (`MOVED`, that cell, ""), or (`MOVING`, "", "") while it is about to move."""
         reply = self._scripts.mailbox_put(
             session_id,
             turn_id,
@@ -289,6 +294,7 @@ class RedisSessions:
             item=as_json(item),
             most=MAX_UNREAD,
             most_bytes=MAX_UNREAD_BYTES,
+            cell_tenant=tenant_key(session_id) if self._in_cells else "",
         ).run()
         match reply:
             case MailboxPutFull():
@@ -297,6 +303,8 @@ class RedisSessions:
                 return "ALREADY", reply.receipt, reply.state
             case MailboxPutSealed():
                 return "SEALED", reply.state, ""
+            case MailboxPutMoved():
+                return "MOVED", reply.cell, ""
             case _:
                 return reply, "", ""
 

@@ -9,10 +9,11 @@ from typing import Any, Literal, cast
 from pydantic import TypeAdapter
 
 from brainq.contracts.call import DueHook, ToolOutcome
+from brainq.contracts.cell import tenant_key
 from brainq.contracts.claim import CancelResult, NoClaim, NoTurnClaim, TurnClaim, TurnCleanup
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
-from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState
+from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState, SubmitWord
 from brainq.contracts.rate import QueueTicket
 from brainq.contracts.status import Ending, StopReason, TraceStatus
 from brainq.contracts.turn import Limits, TurnRequest
@@ -38,6 +39,7 @@ from brainq.state.typed_scripts import (
     TurnEndEnded,
     TurnSubmitBusy,
     TurnSubmitExists,
+    TurnSubmitMoved,
     TurnSubmitQueued,
 )
 
@@ -59,8 +61,9 @@ class RedisTurns(TurnSteps):
         grace_s: float = 2.0,
         first_step: str = "log",
         brains: Sequence[str] = (),
+        in_cells: bool = False,
     ) -> None:
-        """`brains` names those that this process has."""
+        """`brains` names those that this process has; `in_cells`: a tenant may be in another cell."""
         super().__init__(scripts)
         self._owned = scripts.patient(lease_s)
         self._client = scripts.client
@@ -70,6 +73,7 @@ class RedisTurns(TurnSteps):
         self._grace_ms = int(grace_s * 1000)
         self._first_step = first_step
         self._brains = brains
+        self._in_cells = in_cells
 
     def submit(
         self,
@@ -79,9 +83,10 @@ class RedisTurns(TurnSteps):
         lost_reason: str = "",
         children: int = 0,
         kept: RestoredState = NOTHING_TO_RESTORE,
-    ) -> tuple[Literal["ACTIVE", "QUEUED", "EXISTS", "BUSY"], str, tuple[str, ...]]:
+    ) -> tuple[SubmitWord, str, tuple[str, ...]]:
         """Queue an accepted turn: `ACTIVE`, `QUEUED` (and how many are ahead), `EXISTS` (and its state), or `BUSY`
-        (and the live turn); and the turns that it stopped.
+        (and the live turn); and the turns that it stopped. Where its tenant is in another cell nothing is queued:
+        `MOVED` (and the cell), or `MOVING` while it is about to move.
 
         children   how many child turns it may start
         kept       what SQL knows of it that Redis may have lost
@@ -112,6 +117,7 @@ class RedisTurns(TurnSteps):
             lost_reason=lost_reason,
             kept=restored_state_json(kept),
             trace=_trace_parent(request),
+            cell_tenant=tenant_key(sid) if self._in_cells else "",
         ).run()
         match reply:
             case TurnSubmitQueued():
@@ -120,8 +126,10 @@ class RedisTurns(TurnSteps):
                 return "EXISTS", reply.state, ()
             case TurnSubmitBusy():
                 return "BUSY", reply.live, ()
-            case "ACTIVE":
-                return "ACTIVE", "", ()
+            case TurnSubmitMoved():
+                return "MOVED", reply.cell, ()
+            case "ACTIVE" | "MOVING":
+                return reply, "", ()
 
     def claim(
         self, session_id: str, turn_id: str, fence: int, owner: str, max_lost: int = MAX_LOST_WORKERS

@@ -32,16 +32,17 @@ HEADERS = {
     "flag_release": "9e4f687d43", "gate_shut": "39819d2d7f", "history_compact": "d6d18dda5e",
     "hold_place": "a787ea4722", "hold_release": "5cc5dc5e34", "hooks_done": "f97c3c0eb5", "index_drop": "408a87d205",
     "index_hasten": "96610a6713", "index_take": "3b3421c229", "judge_ring": "52e40341fc", "lane_beat": "c2659b22a6",
-    "lane_check": "0b86e65355", "lane_lapsed": "56ea33fa6d", "leases_lapse": "140487f7c2", "mailbox_put": "ff58afcc6a",
-    "metrics_flush": "5b06af3d07", "opening_skip": "79dfbe662b", "outside_complete": "eea5a35b53",
-    "presence_forget": "eb6ef8dfa4", "presence_join": "389a1d8215", "presence_look": "ce48d3a88d",
-    "quarantine_wait": "de7169baf6", "rate_leave": "57d48e34f1", "rate_report": "ca4bf408dc",
-    "rate_settle": "f29cd86841", "rate_take": "940292ff61", "request_tried": "77bc694a26", "request_try": "458e2f7f70",
-    "result_amend": "7512616928", "result_publish": "7e86f1ea46", "session_pause": "b38ecc667b",
-    "session_resume": "89a1d4e3ff", "share_look": "ff579b8764", "share_put": "da7e142bbf", "step_begin": "86e208aec6",
-    "step_commit": "0da4aece8c", "step_delta": "9b6b3e4eab", "step_retry": "7ad5551a01", "turn_beat": "49b1eae1e2",
+    "lane_check": "0b86e65355", "lane_lapsed": "56ea33fa6d", "leases_lapse": "140487f7c2", "mailbox_put": "a62332240b",
+    "metrics_flush": "5b06af3d07", "moved_word": "874ea36dbb", "opening_skip": "79dfbe662b",
+    "outside_complete": "eea5a35b53", "presence_forget": "eb6ef8dfa4", "presence_join": "389a1d8215",
+    "presence_look": "ce48d3a88d", "quarantine_wait": "de7169baf6", "rate_leave": "57d48e34f1",
+    "rate_report": "ca4bf408dc", "rate_settle": "f29cd86841", "rate_take": "940292ff61", "request_tried": "77bc694a26",
+    "request_try": "458e2f7f70", "result_amend": "7512616928", "result_publish": "7e86f1ea46",
+    "session_pause": "b38ecc667b", "session_resume": "89a1d4e3ff", "share_look": "ff579b8764",
+    "share_put": "da7e142bbf", "step_begin": "86e208aec6", "step_commit": "0da4aece8c", "step_delta": "9b6b3e4eab",
+    "step_retry": "7ad5551a01", "tenant_hide": "297e9bf8af", "tenant_show": "5afeaa59bc", "turn_beat": "49b1eae1e2",
     "turn_begin": "cfb21dd55b", "turn_blame": "31e53bf250", "turn_cancel": "1650dfcf66", "turn_claim": "089411f57a",
-    "turn_end": "6a7ca10f57", "turn_open": "372f2fa52a", "turn_release": "2f8b71e6e9", "turn_submit": "0fe4f1e2e7",
+    "turn_end": "6a7ca10f57", "turn_open": "372f2fa52a", "turn_release": "2f8b71e6e9", "turn_submit": "9f62b9f2d4",
     "turn_sweep": "010b9ee252", "turn_transcript": "632790e6fe", "turn_wait": "6acd1178f1", "turn_waited": "92457e7f9f",
     "waits_expire": "e4d08837f0",
 }
@@ -357,6 +358,25 @@ class MailboxPutSealed:
 
 
 @dataclass(frozen=True, slots=True)
+class MailboxPutMoved:
+    cell: str
+    epoch: int
+
+    @classmethod
+    def read(cls, reply: list[Any]) -> Self:
+        return cls(reply[1], int(reply[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class MovedWordChanged:
+    word: str
+
+    @classmethod
+    def read(cls, reply: list[Any]) -> Self:
+        return cls(reply[1])
+
+
+@dataclass(frozen=True, slots=True)
 class OutsideCompleteLate:
     status: TraceStatus
 
@@ -456,6 +476,15 @@ class StepCommitBudget:
 
 
 @dataclass(frozen=True, slots=True)
+class TenantHideBusy:
+    turn: str
+
+    @classmethod
+    def read(cls, reply: list[Any]) -> Self:
+        return cls(reply[1])
+
+
+@dataclass(frozen=True, slots=True)
 class TurnBlameBlamed:
     died: int
 
@@ -535,6 +564,16 @@ class TurnSubmitBusy:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnSubmitMoved:
+    cell: str
+    epoch: int
+
+    @classmethod
+    def read(cls, reply: list[Any]) -> Self:
+        return cls(reply[1], int(reply[2]))
+
+
+@dataclass(frozen=True, slots=True)
 class TurnSweepLook:
     fence: int
     actions: tuple[tuple[str, ...], ...]
@@ -578,15 +617,16 @@ FULLER: Mapping[str, Mapping[str, ReadReply]] = {
     "flag_release": {"TAKEN": FlagReleaseTaken.read}, "hold_place": {"ENDED": HoldPlaceEnded.read},
     "index_take": {"DUE": IndexTakeDue.read}, "lane_lapsed": {"LAPSED": LaneLapsedLapsed.read},
     "leases_lapse": {"LAPSED": LeasesLapseLapsed.read},
-    "mailbox_put": {"FULL": MailboxPutFull.read, "ALREADY": MailboxPutAlready.read, "SEALED": MailboxPutSealed.read},
-    "outside_complete": {"LATE": OutsideCompleteLate.read}, "presence_look": {"LOOKED": PresenceLookLooked.read},
+    "mailbox_put": {"FULL": MailboxPutFull.read, "ALREADY": MailboxPutAlready.read, "SEALED": MailboxPutSealed.read, "MOVED": MailboxPutMoved.read},
+    "moved_word": {"CHANGED": MovedWordChanged.read}, "outside_complete": {"LATE": OutsideCompleteLate.read},
+    "presence_look": {"LOOKED": PresenceLookLooked.read},
     "rate_take": {"WAIT": RateTakeWait.read, "LATE": RateTakeLate.read}, "request_try": {"KEY": RequestTryKey.read},
     "session_resume": {"RESUMED": SessionResumeResumed.read}, "share_look": {"SEEN": ShareLookSeen.read},
     "step_begin": {"GO": StepBeginGo.read, "SPENT": StepBeginSpent.read},
-    "step_commit": {"BUDGET": StepCommitBudget.read}, "turn_blame": {"BLAMED": TurnBlameBlamed.read},
-    "turn_cancel": {"ENDED": TurnCancelEnded.read}, "turn_claim": {"GO": TurnClaimGo.read, "DROP": TurnClaimDrop.read},
-    "turn_end": {"ENDED": TurnEndEnded.read},
-    "turn_submit": {"QUEUED": TurnSubmitQueued.read, "EXISTS": TurnSubmitExists.read, "BUSY": TurnSubmitBusy.read},
+    "step_commit": {"BUDGET": StepCommitBudget.read}, "tenant_hide": {"BUSY": TenantHideBusy.read},
+    "turn_blame": {"BLAMED": TurnBlameBlamed.read}, "turn_cancel": {"ENDED": TurnCancelEnded.read},
+    "turn_claim": {"GO": TurnClaimGo.read, "DROP": TurnClaimDrop.read}, "turn_end": {"ENDED": TurnEndEnded.read},
+    "turn_submit": {"QUEUED": TurnSubmitQueued.read, "EXISTS": TurnSubmitExists.read, "BUSY": TurnSubmitBusy.read, "MOVED": TurnSubmitMoved.read},
     "turn_sweep": {"LOOK": TurnSweepLook.read}, "turn_transcript": {"SAID": TurnTranscriptSaid.read},
     "waits_expire": {"CANCEL": WaitsExpireCancel.read},
 }
@@ -982,12 +1022,13 @@ class Scripts(LoadedScripts):
 
     def mailbox_put(
         self, session_id: str, turn_id: str, *, message_id: str, item: str, most: int, most_bytes: int,
-    ) -> ScriptCall[MailboxPutFull | MailboxPutAlready | MailboxPutSealed | Literal["ACCEPTED", "GONE"]]:
+        cell_tenant: str,
+    ) -> ScriptCall[MailboxPutFull | MailboxPutAlready | MailboxPutSealed | MailboxPutMoved | Literal["ACCEPTED", "GONE", "MOVING"]]:
         """Put input into a turn's mailbox, once for each client_message_id."""
         turn_key = f"{self.keys.prefix}{{{session_id}}}:t:{turn_id}"
         return ScriptCall(self, self.loaded["mailbox_put"], session_id, [
-            turn_key, turn_key + ":events", turn_key + ":mailbox", turn_key + ":receipts", message_id, item, most,
-            most_bytes,
+            turn_key, turn_key + ":events", turn_key + ":mailbox", turn_key + ":receipts", self.keys.moved, message_id,
+            item, most, most_bytes, cell_tenant,
         ])
 
     def metrics_flush(
@@ -998,6 +1039,11 @@ class Scripts(LoadedScripts):
         return ScriptCall(self, self.loaded["metrics_flush"], "", [
             flushed, self.keys.metrics, number, dropped, keep_ms, remember_ms, most, *deltas,
         ])
+
+    def moved_word(self, *, tenant: str, before: str, after: str) -> ScriptCall[MovedWordChanged | Literal["DONE"]]:
+        """Write what scripts are told of a tenant that is not this cell's any more, or take it away again (`after`
+        empty), if it is still what it was (`before`, empty for nothing)."""
+        return ScriptCall(self, self.loaded["moved_word"], "", [self.keys.moved, tenant, before, after])
 
     def opening_skip(self, session_id: str, turn_id: str) -> ScriptCall[Literal["SKIPPED", "ALREADY", "EARLY"]]:
         """Go on without what memory and the context pack have not brought in time: their calls time out, and a result
@@ -1206,6 +1252,27 @@ class Scripts(LoadedScripts):
             turn_key, turn_key + ":events", owner, fence, step, attempt, part, kind, wait_ms, model,
         ])
 
+    def tenant_hide(
+        self, session_id: str, *, session_parts: Sequence[str], turn_parts: Sequence[str],
+    ) -> ScriptCall[TenantHideBusy | Literal["HIDDEN"]]:
+        """Put a session of a tenant that is about to move where no other script finds it: its keys, and those of its
+        turns that are parked or wait, are called `moving:` and their name from then on."""
+        session_key = f"{self.keys.prefix}{{{session_id}}}:"
+        return ScriptCall(self, self.loaded["tenant_hide"], session_id, [
+            session_key + "session", session_key + "waiting", self.keys.turns_base(session_id), " ".join(session_parts),
+            " ".join(turn_parts),
+        ])
+
+    def tenant_show(
+        self, session_id: str, *, awaits: Sequence[str], hidden: Sequence[str],
+    ) -> ScriptCall[Literal["SHOWN"]]:
+        """Keys of a session that were hidden have their names again: in the cell that its tenant moved to, or, where
+        the move was undone, in the one that it stayed in."""
+        session_key = f"{self.keys.prefix}{{{session_id}}}:"
+        return ScriptCall(self, self.loaded["tenant_show"], session_id, [
+            session_key + "session", session_id, self.keys.turns_base(session_id), " ".join(awaits), *hidden,
+        ])
+
     def turn_beat(
         self, session_id: str, turn_id: str, *, owner: str, fence: int, lease_ms: int, under_way: str,
     ) -> ScriptCall[Literal["OK", "CANCEL", "LOST"]]:
@@ -1302,8 +1369,8 @@ class Scripts(LoadedScripts):
         parent: str, mode: OnBusy, priority: Priority, readiness_word: str, first_step: str, timeout_ms: int,
         max_wait_ms: int | None, max_steps: int, max_tool_calls: int, max_reflections: int, max_context_tokens: int,
         max_total_tokens: int | None, max_cost_usd: float | None, max_children: int, lost_reason: str, kept: str,
-        trace: str,
-    ) -> ScriptCall[TurnSubmitQueued | TurnSubmitExists | TurnSubmitBusy | Literal["ACTIVE"]]:
+        trace: str, cell_tenant: str,
+    ) -> ScriptCall[TurnSubmitQueued | TurnSubmitExists | TurnSubmitBusy | TurnSubmitMoved | Literal["ACTIVE", "MOVING"]]:
         """Make an accepted turn known to Redis: live if its session is idle and the fleet has capacity, else last in
         the session's queue; a session whose first turn finds no capacity waits in its tenant's queue."""
         session_key = f"{self.keys.prefix}{{{session_id}}}:"
@@ -1311,11 +1378,11 @@ class Scripts(LoadedScripts):
         return ScriptCall(self, self.loaded["turn_submit"], session_id, [
             session_key + "session", session_key + "waiting", turn_key, turn_key + ":spec", turn_key + ":budget",
             turn_key + ":events", session_key + "flags", session_key + "readiness", turn_key + ":mailbox",
-            turn_key + ":receipts", self.keys.turns_base(session_id), session_id, turn_id, spec_json, turn_kind,
-            "1" if isolated else "0", brain, parent, mode, priority, readiness_word, first_step, self.keys.stops,
-            timeout_ms, "" if max_wait_ms is None else max_wait_ms, max_steps, max_tool_calls, max_reflections,
-            max_context_tokens, "" if max_total_tokens is None else max_total_tokens,
-            "" if max_cost_usd is None else repr(max_cost_usd), max_children, lost_reason, kept, trace,
+            turn_key + ":receipts", self.keys.moved, self.keys.turns_base(session_id), session_id, turn_id, spec_json,
+            turn_kind, "1" if isolated else "0", brain, parent, mode, priority, readiness_word, first_step,
+            self.keys.stops, timeout_ms, "" if max_wait_ms is None else max_wait_ms, max_steps, max_tool_calls,
+            max_reflections, max_context_tokens, "" if max_total_tokens is None else max_total_tokens,
+            "" if max_cost_usd is None else repr(max_cost_usd), max_children, lost_reason, kept, trace, cell_tenant,
         ])
 
     def turn_sweep(

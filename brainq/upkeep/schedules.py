@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from brainq.contracts.ids import SCHEDULED_KEY_PREFIX, check_id, new_turn_id, tenant_of
 from brainq.contracts.schedule import ScheduleRow
 from brainq.contracts.turn import TurnRequest
-from brainq.errors import BrainqError, InvalidInput, QueueFull
+from brainq.errors import BrainqError, InvalidInput, QueueFull, TenantMoved
 from brainq.observe.logs import logger
 from brainq.ports.sql import ScheduleRows
 
@@ -129,6 +129,8 @@ class ScheduleRunner:
                 turn_id = self.submit(scheduled_request(row, due_ms))
             elif verdict == "running":
                 note = f"left out: turn {row.last_turn_id} still ran"
+        except TenantMoved:
+            return False, False  # it went along with its tenant, and is due there
         except Exception as failure:
             note, is_full = self._refusal_note(row, failure), isinstance(failure, QueueFull)
         try:

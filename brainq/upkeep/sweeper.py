@@ -23,10 +23,12 @@ from brainq.people.brakes import BrakeDesk
 from brainq.people.children import ChildDesk
 from brainq.people.inputs import InputDesk
 from brainq.people.lost_turns import LostTurns
+from brainq.people.tenant_gate import ONE_CELL
 from brainq.ports.people import UNWATCHED, WorkEvents
 from brainq.ports.redis_calls import Calls
 from brainq.ports.redis_turns import FinalChain, SweeperState, Turns
 from brainq.ports.sql import JudgementRows
+from brainq.ports.tenants import TenantPlaces
 from brainq.turn.coordinator import Coordinator
 from brainq.turn.decide import FALLBACK_TEXTS
 from brainq.upkeep.lost_calls import Rescuer
@@ -157,6 +159,7 @@ class Sweeper:
     approvals: ApprovalHealer
     schedules: ScheduleRunner
     capacity: CapacityKeeper
+    tenants: TenantPlaces = ONE_CELL
 
     def __post_init__(self) -> None:
         self._epoch = ""
@@ -191,6 +194,7 @@ class Sweeper:
     def _compare(self) -> None:
         if not self.state.take_comparing(self.every_s * COMPARE_EVERY_SWEEPS * COMPARER_LOST_AFTER):
             return
+        self._run_part("keep tombstones", self.tenants.restore)
         self._run_part("keep the capacity", self.capacity.apply)
         epoch = self.state.epoch()
         if epoch != self._epoch:

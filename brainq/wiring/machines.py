@@ -218,4 +218,5 @@ def make_sweeper(wiring: Wiring, coordinator: Coordinator, finalizer: TurnFinali
         approvals=people.approval_healer,
         schedules=make_schedule_runner(wiring),
         capacity=capacity,
+        tenants=wiring.tenants,
     )

@@ -39,6 +39,7 @@ class PeopleServices:
             wrote=store.calls.has_intents,
             brakes=self.brakes,
             inputs=store.inputs,
+            tenants=wiring.tenants,
         )
         self.admission = Admission(store.turns, self.turn_queue)
         self.bounced_inputs = BouncedInputs(
@@ -58,6 +59,7 @@ class PeopleServices:
             brakes=self.brakes,
             redact=turn_brains.redacts,
             blobs=store.blobs,
+            tenants=wiring.tenants,
         )
         self.intake = Intake(
             check_request=check_request,
@@ -71,6 +73,7 @@ class PeopleServices:
                 a_session=settings.max_waiting_turns_a_session,
                 a_tenant=settings.max_waiting_turns_a_tenant,
             ),
+            tenants=wiring.tenants,
         )
         self.children = ChildDesk(
             limits=brains.each(lambda brain: brain.children),

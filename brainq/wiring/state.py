@@ -97,6 +97,7 @@ class RedisState:
         self.stops = RedisStopSignals(wiring.redis_url, keys.stops, on_gap=wiring.beats.beat_now)
         broker = settings.broker_url.get_secret_value() if settings.broker_url else wiring.redis_url
         self.failovers = FailoverListener({wiring.redis_url, broker})
+        in_cells = settings.in_cells
         rates = parse_rates(settings.rates)
         self.rates = RedisRates(scripts, rates, self.stops.listen, shared=shares_limits(settings), asker=wiring.owner)
         self.stops.hear(keys.limited, self.rates.receive_learned, self.rates.catch_up)
@@ -107,6 +108,7 @@ class RedisState:
             grace_s=grace_s,
             first_step=FIRST_STEP,
             brains=brains,
+            in_cells=in_cells,
         )
         self.calls = RedisCalls(
             scripts,
@@ -128,7 +130,7 @@ class RedisState:
         self.live_turns = RedisLiveTurns(client, keys)
         self.transcripts = RedisTranscripts(scripts)
         self.holds = RedisHolds(scripts, keep_session_s=keep_session_s)
-        self.sessions = RedisSessions(scripts, keep_session_s=keep_session_s)
+        self.sessions = RedisSessions(scripts, keep_session_s=keep_session_s, in_cells=in_cells)
         self.outside = RedisOutsideResults(scripts, lease_s=lease_s)
         self.workers = RedisWorkers(client, keys)
         self.presence = RedisPresence(scripts, self.stops, wiring.owner)

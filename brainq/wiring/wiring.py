@@ -18,6 +18,7 @@ from brainq.contracts.status import Effect
 from brainq.errors import SetupError, Unreachable
 from brainq.leases import LeaseRenewer, process_name
 from brainq.observe.logs import without_password
+from brainq.people.tenant_gate import ONE_CELL
 from brainq.settings.deployment import Settings
 from brainq.state.connection import UNAVAILABLE_ERRORS, write_refusal
 from brainq.store.store import Store
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from brainq.finalize.rerun import StepRerunner
     from brainq.memory.judge_runner import JudgeRunner
     from brainq.people.webhook_delivery import WebhookSender
+    from brainq.ports.tenants import TenantPlaces
     from brainq.state.stream_reader import StreamReaders
     from brainq.turn.coordinator import Coordinator
     from brainq.upkeep.limit_shares import ShareKeeper
@@ -101,6 +103,15 @@ class Wiring:
     @cached_property
     def turn_brains(self) -> TurnBrains:
         return TurnBrains(self.brains, self.store.turns)
+
+    @cached_property
+    def tenants(self) -> TenantPlaces:
+        """Whether a tenant is still here, where there are several cells."""
+        if not self.settings.in_cells:
+            return ONE_CELL
+        from brainq.wiring.tenants import make_tenant_gate
+
+        return make_tenant_gate(self)
 
     @cached_property
     def people(self) -> PeopleServices:

@@ -164,6 +164,7 @@ _USUAL: dict[str, Any] = {
     "hold_kind": "hold",
     "kept": "",
     "trace": "",
+    "cell_tenant": "",
     "policy": "deny",
     "cancels": "0",
     "flag": "f1",
@@ -287,6 +288,7 @@ class Rig:
             "run": self.keys.run,
             "capacity": self.keys.room,
             "metrics": self.keys.metrics,
+            "moved": self.keys.moved,
             "presence": self.keys.presence,
         }
         return names | {"leases": self.keys.lane_leases}

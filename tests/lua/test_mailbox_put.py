@@ -50,3 +50,12 @@ def test_a_mailbox_takes_so_many_bytes_and_any_one_input(rig: Rig) -> None:
     rig.owned()
     assert rig.run("mailbox_put", message_id="m1", item="x" * 100, most_bytes=50) == ["ACCEPTED"]
     assert rig.run("mailbox_put", message_id="m2", item="x", most_bytes=50) == ["FULL", 1, 100]
+
+
+def test_a_tenant_that_is_in_another_cell_or_about_to_be_is_sent_nothing(rig: Rig) -> None:
+    rig.active()
+    rig.client.hset(rig.keys.moved, mapping={"acme:": "b 3", "globex:": " 2"})
+    assert rig.run("mailbox_put", item=ITEM, cell_tenant="acme:") == ["MOVED", "b", "3"]
+    assert rig.run("mailbox_put", item=ITEM, cell_tenant="globex:") == ["MOVING"]
+    assert rig.client.exists(rig.names(TID)["mailbox"], rig.names(TID)["receipts"]) == 0
+    assert rig.run("mailbox_put", item=ITEM, cell_tenant="umbrella:") == ["ACCEPTED"]

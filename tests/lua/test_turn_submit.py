@@ -106,3 +106,22 @@ def test_a_turn_that_was_submitted_as_ready_takes_no_flag(rig: Rig) -> None:
     rig.active(readiness_word="ready")
     assert "holds" not in rig.turn()
     assert rig.client.lrange(rig.names(TID)["readiness"], 0, -1) == ["f1"]
+
+
+def test_no_turn_begins_of_a_tenant_that_is_in_another_cell_or_about_to_be(rig: Rig) -> None:
+    rig.client.hset(rig.keys.moved, mapping={"acme:": "b 3", "globex:": " 2"})
+    assert rig.run("turn_submit", cell_tenant="acme:") == ["MOVED", "b", "3"]
+    assert rig.run("turn_submit", cell_tenant="globex:") == ["MOVING"]
+    assert rig.client.exists(rig.names(TID)["turn"]) == 0
+    assert rig.run("turn_submit", cell_tenant="umbrella:") == ["ACTIVE"]
+
+
+def test_a_turn_that_moved_is_not_taken_for_known(rig: Rig) -> None:
+    rig.active()
+    rig.client.hset(rig.keys.moved, "acme:", "b 3")
+    assert rig.run("turn_submit", cell_tenant="acme:") == ["MOVED", "b", "3"]
+
+
+def test_where_there_is_one_cell_nobody_is_asked(rig: Rig) -> None:
+    rig.client.hset(rig.keys.moved, "", "b 3")
+    assert rig.run("turn_submit") == ["ACTIVE"]

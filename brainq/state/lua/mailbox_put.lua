@@ -1,12 +1,16 @@
 --[[
 Put input into a turn's mailbox, once for each client_message_id. SEALED: the turn is over; it becomes a turn of its own.
 FULL: so much waits there (inputs, bytes) that no step has read; an empty mailbox takes any one.
+`cell_tenant`: its tenant's key, where there are several cells; one that has moved away, or is about to, is sent nothing.
 
-KEYS   turn events mailbox receipts
-ARGV   message_id item most:n most_bytes:n
+KEYS   turn events mailbox receipts moved
+ARGV   message_id item most:n most_bytes:n cell_tenant
 REPLY  ACCEPTED | FULL inputs:n bytes:n | ALREADY receipt state:TurnState | SEALED state:TurnState | GONE
+       | MOVED cell epoch:n | MOVING
 ]]
 -- @include lib/event
+local word = cell_tenant ~= '' and redis.call('HGET', moved, cell_tenant)
+if word then return word:sub(1, 1) == ' ' and {'MOVING'} or {'MOVED', word:match('^(%S+) (%d+)$')} end
 local state = redis.call('HGET', turn, 'state')
 if not state then return {'GONE'} end
 local known = redis.call('HGET', receipts, message_id)

@@ -4,18 +4,20 @@ queue; a session whose first turn finds no capacity waits in its tenant's queue.
 parent's call waits for it; one that is to be ended needs none. `mode` says what it does to a live turn: `enqueue` waits
 behind the others, `interrupt` stops it and waits before the others, `replace` drops those as well, `reject` does not queue.
 `readiness_word` is its word on readiness: `ready`, or a hold as JSON with its id. `kept` is what SQL knows of a turn that
-Redis may have lost, `brain` the one it names, `trace` its position in its producer's trace; each may be empty.
+Redis may have lost, `trace` its position in its producer's trace, `cell_tenant` its tenant where there are several cells: of
+one that has moved away, or is about to, no turn is queued. Each may be empty.
 
-KEYS   session waiting turn spec budget events flags readiness mailbox receipts
+KEYS   session waiting turn spec budget events flags readiness mailbox receipts moved
 ARGV   base sid tid spec_json turn_kind:TurnKind isolated:b brain parent mode:OnBusy priority:Priority readiness_word first_step channel
        timeout_ms:n max_wait_ms:n? max_steps:n max_tool_calls:n max_reflections:n max_context_tokens:n max_total_tokens:n?
-       max_cost_usd:f? max_children:n lost_reason kept trace
-REPLY  ACTIVE | QUEUED ahead:n stopped:words | EXISTS state:TurnState | BUSY live
+       max_cost_usd:f? max_children:n lost_reason kept trace cell_tenant
+REPLY  ACTIVE | QUEUED ahead:n stopped:words | EXISTS state:TurnState | BUSY live | MOVED cell epoch:n | MOVING
 ]]
 -- @include lib/admit_turns
 -- @include lib/cancel
 -- @include lib/kept
-local state = redis.call('HGET', turn, 'state')
+local state, word = redis.call('HGET', turn, 'state'), cell_tenant ~= '' and redis.call('HGET', moved, cell_tenant)
+if word then return word:sub(1, 1) == ' ' and {'MOVING'} or {'MOVED', word:match('^(%S+) (%d+)$')} end
 if state then return {'EXISTS', state} end
 local s = read(session, {'live', 'paused'})
 local live = s.live ~= '' and s.live
@@ -23,11 +25,6 @@ local idle = not live and s.paused ~= '1'
 local full, caps
 if idle then full, caps = why_full(tenant_of(sid)) end
 local brain_full = caps and brain_is_full(brain)
-
--- A turn that is to be ended asks for no capacity, a child turn for its brain's only.
-local function has_capacity()
-  return lost_reason ~= '' or not brain_full and (not full or parent ~= '')
-end
 
 -- The turn that waits in the idle session already: it waits for capacity, or for its brain's, and was there first.
 local function first_waiting(fits)
@@ -39,8 +36,7 @@ local function store_turn()
   redis.call('HSET', budget, 'timeout_ms', timeout_ms, 'steps_max', max_steps, 'tool_calls_max', max_tool_calls,
     'reflections_max', max_reflections, 'max_context_tokens', max_context_tokens,
     'tokens_max', max_total_tokens, 'cost_max_usd', max_cost_usd, 'children_max', max_children)
-  -- Of these most turns have none.
-  local more = {}
+  local more = {} -- most turns have none of these
   for name, value in pairs({lost_reason = lost_reason, isolated = isolated ~= '0' and isolated or '', brain = brain,
     said = readiness_word, max_wait_ms = max_wait_ms, priority = priority ~= 'normal' and priority or '', trace = trace}) do
     if value ~= '' then more[#more + 1], more[#more + 2] = name, value end
@@ -49,7 +45,8 @@ local function store_turn()
     'fence', 0, 'step', 0, 'attempt', 0, 'owner', '', 'write_epoch', 0, 'kind', turn_kind, 'parent', parent, unpack(more))
 end
 
-local fits = idle and has_capacity()
+-- A turn that is to be ended asks for no capacity, a child turn for its brain's only.
+local fits = idle and (lost_reason ~= '' or not brain_full and (not full or parent ~= ''))
 local first = idle and first_waiting(fits)
 if mode == 'reject' and (live or first) then return {'BUSY', live or first} end
 

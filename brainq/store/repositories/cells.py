@@ -6,7 +6,20 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Engine, Float, Integer, bindparam, delete, func, inspect, literal_column, or_, select, update
+from sqlalchemy import (
+    Engine,
+    Float,
+    Integer,
+    and_,
+    bindparam,
+    delete,
+    func,
+    inspect,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 
 from brainq.contracts.cell import Move, Placement
 from brainq.contracts.ids import PREFIX_BOUNDARY, prefix_upper_bound
@@ -46,8 +59,12 @@ _BURY = upsert(
     ["tenant"],
     copied=["cell", "epoch"],
     changed={"moved_at": utc_now()},
-    where=_T.epoch < literal_column("excluded.epoch"),
+    where=or_(
+        _T.epoch < literal_column("excluded.epoch"),
+        and_(_T.cell == literal_column("''"), _T.epoch == literal_column("excluded.epoch")),
+    ),
 )
+_REBURY = upsert(tombstones, ["tenant"], copied=["cell", "epoch"], changed={"moved_at": utc_now()})
 _ALL_BURIED = select(tombstones).order_by(_T.tenant)
 _UNBURY = delete(tombstones).where(_T.tenant == bindparam("sought"))
 _MOVE = select(moves).where(_M.tenant == bindparam("sought"))
@@ -149,8 +166,12 @@ class Tombstones:
         return None if found is None else Placement(found["cell"], found["epoch"])
 
     def put(self, tenant: str, cell: str, epoch: int) -> None:
-        """Write it down; one of a later move stays as it is."""
+        """Write it down; one of a later move stays as it is, and one that has moved is not about to (no cell)."""
         self._db.write(self._db.pick(_BURY), {"tenant": tenant, "cell": cell, "epoch": epoch}, durably=True)
+
+    def restore(self, tenant: str, cell: str, epoch: int) -> None:
+        """Write it down in place of any other: a move to here is undone."""
+        self._db.write(self._db.pick(_REBURY), {"tenant": tenant, "cell": cell, "epoch": epoch}, durably=True)
 
     def remove(self, tenant: str) -> bool:
         """The tenant is here again. False where it had none."""

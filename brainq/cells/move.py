@@ -1,0 +1,319 @@
+"""Moves a tenant to another cell, phase by phase. Each phase may be done again: whoever runs the move anew goes on from
+the one that home's SQL has written down.
+
+    claimed    it is written down
+    waiting    new turns wait in SQL; live ones end or park; then its sessions are hidden, and nothing changes them
+    copying    rows and keys are copied, and counted
+    deciding   both cells have the same
+    flipping   from here on there is no way back: the old cell sends everybody on, the new one goes on with its turns
+    cleaning   what came too late is sent after it, and nothing is left in the old cell but the tombstone
+    undoing    as before: the copy is gone, and turns go on where they were
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from brainq.cells.side import MoveSide
+from brainq.contracts.cell import Move, Placement, hashed_cell
+from brainq.errors import BrainqError, InvalidInput, MoveFailed
+from brainq.observe.logs import logger
+from brainq.store.repositories.cells import Directory, Moves
+from brainq.store.tables import approvals, attachments, blobs, brakes, turns
+from brainq.store.tenant_rows import JOBS, RECORDS
+
+log = logger("brainq.cells")
+Phase = Literal["claimed", "waiting", "copying", "deciding", "flipping", "cleaning", "undoing", "done"]
+PHASES: tuple[Phase, ...] = ("claimed", "waiting", "copying", "deciding", "flipping", "cleaning", "undoing", "done")
+LEASE_S = 30.0
+BEAT_S = 8.0
+LOOK_S = 0.2
+MOST_COPIES = 5  # rows that people change are copied anew; no more often than this
+SHOWN_TURNS = 5
+MAX_ROW = 2**62
+_STEPPED = (approvals, brakes)
+
+
+@dataclass(frozen=True, slots=True)
+class MoveStep:
+    """Where a move is: told as it goes on. `counts` by kind; `waits_for`: turns that have to end or park."""
+
+    tenant: str
+    from_cell: str
+    to_cell: str
+    phase: Phase
+    counts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    waits_for: tuple[str, ...] = ()
+
+
+class Undo(Exception):
+    """The move is not to go on; why."""
+
+
+@dataclass(eq=False, kw_only=True)
+class TenantMover:
+    """Moves tenants. Any number may run; of one tenant one at a time.
+
+    directory, moves   home's
+    open_side          a cell by its name
+    names              of all cells; the first is home
+    owner              this process's name
+    wait_s             how long live turns have to end or park, before the move is undone
+    watch              is told each step
+    """
+
+    directory: Directory
+    moves: Moves
+    open_side: Callable[[str], MoveSide]
+    names: tuple[str, ...]
+    owner: str
+    wait_s: float = 60.0
+    watch: Callable[[MoveStep], None] = lambda _: None
+
+    def move(self, tenant: str, to_cell: str) -> MoveStep:
+        """Bring the tenant there; go on with its move where one was begun. Raises InvalidInput, and MoveFailed, after
+        which everything is as it was."""
+        if to_cell not in self.names:
+            raise InvalidInput("to", f"{to_cell!r} is not one of {', '.join(self.names)}")
+        placement = self.directory.placement(tenant) or self.directory.settle(tenant, self._first_cell(tenant))
+        row = self._claim(tenant, placement, to_cell)
+        if row is None:
+            return MoveStep(tenant, to_cell, to_cell, "done")
+        if row.phase == "undoing":  # a process died in the middle of it
+            self._run(row)
+            return self.move(tenant, to_cell)
+        return self._run(row)
+
+    def _first_cell(self, tenant: str) -> str:
+        return self.names[0] if self.directory.lived_here(tenant) else hashed_cell(tenant, self.names)
+
+    def _claim(self, tenant: str, placement: Placement, to_cell: str) -> Move | None:
+        """The tenant's move, which is this process's for a while; None where it is there already."""
+        row = self.moves.get(tenant)
+        if row is None:
+            if placement.cell == to_cell:
+                return None
+            self.moves.begin(tenant, placement.cell, to_cell, placement.epoch + 1, "claimed", self.owner, LEASE_S)
+            row = self.moves.get(tenant)
+        if row is None or not self.moves.take(tenant, self.owner, LEASE_S):
+            raise MoveFailed(
+                f"another process moves tenant {tenant!r} just now; `brainq move --list` shows how far it is"
+            )
+        if row.to_cell != to_cell and row.phase != "undoing":
+            raise InvalidInput("to", f"tenant {tenant!r} is on its way to {row.to_cell!r}; move it there first")
+        return row
+
+    def _run(self, row: Move) -> MoveStep:
+        with ExitStack() as stack:
+            source, target = (self.open_side(name) for name in (row.from_cell, row.to_cell))
+            stack.callback(source.close)
+            stack.callback(target.close)
+            run = MoveRun(self, row, source, target)
+            stack.enter_context(run.beating())
+            return run.to_the_end()
+
+
+class MoveRun:
+    """One process's run of one move."""
+
+    def __init__(self, mover: TenantMover, row: Move, source: MoveSide, target: MoveSide) -> None:
+        self._mover = mover
+        self._row = row
+        self._tenant = row.tenant
+        self._source = source
+        self._target = target
+        self._counts: dict[str, Any] = dict(row.counts)
+        self._copies = 0
+        self._upto: dict[str, int] = {}  # the last row of each table that was copied; later ones are sent after it
+        self._is_lost = threading.Event()
+
+    def to_the_end(self) -> MoveStep:
+        """Raises MoveFailed once it is undone."""
+        phase: Phase = self._row.phase  # pyright: ignore[reportAssignmentType] - home's SQL has no other
+        why = self._row.error
+        while phase != "done":
+            self._tell(phase)
+            try:
+                following = self._do(phase)
+            except Undo as undo:
+                following, why = "undoing", str(undo)
+            if following != "done":
+                self._advance(phase, following, why)
+            elif not self._mover.moves.remove(self._tenant, self._mover.owner):
+                self._lost()
+            if phase == "undoing":
+                break
+            phase = following
+        step = self._tell(phase if phase == "undoing" else "done")
+        if phase == "undoing" and self._row.phase != "undoing":
+            raise MoveFailed(f"tenant {self._tenant!r} stays in cell {self._row.from_cell!r}: {why}")
+        return step
+
+    def _do(self, phase: Phase) -> Phase:
+        """Do what a phase is for: the next one. Raises Undo."""
+        match phase:
+            case "claimed":
+                return "waiting"
+            case "waiting":
+                return self._wait()
+            case "copying":
+                return self._copy()
+            case "deciding":
+                return self._compare()
+            case "flipping":
+                return self._flip()
+            case "cleaning":
+                return self._clean()
+            case "undoing":
+                return self._undo()
+            case "done":
+                return "done"
+
+    def _wait(self) -> Phase:
+        for side in (self._target, self._source):
+            side.say_moving(self._tenant, self._row.epoch)
+        until = time.monotonic() + self._mover.wait_s
+        while True:
+            self._source.pause_lines(self._tenant)
+            began = time.monotonic()
+            busy = self._source.keys.busy_turns(self._tenant) or self._source.keys.hide(self._tenant)
+            if not busy:
+                return "copying"
+            self._tell("waiting", tuple(busy))
+            if time.monotonic() > until:
+                shown = ", ".join(busy[:SHOWN_TURNS]) + (" ..." if len(busy) > SHOWN_TURNS else "")
+                raise Undo(f"{len(busy)} turns neither ended nor parked within {self._mover.wait_s:g} s: {shown}")
+            self._own()
+            time.sleep(max(LOOK_S, time.monotonic() - began))  # a look at many keys is not made all the time
+
+    def _copy(self) -> Phase:
+        self._copies += 1
+        if self._copies > MOST_COPIES:
+            raise Undo("its rows changed faster than they could be copied")
+        self._target.clear(self._source, self._tenant)
+        self._upto = {table.name: 0 for table in RECORDS}
+        for table in RECORDS:
+            for page in self._source.rows.pages(table, self._tenant):
+                self._own()
+                self._target.rows.put(table, page)
+                self._upto[table.name] = page[-1].get("row", 0)
+        copied = self._source.keys.copy_to(self._target.keys, self._tenant)
+        self._counts = {**self._source.rows.counts(self._tenant), "keys": copied}
+        return "deciding"
+
+    def _compare(self) -> Phase:
+        if not self._upto:
+            return "copying"  # by another process, which is gone
+        here = self._source.rows.digests(self._tenant, self._upto)
+        there = self._target.rows.digests(self._tenant, dict.fromkeys(self._upto, MAX_ROW))
+        differing = [name for name, digest in here.items() if digest != there[name]]
+        if not differing:
+            keys = [side.keys.count(self._tenant) for side in (self._source, self._target)]
+            return "flipping" if keys[0] == keys[1] else "copying"
+        if self._copies >= MOST_COPIES:
+            rows = ", ".join(f"{name} {here[name].rows} and {there[name].rows}" for name in differing)
+            raise Undo(
+                f"the two cells do not have the same rows ({rows}): an id or a request key of the tenant's may be "
+                "another tenant's there"
+            )
+        return "copying"
+
+    def _flip(self) -> Phase:
+        tenant, placement = self._tenant, Placement(self._row.to_cell, self._row.epoch)
+        self._source.say_moved(tenant, placement)
+        if not self._target.is_open_for(tenant):
+            self._bring_changes()
+        for table in JOBS:
+            for page in list(self._source.rows.pages(table, tenant)):
+                self._target.rows.put(table, page)
+            self._own()
+            self._source.rows.remove_jobs(table, tenant)
+        if self._target.keys.has_hidden(tenant):
+            self._counts |= self._source.keys.copy_outside(self._target.keys, tenant)
+        self._own()
+        self._target.open_for(tenant)
+        if not self._mover.directory.flip(tenant, placement.cell, placement.epoch):
+            found = self._mover.directory.placement(tenant)
+            if found != placement:
+                raise BrainqError(f"the directory has tenant {tenant!r} at {found}, where {placement} was due")
+        return "cleaning"
+
+    def _bring_changes(self) -> None:
+        """What people decided between the copy and the tombstone. New turns and input are brought by `clear`."""
+        here, there = (side.rows.digests(self._tenant) for side in (self._source, self._target))
+        for table in RECORDS:
+            if here[table.name] == there[table.name] or table in (turns, blobs, attachments):
+                continue
+            for page in self._source.rows.pages(table, self._tenant):
+                if table in _STEPPED:
+                    self._target.rows.replace(table, page)
+                else:
+                    self._target.rows.put(table, page)
+
+    def _clean(self) -> Phase:
+        self._counts["late"] = self._source.clear(self._target, self._tenant)
+        return "done"
+
+    def _undo(self) -> Phase:
+        stays = Placement(self._row.from_cell, self._row.epoch - 1)
+        self._target.clear(self._source, self._tenant)
+        self._target.say_not_here(self._tenant, stays)
+        self._own()
+        self._source.open_for(self._tenant)
+        return "done"
+
+    def _advance(self, phase: Phase, following: Phase, why: str | None) -> None:
+        if not self._mover.moves.advance(self._tenant, self._mover.owner, phase, following, self._counts, why):
+            self._lost()
+        log.info("tenant moves", tenant=self._tenant, to=self._row.to_cell, phase=following)
+
+    def _tell(self, phase: Phase, waits_for: tuple[str, ...] = ()) -> MoveStep:
+        row = self._row
+        step = MoveStep(row.tenant, row.from_cell, row.to_cell, phase, dict(self._counts), waits_for)
+        self._mover.watch(step)
+        return step
+
+    def _own(self) -> None:
+        """Raises where another process has taken the move over: this one was frozen, or home was away."""
+        if self._is_lost.is_set():
+            self._lost()
+
+    def _lost(self) -> None:
+        raise MoveFailed(f"another process went on with the move of tenant {self._tenant!r}, or home did not answer")
+
+    def beating(self) -> Beats:
+        return Beats(self._beat)
+
+    def _beat(self) -> None:
+        try:
+            kept = self._mover.moves.take(self._tenant, self._mover.owner, LEASE_S)
+        except Exception as failure:
+            log.warning("the move's lease was not renewed", tenant=self._tenant, failure=failure)
+            return
+        if not kept:
+            self._is_lost.set()
+
+
+class Beats:
+    """Calls `beat` now and then, as long as the context lasts."""
+
+    def __init__(self, beat: Callable[[], None]) -> None:
+        self._beat = beat
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="brainq-move", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(BEAT_S):
+            self._beat()

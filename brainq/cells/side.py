@@ -1,0 +1,108 @@
+"""One of the two cells of a move: what of its Redis and SQL a move needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from brainq.contracts.cell import Placement
+from brainq.state.people import RedisSessions
+from brainq.state.tenant_keys import RedisMovedWords, RedisTenantKeys
+from brainq.store.database import Database
+from brainq.store.late_rows import LateRows
+from brainq.store.repositories.cells import Tombstones, make_cell_tables
+from brainq.store.tenant_rows import TenantRows
+from brainq.wiring import Wiring
+
+PAUSED_WHY = "its tenant moves to another cell"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveSide:
+    """A cell that a tenant leaves or comes to."""
+
+    name: str
+    database: Database
+    rows: TenantRows
+    keys: RedisTenantKeys
+    words: RedisMovedWords
+    tombstones: Tombstones
+    sessions: RedisSessions
+
+    def say_moving(self, tenant: str, epoch: int) -> None:
+        """From now on what is accepted here for the tenant waits. SQL knows first: Redis may lose it."""
+        self.tombstones.put(tenant, "", epoch)
+        self.words.put(tenant, Placement("", epoch))
+
+    def say_moved(self, tenant: str, placement: Placement) -> None:
+        """From now on whoever asks for the tenant here is sent there."""
+        self.tombstones.put(tenant, placement.cell, placement.epoch)
+        self.words.put(tenant, placement)
+
+    def say_not_here(self, tenant: str, placement: Placement) -> None:
+        """As before a move to here that was undone."""
+        self.tombstones.restore(tenant, placement.cell, placement.epoch)
+        self.words.put_back(tenant, placement)
+
+    def open_for(self, tenant: str) -> None:
+        """The tenant is here: its turns go on, and those that wait begin. Again changes nothing."""
+        self.keys.show(tenant)
+        self.tombstones.remove(tenant)
+        self.words.put(tenant, None)
+        for session_id in self.keys.sessions(tenant):
+            if self.sessions.why_paused(session_id) == PAUSED_WHY:
+                self.sessions.resume(session_id)
+        self.keys.have_rows_compared()
+
+    def is_open_for(self, tenant: str) -> bool:
+        """Whether turns of the tenant begin here."""
+        return self.tombstones.of(tenant) is None and self.words.of(tenant) is None
+
+    def pause_lines(self, tenant: str) -> None:
+        """No turn begins when a live one of the tenant ends."""
+        for session_id in self.keys.sessions_with_a_line(tenant):
+            self.sessions.pause(session_id, PAUSED_WHY)
+
+    def send_late(self, other: MoveSide, tenant: str) -> int:
+        """Send the other cell what this one accepted and that one lacks, and forget what both have. How many turns were
+        sent."""
+        late, sent = LateRows(self.database, lambda _: other.database), 0
+        while turn_ids := self.rows.first_turns(tenant):
+            there = other.rows.known_turns(turn_ids)
+            for turn_id in turn_ids:
+                if turn_id not in there:
+                    late.send_turn(turn_id, other.name)
+                    sent += 1
+            moved = [turn_id for turn_id in turn_ids if turn_id in there]
+            inputs = self.rows.inputs_of(moved)
+            known = other.rows.inputs_of(moved)
+            for session_id, client_message_id in inputs.keys() - known.keys():
+                late.send_input(session_id, client_message_id, other.name)
+            self.rows.remove_turns(moved, [row for key, row in inputs.items() if key in known])
+        return sent
+
+    def clear(self, other: MoveSide, tenant: str) -> int:
+        """Nothing of the tenant is left here; what only this cell has is sent to the other one first."""
+        sent = self.send_late(other, tenant)
+        self.rows.remove_rest(tenant)
+        self.keys.remove_outside(tenant)
+        self.keys.remove(tenant)
+        self.keys.have_rows_compared()
+        return sent
+
+    def close(self) -> None:
+        self.keys.close()
+
+
+def open_side(name: str, wiring: Wiring) -> MoveSide:
+    """Raises what a cell raises that does not answer."""
+    database, scripts = wiring.store.database, wiring.state.scripts
+    make_cell_tables(wiring.store.engine)
+    return MoveSide(
+        name=name,
+        database=database,
+        rows=TenantRows(database),
+        keys=RedisTenantKeys(scripts, wiring.redis_url),
+        words=RedisMovedWords(scripts),
+        tombstones=Tombstones(database),
+        sessions=wiring.state.sessions,
+    )

@@ -1,0 +1,74 @@
+"""TenantGate: in a deployment of several cells, what stands before a session whose tenant is not this cell's any more.
+
+The cell itself decides, and not what its callers have heard: SQL's tombstones are asked before a turn or input is
+accepted, and Redis' in the very script that would begin the turn. So a front that knows nothing of a move cannot begin
+a turn in the cell that was left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from brainq.contracts.cell import Placement, tenant_key
+from brainq.errors import TenantMoved
+from brainq.observe.logs import logger
+from brainq.ports.tenants import LateRows, MovedWords, Tombstones
+
+log = logger("brainq.people")
+
+
+class OneCell:
+    """Where there is one cell alone: every tenant is here, and nobody is asked."""
+
+    def require_here(self, session_id: str) -> None:
+        """Never raises."""
+
+    def away(self, session_id: str) -> Placement | None:
+        return None
+
+    def send_turn(self, turn_id: str, cell: str) -> None:
+        raise AssertionError(f"turn {turn_id} is to be sent to cell {cell!r}, and there is one cell alone")
+
+    def send_input(self, session_id: str, client_message_id: str, cell: str) -> None:
+        raise AssertionError(f"input {client_message_id} is to be sent to cell {cell!r}, and there is one cell alone")
+
+    def restore(self) -> int:
+        return 0
+
+
+ONE_CELL = OneCell()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantGate:
+    """Where there are several cells. Fits `ports.tenants.TenantPlaces`."""
+
+    tombstones: Tombstones
+    words: MovedWords
+    late: LateRows
+
+    def require_here(self, session_id: str) -> None:
+        """Raises TenantMoved, before anything is written down. One that is about to move is still here."""
+        placement = self.away(session_id)
+        if placement is not None and placement.cell:
+            raise TenantMoved(tenant_key(session_id), placement.cell, placement.epoch)
+
+    def away(self, session_id: str) -> Placement | None:
+        """Where the session's tenant is, if it is not here; without a cell while it is about to move."""
+        return self.tombstones.of(tenant_key(session_id))
+
+    def send_turn(self, turn_id: str, cell: str) -> None:
+        """The turn was accepted here when its tenant had moved: it is the other cell's."""
+        self.late.send_turn(turn_id, cell)
+        log.info("turn sent after its tenant", turn_id=turn_id, cell=cell)
+
+    def send_input(self, session_id: str, client_message_id: str, cell: str) -> None:
+        """The input was accepted here when its turn had moved: it is the other cell's."""
+        self.late.send_input(session_id, client_message_id, cell)
+
+    def restore(self) -> int:
+        """Write to Redis what SQL knows and Redis lost, and take away what SQL knows no more; how many were lost."""
+        known = self.words.all()
+        tombstones = self.tombstones.all()
+        self.words.forget(known, tombstones)
+        return self.words.restore(tombstones)

@@ -1,0 +1,25 @@
+"""Two cells for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cells.two import TwoCells
+from tests.support.server import RedisServer
+
+
+@pytest.fixture(scope="session")
+def other_redis() -> Iterator[RedisServer]:
+    server = RedisServer().start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def two(redis_url: str, other_redis: RedisServer, tmp_path: Path) -> Iterator[TwoCells]:
+    other_redis.flushall()
+    with TwoCells(tmp_path, (redis_url, other_redis.url)) as cells:
+        yield cells

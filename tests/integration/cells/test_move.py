@@ -1,0 +1,124 @@
+"""A tenant moves to another cell: all of it is there, nothing is left, and what was parked goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from brainq.contracts.cell import Placement
+from brainq.contracts.people import TurnInput
+from brainq.contracts.turn import TurnRequest
+from brainq.errors import InvalidInput, MoveFailed, TenantMoved
+from tests.integration.cells.two import TENANT, TwoCells, parked_tenant
+
+
+def go_on(two: TwoCells, cell: str, made: dict[str, str], written: str = "done write x") -> None:
+    """Everything that the parked turns wait for comes, in this cell, and each ends once; `written`: what the one that
+    writes says then."""
+    client = two.pumps[cell].client
+    client.approve(f"{made['approval']}-c1-0", by="Ann")
+    assert client.complete_call(two.tokens["y"], {"ok": True}) == "settled"
+    assert client.handle(made["client"]).give_result("c1-0", {"degrees": 20}) == "settled"
+    results = two.finish(cell, *made.values())
+    assert [result.text for result in results] == [
+        *("done hello", written, "done and then", "done order y", "done weather z")
+    ]
+    assert sorted(two.ran) == ["a order y", f"{cell} write x"]
+
+
+def test_everything_is_there_and_nothing_is_left(two: TwoCells) -> None:
+    made = parked_tenant(two)
+    before, others = two.rows("a"), two.rows("a", "globex:")
+    step = two.mover().move(TENANT, "b")
+    assert step.phase == "done"
+    assert two.rows("b") == before
+    assert two.rows("a", "globex:") == others
+    two.assert_gone_from("a", "b", 2)
+    two.assert_here("b", 2)
+    assert [each.phase for each in two.steps if not each.waits_for] == [
+        *("claimed", "waiting", "copying", "deciding", "flipping", "cleaning", "done")
+    ]
+    go_on(two, "b", made)
+    assert two.all_rows("a").keys() <= two.rows("a", "globex:").keys() | {"tokens"}
+
+
+def test_a_request_that_is_repeated_meets_its_first_turn(two: TwoCells) -> None:
+    made = parked_tenant(two)
+    two.mover().move(TENANT, "b")
+    again = two.submit("b", "acme:1", "hello", request_key="k-ended", turn_id="t-other")
+    assert (again.turn_id, again.created) == (made["ended"], False)
+    with pytest.raises(TenantMoved) as moved:
+        two.submit("a", "acme:1", "hello", request_key="k-ended", turn_id="t-other")
+    assert (moved.value.cell, moved.value.epoch) == ("b", 2)
+
+
+def test_it_moves_back(two: TwoCells) -> None:
+    made = parked_tenant(two)
+    before = two.rows("a")
+    two.mover().move(TENANT, "b")
+    two.mover().move(TENANT, "a")
+    assert two.rows("a") == before
+    two.assert_gone_from("b", "a", 3)
+    two.assert_here("a", 3)
+    go_on(two, "a", made)
+    assert two.mover().move(TENANT, "a").phase == "done"
+
+
+def test_input_that_no_step_has_read_goes_along(two: TwoCells) -> None:
+    made = parked_tenant(two)
+    two.a.wiring.people.inputs.send("acme:2", made["approval"], TurnInput(client_message_id="m1", text="more"))
+    two.mover().move(TENANT, "b")
+    go_on(two, "b", made, "done more [Sent while you were working on the task above, which goes on.]")
+    receipt = two.b.wiring.people.inputs.receipt("acme:2", "m1")
+    assert (receipt.state, receipt.turn_id) == ("consumed", made["approval"])
+
+
+def test_a_turn_that_does_not_end_in_time_keeps_its_tenant_where_it_is(two: TwoCells) -> None:
+    made = parked_tenant(two)
+    busy = two.submit("a", "acme:9", "hello").turn_id
+    before = two.rows("a")
+    with pytest.raises(MoveFailed, match=rf"stays in cell 'a': 1 turns neither ended nor parked .*{busy}"):
+        two.mover(wait_s=0.0).move(TENANT, "b")
+    two.assert_here("a", 1)
+    assert two.rows("a") == before
+    assert (two.rows("b"), two.keys("b")) == ({}, [])
+    assert two.side("b").tombstones.of(TENANT) == Placement("a", 1)
+    go_on(two, "a", made)
+    two.finish("a", busy)
+
+
+def test_what_comes_while_it_moves_waits_and_is_run_once_in_the_new_cell(two: TwoCells) -> None:
+    made = parked_tenant(two)
+    mover = two.mover()
+
+    def submit_meanwhile(step: object) -> None:
+        at = len(two.steps)
+        two.steps.append(step)  # pyright: ignore[reportArgumentType]
+        try:
+            two.submit("a", f"acme:new-{at}", "hello", request_key=f"new-{at}")
+        except TenantMoved as moved:
+            two.submit(moved.cell, f"acme:new-{at}", "hello", request_key=f"new-{at}")
+
+        two.a.drain()  # what began before the tenant was about to move ends
+
+    mover.watch = submit_meanwhile
+    mover.move(TENANT, "b")
+    two.assert_gone_from("a", "b", 2)
+    new = [f"t-acme-new-{at}-hello" for at in range(len(two.steps))]
+    go_on(two, "b", made)
+    assert [result.text for result in two.finish("b", *new)] == ["done hello"] * len(new)
+
+
+def test_a_row_that_comes_after_the_copy_is_sent_after_it(two: TwoCells) -> None:
+    parked_tenant(two)
+    two.mover().move(TENANT, "b")
+    late = TurnRequest(turn_id="t-late", session_id="acme:1", user_message="late", request_key="late")
+    two.a.wiring.store.turns.accept(late)  # its front had asked before the tombstone was there
+    two.a.wiring.people.turn_queue.queue(late)
+    two.assert_gone_from("a", "b", 2)
+    (result,) = two.finish("b", "t-late")
+    assert result.text == "done late"
+
+
+def test_a_cell_that_there_is_not(two: TwoCells) -> None:
+    with pytest.raises(InvalidInput, match="'c' is not one of a, b"):
+        two.mover().move(TENANT, "c")

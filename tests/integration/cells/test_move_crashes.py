@@ -1,0 +1,171 @@
+"""A move dies after each of its acts, and is run again: one owner at every moment, nothing lost, nothing doubled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from brainq.cells.move import TenantMover
+from brainq.cells.side import MoveSide
+from brainq.contracts.cell import Placement
+from brainq.errors import MoveFailed, TenantMoved
+from tests.integration.cells.test_move import go_on
+from tests.integration.cells.two import TENANT, TwoCells, parked_tenant
+
+ACTS = frozenset(
+    {
+        *("put", "replace", "remove_turns", "remove_rest", "remove_jobs", "hide", "show", "copy_to", "remove"),
+        *("copy_outside", "remove_outside", "have_rows_compared", "put_back", "restore", "pause", "resume"),
+        *("advance", "begin", "flip"),
+    }
+)
+PARTS = ("rows", "keys", "words", "tombstones", "sessions")
+
+
+class Died(BaseException):
+    """The process is gone: nothing catches it."""
+
+
+class Deaths:
+    """Counts what is done, and dies once after act `at`."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.count = 0
+        self.last = ""
+
+    def watched(self, what: Any) -> Any:
+        return _Watched(what, self)
+
+    def done(self, name: str) -> None:
+        self.count += 1
+        if self.count == self.at:
+            self.last = name
+            raise Died(name)
+
+
+class _Watched:
+    def __init__(self, what: Any, deaths: Deaths) -> None:
+        self._what = what
+        self._deaths = deaths
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._what, name)
+        if name not in ACTS:
+            return found
+
+        def act(*args: Any, **given: Any) -> Any:
+            plain = [arg._what if isinstance(arg, _Watched) else arg for arg in args]
+            result = found(*plain, **given)
+            self._deaths.done(name)
+            return result
+
+        return act
+
+
+def dying_mover(two: TwoCells, deaths: Deaths, **options: Any) -> TenantMover:
+    def watched(side: MoveSide) -> MoveSide:
+        return replace(side, **{part: deaths.watched(getattr(side, part)) for part in PARTS})
+
+    mover = two.mover(side=watched, **options)
+    return replace(mover, moves=deaths.watched(two.moves), directory=deaths.watched(two.directory))
+
+
+def submit(two: TwoCells, cell: str, number: int) -> str:
+    """As a front does that has last heard of this cell, and follows."""
+    key = f"new-{number}"
+    try:
+        return two.submit(cell, f"acme:{key}", "hello", request_key=key).turn_id
+    except TenantMoved as moved:
+        return two.submit(moved.cell, f"acme:{key}", "hello", request_key=key).turn_id
+
+
+def assert_one_owner(two: TwoCells, turns: dict[str, str]) -> None:
+    """Turns of the tenant begin in one cell at most, and those that wait are in one alone."""
+    row = two.moves.get(TENANT)
+    if row is not None and row.phase not in ("claimed", "waiting"):  # it never was in b before
+        assert not all(two.side(name).is_open_for(TENANT) for name in "ab")
+    for session_id, turn_id in ((f"acme:{at}", turns[what]) for at, what in ((2, "approval"), (3, "token"))):
+        assert None in [two.state(name, session_id, turn_id) for name in "ab"]
+
+
+def move_with_deaths(two: TwoCells, points: Callable[[int], bool], most: int = 500) -> int:
+    """Move to and fro, each time with a death after the next act of those that `points` names; how many acts a move
+    has."""
+    made = parked_tenant(two)
+    here, there, epoch, at = "a", "b", 1, 0
+    new: list[str] = []
+    while at < most:
+        at += 1
+        if not points(at):
+            continue
+        deaths = Deaths(at)
+        try:
+            dying_mover(two, deaths).move(TENANT, there)
+        except Died:
+            assert_one_owner(two, made)
+            new.append(submit(two, here, at))
+            two.pumps[here].drain()  # before it is about to move its turns begin, and end
+        epoch += 1
+        two.mover().move(TENANT, there)
+        two.assert_gone_from(here, there, epoch)
+        two.assert_here(there, epoch)
+        if new and deaths.last:
+            assert submit(two, here, at) == new[-1]
+            two.finish(there, new[-1])
+        here, there = there, here
+        if not deaths.last:
+            break
+    results = two.finish(here, *new)
+    assert [result.text for result in results] == ["done hello"] * len(new)
+    go_on(two, here, made)
+    assert two.rows(here)["turns"] == len(made) + len(new)
+    return at
+
+
+def test_a_move_that_died_now_and_then_is_taken_up_again(two: TwoCells) -> None:
+    move_with_deaths(two, lambda at: at % 9 == 1)
+
+
+@pytest.mark.full
+def test_a_move_that_died_after_each_of_its_acts_is_taken_up_again(two: TwoCells) -> None:
+    assert move_with_deaths(two, lambda at: True) > 40
+
+
+def undo_with_deaths(two: TwoCells, points: Callable[[int], bool]) -> None:
+    made = parked_tenant(two)
+    busy = two.submit("a", "acme:9", "hello").turn_id
+    before, at = two.rows("a"), 0
+    while True:
+        at += 1
+        if not points(at):
+            continue
+        deaths = Deaths(at)
+        try:
+            dying_mover(two, deaths, wait_s=0.0).move(TENANT, "b")
+        except Died:
+            assert_one_owner(two, made)
+        except MoveFailed:
+            pass
+        with pytest.raises(MoveFailed, match="neither ended nor parked"):
+            two.mover(wait_s=0.0).move(TENANT, "b")
+        two.assert_here("a", 1)
+        assert two.rows("a") == before
+        assert (two.rows("b"), two.keys("b")) == ({}, [])
+        assert two.side("b").tombstones.of(TENANT) == two.side("b").words.of(TENANT) == Placement("a", 1)
+        if not deaths.last:
+            break
+    go_on(two, "a", made)
+    two.finish("a", busy)
+
+
+def test_an_undo_that_died_now_and_then_is_done_to_its_end(two: TwoCells) -> None:
+    undo_with_deaths(two, lambda at: at % 4 == 1)
+
+
+@pytest.mark.full
+def test_an_undo_that_died_after_each_of_its_acts_is_done_to_its_end(two: TwoCells) -> None:
+    undo_with_deaths(two, lambda at: True)
