@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from redis.exceptions import ResponseError
 
@@ -13,16 +13,18 @@ from brainq.contracts.claim import FinalStepClaim, NoClaim, NoFinalStepClaim
 from brainq.contracts.message import Message
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import EndedTurn, TurnDetails
+from brainq.state.connection import as_mapping
 from brainq.state.conversations import MAX_READ_MESSAGES
 from brainq.state.people import read_approvals
 from brainq.state.transcripts import outside_results, read_trace
-from brainq.state.turn_view import ended_reads, read_ended_turn
+from brainq.state.turn_view import ENDED_TRACE, ended_reads, read_ended_turn
 from brainq.state.typed_scripts import (
     FinalizeAheadGo,
     FinalizeClaimDrop,
     FinalizeSendGo,
     FinalizeSettleGo,
     Scripts,
+    TurnMessagesSaid,
     TurnTranscriptSaid,
 )
 
@@ -69,12 +71,16 @@ class RedisFinalChain:
             brains=self._brains,
             left_ms=int(MISSING_BRAIN_WAIT_S * 1000),
         )
-        said = [self._owned.turn_transcript(session_id, turn_id, most=MAX_READ_MESSAGES)] if and_said else []
-        reads = ended_reads(self._keys.turn(session_id, turn_id)) if and_look else ()
-        (reply, *details), replies = self._owned.pipeline([claim, *said], reads)
+        key = self._keys.turn(session_id, turn_id)
+        said = [self._owned.turn_messages(session_id, turn_id, most=MAX_READ_MESSAGES)] if and_said else []
+        reads = ended_reads(key) if and_look or and_said else []
+        if and_said:
+            reads.append(("HGETALL", f"{key}:receipts"))
+        (reply, *messages), replies = self._owned.pipeline([claim, *said], reads)
         if isinstance(reply, ResponseError):
             raise reply
-        assert not isinstance(reply, TurnTranscriptSaid)
+        assert not isinstance(reply, TurnMessagesSaid)
+        details = _said(messages, replies) if and_said else []
         if isinstance(reply, FinalizeClaimDrop):
             return NoClaim(reply.why)
         return FinalStepClaim(
@@ -88,7 +94,7 @@ class RedisFinalChain:
             sent=reply.sent,
             lost=reply.lost,
             replies=replies,
-            details=[each for each in details if isinstance(each, TurnTranscriptSaid)],
+            details=details,
             brain=reply.brain,
             waited_ms=reply.waited_ms,
             base=step if reply.ahead else "",
@@ -271,6 +277,19 @@ def _following(
     if not isinstance(reply, FinalizeSettleGo | FinalizeSendGo):
         return reply
     return claim.followed_by(next_step, fence=reply.fence, tries=reply.tries, revision=reply.revision, sent=reply.sent)
+
+
+def _said(messages: Sequence[object], replies: list[Any]) -> list[TurnTranscriptSaid]:
+    """What `details_of` needs. The last of `replies` is that of the receipts, which is taken out. Nothing where Redis
+    refused one."""
+    receipts, trace = replies.pop(), replies[ENDED_TRACE]
+    if isinstance(receipts, ResponseError) or isinstance(trace, ResponseError):
+        return []
+    return [
+        TurnTranscriptSaid(as_mapping(trace), as_mapping(receipts), said.messages)
+        for said in messages
+        if isinstance(said, TurnMessagesSaid)
+    ]
 
 
 def _read_details(turn_id: str, reply: TurnTranscriptSaid) -> TurnDetails:

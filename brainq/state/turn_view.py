@@ -43,6 +43,7 @@ _BUDGET_FIELDS = (
 )
 _SESSION_FIELDS = ("turns", "known_input", "known_estimate", "trimmed", "history_stamp")
 _OPENING_FIELDS = ("tool", "status", "msg")
+_OPENING = tuple(f"{OPENING_CALL_PREFIX}{i}:{field}" for i in range(MAX_OPENING_CALLS) for field in _OPENING_FIELDS)
 
 
 @dataclass(slots=True)
@@ -164,8 +165,7 @@ def read_newest_text(client: Client, keys: Keys, session_id: str, turn_id: str, 
 
 def opening_reads(turn_key: str) -> list[Command]:
     """The commands whose replies `read_opening` reads."""
-    fields = [f"c0-{i}:{field}" for i in range(MAX_OPENING_CALLS) for field in _OPENING_FIELDS]
-    return [("HMGET", turn_key + ":trace", *fields)]
+    return [("HMGET", turn_key + ":trace", *_OPENING)]
 
 
 def read_opening(replies: Sequence[Sequence[str | None]]) -> dict[str, str]:
@@ -198,8 +198,10 @@ def ended_reads(turn_key: str) -> list[Command]:
         ("LRANGE", turn_key + ":sources", 0, -1),
         ("HGETALL", turn_key + ":trace"),
         ("LRANGE", turn_key + ":spends", 0, -1),
-        *opening_reads(turn_key),
     ]
+
+
+ENDED_TRACE = 4  # which of them reads the trace
 
 
 def read_ended_turn(found: Sequence[Any], complete: Callable[[TurnRequest], TurnRequest]) -> EndedTurn | None:
@@ -207,7 +209,7 @@ def read_ended_turn(found: Sequence[Any], complete: Callable[[TurnRequest], Turn
 
     `complete` adds to its request what the brain says where it says nothing.
     """
-    turn, budget, spec, sources, trace, spends, *opening = found
+    turn, budget, spec, sources, trace, spends = found
     turn, budget, trace = as_mapping(turn), as_mapping(budget), as_mapping(trace)
     if not turn.get("ending") or not spec:
         return None
@@ -218,7 +220,7 @@ def read_ended_turn(found: Sequence[Any], complete: Callable[[TurnRequest], Turn
         for call, tool in tools.items()
         if f"{call}:started_at" in trace and not call.startswith(OPENING_CALL_PREFIX)
     ]
-    brought = read_opening(opening)
+    brought = read_opening([[trace.get(field) for field in _OPENING]])
     created = int(turn["created_at"])
     started = int(turn.get("active_at") or created)
     return EndedTurn(

@@ -42,9 +42,9 @@ HEADERS = {
     "share_put": "da7e142bbf", "step_begin": "86e208aec6", "step_commit": "0da4aece8c", "step_delta": "9b6b3e4eab",
     "step_retry": "7ad5551a01", "tenant_hide": "297e9bf8af", "tenant_show": "5afeaa59bc", "turn_beat": "49b1eae1e2",
     "turn_begin": "cfb21dd55b", "turn_blame": "31e53bf250", "turn_cancel": "1650dfcf66", "turn_claim": "089411f57a",
-    "turn_end": "6a7ca10f57", "turn_open": "372f2fa52a", "turn_release": "2f8b71e6e9", "turn_submit": "9f62b9f2d4",
-    "turn_sweep": "010b9ee252", "turn_transcript": "632790e6fe", "turn_wait": "6acd1178f1", "turn_waited": "92457e7f9f",
-    "waits_expire": "e4d08837f0",
+    "turn_end": "6a7ca10f57", "turn_messages": "e7e9aeb6eb", "turn_open": "372f2fa52a", "turn_release": "2f8b71e6e9",
+    "turn_submit": "9f62b9f2d4", "turn_sweep": "010b9ee252", "turn_transcript": "632790e6fe", "turn_wait": "6acd1178f1",
+    "turn_waited": "92457e7f9f", "waits_expire": "e4d08837f0",
 }
 """Fingerprints: the loader refuses a script whose header is not the one its method was made from."""
 
@@ -536,6 +536,15 @@ class TurnEndEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnMessagesSaid:
+    messages: tuple[str, ...]
+
+    @classmethod
+    def read(cls, reply: list[Any]) -> Self:
+        return cls(tuple(reply[1:]))
+
+
+@dataclass(frozen=True, slots=True)
 class TurnSubmitQueued:
     ahead: int
     stopped: tuple[str, ...]
@@ -626,6 +635,7 @@ FULLER: Mapping[str, Mapping[str, ReadReply]] = {
     "step_commit": {"BUDGET": StepCommitBudget.read}, "tenant_hide": {"BUSY": TenantHideBusy.read},
     "turn_blame": {"BLAMED": TurnBlameBlamed.read}, "turn_cancel": {"ENDED": TurnCancelEnded.read},
     "turn_claim": {"GO": TurnClaimGo.read, "DROP": TurnClaimDrop.read}, "turn_end": {"ENDED": TurnEndEnded.read},
+    "turn_messages": {"SAID": TurnMessagesSaid.read},
     "turn_submit": {"QUEUED": TurnSubmitQueued.read, "EXISTS": TurnSubmitExists.read, "BUSY": TurnSubmitBusy.read, "MOVED": TurnSubmitMoved.read},
     "turn_sweep": {"LOOK": TurnSweepLook.read}, "turn_transcript": {"SAID": TurnTranscriptSaid.read},
     "waits_expire": {"CANCEL": WaitsExpireCancel.read},
@@ -1344,6 +1354,14 @@ class Scripts(LoadedScripts):
             owner, fence, ending, stop_reason, text, failure, item, marker, outcome, open_status, open_text, first_step,
             tail, last, diff, n_changes, input, output, cache_read, cache_creation, "" if cost is None else repr(cost),
             spend, lost, keep_session_ms,
+        ])
+
+    def turn_messages(self, session_id: str, turn_id: str, *, most: int) -> ScriptCall[TurnMessagesSaid]:
+        """The messages of a turn that has ended, as by turn_transcript."""
+        session_key = f"{self.keys.prefix}{{{session_id}}}:"
+        turn_key = f"{self.keys.prefix}{{{session_id}}}:t:{turn_id}"
+        return ScriptCall(self, self.loaded["turn_messages"], session_id, [
+            turn_key, session_key + "session", session_key + "history", most,
         ])
 
     def turn_open(

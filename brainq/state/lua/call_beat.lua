@@ -8,7 +8,8 @@ REPLY  OK | CLOSED | LOST
 ]]
 -- @include lib/now
 -- @include lib/lease
-local why = renew_call()
+local why = look_at_call()
 if why then return {why == 'closed' and 'CLOSED' or 'LOST'} end
+renew_call()
 redis.call('ZADD', leases, 'XX', now + lease_ms, sid .. ' ' .. tid .. ' ' .. call)
 return {'OK'}

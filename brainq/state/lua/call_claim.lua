@@ -17,6 +17,7 @@ REPLY  GO spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b brain 
 local c = read_call(call, {'status', 'attempt', 'effect', 'spec', 'cap_ms', 'tool', 'rung_at', 'edited', 'waits_at',
   'dispatched_at', 'bell', 'owner'})
 
+-- The field that says from which Redis it is claimed, and its value.
 -- @lazy
 local function note_redis()
   local known = redis.call('GET', run)
@@ -24,7 +25,12 @@ local function note_redis()
     known = redis_run()
     redis.call('SET', run, known, 'PX', 10000)
   end
-  redis.call('HSET', trace, call .. ':run', attempt .. ' ' .. known)
+  return call .. ':run', attempt .. ' ' .. known
+end
+
+local function begin(...)
+  redis.call('HSET', trace, call .. ':status', 'running', call .. ':owner', owner, call .. ':lease', now + lease_ms,
+    call .. ':started_at', now, ...)
 end
 
 local function grant(t, remaining_ms)
@@ -49,15 +55,14 @@ local function claim()
   if t.state ~= 'active' or t.cancel == '1' then return {'DROP', 'closed'} end
   local remaining_ms = left_ms()
   if remaining_ms <= 0 then return {'DROP', 'expired'} end
-  if c.effect ~= 'read_only' then
-    if hold_word(t.holds) then
-      hold_back(call)
-      return {'DROP', 'held'}
-    end
-    note_redis()
+  if c.effect == 'read_only' then
+    begin()
+  elseif hold_word(t.holds) then
+    hold_back(call)
+    return {'DROP', 'held'}
+  else
+    begin(note_redis())
   end
-  redis.call('HSET', trace, call .. ':status', 'running', call .. ':owner', owner, call .. ':lease', now + lease_ms,
-    call .. ':started_at', now)
   emit(events, 'call.running', {call = call, tool = c.tool, attempt = attempt})
   return grant(t, remaining_ms)
 end

@@ -8,12 +8,12 @@ REPLY  OK | CLOSED | LOST
 ]]
 -- @include lib/now
 -- @include lib/lease
-local why, lanes = renew_call()
+local why, lanes = look_at_call()
 if why then return {why == 'closed' and 'CLOSED' or 'LOST'} end
 if lanes ~= '[]' then
   local holder = sid .. ' ' .. tid .. ' ' .. call
   if not redis.call('ZSCORE', leases, holder) then return {'LOST'} end
   redis.call('ZADD', leases, now + lease_ms, holder)
 end
-redis.call('HSET', trace, call .. ':begun', attempt) -- read by call_unstarted
+renew_call(call .. ':begun', attempt) -- read by call_unstarted
 return {'OK'}

@@ -15,7 +15,6 @@ local t = read(turn, {'state', 'owner', 'fence', 'begun', 'isolated'})
 if not is_owner(t, owner, fence) then return {'LOST'} end
 if t.begun == '1' then return {'ALREADY'} end
 use_own_history(t.isolated)
-redis.call('PERSIST', history)
 local length, counted = push(history, items), isolated and turn or session
 local c = read(counted, {'trimmed', 'history_stamp'})
 if length == #items then
@@ -23,6 +22,8 @@ if length == #items then
   local stamp = c.history_stamp and c.history_stamp + 1 or now
   redis.call('HSET', counted, 'trimmed', 0, 'history_stamp', stamp)
   c.trimmed = 0
+else
+  redis.call('PERSIST', history)
 end
 if earlier > 0 then redis.call('HSETNX', session, 'turns', earlier) end
 local number = redis.call('HINCRBY', session, 'turns', 1)

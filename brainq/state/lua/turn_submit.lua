@@ -21,8 +21,7 @@ if word then return word:sub(1, 1) == ' ' and {'MOVING'} or {'MOVED', word:match
 if state then return {'EXISTS', state} end
 local s = read(session, {'live', 'paused'})
 local live = s.live ~= '' and s.live
-local idle = not live and s.paused ~= '1'
-local full, caps
+local idle, full, caps = not live and s.paused ~= '1', nil, nil
 if idle then full, caps = why_full(tenant_of(sid)) end
 local brain_full = caps and brain_is_full(brain)
 
@@ -31,18 +30,20 @@ local function first_waiting(fits)
   return (not fits or parent ~= '' or caps and lost_reason == '') and redis.call('LINDEX', waiting, 0)
 end
 
-local function store_turn()
+local function store_turn(begins)
   redis.call('SET', spec, spec_json)
   redis.call('HSET', budget, 'timeout_ms', timeout_ms, 'steps_max', max_steps, 'tool_calls_max', max_tool_calls,
     'reflections_max', max_reflections, 'max_context_tokens', max_context_tokens,
-    'tokens_max', max_total_tokens, 'cost_max_usd', max_cost_usd, 'children_max', max_children)
-  local more = {} -- most turns have none of these
+    'tokens_max', max_total_tokens, 'cost_max_usd', max_cost_usd, 'children_max', max_children,
+    unpack(begins and {'deadline', now + timeout_ms} or {}))
+  local more = begins and {'active_at', now, 'rung_at', now} or {} -- most turns have none of these
   for name, value in pairs({lost_reason = lost_reason, isolated = isolated ~= '0' and isolated or '', brain = brain,
     said = readiness_word, max_wait_ms = max_wait_ms, priority = priority ~= 'normal' and priority or '', trace = trace}) do
     if value ~= '' then more[#more + 1], more[#more + 2] = name, value end
   end
-  redis.call('HSET', turn, 'state', 'queued', 'awaits', 'session', 'sid', sid, 'tid', tid, 'created_at', now,
-    'fence', 0, 'step', 0, 'attempt', 0, 'owner', '', 'write_epoch', 0, 'kind', turn_kind, 'parent', parent, unpack(more))
+  redis.call('HSET', turn, 'state', begins and 'active' or 'queued', 'awaits', begins and 'coordinator' or 'session',
+    'sid', sid, 'tid', tid, 'created_at', now, 'fence', 0, 'step', 0, 'attempt', 0, 'owner', '', 'write_epoch', 0,
+    'kind', turn_kind, 'parent', parent, unpack(more))
 end
 
 -- A turn that is to be ended asks for no capacity, a child turn for its brain's only.
@@ -50,10 +51,11 @@ local fits = idle and (lost_reason ~= '' or not brain_full and (not full or pare
 local first = idle and first_waiting(fits)
 if mode == 'reject' and (live or first) then return {'BUSY', live or first} end
 
-store_turn()
+store_turn(fits and not first)
 local cancelled = kept ~= '' and give_back(cjson.decode(kept))
 if fits and not first then
-  activate(session, turn, budget, events, flags, readiness, sid, tid)
+  make_live(session, turn, events, flags, readiness, sid, tid, {kind = turn_kind, said = readiness_word, fence = 0, brain = brain,
+    flag = kept ~= '' and redis.call('HGET', turn, 'flag'), timeout_ms = timeout_ms})
   if cancelled then cancel_live(turn, sid, tid, cancelled, channel) end
   return {'ACTIVE'}
 end

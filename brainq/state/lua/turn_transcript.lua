@@ -6,15 +6,5 @@ KEYS   turn session history trace receipts
 ARGV   most:n
 REPLY  SAID trace:hash receipts:hash messages...
 ]]
--- @include lib/fields
--- @include lib/own_history
-local reply = {'SAID', redis.call('HGETALL', trace), redis.call('HGETALL', receipts)}
-local t = read(turn, {'begin_at', 'end_at', 'isolated', 'trimmed'})
-if not t.begin_at then return reply end
-use_own_history(t.isolated)
-local trimmed = tonumber(isolated and t.trimmed or redis.call('HGET', session, 'trimmed') or 0)
-local last = (t.end_at and tonumber(t.end_at) - trimmed or redis.call('LLEN', history)) - 1 -- a live turn has the newest
-local first = math.max(0, tonumber(t.begin_at) - trimmed, last - most + 1)
-if last < 0 then return reply end
-for _, message in ipairs(redis.call('LRANGE', history, first, last)) do reply[#reply + 1] = message end
-return reply
+-- @include lib/said
+return add_messages({'SAID', redis.call('HGETALL', trace), redis.call('HGETALL', receipts)}, most)

@@ -69,8 +69,8 @@ BUGS = (
     Bug(
         "a write that has started is taken for one that never did",
         "brainq/state/lua/call_start.lua",
-        "redis.call('HSET', trace, call .. ':begun', attempt)",
-        "",
+        "renew_call(call .. ':begun', attempt)",
+        "renew_call()",
         UNSTARTED,
     ),
     Bug(

@@ -31,12 +31,9 @@ local function take_flag(turn_key, events_key, flags_key, readiness_key, tid)
   hold_until_ready(turn_key, events_key, flag, known)
 end
 
+-- Its fields say already that it is active. `t`: its kind, said, flag, fence, brain and timeout_ms.
 -- @lazy
-local function activate(session_key, turn_key, budget_key, events_key, flags_key, readiness_key, sid, tid)
-  local timeout_ms = tonumber(redis.call('HGET', budget_key, 'timeout_ms'))
-  local t = read(turn_key, {'kind', 'said', 'flag', 'fence', 'brain'})
-  redis.call('HSET', budget_key, 'deadline', now + timeout_ms)
-  redis.call('HSET', turn_key, 'state', 'active', 'awaits', 'coordinator', 'active_at', now, 'rung_at', now)
+local function make_live(session_key, turn_key, events_key, flags_key, readiness_key, sid, tid, t)
   redis.call('HSET', session_key, 'live', tid)
   redis.call('PERSIST', session_key)
   add_live(sid, tid, t.brain)
@@ -45,7 +42,7 @@ local function activate(session_key, turn_key, budget_key, events_key, flags_key
     redis.call('PERSIST', flags_key)
     redis.call('PERSIST', readiness_key)
   end
-  emit(events_key, 'turn.active', {deadline_in_ms = timeout_ms})
+  emit(events_key, 'turn.active', {deadline_in_ms = t.timeout_ms})
   if t.said and t.said ~= '' then
     if t.said ~= 'ready' then
       local hold = cjson.decode(t.said)
@@ -57,4 +54,13 @@ local function activate(session_key, turn_key, budget_key, events_key, flags_key
   local fence = tonumber(t.fence)
   look_within(sid, tid, RERING_MS)
   ring('turns', sid, tid, 'advance.' .. fence, {sid, tid, fence}, tid)
+end
+
+-- @lazy
+local function activate(session_key, turn_key, budget_key, events_key, flags_key, readiness_key, sid, tid)
+  local t = read(turn_key, {'kind', 'said', 'flag', 'fence', 'brain'})
+  t.timeout_ms = tonumber(redis.call('HGET', budget_key, 'timeout_ms'))
+  redis.call('HSET', budget_key, 'deadline', now + t.timeout_ms)
+  redis.call('HSET', turn_key, 'state', 'active', 'awaits', 'coordinator', 'active_at', now, 'rung_at', now)
+  make_live(session_key, turn_key, events_key, flags_key, readiness_key, sid, tid, t)
 end

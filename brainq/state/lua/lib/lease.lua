@@ -1,13 +1,15 @@
--- Renew the lease of a running call. Returns why not: 'lost' (it is another's) or 'closed' (its turn no longer wants it);
--- else nil, and its lanes. Uses the script's names: turn trace owner call attempt lease_ms, and lib/now.
+-- Whether the lease of a running call may be renewed. Returns why not: 'lost' (it is another's) or 'closed' (its turn no longer wants
+-- it); else nil, and its lanes. Uses the script's names: turn trace owner call attempt lease_ms, and lib/now.
 -- @include lib/fields
 -- @include lib/read_call
-local function renew_call()
+local function look_at_call()
   local c = read_call(call, {'status', 'owner', 'attempt', 'lanes'})
   if c.owner ~= owner or tonumber(c.attempt) ~= attempt then return 'lost' end
   local t = read(turn, {'state', 'cancel'})
   if t.state ~= 'active' or t.cancel == '1' then return 'closed' end
   if c.status ~= 'running' then return 'lost' end
-  redis.call('HSET', trace, call .. ':lease', now + lease_ms)
   return nil, c.lanes
 end
+
+-- With these fields and values, too.
+local function renew_call(...) redis.call('HSET', trace, call .. ':lease', now + lease_ms, ...) end

@@ -42,8 +42,8 @@ end
 -- @lazy
 local function open_waves(t, known)
   t = t or read(turn, OF_WAVES)
-  local step, wave, calls = tonumber(t.step), tonumber(t.wave), {}
-  for i = 1, tonumber(t.n_calls) do calls[i] = 'c' .. step .. '-' .. i - 1 end
+  local step, wave, calls, prefix = tonumber(t.step), tonumber(t.wave), {}, 'c' .. t.step .. '-'
+  for i = 1, tonumber(t.n_calls) do calls[i] = prefix .. i - 1 end
   known = known or read_calls(calls, {'status', 'wave', 'park'})
   while wave <= tonumber(t.waves) do
     if t.cancel == '1' then
