@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from brainq.contracts.schedule import Missed, OnRunning, Schedule
     from brainq.contracts.spending import SpendLine
     from brainq.contracts.status import Effect, Ending, StopReason, TraceStatus, TurnState
+    from brainq.contracts.stop import Stop, StopKind, StopMode
     from brainq.contracts.tool import ClientTool, ToolSpec
     from brainq.contracts.turn import (
         Citation,
@@ -118,6 +119,7 @@ if TYPE_CHECKING:
         TokenRefused,
         ToolSchemaError,
         TurnFailed,
+        TurnForbidden,
         TurnNotFound,
         TurnParked,
         TurnRejected,
@@ -174,6 +176,7 @@ _NAMES = {
     "brainq.contracts.schedule": "Missed OnRunning Schedule",
     "brainq.contracts.spending": "SpendLine",
     "brainq.contracts.status": "Effect Ending StopReason TraceStatus TurnState",
+    "brainq.contracts.stop": "Stop StopKind StopMode",
     "brainq.contracts.tool": "ClientTool ToolSpec",
     "brainq.contracts.turn": (
         "Citation Limits LimitsFields LimitsOverride OnBusy Priority TurnKind TurnRequest TurnResult"
@@ -184,7 +187,7 @@ _NAMES = {
         "AlreadyRuns ApprovalDecided ApprovalNotFound AttachmentNotFound BrainNotLoaded BrainqError "
         "CallNotFound ContentNotKept InputNotFound InvalidInput MailboxFull NoParsedOutput NotFound "
         "ProviderError QueueFull ResultRefused ResultTimeout ScheduleNotFound SchedulesFull SessionBusy "
-        "SetupError StaleTurn SubmitConflict TokenRefused ToolSchemaError TurnFailed TurnNotFound "
+        "SetupError StaleTurn SubmitConflict TokenRefused ToolSchemaError TurnFailed TurnForbidden TurnNotFound "
         "TurnParked TurnRejected Unreachable"
     ),
     "brainq.finalize.rerun": "Retried",
@@ -215,47 +218,27 @@ __all__ = ["AlreadyRuns", "Approval", "ApprovalDecided", "ApprovalNotFound", "Ap
 __all__ += ["AsyncHold", "AsyncMemories", "AsyncSession", "AsyncTurnHandle", "Attachment", "AttachmentNotFound"]
 __all__ += ["AutonomousResearchLearner", "Brain", "BrainNotLoaded", "BrainqError", "BudgetSnapshot", "CallNotFound"]
 __all__ += ["CallStart", "Callbacks", "Caller", "Cancelled", "CellsState", "ChildTurn", "Children", "Citation"]
-__all__ += ["Client"]
-__all__ += ["ClientTool", "ContentNotKept", "Context", "DeadlineToken", "DecisionStore", "DeliveryRow", "Deny"]
-__all__ += ["Effect", "Ending", "Erasure", "EventKind", "Fallback", "File", "FinalStep", "FinalStepInfo"]
-__all__ += ["Flag", "Fleet"]
-__all__ += [
-    "FleetActivity",
-    "FleetScale",
-    "HistoryTurn",
-    "Hold",
-    "HoldPolicy",
-    "InputNotFound",
-    "InvalidInput",
-    "Judge",
-    "JudgeCase",
-]
-__all__ += ["Judgement", "Limits", "LimitsFields", "LimitsOverride", "ListedSession", "ListedTurn", "MailboxFull"]
-__all__ += ["McpOAuth", "McpServer", "McpTool", "Memories", "Memory", "MemoryExtractor", "MemoryItem"]
-__all__ += ["MemoryRetriever", "MemoryRow", "Message", "Middleware", "Missed", "ModelChunk", "ModelOptions"]
-__all__ += ["ModelReply", "ModelRequest", "NoParsedOutput", "NotFound", "Observation", "OnBusy", "OnRunning"]
-__all__ += ["Operator", "OptionsFields", "OutcomeUnknown", "OutputSchema", "Partial", "Pending", "PostToolUse"]
-__all__ += ["PreToolUse", "Priority", "PromptTemplate", "Provider", "ProviderError", "QueueFull", "Receipt"]
-__all__ += ["RecordedTurn", "ResultRefused", "ResultTimeout", "Retried", "RetrievedMemory", "RunContext"]
-__all__ += ["RuntimeDecisionRecord", "Schedule", "ScheduleNotFound", "SchedulesFull", "ScriptedProvider", "Selection"]
-__all__ += ["Session", "SessionBusy", "Settings", "SetupError", "Sort", "Spend", "SpendLine", "StaleTurn"]
-__all__ += [
-    "StandingHold",
-    "StartedTurn",
-    "StepChoice",
-    "StepContext",
-    "StepInfo",
-    "StopReason",
-    "StreamChunk",
-    "SubmitConflict",
-]
-__all__ += ["SubmitOptions", "Taken", "ThinkLevel", "TimelineBar", "TimelineSpan", "TokenRefused", "TokenUsage", "Tool"]
-__all__ += ["ToolCall", "ToolDenied", "ToolError", "ToolFailure", "ToolOutcome", "ToolRanker", "ToolSchemaError"]
-__all__ += ["ToolSpec", "ToolSuccess", "ToolTimeout", "ToolTraceEntry", "ToolUnknown", "TraceStatus", "TurnCall"]
-__all__ += ["TurnEnd", "TurnEvent", "TurnFacts", "TurnFailed", "TurnFilters", "TurnHandle", "TurnInfo", "TurnInput"]
-__all__ += ["TurnKind", "TurnNotFound", "TurnParked", "TurnRejected", "TurnRequest", "TurnResult", "TurnRow"]
-__all__ += ["TurnSnapshot", "TurnState", "TurnTimeline", "Unreachable", "UsageInfo", "Verb", "WaitFor", "WaitingTurn"]
-__all__ += ["WithFiles", "__version__", "full_call_id", "make_tool", "split_call_id"]
+__all__ += ["Client", "ClientTool", "ContentNotKept", "Context", "DeadlineToken", "DecisionStore", "DeliveryRow"]
+__all__ += ["Deny", "Effect", "Ending", "Erasure", "EventKind", "Fallback", "File", "FinalStep", "FinalStepInfo"]
+__all__ += ["Flag", "Fleet", "FleetActivity", "FleetScale", "HistoryTurn", "Hold", "HoldPolicy", "InputNotFound"]
+__all__ += ["InvalidInput", "Judge", "JudgeCase", "Judgement", "Limits", "LimitsFields", "LimitsOverride"]
+__all__ += ["ListedSession", "ListedTurn", "MailboxFull", "McpOAuth", "McpServer", "McpTool", "Memories", "Memory"]
+__all__ += ["MemoryExtractor", "MemoryItem", "MemoryRetriever", "MemoryRow", "Message", "Middleware", "Missed"]
+__all__ += ["ModelChunk", "ModelOptions", "ModelReply", "ModelRequest", "NoParsedOutput", "NotFound", "Observation"]
+__all__ += ["OnBusy", "OnRunning", "Operator", "OptionsFields", "OutcomeUnknown", "OutputSchema", "Partial"]
+__all__ += ["Pending", "PostToolUse", "PreToolUse", "Priority", "PromptTemplate", "Provider", "ProviderError"]
+__all__ += ["QueueFull", "Receipt", "RecordedTurn", "ResultRefused", "ResultTimeout", "Retried", "RetrievedMemory"]
+__all__ += ["RunContext", "RuntimeDecisionRecord", "Schedule", "ScheduleNotFound", "SchedulesFull"]
+__all__ += ["ScriptedProvider", "Selection", "Session", "SessionBusy", "Settings", "SetupError", "Sort", "Spend"]
+__all__ += ["SpendLine", "StaleTurn", "StandingHold", "StartedTurn", "StepChoice", "StepContext", "StepInfo", "Stop"]
+__all__ += ["StopKind", "StopMode", "StopReason", "StreamChunk", "SubmitConflict", "SubmitOptions", "Taken"]
+__all__ += ["ThinkLevel", "TimelineBar", "TimelineSpan", "TokenRefused", "TokenUsage", "Tool", "ToolCall"]
+__all__ += ["ToolDenied", "ToolError", "ToolFailure", "ToolOutcome", "ToolRanker", "ToolSchemaError", "ToolSpec"]
+__all__ += ["ToolSuccess", "ToolTimeout", "ToolTraceEntry", "ToolUnknown", "TraceStatus", "TurnCall", "TurnEnd"]
+__all__ += ["TurnEvent", "TurnFacts", "TurnFailed", "TurnFilters", "TurnForbidden", "TurnHandle", "TurnInfo"]
+__all__ += ["TurnInput", "TurnKind", "TurnNotFound", "TurnParked", "TurnRejected", "TurnRequest", "TurnResult"]
+__all__ += ["TurnRow", "TurnSnapshot", "TurnState", "TurnTimeline", "Unreachable", "UsageInfo", "Verb", "WaitFor"]
+__all__ += ["WaitingTurn", "WithFiles", "__version__", "full_call_id", "make_tool", "split_call_id"]
 
 
 def __getattr__(name: str) -> Any:

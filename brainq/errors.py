@@ -137,6 +137,10 @@ class QueueFull(BrainqError):
         self.setting = setting
 
 
+class TurnForbidden(BrainqError):
+    """Operators have forbidden the turn's brain or tenant. Nothing was queued; the message says who, and why."""
+
+
 class SchedulesFull(BrainqError):
     """A tenant has as many schedules with a run to come as the deployment allows. Nothing was stored.
 
@@ -203,7 +207,7 @@ class ProviderError(BrainqError):
         self.retryable = retryable
 
 
-NOT_SENT = frozenset({"limited", "waited"})
+NOT_SENT = frozenset({"limited", "waited", "forbidden"})
 
 """Kinds of a ProviderError for a request that was never sent: the model did not fail."""
 
@@ -330,6 +334,7 @@ ERROR_KINDS: dict[type[BrainqError], ErrorKind] = {
     SessionBusy: ErrorKind("session-busy", "The session has a live turn", ExitCode.REFUSED, 409),
     MailboxFull: ErrorKind("mailbox-full", "The turn has too much unread input", ExitCode.REFUSED, 429, 2),
     QueueFull: ErrorKind("queue-full", "Too many turns wait", ExitCode.REFUSED, 429, 5),
+    TurnForbidden: ErrorKind("turn-forbidden", "Operators have forbidden it", ExitCode.REFUSED, 403),
     SchedulesFull: ErrorKind("schedules-full", "The tenant has too many schedules", ExitCode.REFUSED, 409),
     StaleTurn: ErrorKind("stale-turn", "Another turn is live", ExitCode.REFUSED, 409),
     ApprovalDecided: ErrorKind("approval-decided", "The approval is decided otherwise", ExitCode.REFUSED, 409),

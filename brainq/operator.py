@@ -29,6 +29,7 @@ from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.people import Approval, Receipt, StandingHold
 from brainq.contracts.rows import CallRow, InputRow, JudgementRow, MemoryRow, ObservationRow, StepRow, TurnRow
+from brainq.contracts.stop import Stop
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import TurnSnapshot
 from brainq.contracts.webhook import DeliveryRow
@@ -274,6 +275,10 @@ class Operator:
         """
         scope = ErasureScope.of(session, tenant)
         return erase_everywhere(cells_of(self.client), scope, by=checks.name(by), wait_s=wait_s)
+
+    def stops(self) -> tuple[Stop, ...]:
+        """As `Client.stops`; SQL is enough."""
+        return self._store.stops.standing()
 
     def close(self) -> None:
         """Close the connections to Redis and SQL."""

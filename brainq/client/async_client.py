@@ -236,6 +236,9 @@ class AsyncClient:
     pause_schedule = async_action(Client.pause_schedule)
     resume_schedule = async_action(Client.resume_schedule)
     remove_schedule = async_action(Client.remove_schedule)
+    stop = async_action(Client.stop)
+    lift = async_action(Client.lift)
+    stops = async_lookup(Client.stops)
     ping = async_lookup(Client.ping)
 
     async def close(self) -> None:

@@ -34,6 +34,7 @@ from brainq.client.runtime_state import TurnRuntimeState
 from brainq.client.schedules import ScheduleVerbs
 from brainq.client.session import Session
 from brainq.client.spending import SpendVerbs
+from brainq.client.stops import StopVerbs
 from brainq.client.waiting import NEEDS_CALLER, cancel_turn, turn_parked_error
 from brainq.contracts.fleet import Fleet, FleetActivity, FleetScale
 from brainq.contracts.history import ListedSession, ListedTurn
@@ -46,7 +47,7 @@ from brainq.settings.deployment import Settings, settings_here
 
 
 @raises_unreachable
-class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs):
+class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs):
     """Submits turns. Thread-safe; one a process is enough.
 
     client = Client()                    # settings and brain from BRAINQ_..., and .env in the working directory

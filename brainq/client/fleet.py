@@ -86,6 +86,7 @@ def read_fleet(wiring: Wiring) -> Fleet:
         sweeper=live.facts.sweeper,
         given_up=given_up.model_copy(update={"quarantined": live.quarantined}),
         models=state.rates.models(),
+        stops=store.stops.standing(),
         redis=live.facts.redis,
     )
 

@@ -163,6 +163,7 @@ class ToolTraceEntry(Wire):
     repairs     mends of the arguments that were tried, also of a call that was denied
     retryable   its tool, or how it ended, says that it may be tried again
     park   what a parked call waits for: approval, hold, outside, child or client; empty for any other
+    stop   what operators have paused that a parked call waits for: `tool send_email`; empty for any other
     """
 
     call_id: str
@@ -184,6 +185,7 @@ class ToolTraceEntry(Wire):
     retryable: bool = False
     detail: str = ""
     park: str = ""
+    stop: str = ""
 
 
 class Intent(TypedDict):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from brainq.contracts.message import Message
 from brainq.contracts.model import Spend
 from brainq.contracts.people import ApprovalRequirement, HoldSpec
 from brainq.contracts.status import Effect, TraceStatus, TurnState
+
+if TYPE_CHECKING:
+    from brainq.contracts.stop import Stop
 
 DropReason = TypeVar("DropReason")
 CancelResult = Literal["CANCELLED", "REQUESTED", "LIVE", "ENDED", "GONE"]
@@ -41,6 +44,7 @@ class TurnClaim:
 
     seen   what was read of the turn with the claim; `Turns.look` makes the view of it
     lost   whether its owner before had stopped beating
+    stops  what operators have stopped
     under_way   what is written with each beat, and with each published text: should this worker die, it is
                 what its model call is charged as
     """
@@ -53,6 +57,7 @@ class TurnClaim:
     reads: object = field(default=None, compare=False, repr=False)
     lost: bool = False
     under_way: RunningAttempt = field(default_factory=RunningAttempt, compare=False, repr=False)
+    stops: tuple[Stop, ...] = field(default=(), compare=False, repr=False)
 
 
 NoTurnClaim = NoClaim[TurnState | Literal["gone", "stale", "held", "grace", "suspect", "awaits", "no_brain"]]
@@ -180,9 +185,11 @@ class CallClaim:
         return f"{self.turn_id}:{self.call_id}"
 
 
-NoCallClaim = NoClaim[TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired", "held", "no_brain"]]
+NoCallClaim = NoClaim[
+    TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired", "held", "stopped", "no_brain"]
+]
 """`unserved`: another pool serves the call's effect; `closed`: the turn no longer wants it; `held`: a hold is in force;
-`no_brain`: this worker does not have its turn's brain."""
+`stopped`: operators have paused or forbidden it; `no_brain`: this worker does not have its turn's brain."""
 
 
 @dataclass(frozen=True, slots=True)

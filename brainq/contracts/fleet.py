@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 from brainq.contracts.base import Wire
+from brainq.contracts.stop import Stop
 
 TurnKey = tuple[str, str]  # session, turn
 
@@ -251,6 +252,7 @@ class FleetRedis(Wire):
 class Fleet(Wire):
     """All of it. `queues` and `quarantined` are given where broker and state are one Redis; else there are none.
 
+    stops        what operators have paused or forbidden by name
     cells_away   of several cells those that did not answer within a second
     """
 
@@ -263,6 +265,7 @@ class Fleet(Wire):
     sweeper: FleetSweeper = FleetSweeper()
     given_up: GivenUp = GivenUp()
     models: tuple[FleetModel, ...] = ()
+    stops: tuple[Stop, ...] = ()
     redis: FleetRedis
     cells_away: tuple[str, ...] = ()
 

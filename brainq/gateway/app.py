@@ -29,7 +29,17 @@ from brainq.gateway.edge.limits import BodyLimitMiddleware
 from brainq.gateway.edge.problems import Problem, RequestRejected, error_response, problem_responses
 from brainq.gateway.edge.request import Gateway
 from brainq.gateway.page import routes as page
-from brainq.gateway.rest import deployment, event_stream, memories, schedules, sessions, spend, turn_control, turns
+from brainq.gateway.rest import (
+    deployment,
+    event_stream,
+    memories,
+    schedules,
+    sessions,
+    spend,
+    stops,
+    turn_control,
+    turns,
+)
 from brainq.gateway.wires.ag_ui import routes as ag_ui
 from brainq.gateway.wires.ai_sdk import routes as ai_sdk
 from brainq.gateway.wires.mcp import routes as mcp
@@ -50,6 +60,7 @@ ROUTERS = (
     sessions.router,
     sessions.list_router,
     schedules.router,
+    stops.router,
     memories.router,
     spend.router,
     ai_sdk.router,

@@ -10,8 +10,9 @@ from dataclasses import KW_ONLY, dataclass
 from brainq.brain.brains import ByBrain
 from brainq.contracts.fleet import ComparedPage
 from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState, SubmitWord, TurnInput, readiness_hold_id
+from brainq.contracts.stop import Stop, fields_of_submit, read_stop
 from brainq.contracts.turn import Limits, TurnRequest
-from brainq.errors import SessionBusy
+from brainq.errors import SessionBusy, TurnForbidden
 from brainq.observe.logs import logger
 from brainq.people.brakes import BrakeDesk
 from brainq.people.tenant_gate import ONE_CELL
@@ -46,19 +47,23 @@ class TurnQueue:
     inputs: InputRows | None = None
     tenants: TenantPlaces = ONE_CELL
 
-    def queue(self, request: TurnRequest, inputs: Sequence[TurnInput] = ()) -> None:
+    def queue(self, request: TurnRequest, inputs: Sequence[TurnInput] = (), *, is_new: bool = True) -> None:
         """Make an accepted turn known to Redis, if it is not, with the brakes that SQL has for it, and with `inputs`.
         One whose tenant is about to move waits in SQL; one whose tenant has moved is queued where that is.
 
-        Raises SessionBusy when the request says `reject` and the session has a live turn.
+        is_new   operators may have forbidden it; one that was accepted before meets that when it begins
+
+        Raises SessionBusy when the request says `reject` and the session has a live turn; TurnForbidden.
         """
         sid, tid = request.session_id, request.turn_id
         brakes = () if self.brakes is None else tuple(self.brakes.rows.of_turn(sid, tid))
-        word, detail, stopped = self._submit(request, "", RestoredState(brakes=brakes, inputs=tuple(inputs)))
-        if word == "BUSY":
-            busy = SessionBusy(sid, detail)
-            self.accepted.refuse(tid, str(busy))
-            raise busy
+        stop_fields = fields_of_submit(sid, request.brain or self.limits.names[0]) if is_new else ()
+        kept = RestoredState(brakes=brakes, inputs=tuple(inputs))
+        word, detail, stopped = self._submit(request, "", kept, stop_fields)
+        if word in ("BUSY", "FORBIDDEN"):
+            refusal = SessionBusy(sid, detail) if word == "BUSY" else _forbidden(read_stop(detail))
+            self.accepted.refuse(tid, str(refusal))
+            raise refusal
         if self.brakes is None or word in ("MOVED", "MOVING"):
             return
         if word != "EXISTS":
@@ -75,7 +80,7 @@ class TurnQueue:
         else:
             sent = () if self.inputs is None else self.inputs.of_turn(request.turn_id)
             read = [row.item for row in sent if row.state in ("accepted", "consumed")]
-            self.queue(*self._as_released(request, read))
+            self.queue(*self._as_released(request, read), is_new=False)
 
     def _as_released(
         self, request: TurnRequest, inputs: Sequence[TurnInput]
@@ -105,19 +110,23 @@ class TurnQueue:
         return request.limits.over(self.limits.of(request.brain) or Limits())
 
     def _submit(
-        self, request: TurnRequest, lost_reason: str, kept: RestoredState = NOTHING_TO_RESTORE
+        self,
+        request: TurnRequest,
+        lost_reason: str,
+        kept: RestoredState = NOTHING_TO_RESTORE,
+        stop_fields: Sequence[str] = (),
     ) -> tuple[SubmitWord, str, tuple[str, ...]]:
         away = self.tenants.away(request.session_id)
         if away is not None:
             word, detail, stopped = "MOVED" if away.cell else "MOVING", away.cell, ()
         else:
-            word, detail, stopped = self._submit_here(request, lost_reason, kept)
+            word, detail, stopped = self._submit_here(request, lost_reason, kept, stop_fields)
         if word == "MOVED":
             self.tenants.send_turn(request.turn_id, detail)
         return word, detail, stopped
 
     def _submit_here(
-        self, request: TurnRequest, lost_reason: str, kept: RestoredState
+        self, request: TurnRequest, lost_reason: str, kept: RestoredState, stop_fields: Sequence[str]
     ) -> tuple[SubmitWord, str, tuple[str, ...]]:
         return self.turns.submit(
             request,
@@ -125,7 +134,12 @@ class TurnQueue:
             lost_reason=lost_reason,
             children=(None if self.children is None else self.children.of(request.brain)) or 0,
             kept=kept,
+            stop_fields=stop_fields,
         )
+
+
+def _forbidden(stop: Stop) -> TurnForbidden:
+    return TurnForbidden(f"{stop.describe()}; nothing was queued. Submit it again once {stop.remedy} has let it")
 
 
 class LostTurns:

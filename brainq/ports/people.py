@@ -7,6 +7,7 @@ from typing import Protocol
 
 from brainq.contracts.call import ChildTurn
 from brainq.contracts.claim import CallClaim, CallRef, FinalStepClaim
+from brainq.contracts.stop import Stop
 from brainq.contracts.turn import TurnRequest, TurnResult
 
 
@@ -21,6 +22,21 @@ class Brakes(Protocol):
     def record_taken(self, session_id: str, flag_id: str, turn_id: str) -> None: ...
     def lift(self, session_id: str, turn_id: str) -> None: ...
     def restore(self, session_id: str, turn_id: str) -> int: ...
+
+
+class StopSwitch(Protocol):
+    """Where claims and submits meet operators' stops. Fitted by `state.stops.RedisStops`.
+
+    put      they are met from now on
+    drop     it is met no more; False where it was not
+    fields   those that are met now
+    hasten   have every turn looked at: what waited may go on
+    """
+
+    def put(self, standing: Sequence[Stop]) -> None: ...
+    def drop(self, field: str) -> bool: ...
+    def fields(self) -> set[str]: ...
+    def hasten(self) -> None: ...
 
 
 class ChildTurns(Protocol):

@@ -25,6 +25,7 @@ from brainq.contracts.rows import (
 )
 from brainq.contracts.schedule import ScheduleRow
 from brainq.contracts.status import Effect
+from brainq.contracts.stop import Stop
 from brainq.contracts.turn import TurnRequest, TurnResult
 from brainq.contracts.view import TurnDetails
 from brainq.contracts.webhook import DeliveryClaim
@@ -119,6 +120,15 @@ class InputRows(Protocol):
     def consumed(self, session_id: str, ids_to_steps: Mapping[str, int]) -> int: ...
     def bounced(self, session_id: str, client_message_id: str, turn_id: str, *, redact: bool = ...) -> bool: ...
     def refused(self, session_id: str, client_message_id: str, *, redact: bool = ...) -> bool: ...
+
+
+class StopRows(Protocol):
+    """What operators have stopped, in SQL. Fitted by `store.repositories.stops.Stops`."""
+
+    def put(self, stop: Stop) -> None: ...
+    def lift(self, stop: Stop) -> bool: ...
+    def standing(self) -> Sequence[Stop]: ...
+    def forget_ended(self) -> int: ...
 
 
 class BrakeRows(Protocol):

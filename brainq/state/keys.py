@@ -43,12 +43,14 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     {LIST}:tenants            zset    tenant -> the score of its last; present              empties itself, or 1 day
     index                     zset    "session turn" -> when the sweeper looks next         empties itself
     bells                     hash    queue -> when its newest claimed doorbell was rung    1 day
+                                      `stops`: there are operators' stops
     outside:TOKEN             string  "session turn call" that waits for this token         as long as it may wait
     tasks:EFFECT:BRAIN        zset    server's task as JSON -> until when it is watched     as long as calls may wait
     taking:DIGEST             string  a server's task that nobody watched is just taken     seconds
     tries:DIGEST              hash    request key -> "number state at mark" of its last try 15 minutes after the last
     asked:DIGEST              string  as the previous release knows such a request          15 minutes
     stops                     channel "session turn" of a turn that is to stop              -
+    stopped                   hash    KIND NAME TENANT -> MODE ENDS JSON: operators' stops  1 day, which sweepers renew
     run                       string  which Redis this is: run_id and master_replid          10 seconds
     swept                     string  when a sweeper last took what is due                  1 day
     sweeping                  string  who compares SQL with Redis just now                  seconds
@@ -100,6 +102,7 @@ GLOBAL = {
     "index": "index",
     "swept": "swept",
     "run": "run",
+    "stopped": "stopped",
     "capacity": "room",
     "limited": "limited",
     "moved": "moved",
@@ -152,6 +155,7 @@ class Keys:
         self.epoch = f"{prefix}epoch"
         self.sweeping = f"{prefix}sweeping"
         self.stops = f"{prefix}stops"
+        self.stopped = f"{prefix}stopped"
         self.limited = f"{prefix}limited"
         self.moved = f"{prefix}moved"
         self.workers = f"{prefix}workers"

@@ -36,7 +36,7 @@ BUDGET_FIELDS = (
 )
 CALL_FIELDS = (
     *("tool", "effect", "status", "wave", "attempt", "hash", "lanes", "dispatched_at", "started_at"),
-    *("owner", "park"),
+    *("owner", "park", "stop"),
 )
 _OPEN_STATES = (TurnState.ACTIVE, TurnState.PARKED)
 

@@ -20,7 +20,7 @@ from brainq.state.typed_scripts import Scripts
 
 TRACE_FIELDS = (
     *("tool", "effect", "status", "wave", "attempt", "hash", "lanes", "dispatched_at", "started_at", "ended_at"),
-    *("latency", "waits_at", "owner", "repairs", "retryable", "detail", "park", "msg"),
+    *("latency", "waits_at", "owner", "repairs", "retryable", "detail", "park", "stop", "msg"),
 )
 """What is read of a call: the fields `CALL:part` of the hash."""
 
@@ -63,6 +63,7 @@ def _trace_entry(call: str, row: Mapping[str, str]) -> ToolTraceEntry:
         retryable=row.get("retryable") == "1",
         detail=row.get("detail", ""),
         park=row.get("park", "") if row["status"] == TraceStatus.PARKED else "",
+        stop=row.get("stop", "").strip() if row["status"] == TraceStatus.PARKED and row.get("park") == "hold" else "",
     )
 
 

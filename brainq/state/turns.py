@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from pydantic import TypeAdapter
@@ -16,6 +17,7 @@ from brainq.contracts.model import Spend
 from brainq.contracts.people import NOTHING_TO_RESTORE, RestoredState, SubmitWord
 from brainq.contracts.rate import QueueTicket
 from brainq.contracts.status import Ending, StopReason, TraceStatus
+from brainq.contracts.stop import read_stops
 from brainq.contracts.turn import Limits, TurnRequest
 from brainq.contracts.view import TurnView
 from brainq.observe.tracing import traceparent_of, turn_context
@@ -39,6 +41,7 @@ from brainq.state.typed_scripts import (
     TurnEndEnded,
     TurnSubmitBusy,
     TurnSubmitExists,
+    TurnSubmitForbidden,
     TurnSubmitMoved,
     TurnSubmitQueued,
 )
@@ -83,13 +86,16 @@ class RedisTurns(TurnSteps):
         lost_reason: str = "",
         children: int = 0,
         kept: RestoredState = NOTHING_TO_RESTORE,
+        stop_fields: Sequence[str] = (),
     ) -> tuple[SubmitWord, str, tuple[str, ...]]:
-        """Queue an accepted turn: `ACTIVE`, `QUEUED` (and how many are ahead), `EXISTS` (and its state), or `BUSY`
-        (and the live turn); and the turns that it stopped. Where its tenant is in another cell nothing is queued:
+        """Queue an accepted turn: `ACTIVE`, `QUEUED` (and how many are ahead), `EXISTS` (and its state), `BUSY`
+        (and the live turn), `FORBIDDEN` (and the stop, as JSON); and the turns that it
+        stopped. Where its tenant is in another cell nothing is queued:
         `MOVED` (and the cell), or `MOVING` while it is about to move.
 
         children   how many child turns it may start
         kept       what SQL knows of it that Redis may have lost
+        stop_fields   the stops that may forbid it
         """
         sid, tid = request.session_id, request.turn_id
         parent = request.parent
@@ -118,6 +124,7 @@ class RedisTurns(TurnSteps):
             kept=restored_state_json(kept),
             trace=_trace_parent(request),
             cell_tenant=tenant_key(sid) if self._in_cells else "",
+            stop_fields=stop_fields,
         ).run()
         match reply:
             case TurnSubmitQueued():
@@ -126,6 +133,8 @@ class RedisTurns(TurnSteps):
                 return "EXISTS", reply.state, ()
             case TurnSubmitBusy():
                 return "BUSY", reply.live, ()
+            case TurnSubmitForbidden():
+                return "FORBIDDEN", reply.stop, ()
             case TurnSubmitMoved():
                 return "MOVED", reply.cell, ()
             case "ACTIVE" | "MOVING":
@@ -151,7 +160,9 @@ class RedisTurns(TurnSteps):
         ).with_reads(view_reads(self._keys, session_id, turn_id, known))
         if isinstance(reply, TurnClaimDrop):
             return NoClaim(reply.why)
-        return TurnClaim(session_id, turn_id, owner, reply.fence, reply.now, ViewReplies(known, replies), reply.lost)
+        reads = ViewReplies(known, replies)
+        claim = TurnClaim(session_id, turn_id, owner, reply.fence, reply.now, reads, reply.lost)
+        return replace(claim, stops=read_stops(reply.stops)) if reply.stops else claim
 
     def beat(self, claim: TurnClaim) -> Literal["OK", "CANCEL", "LOST"]:
         return self._scripts.turn_beat(
@@ -175,10 +186,11 @@ class RedisTurns(TurnSteps):
         why: str,
         ticket: QueueTicket | None,
         lost: Sequence[Spend] = (),
+        stop: str = "",
     ) -> Literal["WAITS", "LOST"]:
         """Let the turn go until its model may be asked: it is rung in `ring_s`; `wait_s` and `why` are published.
         Without a reply so far its time begins then. `ticket`: what it waits with. `lost`: requests to
-        other models that broke off before."""
+        other models that broke off before. `stop`: it is rung when this is lifted, if that is sooner."""
         return self._scripts.turn_wait(
             claim.session_id,
             claim.turn_id,
@@ -189,6 +201,7 @@ class RedisTurns(TurnSteps):
             why=why,
             queue_position=str(ticket or ""),
             lost=spends_json(lost),
+            stop=stop,
         ).run()
 
     def blame(self, session_id: str, turn_id: str, process: str, how: str, among: int = 1) -> Literal["BLAMED", "GONE"]:

@@ -23,7 +23,7 @@ from brainq.state.scripts import LoadedScripts, ReadReply, ScriptCall, undeclare
 HEADERS = {
     "approval_decide": "9a890a6b48", "aux_begin": "5d9a916f7b", "aux_commit": "aac66e5eb8",
     "budget_claim": "bbaea5448e", "budget_create": "38652fb6b8", "budget_spend": "ddf97fb886",
-    "call_beat": "9131086a51", "call_claim": "4265c1c819", "call_give_up": "fc89cdbda3",
+    "call_beat": "9131086a51", "call_claim": "856d1f40fb", "call_give_up": "fc89cdbda3",
     "call_next_attempt": "45a9190a43", "call_park": "088ab70340", "call_progress": "984f72c9d9",
     "call_settle": "2a8cb3d753", "call_start": "9131086a51", "call_token": "050f2fb00e", "call_unstarted": "bfe3da6c05",
     "capacity_keep": "41d64cb20f", "finalize_ahead": "0e0afc1575", "finalize_beat": "bedd440e5c",
@@ -40,11 +40,12 @@ HEADERS = {
     "request_try": "458e2f7f70", "result_amend": "7512616928", "result_publish": "7e86f1ea46",
     "session_pause": "b38ecc667b", "session_resume": "89a1d4e3ff", "share_look": "ff579b8764",
     "share_put": "da7e142bbf", "step_begin": "86e208aec6", "step_commit": "0da4aece8c", "step_delta": "9b6b3e4eab",
-    "step_retry": "7ad5551a01", "tenant_hide": "297e9bf8af", "tenant_show": "5afeaa59bc", "turn_beat": "49b1eae1e2",
-    "turn_begin": "cfb21dd55b", "turn_blame": "31e53bf250", "turn_cancel": "1650dfcf66", "turn_claim": "089411f57a",
-    "turn_end": "6a7ca10f57", "turn_messages": "e7e9aeb6eb", "turn_open": "372f2fa52a", "turn_release": "2f8b71e6e9",
-    "turn_submit": "9f62b9f2d4", "turn_sweep": "010b9ee252", "turn_transcript": "632790e6fe", "turn_wait": "6acd1178f1",
-    "turn_waited": "92457e7f9f", "waits_expire": "e4d08837f0",
+    "step_retry": "7ad5551a01", "stop_drop": "f45cd46c79", "stop_put": "e69099a24b", "tenant_hide": "297e9bf8af",
+    "tenant_show": "5afeaa59bc", "turn_beat": "49b1eae1e2", "turn_begin": "cfb21dd55b", "turn_blame": "31e53bf250",
+    "turn_cancel": "1650dfcf66", "turn_claim": "686147bc20", "turn_end": "6a7ca10f57", "turn_messages": "e7e9aeb6eb",
+    "turn_open": "372f2fa52a", "turn_release": "2f8b71e6e9", "turn_submit": "8477336fbc", "turn_sweep": "010b9ee252",
+    "turn_transcript": "632790e6fe", "turn_wait": "17a8cce60b", "turn_waited": "92457e7f9f",
+    "waits_expire": "e4d08837f0",
 }
 """Fingerprints: the loader refuses a script whose header is not the one its method was made from."""
 
@@ -115,12 +116,12 @@ class CallClaimGo:
 
 @dataclass(frozen=True, slots=True)
 class CallClaimDrop:
-    why: TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired", "held", "no_brain"]
+    why: TraceStatus | Literal["gone", "stale", "unserved", "closed", "expired", "held", "stopped", "no_brain"]
 
     @classmethod
     def read(cls, reply: list[Any]) -> Self:
         return cls(
-            reply[1] if reply[1] in ("gone", "stale", "unserved", "closed", "expired", "held", "no_brain") else TraceStatus(reply[1]),
+            reply[1] if reply[1] in ("gone", "stale", "unserved", "closed", "expired", "held", "stopped", "no_brain") else TraceStatus(reply[1]),
         )
 
 
@@ -507,10 +508,11 @@ class TurnClaimGo:
     fence: int
     now: int
     lost: bool
+    stops: str
 
     @classmethod
     def read(cls, reply: list[Any]) -> Self:
-        return cls(int(reply[1]), int(reply[2]), reply[3] == "1")
+        return cls(int(reply[1]), int(reply[2]), reply[3] == "1", reply[4])
 
 
 @dataclass(frozen=True, slots=True)
@@ -583,6 +585,15 @@ class TurnSubmitMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnSubmitForbidden:
+    stop: str
+
+    @classmethod
+    def read(cls, reply: list[Any]) -> Self:
+        return cls(reply[1])
+
+
+@dataclass(frozen=True, slots=True)
 class TurnSweepLook:
     fence: int
     actions: tuple[tuple[str, ...], ...]
@@ -636,7 +647,7 @@ FULLER: Mapping[str, Mapping[str, ReadReply]] = {
     "turn_blame": {"BLAMED": TurnBlameBlamed.read}, "turn_cancel": {"ENDED": TurnCancelEnded.read},
     "turn_claim": {"GO": TurnClaimGo.read, "DROP": TurnClaimDrop.read}, "turn_end": {"ENDED": TurnEndEnded.read},
     "turn_messages": {"SAID": TurnMessagesSaid.read},
-    "turn_submit": {"QUEUED": TurnSubmitQueued.read, "EXISTS": TurnSubmitExists.read, "BUSY": TurnSubmitBusy.read, "MOVED": TurnSubmitMoved.read},
+    "turn_submit": {"QUEUED": TurnSubmitQueued.read, "EXISTS": TurnSubmitExists.read, "BUSY": TurnSubmitBusy.read, "MOVED": TurnSubmitMoved.read, "FORBIDDEN": TurnSubmitForbidden.read},
     "turn_sweep": {"LOOK": TurnSweepLook.read}, "turn_transcript": {"SAID": TurnTranscriptSaid.read},
     "waits_expire": {"CANCEL": WaitsExpireCancel.read},
 }
@@ -1262,6 +1273,18 @@ class Scripts(LoadedScripts):
             turn_key, turn_key + ":events", owner, fence, step, attempt, part, kind, wait_ms, model,
         ])
 
+    def stop_drop(self, *, field: str) -> ScriptCall[Literal["LIFTED", "ABSENT"]]:
+        """What operators had stopped goes on."""
+        return ScriptCall(self, self.loaded["stop_drop"], "", [self.keys.stopped, self.keys.room, field])
+
+    def stop_put(
+        self, *, field: str, mode: Literal["pause", "forbid"], text: str, remaining_ms: int | None, keep_ms: int,
+    ) -> ScriptCall[Literal["STOPPED"]]:
+        """Operators stop something by name, or say so again: SQL knows it."""
+        return ScriptCall(self, self.loaded["stop_put"], "", [
+            self.keys.stopped, self.keys.room, field, mode, text, "" if remaining_ms is None else remaining_ms, keep_ms,
+        ])
+
     def tenant_hide(
         self, session_id: str, *, session_parts: Sequence[str], turn_parts: Sequence[str],
     ) -> ScriptCall[TenantHideBusy | Literal["HIDDEN"]]:
@@ -1387,8 +1410,8 @@ class Scripts(LoadedScripts):
         parent: str, mode: OnBusy, priority: Priority, readiness_word: str, first_step: str, timeout_ms: int,
         max_wait_ms: int | None, max_steps: int, max_tool_calls: int, max_reflections: int, max_context_tokens: int,
         max_total_tokens: int | None, max_cost_usd: float | None, max_children: int, lost_reason: str, kept: str,
-        trace: str, cell_tenant: str,
-    ) -> ScriptCall[TurnSubmitQueued | TurnSubmitExists | TurnSubmitBusy | TurnSubmitMoved | Literal["ACTIVE", "MOVING"]]:
+        trace: str, cell_tenant: str, stop_fields: Sequence[str],
+    ) -> ScriptCall[TurnSubmitQueued | TurnSubmitExists | TurnSubmitBusy | TurnSubmitMoved | TurnSubmitForbidden | Literal["ACTIVE", "MOVING"]]:
         """Make an accepted turn known to Redis: live if its session is idle and the fleet has capacity, else last in
         the session's queue; a session whose first turn finds no capacity waits in its tenant's queue."""
         session_key = f"{self.keys.prefix}{{{session_id}}}:"
@@ -1401,6 +1424,7 @@ class Scripts(LoadedScripts):
             self.keys.stops, timeout_ms, "" if max_wait_ms is None else max_wait_ms, max_steps, max_tool_calls,
             max_reflections, max_context_tokens, "" if max_total_tokens is None else max_total_tokens,
             "" if max_cost_usd is None else repr(max_cost_usd), max_children, lost_reason, kept, trace, cell_tenant,
+            *stop_fields,
         ])
 
     def turn_sweep(
@@ -1427,13 +1451,13 @@ class Scripts(LoadedScripts):
 
     def turn_wait(
         self, session_id: str, turn_id: str, *, owner: str, fence: int, after_ms: int, wait_ms: int, why: str,
-        queue_position: str, lost: str,
+        queue_position: str, lost: str, stop: str,
     ) -> ScriptCall[Literal["WAITS", "LOST"]]:
         """Let a turn go that waits for its place among a model's requests: nobody's thread waits with it."""
         turn_key = f"{self.keys.prefix}{{{session_id}}}:t:{turn_id}"
         return ScriptCall(self, self.loaded["turn_wait"], session_id, [
             turn_key, turn_key + ":budget", turn_key + ":events", turn_key + ":spends", session_id, turn_id, owner,
-            fence, after_ms, wait_ms, why, queue_position, lost,
+            fence, after_ms, wait_ms, why, queue_position, lost, stop,
         ])
 
     def turn_waited(
@@ -1451,7 +1475,7 @@ class Scripts(LoadedScripts):
         self, session_id: str, turn_id: str, *, cancels: bool,
     ) -> ScriptCall[WaitsExpireCancel | Literal["EXPIRED", "NONE"]]:
         """Let everything end that a turn has waited for too long: approvals are refused, outside results time out,
-        holds follow their policy."""
+        holds follow their policy, and calls go on that a stop of operators' held, once it is lifted."""
         session_key = f"{self.keys.prefix}{{{session_id}}}:"
         turn_key = f"{self.keys.prefix}{{{session_id}}}:t:{turn_id}"
         return ScriptCall(self, self.loaded["waits_expire"], session_id, [

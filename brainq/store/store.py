@@ -23,6 +23,7 @@ from brainq.store.repositories.knowledge import Memories, Observations
 from brainq.store.repositories.schedules import Schedules
 from brainq.store.repositories.session_log import Messages, Transcripts
 from brainq.store.repositories.spending import Spending
+from brainq.store.repositories.stops import Stops
 from brainq.store.repositories.tokens import Tokens
 from brainq.store.repositories.turn_lists import TurnLists
 from brainq.store.repositories.turn_records import Decisions, FinalizerSteps, Spends, Traces
@@ -53,6 +54,7 @@ class Store:
         self.memories = Memories(database)
         self.observations = Observations(database)
         self.judgements = Judgements(database, self.spends)
+        self.stops = Stops(database)
         self.tokens = Tokens(database)
         self.schedules = Schedules(database)
         self.deliveries = Deliveries(database)

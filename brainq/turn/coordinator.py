@@ -15,9 +15,10 @@ from brainq.contracts.claim import NoClaim, TurnClaim
 from brainq.contracts.message import ToolCall
 from brainq.contracts.rate import QueueTicket
 from brainq.contracts.status import Ending, StopReason
+from brainq.contracts.stop import Stop, stop_of_turn, stops_of_models
 from brainq.contracts.view import TurnView
 from brainq.leases import LeaseRenewer
-from brainq.models.asking.permits import PermitDeferred, PermitPolicy, Requester
+from brainq.models.asking.permits import PermitDeferred, PermitPolicy, Requester, StopDeferred, may_wait
 from brainq.observe import telemetry_names as names
 from brainq.observe.logs import MissingBrainLog, logger, missing_brain_error
 from brainq.observe.metrics import catalogue as m
@@ -204,7 +205,8 @@ class Coordinator:
 
     def _act_with_permits(self, work: CoordinatorRuntime, turn: OwnedTurn) -> str:
         try:
-            with replace(self.permits, requester=requester_of(turn.view)).activate():
+            stops = turn.claim.stops and stops_of_models(turn.claim.stops, turn.claim.session_id)
+            with replace(self.permits, requester=requester_of(turn.view), stops=stops).activate():
                 return self._act(work, turn)
         except PermitDeferred as later:
             return self._defer(turn, later)
@@ -221,10 +223,28 @@ class Coordinator:
         wait_s = later.wait_s if later.wait_s <= RECHECK_S else max(RECHECK_S, later.wait_s / 2)
         ring_s = max(0.0, wait_s - RING_EARLY_S)
         let_wait = partial(
-            self.turns.wait_for_permit, turn.claim, ring_s, later.wait_s, later.why, later.ticket, later.spends
+            self.turns.wait_for_permit,
+            turn.claim,
+            ring_s,
+            later.wait_s,
+            later.why,
+            later.ticket,
+            later.spends,
+            later.stop,
         )
         word = turn.retry(let_wait)
         return f"waits for {later.why}" if word == "WAITS" else "lost"
+
+    def _meet_stop(self, turn: OwnedTurn, stop: Stop) -> str:
+        """Operators have paused its brain or tenant: it waits. Or they have forbidden that: it ends."""
+        if stop.mode == "forbid":
+            why = "operators have forbidden its brain or tenant"
+            return self.ender.end(turn, End(Ending.CANCELLED, StopReason.CANCELLED, why, stop.describe()))
+        requester = requester_of(turn.view)
+        if not may_wait(requester):
+            why = "what it needs was paused for longer than it may wait"
+            return self.ender.end(turn, End(Ending.TIMED_OUT, StopReason.WAITED, why, stop.describe()))
+        return self._defer(turn, StopDeferred(stop, requester))
 
     def _end_unserved(self, turn: OwnedTurn) -> str:
         """Its brain is not here. It was given to us because it was cancelled, or nobody else took it up in its time."""
@@ -243,6 +263,10 @@ class Coordinator:
         thinking = work.thinking.on_turn_start(view.turn_number)
         facts = turn_facts(view)
         decision = decide(facts, thinking)
+        if claim.stops and not isinstance(decision, End | Wait):
+            stop = stop_of_turn(claim.stops, claim.session_id, work.brain.name)
+            if stop is not None:
+                return self._meet_stop(turn, stop)
         if isinstance(decision, Reflect):
             done = work.auxiliary.reflect(turn)
             if done:

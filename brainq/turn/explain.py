@@ -9,6 +9,7 @@ from collections.abc import Collection
 from brainq.contracts.call import ToolTraceEntry
 from brainq.contracts.ids import PREFIX_BOUNDARY, tenant_of
 from brainq.contracts.status import Awaits, Effect, TraceStatus, TurnState
+from brainq.contracts.stop import PAUSED_BY
 from brainq.contracts.view import QueuePosition, TurnSnapshot
 from brainq.turn.decide import Compact, End, Reflect, Think, TurnFacts, Wait, decide
 
@@ -25,6 +26,7 @@ _PARKED = {
     "child": "the child turn of",
     "client": "the client's result of",
 }
+_HOW_LIFTED = "`brainq stops` says who did that, and how it is lifted"
 
 
 def why_queued(session_id: str, place: QueuePosition | None) -> str:
@@ -177,6 +179,8 @@ def _next(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
         return f"coordinator {snapshot.owner} has it (lease {_seconds(snapshot.lease_remaining_ms)})"
     if snapshot.owner:
         return f"the lease of coordinator {snapshot.owner} ran out, another one is called within {sweep_s:g} s"
+    if snapshot.waits_ms and PAUSED_BY in snapshot.waits_for:
+        return f"it waits, because {snapshot.waits_for}; {_HOW_LIFTED}"
     if snapshot.waits_ms:
         return f"it waits for {snapshot.waits_for}, for {_seconds(snapshot.waits_ms)} more"
     return f"a coordinator is called, and called again after {rering_s:g} s if that message was lost"
@@ -194,6 +198,8 @@ def _waiting_calls(snapshot: TurnSnapshot) -> str:
 
 def _call(entry: ToolTraceEntry, now_ms: int) -> str:
     match entry.status:
+        case TraceStatus.PARKED if entry.stop:
+            return f"{entry.call_id} {entry.tool}, because {entry.stop} is paused; {_HOW_LIFTED}"
         case TraceStatus.PARKED:
             return f"{_PARKED[entry.park]} {entry.call_id} {entry.tool}"
         case TraceStatus.RUNNING:

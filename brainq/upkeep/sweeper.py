@@ -23,6 +23,7 @@ from brainq.people.brakes import BrakeDesk
 from brainq.people.children import ChildDesk
 from brainq.people.inputs import InputDesk
 from brainq.people.lost_turns import LostTurns
+from brainq.people.stops import StopDesk
 from brainq.people.tenant_gate import ONE_CELL
 from brainq.ports.people import UNWATCHED, WorkEvents
 from brainq.ports.redis_calls import Calls
@@ -156,6 +157,7 @@ class Sweeper:
     children: ChildDesk
     inputs: InputDesk
     brakes: BrakeDesk
+    stops: StopDesk
     approvals: ApprovalHealer
     schedules: ScheduleRunner
     capacity: CapacityKeeper
@@ -195,6 +197,7 @@ class Sweeper:
         if not self.state.take_comparing(self.every_s * COMPARE_EVERY_SWEEPS * COMPARER_LOST_AFTER):
             return
         self._run_part("keep tombstones", self.tenants.restore)
+        self._run_part("put operators' stops back", self.stops.heal)  # before a lost turn is begun again
         self._run_part("keep the capacity", self.capacity.apply)
         epoch = self.state.epoch()
         if epoch != self._epoch:

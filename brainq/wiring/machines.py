@@ -215,6 +215,7 @@ def make_sweeper(wiring: Wiring, coordinator: Coordinator, finalizer: TurnFinali
         children=people.children,
         inputs=people.inputs,
         brakes=people.brakes,
+        stops=people.stops,
         approvals=people.approval_healer,
         schedules=make_schedule_runner(wiring),
         capacity=capacity,

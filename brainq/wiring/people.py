@@ -17,6 +17,7 @@ from brainq.people.inputs import InputDesk
 from brainq.people.intake import Intake, QueueLimits
 from brainq.people.lost_turns import TurnQueue
 from brainq.people.outside import OutsideDesk
+from brainq.people.stops import StopDesk
 from brainq.turn.begin import check_tool_choice
 from brainq.turn.client_tools import check_client_tools, turn_specs
 
@@ -31,6 +32,7 @@ class PeopleServices:
         brains, turn_brains, state, store = wiring.brains, wiring.turn_brains, wiring.state, wiring.store
         settings, check_request = wiring.settings, partial(_checked_request, brains)
         self.brakes = BrakeDesk(store.brakes, state.holds, state.turns)
+        self.stops = StopDesk(store.stops, state.stop_switch)
         self.turn_queue = TurnQueue(
             store.turns,
             state.turns,

@@ -29,6 +29,7 @@ from brainq.state.people import RedisHolds, RedisSessions
 from brainq.state.rates import RedisRates
 from brainq.state.request_keys import RedisRequestKeys
 from brainq.state.snapshots import RedisLiveTurns, RedisSnapshots
+from brainq.state.stops import RedisStops
 from brainq.state.sweeper import RedisSweeperState
 from brainq.state.transcripts import RedisRuntime, RedisTranscripts
 from brainq.state.turns import RedisTurns
@@ -131,6 +132,7 @@ class RedisState:
         self.transcripts = RedisTranscripts(scripts)
         self.holds = RedisHolds(scripts, keep_session_s=keep_session_s)
         self.sessions = RedisSessions(scripts, keep_session_s=keep_session_s, in_cells=in_cells)
+        self.stop_switch = RedisStops(scripts)
         self.outside = RedisOutsideResults(scripts, lease_s=lease_s)
         self.workers = RedisWorkers(client, keys)
         self.presence = RedisPresence(scripts, self.stops, wiring.owner)

@@ -40,6 +40,7 @@ RENEWS = frozenset(
         "index_take",
         "turn_sweep",
         "capacity_keep",
+        "stop_put",
     }
 )
 
@@ -90,6 +91,8 @@ _USUAL: dict[str, Any] = {
     "forget": "",
     "shown": "",
     "queue_position": "",
+    "stop": "",
+    "stop_fields": (),
     "opening_ms": 10_000,
     "mark": "1",
     "judge": "relevance",
@@ -286,6 +289,7 @@ class Rig:
             "index": self.keys.index,
             "swept": self.keys.swept,
             "run": self.keys.run,
+            "stopped": self.keys.stopped,
             "capacity": self.keys.room,
             "metrics": self.keys.metrics,
             "moved": self.keys.moved,
@@ -335,7 +339,7 @@ class Rig:
     def owned(self, **given: Any) -> None:
         """Owned by w1 under fence 1."""
         self.active(**given)
-        assert self.run("turn_claim", tid=given.get("tid", TID), fence=0) == ["GO", 1, self.now_ms, "0"]
+        assert self.run("turn_claim", tid=given.get("tid", TID), fence=0) == ["GO", 1, self.now_ms, "0", ""]
 
     def committed(self, *calls: dict[str, Any], **given: Any) -> list[Any]:
         """With the calls of step 1, all in the wave they name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.lua.rig import TID, TIMEOUT_MS, Rig
+from tests.lua.test_stop_put import stop
 
 
 def test_the_first_turn_of_a_session_is_live_and_rung(rig: Rig) -> None:
@@ -125,3 +126,19 @@ def test_a_turn_that_moved_is_not_taken_for_known(rig: Rig) -> None:
 def test_where_there_is_one_cell_nobody_is_asked(rig: Rig) -> None:
     rig.client.hset(rig.keys.moved, "", "b 3")
     assert rig.run("turn_submit") == ["ACTIVE"]
+
+
+def test_a_forbidden_submit_is_refused_before_anything_is_stored(rig: Rig) -> None:
+    stop(rig, "tenant acme:", mode="forbid")
+    fields = ("brain shop ", "tenant acme: ")
+    word, text = rig.run("turn_submit", stop_fields=fields)
+    assert (word, json.loads(text)["name"]) == ("FORBIDDEN", "acme:")
+    assert rig.turn() == {}
+    assert rig.run("turn_submit", stop_fields=("tenant bolt: ",)) == ["ACTIVE"]
+
+
+def test_a_paused_submit_is_accepted_and_one_accepted_before_is_not_refused(rig: Rig) -> None:
+    stop(rig, "brain shop")
+    assert rig.run("turn_submit", stop_fields=("brain shop ",)) == ["ACTIVE"]
+    stop(rig, "brain shop", mode="forbid")
+    assert rig.run("turn_submit", tid="t02", sid="s2", stop_fields=()) == ["ACTIVE"]

@@ -22,12 +22,15 @@ from brainq.contracts.fleet import (
     Pool,
     PoolScale,
 )
+from brainq.contracts.stop import Stop
 
 MIB = 1024 * 1024
 
 
 def print_fleet(console: Console, fleet: Fleet) -> None:
     print_head(console, _fleet_head(fleet))
+    if fleet.stops:
+        print_section(console, "stops", _stops_table(fleet.stops))
     print_section(console, "pools", _pools_table(fleet.pools))
     if fleet.queues:
         print_section(console, "queues", _queues_table(fleet.queues))
@@ -106,6 +109,18 @@ def _fleet_head(fleet: Fleet) -> list[tuple[str, Text]]:
         ("given up", Text(_counts(given_up), "red" if any(given_up.values()) else "")),
         ("redis", Text(f"{redis.version}, {redis.used_bytes / MIB:,.1f} MiB{limit}, {redis.policy}")),
     ]
+
+
+def _stops_table(stops: Sequence[Stop]) -> PageTable:
+    return PageTable(
+        {
+            key("stopped"): clean(stop.subject, lines=False),
+            fact("mode", 3): Text(stop.mode, "red" if stop.mode == "forbid" else "yellow"),
+            fact("by", 2): clean(stop.by, lines=False),
+            words("because", 1): clean(stop.reason, lines=False),
+        }
+        for stop in stops
+    )
 
 
 def _pools_table(pools: Sequence[Pool]) -> PageTable:

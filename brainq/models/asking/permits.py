@@ -18,6 +18,7 @@ from typing import Self
 
 from brainq.contracts.model import ModelChunk, ModelReply, ModelRequest, Spend, TokenUsage
 from brainq.contracts.rate import EMPTY_RATE_REPORT, QueueTicket, RateReport, RateWait, TokenCount
+from brainq.contracts.stop import MAX_PAUSED_S, Stop, stop_of_model
 from brainq.errors import ProviderError
 from brainq.models.asking.bill import POSSIBLY_BILLED_KINDS, Bill, BilledRequest, current_bill
 from brainq.models.asking.failures import read_rate_limits
@@ -39,8 +40,11 @@ class PermitDeferred(ProviderError):
     The place in the queue is kept: the same step gets it when it asks again in time.
 
     ticket   that it waits with; None: it has none
+    stop     the field of the stop that it waits for; "": for none
     spends   what earlier requests to other models came to, which broke off
     """
+
+    stop = ""
 
     def __init__(self, model: str, wait: RateWait, ticket: QueueTicket | None = None) -> None:
         self.wait_s = wait.wait_s
@@ -68,17 +72,41 @@ class Requester:
 DEFAULT_REQUESTER = Requester()
 
 
+def may_wait(requester: Requester) -> bool:
+    """Whether it may wait any longer for what operators have paused."""
+    return requester.max_wait_s is None or requester.max_wait_s >= 1.0
+
+
+class StopDeferred(PermitDeferred):
+    """Operators have paused what the turn needs. It waits until that is lifted, and no longer than it may."""
+
+    def __init__(self, stop: Stop, requester: Requester) -> None:
+        self.wait_s = MAX_PAUSED_S if requester.max_wait_s is None else requester.max_wait_s
+        self.ticket, self.stop, self.why = None, stop.field, stop.describe()
+        self.spends = ()
+        ProviderError.__init__(self, self.why, kind="limited", retryable=True)
+
+
+class ModelForbidden(ProviderError):
+    """Operators have forbidden the model: it is not asked."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(stop.describe(), kind="forbidden", retryable=False)
+
+
 @dataclass(frozen=True, slots=True)
 class PermitPolicy:
     """How permits are taken.
 
     max_thread_wait_s   the longest wait in the requesting thread; a longer one raises PermitDeferred
+    stops               models that operators have stopped
     """
 
     limits: RateLimits
     max_thread_wait_s: float = float("inf")
     pause: Callable[[float], None] = time.sleep
     requester: Requester = DEFAULT_REQUESTER
+    stops: tuple[Stop, ...] = ()
 
     @contextmanager
     def activate(self) -> Generator[None]:
@@ -132,14 +160,29 @@ class RatePermit(BilledRequest):
         """Wait for it, if need be; whether that was so.
 
         Raises PermitDeferred, and ProviderError where it would come after `remaining_s` (`limited`), or for a turn
-        later than that may wait (`waited` where it has not begun); BudgetExhausted, where the turn cannot pay for it.
+        later than that may wait (`waited` where it has not begun); BudgetExhausted, where the turn cannot pay for it;
+        ModelForbidden.
         """
+        if self.policy is not None and self.policy.stops:
+            self._meet_stop(self.policy)
         self.bill.require(self, request)
         has_waited = False
         if self.policy is not None and self.policy.limits.is_limited(self.name):
             has_waited = self._acquire(self.policy, request, remaining_s)
         self.bill.add(self)
         return has_waited
+
+    def _meet_stop(self, policy: PermitPolicy) -> None:
+        """Raises StopDeferred, ModelForbidden; ProviderError where a pause lasts longer than the turn may wait."""
+        stop = stop_of_model(policy.stops, self.provider, self.model)
+        if stop is None:
+            return
+        if stop.mode == "forbid":
+            raise ModelForbidden(stop)
+        if not may_wait(policy.requester):
+            kind = "limited" if policy.requester.has_begun else "waited"
+            raise ProviderError(stop.describe(), kind=kind, retryable=True)
+        raise StopDeferred(stop, policy.requester)
 
     def _acquire(self, policy: PermitPolicy, request: ModelRequest, remaining_s: float) -> bool:
         self.id = uuid.uuid4().hex

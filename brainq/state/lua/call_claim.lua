@@ -1,6 +1,7 @@
 --[[
 Take a dispatched call to run it. A call of a turn that is closed, cancelled or past its deadline never starts, and one
-that changes something not while a hold is in force: it leaves its lanes, and is parked or denied. A worker that
+that changes something not while a hold is in force: it leaves its lanes, and is parked or denied, as any call is that operators
+have stopped. A worker that
 does not serve the call's effect (`serves` names those it does), or does not have its brain (`brains`), is not to run it,
 whoever sent it the doorbell. With one that changes something it is noted from which Redis it was claimed (call_unstarted); which
 that is, is asked for once in 10 s. Its place in the list is for the next call that waits for one, whatever is replied. To its owner
@@ -9,7 +10,7 @@ it says the same again.
 KEYS   turn budget trace history events guard run
 ARGV   sid tid owner call attempt:n lease_ms:n serves:words brains:words
 REPLY  GO spec cap_ms:n remaining_ms:n effect:Effect tool step:n edited:b brain waited_ms:n lane_waited_ms:n | DROP
-       why:TraceStatus/gone/stale/unserved/closed/expired/held/no_brain
+       why:TraceStatus/gone/stale/unserved/closed/expired/held/stopped/no_brain
 ]]
 -- @include lib/waves
 -- @include lib/has_brain
@@ -55,6 +56,12 @@ local function claim()
   if t.state ~= 'active' or t.cancel == '1' then return {'DROP', 'closed'} end
   local remaining_ms = left_ms()
   if remaining_ms <= 0 then return {'DROP', 'expired'} end
+  local stop = are_stops() and stop_of_call(c.tool, t.brain, brains:match('^%S*'))
+  if stop then
+    note_stopped(call, stop)
+    hold_back(call)
+    return {'DROP', 'stopped'}
+  end
   if c.effect == 'read_only' then
     begin()
   elseif hold_word(t.holds) then

@@ -4,11 +4,11 @@ newest one gets the turn, and each claim raises the fence. A cancel, or a deadli
 the turn from whoever holds it or from the calls it awaits; after a cancel the calls that run have `grace_ms` to end.
 `lost`: its owner before had stopped beating.
 A turn that lost its worker `most_lost` times since it last went on is given to nobody who works on others, too; one of
-a brain that is none of the worker's `brains` only to be ended.
+a brain that is none of the worker's `brains` only to be ended. `stops`: what operators have stopped, as a JSON array, or empty.
 
 KEYS   turn budget history notices events spends
 ARGV   sid tid owner fence:n lease_ms:n grace_ms:n most_lost:n brains:words
-REPLY  GO fence:n now:n lost:b | DROP why:TurnState/gone/stale/held/grace/suspect/awaits/no_brain
+REPLY  GO fence:n now:n lost:b stops | DROP why:TurnState/gone/stale/held/grace/suspect/awaits/no_brain
 ]]
 -- @include lib/own_history
 -- @include lib/overdue
@@ -20,13 +20,16 @@ REPLY  GO fence:n now:n lost:b | DROP why:TurnState/gone/stale/held/grace/suspec
 -- @include lib/has_brain
 -- @include lib/capacity
 -- @include lib/waits_for
+-- @include lib/stops
 local t = read(turn, {'state', 'fence', 'awaits', 'owner', 'lease_until', 'cancel', 'rung_at', 'cancel_at', 'lost_attempts',
   'isolated', 'thinking', 'thinking_step', 'attempt', 'estimate', 'estimate_usd', 'under_way', 'aux_open', 'step', 'aux_tokens',
   'aux_usd', 'aux_under_way', 'brain', 'waits_for', 'resumes_at'})
 if not t.state then return {'DROP', 'gone'} end
 if t.state ~= 'active' then return {'DROP', t.state} end
 -- The reply to its owner was lost.
-if t.owner == owner and tonumber(t.fence) == fence + 1 then return {'GO', fence + 1, now, '0'} end
+if t.owner == owner and tonumber(t.fence) == fence + 1 then
+  return {'GO', fence + 1, now, '0', are_stops() and all_stops() or ''}
+end
 if tonumber(t.fence) ~= fence then return {'DROP', 'stale'} end
 
 local deadline, cancelled = tonumber(redis.call('HGET', budget, 'deadline')), t.cancel == '1'
@@ -51,7 +54,7 @@ if t.aux_open and t.aux_open ~= '' then
 end
 redis.call('HSET', turn, 'fence', fence + 1, 'owner', owner, 'lease_until', now + lease_ms, 'thinking', '0', 'aux_open', '')
 if t.waits_for then
-  redis.call('HDEL', turn, 'waits_for', 'resumes_at')
+  redis.call('HDEL', turn, 'waits_for', 'resumes_at', 'stop')
   -- As long as it has no reply its time begins with its place, however early or late that is.
   if t.step == '0' and t.waits_for ~= QUARANTINE and now < deadline then
     redis.call('HSET', budget, 'deadline', now + tonumber(redis.call('HGET', budget, 'timeout_ms')))
@@ -63,4 +66,4 @@ if t.waits_for then
 end
 use_own_history(t.isolated)
 while t.awaits == 'coordinator' and not isolated and redis.call('LMOVE', notices, history, 'LEFT', 'RIGHT') do end
-return {'GO', fence + 1, now, lost and '1' or '0'}
+return {'GO', fence + 1, now, lost and '1' or '0', has_stops and all_stops() or ''}

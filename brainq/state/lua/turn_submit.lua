@@ -5,17 +5,18 @@ parent's call waits for it; one that is to be ended needs none. `mode` says what
 behind the others, `interrupt` stops it and waits before the others, `replace` drops those as well, `reject` does not queue.
 `readiness_word` is its word on readiness: `ready`, or a hold as JSON with its id. `kept` is what SQL knows of a turn that
 Redis may have lost, `trace` its position in its producer's trace, `cell_tenant` its tenant where there are several cells: of
-one that has moved away, or is about to, no turn is queued. Each may be empty.
+one that has moved away, or is about to, no turn is queued; `stop_fields` what may forbid it. Each may be empty.
 
 KEYS   session waiting turn spec budget events flags readiness mailbox receipts moved
 ARGV   base sid tid spec_json turn_kind:TurnKind isolated:b brain parent mode:OnBusy priority:Priority readiness_word first_step channel
        timeout_ms:n max_wait_ms:n? max_steps:n max_tool_calls:n max_reflections:n max_context_tokens:n max_total_tokens:n?
-       max_cost_usd:f? max_children:n lost_reason kept trace cell_tenant
-REPLY  ACTIVE | QUEUED ahead:n stopped:words | EXISTS state:TurnState | BUSY live | MOVED cell epoch:n | MOVING
+       max_cost_usd:f? max_children:n lost_reason kept trace cell_tenant stop_fields...
+REPLY  ACTIVE | QUEUED ahead:n stopped:words | EXISTS state:TurnState | BUSY live | MOVED cell epoch:n | MOVING | FORBIDDEN stop
 ]]
 -- @include lib/admit_turns
 -- @include lib/cancel
 -- @include lib/kept
+-- @include lib/stops
 local state, word = redis.call('HGET', turn, 'state'), cell_tenant ~= '' and redis.call('HGET', moved, cell_tenant)
 if word then return word:sub(1, 1) == ' ' and {'MOVING'} or {'MOVED', word:match('^(%S+) (%d+)$')} end
 if state then return {'EXISTS', state} end
@@ -23,7 +24,8 @@ local s = read(session, {'live', 'paused'})
 local live = s.live ~= '' and s.live
 local idle, full, caps = not live and s.paused ~= '1', nil, nil
 if idle then full, caps = why_full(tenant_of(sid)) end
-local brain_full = caps and brain_is_full(brain)
+local forbidden, brain_full = idle and capacity_now.has_stops and forbidding(stop_fields), caps and brain_is_full(brain)
+if forbidden then return {'FORBIDDEN', forbidden} end
 
 -- The turn that waits in the idle session already: it waits for capacity, or for its brain's, and was there first.
 local function first_waiting(fits)
@@ -46,7 +48,6 @@ local function store_turn(begins)
     'kind', turn_kind, 'parent', parent, unpack(more))
 end
 
--- A turn that is to be ended asks for no capacity, a child turn for its brain's only.
 local fits = idle and (lost_reason ~= '' or not brain_full and (not full or parent ~= ''))
 local first = idle and first_waiting(fits)
 if mode == 'reject' and (live or first) then return {'BUSY', live or first} end

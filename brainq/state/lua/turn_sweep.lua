@@ -17,7 +17,7 @@ REPLY  LOOK fence:n actions:rows lost:b | ENDED | GONE
 if redis.call('EXISTS', turn) == 0 then return {'GONE'} end
 mend_clock()
 local t = read(turn, {'state', 'awaits', 'owner', 'lease_until', 'rung_at', 'fence', 'cancel', 'cancel_at', 'step',
-  'n_calls', 'opening_until', 'holds', 'parent', 'resumes_at', 'brain'})
+  'n_calls', 'opening_until', 'holds', 'parent', 'resumes_at', 'brain', 'stop'})
 local state, fence, actions, after, lost = t.state, tonumber(t.fence or 0), {}, rering_ms, false
 local function soon(at) if at - now < after then after = math.max(at - now, 50) end end
 -- @include lib/sweep_parks
@@ -31,6 +31,9 @@ elseif state == 'parked' then
   look_at_opening()
 elseif state == 'active' then
   local deadline, resumes_at = tonumber(redis.call('HGET', budget, 'deadline')), tonumber(t.resumes_at or '') or 0
+  if resumes_at > now and t.stop and is_over_for(t.stop) then -- what was paused goes on before its wait is over
+    deadline, resumes_at = redis.call('HINCRBY', budget, 'deadline', now - resumes_at), now
+  end
   if resumes_at == 0 then add_live(sid, tid, t.brain) end
   local owned = t.owner ~= '' and tonumber(t.lease_until or 0) > now
   if now >= deadline and (not owned or now > deadline + OVERDUE_MS) then actions[1] = 'end' end

@@ -1,6 +1,6 @@
 --[[
 Let everything end that a turn has waited for too long: approvals are refused, outside results time out, holds follow
-their policy. CANCEL: a hold's policy is to cancel the turn, or a turn that goes on only with its client has
+their policy, and calls go on that a stop of operators' held, once it is lifted. CANCEL: a hold's policy is to cancel the turn, or a turn that goes on only with its client has
 waited for that client, which may be gone: the model would go on for nobody. To cancel is for the caller to do.
 
 KEYS   turn budget trace history events guard
@@ -16,14 +16,14 @@ local reason = cancelling_hold(t.holds)
 if reason then return {'CANCEL', reason} end
 local due, denies, calls = false, hold_word(t.holds) == 'deny', {}
 for i = 1, t.absorbed ~= t.step and tonumber(t.n_calls or 0) or 0 do calls[i] = 'c' .. t.step .. '-' .. i - 1 end
-local known = read_calls(calls, {'status', 'park', 'park_ends', 'tool', 'effect', 'started_at'})
+local known = read_calls(calls, {'status', 'park', 'park_ends', 'tool', 'effect', 'started_at', 'stop'})
 for _, c in ipairs(cancels == '1' and known or {}) do
   if c.status == 'parked' and c.park == 'client' and tonumber(c.park_ends) <= now then
     return {'CANCEL', 'the client gave no result in time'}
   end
 end
 for i, c in ipairs(known) do
-  if c.status == 'parked' and (tonumber(c.park_ends) <= now or (denies and c.park == 'hold')) then
+  if c.status == 'parked' and (tonumber(c.park_ends) <= now or (denies and c.park == 'hold') or is_lifted(c)) then
     due = true
     if c.park == 'outside' or c.park == 'child' or c.park == 'client' then
       local took_ms = now - tonumber(c.started_at or now)

@@ -179,6 +179,12 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     "POST /v1/schedules/{name}/pause": IT,
     "POST /v1/schedules/{name}/resume": IT,
     "DELETE /v1/schedules/{name}": IT,
+    "GET /v1/stops": (Asked(is_list=True),),
+    "POST /v1/stops": (
+        Asked(body={"kind": "{kind}", "name": "{stopped}", "tenant": "{tenant}"}),
+        Asked(body={"kind": "tenant", "name": "{tenant}"}),
+    ),
+    "DELETE /v1/stops/{kind}/{stopped}": (Asked("?tenant={tenant}"),),
     "GET /v1/memories": (
         Asked("?scope={session_id}", is_list=True),
         Asked("?session={session_id}"),
@@ -307,6 +313,7 @@ def lived_in(gateway: GatewayThread, pump: Pump, mine: Any) -> dict[str, str]:
     ringing = submit("acme:3", "ring", client_tools=[{"name": "ring"}])
     pump.drain()
     ask("POST", f"/v1/turns/{turn_id}/input", {"text": "hurry", "client_message_id": "m1"})
+    ask("POST", "/v1/stops", {"kind": "tool", "name": "shred", "tenant": "acme"})
     return {
         "turn_id": turn_id,
         "ringing": ringing,
@@ -325,6 +332,9 @@ def lived_in(gateway: GatewayThread, pump: Pump, mine: Any) -> dict[str, str]:
         "own_session": "evil:1",
         "name": ask("POST", "/v1/schedules", {**WEEKLY, "name": "acme:weekly"})["name"],
         "above_name": "acme:a",
+        "kind": "tool",
+        "stopped": "shred",
+        "tenant": "acme",
         "response_id": f"resp_{turn_id}",
         "model": pump.wiring.brains.default.name,
         "brain": pump.wiring.brains.default.name,
@@ -365,6 +375,7 @@ def nobodys(ids: Ids) -> dict[str, str]:
         "above_memory": "1",
         "name": "acme:none",
         "above_name": "acme:z",
+        "stopped": "shrub",
     }
 
 

@@ -240,6 +240,7 @@ class Process:
             children=children,
             inputs=self.desk,
             brakes=brakes,
+            stops=cast(Any, SimpleNamespace(heal=None)),  # likewise
             approvals=cast(Any, SimpleNamespace(heal=None)),  # likewise
             schedules=cast(Any, SimpleNamespace(run=None)),  # likewise
             capacity=cast(Any, SimpleNamespace(apply=None)),  # the schedule does it by itself

@@ -101,6 +101,7 @@ def sweeper(index: Index, done: Done) -> Sweeper:
         "inputs": SimpleNamespace(heal=done.of("heal")),
         "approvals": SimpleNamespace(heal=done.of("approvals")),
         "brakes": SimpleNamespace(heal=done.of("brakes")),
+        "stops": SimpleNamespace(heal=done.of("stops")),
         "schedules": SimpleNamespace(run=done.of("schedules")),
         "capacity": SimpleNamespace(apply=done.of("room")),
     }
@@ -125,7 +126,7 @@ def test_turns_that_never_stop_being_due_do_not_starve_the_rest(done: Done, monk
     sweeper(index, done).run(Once())  # type: ignore[arg-type]
     assert 0 < len(index.seen) <= 4 * module.TURNS_AT_ONCE
     compared = ["compare", "brakes", "heal", "approvals"]
-    assert done.did == ["gone", "lanes", "check", "room", *compared, "judges", "schedules"]
+    assert done.did == ["gone", "lanes", "check", "stops", "room", *compared, "judges", "schedules"]
 
 
 @pytest.mark.parametrize("broken", ["lanes", "check", "compare", "brakes", "heal", "approvals", "judges", "schedules"])

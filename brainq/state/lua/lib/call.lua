@@ -7,6 +7,7 @@
 -- @include lib/ring
 -- @include lib/lanes
 -- @include lib/call_queue
+-- @include lib/stops
 local function tool_message(call, tool, step, text)
   return cjson.encode({role = 'tool', call_id = call, name = tool or '', content = text,
     is_error = true, turn = tid, step = step})
@@ -42,7 +43,7 @@ local REFUSED = {
 -- Its status in `c` is the new one then. `c`: as TO_OPEN; `t`: the turn's write_epoch and holds.
 -- @lazy
 local function open_with_care(call, c, t, step)
-  local more = read_call(call, {'ask_ends', 'ask_why', 'started_at', 'again', 'lanes', 'client_ms', 'client_args'})
+  local more = read_call(call, {'ask_ends', 'ask_why', 'started_at', 'again', 'lanes', 'client_ms', 'client_args', 'stop_ends'})
   for name, value in pairs(more) do c[name] = value end
   local function ends(status, text, detail)
     c.status = status
@@ -59,6 +60,11 @@ local function open_with_care(call, c, t, step)
     local why = c.ask_why
     return ends('denied', string.format(REFUSED[asked], why and why ~= '' and ': ' .. why or ''), 'approval')
   end
+  if c.stop then
+    local word, detail = stop_word(c)
+    if word == 'wait' then return park(call, c, 'hold', detail) end
+    if word then return ends(word, detail, 'stop') end
+  end
   if c.effect == 'read_only' then return dispatch(call, c) end
   local word, until_ms = hold_word(t.holds)
   if word == 'hold' then return park(call, c, 'hold', until_ms) end
@@ -74,10 +80,10 @@ local function open_with_care(call, c, t, step)
 end
 
 -- What `open_call` must know of a call.
-local TO_OPEN = {'status', 'park', 'effect', 'fp', 'tool', 'attempt', 'ask'}
+local TO_OPEN = {'status', 'park', 'effect', 'fp', 'tool', 'attempt', 'ask', 'stop'}
 
--- A read that nobody is asked about goes at once.
+-- A read that nobody is asked about, and no stop has met, goes at once.
 local function open_call(call, c, t, step)
-  if c.effect ~= 'read_only' or c.ask or is_repeat(c.fp, t.write_epoch) then return open_with_care(call, c, t, step) end
+  if c.effect ~= 'read_only' or c.ask or c.stop or is_repeat(c.fp, t.write_epoch) then return open_with_care(call, c, t, step) end
   dispatch(call, c)
 end

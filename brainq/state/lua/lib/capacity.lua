@@ -51,10 +51,10 @@ local function count_live(caps)
 end
 
 local function read_capacity(tenant)
-  local size = redis.call('HMGET', CAPACITY_SIZE, 'all', 'tenant', tenant, 'caps')
+  local size = redis.call('HMGET', CAPACITY_SIZE, 'all', 'tenant', tenant, 'caps', 'stops')
   its_caps = caps_of_size(size[1], size[4])
   capacity_now = {all = tonumber(size[1] or FLEET_DEFAULT), share = size[2] or TENANT_DEFAULT, own = {[tenant] = size[3]},
-    live = count_live(its_caps)}
+    live = count_live(its_caps), has_stops = size[5]}
 end
 
 local function share_of(tenant)

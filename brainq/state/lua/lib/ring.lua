@@ -40,12 +40,20 @@ local function nobody_waits(queue)
   return key ~= '' and redis.call('LLEN', key) == 0
 end
 
+-- Whether operators have stopped anything (lib/stops): read with the mark, so that asking costs no command.
+local has_stops
+local function are_stops()
+  if has_stops == nil then has_stops = redis.call('HGET', BELLS_KEY, 'stops') end
+  return has_stops
+end
+
 -- A claimed bell marks its queue: everything rung earlier on it has been taken from it, or lost. The mark may lag
 -- a little; it is read only for bells that are seconds old.
 local function mark_claimed(queue, rung_at)
   rung_at = tonumber(rung_at or 0) or 0
-  local mark = tonumber(redis.call('HGET', BELLS_KEY, queue) or 0)
-  if rung_at > mark + 100 then
+  local known = redis.call('HMGET', BELLS_KEY, queue, 'stops')
+  has_stops = known[2]
+  if rung_at > tonumber(known[1] or 0) + 100 then
     redis.call('HSET', BELLS_KEY, queue, rung_at)
     redis.call('PEXPIRE', BELLS_KEY, 86400000)
   end

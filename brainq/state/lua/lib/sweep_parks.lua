@@ -1,5 +1,6 @@
 -- Parked calls, and holds, whose time is up. Uses the names of turn_sweep.
 -- @include lib/read_call
+-- @include lib/stops
 local function expire_parks()
   local due, denies = false, false
   if t.holds and t.holds ~= '' then
@@ -14,10 +15,11 @@ local function expire_parks()
   end
   for i = 0, tonumber(t.n_calls or 0) - 1 do
     local call = 'c' .. t.step .. '-' .. i
-    local c = read_call(call, {'status', 'park_ends', 'park'})
+    local c = read_call(call, {'status', 'park_ends', 'park', 'stop'})
     if c.status == 'parked' then
       -- The hold that denies may be a later one than those that the call was parked by.
-      if tonumber(c.park_ends) <= now or (denies and c.park == 'hold') then due = true else soon(tonumber(c.park_ends) + 1) end
+      if tonumber(c.park_ends) <= now or (denies and c.park == 'hold') or is_lifted(c) then due = true
+      else soon(math.min(tonumber(c.park_ends) + 1, c.stop and now + STOP_LOOK_MS or math.huge)) end
     end
   end
   if due then actions[#actions + 1] = 'expire' end

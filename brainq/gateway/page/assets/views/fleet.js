@@ -77,6 +77,7 @@ function shown(fleet) {
       figure("Expired leases", warned(String(fleet.lanes.lapsed), fleet.lanes.lapsed > 0), "Calls whose worker has stopped sending heartbeats"),
       figure("Sweeper", sweeper(fleet.sweeper), "When lost messages and dead workers were last looked for"),
     ),
+    fleet.stops?.length ? stops(fleet.stops) : null,
     h("div", { class: "columns fleet", key: "columns" }, h("div", { class: "aside" }, pools(fleet.pools), queues(fleet.queues)), h("div", { class: "aside" }, givenUp(fleet.given_up), redis(fleet.redis))),
   ];
 }
@@ -86,6 +87,15 @@ function spent(found) {
   const lines = [...found.lines].sort((one, other) => other.cost_usd - one.cost_usd);
   const figures = (/** @type {any} */ line) => [line.tenant, line.model, line.calls.toLocaleString("en"), dollars(line.cost_usd), line.estimated_usd ? dollars(line.estimated_usd) : "–", line.unpriced_calls ? line.unpriced_calls.toLocaleString("en") : "–"];
   return panel(`Spend, last ${SPEND_DAYS} days: ${dollars(found.total_usd)}`, ["Tenant", "Model", "Calls", "Cost", "Estimated", "Without a price"], lines.slice(0, SPEND_ROWS).map(figures));
+}
+
+/** @param {any[]} found */
+function stops(found) {
+  return panel(
+    "Stopped by operators",
+    ["What", "How", "By", "Because"],
+    found.map((stop) => [`${stop.kind} ${stop.name}${stop.tenant ? ` of ${stop.tenant}` : ""}`, warned(stop.mode === "pause" ? "paused" : "forbidden", true), stop.by || "–", stop.reason || "–"]),
+  );
 }
 
 /** @param {any[]} found */

@@ -1,0 +1,120 @@
+"""`brainq stop`, `lift` and `stops`: operators pause or forbid something by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from brainq.cli.connect import open_brainless_client, open_operator
+from brainq.cli.options import AsJson
+from brainq.cli.output import clean, duration, print_outcome, print_rows
+from brainq.errors import ExitCode
+
+if TYPE_CHECKING:
+    from brainq.cli.pages.layout import PageTable
+    from brainq.contracts.stop import Stop, StopKind
+
+Kind = Annotated[str, typer.Argument(metavar="KIND", help="brain, tool, model, server (of MCP) or tenant.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Its name; of a model `provider:model`, or the model's name alone.")
+]
+Tenant = Annotated[str, typer.Option("--tenant", help="Only of this tenant's turns.")]
+
+
+def stop(
+    kind: Kind,
+    name: Name,
+    because: Annotated[str, typer.Option("--because", help="Why; shown to everybody whom it meets.")] = "",
+    forbid: Annotated[bool, typer.Option("--forbid", help="Refuse what meets it: nothing waits.")] = False,
+    tenant: Tenant = "",
+    for_s: Annotated[float | None, typer.Option("--for-s", help="Seconds; then it is lifted by itself.")] = None,
+    by: Annotated[str, typer.Option("--by", help="Who stops it; the user of this shell.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Pause or forbid a tool, model or tenant by name.
+
+    A brain or an MCP server, too; for every worker at once. What meets it waits: calls before they begin, turns before
+    their next step, new turns too. Their time does not run, and `brainq lift` lets them go on. With --forbid it is
+    refused: a call is denied and the model reads why, a submit fails, and a live turn of the brain or tenant is
+    cancelled at its next step. What has begun already goes on.
+
+    \b
+    Examples:
+      brainq stop tool send_email --because "it writes to the wrong list"
+      brainq stop model openai:gpt-5 --because "wrong prices" --for-s 3600
+      brainq stop server github --forbid --because "its token leaked"
+      brainq stop tenant acme --forbid --because "unpaid"
+      brainq stop tool refund --tenant acme
+    """
+    with open_brainless_client() as client:
+        made = client.stop(
+            cast("StopKind", kind),
+            name,
+            mode="forbid" if forbid else "pause",
+            reason=because,
+            by=by or shell_user(),
+            tenant=tenant,
+            ends_in_s=for_s,
+        )
+    print_outcome(made, f"{made.describe()}; {made.remedy} lifts it", as_json=as_json)
+
+
+def lift(kind: Kind, name: Name, tenant: Tenant = "", as_json: AsJson = False) -> None:
+    """Lift a stop: what waited for it goes on.
+
+    \b
+    Examples:
+      brainq lift tool send_email
+      brainq lift tool refund --tenant acme
+    """
+    with open_brainless_client() as client:
+        lifted = client.lift(cast("StopKind", kind), name, tenant=tenant)
+    text = f"{kind} {name} goes on" if lifted else f"{kind} {name} is not stopped; `brainq stops` lists what is"
+    value = {"kind": kind, "name": name, "tenant": tenant, "lifted": lifted}
+    print_outcome(value, text, ok=lifted, exit_code=ExitCode.NOT_FOUND, as_json=as_json)
+
+
+def stops(as_json: AsJson = False) -> None:
+    """List what operators have stopped.
+
+    Who did it, why, since when, and until when. Works while Redis is away, too.
+
+    \b
+    Examples:
+      brainq stops
+      brainq stops --json
+    """
+    with open_operator() as operator:
+        rows = operator.stops()
+    print_rows(rows, stops_table, "nothing is stopped", as_json=as_json)
+
+
+def stops_table(rows: Sequence[Stop]) -> PageTable:
+    from rich.text import Text
+
+    from brainq.cli.output import ago
+    from brainq.cli.pages.layout import PageTable, fact, key, words
+
+    return PageTable(
+        {
+            key("stopped"): clean(row.subject, lines=False),
+            fact("mode", 6): Text(row.mode, "red" if row.mode == "forbid" else "yellow"),
+            fact("by", 4): clean(row.by, lines=False),
+            fact("since", 3): "" if row.since is None else ago(row.since),
+            fact("ends in", 2): "" if row.ends_in_s is None else duration(row.ends_in_s * 1000),
+            words("because", 1): clean(row.reason, lines=False),
+        }
+        for row in rows
+    )
+
+
+def shell_user() -> str:
+    """Who types, for the record; "" where the system does not say."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""

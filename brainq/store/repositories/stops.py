@@ -1,0 +1,90 @@
+"""Stops: what operators have paused or forbidden by name, until it is lifted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import get_args
+
+from sqlalchemy import Float, bindparam, delete, null, or_, select
+
+from brainq.contracts.stop import Stop, StopKind
+from brainq.store.database import Database, Record
+from brainq.store.statements import upsert
+from brainq.store.tables.operator_tables import OperatorTables, stops
+from brainq.store.tables.types import utc_after, utc_now
+
+_S = stops.c
+_KEYS = ("kind", "name", "tenant")
+_COPIED = ("mode", "stopped_by", "reason", "ends_at")
+_AFTER = utc_after(bindparam("seconds", type_=Float()))
+_TIMED = upsert(stops, _KEYS, copied=_COPIED, changed={"since": utc_now()}, fixed={"ends_at": _AFTER})
+_ENDLESS = upsert(stops, _KEYS, copied=_COPIED, changed={"since": utc_now()}, fixed={"ends_at": null()})
+_LIFT = delete(stops).where(
+    _S.kind == bindparam("of_kind", type_=_S.kind.type),
+    _S.name == bindparam("of_name", type_=_S.name.type),
+    _S.tenant == bindparam("of_tenant", type_=_S.tenant.type),
+)
+_STANDING = (
+    select(stops, utc_now().label("now"))
+    .where(or_(_S.ends_at.is_(None), _S.ends_at > utc_now()))
+    .order_by(_S.kind, _S.name, _S.tenant)
+)
+_OVER = delete(stops).where(_S.ends_at <= utc_now())
+
+
+class Stops:
+    """The `stops` table, which the first stop makes. Rows are few."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._tables = OperatorTables(database.engine)
+        self._timed, self._endless = database.pick(_TIMED), database.pick(_ENDLESS)
+
+    def put(self, stop: Stop) -> None:
+        """It stands from now on. The same name again takes the place of what stood."""
+        self._tables.make(stops)
+        values: dict[str, object] = {
+            "kind": stop.kind,
+            "name": stop.name,
+            "tenant": stop.tenant,
+            "mode": stop.mode,
+            "stopped_by": stop.by,
+            "reason": stop.reason,
+        }
+        if stop.ends_in_s is None:
+            self._db.write(self._endless, values)
+        else:
+            self._db.write(self._timed, {**values, "seconds": stop.ends_in_s})
+
+    def lift(self, stop: Stop) -> bool:
+        """It stands no more; False where it did not."""
+        if not self._tables.has(stops):
+            return False
+        given = {"of_kind": stop.kind, "of_name": stop.name, "of_tenant": stop.tenant}
+        return self._db.write(_LIFT, given) == 1
+
+    def standing(self) -> tuple[Stop, ...]:
+        """Those in force, by kind and name."""
+        if not self._tables.has(stops):
+            return ()
+        found: Sequence[Record] = self._db.all(_STANDING, {})
+        return tuple(_stop(row) for row in found if row["kind"] in get_args(StopKind))
+
+    def forget_ended(self) -> int:
+        """How many had ended by themselves."""
+        return self._db.write(_OVER, {}) if self._tables.has(stops) else 0
+
+
+def _stop(row: Record) -> Stop:
+    ends_at: datetime | None = row["ends_at"]
+    return Stop(
+        kind=row["kind"],
+        name=row["name"],
+        tenant=row["tenant"],
+        mode=row["mode"],
+        by=row["stopped_by"],
+        reason=row["reason"],
+        since=row["since"],
+        ends_in_s=None if ends_at is None else max(0.0, (ends_at - row["now"]).total_seconds()),
+    )
