@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import inf
 
 from brainq.access.caller import Caller, Verb, check_name, check_verbs
 from brainq.contracts.ids import check_prefixes
@@ -27,6 +28,8 @@ _ID_BYTES = 6
 _SECRET_BYTES = 32
 log = logger("brainq.access")
 KEPT_S = 5.0
+AWAY_S = 900.0
+"""How long a gateway of several cells admits whom it has admitted before, while home's SQL is away."""
 """How long a check is valid without a query to SQL. A revoked token is rejected after that."""
 MAX_CACHED_TOKENS = 10_000
 MAX_LIFETIME_S = 10 * 365 * 86_400.0
@@ -70,19 +73,23 @@ class _CheckedToken:
     secret_hash: str = field(repr=False)
     caller: Caller
     until: float
+    ends: float
 
 
 class Tokens:
     """Makes, lists, revokes and checks tokens, whose rows are in SQL. Thread-safe; `check` may wait for SQL.
 
     kept_s   how long a check is valid without a query to SQL
+    away_s   how much longer while SQL is unavailable: where there are several cells, the others' work goes on
 
     Every method raises Unreachable while SQL is unavailable: no caller is admitted on a guess.
     """
 
-    def __init__(self, store: Store, kept_s: float = KEPT_S) -> None:
+    def __init__(self, store: Store, kept_s: float = KEPT_S, away_s: float = 0.0) -> None:
         self._rows = store.tokens
         self._kept_s = kept_s
+        self._away_s = away_s
+        self._quiet_until = float("-inf")
         self._lock = threading.Lock()
         self._checked: OrderedDict[str, _CheckedToken] = OrderedDict()
 
@@ -131,7 +138,7 @@ class Tokens:
         token = TokenText.read(text)
         if token is None:
             return None
-        return _caller_if_genuine(self._cached(token) or self._look_up(token), token)
+        return _caller_if_genuine(self._cached(token) or self._checked_anew(token), token)
 
     def cached_caller(self, text: str) -> Caller | None:
         """The caller of this token by a check that is still cached. None means not cached, not invalid."""
@@ -146,6 +153,22 @@ class Tokens:
         with self._lock:
             cached = self._checked.get(token.token_id)
         return cached is not None and hmac.compare_digest(cached.secret_hash, token.hashed())
+
+    def _checked_anew(self, token: TokenText) -> _CheckedToken | None:
+        """By SQL; while that is away, by the last check, for so long. SQL is not asked for each request then."""
+        with self._lock:
+            last = self._checked.get(token.token_id)
+        now = time.monotonic()
+        is_enough = last is not None and now < min(last.until + self._away_s, last.ends)
+        if is_enough and now < self._quiet_until:
+            return last
+        try:
+            return self._look_up(token)
+        except Unreachable:
+            self._quiet_until = time.monotonic() + KEPT_S
+            if not is_enough:
+                raise
+            return last
 
     def _cached(self, token: TokenText) -> _CheckedToken | None:
         with self._lock:
@@ -167,7 +190,8 @@ class Tokens:
         if caller is None:
             return None
         kept_s = self._kept_s if row.remaining_s is None else min(self._kept_s, row.remaining_s)
-        cached = _CheckedToken(row.secret_hash, caller, looked_up_at + kept_s)
+        ends = inf if row.remaining_s is None else looked_up_at + row.remaining_s
+        cached = _CheckedToken(row.secret_hash, caller, looked_up_at + kept_s, ends)
         with self._lock:
             self._checked[token.token_id] = cached
             self._checked.move_to_end(token.token_id)

@@ -60,6 +60,13 @@ def print_rows(rows: Sequence[Any], table: Callable[[Any], RenderableType], none
         stdout().print(table(rows))
     else:
         note(none)
+    note_cells_away(getattr(rows, "away", ()))
+
+
+def note_cells_away(away: Sequence[str]) -> None:
+    """Say which of several cells are missing in what was shown."""
+    for cell in away:
+        note(f"cell {cell} does not answer: what it has is missing here (`brainq cells`)", "yellow")
 
 
 def print_page(value: T, page: Callable[[Console, T], None], *, as_json: bool) -> None:

@@ -13,10 +13,11 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from brainq.access import Tokens
+from brainq.access.tokens import AWAY_S
 from brainq.brain.brains import BrainsArgument, read_brains
 from brainq.client.async_client import AsyncClient
 from brainq.client.metrics import read_gauges
-from brainq.errors import NotFound, SetupError
+from brainq.errors import CellUnreachable, NotFound, SetupError
 from brainq.gateway.app import make_app
 from brainq.gateway.edge.authentication import NO_TOKEN_YET, Authenticator, make_authenticator
 from brainq.gateway.edge.caller_rates import CallerRates
@@ -82,7 +83,7 @@ def readiness_check(client: AsyncClient, authenticator: Authenticator) -> Cached
         await client.ping()
         try:
             await client.handle("readyz")
-        except NotFound:  # SQL answered
+        except (NotFound, CellUnreachable):  # SQL answered; of several cells one is enough
             pass
         if not await authenticator.admits_anyone():
             raise SetupError(NO_TOKEN_YET)
@@ -103,7 +104,7 @@ def serve(
     stop_traces = start_traces("gateway")
     try:
         with Store.open(settings.sql_url.get_secret_value()) as store:
-            authenticator = make_authenticator(settings, Tokens(store))
+            authenticator = make_authenticator(settings, Tokens(store, away_s=AWAY_S if settings.in_cells else 0.0))
             gateway = make_gateway(settings, brains, authenticator)
             stop_metrics = start_metrics("gateway", lambda: read_gauges(gateway.client))
             try:

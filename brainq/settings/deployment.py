@@ -171,6 +171,12 @@ class Settings(HttpSettings):
         """Whether there are several, so that a tenant may be in another one."""
         return bool(self.cells.get_secret_value()) and len(self.all_cells()) > 1
 
+    def require_cell(self) -> None:
+        """Raise SetupError for a worker that does not say which of several cells it serves."""
+        if self.in_cells and not self.cell:
+            names = ", ".join(cell.name for cell in self.all_cells())
+            raise SetupError(f"BRAINQ_CELLS has {names}: set BRAINQ_CELL to the one that this worker serves")
+
     def of_cell(self, cell: Cell) -> Settings:
         """As a process that serves this cell has them."""
         return self.model_copy(update=_servers_of(cell) | {"cell": cell.name})

@@ -59,6 +59,7 @@ def pool_app(pool: str, queues: Sequence[str], register: Callable[[Celery, GetWi
     """
     _freeze_collector()
     settings = settings_here()
+    settings.require_cell()
     become_keeper(settings)
     for name, meant in mistyped_names(os.environ):
         log.warning("no such setting", name=name, meant=meant)

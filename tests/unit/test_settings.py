@@ -98,3 +98,10 @@ def test_wrong_cells_are_named_without_their_addresses(given: dict[str, Any], na
         load_settings(**given)
     assert named in str(raised.value)
     assert "hunter2" not in str(raised.value)
+
+
+def test_a_worker_of_several_cells_says_which_it_serves() -> None:
+    load_settings().require_cell()
+    load_settings(cells=CELLS, cell="b").require_cell()
+    with pytest.raises(SetupError, match="BRAINQ_CELL to the one"):
+        load_settings(cells=CELLS).require_cell()

@@ -13,7 +13,7 @@ import typer
 
 from brainq.cli.connect import export_redis_url, open_brainless_client
 from brainq.cli.options import AsJson
-from brainq.cli.output import note, print_page, stdout
+from brainq.cli.output import note, note_cells_away, print_page, stdout
 from brainq.errors import InvalidInput
 
 FLOWER_CONFIG = Path(__file__).parents[2] / "workers" / "flowerconfig.py"
@@ -38,6 +38,7 @@ def fleet(as_json: AsJson = False) -> None:
     with open_brainless_client() as client:
         state = client.fleet()
     print_page(state, print_fleet, as_json=as_json)
+    note_cells_away(state.cells_away)
 
 
 def cells(as_json: AsJson = False) -> None:

@@ -58,6 +58,12 @@ class Answer(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+class ListPage(Answer):
+    """A page of a list. `cells_away`: of several cells those that did not answer, so that theirs is missing."""
+
+    cells_away: tuple[str, ...] = ()
+
+
 class ChangeAnswer(Answer):
     """`changed` is false where nothing had to change."""
 

@@ -11,12 +11,13 @@ from fastapi import APIRouter, Path, Query, Response
 
 from brainq.access import Verb
 from brainq.brain.brains import describe_brains
+from brainq.cells.cells import cells_away
 from brainq.contracts.brain import BrainDescription
 from brainq.contracts.fleet import CellsState, Fleet, FleetActivity, FleetScale
 from brainq.contracts.webhook import DeliveryRow, DeliveryState
 from brainq.errors import NotFound
 from brainq.gateway.edge.access import GatewayDep, RequestDep
-from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, MAX_NUMBER, Answer, ChangeAnswer, Limit
+from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, MAX_NUMBER, Answer, ChangeAnswer, Limit, ListPage
 
 router = APIRouter()
 health_router = APIRouter(tags=["health"])
@@ -136,7 +137,7 @@ class Delivery(Answer):
     error: str | None
 
 
-class DeliveryPage(Answer):
+class DeliveryPage(ListPage):
     """The newest first. `next`, given as `after`, is the page behind this one; null: this is the last."""
 
     deliveries: tuple[Delivery, ...]
@@ -153,7 +154,9 @@ async def deliveries(
     """Messages to be sent (pending), accepted (done) or given up (dead), the newest first."""
     found = await request.client.deliveries(state, limit, request.caller.prefixes, after)
     return DeliveryPage(
-        deliveries=tuple(_delivery(row) for row in found), next=found[-1].row if len(found) == limit else None
+        deliveries=tuple(_delivery(row) for row in found),
+        next=found[-1].row if len(found) == limit else None,
+        cells_away=cells_away(found),
     )
 
 

@@ -8,13 +8,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
+from brainq.cells.cells import cells_away
 from brainq.client.memories import MAX_SCOPE_CHARS
 from brainq.contracts.memory import MemoryKind
 from brainq.contracts.rows import MemoryRow
 from brainq.errors import NotFound
 from brainq.gateway.edge.access import RequestDep
 from brainq.gateway.edge.request import ID
-from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, MAX_NUMBER, Answer, ChangeAnswer, Limit
+from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, MAX_NUMBER, Answer, ChangeAnswer, Limit, ListPage
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
 ScopeQuery = Annotated[str | None, Query(max_length=MAX_SCOPE_CHARS, description="Whose memories; this or `session`.")]
@@ -37,7 +38,7 @@ class MemoryItem(Answer):
     updated_at: datetime
 
 
-class MemoryPage(Answer):
+class MemoryPage(ListPage):
     """Memories, the newest first. `next`, given as `after`, is the next page; null: this is the last."""
 
     memories: tuple[MemoryItem, ...]
@@ -65,7 +66,9 @@ async def memories(
         scope, session=session, limit=limit, session_prefixes=request.caller.prefixes, after=after
     )
     return MemoryPage(
-        memories=tuple(_memory_item(row) for row in found), next=found[-1].row if len(found) == limit else None
+        memories=tuple(_memory_item(row) for row in found),
+        next=found[-1].row if len(found) == limit else None,
+        cells_away=cells_away(found),
     )
 
 

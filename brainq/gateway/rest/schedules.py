@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import AwareDatetime, BeforeValidator, Field
 
+from brainq.cells.cells import cells_away
 from brainq.contracts.ids import MAX_ID_LENGTH
 from brainq.contracts.schedule import Missed, OnRunning, Schedule
 from brainq.errors import InvalidInput, NotFound
@@ -18,6 +19,7 @@ from brainq.gateway.rest.bodies import (
     Answer,
     ChangeAnswer,
     Limit,
+    ListPage,
     TurnBody,
     require_may_submit,
     submit_options,
@@ -75,7 +77,7 @@ class ScheduleStatus(Answer):
     next_at: datetime | None
 
 
-class SchedulePage(Answer):
+class SchedulePage(ListPage):
     """By name. `next`, given as `after`, is the page behind this one; null: this is the last."""
 
     schedules: tuple[Schedule, ...]
@@ -126,7 +128,8 @@ async def schedules(
     """Schedules of the caller's own, by name."""
     own = request.caller.prefixes
     found = await request.client.schedules(limit, own, own, after=after)
-    return SchedulePage(schedules=found, next=found[-1].name if len(found) == limit else None)
+    following = found[-1].name if len(found) == limit else None
+    return SchedulePage(schedules=found, next=following, cells_away=cells_away(found))
 
 
 @router.get("/{name}")

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 
 from brainq.access import Verb
+from brainq.cells.cells import cells_away
 from brainq.client.async_client import AsyncSession
 from brainq.client.checks import MAX_REASON_CHARS
 from brainq.client.session import WaitingTurn
@@ -24,6 +25,7 @@ from brainq.gateway.rest.bodies import (
     ChangeAnswer,
     IdempotencyKey,
     Limit,
+    ListPage,
     SubmitAnswer,
     submit_key,
 )
@@ -36,7 +38,7 @@ TurnId = Annotated[str, Path(pattern=TURN_ID)]
 AfterTurn = Annotated[str | None, Query(pattern=TURN_ID, description="`next` of the page at hand.")]
 
 
-class SessionPage(Answer):
+class SessionPage(ListPage):
     """Sessions, the one with the newest turn first; `next` as of `TurnPage`."""
 
     sessions: tuple[ListedSession, ...]
@@ -164,5 +166,6 @@ async def sessions(
 ) -> SessionPage:
     """Sessions of the caller's own that have a turn, the one with the newest turn first."""
     found = await request.client.sessions(prefix or "", limit, request.caller.prefixes, after=after)
-    found = tuple(one.model_copy(update={"last_turn": hide_foreign_parent(one.last_turn, request)}) for one in found)
-    return SessionPage(sessions=found, next=found[-1].last_turn.turn_id if len(found) == limit else None)
+    shown = tuple(one.model_copy(update={"last_turn": hide_foreign_parent(one.last_turn, request)}) for one in found)
+    following = found[-1].last_turn.turn_id if len(found) == limit else None
+    return SessionPage(sessions=shown, next=following, cells_away=cells_away(found))

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import Field, JsonValue
 
 from brainq.access import Caller, Verb
+from brainq.cells.cells import cells_away
 from brainq.client.checks import MAX_COMMENT_CHARS, MAX_HOLD_S, MAX_REASON_CHARS
 from brainq.client.options import Cancelled
 from brainq.contracts.call import parse_outside_token
@@ -23,7 +24,7 @@ from brainq.gateway.edge.access import RequestDep, TurnDep
 from brainq.gateway.edge.authentication import LOCAL_CALLER
 from brainq.gateway.edge.problems import problem_responses
 from brainq.gateway.edge.request import CALL_ID, ID, TURN_ID, Gateway, GatewayRequest
-from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, Body, FileBody, Limit
+from brainq.gateway.rest.bodies import DEFAULT_LIST_PAGE, Answer, Body, FileBody, Limit, ListPage
 from brainq.operator import Operator
 from brainq.tools.results import WithFiles
 
@@ -84,7 +85,7 @@ class ApprovalList(Answer):
     approvals: tuple[Approval, ...]
 
 
-class ApprovalPage(ApprovalList):
+class ApprovalPage(ApprovalList, ListPage):
     """`next`: give it as `after` for the page after this one; None on the last."""
 
     next: str | None = None
@@ -261,7 +262,8 @@ async def list_approvals(
     if session is not None:
         request.require_session(session)
     found = await request.client.approvals(session, state, limit, request.caller.prefixes, after=after)
-    return ApprovalPage(approvals=found, next=found[-1].id if len(found) == limit else None)
+    following = found[-1].id if len(found) == limit else None
+    return ApprovalPage(approvals=found, next=following, cells_away=cells_away(found))
 
 
 @approvals_router.get("/approvals/{approval_id}")

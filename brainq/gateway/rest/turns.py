@@ -10,6 +10,7 @@ from fastapi import APIRouter, Header, Path, Query, Response
 from pydantic import AwareDatetime, BaseModel, Field, JsonValue
 
 from brainq.access import Verb
+from brainq.cells.cells import cells_away
 from brainq.client.async_handle import AsyncTurnHandle
 from brainq.client.lists import MAX_FILTER_VALUES, MAX_SEARCH_CHARS, read_metadata_pairs
 from brainq.contracts.evaluation import RuntimeDecisionRecord, Strategy
@@ -32,6 +33,7 @@ from brainq.gateway.rest.bodies import (
     Answer,
     IdempotencyKey,
     Limit,
+    ListPage,
     SubmitAnswer,
     SubmitBody,
     file_response,
@@ -113,7 +115,7 @@ class CallPage(TurnAnswer):
     calls: tuple[TurnCall, ...]
 
 
-class TurnPage(Answer):
+class TurnPage(ListPage):
     """Turns, the newest first. `next`, given as `after`, is the page behind this one; null: this is the last."""
 
     turns: tuple[ListedTurn, ...]
@@ -204,8 +206,9 @@ async def turns(request: RequestDep, query: Annotated[TurnQuery, Query()]) -> Tu
     """Turns of the caller's own, the newest first."""
     options: dict[str, Any] = {**dict(query), "metadata": read_metadata_pairs("metadata", query.metadata)}
     found = await request.client.turns(**options, session_prefixes=request.caller.prefixes)
-    found = tuple(hide_foreign_parent(turn, request) for turn in found)
-    return TurnPage(turns=found, next=found[-1].turn_id if len(found) == query.limit else None)
+    shown = tuple(hide_foreign_parent(turn, request) for turn in found)
+    following = found[-1].turn_id if len(found) == query.limit else None
+    return TurnPage(turns=shown, next=following, cells_away=cells_away(found))
 
 
 def hide_foreign_parent(turn: ListedTurn, request: GatewayRequest) -> ListedTurn:

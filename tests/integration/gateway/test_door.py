@@ -46,7 +46,11 @@ def test_once_a_token_was_made_everybody_brings_one(gateways: Gateways, pump: Pu
         told = gateway.http.get("/v1/approvals", headers=wrong)
         problem(told, 401, "unauthorized")
         assert told.headers["www-authenticate"] == "Bearer"
-    assert gateway.http.get("/v1/approvals", headers=headers).json() == {"approvals": [], "next": None}
+    assert gateway.http.get("/v1/approvals", headers=headers).json() == {
+        "approvals": [],
+        "next": None,
+        "cells_away": [],
+    }
     for open_path in ("/healthz", "/readyz", "/v1/openapi.json"):
         assert gateway.http.get(open_path).status_code == 200
 

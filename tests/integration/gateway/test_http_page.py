@@ -121,8 +121,8 @@ def test_the_examples_run(pumps: Callable[..., Pump], tmp_path: Path) -> None:
         live = pump.submit("shop:2", "count pears")
         open_, failing, found, sessions = read_lines(run(lists))
         assert [seen["turn_id"] for seen in open_["turns"]] == [live.turn_id]
-        assert failing == {"turns": [], "next": None}
-        assert found == {"turns": [], "next": None}
+        assert failing == {"turns": [], "next": None, "cells_away": []}
+        assert found == {"turns": [], "next": None, "cells_away": []}
         assert {seen["session_id"] for seen in sessions["sessions"]} >= {"shop:2"}
         said = run(hold, LIVE=f"/v1/turns/{live.turn_id}")
         assert '{"released":true}' in said

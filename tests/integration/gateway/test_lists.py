@@ -35,7 +35,7 @@ def test_lists_are_of_ones_own_sessions_page_by_page(gateway: GatewayThread, pum
     assert len(listed(gateway, all_)["turns"]) == 6
     assert [turn["turn_id"] for turn in listed(gateway, evil, state="parked")["turns"]] == [theirs]
     for query in ({"session": "acme:1"}, {"text": "acme"}, {"ending": "completed"}):
-        assert listed(gateway, evil, **query) == {"turns": [], "next": None}
+        assert listed(gateway, evil, **query) == {"turns": [], "next": None, "cells_away": []}
 
     sessions = listed(gateway, acme, "sessions", limit=2)
     assert [seen["session_id"] for seen in sessions["sessions"]] == ["acme:1", "acme:0"]
@@ -43,7 +43,7 @@ def test_lists_are_of_ones_own_sessions_page_by_page(gateway: GatewayThread, pum
     assert ([seen["session_id"] for seen in more["sessions"]], more["next"]) == (["acme:2"], None)
     assert listed(gateway, evil, "sessions", prefix="acme")["sessions"] == []
     assert [turn["turn_id"] for turn in listed(gateway, acme, strategy="direct_answer")["turns"]] == mine
-    assert listed(gateway, acme, strategy="web_augmented") == {"turns": [], "next": None}
+    assert listed(gateway, acme, strategy="web_augmented") == {"turns": [], "next": None, "cells_away": []}
     record = gateway.http.get(f"/v1/turns/{mine[0]}/decision", headers=acme).json()["decision"]
     assert (record["turn_id"], record["strategy"]) == (mine[0], "direct_answer")
 

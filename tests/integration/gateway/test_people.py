@@ -95,7 +95,11 @@ def test_an_approval_is_bound_to_its_arguments_and_decided_once(gateway: Gateway
     url, args_hash = asked(gateway, pump)
     (listed,) = gateway.http.get("/v1/approvals", params={"session": "s1"}).json()["approvals"]
     assert listed == gateway.http.get(url).json()
-    assert gateway.http.get("/v1/approvals", params={"session": "s2"}).json() == {"approvals": [], "next": None}
+    assert gateway.http.get("/v1/approvals", params={"session": "s2"}).json() == {
+        "approvals": [],
+        "next": None,
+        "cells_away": [],
+    }
     problem(gateway.http.post(f"{url}/approve", json={"args_hash": "other"}), 409, "approval-decided")
     approved = gateway.http.post(f"{url}/approve", json={"args_hash": args_hash, "by": "ann"}).json()
     assert (approved["state"], approved["decided_by"]) == ("approved", "ann")

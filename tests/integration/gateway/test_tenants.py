@@ -156,7 +156,7 @@ def test_a_decision_is_recorded_as_the_tenants_own(gateway: GatewayThread, pump:
     submitted(gateway, mine, "acme:1", "save")
     pump.drain()
     (approval,) = gateway.http.get("/v1/approvals", headers=mine).json()["approvals"]
-    assert gateway.http.get("/v1/approvals", headers=theirs).json() == {"approvals": [], "next": None}
+    assert gateway.http.get("/v1/approvals", headers=theirs).json() == {"approvals": [], "next": None, "cells_away": []}
     problem(gateway.http.post(f"/v1/approvals/{approval['id']}/approve", headers=theirs), 404, "not-found")
     answer = gateway.http.post(f"/v1/approvals/{approval['id']}/approve", headers=mine).json()
     assert (answer["state"], answer["decided_by"]) == ("approved", "acme")

@@ -39,6 +39,12 @@ export function refusal(problem, what = "This could not be read") {
   return h("div", { class: "refusal", role: "alert" }, h("strong", null, problem.title || what), h("span", null, problem.message));
 }
 
+/** Which of several cells are missing in what is shown. @param {any} answer */
+export function cellsAway(answer) {
+  const away = /** @type {string[]} */ (answer?.cells_away ?? []);
+  return away.length ? h("p", { class: "muted", role: "status", key: "cells-away" }, `Not answering, and missing here: cell ${away.join(", cell ")}.`) : null;
+}
+
 /** What is shown while the first answer is on its way; it has the height of what comes. @param {number} lines */
 export function loading(lines) {
   return h("div", { class: "loading", role: "status", "aria-busy": "true", "aria-label": "Loading" }, Array.from({ length: lines }, () => h("span", null)));

@@ -6,7 +6,7 @@ import { h } from "../core/dom.js";
 import { source } from "../core/source.js";
 import { duration } from "../core/when.js";
 import { counted, dollars, wordOf } from "../core/words.js";
-import { figure, loading, refusal } from "../parts/bits.js";
+import { cellsAway, figure, loading, refusal } from "../parts/bits.js";
 import { sparkline } from "../parts/sparkline.js";
 
 /** @type {Record<string, string>} */
@@ -37,6 +37,7 @@ export function fleetView(_, update) {
     render: () => [
       h("div", { class: "head" }, h("h1", null, "Fleet")),
       fleet.problem && !fleet.problem.passes ? [refusal(fleet.problem), h("p", { class: "muted" }, "To see the fleet a token needs the verb operate, and all sessions (*).")] : null,
+      cellsAway(fleet.value),
       fleet.value ? [activity.value ? hour(activity.value) : null, shown(fleet.value), spend.value ? spent(spend.value) : null] : fleet.problem && !fleet.problem.passes ? null : loading(10),
     ],
   };

@@ -6,7 +6,7 @@ import { h } from "../core/dom.js";
 import { source } from "../core/source.js";
 import { ago } from "../core/when.js";
 import { counted } from "../core/words.js";
-import { empty, loading, refusal, turnBadge } from "../parts/bits.js";
+import { cellsAway, empty, loading, refusal, turnBadge } from "../parts/bits.js";
 import { newChatButton } from "../parts/new_chat.js";
 
 const ID = "[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,127}";
@@ -24,6 +24,7 @@ export function sessionsView(_, update) {
         h("div", { class: "head" }, h("h1", null, "Sessions"), newChatButton()),
         opener(),
         found.problem && !found.problem.passes ? refusal(found.problem) : null,
+        cellsAway(found.value),
         !sessions ? (found.problem && !found.problem.passes ? null : loading(10)) : sessions.length ? table(sessions) : empty("No sessions yet", "A session begins with the first thing that is said in it."),
       ];
     },

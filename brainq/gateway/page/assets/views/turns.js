@@ -9,7 +9,7 @@ import { dollars, isOver } from "../core/words.js";
 import { askForBrains } from "../live/brains.js";
 import { noteOf } from "../live/next.js";
 import { action, actionButton, said } from "../parts/action.js";
-import { empty, loading, refusal, turnBadge } from "../parts/bits.js";
+import { cellsAway, empty, loading, refusal, turnBadge } from "../parts/bits.js";
 import { filters, wanted } from "../parts/filters.js";
 import { newChatButton } from "../parts/new_chat.js";
 
@@ -82,6 +82,7 @@ export function turnsView(place, update) {
         h("div", { class: "head" }, h("h1", null, "Turns"), newChatButton()),
         filters(query, (next) => go(link(["turns"], next))),
         isRefused ? refusal(/** @type {any} */ (found.problem)) : null,
+        cellsAway(found.value),
         !isKnown
           ? isRefused
             ? null
