@@ -99,6 +99,7 @@ if TYPE_CHECKING:
         AttachmentNotFound,
         BrainNotLoaded,
         BrainqError,
+        BudgetSpent,
         CallNotFound,
         ContentNotKept,
         InputNotFound,
@@ -185,7 +186,7 @@ _NAMES = {
     "brainq.contracts.webhook": "DeliveryRow",
     "brainq.errors": (
         "AlreadyRuns ApprovalDecided ApprovalNotFound AttachmentNotFound BrainNotLoaded BrainqError "
-        "CallNotFound ContentNotKept InputNotFound InvalidInput MailboxFull NoParsedOutput NotFound "
+        "BudgetSpent CallNotFound ContentNotKept InputNotFound InvalidInput MailboxFull NoParsedOutput NotFound "
         "ProviderError QueueFull ResultRefused ResultTimeout ScheduleNotFound SchedulesFull SessionBusy "
         "SetupError StaleTurn SubmitConflict TokenRefused ToolSchemaError TurnFailed TurnForbidden TurnNotFound "
         "TurnParked TurnRejected Unreachable"
@@ -216,8 +217,9 @@ _OF_THE_ENGINE = _ENGINE_NAMES.split()
 
 __all__ = ["AlreadyRuns", "Approval", "ApprovalDecided", "ApprovalNotFound", "Approvals", "AsyncClient", "AsyncFlag"]
 __all__ += ["AsyncHold", "AsyncMemories", "AsyncSession", "AsyncTurnHandle", "Attachment", "AttachmentNotFound"]
-__all__ += ["AutonomousResearchLearner", "Brain", "BrainNotLoaded", "BrainqError", "BudgetSnapshot", "CallNotFound"]
-__all__ += ["CallStart", "Callbacks", "Caller", "Cancelled", "CellsState", "ChildTurn", "Children", "Citation"]
+__all__ += ["AutonomousResearchLearner", "Brain", "BrainNotLoaded", "BrainqError", "BudgetSnapshot", "BudgetSpent"]
+__all__ += ["CallNotFound", "CallStart", "Callbacks", "Caller", "Cancelled", "CellsState", "ChildTurn", "Children"]
+__all__ += ["Citation"]
 __all__ += ["Client", "ClientTool", "ContentNotKept", "Context", "DeadlineToken", "DecisionStore", "DeliveryRow"]
 __all__ += ["Deny", "Effect", "Ending", "Erasure", "EventKind", "Fallback", "File", "FinalStep", "FinalStepInfo"]
 __all__ += ["Flag", "Fleet", "FleetActivity", "FleetScale", "HistoryTurn", "Hold", "HoldPolicy", "InputNotFound"]

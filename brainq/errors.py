@@ -6,6 +6,7 @@ Each class says when it is raised. ERROR_KINDS has the exit code and the HTTP st
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import IntEnum
 
 
@@ -139,6 +140,21 @@ class QueueFull(BrainqError):
 
 class TurnForbidden(BrainqError):
     """Operators have forbidden the turn's brain or tenant. Nothing was queued; the message says who, and why."""
+
+
+class BudgetSpent(BrainqError):
+    """A budget is spent, and new turns are refused. Nothing was stored; the same submit may be taken later.
+
+    `budget` is its name, such as `tenant acme:/day`; `ends_at` when its window turns.
+    """
+
+    def __init__(self, budget: str, ends_at: datetime) -> None:
+        turns = ends_at.strftime("%Y-%m-%d %H:%M UTC")
+        super().__init__(
+            f"budget {budget} is spent until {turns}; raise it (`brainq budgets raise`), or submit it again then"
+        )
+        self.budget = budget
+        self.ends_at = ends_at
 
 
 class SchedulesFull(BrainqError):
@@ -335,6 +351,7 @@ ERROR_KINDS: dict[type[BrainqError], ErrorKind] = {
     MailboxFull: ErrorKind("mailbox-full", "The turn has too much unread input", ExitCode.REFUSED, 429, 2),
     QueueFull: ErrorKind("queue-full", "Too many turns wait", ExitCode.REFUSED, 429, 5),
     TurnForbidden: ErrorKind("turn-forbidden", "Operators have forbidden it", ExitCode.REFUSED, 403),
+    BudgetSpent: ErrorKind("budget-spent", "A budget is spent", ExitCode.REFUSED, 429, 60),
     SchedulesFull: ErrorKind("schedules-full", "The tenant has too many schedules", ExitCode.REFUSED, 409),
     StaleTurn: ErrorKind("stale-turn", "Another turn is live", ExitCode.REFUSED, 409),
     ApprovalDecided: ErrorKind("approval-decided", "The approval is decided otherwise", ExitCode.REFUSED, 409),

@@ -15,6 +15,7 @@ import typer
 
 from brainq.cli.commands import (
     approvals,
+    budgets,
     control,
     db,
     erase,
@@ -92,6 +93,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "cells": monitor.cells,
         "scale": monitor.scale,
         "spend": spend.spend,
+        "budgets": budgets.app,
         "metrics": monitor.metrics,
         "flower": monitor.flower,
     },

@@ -15,6 +15,7 @@ from brainq.client.memories import Memories
 from brainq.client.options import SubmitOptions, TurnFilters, takes_submit_options
 from brainq.client.runtime_state import TurnBudget, TurnRuntimeState
 from brainq.client.session import Flag, Session
+from brainq.client.spending import BudgetVerbs
 from brainq.client.waiting import NEEDS_CALLER, turn_parked_error
 from brainq.contracts.history import ListedSession, ListedTurn
 from brainq.contracts.people import Approval
@@ -32,6 +33,18 @@ class AsyncMemories:
     list = async_lookup(Memories.list)
     forget = async_action(Memories.forget)
     forget_all = async_action(Memories.forget_all)
+
+
+class AsyncBudgetVerbs:
+    """`BudgetVerbs` whose verbs are awaited: `list`, `set`, `raise_by`; each takes a thread while it runs."""
+
+    def __init__(self, threads: VerbThreads, budgets: BudgetVerbs) -> None:
+        self._threads = threads
+        self._sync = budgets
+
+    list = async_lookup(BudgetVerbs.list)
+    set = async_action(BudgetVerbs.set)
+    raise_by = async_action(BudgetVerbs.raise_by)
 
 
 class AsyncTurnBudget:
@@ -157,6 +170,11 @@ class AsyncClient:
     def memories(self) -> AsyncMemories:
         """See `Client.memories`."""
         return AsyncMemories(self._threads, self._sync.memories)
+
+    @property
+    def budgets(self) -> AsyncBudgetVerbs:
+        """See `Client.budgets`."""
+        return AsyncBudgetVerbs(self._threads, self._sync.budgets)
 
     @takes_submit_options
     async def submit(self, session_id: str, user_message: str, **options: Unpack[SubmitOptions]) -> AsyncTurnHandle:

@@ -1,4 +1,4 @@
-"""The client's verbs about money: the spend report, from SQL."""
+"""The client's verbs about money: the spend report, from SQL, and budgets."""
 
 from __future__ import annotations
 
@@ -9,9 +9,56 @@ from brainq.cells.cells import Answers, Cells, listed
 from brainq.client import checks
 from brainq.client.connection import raises_unreachable
 from brainq.client.lists import checked_instant
+from brainq.contracts.budgets import BudgetState
 from brainq.contracts.spending import SPEND_FIGURES, SpendBy, SpendLine, check_spend_by
 
 DEFAULT_SPAN = timedelta(days=30)
+
+
+@raises_unreachable
+class BudgetVerbs:
+    """Budgets: `client.budgets`.
+
+        for budget in client.budgets.list():
+            print(budget.scope, budget.per, budget.left_usd, budget.parked)
+        client.budgets.raise_by("tenant acme:", "day", 5, by="ann")
+
+    A scope is `all`; `tenant`, `user` or `brain` for each of them; or one: `tenant acme:`, `user acme:ann:`, `brain
+    support`.
+    """
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+
+    def list(self) -> tuple[BudgetState, ...]:
+        """Each budget in its present window: its amount, what is spent and held, and the turns parked for it."""
+        asked = self._cells.ask(lambda wiring: wiring.budgets.list())
+        found: dict[tuple[str, str], BudgetState] = {}
+        for state in (state for states in asked.values for state in states):
+            known = found.get((state.scope, state.per))
+            found[state.scope, state.per] = state if known is None else known.together(state)
+        return listed(found.values(), asked)
+
+    def set(self, scope: str, *, per: str, usd: float | None, at_cap: str = "park", by: str = "") -> None:
+        """Set a budget, over BRAINQ_BUDGETS. Every process heeds it within a minute, those that hear of it at once.
+
+        per      hour, day or month
+        usd      US dollars a window; None: as BRAINQ_BUDGETS has it again
+        at_cap   park, refuse or finish: see docs/budgets.md
+        by       who sets it, for the record
+
+        Raises InvalidInput.
+        """
+        for _, wiring in self._cells.each():
+            wiring.budgets.set(scope, per, usd, at_cap, checks.name(by))
+
+    def raise_by(self, scope: str, per: str, usd: float, *, by: str = "") -> float:
+        """Let a budget's present window have so many dollars more; its amount then. Turns that are parked for it go on,
+        tenants in turn. Raises InvalidInput."""
+        kind, _, name = scope.partition(" ")
+        if kind in ("tenant", "user") and name:
+            return self._cells.of_session(f"{name}1").budgets.raise_by(scope, per, usd, checks.name(by))
+        return max(wiring.budgets.raise_by(scope, per, usd, checks.name(by)) for _, wiring in self._cells.each())
 
 
 @raises_unreachable
@@ -19,6 +66,11 @@ class SpendVerbs:
     """What a Client does with money."""
 
     _cells: Cells
+
+    @property
+    def budgets(self) -> BudgetVerbs:
+        """How much money model calls may cost by hour, day and month, to be listed, set and raised."""
+        return BudgetVerbs(self._cells)
 
     def spend(
         self,

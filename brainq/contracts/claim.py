@@ -92,6 +92,7 @@ class StepStart:
     full        how much of the context it fills, in per cent, where that is worth a warning; else 0
     turn        what the turn begins with, if it has not begun
     lost        what the attempt before came to, if that broke off; None: nobody knows
+    money       which budgets it is held against, as scripts read it; "" for none
     """
 
     estimate: int
@@ -104,6 +105,7 @@ class StepStart:
     full: int = 0
     turn: TurnStart | None = None
     lost: tuple[Spend, ...] | None = None
+    money: str = ""
 
     @property
     def for_retry(self) -> StepStart:

@@ -30,6 +30,7 @@ from brainq.gateway.edge.problems import Problem, RequestRejected, error_respons
 from brainq.gateway.edge.request import Gateway
 from brainq.gateway.page import routes as page
 from brainq.gateway.rest import (
+    budgets,
     deployment,
     event_stream,
     memories,
@@ -63,6 +64,7 @@ ROUTERS = (
     stops.router,
     memories.router,
     spend.router,
+    budgets.router,
     ai_sdk.router,
     ag_ui.router,
 )

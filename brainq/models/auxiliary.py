@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from json_repair import repair_json
 
 from brainq.contracts.message import Message
-from brainq.contracts.model import FinishKind, ModelReply, ModelRequest, Purpose
+from brainq.contracts.model import FinishKind, ModelReply, ModelRequest, Purpose, TokenUsage
 from brainq.errors import ProviderError
-from brainq.models.asking.bill import Bill, current_allowance
+from brainq.models.asking.bill import Allowance, Bill, current_allowance
 from brainq.models.asking.permits import PermitPolicy, reply_with_permits
+from brainq.models.costs import worst_cost_usd
 from brainq.models.providers import Provider
 from brainq.observe.spans import chat_span
 from brainq.observe.tracing import in_span
+from brainq.ports.people import Budgets
 from brainq.processes.threads import call_within
+from brainq.text.estimate import estimate_request
 
 OVERRUN_S = 1.0  # for a provider that raises at its deadline itself
 
@@ -26,11 +31,14 @@ class AuxiliaryModel:
     """A model to ask beside the steps. It is asked once a call: no tools, no history but what is given.
 
     permits   how it takes its permits; None: as the caller's active policy says
+    budgets   what calls after a turn's end are held to, and `brain` whose they are; None: the turn's steps hold theirs
     """
 
     provider: Provider
     model: str
     permits: PermitPolicy | None = None
+    budgets: Budgets | None = None
+    brain: str = ""
 
     def ask(
         self,
@@ -62,7 +70,7 @@ class AuxiliaryModel:
         chat = chat_span(self.provider, request)
         places = self.permits.activate() if self.permits is not None else nullcontext()
         bill = Bill(self.provider.name, self.model, purpose, step, current_allowance())
-        with in_span(chat.span), places, bill.activate():
+        with self._held(request, bill.allowance), in_span(chat.span), places, bill.activate():
             try:
                 reply = self._reply_in_time(request)
             except Exception as failure:
@@ -71,6 +79,25 @@ class AuxiliaryModel:
             bill.settle(reply)
             chat.reply(reply)
         return _require_text(reply)
+
+    @contextmanager
+    def _held(self, request: ModelRequest, allowance: Allowance) -> Generator[None]:
+        """While entered, the call's worst case is out of its budgets; then what it has cost. Raises ProviderError
+        (kind `spent`) where one does not allow it."""
+        if self.budgets is None or not self.budgets.windows(request.session_id, self.brain):
+            yield
+            return
+        usage = TokenUsage(input_tokens=estimate_request(request), output_tokens=request.max_output_tokens or 0)
+        usd = worst_cost_usd(self.provider, self.model, usage, allowance.price)
+        call_id = f"{request.turn_id}:{uuid4().hex}"
+        known = usd if request.max_output_tokens else None
+        if spent := self.budgets.take(call_id, request.session_id, self.brain, known, usd):
+            raise ProviderError(f"{spent} is spent", kind="spent", retryable=False)
+        before = len(allowance.spends)
+        try:
+            yield
+        finally:
+            self.budgets.settle(call_id, sum(one.cost_usd or 0.0 for one in allowance.spends[before:]))
 
     def _reply_in_time(self, request: ModelRequest) -> ModelReply:
         """The reply. A provider of the user's own may not look at the time it has."""

@@ -12,8 +12,9 @@ from brainq.contracts.ids import PREFIX_BOUNDARY, tenant_of
 from brainq.contracts.people import Receipt, TurnInput
 from brainq.contracts.rows import AcceptedTurn
 from brainq.contracts.turn import TurnRequest
-from brainq.errors import QueueFull
+from brainq.errors import BudgetSpent, QueueFull
 from brainq.people.admission import Admission
+from brainq.people.budgets import BudgetKeeper
 from brainq.people.inputs import InputDesk
 from brainq.people.tenant_gate import ONE_CELL
 from brainq.ports.redis_turns import Sessions
@@ -37,6 +38,7 @@ class QueueLimits:
     sessions: Sessions
     a_session: int | None
     a_tenant: int | None
+    budgets: BudgetKeeper
 
     def check(self, request: TurnRequest) -> None:
         """Raises QueueFull where no further turn of this session may wait."""
@@ -70,8 +72,8 @@ class Intake:
     tenants: TenantPlaces = ONE_CELL
 
     def submit(self, original: TurnRequest, files: Sequence[File] = ()) -> AcceptedTurn:
-        """For a caller that can come again: raises QueueFull where too many turns wait, and TenantMoved where it is to
-        come to another cell. Else like `take`."""
+        """For a caller that can come again: raises QueueFull where too many turns wait, BudgetSpent, and TenantMoved
+        where it is to come to another cell. Else like `take`."""
         request = self.check_request(original)
         self.tenants.require_here(request.session_id)
         joined = self._join_live_turn(request, files)
@@ -79,7 +81,8 @@ class Intake:
             return joined
         try:
             self.limits.check(request)
-        except QueueFull:
+            self.limits.budgets.require(request.session_id, request.brain or "")
+        except (QueueFull, BudgetSpent):
             if self.keys.by_key(request.key) is None:  # what was accepted before is answered again
                 raise
         return self._admit(request, original, files)

@@ -10,10 +10,12 @@ import json
 import re
 from pathlib import Path
 from typing import Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from brainq.contracts.budgets import parse_budgets
 from brainq.contracts.cell import Cell, parse_cells
 from brainq.contracts.file import MAX_FILE_BYTES, FileLimits
 from brainq.contracts.rate import parse_rates
@@ -137,6 +139,13 @@ class Settings(HttpSettings):
     """How many requests and tokens a minute models' services take from the whole fleet, such as
     `openai:gpt-5=60/min,200000 tokens/min; anthropic:*=50/min`. Every worker needs it."""
 
+    budgets: str = ""
+    """How much money model calls may cost by hour, day and month, such as `all day=100; tenant day=5 park; brain
+    support month=200 refuse`. Every process needs it."""
+
+    budget_zone: str = "UTC"
+    """The IANA time zone by which a budget's days and months begin."""
+
     concurrency: Concurrency = Concurrency()
     scale_min: int = Field(default=1, ge=0, le=1000)
     """The fewest workers that `brainq scale` wants of a pool; `scale_max` are the most."""
@@ -227,6 +236,21 @@ class Settings(HttpSettings):
     @classmethod
     def _rates_are_limits(cls, value: str) -> str:
         parse_rates(value)
+        return value
+
+    @field_validator("budgets")
+    @classmethod
+    def _budgets_are_amounts(cls, value: str) -> str:
+        parse_budgets(value)
+        return value
+
+    @field_validator("budget_zone")
+    @classmethod
+    def _zone_is_known(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError):
+            raise ValueError(f"{value!r} is no time zone; write an IANA name, such as Europe/Berlin") from None
         return value
 
     @field_validator("log_level", "log_format", "doorbell", mode="before")

@@ -38,6 +38,12 @@ Keys of a session and its turns share the hash tag `{session}`, so every script 
     {room}:for:BRAIN          zset    tenants whose sessions stand aside, in rotation       empties itself
     {room}:for:BRAIN TENANT   zset    those sessions, by their places in the tenant's line  empties itself
     {room}:next:BRAIN TENANT  set     those of them that are in the line                    empties itself
+    {money}:w:SCOPE/PER:START hash    granted, spent, held, n, blind: see lib/money         its window, and a day
+    {money}:trust:SCOPE       string  how many times a reservation bills were of late       40 days after its last use
+    {money}:line:SCOPE/PER    zset    "session turn" that is parked for money -> its place  empties itself, or a window
+    {money}:line:X:rounds     hash    tenant -> how many of its turns were parked there     its window, and a day
+    {money}:call:ID           hash    what a call after a turn's end took                   1 day
+    budgets                   channel a budget was set                                      -
     {LIST}:queue              zset    what waits for its tenant's turn: "session turn" for  empties itself, or 1 day
                                       `finalize`, "session turn call" for an effect
     {LIST}:tenants            zset    tenant -> the score of its last; present              empties itself, or 1 day
@@ -159,6 +165,7 @@ class Keys:
         self.limited = f"{prefix}limited"
         self.moved = f"{prefix}moved"
         self.workers = f"{prefix}workers"
+        self.budgets = f"{prefix}budgets"
         self.metrics = f"{prefix}metrics"
         self.presence = f"{prefix}presence"
         self.alive = f"{prefix}alive:"  # what the channels begin with to which processes listen
@@ -211,6 +218,10 @@ class Keys:
 
     def rate(self, name: str, part: str) -> str:
         return f"{self.prefix}rate:{name}:{part}"
+
+    def money(self, part: str, name: str) -> str:
+        """What budgets keep: `w:` and a window's begin, `trust`, `line`, `call`."""
+        return f"{self.prefix}{{money}}:{part}:{name}"
 
     def wake(self, reader: str) -> str:
         return f"{self.prefix}wake:{reader}"

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
+from brainq.contracts.budgets import MoneyRefusal
 from brainq.contracts.claim import (
     CallsOverBudget,
     PlannedCall,
@@ -27,6 +28,7 @@ from brainq.contracts.turn import Limits
 from brainq.contracts.view import BudgetSnapshot
 from brainq.errors import TurnNotFound
 from brainq.state.connection import as_mapping
+from brainq.state.money import money_refusal
 from brainq.state.script_values import (
     as_json,
     json_or_none,
@@ -37,7 +39,15 @@ from brainq.state.script_values import (
     usage_arguments,
 )
 from brainq.state.scripts import ScriptCall
-from brainq.state.typed_scripts import AuxBeginSpent, Scripts, StepBeginGo, StepBeginSpent, StepCommitBudget
+from brainq.state.typed_scripts import (
+    AuxBeginMoney,
+    AuxBeginSpent,
+    Scripts,
+    StepBeginGo,
+    StepBeginMoney,
+    StepBeginSpent,
+    StepCommitBudget,
+)
 
 STANDALONE_KEEP_S = 86_400  # lifetime of a budget that belongs to no turn
 
@@ -147,7 +157,7 @@ class TurnSteps(TurnBudgets):
 
     def begin_step(
         self, claim: TurnClaim, step: StepStart, mark: str, under_way: Sequence[Spend] = ()
-    ) -> StepAttempt | StepOverBudget | Literal["LOST"]:
+    ) -> StepAttempt | StepOverBudget | MoneyRefusal | Literal["LOST"]:
         """Begin a step, or an attempt at it, and the turn with it, if it has not begun.
 
         mark        from `mark`: begun twice with the same one, the step is begun once
@@ -168,6 +178,7 @@ class TurnSteps(TurnBudgets):
             drain=step.drained,
             ready=readiness_argument(step.readiness),
             full=step.full,
+            money=step.money,
             items=[as_json(message) for message in step.inputs],
         )
         reply = begin.run() if step.turn is None else begin.after(self._turn_begin(claim, step.turn))
@@ -176,6 +187,8 @@ class TurnSteps(TurnBudgets):
                 return StepAttempt(reply.step, reply.attempt)
             case StepBeginSpent():
                 return StepOverBudget(reply.what)
+            case StepBeginMoney():
+                return money_refusal(reply)
             case "LOST":
                 return "LOST"
 
@@ -284,11 +297,13 @@ class TurnSteps(TurnBudgets):
         tokens: int,
         usd: float | None,
         under_way: Sequence[Spend] = (),
-    ) -> Literal["GO", "DONE", "SPENT", "LOST"]:
+        money: str = "",
+    ) -> MoneyRefusal | Literal["GO", "DONE", "SPENT", "LOST"]:
         """Mark a `reflection` or `compaction` as tried: `GO`, `DONE` (tried before), `SPENT` or `LOST`.
 
         tokens, usd   the most it is thought to cost: held against the budget
         under_way     what is charged if its worker is lost
+        money         which budgets it is held against; a MoneyRefusal: one does not allow it now
         """
         reply = self._scripts.aux_begin(
             claim.session_id,
@@ -300,8 +315,26 @@ class TurnSteps(TurnBudgets):
             tokens=tokens,
             usd=usd,
             under_way=spends_json(under_way or None),
+            money=money,
         ).run()
+        if isinstance(reply, AuxBeginMoney):
+            return money_refusal(reply)
         return "SPENT" if isinstance(reply, AuxBeginSpent) else reply
+
+    def park_for_budget(
+        self, claim: TurnClaim, line: str, name: str, until_ms: int, lost: Sequence[Spend] | None
+    ) -> Literal["PARKED", "LOST"]:
+        """Let the turn go until the budget's window turns, in `until_ms`, or it is raised. `line`: where it waits."""
+        return self._scripts.turn_park(
+            claim.session_id,
+            claim.turn_id,
+            parked_line=line,
+            owner=claim.owner,
+            fence=claim.fence,
+            after_ms=until_ms,
+            name=name,
+            lost=spends_json(lost),
+        ).run()
 
     def commit_note(
         self, claim: TurnClaim, kind: str, note: Message | None, spend: Spend | None, data: Mapping[str, JsonValue]

@@ -21,7 +21,7 @@ from brainq.state.keys import Keys
 from brainq.state.scripts import LoadedScripts, ReadReply, ScriptCall, undeclared
 
 HEADERS = {
-    "approval_decide": "9a890a6b48", "aux_begin": "5d9a916f7b", "aux_commit": "aac66e5eb8",
+    "approval_decide": "9a890a6b48", "aux_begin": "ee28f6101f", "aux_commit": "aac66e5eb8",
     "budget_claim": "bbaea5448e", "budget_create": "38652fb6b8", "budget_spend": "ddf97fb886",
     "call_beat": "9131086a51", "call_claim": "856d1f40fb", "call_give_up": "fc89cdbda3",
     "call_next_attempt": "45a9190a43", "call_park": "088ab70340", "call_progress": "984f72c9d9",
@@ -33,18 +33,19 @@ HEADERS = {
     "hold_place": "a787ea4722", "hold_release": "5cc5dc5e34", "hooks_done": "f97c3c0eb5", "index_drop": "408a87d205",
     "index_hasten": "96610a6713", "index_take": "3b3421c229", "judge_ring": "52e40341fc", "lane_beat": "c2659b22a6",
     "lane_check": "0b86e65355", "lane_lapsed": "56ea33fa6d", "leases_lapse": "140487f7c2", "mailbox_put": "a62332240b",
-    "metrics_flush": "5b06af3d07", "moved_word": "874ea36dbb", "opening_skip": "79dfbe662b",
+    "metrics_flush": "5b06af3d07", "money_grant": "a5ddb42b23", "money_resume": "6d78933d50",
+    "money_settle": "8134774b6a", "money_take": "95e5f22f7e", "moved_word": "874ea36dbb", "opening_skip": "79dfbe662b",
     "outside_complete": "eea5a35b53", "presence_forget": "eb6ef8dfa4", "presence_join": "389a1d8215",
     "presence_look": "ce48d3a88d", "quarantine_wait": "de7169baf6", "rate_leave": "57d48e34f1",
     "rate_report": "ca4bf408dc", "rate_settle": "f29cd86841", "rate_take": "940292ff61", "request_tried": "77bc694a26",
     "request_try": "458e2f7f70", "result_amend": "7512616928", "result_publish": "7e86f1ea46",
     "session_pause": "b38ecc667b", "session_resume": "89a1d4e3ff", "share_look": "ff579b8764",
-    "share_put": "da7e142bbf", "step_begin": "86e208aec6", "step_commit": "0da4aece8c", "step_delta": "9b6b3e4eab",
+    "share_put": "da7e142bbf", "step_begin": "d6f305973a", "step_commit": "0da4aece8c", "step_delta": "9b6b3e4eab",
     "step_retry": "7ad5551a01", "stop_drop": "f45cd46c79", "stop_put": "e69099a24b", "tenant_hide": "297e9bf8af",
     "tenant_show": "5afeaa59bc", "turn_beat": "49b1eae1e2", "turn_begin": "cfb21dd55b", "turn_blame": "31e53bf250",
     "turn_cancel": "1650dfcf66", "turn_claim": "686147bc20", "turn_end": "6a7ca10f57", "turn_messages": "e7e9aeb6eb",
-    "turn_open": "372f2fa52a", "turn_release": "2f8b71e6e9", "turn_submit": "8477336fbc", "turn_sweep": "010b9ee252",
-    "turn_transcript": "632790e6fe", "turn_wait": "17a8cce60b", "turn_waited": "92457e7f9f",
+    "turn_open": "372f2fa52a", "turn_park": "89b30ce613", "turn_release": "2f8b71e6e9", "turn_submit": "8477336fbc",
+    "turn_sweep": "010b9ee252", "turn_transcript": "632790e6fe", "turn_wait": "17a8cce60b", "turn_waited": "92457e7f9f",
     "waits_expire": "e4d08837f0",
 }
 """Fingerprints: the loader refuses a script whose header is not the one its method was made from."""
@@ -73,6 +74,23 @@ class ApprovalDecideEnded:
     @classmethod
     def read(cls, reply: list[Any]) -> Self:
         return cls(TurnState(reply[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class AuxBeginMoney:
+    why: Literal["wait", "short"]
+    window: str
+    start: int
+    wanted: str
+    in_flight: int
+    is_new: bool
+
+    @classmethod
+    def read(cls, reply: list[Any]) -> Self:
+        return cls(
+            _closed("aux_begin", reply[1], ("wait", "short")), reply[2], int(reply[3]), reply[4], int(reply[5]),
+            reply[6] == "1",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,6 +387,32 @@ class MailboxPutMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class MoneyResumeOk:
+    resumed: int
+
+    @classmethod
+    def read(cls, reply: list[Any]) -> Self:
+        return cls(int(reply[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class MoneyTakeMoney:
+    why: Literal["wait", "short"]
+    window: str
+    start: int
+    wanted: str
+    in_flight: int
+    is_new: bool
+
+    @classmethod
+    def read(cls, reply: list[Any]) -> Self:
+        return cls(
+            _closed("money_take", reply[1], ("wait", "short")), reply[2], int(reply[3]), reply[4], int(reply[5]),
+            reply[6] == "1",
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class MovedWordChanged:
     word: str
 
@@ -465,6 +509,23 @@ class StepBeginSpent:
     @classmethod
     def read(cls, reply: list[Any]) -> Self:
         return cls(_closed("step_begin", reply[1], ("steps", "tokens", "cost")))
+
+
+@dataclass(frozen=True, slots=True)
+class StepBeginMoney:
+    why: Literal["wait", "short"]
+    window: str
+    start: int
+    wanted: str
+    in_flight: int
+    is_new: bool
+
+    @classmethod
+    def read(cls, reply: list[Any]) -> Self:
+        return cls(
+            _closed("step_begin", reply[1], ("wait", "short")), reply[2], int(reply[3]), reply[4], int(reply[5]),
+            reply[6] == "1",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -625,8 +686,9 @@ class WaitsExpireCancel:
 
 FULLER: Mapping[str, Mapping[str, ReadReply]] = {
     "approval_decide": {"DECIDED": ApprovalDecideDecided.read, "ENDED": ApprovalDecideEnded.read},
-    "aux_begin": {"SPENT": AuxBeginSpent.read}, "budget_claim": {"DONE": BudgetClaimDone.read},
-    "call_claim": {"GO": CallClaimGo.read, "DROP": CallClaimDrop.read}, "call_give_up": {"GONE": CallGiveUpGone.read},
+    "aux_begin": {"MONEY": AuxBeginMoney.read, "SPENT": AuxBeginSpent.read},
+    "budget_claim": {"DONE": BudgetClaimDone.read}, "call_claim": {"GO": CallClaimGo.read, "DROP": CallClaimDrop.read},
+    "call_give_up": {"GONE": CallGiveUpGone.read},
     "call_next_attempt": {"AGAIN": CallNextAttemptAgain.read, "GONE": CallNextAttemptGone.read},
     "call_park": {"LATE": CallParkLate.read, "LOST": CallParkLost.read},
     "call_settle": {"LATE": CallSettleLate.read, "LOST": CallSettleLost.read},
@@ -638,11 +700,12 @@ FULLER: Mapping[str, Mapping[str, ReadReply]] = {
     "index_take": {"DUE": IndexTakeDue.read}, "lane_lapsed": {"LAPSED": LaneLapsedLapsed.read},
     "leases_lapse": {"LAPSED": LeasesLapseLapsed.read},
     "mailbox_put": {"FULL": MailboxPutFull.read, "ALREADY": MailboxPutAlready.read, "SEALED": MailboxPutSealed.read, "MOVED": MailboxPutMoved.read},
+    "money_resume": {"OK": MoneyResumeOk.read}, "money_take": {"MONEY": MoneyTakeMoney.read},
     "moved_word": {"CHANGED": MovedWordChanged.read}, "outside_complete": {"LATE": OutsideCompleteLate.read},
     "presence_look": {"LOOKED": PresenceLookLooked.read},
     "rate_take": {"WAIT": RateTakeWait.read, "LATE": RateTakeLate.read}, "request_try": {"KEY": RequestTryKey.read},
     "session_resume": {"RESUMED": SessionResumeResumed.read}, "share_look": {"SEEN": ShareLookSeen.read},
-    "step_begin": {"GO": StepBeginGo.read, "SPENT": StepBeginSpent.read},
+    "step_begin": {"GO": StepBeginGo.read, "SPENT": StepBeginSpent.read, "MONEY": StepBeginMoney.read},
     "step_commit": {"BUDGET": StepCommitBudget.read}, "tenant_hide": {"BUSY": TenantHideBusy.read},
     "turn_blame": {"BLAMED": TurnBlameBlamed.read}, "turn_cancel": {"ENDED": TurnCancelEnded.read},
     "turn_claim": {"GO": TurnClaimGo.read, "DROP": TurnClaimDrop.read}, "turn_end": {"ENDED": TurnEndEnded.read},
@@ -674,13 +737,13 @@ class Scripts(LoadedScripts):
 
     def aux_begin(
         self, session_id: str, turn_id: str, *, owner: str, fence: int, kind: Literal["reflection", "compaction"],
-        mark: str, tokens: int, usd: float | None, under_way: str,
-    ) -> ScriptCall[AuxBeginSpent | Literal["GO", "DONE", "LOST"]]:
+        mark: str, tokens: int, usd: float | None, under_way: str, money: str,
+    ) -> ScriptCall[AuxBeginMoney | AuxBeginSpent | Literal["GO", "DONE", "LOST"]]:
         """Begin a model call beside the steps: a reflection, or a compaction."""
         turn_key = f"{self.keys.prefix}{{{session_id}}}:t:{turn_id}"
         return ScriptCall(self, self.loaded["aux_begin"], session_id, [
             turn_key, turn_key + ":budget", owner, fence, kind, mark, tokens, "" if usd is None else repr(usd),
-            under_way,
+            under_way, money,
         ])
 
     def aux_commit(
@@ -1061,6 +1124,27 @@ class Scripts(LoadedScripts):
             flushed, self.keys.metrics, number, dropped, keep_ms, remember_ms, most, *deltas,
         ])
 
+    def money_grant(
+        self, *, counter: str, granted: float | None, spent: float | None, keep_ms: int,
+    ) -> ScriptCall[Literal["GRANTED"]]:
+        """Let a window's counter have what SQL has granted it in all."""
+        return ScriptCall(self, self.loaded["money_grant"], "", [
+            counter, "" if granted is None else repr(granted), "" if spent is None else repr(spent), keep_ms,
+        ])
+
+    def money_resume(self, *, parked_line: str, prefix: str, most: int) -> ScriptCall[MoneyResumeOk]:
+        """Have the turns that are parked in a line looked at now, in the order of the line: a budget was raised."""
+        return ScriptCall(self, self.loaded["money_resume"], "", [parked_line, self.keys.index, prefix, most])
+
+    def money_settle(self, *, ticket: str, usd: float | None) -> ScriptCall[Literal["SETTLED", "ALREADY"]]:
+        """Settle what money_take took: the call has cost `usd`."""
+        return ScriptCall(self, self.loaded["money_settle"], "", [ticket, "" if usd is None else repr(usd)])
+
+    def money_take(self, *, ticket: str, money: str, keep_ms: int) -> ScriptCall[MoneyTakeMoney | Literal["GO"]]:
+        """Take the worst case of a model call after its turn's end (a judge, an extraction) out of budgets: it is
+        counted as spent at once, for nobody would tell of a worker that dies over it."""
+        return ScriptCall(self, self.loaded["money_take"], "", [ticket, money, keep_ms])
+
     def moved_word(self, *, tenant: str, before: str, after: str) -> ScriptCall[MovedWordChanged | Literal["DONE"]]:
         """Write what scripts are told of a tenant that is not this cell's any more, or take it away again (`after`
         empty), if it is still what it was (`before`, empty for nothing)."""
@@ -1224,8 +1308,8 @@ class Scripts(LoadedScripts):
     def step_begin(
         self, session_id: str, turn_id: str, *, owner: str, fence: int, asked: str, estimate: int, tokens: int,
         estimate_usd: float | None, shown: Sequence[str], lost: str, under_way: str, drain: int, ready: str, full: int,
-        items: Sequence[str],
-    ) -> ScriptCall[StepBeginGo | StepBeginSpent | Literal["LOST"]]:
+        money: str, items: Sequence[str],
+    ) -> ScriptCall[StepBeginGo | StepBeginSpent | StepBeginMoney | Literal["LOST"]]:
         """Claim the next step and start an attempt at it."""
         session_key = f"{self.keys.prefix}{{{session_id}}}:"
         turn_key = f"{self.keys.prefix}{{{session_id}}}:t:{turn_id}"
@@ -1233,7 +1317,7 @@ class Scripts(LoadedScripts):
             turn_key, turn_key + ":budget", session_key + "history", turn_key + ":events", turn_key + ":spends",
             turn_key + ":mailbox", turn_key + ":receipts", owner, fence, asked, estimate, tokens,
             "" if estimate_usd is None else repr(estimate_usd), " ".join(shown), lost, under_way, drain, ready, full,
-            *items,
+            money, *items,
         ])
 
     def step_commit(
@@ -1396,6 +1480,18 @@ class Scripts(LoadedScripts):
         return ScriptCall(self, self.loaded["turn_open"], session_id, [
             turn_key, turn_key + ":budget", turn_key + ":trace", session_key + "history", turn_key + ":events",
             turn_key + ":guard", session_id, turn_id, owner, fence, calls, opening_ms,
+        ])
+
+    def turn_park(
+        self, session_id: str, turn_id: str, *, parked_line: str, owner: str, fence: int, after_ms: int, name: str,
+        lost: str,
+    ) -> ScriptCall[Literal["PARKED", "LOST"]]:
+        """Park a turn whose next model call a budget does not allow: nobody's thread waits with it, its capacity is
+        another's, and its deadline does not run."""
+        turn_key = f"{self.keys.prefix}{{{session_id}}}:t:{turn_id}"
+        return ScriptCall(self, self.loaded["turn_park"], session_id, [
+            parked_line, turn_key, turn_key + ":budget", turn_key + ":events", turn_key + ":spends", session_id,
+            turn_id, owner, fence, after_ms, name, lost,
         ])
 
     def turn_release(

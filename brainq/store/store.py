@@ -15,6 +15,7 @@ from brainq.store.migrations.upgrade import require_current, upgrade
 from brainq.store.repositories.approvals import Approvals
 from brainq.store.repositories.blobs import Blobs
 from brainq.store.repositories.brakes import Brakes
+from brainq.store.repositories.budgets import Budgets
 from brainq.store.repositories.calls import Calls
 from brainq.store.repositories.deliveries import Deliveries
 from brainq.store.repositories.inputs import Inputs
@@ -45,6 +46,7 @@ class Store:
         self.approvals = Approvals(database)
         self.brakes = Brakes(database)
         self.blobs = Blobs(database)
+        self.budgets = Budgets(database, engine)
         self.decisions = Decisions(database)
         self.steps = FinalizerSteps(database)
         self.spends = Spends(database)

@@ -19,12 +19,14 @@ from brainq.models.auxiliary import AuxiliaryModel
 from brainq.models.costs import first_model, worst_cost_usd
 from brainq.models.providers import resolve_model
 from brainq.observe.logs import logger
+from brainq.ports.people import Budgets
 from brainq.ports.redis_turns import Turns
 from brainq.text.estimate import estimate_messages
 from brainq.turn.begin import OwnedTurn
 from brainq.turn.opening_wave import OpeningWave
 from brainq.turn.prompt.compaction import ContextCompactor, ContextTracker, should_compact
 from brainq.turn.reflection import ReflectionEngine, note_of
+from brainq.turn.step_money import begin_beside
 from brainq.turn.step_request import PreparedStep, turn_allowance
 
 log = logger("brainq.turn")
@@ -46,6 +48,7 @@ class AuxiliaryWork:
     turns: Turns
     archive: ArchiveMessages
     price: Price
+    budgets: Budgets
 
     def dispatch_opening(self, turn: OwnedTurn, opening: OpeningWave) -> OutcomeWord:
         """Dispatch what comes before the first step."""
@@ -61,7 +64,7 @@ class AuxiliaryWork:
             tokens = min(MAX_REFLECTION_TOKENS, estimate_messages(view.own_messages)) + REFLECTION_FRAME_TOKENS
             usd, under_way = self._worst_cost(view, tokens)
             begin = partial(self.turns.begin_auxiliary, claim, "reflection", str(view.step), tokens, usd, under_way)
-            word = turn.retry(begin)
+            word = begin_beside(turn, self.budgets, self.brain, usd, begin)
             if word == "LOST":
                 lost.append(True)
             return word == "GO"
@@ -108,7 +111,7 @@ class AuxiliaryWork:
         claim, view = turn.claim, turn.view
         usd, under_way = self._worst_cost(view, tokens)
         begin = partial(self.turns.begin_auxiliary, claim, "compaction", str(tokens), tokens, usd, under_way)
-        word = turn.retry(begin)
+        word = begin_beside(turn, self.budgets, self.brain, usd, begin)
         if word != "GO":
             return "lost" if word == "LOST" else ""
         made = ContextCompactor(lambda: self._model(view), self._allowance(view), self._is_write).compact(

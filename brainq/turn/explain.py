@@ -187,6 +187,9 @@ def _next(snapshot: TurnSnapshot, sweep_s: float, rering_s: float) -> str:
 
 
 def _waiting_calls(snapshot: TurnSnapshot) -> str:
+    if snapshot.waits_for and snapshot.state is TurnState.PARKED:
+        left = duration_text(snapshot.waits_ms)
+        return f"waits for {snapshot.waits_for}, which is spent, to be raised, or for its window to turn in {left}"
     if snapshot.awaits not in (Awaits.CALLS, Awaits.PEOPLE, Awaits.OUTSIDE, Awaits.CLIENT):
         return f"waits for {snapshot.awaits}"
     open_calls = [entry for entry in snapshot.trace if not entry.status.is_settled and entry.step == snapshot.step]

@@ -12,7 +12,7 @@ from functools import partial
 
 from brainq.brain.brain import Brain
 from brainq.brain.middleware import MiddlewareFailed, notify_hooks, run_hooks
-from brainq.contracts.claim import StepAttempt, StepOverBudget, TurnClaim, TurnStart
+from brainq.contracts.claim import StepAttempt, TurnClaim, TurnStart
 from brainq.contracts.model import (
     ModelReply,
     ModelRequest,
@@ -36,6 +36,7 @@ from brainq.turn.begin import OwnedTurn, TurnStarter, begin_history
 from brainq.turn.decide import BUDGET_ENDS, End
 from brainq.turn.opening_wave import opening_wave
 from brainq.turn.replies import ReplyHandler, StepReply
+from brainq.turn.step_money import BegunStep, StepMoney
 from brainq.turn.step_request import (
     BlobCache,
     LoopEnd,
@@ -64,6 +65,7 @@ class StepRunner:
     replies: ReplyHandler
     price: Price
     blobs: BlobCache
+    money: StepMoney
     pause: Callable[[float], None] = time.sleep
 
     def run(self, turn: OwnedTurn, asking: StepRequest) -> StepOutcome:
@@ -75,15 +77,13 @@ class StepRunner:
         begin = asking.begin
         for remaining in reversed(range(MAX_ATTEMPTS_A_STEP)):
             bill = attempt_bill(asking, view.step + 1, allowance)
-            mark, under_way = self.turns.mark(claim), bill.spends_so_far()
-            step = turn.retry(partial(self.turns.begin_step, claim, begin, mark, under_way))
-            if step == "LOST":
-                return None
-            if isinstance(step, StepOverBudget):
-                return LoopEnd(BUDGET_ENDS[step.what], lost=())
+            begun = self.money.begin(turn, asking, begin, bill)
+            if not isinstance(begun, BegunStep):
+                return begun
+            step = begun.attempt
             claim.under_way.step, claim.under_way.attempt = step.step, step.attempt
             claim.under_way.spends = bill.spends_so_far
-            request = model_request(turn, asking, step, ends_at - time.monotonic(), blobs)
+            request = model_request(turn, begun.asking, step, ends_at - time.monotonic(), blobs)
             reader = AttemptReader(self.turns, turn, step, self.brain.hooks.on_chunk)
             try:
                 return self._attempt(turn, asking.setting.provider, request, bill, reader)

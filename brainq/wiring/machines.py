@@ -32,6 +32,7 @@ from brainq.turn.prompt.tool_selection import SemanticToolSelector
 from brainq.turn.reflection import ThinkingManager
 from brainq.turn.replies import ReplyHandler
 from brainq.turn.step import StepPipeline, StepRunner
+from brainq.turn.step_money import StepMoney
 from brainq.turn.step_request import BlobCache, StepPreparer
 from brainq.upkeep.lost_calls import Rescuer
 from brainq.upkeep.schedules import ScheduleRunner
@@ -85,7 +86,7 @@ def warm_up_models(brains: Brains) -> None:
 
 def _coordinator_runtime(wiring: Wiring, blobs: BlobCache, brain: Brain) -> CoordinatorRuntime:
     state, store = wiring.state, wiring.store
-    auxiliary = AuxiliaryWork(brain, state.turns, store.transcripts.archive, cost_usd)
+    auxiliary = AuxiliaryWork(brain, state.turns, store.transcripts.archive, cost_usd, wiring.budgets)
     approvals = approval_webhooks(wiring.settings, store)
     replies = ReplyHandler(brain=brain, turns=state.turns, approvals=approvals)
     pipeline = StepPipeline(
@@ -96,7 +97,14 @@ def _coordinator_runtime(wiring: Wiring, blobs: BlobCache, brain: Brain) -> Coor
         brakes=wiring.people.brakes,
         price=cost_usd,
         preparer=StepPreparer(brain, _selector(brain)),
-        attempts=StepRunner(brain=brain, turns=state.turns, replies=replies, price=cost_usd, blobs=blobs),
+        attempts=StepRunner(
+            brain=brain,
+            turns=state.turns,
+            replies=replies,
+            price=cost_usd,
+            blobs=blobs,
+            money=StepMoney(brain=brain, turns=state.turns, budgets=wiring.budgets),
+        ),
     )
     return CoordinatorRuntime(brain, pipeline, auxiliary, ThinkingManager(brain.thinking))
 

@@ -74,6 +74,7 @@ class PeopleServices:
                 sessions=state.sessions,
                 a_session=settings.max_waiting_turns_a_session,
                 a_tenant=settings.max_waiting_turns_a_tenant,
+                budgets=wiring.budgets,
             ),
             tenants=wiring.tenants,
         )

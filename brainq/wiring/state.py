@@ -24,6 +24,7 @@ from brainq.state.finals import RedisFinalChain
 from brainq.state.fleet import RedisFleet, RedisMetrics, RedisPresence, RedisWorkers
 from brainq.state.keys import Keys
 from brainq.state.listener import RedisStopSignals
+from brainq.state.money import RedisMoney
 from brainq.state.outside import RedisOutsideResults
 from brainq.state.people import RedisHolds, RedisSessions
 from brainq.state.rates import RedisRates
@@ -102,6 +103,8 @@ class RedisState:
         rates = parse_rates(settings.rates)
         self.rates = RedisRates(scripts, rates, self.stops.listen, shared=shares_limits(settings), asker=wiring.owner)
         self.stops.hear(keys.limited, self.rates.receive_learned, self.rates.catch_up)
+        self.money = RedisMoney(scripts, client, keys)
+        self.stops.hear(keys.budgets, self.money.receive_set, self.money.catch_up)
         self.turns = RedisTurns(
             scripts,
             lease_s=lease_s,

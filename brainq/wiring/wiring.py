@@ -14,10 +14,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from brainq.brain.brains import BrainsArgument, read_brains
+from brainq.contracts.budgets import parse_budgets
 from brainq.contracts.status import Effect
 from brainq.errors import SetupError, Unreachable
 from brainq.leases import LeaseRenewer, process_name
 from brainq.observe.logs import without_password
+from brainq.people.budgets import BudgetKeeper
 from brainq.people.tenant_gate import ONE_CELL
 from brainq.settings.deployment import Settings
 from brainq.state.connection import UNAVAILABLE_ERRORS, write_refusal
@@ -116,6 +118,18 @@ class Wiring:
     @cached_property
     def people(self) -> PeopleServices:
         return PeopleServices(self)
+
+    @cached_property
+    def budgets(self) -> BudgetKeeper:
+        keeper = BudgetKeeper(
+            rows=self.store.budgets,
+            counters=self.state.money,
+            defaults=parse_budgets(self.settings.budgets),
+            zone=self.settings.budget_zone,
+            listen=self.state.stops.listen,
+        )
+        self.state.money.on_set(keeper.forget)
+        return keeper
 
     @cached_property
     def quarantine(self) -> Quarantine:

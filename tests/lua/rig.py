@@ -183,6 +183,10 @@ _USUAL: dict[str, Any] = {
     "absent_at": 0,
     "shared": "0",
     "beat_ms": 3_000,
+    "money": "",
+    "granted": "1",
+    "name": "budget all/day",
+    "prefix": "bq:",
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.lua.rig import LEASE_MS, TID, Rig
+from tests.support.money import money
 
 
 def test_a_reflection_is_paid_for_once_a_step(rig: Rig) -> None:
@@ -68,3 +69,9 @@ def test_one_that_was_committed_is_not_charged_again(rig: Rig) -> None:
     rig.run("aux_commit", kind="reflection", input=50)
     assert rig.run("turn_claim", owner="w2")[0] == "GO"
     assert rig.client.hget(rig.names(TID)["budget"], "input_tokens") == "50"
+
+
+def test_one_that_a_budget_does_not_allow_was_not_tried(rig: Rig) -> None:
+    rig.owned()
+    assert rig.run("aux_begin", kind="reflection", mark="1", money=money(rig))[:2] == ["MONEY", "short"]
+    assert "aux_reflection" not in rig.turn()

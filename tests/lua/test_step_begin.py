@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.lua.rig import TID, Rig
+from tests.support.money import held
 
 
 def test_a_step_is_paid_once_however_often_it_is_attempted(rig: Rig) -> None:
@@ -85,3 +86,10 @@ def test_a_context_that_fills_is_told_once_and_its_most_is_kept(rig: Rig) -> Non
     rig.run("step_begin", asked="1:3", full=80)
     assert rig.events().count("notice") == 1
     assert rig.turn()["context_full"] == "91"
+
+
+def test_a_budget_that_is_not_granted_yet_begins_nothing(rig: Rig) -> None:
+    rig.owned()
+    put(rig, "m1")
+    assert held(rig, drain=1, items=["{}"])[:2] == ["MONEY", "short"]
+    assert rig.client.llen(rig.names(TID)["mailbox"]) == 1

@@ -10,13 +10,16 @@ REPLY  COMMITTED | LOST
 -- @include lib/owner_fence
 -- @include lib/event
 -- @include lib/budget
+-- @include lib/money
 -- @include lib/again
-if not is_owned_by(turn, owner, fence) then return {'LOST'} end
+local t = read(turn, {'state', 'owner', 'fence', 'money'})
+if not is_owner(t, owner, fence) then return {'LOST'} end
 if item ~= '' then redis.call('RPUSH', history, item) end
 if spend ~= '' then
   add_usage(budget, input, output, cache_read, cache_creation, cost)
   redis.call('RPUSH', spends, spend)
 end
+if t.money then settle_money(turn, t.money, charged_usd) end
 emit(events, kind, data)
 ring_again(turn, sid, tid, fence)
 return {'COMMITTED'}

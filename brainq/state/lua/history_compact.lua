@@ -12,8 +12,10 @@ REPLY  COMPACTED | CHANGED | LOST
 -- @include lib/event
 -- @include lib/history
 -- @include lib/budget
+-- @include lib/money
 -- @include lib/again
-if not is_owned_by(turn, owner, fence) then return {'LOST'} end
+local t = read(turn, {'state', 'owner', 'fence', 'money'})
+if not is_owner(t, owner, fence) then return {'LOST'} end
 if redis.call('LLEN', history) ~= expect then return {'CHANGED'} end
 redis.call('LTRIM', history, drop, -1)
 for i = #items, 1, -1 do redis.call('LPUSH', history, items[i]) end
@@ -27,6 +29,7 @@ if spend ~= '' then
   add_usage(budget, input, output, cache_read, cache_creation, cost)
   redis.call('RPUSH', spends, spend)
 end
+if t.money then settle_money(turn, t.money, charged_usd) end
 emit(events, 'compaction', data)
 ring_again(turn, sid, tid, fence)
 return {'COMPACTED'}

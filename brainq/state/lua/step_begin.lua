@@ -7,18 +7,22 @@ asking twice with the same one is asking once. `estimate` is compared with what 
 With the step the input it reads is consumed: the `drain` oldest of the mailbox, whose messages (`items`) enter the
 history. `ready` is the newest word about readiness: `ready`, or a hold as JSON with its id. `full` is how much of the
 context this step fills, in per cent, where that is worth a warning, else 0: it is published once a turn.
+`money` says which budgets it is to be held against (lib/money), "" for none. MONEY: one does not allow it now; nothing has
+begun, and asking again with the same `asked` is asking once.
 
 KEYS   turn budget history events spends mailbox receipts
-ARGV   owner fence:n asked estimate:n tokens:n estimate_usd:f? shown:words lost under_way drain:n ready full:n items...
-REPLY  GO step:n attempt:n | SPENT what:steps/tokens/cost | LOST
+ARGV   owner fence:n asked estimate:n tokens:n estimate_usd:f? shown:words lost under_way drain:n ready full:n
+       money items...
+REPLY  GO step:n attempt:n | SPENT what:steps/tokens/cost | MONEY why:wait/short window start:n wanted in_flight:n is_new:b | LOST
 ]]
 -- @include lib/event
 -- @include lib/owner_fence
 -- @include lib/budget
+-- @include lib/money
 -- @include lib/own_history
 -- @include lib/readiness
 local t = read(turn, {'state', 'owner', 'fence', 'step', 'asked', 'thinking', 'thinking_step', 'attempt', 'estimate', 'estimate_usd',
-  'isolated', 'context_full', 'under_way'})
+  'isolated', 'context_full', 'under_way', 'money'})
 if not is_owner(t, owner, fence) then return {'LOST'} end
 local step, is_repeat, thinks = tonumber(t.step) + 1, t.asked == asked, t.thinking == '1'
 if is_repeat and thinks then return {'GO', step, tonumber(t.attempt)} end
@@ -31,9 +35,15 @@ end
 
 if thinks and lost == '' then charge_thinking(budget, spends, t) end
 if thinks then charge_spends(budget, spends, lost) end
+if t.money then settle_money(turn, t.money, charged_usd) end
 local too_much = would_pass(budget, tokens, estimate_usd)
 if too_much then return spent(too_much) end
 if claim_units(budget, 'steps', {tostring(step)})[1] == 'SPENT' then return spent('steps') end
+local refused = money ~= '' and reserve_money(turn, money)
+if refused then
+  redis.call('HSET', turn, 'asked', asked, 'thinking', '0')
+  return {'MONEY', unpack(refused)}
+end
 local attempt = t.thinking_step == tostring(step) and tonumber(t.attempt) + 1 or 1
 local most_full = tonumber(t.context_full or 0)
 redis.call('HSET', turn, 'thinking_step', step, 'thinking', '1', 'attempt', attempt, 'estimate', estimate,

@@ -12,12 +12,13 @@ REPLY  COMMITTED | BUDGET refused:words | LOST
 ]]
 -- @include lib/owner_fence
 -- @include lib/budget
+-- @include lib/money
 -- @include lib/plan
 -- @include lib/waves
 -- @include lib/own_history
 -- @include lib/owner_gone
 local t = read(turn, {'state', 'owner', 'fence', 'step', 'attempt', 'estimate', 'isolated', 'cancel', 'holds',
-  'write_epoch', 'brain'})
+  'write_epoch', 'brain', 'money'})
 if not is_owner(t, owner, fence) or tonumber(t.step) ~= step - 1 then return {'LOST'} end
 use_own_history(t.isolated)
 
@@ -38,6 +39,7 @@ if tail ~= '' then emit(events, 'text.delta', {step = step, attempt = tonumber(t
 charge_spends(budget, spends, lost)
 add_usage(budget, input, output, cache_read, cache_creation, cost)
 redis.call('RPUSH', spends, spend)
+if t.money then settle_money(turn, t.money, charged_usd) end
 learn_ratio(session, t.estimate, input)
 local waves, asked, known = plan_calls(plan)
 go_on(turn, 'step', step, 'n_calls', #plan, 'wave', 1, 'waves', waves, 'thinking', '0', 'awaits', 'calls', 'owner', '')

@@ -15,6 +15,7 @@ REPLY  GO fence:n now:n lost:b stops | DROP why:TurnState/gone/stale/held/grace/
 -- @include lib/event
 -- @include lib/ring
 -- @include lib/budget
+-- @include lib/money
 -- @include lib/cancel
 -- @include lib/owner_gone
 -- @include lib/has_brain
@@ -23,7 +24,7 @@ REPLY  GO fence:n now:n lost:b stops | DROP why:TurnState/gone/stale/held/grace/
 -- @include lib/stops
 local t = read(turn, {'state', 'fence', 'awaits', 'owner', 'lease_until', 'cancel', 'rung_at', 'cancel_at', 'lost_attempts',
   'isolated', 'thinking', 'thinking_step', 'attempt', 'estimate', 'estimate_usd', 'under_way', 'aux_open', 'step', 'aux_tokens',
-  'aux_usd', 'aux_under_way', 'brain', 'waits_for', 'resumes_at'})
+  'aux_usd', 'aux_under_way', 'brain', 'waits_for', 'resumes_at', 'money', 'line'})
 if not t.state then return {'DROP', 'gone'} end
 if t.state ~= 'active' then return {'DROP', t.state} end
 -- The reply to its owner was lost.
@@ -52,6 +53,8 @@ if t.thinking == '1' then charge_thinking(budget, spends, t) end
 if t.aux_open and t.aux_open ~= '' then
   charge_unknown(budget, spends, t.aux_under_way, t.aux_open, t.step, t.aux_tokens, t.aux_usd)
 end
+if t.money then settle_money(turn, t.money, charged_usd) end
+if t.line then leave_line(turn, t.line, sid, tid) t.waits_for = nil end
 redis.call('HSET', turn, 'fence', fence + 1, 'owner', owner, 'lease_until', now + lease_ms, 'thinking', '0', 'aux_open', '')
 if t.waits_for then
   redis.call('HDEL', turn, 'waits_for', 'resumes_at', 'stop')

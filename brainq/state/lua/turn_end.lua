@@ -14,6 +14,7 @@ REPLY  ENDED next bounced:words children:words | MORE | CHANGED | LOST
 ]]
 -- @include lib/owner_fence
 -- @include lib/budget
+-- @include lib/money
 -- @include lib/finalize
 -- @include lib/waves
 -- @include lib/own_history
@@ -22,7 +23,7 @@ REPLY  ENDED next bounced:words children:words | MORE | CHANGED | LOST
 -- @include lib/inputs_left
 local KEPT_MESSAGES = 2000  -- of a session's history: as many as a step reads
 local t = read(turn, {'state', 'owner', 'fence', 'step', 'attempt', 'estimate', 'cancel', 'n_calls', 'absorbed', 'number', 'flag',
-  'trimmed', 'isolated', 'brain', 'thinking', 'thinking_step', 'estimate_usd', 'under_way'})
+  'trimmed', 'isolated', 'brain', 'thinking', 'thinking_step', 'estimate_usd', 'under_way', 'money'})
 if not is_owner(t, owner, fence) then return {'LOST'} end
 use_own_history(t.isolated)
 if redis.call('LLEN', changes) ~= n_changes then return {'CHANGED'} end
@@ -36,6 +37,7 @@ if t.thinking == '1' and spend == '' and lost == '' then charge_thinking(budget,
 charge_spends(budget, spends, lost)
 add_usage(budget, input, output, cache_read, cache_creation, cost)
 if spend ~= '' then redis.call('RPUSH', spends, spend) end
+if t.money then settle_money(turn, t.money, charged_usd) end
 if item ~= '' and ending == 'completed' then learn_ratio(session, t.estimate, input) end
 local children = has_open_calls(t) and close_calls(t) or {}
 local messages = {}

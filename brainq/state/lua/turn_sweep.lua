@@ -17,18 +17,26 @@ REPLY  LOOK fence:n actions:rows lost:b | ENDED | GONE
 if redis.call('EXISTS', turn) == 0 then return {'GONE'} end
 mend_clock()
 local t = read(turn, {'state', 'awaits', 'owner', 'lease_until', 'rung_at', 'fence', 'cancel', 'cancel_at', 'step',
-  'n_calls', 'opening_until', 'holds', 'parent', 'resumes_at', 'brain', 'stop'})
+  'n_calls', 'opening_until', 'holds', 'parent', 'resumes_at', 'brain', 'stop', 'line'})
 local state, fence, actions, after, lost = t.state, tonumber(t.fence or 0), {}, rering_ms, false
 local function soon(at) if at - now < after then after = math.max(at - now, 50) end end
 -- @include lib/sweep_parks
+-- @include lib/unpark
 -- @include lib/sweep_calls
 -- @include lib/sweep_final
 -- @include lib/sweep_queued
 if state == 'queued' then sweep_queued()
 elseif state == 'parked' then
   after = seldom_ms()
-  expire_parks()
-  look_at_opening()
+  if t.line and tonumber(t.resumes_at) > now then
+    soon(tonumber(t.resumes_at) + 1)
+  elseif t.line then
+    unpark(turn, t.line, sid, tid, fence)
+    after = rering_ms
+  else
+    expire_parks()
+    look_at_opening()
+  end
 elseif state == 'active' then
   local deadline, resumes_at = tonumber(redis.call('HGET', budget, 'deadline')), tonumber(t.resumes_at or '') or 0
   if resumes_at > now and t.stop and is_over_for(t.stop) then -- what was paused goes on before its wait is over

@@ -15,9 +15,11 @@ REPLY  WAITS | LOST
 -- @include lib/admit_turns
 -- @include lib/budget
 -- @include lib/stops
-local t = read(turn, {'state', 'owner', 'fence', 'aux_open', 'step', 'brain'})
+-- @include lib/money
+local t = read(turn, {'state', 'owner', 'fence', 'aux_open', 'step', 'brain', 'money'})
 if not is_owner(t, owner, fence) then return {'LOST'} end
 charge_spends(budget, spends, lost)
+if t.money then settle_money(turn, t.money, charged_usd) end
 if t.aux_open and t.aux_open ~= '' then redis.call('HDEL', turn, 'aux_' .. t.aux_open) end
 if stop ~= '' then
   if is_over_for(stop) then after_ms = 0 end -- it was lifted meanwhile

@@ -8,6 +8,8 @@ BILL = ("tests/unit/models/test_bill.py",)
 SPENT = ("tests/unit/models/test_costs.py",)
 LOST = ("tests/lua/test_lost_attempts.py",)
 CUT = ("tests/integration/test_money_of_cut_streams.py",)
+BUDGETS = ("tests/lua/test_money.py",)
+CAPS = ("tests/integration/test_budgets.py",)
 
 BUGS = (
     Bug(
@@ -79,5 +81,33 @@ BUGS = (
         "return max(known) if len(known) == len(prices) else None",
         "return max(known) if known else None",
         SPENT,
+    ),
+    Bug(
+        "a reservation is kept when its call is over",
+        "brainq/state/lua/lib/money.lua",
+        "redis.call('HINCRBYFLOAT', key, 'held', -hold[2])",
+        "",
+        BUDGETS,
+    ),
+    Bug(
+        "bills above what was reserved teach nothing",
+        "brainq/state/lua/lib/money.lua",
+        "math.max(1, usd / m.usd, 1 + (before - 1) * FORGIVEN)",
+        "1",
+        BUDGETS,
+    ),
+    Bug(
+        "a window is granted more than its cap",
+        "brainq/store/repositories/budgets.py",
+        "if needed > cap + 1e-9:",
+        "if needed > 2 * cap:",
+        CAPS,
+    ),
+    Bug(
+        "a lost Redis is taken to have spent nothing",
+        "brainq/people/budgets.py",
+        "granted.granted_usd, granted.spent_before)",
+        "granted.granted_usd, 0.0)",
+        CAPS,
     ),
 )

@@ -130,6 +130,9 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     "GET /v1/cells": IT,
     "GET /v1/scale": (*IT, Asked("?pool=serial&min=0&max=4")),
     "GET /v1/spend": (Asked("?by=tenant,day", is_list=True), Asked("?by=tool", is_list=True)),
+    "GET /v1/budgets": (Asked(is_list=True),),
+    "PUT /v1/budgets": (Asked(body={"scope": "all", "per": "day", "usd": 1e9}),),
+    "POST /v1/budgets/raise": (Asked(body={"scope": "all", "per": "day", "usd": 1.0}),),
     "GET /metrics": IT,
     "GET /v1/turns/{turn_id}": IT,
     "GET /v1/turns/{turn_id}/request": IT,
@@ -512,7 +515,10 @@ def test_who_asks_for_what_is_anothers_is_refused_and_told_nothing(gateway: Gate
 
 
 NEEDED = {**VERBS, **A2A_VERBS, **MCP_VERBS}
-OF_NO_SESSION = {"GET /v1/fleet/activity", "GET /metrics", "GET /v1/fleet", "GET /v1/cells", "GET /v1/scale"}
+OF_NO_SESSION = {
+    *("PUT /v1/budgets", "POST /v1/budgets/raise"),
+    *("GET /v1/fleet/activity", "GET /metrics", "GET /v1/fleet", "GET /v1/cells", "GET /v1/scale"),
+}
 """Who has one tenant's sessions only is answered as if it were not there."""
 LISTS = {route for route, requests in TABLE.items() if any(asked.is_list for asked in requests)}
 

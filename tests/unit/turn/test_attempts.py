@@ -14,6 +14,7 @@ from brainq.outage import OutageRetry, never_unavailable
 from brainq.testing import ScriptedProvider, says
 from brainq.turn.begin import OwnedTurn, StepSetting
 from brainq.turn.step import StepRunner
+from brainq.turn.step_money import StepMoney
 from brainq.turn.step_request import BlobCache, StepRequest
 from tests.support.blobs import BlobsInMemory
 from tests.unit.turn.views import REQUEST, view
@@ -35,6 +36,14 @@ class Replies:
         return None
 
 
+class NoBudgets:
+    def windows(self, *_: object) -> tuple[()]:
+        return ()
+
+    def asked(self, *_: object, **__: object) -> str:
+        return ""
+
+
 def test_time_that_was_waited_for_redis_or_sql_is_not_given_to_the_model() -> None:
     seen: list[ModelRequest] = []
 
@@ -43,12 +52,14 @@ def test_time_that_was_waited_for_redis_or_sql_is_not_given_to_the_model() -> No
         return says("Well.")
 
     provider = ScriptedProvider(rules=rules)
+    brain = Brain("b", provider)
     attempts = StepRunner(
-        brain=Brain("b", provider),
+        brain=brain,
         turns=cast(Any, Turns()),
         replies=cast(Any, Replies()),
         price=lambda provider, model, usage: None,
         blobs=BlobCache(BlobsInMemory()),
+        money=StepMoney(brain=brain, turns=cast(Any, Turns()), budgets=cast(Any, NoBudgets())),
     )
     setting = StepSetting(provider, "m", "", TurnInfo.from_request(REQUEST, 1), Limits())
     asking = StepRequest(setting, (), (), StepStart(estimate=0, most_tokens=0, max_usd=None))

@@ -41,12 +41,18 @@ local function would_pass(budget_key, tokens, usd)
   if cost_max and tonumber(b.cost_usd or 0) + (tonumber(usd) or 0) > cost_max then return 'cost' end
 end
 
+-- US dollars that this script has charged.
+local charged_usd = 0
+
 local function add_usage(budget_key, input, output, cache_read, cache_creation, cost)
   redis.call('HINCRBY', budget_key, 'input_tokens', input)
   redis.call('HINCRBY', budget_key, 'output_tokens', output)
   if cache_read ~= 0 then redis.call('HINCRBY', budget_key, 'cache_read_tokens', cache_read) end
   if cache_creation ~= 0 then redis.call('HINCRBY', budget_key, 'cache_creation_tokens', cache_creation) end
-  if cost ~= '' then redis.call('HINCRBYFLOAT', budget_key, 'cost_usd', cost) end
+  if cost ~= '' then
+    redis.call('HINCRBYFLOAT', budget_key, 'cost_usd', cost)
+    charged_usd = charged_usd + tonumber(cost)
+  end
 end
 
 -- Charge model calls that broke off: a JSON array of spends. Nothing for "".

@@ -7,6 +7,7 @@ import { source } from "../core/source.js";
 import { duration } from "../core/when.js";
 import { counted, dollars, wordOf } from "../core/words.js";
 import { cellsAway, figure, loading, refusal } from "../parts/bits.js";
+import { budgetsPanel } from "../parts/budgets.js";
 import { sparkline } from "../parts/sparkline.js";
 
 /** @type {Record<string, string>} */
@@ -27,18 +28,20 @@ export function fleetView(_, update) {
   const activity = source((signal) => ask("GET", "v1/fleet/activity", { signal }), update, { every: 10_000 });
   const since = new Date(Date.now() - SPEND_DAYS * 86_400_000).toISOString();
   const spend = source((signal) => ask("GET", `v1/spend?by=tenant,model&since=${since}`, { signal }), update, { every: 60_000 });
+  const budgets = budgetsPanel(update);
   return {
     title: () => "Fleet",
     stop() {
       fleet.stop();
       activity.stop();
       spend.stop();
+      budgets.stop();
     },
     render: () => [
       h("div", { class: "head" }, h("h1", null, "Fleet")),
       fleet.problem && !fleet.problem.passes ? [refusal(fleet.problem), h("p", { class: "muted" }, "To see the fleet a token needs the verb operate, and all sessions (*).")] : null,
       cellsAway(fleet.value),
-      fleet.value ? [activity.value ? hour(activity.value) : null, shown(fleet.value), spend.value ? spent(spend.value) : null] : fleet.problem && !fleet.problem.passes ? null : loading(10),
+      fleet.value ? [activity.value ? hour(activity.value) : null, shown(fleet.value), budgets.render(), spend.value ? spent(spend.value) : null] : fleet.problem && !fleet.problem.passes ? null : loading(10),
     ],
   };
 }

@@ -1,0 +1,103 @@
+"""`brainq budgets`: how much money model calls may cost by hour, day and month; setting and raising that."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from brainq.cli.commands.spend import dollars
+from brainq.cli.connect import open_brainless_client
+from brainq.cli.help import command_group, subcommand
+from brainq.cli.options import AsJson
+from brainq.cli.output import clean, print_outcome, print_rows
+
+if TYPE_CHECKING:
+    from brainq.cli.pages.layout import PageTable
+    from brainq.contracts.budgets import BudgetState
+
+app = command_group("How much money model calls may cost.")
+Scope = Annotated[str, typer.Argument(help='all, tenant, user, brain; or one: "tenant acme:", "brain support".')]
+Period = Annotated[str, typer.Option("--per", metavar="WINDOW", help="hour, day or month.")]
+
+
+@subcommand(app, "list")
+def list_budgets(as_json: AsJson = False) -> None:
+    """List the budgets in their present windows, and how many turns are parked for each.
+
+    \b
+    Examples:
+      brainq budgets list
+      brainq budgets list --json
+    """
+    with open_brainless_client() as client:
+        rows = client.budgets.list()
+    print_rows(rows, budgets_table, "no budgets; BRAINQ_BUDGETS or `brainq budgets set` makes some", as_json=as_json)
+
+
+@subcommand(app, "set")
+def set_budget(
+    scope: Scope,
+    usd: Annotated[
+        float | None, typer.Argument(help="US dollars a window; left out: as BRAINQ_BUDGETS has it.")
+    ] = None,
+    per: Period = "day",
+    at_cap: Annotated[
+        str, typer.Option("--at-cap", help="park turns, refuse new ones, or finish with an answer without tools.")
+    ] = "park",
+    as_json: AsJson = False,
+) -> None:
+    """Set a budget, over what BRAINQ_BUDGETS says.
+
+    \b
+    Examples:
+      brainq budgets set all 100
+      brainq budgets set "tenant acme:" 20 --per day --at-cap refuse
+      brainq budgets set "tenant acme:"                    # as the settings have it again
+    """
+    with open_brainless_client() as client:
+        client.budgets.set(scope, per=per, usd=usd, at_cap=at_cap, by=getpass.getuser())
+    text = "is as BRAINQ_BUDGETS has it" if usd is None else f"is {dollars(usd)} US dollars a {per}, then {at_cap}"
+    print_outcome({"scope": scope, "per": per, "usd": usd, "at_cap": at_cap}, f"{scope} {text}", as_json=as_json)
+
+
+@subcommand(app, "raise")
+def raise_budget(
+    scope: Scope,
+    usd: Annotated[float, typer.Argument(help="US dollars more, for the window that goes on.")],
+    per: Period = "day",
+    as_json: AsJson = False,
+) -> None:
+    """Let a budget's present window have more. Turns that are parked for it go on.
+
+    \b
+    Examples:
+      brainq budgets raise all 25
+      brainq budgets raise "tenant acme:" 5 --per day
+    """
+    with open_brainless_client() as client:
+        cap = client.budgets.raise_by(scope, per, usd, by=getpass.getuser())
+    text = f"{scope} may cost {dollars(cap)} US dollars this {per}; turns that are parked for it go on"
+    print_outcome({"scope": scope, "per": per, "cap_usd": cap}, text, as_json=as_json)
+
+
+def budgets_table(rows: Sequence[BudgetState]) -> PageTable:
+    from brainq.cli.pages.layout import PageTable, fact, key
+
+    return PageTable(
+        {
+            key("budget"): clean(row.scope, lines=False),
+            key("per"): row.per,
+            fact("amount", 6, right=True): dollars(row.usd + row.raised_usd),
+            fact("raised", 1, right=True): dollars(row.raised_usd) if row.raised_usd else "",
+            fact("spent", 6, right=True): dollars(row.spent_usd),
+            fact("held", 3, right=True): dollars(row.held_usd) if row.held_usd else "",
+            fact("left", 5, right=True): "spent" if row.is_spent else dollars(row.left_usd),
+            fact("parked", 4, right=True): str(row.parked or ""),
+            fact("at the cap", 2): row.at_cap,
+            fact("until", 2): f"{row.ends_at:%Y-%m-%d %H:%M}",
+        }
+        for row in rows
+    )

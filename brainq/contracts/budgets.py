@@ -1,0 +1,254 @@
+"""Budgets: how much money model calls may cost by hour, day or month: of a tenant, a user, a brain, or all."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal, get_args
+from zoneinfo import ZoneInfo
+
+from brainq.contracts.base import Wire
+from brainq.contracts.ids import PREFIX_BOUNDARY, tenant_of
+from brainq.errors import InvalidInput
+
+Per = Literal["hour", "day", "month"]
+AtCap = Literal["park", "refuse", "finish"]
+PERIODS: tuple[Per, ...] = get_args(Per)
+AT_CAP: tuple[AtCap, ...] = get_args(AtCap)
+SCOPE_KINDS = ("all", "tenant", "user", "brain")
+MAX_USD = 1e9
+NOTICE_SHARE = 0.8
+BUDGET_FORM = (
+    "write entries such as `all day=100; tenant day=5 park; tenant acme: month=300; brain support hour=2 refuse`"
+)
+_SUMMED = ("spent_usd", "held_usd", "in_flight", "parked")
+_NAME = re.compile(r"\S{1,200}")
+
+
+class Budget(Wire):
+    """So much money by window.
+
+    scope    `all`, `tenant`, `user` or `brain` of each; or of one: `tenant acme:`, `user acme:ann:`, `brain support`
+    usd      US dollars a window
+    at_cap   when it is spent: `park` turns until the window turns or somebody raises it; `refuse` new turns, and end
+             those that go on; `finish`: turns give a last answer without tools
+    """
+
+    scope: str
+    per: Per
+    usd: float
+    at_cap: AtCap = "park"
+
+    @property
+    def is_of_each(self) -> bool:
+        return " " not in self.scope and self.scope != "all"
+
+
+class BudgetState(Wire):
+    """A budget in the window that goes on.
+
+    scope        of one: `tenant acme:`; with all its money left where nothing was spent
+    usd          its standing amount; `raised_usd` more in this window
+    spent_usd    what calls that began in it have cost; `held_usd` the worst case of those in flight
+    parked       turns that wait for it
+    """
+
+    scope: str
+    per: Per
+    usd: float
+    at_cap: AtCap
+    raised_usd: float = 0.0
+    spent_usd: float = 0.0
+    held_usd: float = 0.0
+    in_flight: int = 0
+    parked: int = 0
+    is_spent: bool = False
+    begins_at: datetime
+    ends_at: datetime
+
+    def together(self, other: BudgetState) -> BudgetState:
+        """With what another cell has of it."""
+        more = {name: getattr(self, name) + getattr(other, name) for name in _SUMMED}
+        return self.model_copy(update=more | {"is_spent": self.is_spent or other.is_spent})
+
+    @property
+    def left_usd(self) -> float:
+        return max(0.0, self.usd + self.raised_usd - self.spent_usd - self.held_usd)
+
+
+@dataclass(frozen=True, slots=True)
+class MoneyRefusal:
+    """Why a model call may not begin now: `wait` for calls in flight, or `short`: the window has too little left.
+
+    window      of which budget: `tenant acme:/day`; start_ms: when it began
+    wanted      dollars that it has to have been granted in all; of a new counter on top of what was spent before
+    """
+
+    why: Literal["wait", "short"]
+    window: str
+    start_ms: int
+    wanted: float
+    in_flight: int
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetWindow:
+    """One budget as it applies to one call. `starts` are the begins of the windows around now, in ms."""
+
+    scope: str
+    budget: Budget
+    starts: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.scope}/{self.budget.per}"
+
+    def end_ms(self, start_ms: int) -> int:
+        """When the window that began then is over."""
+        later = [start for start in self.starts if start > start_ms]
+        return later[0] if later else self.starts[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class MoneyGrant:
+    """What a window was granted in all. `spent_before`: what a counter that is new is to begin with.
+
+    has_noticed   it has passed four fifths of its cap just now
+    """
+
+    granted_usd: float
+    spent_before: float
+    cap_usd: float
+    has_noticed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GrantedWindow:
+    """One window as SQL has it. `is_spent`: a call was refused in it since it was last raised."""
+
+    scope: str
+    per: Per
+    start_ms: int
+    granted_usd: float
+    raised_usd: float
+    is_spent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCounter:
+    """What Redis has of a window, and how many turns are parked for its budget."""
+
+    spent_usd: float = 0.0
+    held_usd: float = 0.0
+    in_flight: int = 0
+    parked: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AtCap:
+    """A budget is spent: `what` is to be done in the window that began at `start_ms`. `wait`: calls in flight may leave
+    some of it."""
+
+    what: Literal["park", "refuse", "finish", "wait"]
+    window: BudgetWindow
+    start_ms: int
+
+    @property
+    def name(self) -> str:
+        return f"budget {self.window.name}"
+
+
+def user_of(session_id: str) -> str | None:
+    """What the ids of its user's sessions begin with: `acme:ann:7` is of `acme:ann:`; None for one without a user."""
+    parts = session_id.split(PREFIX_BOUNDARY)
+    return PREFIX_BOUNDARY.join(parts[:2]) + PREFIX_BOUNDARY if len(parts) > 2 else None
+
+
+def scopes_of(session_id: str, brain: str) -> dict[str, str]:
+    """By kind, whose money a call of this session and brain is."""
+    scopes = {"all": "all", "tenant": f"tenant {tenant_of(session_id)}", "brain": f"brain {brain}"}
+    user = user_of(session_id)
+    return scopes if user is None else scopes | {"user": f"user {user}"}
+
+
+def budgets_for(budgets: Sequence[Budget], session_id: str, brain: str) -> list[tuple[str, Budget]]:
+    """The budgets that a call is held to, each with the one scope it is of. Of one window that of the one wins over
+    that of each."""
+    chosen: dict[tuple[str, Per], Budget] = {}
+    for kind, scope in scopes_of(session_id, brain).items():
+        for budget in budgets:
+            if budget.scope == scope or (budget.scope == kind and (scope, budget.per) not in chosen):
+                chosen[scope, budget.per] = budget
+    return [(scope, budget) for (scope, _), budget in chosen.items()]
+
+
+def window_starts(per: Per, at_ms: int, zone: str) -> tuple[int, ...]:
+    """The begins of the window before, that of this instant, and the two after it, in ms; days and months by `zone`."""
+    at = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(ZoneInfo(zone))
+    if per == "hour":
+        begin = at_ms - at_ms % 3_600_000
+        return tuple(begin + hours * 3_600_000 for hours in (-1, 0, 1, 2))
+    if per == "day":
+        day = at.replace(hour=0, minute=0, second=0, microsecond=0)
+        return tuple(_ms(day + timedelta(days=days)) for days in (-1, 0, 1, 2))
+    months = at.year * 12 + at.month - 1
+    return tuple(
+        _ms(datetime((months + more) // 12, (months + more) % 12 + 1, 1, tzinfo=at.tzinfo)) for more in (-1, 0, 1, 2)
+    )
+
+
+def _ms(at: datetime) -> int:
+    return int(at.timestamp() * 1000)
+
+
+def check_budget(scope: str, per: str, usd: object, at_cap: str = "park") -> Budget:
+    """Raises InvalidInput naming the field."""
+    kind, _, name = scope.partition(" ")
+    if kind not in SCOPE_KINDS or (kind == "all" and name) or (name and not _NAME.fullmatch(name)):
+        raise InvalidInput("scope", f"{scope!r} is not all, tenant, user, brain, or one of them such as `tenant acme:`")
+    if kind in ("tenant", "user") and name and not name.endswith(PREFIX_BOUNDARY):
+        raise InvalidInput("scope", f"{scope!r}: write what its sessions' ids begin with, to the colon: `{scope}:`")
+    if per not in PERIODS:
+        raise InvalidInput("per", f"{per!r} is not one of {', '.join(PERIODS)}")
+    if at_cap not in AT_CAP:
+        raise InvalidInput("at_cap", f"{at_cap!r} is not one of {', '.join(AT_CAP)}")
+    return Budget(scope=scope, per=per, usd=check_usd(usd), at_cap=at_cap)
+
+
+def check_usd(usd: object, field: str = "usd") -> float:
+    if isinstance(usd, bool) or not isinstance(usd, int | float) or not math.isfinite(usd) or not 0 <= usd <= MAX_USD:
+        raise InvalidInput(field, f"{usd!r} must be a number of US dollars, 0 or more")
+    return float(usd)
+
+
+def parse_budgets(text: str) -> tuple[Budget, ...]:
+    """The budgets of BRAINQ_BUDGETS. Raises ValueError, which says what is wrong and how it is written."""
+    found: dict[tuple[str, str], Budget] = {}
+    for entry in filter(None, (part.strip() for part in re.split(r"[;\n]", text))):
+        words = entry.split()
+        amounts = [word for word in words if "=" in word]
+        at_cap = [word for word in words[1:] if word in AT_CAP]
+        scope = " ".join(word for word in words if word not in (*amounts, *at_cap))
+        if not amounts or len(at_cap) > 1:
+            raise ValueError(f"{entry!r} has no amount, or two things to do at the cap; {BUDGET_FORM}")
+        for amount in amounts:
+            per, _, usd = amount.partition("=")
+            try:
+                budget = check_budget(scope, per, float(usd), *at_cap)
+            except InvalidInput as wrong:
+                raise ValueError(f"{wrong}; {BUDGET_FORM}") from None
+            except ValueError:
+                raise ValueError(f"{amount!r} is not hour, day or month and dollars; {BUDGET_FORM}") from None
+            if (scope, per) in found:
+                raise ValueError(f"{scope!r} by {per} is there twice; put it into one entry")
+            found[scope, per] = budget
+    return tuple(found.values())
+
+
+def over(standing: Iterable[Budget], defaults: Iterable[Budget]) -> tuple[Budget, ...]:
+    """What SQL has wins over what the settings say."""
+    return tuple(({(one.scope, one.per): one for one in defaults} | {(s.scope, s.per): s for s in standing}).values())

@@ -1,0 +1,222 @@
+"""BudgetKeeper: which budgets a model call is held to, what SQL grants their windows, and what is done at the cap."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from brainq.contracts.budgets import (
+    AtCap,
+    Budget,
+    BudgetState,
+    BudgetWindow,
+    MoneyRefusal,
+    budgets_for,
+    check_budget,
+    check_usd,
+    over,
+    window_starts,
+)
+from brainq.errors import BudgetSpent, InvalidInput
+from brainq.observe.logs import logger
+from brainq.ports.people import BudgetRows, MoneyCounters
+
+log = logger("brainq.people")
+READ_AGAIN_S = 60.0  # what was set is heard of; this is for a message that was lost
+UNHEARD_S = 10.0
+RETRY_S = 5.0
+MAX_WINDOWS_LISTED = 10_000
+
+
+@dataclass(eq=False, kw_only=True)
+class BudgetKeeper:
+    """Thread-safe. Without budgets it costs a turn nothing.
+
+    defaults   the settings'
+    listen     begin to hear of budgets that are set
+    """
+
+    rows: BudgetRows
+    counters: MoneyCounters
+    defaults: Sequence[Budget]
+    zone: str
+    listen: Callable[[], None]
+    _known: tuple[Budget, ...] = field(init=False)
+    _stale_at: float = field(default=0.0, init=False)
+    _offset_s: float | None = field(default=None, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        self._known = tuple(self.defaults)
+
+    def forget(self) -> None:
+        """A budget was set, or may have been: read them again before the next call."""
+        self._stale_at = 0.0
+
+    def budgets(self) -> tuple[Budget, ...]:
+        """Those that are in force: what was set wins over the settings."""
+        if time.monotonic() >= self._stale_at:
+            self.listen()
+            self._read(READ_AGAIN_S)
+        return self._known
+
+    def _read(self, good_for_s: float) -> None:
+        with self._lock:
+            self._stale_at = time.monotonic() + good_for_s
+            try:
+                self._known = over(self.rows.standing(), self.defaults)
+            except Exception as failure:  # SQL is away: what was known holds
+                self._stale_at = time.monotonic() + RETRY_S
+                log.warning("budgets not read", why=type(failure).__name__)
+
+    def windows(self, session_id: str, brain: str) -> tuple[BudgetWindow, ...]:
+        """Those that a call of this session and brain is held to; hardly ever any."""
+        budgets = self.budgets()
+        if not budgets:
+            return ()
+        now_ms = self._now_ms()
+        return tuple(
+            BudgetWindow(scope, budget, window_starts(budget.per, now_ms, self.zone))
+            for scope, budget in budgets_for(budgets, session_id, brain)
+        )
+
+    def asked(
+        self, windows: Sequence[BudgetWindow], usd: float | None, least: float | None, *, leaves_room: bool = True
+    ) -> str:
+        """What scripts are told of a call; "" where no budget is. `usd` None: its worst case is not known."""
+        if not windows:
+            return ""
+        known = usd if usd is not None else least or 0.0
+        return self.counters.asked(windows, known, is_blind=usd is None, leaves_room=leaves_room)
+
+    def grant(self, windows: Sequence[BudgetWindow], refusal: MoneyRefusal) -> AtCap | None:
+        """Have SQL grant what a refused call wants. None: ask again."""
+        window = next(each for each in windows if each.name == refusal.window)
+        if refusal.why == "wait":
+            return AtCap("wait", window, refusal.start_ms)
+        granted = self.rows.grant(window.scope, window.budget, refusal.start_ms, refusal.wanted, is_new=refusal.is_new)
+        if granted is None:
+            waits = refusal.in_flight > 0
+            return AtCap("wait" if waits else window.budget.at_cap, window, refusal.start_ms)
+        self.counters.grant(window, refusal.start_ms, granted.granted_usd, granted.spent_before)
+        if granted.has_noticed:
+            log.warning("budget is nearly spent", budget=window.name, cap_usd=granted.cap_usd)
+        return None
+
+    def take(self, call_id: str, session_id: str, brain: str, usd: float | None, least: float | None) -> str:
+        """Take a call after a turn's end out of its budgets, once: the name of one that does not allow it, or ""."""
+        windows = self.windows(session_id, brain)
+        money = self.asked(windows, usd, least, leaves_room=False)
+        while money and (refusal := self.counters.take(call_id, money)):
+            if (at_cap := self.grant(windows, refusal)) is not None:
+                return at_cap.name
+        return ""
+
+    def settle(self, call_id: str, usd: float) -> None:
+        """A call that was taken has cost so much."""
+        self.counters.settle(call_id, usd)
+
+    def line(self, at_cap: AtCap) -> str:
+        """Where turns wait for the budget."""
+        return self.counters.line(at_cap.window)
+
+    def until_ms(self, at_cap: AtCap) -> int:
+        """How long its window goes on."""
+        return max(1000, at_cap.window.end_ms(at_cap.start_ms) - self._now_ms())
+
+    def require(self, session_id: str, brain: str) -> None:
+        """Raise BudgetSpent where new turns are refused. For producers, who do not listen."""
+        if time.monotonic() >= self._stale_at:
+            self._read(UNHEARD_S)
+        for window in self.windows(session_id, brain):
+            start_ms = window.starts[1]
+            if window.budget.at_cap == "refuse" and self.rows.is_spent(window.scope, window.budget.per, start_ms):
+                raise BudgetSpent(window.name, _at(window.end_ms(start_ms)))
+
+    def list(self) -> list[BudgetState]:
+        """Each in its present window, and those of one tenant, user or brain in which something was spent."""
+        budgets, now_ms = self.budgets(), self._now_ms()
+        starts = {per: window_starts(per, now_ms, self.zone) for per in ("hour", "day", "month")}
+        rows = {
+            (row.scope, row.per): row
+            for row in self.rows.windows(min(each[1] for each in starts.values()))
+            if row.start_ms == starts[row.per][1]
+        }
+        found: dict[tuple[str, str], Budget] = {(one.scope, one.per): one for one in budgets if not one.is_of_each}
+        for scope, per in rows:
+            kind = scope.partition(" ")[0]
+            of_each = next((one for one in budgets if (one.scope, one.per) == (kind, per)), None)
+            if of_each is not None:
+                found.setdefault((scope, per), of_each)
+        places = [(f"{scope}/{per}", starts[budget.per][1]) for (scope, per), budget in found.items()]
+        counted = self.counters.counters(places[:MAX_WINDOWS_LISTED])
+        states: list[BudgetState] = []
+        for ((scope, per), budget), count in zip(found.items(), counted, strict=False):
+            row = rows.get((scope, per))
+            states.append(
+                BudgetState(
+                    scope=scope,
+                    per=budget.per,
+                    usd=budget.usd,
+                    at_cap=budget.at_cap,
+                    raised_usd=0.0 if row is None else row.raised_usd,
+                    spent_usd=max(0.0, count.spent_usd),
+                    held_usd=max(0.0, count.held_usd),
+                    in_flight=count.in_flight,
+                    parked=count.parked,
+                    is_spent=row is not None and row.is_spent,
+                    begins_at=_at(starts[budget.per][1]),
+                    ends_at=_at(starts[budget.per][2]),
+                )
+            )
+        of_each = [one for one in budgets if one.is_of_each]
+        states += [
+            BudgetState(
+                scope=f"{one.scope} (each)",
+                **one.model_dump(exclude={"scope"}),
+                begins_at=_at(starts[one.per][1]),
+                ends_at=_at(starts[one.per][2]),
+            )
+            for one in of_each
+        ]
+        return sorted(states, key=lambda state: (state.scope, state.per))
+
+    def set(self, scope: str, per: str, usd: float | None, at_cap: str, by: str) -> None:
+        """A standing budget; None: the settings' holds again. Turns that are parked for it ask again. Raises
+        InvalidInput."""
+        budget = check_budget(scope, per, 0 if usd is None else usd, at_cap)
+        self.rows.set(budget.scope, budget.per, None if usd is None else budget.usd, budget.at_cap, by)
+        self.forget()
+        self.counters.tell()
+        self.counters.resume(f"{scope}/{per}")
+
+    def raise_by(self, scope: str, per: str, usd: float, by: str) -> float:
+        """More for the window that goes on; how much its cap is then. Turns that are parked for it go on. Raises
+        InvalidInput where there is no such budget."""
+        budget = self._budget_of(scope, per)
+        start_ms = window_starts(budget.per, self._now_ms(), self.zone)[1]
+        cap = self.rows.raise_by(scope, budget, start_ms, check_usd(usd), by)
+        resumed = self.counters.resume(f"{scope}/{per}")
+        log.info("budget was raised", budget=f"{scope}/{per}", cap_usd=cap, by=by, resumed=resumed)
+        return cap
+
+    def _budget_of(self, scope: str, per: str) -> Budget:
+        kind = scope.partition(" ")[0]
+        for wanted in (scope, kind):
+            for budget in self.budgets():
+                if budget.scope == wanted and budget.per == per and (wanted != kind or scope != kind or kind == "all"):
+                    return budget
+        raise InvalidInput("scope", f"there is no budget of {scope!r} by {per}; `brainq budgets` lists them")
+
+    def _now_ms(self) -> int:
+        """By Redis' clock, counted on from one reading: a window's begin is asked of the script again."""
+        if self._offset_s is None:
+            self._offset_s = self.counters.now_ms() / 1000 - time.monotonic()
+        return int((time.monotonic() + self._offset_s) * 1000)
+
+
+def _at(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)

@@ -1,0 +1,108 @@
+"""Budgets in Redis: what a model call is held against, what windows were granted, and who waits in their lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from brainq.contracts.budgets import BudgetWindow, MoneyRefusal, WindowCounter
+from brainq.state.connection import Client
+from brainq.state.keys import Keys
+from brainq.state.typed_scripts import AuxBeginMoney, MoneyTakeMoney, Scripts, StepBeginMoney
+
+KEEP_MS = 86_400_000
+MAX_RESUMED = 10_000  # turns that one raise has looked at at once
+
+
+def money_refusal(reply: StepBeginMoney | AuxBeginMoney | MoneyTakeMoney) -> MoneyRefusal:
+    return MoneyRefusal(reply.why, reply.window, reply.start, float(reply.wanted), reply.in_flight, reply.is_new)
+
+
+class RedisMoney:
+    """Fits `ports.people.MoneyCounters`."""
+
+    def __init__(self, scripts: Scripts, client: Client, keys: Keys) -> None:
+        self._scripts = scripts
+        self._client = client
+        self._keys = keys
+        self._on_set: list[Callable[[], None]] = []
+
+    def on_set(self, callback: Callable[[], None]) -> None:
+        """Call it when a budget was set by any process, or may have been."""
+        self._on_set.append(callback)
+
+    def receive_set(self, _: str) -> None:
+        """Some process has set a budget."""
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """One may have been set while nobody here listened."""
+        for callback in self._on_set:
+            callback()
+
+    def now_ms(self) -> int:
+        seconds, micros = self._client.time()
+        return int(seconds) * 1000 + int(micros) // 1000
+
+    def asked(self, windows: Sequence[BudgetWindow], usd: float, *, is_blind: bool, leaves_room: bool) -> str:
+        """What scripts are told of the call (`money`). `is_blind`: its worst case is not known, `usd` is its least.
+
+        leaves_room   where turns finish at the cap, there has to be as much left once more
+        """
+        return json.dumps(
+            {
+                "usd": usd,
+                "blind": is_blind,
+                "windows": [
+                    {
+                        "key": self._keys.money("w", window.name) + ":",
+                        "name": window.name,
+                        "trust": self._keys.money("trust", window.scope),
+                        "starts": window.starts,
+                        "room": 2 if leaves_room and window.budget.at_cap == "finish" else 1,
+                    }
+                    for window in windows
+                ],
+            }
+        )
+
+    def grant(self, window: BudgetWindow, start_ms: int, granted: float, spent: float) -> None:
+        """Let the window's counter have so much in all; one that is new begins with `spent`."""
+        keep_ms = max(KEEP_MS, window.end_ms(start_ms) - start_ms) + KEEP_MS
+        key = f"{self._keys.money('w', window.name)}:{start_ms}"
+        self._scripts.money_grant(counter=key, granted=granted, spent=spent, keep_ms=keep_ms).run()
+
+    def line(self, window: BudgetWindow) -> str:
+        """The key of the line of turns that are parked for it."""
+        return self._keys.money("line", window.name)
+
+    def resume(self, name: str) -> int:
+        """Turns that are parked for this budget, such as `tenant acme:/day`, ask again, in the order of their line."""
+        line = self._keys.money("line", name)
+        return self._scripts.money_resume(parked_line=line, prefix=self._keys.prefix, most=MAX_RESUMED).run().resumed
+
+    def take(self, call_id: str, money: str) -> MoneyRefusal | None:
+        """Take a call's worst case, once. None: it may begin."""
+        reply = self._scripts.money_take(ticket=self._keys.money("call", call_id), money=money, keep_ms=KEEP_MS).run()
+        return money_refusal(reply) if isinstance(reply, MoneyTakeMoney) else None
+
+    def settle(self, call_id: str, usd: float) -> None:
+        """The call is over, and has cost so much."""
+        self._scripts.money_settle(ticket=self._keys.money("call", call_id), usd=usd).run()
+
+    def counters(self, windows: Sequence[tuple[str, int]]) -> list[WindowCounter]:
+        """What there is of windows, by name and begin."""
+        reads: list[tuple[str | int, ...]] = []
+        for name, start_ms in windows:
+            reads.append(("HMGET", f"{self._keys.money('w', name)}:{start_ms}", "spent", "held", "n"))
+            reads.append(("ZCARD", self._keys.money("line", name)))
+        found = self._client.many(reads) if reads else []
+        return [
+            WindowCounter(float(row[0] or 0), float(row[1] or 0), int(row[2] or 0), int(parked))
+            for row, parked in zip(cast("list[list[str | None]]", found[::2]), found[1::2], strict=True)
+        ]
+
+    def tell(self) -> None:
+        """Every process reads the budgets again."""
+        self._client.publish(self._keys.budgets, "set")

@@ -1,0 +1,162 @@
+"""Budgets in SQL: standing ones, and what each window was granted, and by whom it was raised."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sqlalchemy import Engine, Float, bindparam, func, inspect, select, update
+
+from brainq.contracts.budgets import NOTICE_SHARE, Budget, GrantedWindow, MoneyGrant, check_budget
+from brainq.contracts.ids import prefix_upper_bound
+from brainq.store.database import Database, Transaction
+from brainq.store.engine import transaction
+from brainq.store.repositories.spending import tenant_in
+from brainq.store.statements import insert_or_ignore, upsert
+from brainq.store.tables import spends, turns
+from brainq.store.tables.budget_tables import budget_metadata, budget_windows, budgets
+from brainq.store.tables.types import utc_now
+
+_ADVISORY_LOCK = 0x62726169_6E710003  # "brainq" and a 3
+BATCH_SHARE = 0.05  # of a window's amount, granted at once
+_B, _W = budgets.c, budget_windows.c
+_STANDING = select(_B.scope, _B.per, _B.usd, _B.at_cap).where(_B.usd.is_not(None))
+_SET = upsert(budgets, ("scope", "per"), copied=("usd", "at_cap", "set_by"), changed={"updated_at": utc_now()})
+_KEY = (
+    _W.scope == bindparam("of", type_=_W.scope.type),
+    _W.per == bindparam("by_per", type_=_W.per.type),
+    _W.start_ms == bindparam("begin", type_=_W.start_ms.type),
+)
+_WINDOW = select(_W.granted_usd, _W.raised_usd, _W.is_noticed, _W.is_spent).where(*_KEY)
+_BEGIN = insert_or_ignore(budget_windows)
+_GRANT = (
+    update(budget_windows)
+    .where(*_KEY, _W.granted_usd == bindparam("before", type_=Float()))
+    .values(granted_usd=bindparam("after", type_=Float()), is_noticed=bindparam("noticed"), is_spent=bindparam("spent"))
+)
+_SPENT = update(budget_windows).where(*_KEY).values(is_spent=bindparam("spent"))
+_RAISE = (
+    update(budget_windows)
+    .where(*_KEY)
+    .values(
+        raised_usd=_W.raised_usd + bindparam("more", type_=Float()),
+        raised_by=bindparam("who"),
+        is_spent=bindparam("spent"),
+        updated_at=utc_now(),
+    )
+)
+_OPEN_WINDOWS = select(budget_windows).where(_W.start_ms >= bindparam("since", type_=_W.start_ms.type))
+
+
+def make_budget_tables(engine: Engine) -> None:
+    """Make the tables where they are missing. Safe from several processes at once."""
+    with transaction(engine) as connection:
+        if engine.dialect.name == "postgresql":
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_ADVISORY_LOCK})")
+        budget_metadata.create_all(connection, checkfirst=True)
+
+
+class Budgets:
+    """The tables `budgets` and `budget_windows`. Thread-safe."""
+
+    def __init__(self, database: Database, engine: Engine) -> None:
+        self._db = database
+        self._engine = engine
+        self._is_made = False
+
+    def standing(self) -> list[Budget]:
+        """Those that were set by people; none where nobody ever did."""
+        if not self._is_made and not inspect(self._engine).has_table(budgets.name):
+            return []
+        self._is_made = True
+        found = self._db.all(_STANDING, {})
+        return [check_budget(row["scope"], row["per"], row["usd"], row["at_cap"]) for row in found]
+
+    def set(self, scope: str, per: str, usd: float | None, at_cap: str, by: str) -> None:
+        """Write a standing budget down; without an amount the settings' holds again."""
+        self._make()
+        values = {"scope": scope, "per": per, "usd": usd, "at_cap": at_cap, "set_by": by}
+        self._db.write(self._db.pick(_SET), values, durably=True)
+
+    def grant(self, scope: str, budget: Budget, start_ms: int, wanted: float, *, is_new: bool) -> MoneyGrant | None:
+        """Grant the window as much in all as `wanted`, and a part in twenty more at once; None where its cap is less.
+
+        is_new   Redis has no counter of it: `wanted` is on top of all that was granted before
+        """
+        self._make()
+        key = {"of": scope, "by_per": budget.per, "begin": start_ms}
+        while True:
+            with self._db.transaction() as connection:
+                found = connection.first(_WINDOW, key)
+                if found is None:
+                    self._begin(connection, scope, budget, start_ms)
+                    continue
+                before, cap = float(found["granted_usd"]), budget.usd + float(found["raised_usd"])
+                needed = before + wanted if is_new else wanted
+                if needed > cap + 1e-9:
+                    connection.write(_SPENT, {**key, "spent": True})
+                    return None
+                after = before if needed <= before else min(cap, max(needed, before + cap * BATCH_SHARE))
+                noticed = after >= NOTICE_SHARE * cap
+                values = {**key, "before": before, "after": after, "noticed": noticed, "spent": False}
+                if connection.write(_GRANT, values) == 1:
+                    return MoneyGrant(after, before, cap, noticed and not found["is_noticed"])
+
+    def raise_by(self, scope: str, budget: Budget, start_ms: int, more: float, by: str) -> float:
+        """More for this window alone; how much its cap is then."""
+        self._make()
+        key = {"of": scope, "by_per": budget.per, "begin": start_ms}
+        with self._db.transaction() as connection:
+            if connection.first(_WINDOW, key) is None:
+                self._begin(connection, scope, budget, start_ms)
+            connection.write(_RAISE, {**key, "more": more, "who": by, "spent": False})
+            found = connection.first(_WINDOW, key)
+        return budget.usd + (0.0 if found is None else float(found["raised_usd"]))
+
+    def windows(self, since_ms: int) -> list[GrantedWindow]:
+        """Those that began then or later."""
+        if not self._is_made and not inspect(self._engine).has_table(budgets.name):
+            return []
+        names = ("scope", "per", "start_ms", "granted_usd", "raised_usd", "is_spent")
+        return [
+            GrantedWindow(**{name: row[name] for name in names})
+            for row in self._db.all(_OPEN_WINDOWS, {"since": since_ms})
+        ]
+
+    def is_spent(self, scope: str, per: str, start_ms: int) -> bool:
+        """Whether a call was refused in this window since it was last raised."""
+        self._make()
+        found = self._db.first(_WINDOW, {"of": scope, "by_per": per, "begin": start_ms})
+        return found is not None and bool(found["is_spent"])
+
+    def _begin(self, connection: Transaction, scope: str, budget: Budget, start_ms: int) -> None:
+        """The window's row, with what turns that were accepted in it have cost already: the budget may be new."""
+        kind, _, name = scope.partition(" ")
+        spent = select(func.coalesce(func.sum(spends.c.cost_usd), 0.0).label("usd")).select_from(
+            spends.join(turns, turns.c.turn_id == spends.c.turn_id)
+        )
+        spent = spent.where(
+            turns.c.accepted_at >= datetime.fromtimestamp(start_ms / 1000, UTC), spends.c.kind != "child"
+        )
+        if kind == "brain":
+            spent = spent.where(turns.c.brain == name)
+        elif kind == "tenant":
+            spent = spent.where(tenant_in(turns.c.session_id) == name)
+        elif kind == "user":
+            spent = spent.where(turns.c.session_id >= name, turns.c.session_id < prefix_upper_bound(name))
+        found = connection.first(spent, {})
+        values = {
+            "scope": scope,
+            "per": budget.per,
+            "start_ms": start_ms,
+            "raised_usd": 0.0,
+            "raised_by": "",
+            "granted_usd": 0.0 if found is None else float(found["usd"]),
+            "is_noticed": False,
+            "is_spent": False,
+        }
+        connection.write(self._db.pick(_BEGIN), values)
+
+    def _make(self) -> None:
+        if not self._is_made:
+            make_budget_tables(self._engine)
+            self._is_made = True

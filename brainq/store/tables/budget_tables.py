@@ -1,0 +1,43 @@
+"""Tables of budgets: what they are, and what each window of each was granted.
+
+They are in a metadata of their own, and are made where budgets are set up, not by a migration: a build that knows no
+budgets goes on working on the same database.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Column, Float, MetaData, PrimaryKeyConstraint, Table, false, text
+
+from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, metadata, utc_now
+
+budget_metadata = MetaData(naming_convention=metadata.naming_convention)
+
+# Standing budgets: they win over the settings'. One without an amount was removed: the settings' holds again.
+budgets = Table(
+    "budgets",
+    budget_metadata,
+    Column("scope", IdText, nullable=False),
+    Column("per", IdText, nullable=False),
+    Column("usd", Float),
+    Column("at_cap", IdText, nullable=False),
+    Column("set_by", SafeText, nullable=False, server_default=text("''")),
+    Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    PrimaryKeyConstraint("scope", "per"),
+)
+
+# One row a window in which something was spent. Redis spends no more than it was granted here first: so a lost Redis
+# is taken to have spent all of it, which is never too low.
+budget_windows = Table(
+    "budget_windows",
+    budget_metadata,
+    Column("scope", IdText, nullable=False),
+    Column("per", IdText, nullable=False),
+    Column("start_ms", BigInteger, nullable=False),
+    Column("granted_usd", Float, nullable=False),
+    Column("raised_usd", Float, nullable=False, server_default=text("0")),
+    Column("raised_by", SafeText, nullable=False, server_default=text("''")),
+    Column("is_noticed", Boolean, nullable=False, server_default=false()),
+    Column("is_spent", Boolean, nullable=False, server_default=false()),
+    Column("updated_at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    PrimaryKeyConstraint("scope", "per", "start_ms"),
+)

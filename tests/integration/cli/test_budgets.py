@@ -1,0 +1,27 @@
+"""`brainq budgets`: setting, listing and raising, as an operator types it."""
+
+from __future__ import annotations
+
+import json
+
+from brainq.errors import ExitCode
+from tests.support.commands import Brainq
+
+
+def test_a_budget_is_set_listed_raised_and_left_to_the_settings_again(brainq: Brainq) -> None:
+    assert "no budgets" in brainq("budgets", "list").err
+    assert (
+        "is 20.00 US dollars a day, then refuse"
+        in brainq("budgets", "set", "tenant acme:", "20", "--at-cap", "refuse").err
+    )
+    assert "may cost 25.00 US dollars this day" in brainq("budgets", "raise", "tenant acme:", "5").err
+    page = brainq("budgets", "list").out.splitlines()
+    assert page[0].split() == ["budget", "per", "amount", "raised", "spent", "left", "at", "the", "cap", "until"]
+    assert page[1].split()[:7] == ["tenant", "acme:", "day", "25.00", "5.00", "0.00", "25.00"]
+    (found,) = json.loads(brainq("budgets", "list", "--json").out)
+    assert (found["usd"], found["raised_usd"], found["at_cap"]) == (20, 5, "refuse")
+    brainq("budgets", "set", "tenant acme:")
+    assert "no budgets" in brainq("budgets", "list").err
+    refused = brainq("budgets", "raise", "all", "5")
+    assert refused.code == ExitCode.USAGE
+    assert "there is no budget of 'all' by day" in refused.err

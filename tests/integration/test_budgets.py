@@ -1,0 +1,155 @@
+"""Budgets over whole turns: who is held to them, what is done at the cap, and how it goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from brainq import Brain, BudgetSpent, InvalidInput, Limits, ScriptedProvider
+from brainq.contracts.model import ModelReply, ModelRequest, TokenUsage
+from brainq.contracts.status import Ending, StopReason, TurnState
+from brainq.models.scripted import says
+from tests.support.pump import Pump
+
+Pumps = Callable[..., Pump]
+STEP_USD = 0.2
+TOKENS = 1000
+
+
+def price(provider: str, model: str, usage: TokenUsage) -> float:
+    """A fifth of a dollar for each thousand tokens of output; input is free."""
+    return usage.output_tokens * STEP_USD / TOKENS
+
+
+@pytest.fixture(autouse=True)
+def priced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("brainq.wiring.machines.cost_usd", price)
+
+
+def brain(billed: int = TOKENS, bounded: bool = True, rules: Any = None, name: str = "b") -> Brain:
+    def answer(request: ModelRequest) -> ModelReply:
+        return says("Done.", usage=TokenUsage(input_tokens=10, output_tokens=billed))
+
+    limits = Limits(max_output_tokens=TOKENS) if bounded else Limits()
+    return Brain(name, ScriptedProvider(rules=rules or answer), limits=limits)
+
+
+def spent(pump: Pump, scope: str = "all", per: str = "day") -> float:
+    (state,) = [one for one in pump.wiring.budgets.list() if (one.scope, one.per) == (scope, per)]
+    return round(state.spent_usd + state.held_usd, 6)
+
+
+def test_a_budget_parks_is_raised_and_goes_on(pumps: Pumps) -> None:
+    pump = pumps(brain(), budgets="all day=0.5 park")
+    ends = []
+    for number in range(3):
+        handle = pump.submit(f"s{number}", "hello")
+        pump.drain()
+        ends.append(handle)
+    assert [handle.snapshot().state for handle in ends][-1] is TurnState.PARKED
+    assert "budget all/day, which is spent" in ends[-1].explain()
+    assert spent(pump) == 0.4
+    (state,) = pump.client.budgets.list()
+    assert (state.parked, state.is_spent, state.left_usd) == (1, True, pytest.approx(0.1))
+    assert pump.client.budgets.raise_by("all", "day", 0.2, by="ann") == pytest.approx(0.7)
+    pump.sweep()
+    pump.drain()
+    assert ends[-1].result().stop_reason is StopReason.ANSWERED
+    assert spent(pump) == pytest.approx(0.6)
+
+
+def test_new_turns_are_refused_and_live_ones_end(pumps: Pumps) -> None:
+    pump = pumps(brain(), budgets="tenant day=0.3 refuse")
+    first = pump.submit("acme:1", "hello")
+    pump.drain()
+    assert first.result().stop_reason is StopReason.ANSWERED
+    last = pump.submit("acme:2", "hello")
+    pump.drain()
+    assert (last.result().ending, last.result().stop_reason) == (Ending.COMPLETED, StopReason.MAX_COST)
+    assert "budget tenant acme:/day is spent" in last.result().text
+    with pytest.raises(BudgetSpent, match="tenant acme:/day"):
+        pump.submit("acme:3", "hello")
+    assert pump.submit("beta:1", "hello").turn_id, "another tenant has its own"
+
+
+def test_at_the_cap_the_last_answer_has_no_tools(pumps: Pumps) -> None:
+    asked: list[ModelRequest] = []
+
+    def answer(request: ModelRequest) -> ModelReply:
+        asked.append(request)
+        return says("Done.", usage=TokenUsage(output_tokens=TOKENS))
+
+    pump = pumps(brain(rules=answer), budgets="brain b day=0.5 finish")
+    for number in range(3):
+        pump.submit(f"s{number}", "hello")
+        pump.drain()
+    assert [request.options.tool_choice for request in asked] == [None, "none"], "0.4 is left once, then 0.3, then 0.1"
+
+
+def test_a_call_whose_worst_case_is_not_known_is_alone(pumps: Pumps) -> None:
+    inside: list[str] = []
+    pump, other = (pumps(brain(bounded=False, rules=lambda r: look(r)), owner=o, budgets="all day=1") for o in "ab")
+
+    def look(request: ModelRequest) -> ModelReply:
+        if not inside:
+            inside.append(request.turn_id)
+            second = other.submit("s2", "hello")
+            other.drain("brainq.turns")
+            inside.append(second.snapshot().waits_for)
+        return says("Done.", usage=TokenUsage(output_tokens=TOKENS))
+
+    pump.submit("s1", "hello")
+    pump.drain()
+    assert inside[1] == "budget all/day"
+    assert spent(pump) == STEP_USD
+
+
+def test_a_lost_redis_is_taken_to_have_spent_what_it_was_granted(pumps: Pumps) -> None:
+    pump = pumps(brain(), budgets="all day=1")
+    pump.submit("s1", "hello")
+    pump.drain()
+    pump.wiring.state.redis.flushall()
+    pump.submit("s2", "hello")
+    pump.drain()
+    assert 2 * STEP_USD <= spent(pump) <= 2 * STEP_USD + 0.05, "never too low, too high by a part in twenty at most"
+
+
+def test_budgets_that_people_set_win_and_are_heard_of(pumps: Pumps) -> None:
+    pump = pumps(brain(), budgets="user day=9")
+    pump.client.budgets.set("user acme:ann:", per="day", usd=0.1, at_cap="refuse", by="ops")
+    pump.wiring.budgets.forget()
+    ann, bob = pump.submit("acme:ann:1", "hello"), pump.submit("acme:bob:1", "hello")
+    pump.drain()
+    assert (ann.result().stop_reason, bob.result().stop_reason) == (StopReason.MAX_COST, StopReason.ANSWERED)
+    with pytest.raises(InvalidInput, match="scope"):
+        pump.client.budgets.raise_by("brain nobody", "day", 1.0, by="ann")
+    with pytest.raises(InvalidInput, match="at_cap"):
+        pump.client.budgets.set("all", per="day", usd=1, at_cap="stop", by="ann")
+
+
+@pytest.mark.parametrize("billed", [TOKENS, 3 * TOKENS])
+def test_eight_coordinators_pass_a_cap_by_one_call_at_most(pumps: Pumps, billed: int) -> None:
+    crowd = [pumps(brain(billed), owner=f"p{n}", budgets="all day=3 park") for n in range(8)]
+    handles = [crowd[0].submit(f"s{number}", "hello") for number in range(24)]
+    most = threading.Event()
+
+    def work(pump: Pump) -> None:
+        idle = 0
+        while idle < 60 and not most.is_set():
+            idle = 0 if pump.drain("brainq.turns") else idle + 1
+            pump.sweep()
+
+    threads = [threading.Thread(target=work, args=(pump,)) for pump in crowd]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    usd = spent(crowd[0])
+    assert usd <= 3 + price("", "", TokenUsage(output_tokens=billed)), "by one call at most"
+    assert usd > 3 - 2 * price("", "", TokenUsage(output_tokens=billed)), "and it was used"
+    assert any(handle.snapshot().state is TurnState.PARKED for handle in handles)
+    assert datetime.now(UTC) < crowd[0].client.budgets.list()[0].ends_at

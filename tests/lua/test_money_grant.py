@@ -1,0 +1,18 @@
+"""money_grant.lua: what SQL has granted a window."""
+
+from __future__ import annotations
+
+from tests.lua.rig import Rig
+from tests.support.money import counted, counter, granted
+
+
+def test_a_lost_counter_begins_with_all_that_was_granted(rig: Rig) -> None:
+    granted(rig, 0.55, spent=0.5)
+    granted(rig, 0.4, spent=0.0)
+    assert counted(rig, "granted", "spent") == [0.55, 0.5], "it is granted no less than before"
+    assert rig.client.pttl(counter(rig)) > 0
+
+
+def test_it_is_said_again(rig: Rig) -> None:
+    given = {"counter": counter(rig), "granted": "0.5", "spent": "0.1", "keep_ms": 1000}
+    assert rig.run("money_grant", **given) == ["GRANTED"]

@@ -1,0 +1,17 @@
+"""money_take.lua and money_settle.lua: calls after a turn's end."""
+
+from __future__ import annotations
+
+from tests.lua.rig import Rig
+from tests.support.money import counted, granted, money
+
+
+def test_a_call_after_the_turn_is_taken_once_and_settled_once(rig: Rig) -> None:
+    ticket = "bq:{money}:call:t:judge"
+    taken = {"ticket": ticket, "money": money(rig)}
+    assert rig.run("money_take", **taken)[:2] == ["MONEY", "short"]
+    granted(rig, 1)
+    assert rig.run("money_take", **taken) == ["GO"]
+    assert counted(rig, "spent", "held", "n") == [0.1, 0, 0]
+    assert rig.run("money_settle", ticket=ticket, usd="0.25") == ["SETTLED"]
+    assert counted(rig, "spent") == [0.25]
