@@ -23,6 +23,7 @@ Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 # together: a world ends with the last of its package, because its workers never rest.
 LONG = (
     "tests/lua/test_model.py",
+    "tests/simulation/",
     "tests/acceptance/promises/",
     "tests/acceptance/people/",
     "tests/acceptance/page/",

@@ -1,0 +1,31 @@
+"""Bugs that the simulation finds, by whole turns under many faults."""
+
+from __future__ import annotations
+
+from ops.mutants.bug import Bug
+
+SIMULATION = ("tests/simulation/test_simulation.py::test_promises_hold_under_many_faults",)
+
+BUGS = (
+    Bug(
+        "a write whose worker was lost in it runs again",
+        "brainq/upkeep/lost_calls.py",
+        'effect.is_read or (started == "void" and not idempotent)',
+        "effect.is_read or not idempotent",
+        SIMULATION,
+    ),
+    Bug(
+        "who owned a turn before may still write to it",
+        "brainq/state/lua/lib/owner_fence.lua",
+        "t.state == 'active' and t.owner == who and tonumber(t.fence) == number",
+        "t.state == 'active'",
+        SIMULATION,
+    ),
+    Bug(
+        "a result goes out once more",
+        "brainq/state/lua/result_publish.lua",
+        "if t.state ~= 'closing' then",
+        "if false then",
+        SIMULATION,
+    ),
+)
