@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from brainq.client.memories import Memories
     from brainq.client.options import Cancelled, SubmitOptions, TurnFilters, WaitFor
     from brainq.client.session import Flag, Session, WaitingTurn
+    from brainq.contracts.act import Act
     from brainq.contracts.brain import (
         Approvals,
         Children,
@@ -154,6 +155,7 @@ _NAMES = {
     "brainq.client.memories": "Memories",
     "brainq.client.options": "Cancelled SubmitOptions TurnFilters WaitFor",
     "brainq.client.session": "Flag Session WaitingTurn",
+    "brainq.contracts.act": "Act",
     "brainq.contracts.brain": ("Approvals Children Context Memory PromptTemplate Selection ThinkLevel ToolRanker"),
     "brainq.contracts.call": (
         "ChildTurn ToolDenied ToolFailure ToolOutcome ToolSuccess ToolTimeout ToolTraceEntry ToolUnknown"
@@ -215,7 +217,8 @@ _ENGINE_NAMES = (
 _OF_THE_ENGINE = _ENGINE_NAMES.split()
 """They were here before they had a module of their own, and are found here still."""
 
-__all__ = ["AlreadyRuns", "Approval", "ApprovalDecided", "ApprovalNotFound", "Approvals", "AsyncClient", "AsyncFlag"]
+__all__ = ["Act"]
+__all__ += ["AlreadyRuns", "Approval", "ApprovalDecided", "ApprovalNotFound", "Approvals", "AsyncClient", "AsyncFlag"]
 __all__ += ["AsyncHold", "AsyncMemories", "AsyncSession", "AsyncTurnHandle", "Attachment", "AttachmentNotFound"]
 __all__ += ["AutonomousResearchLearner", "Brain", "BrainNotLoaded", "BrainqError", "BudgetSnapshot", "BudgetSpent"]
 __all__ += ["CallNotFound", "CallStart", "Callbacks", "Caller", "Cancelled", "CellsState", "ChildTurn", "Children"]

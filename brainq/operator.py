@@ -38,6 +38,7 @@ from brainq.errors import CallNotFound, ContentNotKept, InvalidInput, ResultTime
 from brainq.finalize.rerun import Retried
 from brainq.settings.deployment import Settings, settings_here
 from brainq.state.connection import write_refusal
+from brainq.store.audit import records_acts
 from brainq.store.store import Store
 
 
@@ -57,6 +58,7 @@ def open_client(settings: Settings, brain: BrainsArgument | None = None) -> Clie
     return client
 
 
+@records_acts
 class Operator:
     """Looks at any turn: the brain's code need not be here, and SQL is enough.
 

@@ -19,6 +19,7 @@ from brainq.contracts.ids import check_prefixes
 from brainq.contracts.rows import TokenRow
 from brainq.errors import InvalidInput, Unreachable
 from brainq.observe.logs import logger
+from brainq.store.audit import records_acts
 from brainq.store.engine import is_sql_unavailable
 from brainq.store.repositories.tokens import USED_EVERY_S
 from brainq.store.store import Store
@@ -76,6 +77,7 @@ class _CheckedToken:
     ends: float
 
 
+@records_acts
 class Tokens:
     """Makes, lists, revokes and checks tokens, whose rows are in SQL. Thread-safe; `check` may wait for SQL.
 
@@ -86,6 +88,7 @@ class Tokens:
     """
 
     def __init__(self, store: Store, kept_s: float = KEPT_S, away_s: float = 0.0) -> None:
+        self._store = store
         self._rows = store.tokens
         self._kept_s = kept_s
         self._away_s = away_s

@@ -36,6 +36,7 @@ from brainq.cli.commands import (
 from brainq.cli.help import HelpCommand, HelpGroup
 from brainq.cli.options import App, takes_app
 from brainq.cli.output import note
+from brainq.contracts.act import acting_as
 from brainq.errors import BrainqError, ExitCode, kind_of
 from brainq.observe.tracebacks import TRACEBACK_VARIABLE
 from brainq.settings.environment import WARNED_NAMES, mistyped_names, read_env_file
@@ -89,6 +90,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "stop": stops.stop,
         "lift": stops.lift,
         "stops": stops.stops,
+        "audit": stops.audit,
         "fleet": monitor.fleet,
         "cells": monitor.cells,
         "scale": monitor.scale,
@@ -177,7 +179,8 @@ def main() -> None:
     try:
         read_env_file()
         _warn_of_mistyped_settings()
-        app()
+        with acting_as(stops.shell_user(), "cli"):
+            app()
     except BrainqError as error:
         _exit_with_message(str(error), kind_of(error).exit)
     except KeyboardInterrupt:

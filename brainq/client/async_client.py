@@ -257,6 +257,7 @@ class AsyncClient:
     stop = async_action(Client.stop)
     lift = async_action(Client.lift)
     stops = async_lookup(Client.stops)
+    audit = async_lookup(Client.audit)
     ping = async_lookup(Client.ping)
 
     async def close(self) -> None:

@@ -10,6 +10,7 @@ from brainq.brain.brains import BrainsArgument, load_brains, read_brains
 from brainq.cells.cells import open_cells
 from brainq.client import checks
 from brainq.client.approvals import ApprovalVerbs
+from brainq.client.audit import AuditVerbs
 from brainq.client.cell_fleet import read_all_activity, read_all_fleets, read_all_metrics, read_all_scales
 from brainq.client.cell_lists import list_all_deliveries, list_sessions, list_turns, untold
 from brainq.client.cells import CellVerbs
@@ -47,7 +48,7 @@ from brainq.settings.deployment import Settings, settings_here
 
 
 @raises_unreachable
-class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs):
+class Client(ScheduleVerbs, ApprovalVerbs, SpendVerbs, CellVerbs, StopVerbs, AuditVerbs):
     """Submits turns. Thread-safe; one a process is enough.
 
     client = Client()                    # settings and brain from BRAINQ_..., and .env in the working directory

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from brainq.cells.cells import Cells
 from brainq.errors import BrainqError, NotFound, TenantMoved, Unreachable
 from brainq.state.connection import write_refusal
+from brainq.store.audit import records_acts
 from brainq.wiring import Wiring, services
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def cells_of(client: Client | AsyncClient | InSession) -> Cells:
 def raises_unreachable(cls: C) -> C:
     """Make every public verb and property of a class raise Unreachable where Redis or SQL does not answer.
 
+    Those that are acts leave a row in the audit log.
+
     Where there are several cells, one whose tenant has moved is asked again in the tenant's new one. The class has
     its `_cells`, and if it is about one session, its `session_id`.
     """
@@ -60,7 +63,7 @@ def raises_unreachable(cls: C) -> C:
             setattr(cls, name, property(_translated(verb.fget), doc=verb.__doc__))
         elif inspect.isfunction(verb) and not inspect.isgeneratorfunction(verb):
             setattr(cls, name, _translated(verb))
-    return cls
+    return records_acts(cls)
 
 
 @contextmanager

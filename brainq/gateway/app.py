@@ -30,6 +30,7 @@ from brainq.gateway.edge.problems import Problem, RequestRejected, error_respons
 from brainq.gateway.edge.request import Gateway
 from brainq.gateway.page import routes as page
 from brainq.gateway.rest import (
+    audit,
     budgets,
     deployment,
     event_stream,
@@ -62,6 +63,7 @@ ROUTERS = (
     sessions.list_router,
     schedules.router,
     stops.router,
+    audit.router,
     memories.router,
     spend.router,
     budgets.router,

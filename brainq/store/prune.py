@@ -186,7 +186,9 @@ def prune(
     knowledge   delete memories and observations, too, that were not seen since
     dry_run     count, and delete nothing
     """
-    return _Pruner(store.database, older_than_s, dry_run, on_progress).run(knowledge)
+    counts = dict(_Pruner(store.database, older_than_s, dry_run, on_progress).run(knowledge))
+    acts = store.acts.prune(older_than_s, dry_run=dry_run)
+    return counts | ({"acts": acts} if acts else {})
 
 
 class _Pruner:

@@ -12,6 +12,7 @@ from brainq.store.database import Database
 from brainq.store.engine import ANSWER_S, POOL_SIZE, make_engine
 from brainq.store.list_places import ListPlaces
 from brainq.store.migrations.upgrade import require_current, upgrade
+from brainq.store.repositories.acts import Acts
 from brainq.store.repositories.approvals import Approvals
 from brainq.store.repositories.blobs import Blobs
 from brainq.store.repositories.brakes import Brakes
@@ -56,6 +57,7 @@ class Store:
         self.memories = Memories(database)
         self.observations = Observations(database)
         self.judgements = Judgements(database, self.spends)
+        self.acts = Acts(database)
         self.stops = Stops(database)
         self.tokens = Tokens(database)
         self.schedules = Schedules(database)

@@ -1,4 +1,4 @@
-"""`brainq stop`, `lift` and `stops`: operators pause or forbid something by name."""
+"""`brainq stop`, `lift`, `stops` and `audit`: operators pause or forbid by name, and see who did what."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from brainq.cli.connect import open_brainless_client, open_operator
-from brainq.cli.options import AsJson
+from brainq.cli.options import AsJson, Limit
 from brainq.cli.output import clean, duration, print_outcome, print_rows
 from brainq.errors import ExitCode
 
 if TYPE_CHECKING:
     from brainq.cli.pages.layout import PageTable
+    from brainq.contracts.act import Act
     from brainq.contracts.stop import Stop, StopKind
 
 Kind = Annotated[str, typer.Argument(metavar="KIND", help="brain, tool, model, server (of MCP) or tenant.")]
@@ -105,6 +106,48 @@ def stops_table(rows: Sequence[Stop]) -> PageTable:
             fact("since", 3): "" if row.since is None else ago(row.since),
             fact("ends in", 2): "" if row.ends_in_s is None else duration(row.ends_in_s * 1000),
             words("because", 1): clean(row.reason, lines=False),
+        }
+        for row in rows
+    )
+
+
+def audit(
+    who: Annotated[str | None, typer.Option("--who", help="Only of this token, person or user.")] = None,
+    act: Annotated[str | None, typer.Option("--act", help="Only these, such as approve, cancel, stop.")] = None,
+    turn: Annotated[str | None, typer.Option("--turn", metavar="TURN", help="Only of this turn.")] = None,
+    limit: Limit = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List what people and tokens did.
+
+    Who, when, from where (http, cli, client), and to what: approvals, cancels, holds, pauses, stops, schedules, tokens,
+    memories that were forgotten, steps that were retried. The newest come first; `brainq db prune` forgets old ones.
+
+    \b
+    Examples:
+      brainq audit
+      brainq audit --who ann --act approve
+      brainq audit --turn 01k7x2 --json
+    """
+    with open_brainless_client() as client:
+        whole = None if turn is None else client.find(turn).turn_id
+        rows = client.audit(limit, who=who, act=act, turn=whole)
+    print_rows(rows, _acts_table, "nothing was done", as_json=as_json)
+
+
+def _acts_table(rows: Sequence[Act]) -> PageTable:
+    from brainq.cli.output import ago
+    from brainq.cli.pages.layout import PageTable, fact, key, words
+
+    return PageTable(
+        {
+            key("act"): row.act,
+            fact("who", 6): clean(row.who, lines=False),
+            fact("from", 3): row.source,
+            fact("when", 5): ago(row.at),
+            fact("turn", 4): row.turn_id or row.session_id,
+            words("what", 1): clean(row.subject, lines=False),
+            words("because", 2): clean(row.reason, lines=False),
         }
         for row in rows
     )

@@ -15,8 +15,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from brainq.access import Caller, Verb
 from brainq.client.async_handle import AsyncTurnHandle
+from brainq.contracts.act import acting_as
 from brainq.contracts.ids import new_turn_id
 from brainq.errors import BrainqError
+from brainq.gateway.edge.authentication import LOCAL_CALLER
 from brainq.gateway.edge.client_address import client_address, is_loopback
 from brainq.gateway.edge.limits import closing_connection
 from brainq.gateway.edge.problems import RequestRejected, bug_response, error_response
@@ -87,6 +89,7 @@ VERBS: dict[str, Verb] = {
     "POST /v1/schedules/{name}/pause": Verb.SUBMIT,
     "POST /v1/schedules/{name}/resume": Verb.SUBMIT,
     "DELETE /v1/schedules/{name}": Verb.SUBMIT,
+    "GET /v1/audit": Verb.OPERATE,
     "GET /v1/stops": Verb.OPERATE,
     "POST /v1/stops": Verb.OPERATE,
     "DELETE /v1/stops/{kind}/{stopped}": Verb.OPERATE,
@@ -183,7 +186,9 @@ class AccessMiddleware:
             else:
                 await error_response(refusal)(scope, receive, send)
             return
-        await self._app(scope, receive, send)
+        caller: Caller | None = scope.get("state", {}).get("caller")
+        with acting_as("" if caller is None or caller is LOCAL_CALLER else caller.name, "http"):
+            await self._app(scope, receive, send)
 
     async def _admit(self, scope: Scope, headers: Headers) -> None:
         if is_public(scope["path"]):

@@ -6,10 +6,10 @@ previous build goes on working on the same database.
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Connection, Engine, MetaData, PrimaryKeyConstraint, Table, inspect
+from sqlalchemy import Column, Connection, Engine, Index, MetaData, PrimaryKeyConstraint, Table, inspect
 
 from brainq.store.engine import transaction
-from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, metadata, utc_now
+from brainq.store.tables.types import IdText, SafeText, UtcTimestamp, metadata, row_column, utc_now
 
 _ADVISORY_LOCK = 0x62726169_6E710003  # "brainq" and a 3: Postgres' IF NOT EXISTS fails where two make a table at once
 operator_metadata = MetaData(naming_convention=metadata.naming_convention)
@@ -28,6 +28,25 @@ stops = Table(
     Column("ends_at", UtcTimestamp),
     PrimaryKeyConstraint("kind", "name", "tenant"),
 )
+
+# What people and tokens did: a row is added when it is done, and never changed.
+acts = Table(
+    "acts",
+    operator_metadata,
+    row_column(),
+    Column("at", UtcTimestamp, nullable=False, server_default=utc_now()),
+    Column("who", SafeText, nullable=False),
+    Column("source", IdText, nullable=False),  # http, cli, client
+    Column("act", IdText, nullable=False),
+    Column("session_id", IdText, nullable=False),
+    Column("turn_id", IdText, nullable=False),
+    Column("subject", SafeText, nullable=False),
+    Column("reason", SafeText, nullable=False),
+)
+
+Index(None, acts.c.turn_id)
+
+Index(None, acts.c.session_id)
 
 
 class OperatorTables:

@@ -7,6 +7,7 @@ from ops.mutants.bug import Bug
 STOPS = "brainq/state/lua/lib/stops.lua"
 CLAIM = "brainq/state/lua/call_claim.lua"
 DESK = "brainq/people/stops.py"
+AUDIT = "brainq/store/audit.py"
 TESTS = ("tests/lua/test_stops.py",)
 WHOLE = ("tests/integration/test_operator_stops.py",)
 
@@ -32,5 +33,12 @@ BUGS = (
         "            self.switch.drop(field)\n        if over",
         "            pass\n        if over",
         WHOLE,
+    ),
+    Bug(
+        "audit: what was not done is in the log",
+        AUDIT,
+        "if result not in NOTHING_DONE or",
+        "if True or",
+        ("tests/integration/test_audit.py",),
     ),
 )

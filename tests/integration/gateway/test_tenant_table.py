@@ -182,6 +182,7 @@ TABLE: Mapping[str, tuple[Asked, ...]] = {
     "POST /v1/schedules/{name}/pause": IT,
     "POST /v1/schedules/{name}/resume": IT,
     "DELETE /v1/schedules/{name}": IT,
+    "GET /v1/audit": (Asked(is_list=True),),
     "GET /v1/stops": (Asked(is_list=True),),
     "POST /v1/stops": (
         Asked(body={"kind": "{kind}", "name": "{stopped}", "tenant": "{tenant}"}),

@@ -1,0 +1,47 @@
+"""The client's look at the audit log: what people and tokens did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from brainq.cells.cells import Cells, listed
+from brainq.client import checks
+from brainq.client.connection import raises_unreachable
+from brainq.contracts.act import Act
+
+
+@raises_unreachable
+class AuditVerbs:
+    """The part of `Client` that reads the audit log, which `brainq.store.audit` writes for every front."""
+
+    _cells: Cells
+
+    def audit(
+        self,
+        limit: int = 50,
+        session_prefixes: Sequence[str] | None = None,
+        *,
+        who: str | None = None,
+        act: str | None = None,
+        turn: str | None = None,
+        after: int | None = None,
+    ) -> tuple[Act, ...]:
+        """What people and tokens did, the newest first: who, when, from where, and to what.
+
+        who        only of this token, person or user
+        act        only these: approve, deny, edit, result, cancel, hold, release, ready, pause, resume, drop,
+                   interrupt, schedule, pause schedule, resume schedule, remove schedule, stop, lift, forget,
+                   retry step, send again, delete response, make token, revoke token
+        turn       only of this turn
+        after      the `id` of the last one of the page at hand; of one cell
+        session_prefixes   only of sessions that begin with one of these prefixes, such as ("acme:",)
+
+        A submit, and input, is a row of its own, and not in here. Raises InvalidInput.
+        """
+        theirs, most = checks.session_prefixes(session_prefixes), checks.limit(limit)
+        asked = self._cells.ask(
+            lambda wiring: wiring.store.acts.list(most, after, who=who, act=act, turn=turn, prefixes=theirs),
+            prefixes=theirs,
+        )
+        found = sorted((one for acts in asked.values for one in acts), key=lambda one: (one.at, one.id), reverse=True)
+        return listed(found[:most], asked)

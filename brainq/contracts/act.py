@@ -1,0 +1,78 @@
+"""Acts: what a person or a token did to turns, sessions and the deployment; and who is acting at the moment."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from brainq.contracts.base import Wire
+
+ActSource = Literal["http", "cli", "client"]
+"""Where it came from: the gateway, the command line, or a program of one's own."""
+ACTS: dict[str, dict[str, str]] = {
+    "ApprovalVerbs": {"approve": "approve", "deny": "deny", "edit": "edit", "complete_call": "result"}
+    | {"fail_call": "result"},
+    "Client": {"cancel": "cancel", "send_again": "send again"},
+    "TurnHandle": {"cancel": "cancel", "hold": "hold", "release": "release", "give_result": "result"}
+    | {"give_error": "result", "delete_response": "delete response"},
+    "Hold": {"release": "release"},
+    "Flag": {"release": "ready"},
+    "Session": {"pause": "pause", "resume": "resume", "drop": "drop", "interrupt": "interrupt"},
+    "ScheduleVerbs": {"schedule": "schedule", "pause_schedule": "pause schedule"}
+    | {"resume_schedule": "resume schedule", "remove_schedule": "remove schedule"},
+    "StopVerbs": {"stop": "stop", "lift": "lift"},
+    "Memories": {"forget": "forget", "forget_all": "forget"},
+    "Operator": {"retry": "retry step", "send_again": "send again"},
+    "Tokens": {"create": "make token", "revoke": "revoke token"},
+}
+"""The verbs that are acts, by the class that has them: what the audit log calls them."""
+
+
+class Act(Wire):
+    """One of them.
+
+    id        grows with each act
+    who       the token's name and the person it names, the shell's user, or `by`; "" where nobody was named
+    act       what was done: `approve`, `cancel`, `stop`, ...
+    subject   to what: an approval's id, a schedule's or tool's name
+    reason    as it was given
+    """
+
+    id: int
+    at: datetime
+    who: str = ""
+    source: ActSource = "client"
+    act: str
+    session_id: str = ""
+    turn_id: str = ""
+    subject: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who acts, as far as the front knows, and which front it is."""
+
+    name: str = ""
+    source: ActSource = "client"
+
+
+_actor: ContextVar[Actor] = ContextVar("brainq_actor", default=Actor())  # noqa: B039 - it is frozen
+
+
+def current_actor() -> Actor:
+    return _actor.get()
+
+
+@contextmanager
+def acting_as(name: str, source: ActSource) -> Generator[None]:
+    """What is done in it is done by this caller."""
+    token = _actor.set(Actor(name, source))
+    try:
+        yield
+    finally:
+        _actor.reset(token)

@@ -1,0 +1,66 @@
+"""Acts: what people and tokens did. A row is added when it is done, and never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Float, bindparam, delete, func, select
+
+from brainq.contracts.act import Act
+from brainq.store.database import Database
+from brainq.store.statements import in_sessions, insert_into
+from brainq.store.tables.operator_tables import OperatorTables, acts
+from brainq.store.tables.types import utc_after
+
+_A = acts.c
+_OLD = _A.at < utc_after(bindparam("ago", type_=Float()))
+
+
+class Acts:
+    """The `acts` table, which the first act makes."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._tables = OperatorTables(database.engine)
+        self._insert = insert_into(database.dialect, acts).inline()
+
+    def add(self, *, who: str, source: str, act: str, session_id: str, turn_id: str, subject: str, reason: str) -> None:
+        self._tables.make(acts)
+        values = {"who": who, "source": source, "act": act, "session_id": session_id, "turn_id": turn_id}
+        self._db.write(self._insert, {**values, "subject": subject, "reason": reason})
+
+    def list(
+        self,
+        limit: int,
+        after: int | None = None,
+        *,
+        who: str | None = None,
+        act: str | None = None,
+        turn: str | None = None,
+        prefixes: Sequence[str] | None = None,
+    ) -> tuple[Act, ...]:
+        """The newest first, with an id below `after`; only of sessions that begin with one of the prefixes."""
+        if not self._tables.has(acts):
+            return ()
+        given: dict[str, object] = {"most": limit}
+        asked = select(acts)
+        for name, column, value in (("of_who", _A.who, who), ("of_act", _A.act, act), ("of_turn", _A.turn_id, turn)):
+            if value is not None:
+                asked, given[name] = asked.where(column == bindparam(name, type_=column.type)), value
+        if after is not None:
+            asked, given["before"] = asked.where(_A.row < bindparam("before", type_=_A.row.type)), after
+        if prefixes is not None:
+            asked = asked.where(in_sessions(_A.session_id, prefixes))
+        found = self._db.all(asked.order_by(_A.row.desc()).limit(bindparam("most")), given)
+        return tuple(
+            Act(id=row["row"], **{name: row[name] for name in Act.model_fields if name != "id"}) for row in found
+        )
+
+    def prune(self, older_than_s: float, *, dry_run: bool = False) -> int:
+        """Forget those of longer ago; how many."""
+        if not self._tables.has(acts):
+            return 0
+        if dry_run:
+            found = self._db.first(select(func.count().label("old")).where(_OLD), {"ago": -older_than_s})
+            return 0 if found is None else int(found["old"])
+        return self._db.write(delete(acts).where(_OLD), {"ago": -older_than_s})
